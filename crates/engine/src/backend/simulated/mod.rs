@@ -1,0 +1,1 @@
+//! A stated model of a storage system, obeyed in virtual time.

@@ -1,0 +1,56 @@
+//! What can go wrong, in words a storage engineer can act on.
+
+use std::fmt;
+
+/// What kind of failure it was; it decides the exit code of the command.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorKind {
+    /// The job, or the simulated system in it, asks for something that makes no sense.
+    BadJob,
+    /// The target refuses: no permission, no space, not a file we made.
+    Target,
+    /// The operating system failed an operation in the middle of a run.
+    Io,
+    /// A defect of Leadline itself.
+    Fault,
+}
+
+/// A failure: what, why, and what to try next.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct EngineError {
+    /// Decides the exit code.
+    pub kind: ErrorKind,
+    /// One sentence: what failed and why; it ends with what to try when that is known.
+    pub message: String,
+}
+
+impl EngineError {
+    /// A job that makes no sense.
+    pub fn bad_job(message: impl Into<String>) -> Self {
+        Self { kind: ErrorKind::BadJob, message: message.into() }
+    }
+
+    /// A target that refuses.
+    pub fn target(message: impl Into<String>) -> Self {
+        Self { kind: ErrorKind::Target, message: message.into() }
+    }
+
+    /// An operation that failed while running.
+    pub fn io(message: impl Into<String>) -> Self {
+        Self { kind: ErrorKind::Io, message: message.into() }
+    }
+
+    /// A defect of our own.
+    pub fn fault(message: impl Into<String>) -> Self {
+        Self { kind: ErrorKind::Fault, message: message.into() }
+    }
+}
+
+impl fmt::Display for EngineError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for EngineError {}

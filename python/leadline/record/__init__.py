@@ -1,0 +1,55 @@
+"""The nouns of Leadline as immutable documents: what is stored, sent and shown."""
+
+from leadline.record.measurement import (
+    EngineResult,
+    IntervalRecord,
+    LatencyUs,
+    Measurement,
+    MovedBytes,
+    OperationSummary,
+    Realised,
+    SimulatedFacts,
+    WarmUp,
+)
+from leadline.record.survey import (
+    Border,
+    Curve,
+    CurvePoint,
+    Family,
+    Plan,
+    PlanStage,
+    Region,
+    Sentinel,
+    SlopePoint,
+    Survey,
+    SurveyStart,
+    SurveyStatus,
+)
+from leadline.record.workload import PARAMETERS, Interval, Workload
+
+__all__ = [
+    "PARAMETERS",
+    "Border",
+    "Curve",
+    "CurvePoint",
+    "EngineResult",
+    "Family",
+    "Interval",
+    "IntervalRecord",
+    "LatencyUs",
+    "Measurement",
+    "MovedBytes",
+    "OperationSummary",
+    "Plan",
+    "PlanStage",
+    "Realised",
+    "Region",
+    "Sentinel",
+    "SimulatedFacts",
+    "SlopePoint",
+    "Survey",
+    "SurveyStart",
+    "SurveyStatus",
+    "WarmUp",
+    "Workload",
+]

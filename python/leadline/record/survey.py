@@ -1,0 +1,172 @@
+"""A survey: plan, regions, families of curves, and the answer in sentences (CP94 §6-8)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from leadline.record.workload import Interval, Workload
+
+
+class SurveyStatus(StrEnum):
+    """The life of a survey; a finished one is never edited."""
+
+    RUNNING = "running"
+    STOPPED = "stopped"
+    """Ended early with what was measured kept; `--resume` goes on."""
+    DONE = "done"
+
+
+class PlanStage(msgspec.Struct, frozen=True):
+    """A stage of the plan and its number of points."""
+
+    name: str
+    points: int
+    purpose: str
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What will run, fixed before the first point and printed before it starts."""
+
+    stages: tuple[PlanStage, ...]
+    budget_s: float
+    expected_s: float
+    point_s: float
+    """Time cap of one point, warm-up included, when every point before it took its share."""
+    layout_bytes: int
+    """Bytes of real data written before the first point."""
+    unique_bytes_min: int
+    unique_bytes_max: int
+    size_mean_min: int
+    size_mean_max: int
+    process_num_max: int
+
+    @property
+    def points(self) -> int:
+        """Points in all."""
+        return sum(stage.points for stage in self.stages)
+
+
+class SurveyStart(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that decides a survey, recorded before its first point."""
+
+    survey_id: str
+    system: str
+    target: str
+    seed: int
+    started_at: str
+    focal_mode: str
+    """"middle" (CP94 §8) or "75%" (CP94 §7)."""
+    backend: str
+    direct: bool
+    cache_limit_bytes: int | None
+    accuracy: float
+    plan: Plan
+    facts: dict[str, Any]
+    """Facts of the machine and the target by name, units last in the names."""
+    system_profile: dict[str, Any] | None = None
+    """The simulated system, when it is one."""
+
+
+class CurvePoint(msgspec.Struct, frozen=True):
+    """One x of a curve; all readings taken there are pooled."""
+
+    x: float
+    throughput_mb_s: Interval
+    readings_mb_s: tuple[float, ...]
+    """Every single reading, for the chart's raw points; none is dropped."""
+    point_ids: tuple[str, ...]
+
+
+class Curve(msgspec.Struct, frozen=True, kw_only=True):
+    """Throughput against one parameter, the others at the focal vector."""
+
+    parameter: str
+    region: int | None
+    """Index of the region; None for the curve over unique_bytes, which crosses all of them."""
+    points: tuple[CurvePoint, ...]
+    focal: Workload
+    good_low: float | None
+    """Least x whose throughput reaches 75 % of the curve's maximum (CP94 §7's shaded range)."""
+    good_high: float | None
+
+
+class SlopePoint(msgspec.Struct, frozen=True):
+    """Slope of the unique_bytes curve (CP94 Fig. 6)."""
+
+    x_bytes: float
+    slope_mb_s_per_mb: float
+
+
+class Border(msgspec.Struct, frozen=True, kw_only=True):
+    """Where one level of the hierarchy ends: the effective size of a cache."""
+
+    bytes: Interval
+    shape: str
+    """How the hit ratio falls beyond it: uniform, step or smeared."""
+    time_ratio: float
+    """Time per byte far beyond the border over time per byte before it."""
+    evidence_bic: float
+    """BIC gained by this border over the best fit without it; over 10 is very strong."""
+
+
+class Region(msgspec.Struct, frozen=True, kw_only=True):
+    """A performance region in unique_bytes and its focal vector."""
+
+    index: int
+    name: str
+    """For people: "file cache", "write cache", "disk"."""
+    low_bytes: int
+    high_bytes: int
+    focal: Workload
+    throughput_mb_s: Interval
+    """At the focal vector, from replicated readings."""
+    cached_share: float | None
+
+
+class Family(msgspec.Struct, frozen=True):
+    """The four curves of one region (CP94 Fig. 7)."""
+
+    region: int
+    curves: tuple[Curve, ...]
+
+    def curve(self, parameter: str) -> Curve | None:
+        """Return the curve over `parameter`, or None when it was not measured."""
+        return next((curve for curve in self.curves if curve.parameter == parameter), None)
+
+
+class Sentinel(msgspec.Struct, frozen=True):
+    """The focal point measured again, to see whether the system moved."""
+
+    clock_s: float
+    throughput_mb_s: float
+    region: int
+
+
+class Survey(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer. Everything in it is derived from the start record and the stored points."""
+
+    start: SurveyStart
+    status: SurveyStatus
+    wall_s: float
+    points: int
+    regions: tuple[Region, ...]
+    borders: tuple[Border, ...]
+    unique_bytes_curve: Curve
+    slope: tuple[SlopePoint, ...]
+    families: tuple[Family, ...]
+    cache_bytes: Interval | None
+    """Effective file-cache size: the last border whose far side is slower; None without one."""
+    sentinels: tuple[Sentinel, ...]
+    drift_frac: Interval | None
+    """Change of the sentinel over the survey; an interval without 0 means drift."""
+    noise_frac: dict[str, float]
+    """Run-to-run standard deviation as a fraction, per region name."""
+    accuracy_frac: float | None
+    """What the budget bought: median half-width of the points' 95 % intervals."""
+    settled: bool
+    """False when the focal vector still moved at the step limit."""
+    sentences: tuple[str, ...]
+    warnings: tuple[str, ...]

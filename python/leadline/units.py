@@ -1,0 +1,89 @@
+"""Sizes and durations as people write them. MB is 10^6 bytes, MiB is 2^20, everywhere."""
+
+from __future__ import annotations
+
+import math
+import re
+
+_BYTES = {
+    "": 1, "B": 1,
+    "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
+    "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40,
+    "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40,
+}  # fmt: skip
+_SECONDS = {"": 1.0, "S": 1.0, "SEC": 1.0, "MS": 1e-3, "US": 1e-6, "M": 60.0, "MIN": 60.0,
+            "H": 3600.0, "D": 86400.0}  # fmt: skip
+_NUMBER = re.compile(r"\s*([0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z]*)\s*\Z")
+
+
+def parse_bytes(text: str) -> int:
+    """Read `512MiB`, `3GB`, `4k` (bare K, M, G are binary, as fio has them).
+
+    Raises:
+        ValueError: not a size; the message shows the spelling.
+
+    """
+    number, unit = _split(text, "a size; write for example 512MiB or 3GB")
+    if unit.upper() not in _BYTES:
+        raise ValueError(f"{text!r} has the unknown unit {unit!r}; use KiB, MiB, GiB, KB, MB or GB")
+    return round(number * _BYTES[unit.upper()])
+
+
+def parse_seconds(text: str) -> float:
+    """Read `10m`, `90s`, `1h`, `250ms`.
+
+    Raises:
+        ValueError: not a duration; the message shows the spelling.
+
+    """
+    number, unit = _split(text, "a duration; write for example 90s or 10m")
+    if unit.upper() not in _SECONDS:
+        raise ValueError(f"{text!r} has the unknown unit {unit!r}; use ms, s, m or h")
+    return number * _SECONDS[unit.upper()]
+
+
+def _split(text: str, what: str) -> tuple[float, str]:
+    match = _NUMBER.match(text)
+    if not match or not math.isfinite(float(match[1])):
+        raise ValueError(f"{text!r} is not {what}")
+    return float(match[1]), match[2]
+
+
+def format_bytes(size_bytes: float) -> str:
+    """Write a size in binary units with three significant digits: `480 MiB`."""
+    value = float(size_bytes)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(value) < 1000:
+            return f"{_three(value)} {unit}"
+        value /= 1024
+    return f"{_three(value)} TiB"
+
+
+def format_seconds(seconds: float) -> str:
+    """Write a duration as people do: `250 ms`, `12 s`, `4 min 5 s`, `1 h 3 min`."""
+    if seconds < 1:
+        return f"{_three(seconds * 1000)} ms"
+    if seconds < 60:
+        return f"{_three(seconds)} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+
+
+def format_rate(mb_s: float) -> str:
+    """Write a throughput: `1.24 GB/s`, `310 MB/s`, `52 kB/s`; powers of ten."""
+    if mb_s >= 1000:
+        return f"{_three(mb_s / 1000)} GB/s"
+    if mb_s >= 1:
+        return f"{_three(mb_s)} MB/s"
+    return f"{_three(mb_s * 1000)} kB/s"
+
+
+def _three(value: float) -> str:
+    if value == 0:
+        return "0"
+    digits = max(0, 2 - math.floor(math.log10(abs(value))))
+    text = f"{value:.{digits}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
