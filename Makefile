@@ -1,0 +1,63 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+VENV := .venv
+BIN := $(VENV)/bin
+DEMO := build/demo
+LOGS := build/test
+RUST := $(shell find crates -name '*.rs' -o -name '*.toml') Cargo.toml Cargo.lock
+
+.PHONY: demo test lint rust-test python-test build packages bench format clean
+
+build: $(VENV)/built
+
+$(VENV)/installed: pyproject.toml
+	test -x $(BIN)/python || python3 -m venv $(VENV)
+	$(BIN)/pip install --quiet "maturin>=1.9,<2"
+	$(BIN)/pip install --quiet $$($(BIN)/python tests/requirements.py)
+	touch $@
+
+$(VENV)/built: $(VENV)/installed $(RUST) pyproject.toml
+	@command -v cargo >/dev/null || { echo "cargo is missing: install Rust 1.90 or newer (https://rustup.rs), then run make again"; exit 2; }
+	VIRTUAL_ENV=$$PWD/$(VENV) $(BIN)/maturin develop --release --quiet
+	touch $@
+
+# Debian packages that only the tests and the demo's picture need; without root they are named.
+packages:
+	@tests/packages
+
+demo: build
+	@mkdir -p $(DEMO)
+	@bench/demo $(BIN)/leadline $(DEMO)
+
+test: packages build
+	@mkdir -p $(LOGS)
+	$(MAKE) --no-print-directory lint
+	$(MAKE) --no-print-directory rust-test
+	$(MAKE) --no-print-directory python-test
+	@$(BIN)/python tests/check_counts.py $(LOGS)
+
+lint: build
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	$(BIN)/ruff format --check --quiet python tests bench
+	$(BIN)/ruff check --quiet python tests bench
+	$(BIN)/mypy
+
+rust-test:
+	cargo test --workspace --exclude leadline-python --quiet 2>&1 | tee $(LOGS)/rust.log
+
+python-test: build
+	$(BIN)/pytest -n 2 -q 2>&1 | tee $(LOGS)/python.log
+
+bench: build
+	$(BIN)/python bench/profiles.py
+
+format:
+	cargo fmt --all
+	$(BIN)/ruff format python tests bench
+	$(BIN)/ruff check --fix python tests bench
+
+clean:
+	rm -rf build target $(VENV)

@@ -1,0 +1,99 @@
+"""Survey every simulated profile many times and hold the answers against the known truth.
+
+Prints one row per profile: how often the number of regions was right, the border errors, and how
+often the stated 95 % intervals of all curve points covered the truth.
+
+    .venv/bin/python bench/profiles.py [--runs 200] [--profile NAME ...] [--processes 2]
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import statistics
+import time
+from dataclasses import dataclass
+from functools import partial
+
+from leadline.engine import profile_names
+from leadline.testing.simulation import SimulatedSurvey, simulate_survey
+
+
+@dataclass(frozen=True)
+class Row:
+    """One survey held against the truth."""
+
+    regions_right: bool
+    border_errors: tuple[float, ...]
+    border_covered: tuple[bool, ...]
+    points_covered: int
+    points: int
+    widths: tuple[float, ...]
+    readings: int
+
+
+def judge(seed: int, profile: str) -> Row:
+    """Run one survey and compare it with the profile's truth."""
+    run: SimulatedSurvey = simulate_survey(profile, seed)
+    right = len(run.survey.regions) == run.true_regions
+    pairs = list(zip(run.survey.borders, run.true_borders, strict=False)) if right else []
+    covered = run.covered_points()
+    return Row(
+        regions_right=right,
+        border_errors=tuple(abs(b.bytes.value / truth - 1) for b, truth in pairs),
+        border_covered=tuple(b.bytes.covers(truth) for b, truth in pairs),
+        points_covered=sum(covered),
+        points=len(covered),
+        widths=tuple(run.half_widths()),
+        readings=run.survey.points,
+    )
+
+
+def percent(values: list[float] | list[bool], *, worst: bool = False) -> str:
+    """Format a share or an error; a dash when there is none."""
+    if not values:
+        return "-"
+    return f"{100 * (max(values) if worst else statistics.mean(values)):.1f}"
+
+
+def print_row(profile: str, rows: list[Row], seconds: float) -> None:
+    """Print one line of the table."""
+    errors = [error for row in rows for error in row.border_errors]
+    within = [error <= 0.10 for error in errors]
+    coverage = sum(row.points_covered for row in rows) / max(1, sum(row.points for row in rows))
+    print(
+        f"{profile:<22}{sum(row.regions_right for row in rows):>5}/{len(rows):<5}"
+        f"{percent(within):>9}{percent([statistics.median(errors)]) if errors else '-':>9}"
+        f"{percent(errors, worst=True):>8}"
+        f"{percent([c for row in rows for c in row.border_covered]):>10}"
+        f"{100 * coverage:>10.1f}"
+        f"{percent([statistics.median(w for row in rows for w in row.widths)]):>8}"
+        f"{max(row.readings for row in rows):>8}{seconds:>8.0f}",
+        flush=True,
+    )
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=200)
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--first-seed", type=int, default=1)
+    parser.add_argument("--profile", nargs="*", default=None)
+    asked = parser.parse_args()
+    print(
+        f"{'profile':<22}{'regions':>7} ok {'border %':>9}{'median':>9}{'worst':>8}{'border':>10}"
+        f"{'points':>10}{'half':>8}{'points':>8}{'time':>8}\n"
+        f"{'':<22}{'right':>7}    {'<10 off':>9}{'% off':>9}{'% off':>8}{'cover %':>10}"
+        f"{'cover %':>10}{'width %':>8}{'<= 84':>8}{'s':>8}"
+    )
+    with multiprocessing.Pool(asked.processes) as pool:
+        for profile in asked.profile or profile_names():
+            begin = time.monotonic()
+            seeds = range(asked.first_seed, asked.first_seed + asked.runs)
+            rows = pool.map(partial(judge, profile=profile), seeds, chunksize=1)
+            print_row(profile, rows, time.monotonic() - begin)
+
+
+if __name__ == "__main__":
+    main()

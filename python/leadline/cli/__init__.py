@@ -1,0 +1,9 @@
+"""The command line. Only this package prints or exits.
+
+stdout is data, stderr is talk. Exit codes (DESIGN.md): 0 done, 1 fault, 2 usage or refused
+target, 3 stopped early with what was measured kept.
+"""
+
+from leadline.cli.app import main
+
+__all__ = ["main"]

@@ -1,0 +1,73 @@
+"""Options that several commands share, read as people write them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, TypeVar
+
+import typer
+
+from leadline.units import parse_bytes, parse_seconds
+
+_Value = TypeVar("_Value")
+
+
+def _reader(parse: Callable[[str], _Value]) -> Callable[[str | _Value], _Value]:
+    def read(text: str | _Value) -> _Value:
+        try:
+            return parse(text) if isinstance(text, str) else text
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from error
+
+    return read
+
+
+def positive_bytes(text: str) -> int:
+    """A size above zero."""
+    size = parse_bytes(text)
+    if size <= 0:
+        raise ValueError(f"{text!r} is not above zero")
+    return size
+
+
+def positive_seconds(text: str) -> float:
+    """A duration above zero."""
+    seconds = parse_seconds(text)
+    if seconds <= 0:
+        raise ValueError(f"{text!r} is no time at all; write for example 90s or 10m")
+    return seconds
+
+
+Size = Annotated[
+    int | None, typer.Option(parser=_reader(positive_bytes), metavar="SIZE", help="e.g. 512MiB")
+]
+Duration = Annotated[
+    float | None, typer.Option(parser=_reader(positive_seconds), metavar="TIME", help="e.g. 10m")
+]
+CacheLimit = Annotated[
+    int | None,
+    typer.Option(
+        parser=_reader(positive_bytes),
+        metavar="SIZE",
+        help="Run in a memory cgroup of this size, so that a machine with much memory has a "
+        "small file cache.",
+    ),
+]
+MaxBytes = Annotated[
+    int | None,
+    typer.Option(
+        parser=_reader(positive_bytes), metavar="SIZE", help="Most data to write on the target."
+    ),
+]
+Backend = Annotated[
+    str | None, typer.Option(metavar="B", help="How requests are issued: pread.", show_default=False)
+]
+Direct = Annotated[bool, typer.Option("--direct", help="Bypass the file cache (O_DIRECT).")]
+Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
+Seed = Annotated[int, typer.Option(min=0, help="Decides order, addresses and simulated noise.")]
+TargetArgument = Annotated[
+    str, typer.Argument(metavar="TARGET", help="DIR, sim:NAME, sim:FILE.toml or null:")
+]
+Ref = Annotated[
+    str, typer.Argument(metavar="S", help="A survey's id or the first letters of it, or a system.")
+]

@@ -1,0 +1,242 @@
+"""`leadline survey TARGET`: how does this storage system behave?"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress as Bar, TextColumn
+
+from leadline.cli.context import Context
+from leadline.cli.options import (
+    Backend,
+    CacheLimit,
+    Direct,
+    Duration,
+    Json,
+    MaxBytes,
+    Seed,
+    TargetArgument,
+)
+from leadline.cli.talk import console, put_json, show, talk
+from leadline.engine import (
+    Engine,
+    LeadlineError,
+    Stopped,
+    Target,
+    TargetRefused,
+    handle_signals,
+    open_engine,
+)
+from leadline.record import Measurement, Plan, Survey, SurveyStart
+from leadline.report import render_terminal
+from leadline.store import Store
+from leadline.survey import BudgetSpent, Progress, explain, make_plan, run_survey
+from leadline.units import format_bytes, format_rate, format_seconds
+
+BUDGET_S = 600.0
+VIRTUAL_BUDGET_S = 14 * 3600.0
+"""Virtual time is free; the paper's own surveys took 14 hours (CP94 §9)."""
+
+
+def command(
+    context: typer.Context,
+    target: TargetArgument,
+    name: Annotated[
+        str | None, typer.Option(metavar="S", help="Name of the system, to find it again.")
+    ] = None,
+    budget: Duration = None,
+    cache_limit: CacheLimit = None,
+    max_bytes: MaxBytes = None,
+    backend: Backend = None,
+    direct: Direct = False,
+    seed: Seed = 1,
+    accuracy: Annotated[
+        float, typer.Option(min=0.001, max=0.5, help="A point ends when ± this is reached.")
+    ] = 0.02,
+    focal: Annotated[
+        str, typer.Option(metavar="middle|75%", help="CP94 §8's focal points, or §7's.")
+    ] = "middle",
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with this system's unfinished survey.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Find the levels of a storage hierarchy, and what each does well."""
+    if focal not in ("middle", "75%"):
+        raise typer.BadParameter(f"--focal is middle or 75%, not {focal!r}")
+    chosen = Target.parse(target)
+    own: Context = context.obj
+    store = own.open_store()
+    with handle_signals(), open_engine(
+        chosen, backend=backend, direct=direct, cache_limit_bytes=cache_limit,
+        max_bytes=max_bytes, run_seed=seed,
+    ) as engine:  # fmt: skip
+        system = name or chosen.system_name
+        if resume:
+            start, points = _unfinished(store, system)
+            engine.skip_to(sum(point.result.total_s for point in points))
+        else:
+            start, points = _start(engine, chosen, system, budget, max_bytes, seed, accuracy,
+                                   focal), ()  # fmt: skip
+            store.start_survey(start)
+        _tell_plan(start, points)
+        survey = _run(engine, store, start, points)
+    _answer(survey, json=json)
+
+
+def _start(
+    engine: Engine, target: Target, system: str, budget_s: float | None, max_bytes: int | None,
+    seed: int, accuracy: float, focal: str,
+) -> SurveyStart:  # fmt: skip
+    budget_s = budget_s or (VIRTUAL_BUDGET_S if engine.virtual else BUDGET_S)
+    plan = make_plan(
+        budget_s=budget_s,
+        capacity_bytes=engine.capacity_bytes,
+        max_bytes=max_bytes,
+        memory_bytes=engine.memory_bytes,
+        l3_cache_bytes=engine.l3_cache_bytes,
+        process_num_max=engine.process_num_max,
+        virtual=engine.virtual,
+        focal_mode=focal,
+    )
+    return SurveyStart(
+        survey_id=uuid.uuid4().hex,
+        system=system,
+        target=target.spelled,
+        seed=seed,
+        started_at=datetime.now(UTC).isoformat(),
+        focal_mode=focal,
+        backend=engine.backend,
+        direct=engine.direct,
+        cache_limit_bytes=engine.cache_limit_bytes,
+        accuracy=accuracy,
+        plan=plan,
+        facts=engine.facts,
+        system_profile=target.system,
+    )
+
+
+def _unfinished(store: Store, system: str) -> tuple[SurveyStart, tuple[Measurement, ...]]:
+    for summary in store.surveys():
+        if summary.system == system and not summary.finished:
+            return store.survey_start(summary.survey_id), store.points(summary.survey_id)
+    raise TargetRefused(
+        f"no unfinished survey of {system!r} is stored; leave out --resume to start one"
+    )
+
+
+def _tell_plan(start: SurveyStart, points: Sequence[Measurement]) -> None:
+    plan: Plan = start.plan
+    talk(
+        f"survey {start.survey_id[:8]} of {start.system} ({start.target}), seed {start.seed}"
+        + (f", {len(points)} points kept" if points else "")
+    )
+    if start.cache_limit_bytes:
+        talk(f"memory capped at {format_bytes(start.cache_limit_bytes)} by a cgroup")
+    talk(
+        f"plan: {plan.points} points from {format_bytes(plan.unique_bytes_min)} to "
+        f"{format_bytes(plan.unique_bytes_max)}, about {format_seconds(plan.point_s)} each at "
+        f"most; ends within {format_seconds(plan.budget_s)}"
+        + (f"; writes {format_bytes(plan.layout_bytes)} of data first" if plan.layout_bytes else "")
+    )
+    for stage in plan.stages:
+        talk(f"  {stage.name:<13}{stage.points:>3} points  {stage.purpose}")
+
+
+def _run(
+    engine: Engine, store: Store, start: SurveyStart, points: Sequence[Measurement]
+) -> Survey:
+    bar = Bar(
+        TextColumn("{task.fields[stage]:<13}"), BarColumn(), MofNCompleteColumn(),
+        TextColumn("{task.fields[left]} left  last {task.fields[rate]}"),
+        console=console(), transient=True,
+    )  # fmt: skip
+    with bar:
+        task = bar.add_task("", total=start.plan.points, stage="", left="", rate="")
+
+        def on_progress(at: Progress) -> None:
+            rate = "-" if at.throughput_mb_s is None else format_rate(at.throughput_mb_s)
+            bar.update(task, completed=at.done, stage=at.stage, left=format_seconds(at.left_s),
+                       rate=rate)  # fmt: skip
+
+        try:
+            return run_survey(engine, store, start, points, on_progress=on_progress)
+        except (BudgetSpent, Stopped, LeadlineError, KeyboardInterrupt):
+            bar.stop()
+            _tell_kept(store, start)
+            raise
+
+
+def _tell_kept(store: Store, start: SurveyStart) -> None:
+    kept = store.points(start.survey_id)
+    talk(f"{len(kept)} of {start.plan.points} points are kept as {start.survey_id[:8]}; "
+         "the same command with --resume goes on")  # fmt: skip
+    if kept:
+        for sentence in explain(start, kept).sentences:
+            talk(sentence)
+
+
+def _answer(survey: Survey, *, json: bool) -> None:
+    if json:
+        put_json(survey_document(survey))
+        return
+    show(render_terminal(survey))
+    talk(f"\nleadline report {survey.start.survey_id[:8]} -o survey.html draws it")
+
+
+def survey_document(survey: Survey) -> dict[str, Any]:
+    """The keys DESIGN.md promises for `survey --json`, and more beside them."""
+    start = survey.start
+    curves = [survey.unique_bytes_curve, *(c for f in survey.families for c in f.curves)]
+    return {
+        "system": start.system,
+        "survey": start.survey_id,
+        "status": survey.status,
+        "wall_s": survey.wall_s,
+        "points": survey.points,
+        "planned_points": start.plan.points,
+        "seed": start.seed,
+        "regions": [
+            {
+                "name": region.name,
+                "low_bytes": region.low_bytes,
+                "high_bytes": region.high_bytes,
+                "focal": {
+                    key: getattr(region.focal, key)
+                    for key in ("unique_bytes", "size_mean", "read_frac", "seq_frac", "process_num")
+                },
+                "throughput_mb_s": region.throughput_mb_s,
+                "cached_share": region.cached_share,
+            }
+            for region in survey.regions
+        ],
+        "borders_bytes": [border.bytes for border in survey.borders],
+        "cache_bytes": survey.cache_bytes,
+        "curves": [
+            {
+                "region": curve.region,
+                "parameter": curve.parameter,
+                "points": [
+                    {"x": point.x, "throughput_mb_s": point.throughput_mb_s}
+                    for point in curve.points
+                ],
+                "good_low": curve.good_low,
+                "good_high": curve.good_high,
+            }
+            for curve in curves
+        ],
+        "slope": survey.slope,
+        "drift_frac": survey.drift_frac,
+        "noise_frac": survey.noise_frac,
+        "accuracy_frac": survey.accuracy_frac,
+        "settled": survey.settled,
+        "cache_limit_bytes": start.cache_limit_bytes,
+        "facts": start.facts,
+        "plan": start.plan,
+        "sentences": survey.sentences,
+        "warnings": survey.warnings,
+    }

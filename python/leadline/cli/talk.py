@@ -1,0 +1,31 @@
+"""Words on stderr, data on stdout; colour only on a terminal and never the only carrier."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import msgspec
+from rich.console import Console, RenderableType
+
+
+def console() -> Console:
+    """Console for people: stderr, honours NO_COLOR."""
+    return Console(file=sys.stderr, highlight=False, soft_wrap=True)
+
+
+def talk(text: str) -> None:
+    """Say something to the person at the terminal."""
+    console().print(text, markup=False)
+
+
+def show(renderable: RenderableType) -> None:
+    """Put an answer for people on stdout."""
+    Console(file=sys.stdout, highlight=False).print(renderable)
+
+
+def put_json(document: Any) -> None:
+    """Put one JSON document on stdout."""
+    data = msgspec.json.format(msgspec.json.encode(document), indent=2)
+    sys.stdout.buffer.write(data + b"\n")
+    sys.stdout.flush()

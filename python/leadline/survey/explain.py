@@ -1,0 +1,273 @@
+"""From measurements to the survey document: pure, so that a stored survey explains itself."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+
+import msgspec
+
+from leadline.record import (
+    Border,
+    Curve,
+    CurvePoint,
+    Family,
+    Interval,
+    Measurement,
+    Region,
+    Sentinel,
+    SlopePoint,
+    Survey,
+    SurveyStart,
+    SurveyStatus,
+    Workload,
+)
+from leadline.stats import BorderFit, drift_interval, fit_borders, good_range, slope
+from leadline.survey.noise import NoiseModel
+from leadline.survey.middle import MiddleStrategy, RegionBounds, half_way, rounded
+from leadline.survey.readings import Readings, curve_of, throughput, value
+from leadline.survey.seventy_five import SeventyFiveStrategy
+from leadline.survey.sentences import sentences
+from leadline.survey.strategy import Surveyor
+from leadline.survey.warnings import survey_warnings
+
+CURVES = ("size_mean", "read_frac", "process_num", "seq_frac")
+SETTLED_FACTOR = 2.0
+"""A half-way value confirmed within a factor of two: the coarse scouting's own spacing."""
+
+
+def explain(
+    start: SurveyStart, points: Sequence[Measurement], *, wall_s: float | None = None
+) -> Survey:
+    """Derive the survey from its start record and its points, finished or not.
+
+    Args:
+        start: the record made before the first point.
+        points: every stored point, in order.
+        wall_s: seconds the survey took; by default the clock at the end of the last point.
+
+    """
+    surveyor = Surveyor(start)
+    for point in points:
+        surveyor.tell(point)
+    return _Explanation(surveyor).survey(wall_s)
+
+
+class _Explanation:
+    """Everything derived from one replayed survey; made and thrown away by `explain`."""
+
+    def __init__(self, surveyor: Surveyor) -> None:
+        self.start = surveyor.start
+        self.points = surveyor.points
+        self.complete = surveyor.ask() is None
+        self.strategy: MiddleStrategy | SeventyFiveStrategy = surveyor.strategy
+        self.readings: Readings = surveyor.strategy.readings
+        self.noise = NoiseModel(self.readings, self.strategy.regions)
+
+    def survey(self, wall_s: float | None) -> Survey:
+        fit = self._final_fit()
+        regions = self._regions(fit)
+        curve = self._curve("unique_bytes", None, self._curve_focal())
+        families = tuple(self._family(region) for region in regions)
+        last = self.points[-1] if self.points else None
+        draft = Survey(
+            start=self.start,
+            status=SurveyStatus.DONE if self.complete else SurveyStatus.STOPPED,
+            wall_s=wall_s if wall_s is not None else _end_of(last),
+            points=len(self.points),
+            regions=regions,
+            borders=_borders(fit),
+            unique_bytes_curve=curve,
+            slope=_slope(curve),
+            families=families,
+            cache_bytes=_cache_bytes(fit, regions),
+            sentinels=self._sentinels(),
+            drift_frac=self._drift(),
+            noise_frac={region.name: self.noise.at(region.focal).sd_frac for region in regions},
+            accuracy_frac=_accuracy(curve, families),
+            settled=self._settled(families),
+            sentences=(),
+            warnings=(),
+        )
+        return _with_words(draft, self.points)
+
+    # ---- borders and regions ----------------------------------------------------------------
+
+    def _final_fit(self) -> BorderFit | None:
+        """Fit the borders again, now that the focal points have added readings to the curve.
+
+        The number of regions stays what the families were measured for.
+        """
+        decided = self.strategy.fit
+        if decided is None:
+            return None
+        points = self.readings.along("unique_bytes", self.strategy.focal)
+        return fit_borders(
+            [value(p, "unique_bytes") for p in points],
+            [throughput(p) for p in points],
+            seed=self.start.seed,
+            count=len(decided.borders),
+        )
+
+    def _regions(self, fit: BorderFit | None) -> tuple[Region, ...]:
+        bounds = self.strategy.regions
+        edges = [item.bytes.value for item in fit.borders] if fit else []
+        shares = [self._cached_share(self.strategy.focal_in(item)) for item in bounds]
+        regions = []
+        for index, item in enumerate(bounds):
+            focal = self.strategy.focal_in(item)
+            regions.append(
+                Region(
+                    index=index,
+                    name=region_name(index, shares),
+                    low_bytes=round(edges[index - 1]) if index else item.low_bytes,
+                    high_bytes=round(edges[index]) if index < len(edges) else item.high_bytes,
+                    focal=focal,
+                    throughput_mb_s=self._interval(self.readings.at(focal)),
+                    cached_share=shares[index],
+                )
+            )
+        return tuple(region for region in regions if region.throughput_mb_s.n > 0)
+
+    def _cached_share(self, focal: Workload) -> float | None:
+        shares = [p.result.cached_share for p in self.readings.at(focal)]
+        known = [share for share in shares if share is not None]
+        return statistics.mean(known) if known else None
+
+    # ---- curves -----------------------------------------------------------------------------
+
+    def _curve_focal(self) -> Workload:
+        regions = self.strategy.regions
+        return self.strategy.focal_in(regions[0]) if regions else self.strategy.focal
+
+    def _family(self, region: Region) -> Family:
+        curves = [self._curve(parameter, region.index, region.focal) for parameter in CURVES]
+        return Family(region.index, tuple(curve for curve in curves if len(curve.points) > 1))
+
+    def _curve(self, parameter: str, region: int | None, focal: Workload) -> Curve:
+        at: dict[float, list[Measurement]] = {}
+        for point in self.readings.along(parameter, focal):
+            at.setdefault(value(point, parameter), []).append(point)
+        points = tuple(
+            CurvePoint(
+                x=x,
+                throughput_mb_s=self._interval(found),
+                readings_mb_s=tuple(throughput(p) for p in found),
+                point_ids=tuple(p.point_id for p in found),
+            )
+            for x, found in sorted(at.items())
+        )
+        low, high = _good(points)
+        return Curve(
+            parameter=parameter, region=region, points=points, focal=focal, good_low=low,
+            good_high=high,
+        )  # fmt: skip
+
+    def _interval(self, found: Sequence[Measurement]) -> Interval:
+        return self.noise.interval(found)
+
+    # ---- how sure ---------------------------------------------------------------------------
+
+    def _sentinels(self) -> tuple[Sentinel, ...]:
+        regions: list[tuple[int, RegionBounds]] = list(enumerate(self.strategy.regions))
+        found = [
+            Sentinel(point.clock_s, throughput(point), index)
+            for index, bounds in regions
+            for point in self.readings.at(self.strategy.focal_in(bounds))
+        ]
+        return tuple(sorted(found, key=lambda sentinel: sentinel.clock_s))
+
+    def _drift(self) -> Interval | None:
+        groups = self.readings.replicates()
+        return drift_interval(
+            [[point.clock_s for point in group] for group in groups],
+            [[throughput(point) for point in group] for group in groups],
+        )
+
+    def _settled(self, families: tuple[Family, ...]) -> bool:
+        if isinstance(self.strategy, SeventyFiveStrategy):
+            return self.strategy.settled
+        return all(
+            self._confirmed(parameter, families) for parameter in ("size_mean", "process_num")
+        )
+
+    def _confirmed(self, parameter: str, families: tuple[Family, ...]) -> bool:
+        """Whether the families' own half-way values agree with the focal value used."""
+        used = float(getattr(self.strategy.focal, parameter))
+        product, count = 1.0, 0
+        for family in families:
+            focal = self.strategy.focal_in(self.strategy.regions[family.region])
+            xs, ys = curve_of(self.readings.along(parameter, focal), parameter)
+            if len(xs) > 1:
+                product *= rounded(half_way(xs, ys, used), parameter)
+                count += 1
+        if not count:
+            return True
+        found = product ** (1 / count)
+        return max(found, used) <= SETTLED_FACTOR * min(found, used)
+
+
+def region_name(index: int, cached_shares: Sequence[float | None]) -> str:
+    """A name for people, from where the bytes came from at the focal point."""
+    count = len(cached_shares)
+    share = cached_shares[index]
+    if count == 1:
+        return "whole range"
+    if index == count - 1:
+        return "disk"
+    if share is not None and share < 0.5:
+        return f"level {index + 1}"
+    return "file cache" if count == 2 else f"cache level {index + 1}"
+
+
+def _borders(fit: BorderFit | None) -> tuple[Border, ...]:
+    if fit is None:
+        return ()
+    return tuple(
+        Border(
+            bytes=item.bytes, shape=item.shape, time_ratio=item.time_ratio,
+            evidence_bic=item.evidence_bic,
+        )
+        for item in fit.borders
+    )  # fmt: skip
+
+
+def _cache_bytes(fit: BorderFit | None, regions: tuple[Region, ...]) -> Interval | None:
+    """Effective size of the file cache for reads: the last border its reads still reached.
+
+    Where the device's own counters are known, the cache ends with the last region that was
+    mostly read from it; otherwise with the first border.
+    """
+    if fit is None or not fit.borders:
+        return None
+    cached = [region.index for region in regions if (region.cached_share or 0.0) > 0.9]
+    index = max(cached, default=0)
+    return fit.borders[min(index, len(fit.borders) - 1)].bytes
+
+
+def _good(points: Sequence[CurvePoint]) -> tuple[float | None, float | None]:
+    if len(points) < 2:
+        return None, None
+    return good_range([p.x for p in points], [p.throughput_mb_s.value for p in points], 0.75)
+
+
+def _slope(curve: Curve) -> tuple[SlopePoint, ...]:
+    xs = [point.x for point in curve.points]
+    ys = [point.throughput_mb_s.value for point in curve.points]
+    return tuple(SlopePoint(x, value) for x, value in slope(xs, ys)) if len(xs) > 1 else ()
+
+
+def _accuracy(curve: Curve, families: tuple[Family, ...]) -> float | None:
+    curves = [curve, *(item for family in families for item in family.curves)]
+    widths = [p.throughput_mb_s.half_width_frac for item in curves for p in item.points]
+    known = [width for width in widths if width is not None]
+    return statistics.median(known) if known else None
+
+
+def _end_of(last: Measurement | None) -> float:
+    return last.clock_s + last.result.total_s if last else 0.0
+
+
+def _with_words(draft: Survey, points: Sequence[Measurement]) -> Survey:
+    worded = msgspec.structs.replace(draft, warnings=survey_warnings(draft, points))
+    return msgspec.structs.replace(worded, sentences=sentences(worded))

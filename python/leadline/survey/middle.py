@@ -1,0 +1,257 @@
+"""The better self-scaling benchmark (CP94 §8): a family of curves per region, focal points
+in the middle.
+
+The focal vector's size_mean and process_num are common to all regions, as in the paper's
+Figs. 7 and 18-22, so that the curve over unique_bytes passes through every region's focal point.
+They depend on each other: they are iterated to a fixed point on a coarse scouting of both ends
+of unique_bytes, and the families measured afterwards confirm them or say they were not settled.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections.abc import Generator
+from dataclasses import dataclass
+
+import numpy as np
+
+from leadline.record import Plan, Workload
+from leadline.stats import BorderFit, fit_borders, half_way_x, next_unique_bytes
+from leadline.survey.readings import Readings, curve_of, throughput, value
+from leadline.survey.spread import share, spread
+
+FLAT_GAIN = 1.15
+"""A curve whose best is less than this factor above its worst has no half-way point to find."""
+
+START = Workload(unique_bytes=2**20, size_mean=32768)
+"""Where the search for the focal vector begins; unique_bytes is replaced at once."""
+
+CURVE_WEIGHTS = {"focal": 4.0, "size_mean": 5.0, "read_frac": 4.0, "seq_frac": 4.0,
+                 "process_num": 3.0}  # fmt: skip
+REGION_SPAN = 8.0
+"""The last region's middle lies between its border and this many times the border."""
+
+Script = Generator[tuple[str, Workload], None, None]
+
+
+@dataclass(frozen=True)
+class RegionBounds:
+    """One region and the unique_bytes at its focal point."""
+
+    low_bytes: int
+    high_bytes: int
+    focal_bytes: int
+
+
+class MiddleStrategy:
+    """Decides the points of the revised benchmark; see the module's first lines.
+
+    Attributes:
+        focal: the focal vector; its unique_bytes is a region's, never the vector's own.
+        fit: the borders once unique_bytes has been measured, else None.
+        regions: what the families were measured for.
+
+    """
+
+    def __init__(self, plan: Plan, seed: int, readings: Readings) -> None:
+        self.plan = plan
+        self.seed = seed
+        self.readings = readings
+        self.focal = START
+        self.fit: BorderFit | None = None
+        self.regions: tuple[RegionBounds, ...] = ()
+        self._random = random.Random(seed)  # noqa: S311 - order of points, not a secret
+
+    def script(self) -> Script:
+        """Yield (stage, workload) for every point of the plan, in order."""
+        yield from self._scout()
+        yield from self._ends("ends", (0, 1, 1, 0))
+        yield from self._unique_bytes()
+        yield from self._families()
+        yield from self._ends("closing", (1, 0))
+
+    def focal_in(self, region: RegionBounds) -> Workload:
+        """Focal vector of one region."""
+        return self.focal.with_value("unique_bytes", region.focal_bytes)
+
+    def _count(self, stage: str) -> int:
+        return next(item.points for item in self.plan.stages if item.name == stage)
+
+    # ---- the focal vector -------------------------------------------------------------------
+
+    def _scout(self) -> Script:
+        """Iterate size_mean and process_num to a fixed point, each on a coarse curve at both ends.
+
+        The step limit is what the stage's points allow: size, processes, size again.
+        """
+        total = self._count("scout")
+        xs_count = 3 if total >= 12 else 2
+        for step in range(total // (2 * xs_count)):
+            parameter = ("size_mean", "process_num")[step % 2]
+            curves = [self._coarse_curve(parameter, end, xs_count) for end in self._end_values()]
+            grid = [workload for curve in curves for workload in curve]
+            self._random.shuffle(grid)
+            for workload in grid:
+                yield "scout", workload
+            self.focal = self.focal.with_value(parameter, self._half_way_at_ends(parameter))
+
+    def _end_values(self) -> tuple[int, int]:
+        return self.plan.unique_bytes_min, self.plan.unique_bytes_max
+
+    def _coarse_curve(self, parameter: str, end: int, count: int) -> list[Workload]:
+        at_end = self.focal.with_value("unique_bytes", end)
+        if parameter == "process_num":
+            low, high = 1.0, float(self.plan.process_num_max)
+        else:
+            low, high = float(self.plan.size_mean_min), self._size_max(end)
+        known = [value(point, parameter) for point in self.readings.along(parameter, at_end)]
+        xs = spread(low, high, known, count, log=True)
+        xs += [low] * (count - len(xs))
+        return [at_end.with_value(parameter, _snap(x, parameter)) for x in xs]
+
+    def _half_way_at_ends(self, parameter: str) -> float:
+        """Half-way value of one parameter, the geometric mean over both ends."""
+        found = []
+        for end in self._end_values():
+            at_end = self.focal.with_value("unique_bytes", end)
+            xs, ys = curve_of(self.readings.along(parameter, at_end), parameter)
+            found.append(half_way(xs, ys, float(getattr(START, parameter))))
+        return rounded(math.sqrt(found[0] * found[1]), parameter)
+
+    def _size_max(self, unique_bytes: int) -> float:
+        """Largest mean size worth asking of a region: a request must not span the region."""
+        return max(self.plan.size_mean_min * 4, min(self.plan.size_mean_max, unique_bytes // 4))
+
+    # ---- the unique_bytes curve and its regions ---------------------------------------------
+
+    def _ends(self, stage: str, order: tuple[int, ...]) -> Script:
+        for index in order:
+            yield stage, self.focal.with_value("unique_bytes", self._end_values()[index])
+
+    def _unique_bytes(self) -> Script:
+        count = self._count("unique_bytes")
+        for left in range(count, 0, -1):
+            xs, ys = self._unique_bytes_readings()
+            x = next_unique_bytes(
+                xs, ys, self.plan.unique_bytes_min, self.plan.unique_bytes_max, left
+            )
+            yield "unique_bytes", self.focal.with_value("unique_bytes", _whole_blocks(x))
+        self.fit = fit_borders(*self._unique_bytes_readings(), seed=self.seed)
+        self.regions = region_bounds(self.fit, self.plan)
+
+    def _unique_bytes_readings(self) -> tuple[list[float], list[float]]:
+        points = self.readings.along("unique_bytes", self.focal)
+        return [value(p, "unique_bytes") for p in points], [throughput(p) for p in points]
+
+    # ---- the families -----------------------------------------------------------------------
+
+    def _families(self) -> Script:
+        total = self._count("families")
+        count = len(self.regions)
+        per_region = [total // count + (index < total % count) for index in range(count)]
+        singles: list[Workload] = []
+        focals: list[Workload] = []
+        for region, points in zip(self.regions, per_region, strict=True):
+            curves, repeats = self._family(region, points)
+            singles += curves
+            focals += [self.focal_in(region)] * repeats
+        self._random.shuffle(singles)
+        for workload in interleave(singles, _round_robin(focals)):
+            yield "families", workload
+
+    def _family(self, region: RegionBounds, points: int) -> tuple[list[Workload], int]:
+        """Workloads of the four curves of one region, and how often its focal point repeats."""
+        counts = share(points, CURVE_WEIGHTS)
+        focal = self.focal_in(region)
+        workloads: list[Workload] = []
+        for parameter in ("size_mean", "read_frac", "seq_frac", "process_num"):
+            low, high = self.parameter_range(parameter, region)
+            at = float(getattr(focal, parameter))
+            for x in spread(low, high, (at,), counts[parameter], log=_is_log(parameter)):
+                workload = focal.with_value(parameter, _snap(x, parameter))
+                if workload != focal and workload not in workloads:
+                    workloads.append(workload)
+        return workloads, points - len(workloads)
+
+    def parameter_range(self, parameter: str, region: RegionBounds) -> tuple[float, float]:
+        """Range of a curve in a region; the focal value always lies inside."""
+        if parameter in ("read_frac", "seq_frac"):
+            return 0.0, 1.0
+        focal = float(getattr(self.focal, parameter))
+        if parameter == "process_num":
+            return 1.0, max(focal, float(self.plan.process_num_max))
+        high = self._size_max(region.focal_bytes)
+        return float(min(self.plan.size_mean_min, focal)), float(max(high, focal))
+
+
+def half_way(xs: list[float], ys: list[float], fallback: float) -> float:
+    """Half-way x of a curve (CP94 §8); the fallback when the curve is flat."""
+    if max(ys) < FLAT_GAIN * min(ys):
+        return fallback
+    return half_way_x(xs, ys, log=True)
+
+
+def region_bounds(fit: BorderFit, plan: Plan) -> tuple[RegionBounds, ...]:
+    """Cut unique_bytes at the borders; each focal point is the middle of its region.
+
+    The last region has no upper border: its middle is taken as if it ended a factor of
+    `REGION_SPAN` past the last one, so that a huge disk does not push the focal point to where
+    no cache is left to see (the paper's disk points lie at about twice the border).
+    """
+    edges = [plan.unique_bytes_min, *(round(item.bytes.value) for item in fit.borders)]
+    bounds = []
+    for index, low in enumerate(edges):
+        last = index == len(edges) - 1
+        high = plan.unique_bytes_max if last else edges[index + 1]
+        reach = min(high, REGION_SPAN * low) if last and index > 0 else high
+        bounds.append(RegionBounds(low, high, _whole_blocks((low + reach) / 2)))
+    return tuple(bounds)
+
+
+def interleave(singles: list[Workload], repeats: list[Workload]) -> list[Workload]:
+    """Spread the repeats evenly among the singles, one at the start and one at the end."""
+    if not repeats:
+        return singles
+    places = np.linspace(0, len(singles), len(repeats)).round().astype(int)
+    merged: list[Workload] = []
+    start = 0
+    for place, repeat in zip(places.tolist(), repeats, strict=True):
+        merged += singles[start:place]
+        merged.append(repeat)
+        start = place
+    return merged + singles[start:]
+
+
+def _round_robin(focals: list[Workload]) -> list[Workload]:
+    """Order the focal repeats so that each region's are spread over the whole stage."""
+    lanes: dict[Workload, list[Workload]] = {}
+    for focal in focals:
+        lanes.setdefault(focal, []).append(focal)
+    rounds = itertools.zip_longest(*lanes.values())
+    return [focal for turn in rounds for focal in turn if focal is not None]
+
+
+def _is_log(parameter: str) -> bool:
+    return parameter in ("size_mean", "process_num", "unique_bytes")
+
+
+def _snap(x: float, parameter: str) -> float:
+    if parameter == "size_mean":
+        return float(max(512, round(x / 512) * 512))
+    if parameter == "process_num":
+        return float(max(1, round(x)))
+    return round(x, 3)
+
+
+def rounded(x: float, parameter: str) -> float:
+    """Round a focal value to what people say: a whole number of processes, whole KiB."""
+    if parameter == "process_num":
+        return float(max(1, round(x)))
+    step = 4096 if x >= 16384 else 512
+    return float(max(step, round(x / step) * step))
+
+
+def _whole_blocks(x: float) -> int:
+    return max(4096, round(x / 4096) * 4096)

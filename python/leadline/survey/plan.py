@@ -1,0 +1,130 @@
+"""The plan of a survey: its ranges, its stages, its number of points; fixed before it starts.
+
+The number of points is decided by the budget alone, never by what is found on the way: stages
+that turn out to need fewer points leave them to the families of curves. So the plan that is
+printed is the plan that runs (CP94 took 84 points; this never takes more).
+"""
+
+from __future__ import annotations
+
+from leadline.record import Plan, PlanStage
+from leadline.units import format_bytes, format_seconds
+
+POINTS_MAX = 84
+"""CP94 §9: the SPARCstation's survey took 84 points."""
+
+POINTS_MIN = 34
+SECONDS_PER_POINT_WANTED = 2.6
+SECONDS_PER_POINT_MIN = 0.8
+LAYOUT_BYTES_PER_S = 300e6
+"""Cautious writing rate for the forecast before anything has been measured."""
+
+SIZE_MEAN_MIN = 4096
+SIZE_MEAN_MAX = 2 * 2**20
+UNIQUE_BYTES_MIN = 256 * 2**10
+RANGE_FACTOR_MIN = 8
+"""A curve over unique_bytes shorter than this factor cannot show a border and two plateaus."""
+
+
+class PlanRefused(ValueError):
+    """No sensible survey fits; the message says which limit to change, and how far."""
+
+
+def make_plan(
+    *,
+    budget_s: float,
+    capacity_bytes: int,
+    max_bytes: int | None,
+    memory_bytes: int | None,
+    l3_cache_bytes: int | None,
+    process_num_max: int,
+    virtual: bool,
+    focal_mode: str = "middle",
+) -> Plan:
+    """Lay out a survey within a budget.
+
+    Args:
+        budget_s: hard cap on the whole survey; virtual seconds on a simulated system.
+        capacity_bytes: most data the target may hold (free space above the floor).
+        max_bytes: the user's own cap on data written, or None.
+        memory_bytes: memory that can hold file cache (the cgroup's cap when there is one).
+        l3_cache_bytes: the processor's last cache; data that fits it measures the processor.
+        process_num_max: most issuers at once worth trying.
+        virtual: whether time costs nothing (a simulated system).
+        focal_mode: "middle" (CP94 §8) or "75%" (CP94 §7).
+
+    Raises:
+        PlanRefused: the budget, or the room for data, is too small for any survey.
+
+    """
+    low, high = _unique_bytes_range(capacity_bytes, max_bytes, memory_bytes, l3_cache_bytes)
+    layout_s = 0.0 if virtual else high / LAYOUT_BYTES_PER_S
+    points = POINTS_MAX if virtual else _affordable_points(budget_s, layout_s, high)
+    stages = _stages_75(points) if focal_mode == "75%" else _stages(points)
+    point_s = (budget_s * 0.97 - layout_s) / points
+    return Plan(
+        stages=stages,
+        budget_s=budget_s,
+        expected_s=min(budget_s, layout_s + point_s * points),
+        point_s=point_s,
+        layout_bytes=0 if virtual else high,
+        unique_bytes_min=low,
+        unique_bytes_max=high,
+        size_mean_min=SIZE_MEAN_MIN,
+        size_mean_max=SIZE_MEAN_MAX,
+        process_num_max=process_num_max,
+    )
+
+
+def _affordable_points(budget_s: float, layout_s: float, high_bytes: int) -> int:
+    points = int((budget_s * 0.97 - layout_s) / SECONDS_PER_POINT_WANTED)
+    if points >= POINTS_MIN:
+        return min(POINTS_MAX, points)
+    least_s = (POINTS_MIN * SECONDS_PER_POINT_MIN + layout_s) / 0.97
+    if budget_s < least_s:
+        raise PlanRefused(
+            f"a budget of {format_seconds(budget_s)} is too small: writing "
+            f"{format_bytes(high_bytes)} and measuring {POINTS_MIN} points takes about "
+            f"{format_seconds(least_s)}. Give --budget {format_seconds(least_s * 1.2)} or more"
+            ", or less data with --max-bytes."
+        )
+    return POINTS_MIN
+
+
+def _unique_bytes_range(
+    capacity_bytes: int, max_bytes: int | None, memory_bytes: int | None, l3_bytes: int | None
+) -> tuple[int, int]:
+    """Range of unique_bytes: above the processor's cache, to past what memory can hold."""
+    high = capacity_bytes if max_bytes is None else min(capacity_bytes, max_bytes)
+    low = UNIQUE_BYTES_MIN
+    if memory_bytes is not None:
+        # Past six times the memory five of six random requests miss any cache in it.
+        high = min(high, 6 * memory_bytes)
+        # Twice the processor's cache, so that a level of the *storage* hierarchy comes first;
+        # but a small memory cap must leave a plateau below its border.
+        low = max(low, min(2 * (l3_bytes or 0), memory_bytes // 8))
+    if high < RANGE_FACTOR_MIN * low:
+        raise PlanRefused(
+            f"only {format_bytes(high)} may be used on the target and a survey here starts at "
+            f"{format_bytes(low)}: give --max-bytes {format_bytes(RANGE_FACTOR_MIN * low)} or "
+            "more, free some space, or lower --cache-limit."
+        )
+    return low, high
+
+
+def _stages(points: int) -> tuple[PlanStage, ...]:
+    scout = 18 if points >= 70 else 12 if points >= 45 else 8
+    curve = max(7, round(points / 6))
+    ends, closing = 4, 2
+    families = points - scout - ends - curve - closing
+    return (
+        PlanStage("scout", scout, "coarse size and process curves at both ends: the focal vector"),
+        PlanStage("ends", ends, "both ends of unique_bytes, twice: noise and contrast"),
+        PlanStage("unique_bytes", curve, "where it falls steepest: borders between levels"),
+        PlanStage("families", families, "four curves per region, focal points repeated"),
+        PlanStage("closing", closing, "both ends once more: drift"),
+    )
+
+
+def _stages_75(points: int) -> tuple[PlanStage, ...]:
+    return (PlanStage("75% point", points, "rounds over all five curves until nothing moves"),)

@@ -1,0 +1,142 @@
+"""Run a survey: ask, measure, store, tell; within the budget, whatever happens."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from leadline.engine import Engine, Limits, PointFailed
+from leadline.record import Measurement, Survey, SurveyStart
+from leadline.store import Store
+from leadline.survey.explain import explain
+from leadline.survey.strategy import PointRequest, Surveyor
+
+POINT_S_MIN = 0.3
+"""With less time left than this no point says anything; the survey stops instead."""
+
+WARM_UP_SHARE = 0.45
+"""Most of a point's time that may go into reaching the steady state."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a running survey stands."""
+
+    done: int
+    planned: int
+    stage: str
+    workload: str
+    elapsed_s: float
+    left_s: float
+    throughput_mb_s: float | None
+
+
+class BudgetSpent(Exception):
+    """The time budget ended before the plan did."""
+
+
+def run_survey(
+    engine: Engine,
+    store: Store,
+    start: SurveyStart,
+    points: Sequence[Measurement] = (),
+    *,
+    on_progress: Callable[[Progress], None] = lambda _: None,
+) -> Survey:
+    """Measure every point still missing and return the explained survey.
+
+    Every point is durable in the store before the next one starts. On any exception the stored
+    points remain, and the survey can be resumed by passing them as `points`.
+
+    Raises:
+        BudgetSpent: the budget ended early; the points so far are stored.
+        PointFailed: the storage failed while measuring.
+
+    """
+    surveyor = Surveyor(start)
+    for point in points:
+        surveyor.tell(point)
+    clock = _Clock(engine, points)
+    while (request := surveyor.ask()) is not None:
+        left = start.plan.points - len(surveyor.points)
+        limits = limits_for(start, clock.now_s, left)
+        on_progress(_progress(start, surveyor, request, clock.now_s))
+        measurement = _measure(engine, start, request, limits, clock)
+        store.add_point(measurement)
+        surveyor.tell(measurement)
+    survey = explain(start, surveyor.points, wall_s=clock.now_s)
+    store.finish_survey(survey)
+    return survey
+
+
+class _Clock:
+    """Seconds since the survey began, over all its sittings."""
+
+    def __init__(self, engine: Engine, points: Sequence[Measurement]) -> None:
+        self._engine = engine
+        self._before_s = points[-1].clock_s + points[-1].result.total_s if points else 0.0
+        self._start_s = engine.clock_s
+
+    @property
+    def now_s(self) -> float:
+        return self._before_s + self._engine.clock_s - self._start_s
+
+
+def limits_for(start: SurveyStart, now_s: float, points_left: int) -> Limits:
+    """Time limits of the next point: an equal share of what is left of the budget.
+
+    A point that ends early leaves its time to the others; a slow one takes it from them.
+
+    Raises:
+        BudgetSpent: nothing useful fits any more.
+
+    """
+    left_s = start.plan.budget_s - now_s
+    share_s = left_s * 0.98 / points_left
+    if share_s < POINT_S_MIN:
+        raise BudgetSpent(
+            f"the budget ended with {points_left} of {start.plan.points} points still to measure"
+        )
+    warm_up_s = WARM_UP_SHARE * share_s
+    return Limits(
+        warm_up_s_max=warm_up_s,
+        measure_s_min=min(0.25 * share_s, 1.0 if start.system_profile is None else share_s),
+        measure_s_max=share_s - warm_up_s,
+        accuracy=start.accuracy,
+        total_s_max=left_s,
+    )
+
+
+def _measure(
+    engine: Engine, start: SurveyStart, request: PointRequest, limits: Limits, clock: _Clock
+) -> Measurement:
+    started_at, clock_s = datetime.now(UTC).isoformat(), clock.now_s
+    try:
+        result = engine.run(request.workload, seed=request.seed, limits=limits)
+    except PointFailed as error:
+        raise PointFailed(f"point {request.order + 1} ({request.stage}): {error}") from error
+    return Measurement(
+        point_id=uuid.uuid4().hex,
+        survey_id=start.survey_id,
+        order=request.order,
+        stage=request.stage,
+        started_at=started_at,
+        clock_s=clock_s,
+        seed=request.seed,
+        workload=request.workload,
+        backend=start.backend,
+        result=result,
+    )
+
+
+def _progress(
+    start: SurveyStart, surveyor: Surveyor, request: PointRequest, now_s: float
+) -> Progress:
+    done = len(surveyor.points)
+    share_s = now_s / done if done else start.plan.point_s
+    left_s = min(start.plan.budget_s - now_s, share_s * (start.plan.points - done))
+    last = surveyor.points[-1].result.throughput_mb_s.value if done else None
+    return Progress(done, start.plan.points, request.stage, str(request.workload), now_s, left_s,
+                    last)  # fmt: skip

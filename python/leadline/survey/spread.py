@@ -1,0 +1,52 @@
+"""Where to put the points of a curve, and how many each curve gets."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+
+
+def spread(low: float, high: float, anchors: Iterable[float], count: int, *, log: bool) -> list[float]:
+    """Choose `count` new x in [low, high]: the ends first, then the middle of the widest gap.
+
+    Args:
+        low: least x.
+        high: greatest x.
+        anchors: x that are measured anyway (the focal point).
+        count: how many to add.
+        log: whether distance is a ratio rather than a difference.
+
+    """
+    to, back = (math.log, math.exp) if log else (float, float)
+    taken = sorted(to(min(max(x, low), high)) for x in anchors)
+    chosen: list[float] = []
+    for _ in range(count):
+        new = _widest_gap(to(low), to(high), taken)
+        if new is None:
+            break
+        taken = sorted([*taken, new])
+        chosen.append(min(max(back(new), low), high))
+    return chosen
+
+
+def _widest_gap(low: float, high: float, taken: list[float]) -> float | None:
+    close = (high - low) * 1e-9
+    for end in (high, low):
+        if not any(abs(end - x) <= close for x in taken):
+            return end
+    gaps = [(right - left, -left) for left, right in zip(taken, taken[1:], strict=False)]
+    if not gaps or max(gaps)[0] <= close:
+        return None
+    width, minus_left = max(gaps)
+    return -minus_left + width / 2
+
+
+def share(total: int, weights: Mapping[str, float]) -> dict[str, int]:
+    """Split `total` points by weight; largest remainders, ties to the first named."""
+    whole = sum(weights.values())
+    exact = {name: total * weight / whole for name, weight in weights.items()}
+    counts = {name: math.floor(value) for name, value in exact.items()}
+    by_remainder = sorted(exact, key=lambda name: counts[name] - exact[name])
+    for name in by_remainder[: total - sum(counts.values())]:
+        counts[name] += 1
+    return counts

@@ -1,0 +1,98 @@
+"""What a reader must know before trusting a survey; each warning says what to do."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from leadline.record import Measurement, Survey, SurveyStatus
+from leadline.units import format_bytes
+
+FOREIGN_CPU_MAX = 0.25
+OUTLIER_SIGMAS = 3.5
+DRIFT_FRAC_MIN = 0.02
+"""A change of the sentinels smaller than this is not worth a warning, however sure."""
+
+
+def survey_warnings(survey: Survey, points: Sequence[Measurement]) -> tuple[str, ...]:
+    """List the doubts about a survey, most important first."""
+    found = [
+        _unfinished(survey, points),
+        _drift(survey),
+        _not_admissible(points),
+        _unsettled(survey),
+        _foreign_load(points),
+        _no_border(survey),
+        *_engine_warnings(points),
+    ]
+    return tuple(warning for warning in found if warning)
+
+
+def _unfinished(survey: Survey, points: Sequence[Measurement]) -> str | None:
+    planned = survey.start.plan.points
+    if survey.status is SurveyStatus.DONE:
+        return None
+    return (
+        f"Stopped after {len(points)} of {planned} planned points; what is shown rests on those. "
+        "The same command with --resume goes on."
+    )
+
+
+def _drift(survey: Survey) -> str | None:
+    drift = survey.drift_frac
+    if drift is None or drift.low is None or drift.high is None:
+        return None
+    if drift.low <= 0 <= drift.high or abs(drift.value) < DRIFT_FRAC_MIN:
+        return None
+    way = "slower" if drift.value < 0 else "faster"
+    return (
+        f"The system drifted: the repeated points became {abs(drift.value):.0%} {way} over the "
+        f"survey (95 %: {drift.low:+.0%} to {drift.high:+.0%}). The points ran in random order, so "
+        "the curves keep their shape, but absolute numbers depend on when they were taken."
+    )
+
+
+def _not_admissible(points: Sequence[Measurement]) -> str | None:
+    bad = [point for point in points if not point.result.admissible]
+    if not bad:
+        return None
+    reasons = Counter(reason for point in bad for reason in point.result.reasons)
+    common = "; ".join(f"{reason} ({count})" for reason, count in reasons.most_common(3))
+    return f"{len(bad)} of {len(points)} points are not admissible and carry no curve: {common}."
+
+
+def _unsettled(survey: Survey) -> str | None:
+    if survey.settled:
+        return None
+    return (
+        "The focal vector had not settled at the step limit: the curves' own half-way points lie "
+        "more than a factor of two from the focal values used."
+    )
+
+
+def _foreign_load(points: Sequence[Measurement]) -> str | None:
+    busy = [p for p in points if (p.result.foreign_cpu or 0.0) > FOREIGN_CPU_MAX]
+    if not busy:
+        return None
+    return (
+        f"Other programs used more than {FOREIGN_CPU_MAX:.0%} of a processor during {len(busy)} of "
+        f"{len(points)} points; on an idle machine the numbers may be better."
+    )
+
+
+def _no_border(survey: Survey) -> str | None:
+    if survey.borders or survey.start.focal_mode == "75%" or survey.status is not SurveyStatus.DONE:
+        return None
+    high = format_bytes(survey.start.plan.unique_bytes_max)
+    return (
+        f"No border was found up to {high}: either there is one level only, or the next one begins "
+        "beyond the data that was allowed (--max-bytes)."
+    )
+
+
+def _engine_warnings(points: Sequence[Measurement]) -> list[str]:
+    counts = Counter(warning for point in points for warning in point.result.warnings)
+    return [
+        f"{warning} (at {count} of {len(points)} points)"
+        for warning, count in counts.most_common(5)
+    ]

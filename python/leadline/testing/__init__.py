@@ -1,0 +1,1 @@
+"""What tests of Leadline, and of anything that plugs into it, can use."""

@@ -1,0 +1,112 @@
+"""Surveys of simulated systems, held against the truth that only a simulation knows."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from leadline.engine import Target, open_engine
+from leadline.record import CurvePoint, Measurement, Survey, SurveyStart
+from leadline.store import Store, open_store
+from leadline.survey import make_plan, run_survey
+
+VIRTUAL_BUDGET_S = 14 * 3600.0
+
+
+@dataclass(frozen=True)
+class SimulatedSurvey:
+    """A finished survey of a simulated system, with its points and the profile's truth."""
+
+    survey: Survey
+    points: tuple[Measurement, ...]
+    true_regions: int
+    true_borders: tuple[float, ...]
+
+    def curve_points(self) -> Iterator[CurvePoint]:
+        """Every point of every curve of the survey."""
+        yield from self.survey.unique_bytes_curve.points
+        for family in self.survey.families:
+            for curve in family.curves:
+                yield from curve.points
+
+    def true_mb_s(self, point: CurvePoint) -> float:
+        """Expected throughput behind a curve point, at the very times it was read."""
+        truths = [
+            item.result.simulated.truth_mb_s
+            for item in self.points
+            if item.point_id in point.point_ids and item.result.simulated is not None
+        ]
+        return statistics.fmean(truths)
+
+    def covered_points(self) -> list[bool]:
+        """For every curve point: does its stated 95 % interval hold the truth?"""
+        return [p.throughput_mb_s.covers(self.true_mb_s(p)) for p in self._distinct()]
+
+    def half_widths(self) -> list[float]:
+        """Half-widths of all intervals, as fractions."""
+        found = [p.throughput_mb_s.half_width_frac for p in self._distinct()]
+        return [width for width in found if width is not None]
+
+    def _distinct(self) -> list[CurvePoint]:
+        """Curve points without repeats: a focal point lies on five curves but counts once."""
+        return list({point.point_ids: point for point in self.curve_points()}.values())
+
+
+def simulate_survey(
+    profile: str,
+    seed: int,
+    *,
+    budget_s: float = VIRTUAL_BUDGET_S,
+    accuracy: float = 0.02,
+    focal_mode: str = "middle",
+    store: Store | None = None,
+) -> SimulatedSurvey:
+    """Survey `sim:PROFILE` in virtual time, in this process.
+
+    Args:
+        profile: a profile's name or the path of a TOML file.
+        seed: decides order, addresses and noise.
+        budget_s: virtual seconds.
+        accuracy: half-width, as a fraction, at which a point ends.
+        focal_mode: "middle" or "75%".
+        store: where the points go; by default a store in memory.
+
+    """
+    target = Target.parse(f"sim:{profile}")
+    kept = store or open_store("sqlite://")
+    with open_engine(target, run_seed=seed) as engine:
+        start = SurveyStart(
+            survey_id=f"{target.system_name}-{seed}",
+            system=target.system_name,
+            target=target.spelled,
+            seed=seed,
+            started_at=datetime(1994, 11, 1, tzinfo=UTC).isoformat(),
+            focal_mode=focal_mode,
+            backend=engine.backend,
+            direct=engine.direct,
+            cache_limit_bytes=None,
+            accuracy=accuracy,
+            plan=make_plan(
+                budget_s=budget_s,
+                capacity_bytes=engine.capacity_bytes,
+                max_bytes=None,
+                memory_bytes=engine.memory_bytes,
+                l3_cache_bytes=engine.l3_cache_bytes,
+                process_num_max=engine.process_num_max,
+                virtual=True,
+                focal_mode=focal_mode,
+            ),
+            facts=engine.facts,
+            system_profile=target.system,
+        )
+        kept.start_survey(start)
+        survey = run_survey(engine, kept, start)
+    truth = (target.system or {}).get("truth", {})
+    return SimulatedSurvey(
+        survey=survey,
+        points=kept.points(start.survey_id),
+        true_regions=int(truth.get("regions", 0)),
+        true_borders=tuple(float(x) for x in truth.get("borders_bytes", ())),
+    )

@@ -1,0 +1,148 @@
+"""The surveyor asks for what the plan says, the same again on resume, and finds the levels."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from simulated_answers import MIB, answer, plan, start, surveyed, two_levels
+
+from leadline.record import SurveyStatus, Workload
+from leadline.survey import PlanRefused, ResumeMismatch, Surveyor, explain, make_plan
+from leadline.survey.spread import share, spread
+
+
+@pytest.mark.parametrize("budget_s", [80.0, 120.0, 200.0, 400.0, 4000.0])
+@pytest.mark.parametrize("focal_mode", ["middle", "75%"])
+def test_the_plan_printed_in_advance_is_what_runs(budget_s: float, focal_mode: str) -> None:
+    begin = start(budget_s=budget_s, focal_mode=focal_mode)
+    ran = Counter(point.stage for point in surveyed(begin).points)
+    assert ran == {stage.name: stage.points for stage in begin.plan.stages}
+    assert begin.plan.points <= 84
+
+
+def test_a_resumed_survey_asks_the_same_questions() -> None:
+    whole = surveyed(start())
+    for kept in (0, 1, 17, 40, 83):
+        resumed = Surveyor(start())
+        for point in whole.points[:kept]:
+            resumed.tell(point)
+        request = resumed.ask()
+        assert request is not None
+        assert request.workload == whole.points[kept].workload
+        assert request.seed == whole.points[kept].seed
+
+
+def test_another_seed_measures_in_another_order() -> None:
+    first = [point.workload for point in surveyed(start(seed=1)).points]
+    second = [point.workload for point in surveyed(start(seed=2)).points]
+    assert first != second
+
+
+def test_a_point_of_another_survey_is_refused() -> None:
+    surveyor = Surveyor(start())
+    request = surveyor.ask()
+    assert request is not None
+    wrong = answer(request, two_levels)
+    other = surveyed(start(seed=99)).points[30]
+    with pytest.raises(ResumeMismatch):
+        surveyor.tell(other)
+    surveyor.tell(wrong)
+
+
+def test_two_levels_are_found_and_every_region_has_its_family() -> None:
+    survey = explain(start(), surveyed(start()).points)
+    assert survey.status is SurveyStatus.DONE
+    assert len(survey.regions) == 2
+    assert survey.borders[0].bytes.value == pytest.approx(480 * MIB, rel=0.1)
+    assert {curve.parameter for curve in survey.families[0].curves} == {
+        "size_mean", "read_frac", "seq_frac", "process_num",
+    }  # fmt: skip
+    for family in survey.families:
+        for curve in family.curves:
+            assert len(curve.points) >= 3, (family.region, curve.parameter)
+    assert all(region.throughput_mb_s.n >= 3 for region in survey.regions), "focal: replicated"
+    assert survey.settled
+
+
+def test_a_focal_point_lies_on_every_curve_of_its_family() -> None:
+    survey = explain(start(), surveyed(start()).points)
+    for region, family in zip(survey.regions, survey.families, strict=True):
+        for curve in family.curves:
+            xs = [point.x for point in curve.points]
+            assert float(getattr(region.focal, curve.parameter)) in xs
+        assert region.focal.unique_bytes in [p.x for p in survey.unique_bytes_curve.points]
+
+
+def test_a_drifting_system_is_reported_and_a_steady_one_is_not() -> None:
+    begin = start()
+    surveyor = Surveyor(begin)
+    while (request := surveyor.ask()) is not None:
+        slower = 1 - 0.3 * request.order / begin.plan.points
+        surveyor.tell(answer(request, lambda w, f=slower: two_levels(w) * f))
+    drifted = explain(begin, surveyor.points)
+    assert any("drift" in warning for warning in drifted.warnings)
+    assert not any("drift" in w for w in explain(begin, surveyed(begin).points).warnings)
+
+
+def test_points_that_are_not_admissible_carry_no_curve_but_are_told() -> None:
+    begin = start()
+    surveyor = Surveyor(begin)
+    while (request := surveyor.ask()) is not None:
+        bad = request.order == 50
+        formula = (lambda _: 0.001) if bad else two_levels
+        surveyor.tell(answer(request, formula, admissible=not bad))
+    survey = explain(begin, surveyor.points)
+    assert any("not admissible" in warning for warning in survey.warnings)
+
+
+def test_an_unfinished_survey_explains_what_it_has() -> None:
+    points = surveyed(start()).points
+    for kept in (0, 3, 20, 30, 60):
+        survey = explain(start(), points[:kept])
+        assert survey.status is SurveyStatus.STOPPED
+        assert any("--resume" in warning for warning in survey.warnings)
+
+
+def test_the_75_percent_point_is_found_for_every_parameter_at_once() -> None:
+    begin = start(focal_mode="75%")
+    surveyor = surveyed(begin, noise=0.005)
+    survey = explain(begin, surveyor.points)
+    focal: Workload = survey.regions[0].focal
+    assert focal.unique_bytes == pytest.approx(480 * MIB, rel=0.25), "CP94 Fig. 4: the cache's end"
+    assert focal.seq_frac == 0.0, "sequential does nothing inside the cache"
+    assert focal.process_num == 1, "nor do processes"
+    assert survey.settled
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"budget_s": 5.0}, "--budget"),
+        ({"capacity_bytes": 32 * MIB}, "--max-bytes"),
+        ({"max_bytes": 100 * MIB}, "--max-bytes"),
+    ],
+)
+def test_an_impossible_plan_is_refused_with_what_to_type(change: dict[str, int], said: str) -> None:
+    asked = {"budget_s": 300.0, "capacity_bytes": 4 * 2**30, "max_bytes": None,
+             "memory_bytes": 512 * MIB, "l3_cache_bytes": 32 * MIB, "process_num_max": 8,
+             "virtual": False}  # fmt: skip
+    with pytest.raises(PlanRefused, match=said):
+        make_plan(**(asked | change))  # type: ignore[arg-type]
+
+
+def test_spread_takes_the_ends_first_then_the_widest_gap() -> None:
+    assert spread(0, 1, (0.5,), 2, log=False) == [1, 0]
+    assert spread(1, 16, (4,), 4, log=True) == pytest.approx([16, 1, 2, 8])
+    assert spread(1, 1, (1,), 3, log=True) == []
+
+
+def test_share_gives_everything_away() -> None:
+    counts = share(23, {"a": 5.0, "b": 4.0, "c": 3.0})
+    assert sum(counts.values()) == 23
+    assert counts["a"] > counts["c"]
+
+
+def test_ranges_start_above_the_processors_cache_and_below_the_memory_cap() -> None:
+    assert plan().unique_bytes_min == 64 * MIB
+    assert plan().unique_bytes_max == 3 * 2**30

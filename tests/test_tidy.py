@@ -1,0 +1,97 @@
+"""The style is enforced, not hoped for: sizes, names, layers, leftovers."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PYTHON = sorted((ROOT / "python").rglob("*.py"))
+RUST = sorted((ROOT / "crates").rglob("*.rs"))
+SOURCES = PYTHON + RUST + sorted((ROOT / "tests").rglob("*.py")) + sorted((ROOT / "bench").rglob("*.py"))
+
+FILE_LINES_MAX = 600
+FUNCTION_LINES_MAX = 70
+LINE_LENGTH_MAX = 110
+
+LAYERS = {
+    "units": 0,
+    "record": 1,
+    "stats": 2,
+    "engine": 3,
+    "store": 3,
+    "profiles": 0,
+    "survey": 4,
+    "report": 4,
+    "testing": 5,
+    "cli": 6,
+}
+"""A module may import only from layers below its own, or from itself (DESIGN.md)."""
+
+
+def names(paths: list[Path]) -> list[str]:
+    return [str(path.relative_to(ROOT)) for path in paths]
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=names(SOURCES))
+def test_file_can_be_read_at_one_sitting(path: Path) -> None:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= FILE_LINES_MAX
+    long = [number for number, line in enumerate(lines, 1) if len(line) > LINE_LENGTH_MAX]
+    assert not long, f"lines over {LINE_LENGTH_MAX} characters: {long}"
+    leftover = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
+    assert not [line for line in lines if leftover.search(line)]
+
+
+@pytest.mark.parametrize("path", PYTHON, ids=names(PYTHON))
+def test_functions_are_short(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            length = (node.end_lineno or node.lineno) - node.lineno + 1
+            assert length <= FUNCTION_LINES_MAX, f"{node.name} has {length} lines"
+
+
+def test_no_module_is_a_drawer_for_odds_and_ends() -> None:
+    banned = {"utils", "util", "common", "helpers", "misc"}
+    assert not [path for path in PYTHON + RUST if path.stem in banned]
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Names of the leadline packages a file imports."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        found: list[str] = []
+        if isinstance(node, ast.ImportFrom):
+            module = node.module or ""
+            found = [module] if module != "leadline" else [f"leadline.{a.name}" for a in node.names]
+        elif isinstance(node, ast.Import):
+            found = [alias.name for alias in node.names]
+        for name in found:
+            parts = name.split(".")
+            if parts[0] == "leadline" and len(parts) > 1 and not parts[1].startswith("_"):
+                yield parts[1]
+
+
+@pytest.mark.parametrize("path", PYTHON, ids=names(PYTHON))
+def test_dependencies_point_one_way(path: Path) -> None:
+    own = path.relative_to(ROOT / "python" / "leadline").parts[0].removesuffix(".py")
+    if own in ("__init__", "__main__"):
+        return
+    for other in imports(path):
+        assert other == own or LAYERS[other] < LAYERS[own], f"{own} must not import {other}"
+
+
+@pytest.mark.parametrize("path", PYTHON, ids=names(PYTHON))
+def test_only_store_knows_sql_and_only_engine_starts_processes(path: Path) -> None:
+    package = path.relative_to(ROOT / "python" / "leadline").parts[0]
+    text = path.read_text(encoding="utf-8")
+    if package not in ("store", "testing"):
+        assert "sqlalchemy" not in text
+    if package != "engine" and path.name != "images.py":
+        assert not re.search(r"^\s*(import|from) subprocess", text, flags=re.MULTILINE)
+    if package != "cli":
+        assert not re.search(r"\bsys\.exit\(|^\s*print\(", text, flags=re.MULTILINE)
