@@ -12,7 +12,7 @@ import typer
 from leadline.cli import export, measure, report, show, survey, systems
 from leadline.cli.context import Context
 from leadline.cli.talk import talk
-from leadline.engine import LeadlineError, Stopped
+from leadline.engine import LeadlineError, Stopped, handle_signals
 from leadline.record import WorkloadError
 from leadline.survey import BudgetSpent, PlanRefused, ResumeMismatch
 
@@ -54,7 +54,8 @@ def main() -> None:
     """Run the command and exit with DESIGN.md's code; every failure is one clear message."""
     debug = "--debug" in sys.argv
     try:
-        app()
+        with handle_signals():
+            app()
     except (LeadlineError, WorkloadError, PlanRefused, ResumeMismatch) as error:
         _leave(str(error), getattr(error, "exit_code", EXIT_REFUSED), debug)
     except (BudgetSpent, Stopped, KeyboardInterrupt) as error:

@@ -17,11 +17,11 @@ from leadline.cli.options import (
     MaxBytes,
     Seed,
     TargetArgument,
-    _reader,
     positive_seconds,
+    reader,
 )
 from leadline.cli.talk import put_json, talk
-from leadline.engine import Limits, Target, handle_signals, open_engine
+from leadline.engine import Limits, Target, open_engine
 from leadline.record import Measurement, Workload
 from leadline.report import render_measurement
 from leadline.survey import derive_seed
@@ -38,7 +38,7 @@ def command(
         ),
     ],
     seconds: Annotated[
-        float, typer.Option(parser=_reader(positive_seconds), help="Time to measure, at most.")
+        float, typer.Option(parser=reader(positive_seconds), help="Time to measure, at most.")
     ] = 5.0,
     accuracy: Annotated[
         float, typer.Option(min=0.0005, max=0.5, help="Stop when ± this fraction is reached.")
@@ -62,8 +62,8 @@ def command(
         accuracy=accuracy,
         total_s_max=3600.0,
     )
-    with handle_signals(), open_engine(
-        chosen, backend=backend, direct=direct, cache_limit_bytes=cache_limit,
+    with open_engine(
+        chosen, backend=backend, direct=direct, cache_limit_bytes=cache_limit or None,
         max_bytes=max_bytes, run_seed=seed,
     ) as engine:  # fmt: skip
         engine.check_room(asked.unique_bytes)

@@ -12,7 +12,7 @@ from leadline.units import parse_bytes, parse_seconds
 _Value = TypeVar("_Value")
 
 
-def _reader(parse: Callable[[str], _Value]) -> Callable[[str | _Value], _Value]:
+def reader(parse: Callable[[str], _Value]) -> Callable[[str | _Value], _Value]:
     def read(text: str | _Value) -> _Value:
         try:
             return parse(text) if isinstance(text, str) else text
@@ -39,16 +39,21 @@ def positive_seconds(text: str) -> float:
 
 
 Size = Annotated[
-    int | None, typer.Option(parser=_reader(positive_bytes), metavar="SIZE", help="e.g. 512MiB")
+    int | None, typer.Option(parser=reader(positive_bytes), metavar="SIZE", help="e.g. 512MiB")
 ]
 Duration = Annotated[
-    float | None, typer.Option(parser=_reader(positive_seconds), metavar="TIME", help="e.g. 10m")
+    float | None, typer.Option(parser=reader(positive_seconds), metavar="TIME", help="e.g. 10m")
 ]
+def cache_limit_bytes(text: str) -> int:
+    """A size above zero; `none` is zero: the machine's whole memory."""
+    return 0 if text.lower() == "none" else positive_bytes(text)
+
+
 CacheLimit = Annotated[
     int | None,
     typer.Option(
-        parser=_reader(positive_bytes),
-        metavar="SIZE",
+        parser=reader(cache_limit_bytes),
+        metavar="SIZE|none",
         help="Run in a memory cgroup of this size, so that a machine with much memory has a "
         "small file cache.",
     ),
@@ -56,7 +61,7 @@ CacheLimit = Annotated[
 MaxBytes = Annotated[
     int | None,
     typer.Option(
-        parser=_reader(positive_bytes), metavar="SIZE", help="Most data to write on the target."
+        parser=reader(positive_bytes), metavar="SIZE", help="Most data to write on the target."
     ),
 ]
 Backend = Annotated[

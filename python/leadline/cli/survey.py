@@ -28,7 +28,6 @@ from leadline.engine import (
     Stopped,
     Target,
     TargetRefused,
-    handle_signals,
     open_engine,
 )
 from leadline.record import Measurement, Plan, Survey, SurveyStart
@@ -71,7 +70,7 @@ def command(
     chosen = Target.parse(target)
     own: Context = context.obj
     store = own.open_store()
-    with handle_signals(), open_engine(
+    with open_engine(
         chosen, backend=backend, direct=direct, cache_limit_bytes=cache_limit,
         max_bytes=max_bytes, run_seed=seed,
     ) as engine:  # fmt: skip

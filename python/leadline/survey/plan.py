@@ -22,6 +22,13 @@ LAYOUT_BYTES_PER_S = 300e6
 SIZE_MEAN_MIN = 4096
 SIZE_MEAN_MAX = 2 * 2**20
 UNIQUE_BYTES_MIN = 256 * 2**10
+LAYOUT_SHARE = 0.2
+"""Most of the budget that may go into writing data before the first point."""
+
+MEMORY_FACTOR = 6
+"""Past six times the memory five of six random requests miss any cache in it."""
+
+CACHE_LIMIT_MAX = 2**30
 RANGE_FACTOR_MIN = 8
 """A curve over unique_bytes shorter than this factor cannot show a border and two plateaus."""
 
@@ -57,9 +64,13 @@ def make_plan(
         PlanRefused: the budget, or the room for data, is too small for any survey.
 
     """
+    _refuse_tiny_budget(budget_s)
+    if not virtual:
+        capacity_bytes = min(capacity_bytes, int(LAYOUT_SHARE * budget_s * LAYOUT_BYTES_PER_S))
     low, high = _unique_bytes_range(capacity_bytes, max_bytes, memory_bytes, l3_cache_bytes)
     layout_s = 0.0 if virtual else high / LAYOUT_BYTES_PER_S
-    points = POINTS_MAX if virtual else _affordable_points(budget_s, layout_s, high)
+    points = int((budget_s * 0.97 - layout_s) / SECONDS_PER_POINT_WANTED)
+    points = max(POINTS_MIN, min(POINTS_MAX, points))
     stages = _stages_75(points) if focal_mode == "75%" else _stages(points)
     point_s = (budget_s * 0.97 - layout_s) / points
     return Plan(
@@ -76,19 +87,27 @@ def make_plan(
     )
 
 
-def _affordable_points(budget_s: float, layout_s: float, high_bytes: int) -> int:
-    points = int((budget_s * 0.97 - layout_s) / SECONDS_PER_POINT_WANTED)
-    if points >= POINTS_MIN:
-        return min(POINTS_MAX, points)
-    least_s = (POINTS_MIN * SECONDS_PER_POINT_MIN + layout_s) / 0.97
+def advised_cache_limit(budget_s: float, memory_bytes: int) -> int | None:
+    """Memory cap with which a survey can see past the file cache within its budget.
+
+    None when the machine's whole memory can be outgrown in time. A point must be able to warm
+    the cache within its few seconds, which bounds the cap whatever the budget.
+    """
+    affordable = int(LAYOUT_SHARE * budget_s * LAYOUT_BYTES_PER_S)
+    if affordable >= MEMORY_FACTOR * memory_bytes:
+        return None
+    return max(64 * 2**20, min(CACHE_LIMIT_MAX, affordable // MEMORY_FACTOR))
+
+
+def _refuse_tiny_budget(budget_s: float) -> None:
+    measuring_s = POINTS_MIN * SECONDS_PER_POINT_MIN
+    least_s = measuring_s / (0.97 - LAYOUT_SHARE)
     if budget_s < least_s:
         raise PlanRefused(
-            f"a budget of {format_seconds(budget_s)} is too small: writing "
-            f"{format_bytes(high_bytes)} and measuring {POINTS_MIN} points takes about "
-            f"{format_seconds(least_s)}. Give --budget {format_seconds(least_s * 1.2)} or more"
-            ", or less data with --max-bytes."
+            f"a budget of {format_seconds(budget_s)} is too small: measuring {POINTS_MIN} points "
+            f"takes {format_seconds(measuring_s)}, writing the data comes before that. Give "
+            f"--budget {round(least_s * 1.2)}s or more."
         )
-    return POINTS_MIN
 
 
 def _unique_bytes_range(
@@ -98,8 +117,7 @@ def _unique_bytes_range(
     high = capacity_bytes if max_bytes is None else min(capacity_bytes, max_bytes)
     low = UNIQUE_BYTES_MIN
     if memory_bytes is not None:
-        # Past six times the memory five of six random requests miss any cache in it.
-        high = min(high, 6 * memory_bytes)
+        high = min(high, MEMORY_FACTOR * memory_bytes)
         # Twice the processor's cache, so that a level of the *storage* hierarchy comes first;
         # but a small memory cap must leave a plateau below its border.
         low = max(low, min(2 * (l3_bytes or 0), memory_bytes // 8))
@@ -107,7 +125,7 @@ def _unique_bytes_range(
         raise PlanRefused(
             f"only {format_bytes(high)} may be used on the target and a survey here starts at "
             f"{format_bytes(low)}: give --max-bytes {format_bytes(RANGE_FACTOR_MIN * low)} or "
-            "more, free some space, or lower --cache-limit."
+            "more, free some space, lower --cache-limit, or raise --budget."
         )
     return low, high
 

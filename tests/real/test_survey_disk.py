@@ -1,0 +1,116 @@
+"""A real survey of a real directory, small: a 64 MiB memory cgroup makes the cache small."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import msgspec
+import pytest
+from command import LEADLINE, environment, leadline
+
+from leadline.engine import CacheLimitRefused, memory_cgroup
+from leadline.store import open_store
+
+pytestmark = pytest.mark.real
+CAP = ["--cache-limit", "96MiB", "--max-bytes", "640MiB"]
+KILLS = 30
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _cgroup_or_skip() -> None:
+    try:
+        with memory_cgroup(64 << 20):
+            pass
+    except CacheLimitRefused as reason:
+        pytest.skip(f"no memory cgroup here: {reason}")
+
+
+def test_the_file_cache_and_the_disk_are_found_within_the_budget(tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    target.mkdir()
+    begin = time.monotonic()
+    done = leadline("survey", str(target), *CAP, "--budget", "60s", "--json",
+                    store=tmp_path / "store.sqlite", timeout_s=200)  # fmt: skip
+    wall_s = time.monotonic() - begin
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert wall_s < 60 + 10
+    assert answer["points"] == answer["planned_points"] <= 84
+    assert len(answer["regions"]) == 2, answer["sentences"]
+    assert answer["borders_bytes"][0]["value"] == pytest.approx(90 << 20, rel=0.35)
+    assert len(answer["sentences"]) >= 4
+    assert not list(target.iterdir()), "nothing is left behind"
+
+
+def test_an_interrupt_keeps_the_points_and_removes_the_data(tmp_path: Path) -> None:
+    target, store = tmp_path / "target", tmp_path / "store.sqlite"
+    target.mkdir()
+    child = _start(target, store, "60s")
+    _wait_for_points(store, 3)
+    child.send_signal(signal.SIGINT)
+    _, talk = child.communicate(timeout=30)
+    assert child.returncode == 3, talk
+    assert "points are kept" in talk
+    assert not list(target.iterdir())
+
+
+def test_killed_at_random_moments_loses_no_finished_point(tmp_path: Path) -> None:
+    target, store = tmp_path / "target", tmp_path / "store.sqlite"
+    target.mkdir()
+    chance = random.Random(20261121)
+    kept: dict[str, bytes] = {}
+    resume: list[str] = []
+    for _ in range(KILLS):
+        child = _start(target, store, "40s", *resume)
+        time.sleep(chance.uniform(0.2, 2.5))
+        os.killpg(child.pid, signal.SIGKILL)
+        child.communicate(timeout=30)
+        points = _stored_points(store)
+        assert kept.items() <= points.items(), "a finished point was lost or changed"
+        kept = points
+        resume = ["--resume"] if points else []
+    done = leadline("survey", str(target), *CAP, "--budget", "40s", "--json", *resume,
+                    store=store, timeout_s=200)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["points"] == answer["planned_points"]
+    assert kept.items() <= _stored_points(store).items()
+    assert not list(target.iterdir()), "the next start cleaned up what the kills left"
+
+
+def _start(target: Path, store: Path, budget: str, *more: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [LEADLINE, "survey", str(target), *CAP, "--budget", budget, *more],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(store),
+        start_new_session=True,
+    )
+
+
+def _stored_points(store: Path) -> dict[str, bytes]:
+    """Every stored point by id, from the newest survey that has any."""
+    if not store.exists():
+        return {}
+    opened = open_store(str(store))
+    found: dict[str, bytes] = {}
+    for summary in opened.surveys():
+        for point in opened.points(summary.survey_id):
+            found[point.point_id] = msgspec.json.encode(point)
+    return found
+
+
+def _wait_for_points(store: Path, count: int) -> None:
+    deadline = time.monotonic() + 40
+    while time.monotonic() < deadline:
+        if store.exists() and len(_stored_points(store)) >= count:
+            return
+        time.sleep(0.2)
+    pytest.fail(f"no {count} points within 40 s")
