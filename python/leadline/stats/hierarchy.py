@@ -1,0 +1,196 @@
+"""Time per byte of a hierarchy of caches over `unique_bytes`, and many least-squares fits at once.
+
+The model, with x = ln U and y = ln(time per byte):
+
+    time(U) = U^b * (a + sum_k d_k * (1 - h_k(U))),   a > 0, d_k >= 0
+
+Time adds, throughput does not: a request that misses level k pays d_k more (LITERATURE §2.1).
+`b` is a weak slope shared by every level: seeks grow with the span, CPU caches stop helping.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+SHAPE_OF_CODE = ("uniform", "step", "smeared", "smeared")
+UNIFORM, STEP, NARROW, WIDE = range(4)
+SMEAR_WIDTH = {NARROW: 0.12, WIDE: 0.30}
+"""Logistic scale in ln U; 10 % to 90 % of the fall takes a factor of 1.7 and 3.7 in U."""
+
+_LN_DELTA_RANGE = (-6.0, 12.0)
+"""Bounds of ln(d_k / a); the lower one is a level that nobody could see."""
+
+
+def miss_ratio(x: Floats, centres: Floats, codes: Codes) -> tuple[Floats, Floats]:
+    """Return 1 - h and its derivative by ln C, both (fits, levels, readings).
+
+    uniform: h = min(1, C/U), random addresses over an LRU-like cache; step: cyclic scans under
+    LRU; smeared: real policies between the two.
+    """
+    distance = x[None, None, :] - centres[:, :, None]
+    kind = codes[:, :, None]
+    held = np.exp(-np.maximum(distance, 0.0))
+    beyond = distance > 0
+    miss = np.where(kind == UNIFORM, 1.0 - held, beyond.astype(np.float64))
+    slope = np.where((kind == UNIFORM) & beyond, -held, 0.0)
+    for code, width in SMEAR_WIDTH.items():
+        if not (codes == code).any():
+            continue
+        logistic = expit(distance / width)
+        miss = np.where(kind == code, logistic, miss)
+        slope = np.where(kind == code, -logistic * (1.0 - logistic) / width, slope)
+    return miss, slope
+
+
+@dataclass(frozen=True)
+class Readings:
+    """One curve, ready for fitting."""
+
+    x: Floats
+    """ln U."""
+    y: Floats
+    """ln(time per byte): (readings,) or, for a bootstrap, (fits, readings)."""
+    weight: Floats
+    """Relative weight of each reading's squared residual; mean 1."""
+    slope_penalty: float
+    """Added to a fit's cost as slope_penalty * b^2: the prior on b."""
+    huber_scale: float
+    """Residuals beyond this cost linearly; infinite for plain least squares."""
+    centre_low: float
+    centre_high: float
+
+    @property
+    def middle(self) -> float:
+        """The x at which the slope factor is one."""
+        return float((self.x.min() + self.x.max()) / 2)
+
+
+@dataclass(frozen=True)
+class Fits:
+    """Parameters of many fits of one number of levels: ln a, b, ln d_k, ln C_k."""
+
+    codes: Codes
+    theta: Floats
+    cost: Floats
+
+    @property
+    def levels(self) -> int:
+        """Borders in each fit."""
+        return int(self.codes.shape[1])
+
+    @property
+    def centres(self) -> Floats:
+        """ln C_k of each fit."""
+        return self.theta[:, 2 + self.levels :]
+
+    def take(self, chosen: NDArray[np.int64]) -> Fits:
+        """Return the chosen fits."""
+        return Fits(self.codes[chosen], self.theta[chosen], self.cost[chosen])
+
+
+def ln_time(x: Floats, middle: float, codes: Codes, theta: Floats) -> tuple[Floats, Floats]:
+    """Return ln time(U) as (fits, readings) and its Jacobian as (fits, parameters, readings)."""
+    levels = codes.shape[1]
+    base = np.exp(theta[:, 0])[:, None]
+    delta = np.exp(theta[:, 2 : 2 + levels])
+    miss, miss_slope = miss_ratio(x, theta[:, 2 + levels :], codes)
+    added = delta[:, :, None] * miss
+    total = base + added.sum(axis=1)
+    jacobian = np.empty((theta.shape[0], theta.shape[1], x.size))
+    jacobian[:, 0] = base / total
+    jacobian[:, 1] = x - middle
+    jacobian[:, 2 : 2 + levels] = added / total[:, None, :]
+    jacobian[:, 2 + levels :] = delta[:, :, None] * miss_slope / total[:, None, :]
+    return np.log(total) + theta[:, 1:2] * (x - middle), jacobian
+
+
+def huber(residual: Floats, scale: float) -> Floats:
+    """Square of a residual up to `scale`, linear beyond."""
+    size = np.abs(residual)
+    if not np.isfinite(scale):
+        return np.asarray(size * size)
+    return np.where(size <= scale, size * size, scale * (2 * size - scale))
+
+
+def cost_of(data: Readings, codes: Codes, theta: Floats) -> Floats:
+    """Penalised robust sum of squares of each fit."""
+    fitted, _ = ln_time(data.x, data.middle, codes, theta)
+    loss = (data.weight * huber(data.y - fitted, data.huber_scale)).sum(axis=1)
+    return np.asarray(loss + data.slope_penalty * theta[:, 1] ** 2)
+
+
+def refine(data: Readings, codes: Codes, theta: Floats, iterations: int = 14) -> Fits:
+    """Improve many fits at once by Levenberg-Marquardt with Huber weights.
+
+    Starts matter: the uniform family has a kink at each reading, so callers pass several.
+    """
+    theta = _inside(data, theta, codes.shape[1])
+    cost = cost_of(data, codes, theta)
+    damping = np.full(len(theta), 1e-2)
+    diagonal = np.arange(theta.shape[1])
+    for _ in range(iterations):
+        fitted, jacobian = ln_time(data.x, data.middle, codes, theta)
+        residual = data.y - fitted
+        weight = data.weight * np.minimum(
+            1.0, data.huber_scale / np.maximum(np.abs(residual), 1e-300)
+        )
+        weighted = jacobian * weight[:, None, :]
+        normal = weighted @ jacobian.transpose(0, 2, 1)
+        gradient = (weighted @ residual[:, :, None])[:, :, 0]
+        normal[:, 1, 1] += data.slope_penalty
+        gradient[:, 1] -= data.slope_penalty * theta[:, 1]
+        scale = normal[:, diagonal, diagonal]
+        normal[:, diagonal, diagonal] = scale * (1 + damping[:, None]) + 1e-9
+        step = np.linalg.solve(normal, gradient[:, :, None])[:, :, 0]
+        step[:, 2:] = np.clip(step[:, 2:], -1.0, 1.0)
+        trial = _inside(data, theta + step, codes.shape[1])
+        trial_cost = cost_of(data, codes, trial)
+        better = trial_cost < cost
+        theta = np.where(better[:, None], trial, theta)
+        cost = np.where(better, trial_cost, cost)
+        damping = np.where(better, damping * 0.2, np.minimum(damping * 6.0, 1e6))
+    return Fits(codes, theta, cost)
+
+
+def _inside(data: Readings, theta: Floats, levels: int) -> Floats:
+    """Clip parameters to what a hierarchy can be."""
+    theta = theta.copy()
+    low, high = _LN_DELTA_RANGE
+    base = theta[:, :1]
+    theta[:, 1] = np.clip(theta[:, 1], -1.0, 1.0)
+    theta[:, 2 : 2 + levels] = np.clip(theta[:, 2 : 2 + levels], base + low, base + high)
+    theta[:, 2 + levels :] = np.clip(
+        theta[:, 2 + levels :], data.centre_low, data.centre_high
+    )
+    return theta
+
+
+def start_fits(data: Readings, centres: Floats, codes: Codes) -> Fits:
+    """Solve for a and d_k at given borders (b = 0), on relative errors; drops negative d_k.
+
+    A fit that wants a negative d_k is the fit of fewer levels, which competes by itself.
+    """
+    miss, _ = miss_ratio(data.x, centres, codes)
+    columns = np.concatenate([np.ones((len(centres), 1, data.x.size)), miss], axis=1)
+    relative = columns * np.exp(-data.y)[None, None, :]
+    weighted = relative * data.weight[None, None, :]
+    normal = weighted @ relative.transpose(0, 2, 1)
+    size = normal.shape[1]
+    trace = normal[:, np.arange(size), np.arange(size)].sum(axis=1)
+    normal[:, np.arange(size), np.arange(size)] += 1e-12 * trace[:, None]
+    solved = np.linalg.solve(normal, weighted.sum(axis=2)[:, :, None])[:, :, 0]
+    good = (solved > 0).all(axis=1)
+    solved, centres, codes = solved[good], centres[good], codes[good]
+    if len(solved) == 0:
+        return Fits(codes, np.empty((0, 2 * size)), np.empty(0))
+    logs = np.log(solved)
+    theta = np.concatenate([logs[:, :1], np.zeros((len(logs), 1)), logs[:, 1:], centres], axis=1)
+    theta = _inside(data, theta, codes.shape[1])
+    return Fits(codes, theta, cost_of(data, codes, theta))
