@@ -31,8 +31,8 @@ RESAMPLES = 240
 _NOISE_PRIOR_FRAC = 0.03
 _NOISE_PRIOR_DF = 3.0
 """Weak prior on the noise, so that few readings on a fitted curve do not look exact."""
-_SLOPE_PRIOR_SD = 0.05
-"""Prior of the weak slope b: 0.05 is 12 % per decade of unique_bytes."""
+SLOPE_PRIOR_SD = (0.05, 0.10)
+"""Priors of the weak slopes of hits and misses: 12 % and 26 % per decade of unique_bytes."""
 _HUBER_SIGMAS = 2.5
 _KEPT = 10
 """Fits refined per number of borders."""
@@ -62,7 +62,7 @@ class Explanation:
     parameters: int
     cost: float
     coefficients: tuple[float, ...]
-    """ln a, b, ln d_k, ln C_k; for a smooth curve the powers of (ln U - middle) in ln time."""
+    """ln a, b, s, ln d_k, ln C_k, ln width_k; for a smooth curve the powers of (ln U - middle) in ln time."""
     codes: tuple[int, ...] = ()
 
     def ln_time(self, x: Floats, middle: float) -> Floats:
@@ -147,7 +147,7 @@ def readings_of(
         weight /= weight.mean()
     room = np.log(PLATEAU_FACTOR_MIN) * 0.75
     low, high = float(x.min()) + room, float(x.max()) - room
-    return Readings(x, y, weight, 1.0, np.inf, min(low, high), max(low, high)), prior_sd
+    return Readings(x, y, weight, (1.0, 1.0), np.inf, min(low, high), max(low, high)), prior_sd
 
 
 def explain(data: Readings, prior_sd: float) -> tuple[list[Explanation], Readings]:
@@ -157,7 +157,7 @@ def explain(data: Readings, prior_sd: float) -> tuple[list[Explanation], Reading
     for final in (False, True):
         data = replace(
             data,
-            slope_penalty=(scale / _SLOPE_PRIOR_SD) ** 2,
+            slope_penalty=((scale / SLOPE_PRIOR_SD[0]) ** 2, (scale / SLOPE_PRIOR_SD[1]) ** 2),
             huber_scale=_HUBER_SIGMAS * scale if final else np.inf,
         )
         rivals = _smooth(data, prior_sd) + _hierarchies(data, prior_sd, scale, rivals)
@@ -193,7 +193,7 @@ def _smooth(data: Readings, prior_sd: float) -> list[Explanation]:
             continue
         penalty = np.zeros(degree + 1)
         if name == "constant":
-            penalty[1] = data.slope_penalty
+            penalty[1] = data.slope_penalty[0]
         columns = np.vander(z, degree + 1, increasing=True)
         weight = data.weight.copy()
         for _ in range(8):
@@ -224,16 +224,16 @@ def _hierarchies(
         if earlier:
             fits = _as_fits([rival for rival in earlier if rival.borders == levels], levels)
         elif previous is None or levels <= 2:
-            fits = _best(hierarchy.start_fits(data, *_combined(singles, levels)), 3 * _KEPT)
+            fits = _of_each(hierarchy.start_fits(data, *_combined(singles, levels)), 4)
         else:
-            fits = _best(hierarchy.start_fits(data, *_added(previous, singles)), 3 * _KEPT)
+            fits = _of_each(hierarchy.start_fits(data, *_added(previous, singles)), 2)
         if len(fits.cost) == 0:
             break
         fits = _sorted_levels(hierarchy.refine(data, fits.codes, fits.theta))
         if levels > 1 and not earlier:
             fits = _polished(_best(fits, _KEPT), data)
-        previous = _best(fits, _KEPT)
-        kept = _distinct(fits.take(np.flatnonzero(_worthy(fits, data, scale))))
+        previous = _of_each(fits, 2)
+        kept = _best(_of_each(fits.take(np.flatnonzero(_worthy(fits, data, scale))), 1), _KEPT)
         found += [_explanation(kept, index, data, prior_sd) for index in range(len(kept.cost))]
     return found
 
@@ -245,7 +245,7 @@ def _single_places(data: Readings) -> tuple[Floats, Codes]:
     distinct = np.unique(data.x)
     between = (distinct[1:] + distinct[:-1]) / 2
     between = between[(between > data.centre_low) & (between < data.centre_high)]
-    shapes = (hierarchy.UNIFORM, hierarchy.NARROW, hierarchy.WIDE)
+    shapes = (hierarchy.UNIFORM, hierarchy.SMEARED)
     centres = np.concatenate([grid] * len(shapes) + [between])
     codes = np.repeat([*shapes, STEP], [count] * len(shapes) + [between.size])
     return centres, codes
@@ -278,11 +278,11 @@ def _polished(fits: Fits, data: Readings) -> Fits:
     """Refine again with each border moved and reshaped: steepest descent stops at a kink."""
     codes, theta = [fits.codes], [fits.theta]
     for level in range(fits.levels):
-        for code in (hierarchy.UNIFORM, hierarchy.NARROW, hierarchy.WIDE):
+        for code in (hierarchy.UNIFORM, hierarchy.SMEARED):
             for shift in (-0.35, 0.0, 0.35):
                 other, moved = fits.codes.copy(), fits.theta.copy()
                 other[:, level] = code
-                moved[:, 2 + fits.levels + level] += shift
+                moved[:, 3 + fits.levels + level] += shift
                 codes.append(other)
                 theta.append(moved)
     tried = hierarchy.refine(data, np.concatenate(codes), np.concatenate(theta), 10)
@@ -298,8 +298,8 @@ def _sorted_levels(fits: Fits) -> Fits:
     levels = fits.levels
     order = np.argsort(fits.centres, axis=1, kind="stable")
     theta = fits.theta.copy()
-    theta[:, 2 : 2 + levels] = np.take_along_axis(theta[:, 2 : 2 + levels], order, axis=1)
-    theta[:, 2 + levels :] = np.take_along_axis(theta[:, 2 + levels :], order, axis=1)
+    for place in hierarchy.places(levels):
+        theta[:, place] = np.take_along_axis(theta[:, place], order, axis=1)
     return Fits(np.take_along_axis(fits.codes, order, axis=1), theta, fits.cost)
 
 
@@ -314,23 +314,25 @@ def _worthy(fits: Fits, data: Readings, scale: float) -> NDArray[np.bool_]:
     spans = np.diff(ends, axis=1)
     plateaus = (spans >= np.log(PLATEAU_FACTOR_MIN * 0.95)).all(axis=1)
     least = max(CONTRAST_SIGMAS * scale, np.log(CONTRAST_MIN))
-    base = np.exp(fits.theta[:, :1])
-    delta = np.exp(fits.theta[:, 2 : 2 + levels])
-    # Contrast that the measured range shows: the rise of this level by the largest unique_bytes.
-    seen = np.empty_like(delta)
-    for level in range(levels):
-        miss, _ = hierarchy.miss_ratio(data.x.max(keepdims=True), centres, fits.codes)
-        below = base[:, 0] + delta[:, :level].sum(axis=1)
-        seen[:, level] = np.log1p(delta[:, level] * miss[:, level, 0] / below)
+    at_delta, _, at_width = hierarchy.places(levels)
+    delta = np.exp(fits.theta[:, at_delta] - fits.theta[:, :1])
+    end = data.x.max(keepdims=True)
+    # Only what the measured range shows counts: the rise of a level by the largest unique_bytes.
+    miss, _, _ = hierarchy.miss_ratio(end, centres, fits.theta[:, at_width], fits.codes)
+    below = 1 + np.cumsum(delta, axis=1) - delta
+    seen = np.log1p(delta * miss[:, :, 0] / below)
     return np.asarray(plateaus & (seen >= least).all(axis=1))
 
 
-def _distinct(fits: Fits) -> Fits:
-    """Keep the best fit of each combination of shapes."""
-    seen: dict[tuple[int, ...], int] = {}
+def _of_each(fits: Fits, count: int) -> Fits:
+    """Keep the best `count` fits of each combination of shapes, best first."""
+    kept: dict[tuple[int, ...], list[int]] = {}
     for index in np.argsort(fits.cost, kind="stable"):
-        seen.setdefault(tuple(fits.codes[index]), int(index))
-    return fits.take(np.array(list(seen.values())[:_KEPT], dtype=np.int64))
+        rank = kept.setdefault(tuple(fits.codes[index]), [])
+        if len(rank) < count:
+            rank.append(int(index))
+    chosen = sorted((index for rank in kept.values() for index in rank), key=fits.cost.__getitem__)
+    return fits.take(np.array(chosen, dtype=np.int64))
 
 
 def _explanation(fits: Fits, index: int, data: Readings, prior_sd: float) -> Explanation:
@@ -344,13 +346,13 @@ def _explanation(fits: Fits, index: int, data: Readings, prior_sd: float) -> Exp
 
 def _parameters(codes: Sequence[int]) -> int:
     """Count a, d_k and C_k, and the width of a smeared border."""
-    return 1 + 2 * len(codes) + sum(code in hierarchy.SMEAR_WIDTH for code in codes)
+    return 1 + 2 * len(codes) + sum(code == hierarchy.SMEARED for code in codes)
 
 
 def _as_fits(rivals: Sequence[Explanation], levels: int) -> Fits:
     return Fits(
         np.array([rival.codes for rival in rivals], dtype=np.int64).reshape(-1, levels),
-        np.array([rival.coefficients for rival in rivals]).reshape(-1, 2 + 2 * levels),
+        np.array([rival.coefficients for rival in rivals]).reshape(-1, 3 + 3 * levels),
         np.array([rival.cost for rival in rivals]),
     )
 
@@ -364,7 +366,8 @@ def _evidence(
     for level in range(best.borders):
         without = min(rival.bic for rival in rivals if rival.borders == 0)
         if best.borders > 1:
-            theta = np.delete(best.coefficients, [2 + level, 2 + best.borders + level])[None, :]
+            dropped = [3 + level + block * best.borders for block in range(3)]
+            theta = np.delete(best.coefficients, dropped)[None, :]
             codes = np.delete(best.codes, level)[None, :]
             cost = hierarchy.refine(data, codes, theta, 30).cost[0]
             parameters = _parameters(tuple(codes[0]))
@@ -436,7 +439,7 @@ def _starts(rival: Explanation, data: Readings) -> list[Floats]:
     starts = [theta]
     distinct = np.unique(data.x)
     for level, code in enumerate(rival.codes):
-        place = 2 + rival.borders + level
+        place = 3 + rival.borders + level
         shifts = [-0.25, -0.1, 0.1, 0.25]
         if code == STEP:
             middles = (distinct[1:] + distinct[:-1]) / 2
@@ -467,9 +470,9 @@ def _jitter_steps(
 def _border(
     best: Explanation, level: int, samples: Floats, evidence: float, data: Readings
 ) -> FittedBorder:
-    base = np.exp(best.coefficients[0])
-    delta = np.exp(best.coefficients[2 : 2 + best.borders])
-    centre = best.coefficients[2 + best.borders + level]
+    at_delta, at_centre, _ = hierarchy.places(best.borders)
+    delta = np.exp(np.array(best.coefficients[at_delta]) - best.coefficients[0])
+    centre = best.coefficients[at_centre][level]
     low, high = np.quantile(samples, [0.025, 0.975])
     interval = Interval(
         float(np.exp(centre)),
@@ -477,7 +480,7 @@ def _border(
         float(np.exp(max(high, centre))),
         int(data.x.size),
     )
-    before = base + delta[:level].sum()
+    before = 1 + delta[:level].sum()
     return FittedBorder(
         interval, SHAPE_OF_CODE[best.codes[level]], float(1 + delta[level] / before), evidence
     )
