@@ -224,7 +224,9 @@ fn device_cost(
     growth: f64,
 ) -> (Cost, Positioning) {
     let used = disks_used(device, workload.size_mean.min(workload.unique_bytes) as f64);
-    let mut factor = growth * stretch(concurrency, f64::from(device.disks) / used);
+    let at_once = f64::from(device.channels.unwrap_or(device.disks));
+    let servers = at_once.min(f64::from(device.disks) / used);
+    let mut factor = growth * stretch(concurrency, servers);
     let (overhead_us, rate_mb_s) = match kind {
         Kind::Read => (device.read_overhead_us, device.read_mb_s),
         Kind::Write => (device.write_overhead_us, device.write_mb_s.unwrap_or(device.read_mb_s)),

@@ -215,6 +215,9 @@ pub struct Device {
     /// Disks that work at the same time.
     #[serde(default = "one")]
     pub disks: u32,
+    /// Requests the disks work on at the same time; `disks` when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub channels: Option<u32>,
     /// All disks together; a workload's bytes span this share of the seek distance.
     pub capacity_bytes: u64,
     /// Shortest seek of a random request.

@@ -123,6 +123,8 @@ fn check_level(index: usize, level: &CacheLevel) -> Check {
 fn check_device(system: &SimulatedSystem) -> Check {
     let device = &system.device;
     within("device.disks", f64::from(device.disks), &SERVERS, "")?;
+    let at_once = device.channels.map(f64::from);
+    maybe("device.channels", at_once, &(1.0..=f64::from(device.disks)), "")?;
     within("device.capacity_bytes", device.capacity_bytes as f64, &BYTES, "bytes")?;
     within("device.seek_min_ms", device.seek_min_ms, &TIME_MS, "milliseconds")?;
     within("device.seek_span_ms", device.seek_span_ms, &TIME_MS, "milliseconds")?;
