@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import IO, Any
 
 import msgspec
 
@@ -64,10 +64,8 @@ class EngineChild:
         except OSError as error:
             self._stderr.close()
             raise EngineFault(f"the engine cannot be started: {command[0]}: {error}") from error
-        assert self._process.stdin and self._process.stdout  # noqa: S101 - both are pipes
-        self._stdin, self._stdout = self._process.stdin, self._process.stdout
-        os.set_blocking(self._stdin.fileno(), False)
-        os.set_blocking(self._stdout.fileno(), False)
+        self._stdin = _open_pipe(self._process.stdin)
+        self._stdout = _open_pipe(self._process.stdout)
         self._busy = False
         if cgroup is not None:
             try:
@@ -108,7 +106,8 @@ class EngineChild:
                     break
                 if on_event is not None:
                     on_event(event)
-        except EngineFault:
+        except BaseException:
+            # A stop included: the rest of this job's events must not answer the next one.
             self.close()
             raise
         self._busy = False
@@ -226,6 +225,13 @@ def answer(event: dict[str, Any]) -> dict[str, Any]:
     if kind in ("target", "bad_job"):
         raise TargetRefused(message)
     raise EngineFault(message)
+
+
+def _open_pipe(pipe: IO[bytes] | None) -> IO[bytes]:
+    if pipe is None:
+        raise EngineFault("the engine was started without its pipes")
+    os.set_blocking(pipe.fileno(), False)
+    return pipe
 
 
 def signal_name(number: int) -> str:

@@ -17,6 +17,7 @@ from leadline.engine.claim import Claim, claim
 from leadline.engine.errors import CacheLimitRefused, EngineFault, TargetRefused
 from leadline.engine.facts import host_facts, l3_cache_bytes, target_facts
 from leadline.engine.space import USEFUL_BYTES, capacity_bytes, require_space
+from leadline.engine.stop import shielded
 from leadline.engine.target import Target
 from leadline.record import EngineResult, Workload
 from leadline.units import format_bytes
@@ -189,9 +190,17 @@ class ProcessEngine:
             require_space(self._claim.directory, max(0, missing))
         if self._child is None or not self._child.alive:
             self.close()
-            self._child = EngineChild(self._command, self._group)
+            with shielded():  # a child that nobody knows could not be ended
+                self._child = EngineChild(self._command, self._group)
         self._jobs += 1
-        job = _job(f"job-{self._jobs}", self._target, self._backend, workload, seed, limits)
+        job = _job(
+            f"job-{self._jobs}",
+            target=self._target,
+            backend=self._backend,
+            workload=workload,
+            seed=seed,
+            limits=limits,
+        )
         event = self._child.run(job, total_s_max=limits.total_s_max, on_event=on_event)
         return _result(event)
 
@@ -245,7 +254,14 @@ class SimulatedEngine:
             "clock_s": self._clock_s,
             "run_seed": self._noise_seed(seed),
         }
-        job = _job(f"job-{self._jobs}", target, self._backend, workload, seed, limits)
+        job = _job(
+            f"job-{self._jobs}",
+            target=target,
+            backend=self._backend,
+            workload=workload,
+            seed=seed,
+            limits=limits,
+        )
         events = [json.loads(line) for line in _run_job()(json.dumps(job))]
         if not events:
             raise EngineFault("the simulated engine gave no event")
@@ -285,6 +301,7 @@ def _check_capacity(workload: Workload, capacity: int) -> None:
 
 def _job(
     job_id: str,
+    *,
     target: dict[str, Any],
     backend: dict[str, Any],
     workload: Workload,

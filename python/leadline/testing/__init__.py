@@ -1,0 +1,1 @@
+"""Help for testing what others add to Leadline; needs pytest."""
