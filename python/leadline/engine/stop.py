@@ -1,0 +1,81 @@
+"""Ctrl-C and SIGTERM as one exception, held back while something is being cleaned up."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+_STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Stopped(KeyboardInterrupt):
+    """Somebody asked for an early end; what was measured is kept.
+
+    A KeyboardInterrupt, so that no `except Exception` on the way swallows it.
+    """
+
+    exit_code = 3
+
+    def __init__(self, signal_name: str) -> None:
+        super().__init__(f"stopped early by {signal_name}")
+        self.signal_name = signal_name
+
+
+class _State:
+    """Signals reach only the main thread, so plain attributes are enough."""
+
+    shields = 0
+    pending: str | None = None
+    raised = False
+
+
+@contextmanager
+def stop_on_signals() -> Iterator[None]:
+    """Turn the first SIGINT, SIGTERM or SIGHUP into `Stopped`; later ones are ignored.
+
+    The later ones must not interrupt the removal of the data files. Outside the main thread
+    Python allows no signal handlers, and this does nothing.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in _STOPPING}
+    _State.pending, _State.raised = None, False
+    try:
+        for number, handler in before.items():
+            if handler is not signal.SIG_IGN:  # nohup asked for it
+                signal.signal(number, _handle)
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def shielded() -> Iterator[None]:
+    """Hold a stop back until the block has ended."""
+    _State.shields += 1
+    try:
+        yield
+    finally:
+        _State.shields -= 1
+        if not _State.shields and _State.pending is not None:
+            _raise(_State.pending)
+
+
+def _handle(number: int, _frame: FrameType | None) -> None:
+    name = signal.Signals(number).name
+    if _State.raised:
+        return
+    if _State.shields:
+        _State.pending = name
+    else:
+        _raise(name)
+
+
+def _raise(name: str) -> None:
+    _State.pending, _State.raised = None, True
+    raise Stopped(name)

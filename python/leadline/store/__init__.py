@@ -1,0 +1,18 @@
+"""Keeps surveys and their points; the only package that knows SQL."""
+
+from leadline.store._base import Store, SurveySummary
+from leadline.store._open import default_path, open_store
+from leadline.store.errors import StoreError, UpdateFinishedError
+from leadline.store.export import FORMATS, export_points, rows
+
+__all__ = [
+    "FORMATS",
+    "Store",
+    "StoreError",
+    "SurveySummary",
+    "UpdateFinishedError",
+    "default_path",
+    "export_points",
+    "open_store",
+    "rows",
+]

@@ -1,0 +1,324 @@
+"""A store in a database, through SQLAlchemy Core: SQLite by default, PostgreSQL by URL."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import msgspec
+from sqlalchemy import (
+    URL,
+    Column,
+    Connection,
+    Engine,
+    Select,
+    create_engine,
+    event,
+    func,
+    inspect,
+    select,
+)
+from sqlalchemy.exc import ArgumentError, IntegrityError, InvalidRequestError, SQLAlchemyError
+
+from leadline.record import Measurement, Survey, SurveyStart, SurveyStatus
+from leadline.store._base import SurveySummary
+from leadline.store._tables import SCHEMA_VERSION, metadata, points, schema, surveys
+from leadline.store.errors import StoreError, UpdateFinishedError
+
+PREFIX_MIN = 4
+_BUSY_S = 30
+D = TypeVar("D")
+
+
+class SqlStore:
+    """See `Store` for the contract."""
+
+    def __init__(self, url: URL) -> None:
+        self._shown = (
+            str(url.database)
+            if url.get_backend_name() == "sqlite"
+            else url.render_as_string(hide_password=True)
+        )
+        self._engine = self._make_engine(url)
+        try:
+            self._prepare()
+            if url.get_backend_name() == "sqlite":
+                self._write_ahead()
+        except BaseException:
+            self.close()
+            raise
+
+    def start_survey(self, start: SurveyStart) -> None:
+        """Record what decides a survey."""
+        with self._transaction() as connection:
+            if self._row(connection, start.survey_id) is not None:
+                raise UpdateFinishedError(f"survey {start.survey_id} was started already")
+            connection.execute(
+                surveys.insert().values(
+                    survey_id=start.survey_id,
+                    system=start.system,
+                    target=start.target,
+                    started_at=start.started_at,
+                    status=SurveyStatus.RUNNING.value,
+                    start_document=_encode(start),
+                )
+            )
+
+    def add_point(self, point: Measurement) -> None:
+        """Record a finished point; durable when this returns."""
+        with self._transaction() as connection:
+            known = select(points.c.point_id).where(points.c.point_id == point.point_id)
+            if connection.execute(known).first() is not None:
+                raise UpdateFinishedError(f"point {point.point_id} is stored already")
+            if point.survey_id is not None:
+                self._open_row(connection, point.survey_id)
+            connection.execute(
+                points.insert().values(
+                    point_id=point.point_id,
+                    survey_id=point.survey_id,
+                    position=point.order,
+                    document=_encode(point),
+                )
+            )
+
+    def finish_survey(self, survey: Survey) -> None:
+        """Record the answer."""
+        survey_id = survey.start.survey_id
+        if survey.status is SurveyStatus.RUNNING:
+            raise StoreError(f"survey {survey_id} still runs; only an end can be recorded")
+        with self._transaction() as connection:
+            row = self._open_row(connection, survey_id)
+            if row.start_document != _encode(survey.start):
+                raise UpdateFinishedError(
+                    f"survey {survey_id} began otherwise than its answer says; a start is never "
+                    "changed"
+                )
+            connection.execute(
+                surveys.update()
+                .where(surveys.c.survey_id == survey_id)
+                .values(
+                    status=survey.status.value,
+                    wall_s=survey.wall_s,
+                    survey_document=_encode(survey),
+                )
+            )
+
+    def survey_start(self, ref: str) -> SurveyStart:
+        """Return the start record of a survey."""
+        with self._transaction() as connection:
+            return self._decode(self._find(connection, ref).start_document, SurveyStart)
+
+    def points(self, survey_id: str) -> tuple[Measurement, ...]:
+        """Return a survey's points in their order of execution."""
+        query = (
+            select(points.c.document)
+            .where(points.c.survey_id == survey_id)
+            .order_by(points.c.position)
+        )
+        with self._transaction() as connection:
+            documents = connection.execute(query).scalars().all()
+        return tuple(self._decode(document, Measurement) for document in documents)
+
+    def survey(self, ref: str) -> Survey | None:
+        """Return the answer of a survey; None while it has none."""
+        with self._transaction() as connection:
+            document = self._find(connection, ref).survey_document
+        return None if document is None else self._decode(document, Survey)
+
+    def surveys(self) -> tuple[SurveySummary, ...]:
+        """Return a summary of every survey, the newest first."""
+        count = (
+            select(func.count())
+            .select_from(points)
+            .where(points.c.survey_id == surveys.c.survey_id)
+            .scalar_subquery()
+        )
+        wanted = ("survey_id", "system", "target", "started_at", "status", "wall_s")
+        query = select(*(surveys.c[name] for name in wanted), count.label("points"))
+        with self._transaction() as connection:
+            rows = connection.execute(query.order_by(surveys.c.sequence.desc())).mappings().all()
+        return tuple(
+            SurveySummary(**(dict(row) | {"status": SurveyStatus(row["status"])})) for row in rows
+        )
+
+    def measurement(self, point_id: str) -> Measurement:
+        """Return a point by its id or an unambiguous beginning of it."""
+        query = select(points.c.document, points.c.point_id)
+        with self._transaction() as connection:
+            row = connection.execute(query.where(points.c.point_id == point_id)).first()
+            row = row or self._by_prefix(connection, query, points.c.point_id, point_id)
+        if row is None:
+            raise StoreError(f"no point {point_id!r} in {self._shown}; `leadline show` lists them")
+        return self._decode(row.document, Measurement)
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._engine.dispose()
+
+    def __enter__(self) -> Self:
+        """Return the store itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close."""
+        self.close()
+
+    def _make_engine(self, url: URL) -> Engine:
+        try:
+            if url.get_backend_name() != "sqlite":
+                return create_engine(url)
+            engine = create_engine(url, connect_args={"timeout": _BUSY_S})
+        except (ArgumentError, InvalidRequestError, ImportError) as error:
+            raise StoreError(
+                f"--store {self._shown}: {error}; use a file, or install the database's driver "
+                "(for PostgreSQL: pip install psycopg)"
+            ) from error
+        event.listen(engine, "connect", _set_up_sqlite)
+        event.listen(engine, "begin", _begin_sqlite)
+        return engine
+
+    def _prepare(self) -> None:
+        with self._transaction() as connection:
+            names = set(inspect(connection).get_table_names())
+            ours = {table.name for table in metadata.sorted_tables}
+            if schema.name not in names:
+                if names:
+                    raise StoreError(
+                        f"{self._shown} is a database, but not a Leadline store (it holds "
+                        f"{sorted(names)[0]!r}); name another file with --store"
+                    )
+                metadata.create_all(connection)
+                connection.execute(schema.insert().values(version=SCHEMA_VERSION))
+                return
+            version = connection.execute(select(schema.c.version)).scalar()
+        if not isinstance(version, int) or not ours <= names:
+            raise self._damaged("its tables are not complete")
+        if version > SCHEMA_VERSION:
+            raise StoreError(
+                f"{self._shown} was made by a newer Leadline (schema {version}, this one knows "
+                f"{SCHEMA_VERSION}); upgrade Leadline or name another file with --store"
+            )
+
+    def _write_ahead(self) -> None:
+        """Let readers and a writer work at once; only now, because it changes the file for good.
+
+        Two processes that make one store at the same moment may both fail; then the next opening
+        does it. Durability does not hang on it, `synchronous` holds in either mode.
+        """
+        connection = self._engine.raw_connection()
+        try:
+            with suppress(sqlite3.OperationalError):
+                connection.cursor().execute("PRAGMA journal_mode = WAL")
+        finally:
+            connection.close()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Connection]:
+        try:
+            with self._engine.begin() as connection:
+                yield connection
+        except IntegrityError as error:
+            raise StoreError(
+                f"{self._shown}: the point's place in its survey is taken already: {error.orig}"
+            ) from error
+        except (SQLAlchemyError, sqlite3.Error) as error:  # the second from _set_up_sqlite
+            raise self._translated(error) from error
+
+    def _translated(self, error: Exception) -> StoreError:
+        cause = getattr(error, "orig", None) or error
+        text = str(cause).strip().splitlines()[0] if str(cause).strip() else type(cause).__name__
+        if "is not a database" in text:
+            return StoreError(
+                f"{self._shown} is not a Leadline store: {text}; move it away or name another with "
+                "--store"
+            )
+        if "malformed" in text or "corrupt" in text or "no such" in text:
+            return self._damaged(text)
+        return StoreError(f"{self._shown} cannot be used: {text}; name another with --store")
+
+    def _damaged(self, why: str) -> StoreError:
+        return StoreError(
+            f"{self._shown} is damaged: {why}; move it away or name another with --store"
+        )
+
+    def _decode(self, document: str, kind: type[D]) -> D:
+        try:
+            return msgspec.json.decode(document, type=kind)
+        except msgspec.MsgspecError as error:
+            raise self._damaged(f"a {kind.__name__} in it cannot be read: {error}") from error
+
+    def _row(self, connection: Connection, survey_id: str) -> Any:
+        query = select(surveys).where(surveys.c.survey_id == survey_id)
+        return connection.execute(query.with_for_update()).first()
+
+    def _open_row(self, connection: Connection, survey_id: str) -> Any:
+        row = self._row(connection, survey_id)
+        if row is None:
+            raise StoreError(f"survey {survey_id} was never started in {self._shown}")
+        if row.status == SurveyStatus.DONE.value:
+            raise UpdateFinishedError(f"survey {survey_id} is done; a finished one never changes")
+        return row
+
+    def _find(self, connection: Connection, ref: str) -> Any:
+        query = select(surveys)
+        newest = query.order_by(surveys.c.sequence.desc())
+        row = (
+            connection.execute(query.where(surveys.c.survey_id == ref)).first()
+            or connection.execute(newest.where(surveys.c.system == ref)).first()
+            or self._by_prefix(connection, query, surveys.c.survey_id, ref)
+        )
+        if row is None:
+            systems = select(surveys.c.system).distinct().order_by(surveys.c.system).limit(10)
+            known = ", ".join(connection.execute(systems).scalars()) or "none yet"
+            raise StoreError(
+                f"no survey or system {ref!r} in {self._shown}; it holds the systems: {known} "
+                "(`leadline systems` lists all)"
+            )
+        return row
+
+    def _by_prefix(
+        self, connection: Connection, query: Select[Any], column: Column[Any], ref: str
+    ) -> Any:
+        if len(ref) < PREFIX_MIN:
+            return None
+        # Not LIKE: that ignores case in SQLite and has wildcards.
+        rows = connection.execute(query.where(func.substr(column, 1, len(ref)) == ref)).all()
+        if len(rows) > 1:
+            found = ", ".join(sorted(getattr(row, column.name) for row in rows)[:5])
+            raise StoreError(f"{ref!r} may be any of {found}; type more of it")
+        return rows[0] if rows else None
+
+
+def _encode(document: msgspec.Struct) -> str:
+    text = msgspec.json.encode(document)
+    try:
+        # JSON has no nan and no infinity: what could not be read again is refused now.
+        msgspec.json.decode(text, type=type(document))
+    except msgspec.MsgspecError as error:
+        raise StoreError(
+            f"this {type(document).__name__} cannot be stored, a value in it is not finite or not "
+            f"of its type: {error}"
+        ) from error
+    return text.decode()
+
+
+def _set_up_sqlite(connection: Any, _record: Any) -> None:
+    # The driver's own BEGIN comes too late and takes no write lock; _begin_sqlite's does.
+    connection.isolation_level = None
+    # FULL makes a commit survive a loss of power, not only a kill
+    # (sqlite.org/pragma.html#pragma_synchronous).
+    for pragma in ("synchronous = FULL", "foreign_keys = ON"):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    # Two writers that both began by reading could not both go on; taking the lock first can wait.
+    connection.exec_driver_sql("BEGIN IMMEDIATE")

@@ -1,0 +1,52 @@
+"""The tables: documents as JSON text, with the columns that are searched beside them."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    CheckConstraint,
+    Column,
+    Float,
+    ForeignKey,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+SCHEMA_VERSION = 1
+
+metadata = MetaData()
+
+schema = Table(
+    "leadline_schema",
+    metadata,
+    Column("version", Integer, nullable=False),
+)
+
+surveys = Table(
+    "leadline_surveys",
+    metadata,
+    # Times of different machines' clocks do not order surveys; this does.
+    Column("sequence", Integer, primary_key=True, autoincrement=True),
+    Column("survey_id", Text, nullable=False, unique=True),
+    Column("system", Text, nullable=False, index=True),
+    Column("target", Text, nullable=False),
+    Column("started_at", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("wall_s", Float),
+    Column("start_document", Text, nullable=False),
+    Column("survey_document", Text),
+    CheckConstraint("status IN ('running', 'stopped', 'done')", name="status_known"),
+)
+
+points = Table(
+    "leadline_points",
+    metadata,
+    Column("sequence", Integer, primary_key=True, autoincrement=True),
+    Column("point_id", Text, nullable=False, unique=True),
+    Column("survey_id", Text, ForeignKey(surveys.c.survey_id), index=True),
+    Column("position", Integer, nullable=False),
+    Column("document", Text, nullable=False),
+    UniqueConstraint("survey_id", "position", name="one_point_per_position"),
+)

@@ -1,0 +1,159 @@
+"""Stored points as flat rows, and as JSON, CSV, Parquet or Arrow for other tools."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from leadline.record import EngineResult, Interval, LatencyUs, Measurement
+from leadline.store.errors import StoreError
+
+Row = dict[str, Any]
+
+
+def rows(points: Sequence[Measurement]) -> list[Row]:
+    """Return one flat dictionary per point, all with the same keys in the same order.
+
+    An interval becomes four keys (`throughput_mb_s`, `…_low`, `…_high`, `…_n`), so that no number
+    travels without it; what could not be measured is None. Series inside a run (intervals,
+    histograms) are left out: JSON of `leadline show` has them.
+    """
+    return [_row(point) for point in points]
+
+
+def export_points(points: Sequence[Measurement], format_name: str) -> bytes:
+    """Return the rows of these points as a file's content.
+
+    Raises:
+        StoreError: the format is unknown, or needs a library that is not installed.
+
+    """
+    write = _WRITERS.get(format_name)
+    if write is None:
+        raise StoreError(f"unknown format {format_name!r}; use {', '.join(FORMATS)}")
+    return write(rows(points))
+
+
+def _row(point: Measurement) -> Row:
+    result = point.result
+    row: Row = {
+        "survey_id": point.survey_id,
+        "point_id": point.point_id,
+        "order": point.order,
+        "stage": point.stage,
+        "started_at": point.started_at,
+        "clock_s": point.clock_s,
+        # As text: other tools read numbers over 2^53 wrongly.
+        "seed": str(point.seed),
+        "backend": point.backend,
+    }
+    row |= msgspec.to_builtins(point.workload)
+    row |= _interval("throughput_mb_s", result.throughput_mb_s)
+    row |= _interval("iops", result.iops)
+    row |= _latency("latency_us", result.latency_us)
+    row |= _latency("read_latency_us", result.read.latency_us)
+    row |= _latency("write_latency_us", result.write.latency_us)
+    return row | _plain(result)
+
+
+def _plain(result: EngineResult) -> Row:
+    device, simulated = result.device_bytes, result.simulated
+    return {
+        "read_operations": result.read.operations,
+        "write_operations": result.write.operations,
+        "wall_s": result.wall_s,
+        "total_s": result.total_s,
+        "prepare_s": result.prepare_s,
+        "warm_up_s": result.warm_up.seconds,
+        "warm_up_steady": result.warm_up.steady,
+        "cpu_user": result.cpu_user,
+        "cpu_system": result.cpu_system,
+        "io_share": result.io_share,
+        "littles_law_error_frac": result.littles_law_error_frac,
+        "workload_read_bytes": result.workload_bytes.read,
+        "workload_write_bytes": result.workload_bytes.write,
+        "device_read_bytes": device.read if device else None,
+        "device_write_bytes": device.write if device else None,
+        "cached_share": result.cached_share,
+        "cache_resident_bytes": result.cache_resident_bytes,
+        "foreign_cpu": result.foreign_cpu,
+        "realised_size_mean": result.realised.size_mean,
+        "realised_size_cv": result.realised.size_cv,
+        "realised_read_frac": result.realised.read_frac,
+        "realised_seq_frac": result.realised.seq_frac,
+        "truth_mb_s": simulated.truth_mb_s if simulated else None,
+        "admissible": result.admissible,
+        "reasons": "; ".join(result.reasons),
+        "warnings": "; ".join(result.warnings),
+    }
+
+
+def _interval(name: str, interval: Interval) -> Row:
+    return {
+        name: interval.value,
+        f"{name}_low": interval.low,
+        f"{name}_high": interval.high,
+        f"{name}_n": interval.n,
+    }
+
+
+def _latency(name: str, latency: LatencyUs | None) -> Row:
+    fields = LatencyUs.__struct_fields__
+    return {f"{name}_{field}": latency and getattr(latency, field) for field in fields}
+
+
+def _json(table: list[Row]) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(table), indent=1) + b"\n"
+
+
+def _csv(table: list[Row]) -> bytes:
+    text = io.StringIO(newline="")
+    if table:
+        writer = csv.DictWriter(text, fieldnames=list(table[0]))
+        writer.writeheader()
+        writer.writerows(table)
+    return text.getvalue().encode()
+
+
+def _parquet(table: list[Row]) -> bytes:
+    arrow = _arrow_table(table)
+    import pyarrow as pa  # noqa: PLC0415 - optional
+    from pyarrow import parquet  # noqa: PLC0415 - optional
+
+    sink = pa.BufferOutputStream()
+    parquet.write_table(arrow, sink)
+    return bytes(sink.getvalue())
+
+
+def _arrow(table: list[Row]) -> bytes:
+    arrow = _arrow_table(table)
+    import pyarrow as pa  # noqa: PLC0415 - optional
+
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, arrow.schema) as writer:
+        writer.write_table(arrow)
+    return bytes(sink.getvalue())
+
+
+def _arrow_table(table: list[Row]) -> Any:
+    try:
+        import pyarrow as pa  # noqa: PLC0415 - optional
+    except ImportError:
+        raise StoreError(
+            "this format needs pyarrow; install it: pip install 'leadline[frames]', or use json or "
+            "csv"
+        ) from None
+    return pa.Table.from_pylist(table)
+
+
+_WRITERS: dict[str, Callable[[list[Row]], bytes]] = {
+    "json": _json,
+    "csv": _csv,
+    "parquet": _parquet,
+    "arrow": _arrow,
+}
+FORMATS = tuple(_WRITERS)

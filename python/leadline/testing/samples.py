@@ -1,0 +1,133 @@
+"""Small, valid documents for tests; nothing in them was measured."""
+
+from __future__ import annotations
+
+from leadline.record import (
+    Curve,
+    EngineResult,
+    Interval,
+    IntervalRecord,
+    LatencyUs,
+    Measurement,
+    MovedBytes,
+    OperationSummary,
+    Plan,
+    PlanStage,
+    Realised,
+    Survey,
+    SurveyStart,
+    SurveyStatus,
+    WarmUp,
+    Workload,
+)
+
+WORKLOAD = Workload(unique_bytes=64 * 2**20, size_mean=32 * 1024)
+
+
+def sample_result(job_id: str = "job-1", mb_s: float = 100.0) -> EngineResult:
+    """Return a result of this throughput."""
+    latency = LatencyUs(mean=300.0, p50=250.0, p90=400.0, p99=900.0, p99_9=1500.0, max=2000.0)
+    return EngineResult(
+        version=1,
+        job_id=job_id,
+        throughput_mb_s=Interval(mb_s, mb_s * 0.9, mb_s * 1.1, 20),
+        iops=Interval(3000.0, None, None, 1),
+        latency_us=latency,
+        read=OperationSummary(operations=1500, bytes=50_000_000, latency_us=latency),
+        write=OperationSummary(operations=0, bytes=0, latency_us=None, histogram=((3, 4),)),
+        wall_s=1.0,
+        total_s=3.0,
+        prepare_s=1.0,
+        cpu_user=0.1,
+        cpu_system=0.2,
+        io_share=0.9,
+        littles_law_error_frac=0.01,
+        workload_bytes=MovedBytes(read=50_000_000, write=50_000_000),
+        device_bytes=None,
+        cached_share=None,
+        cache_resident_bytes=None,
+        foreign_cpu=0.0,
+        realised=Realised(size_mean=32768.0, size_cv=0.9, read_frac=0.5, seq_frac=0.5),
+        warm_up=WarmUp(seconds=1.0, steady=True),
+        intervals=(IntervalRecord(start_s=0.0, seconds=0.1, operations=300, bytes=10_000_000),),
+        admissible=True,
+        warnings=("first", "second, with a comma"),
+    )
+
+
+def sample_point(
+    point_id: str, survey_id: str | None = "survey-a", order: int = 0, mb_s: float = 100.0
+) -> Measurement:
+    """Return a point of a survey."""
+    return Measurement(
+        point_id=point_id,
+        survey_id=survey_id,
+        order=order,
+        stage="unique_bytes",
+        started_at="2026-01-02T03:04:05+00:00",
+        clock_s=order * 3.0,
+        seed=2**64 - 1,
+        workload=WORKLOAD,
+        backend="pread",
+        result=sample_result(f"job-{order}", mb_s),
+    )
+
+
+def sample_start(survey_id: str = "survey-a", system: str = "disk") -> SurveyStart:
+    """Return the start of a survey."""
+    plan = Plan(
+        stages=(PlanStage("unique_bytes", 16, "where the levels end"),),
+        budget_s=300.0,
+        expected_s=250.0,
+        point_s=5.0,
+        layout_bytes=2**30,
+        unique_bytes_min=2**20,
+        unique_bytes_max=2**30,
+        size_mean_min=1024,
+        size_mean_max=2**20,
+        process_num_max=8,
+    )
+    return SurveyStart(
+        survey_id=survey_id,
+        system=system,
+        target="/data",
+        seed=1,
+        started_at="2026-01-02T03:04:05+00:00",
+        focal_mode="middle",
+        backend="pread",
+        direct=False,
+        cache_limit_bytes=None,
+        accuracy=0.05,
+        plan=plan,
+        facts={"cpu_count": 2, "device_model": None, "mount_options": "rw"},
+    )
+
+
+def sample_survey(start: SurveyStart, status: SurveyStatus = SurveyStatus.DONE) -> Survey:
+    """Return an answer that found nothing."""
+    return Survey(
+        start=start,
+        status=status,
+        wall_s=12.5,
+        points=0,
+        regions=(),
+        borders=(),
+        unique_bytes_curve=Curve(
+            parameter="unique_bytes",
+            region=None,
+            points=(),
+            focal=WORKLOAD,
+            good_low=None,
+            good_high=None,
+        ),
+        slope=(),
+        families=(),
+        cache_bytes=None,
+        sentinels=(),
+        drift_frac=None,
+        noise_frac={},
+        accuracy_frac=None,
+        settled=True,
+        sentences=("Nothing was found.",),
+        warnings=(),
+    )

@@ -1,0 +1,182 @@
+"""What every store must do; a backend's tests inherit `StoreConformance` and say how to open it.
+
+class TestMyStore(StoreConformance):
+    def open(self, place: Path) -> Store:
+        return MyStore(place)
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from leadline.record import SurveyStatus
+from leadline.store import Store, StoreError, UpdateFinishedError
+from leadline.testing.samples import sample_point, sample_start, sample_survey
+
+
+class StoreConformance:
+    """Inherit it; pytest runs every method below on the store that `open` returns."""
+
+    def open(self, place: Path) -> Store:
+        """Open the store kept at `place`, an empty directory at first; the same one every time."""
+        raise NotImplementedError
+
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> Store:
+        """Return an empty store."""
+        return self.open(tmp_path)
+
+    def test_documents_come_back_as_they_were(self, store: Store) -> None:
+        """Nothing is lost or changed on the way, 64-bit seeds and None included."""
+        start, point = sample_start(), sample_point("point-1")
+        store.start_survey(start)
+        store.add_point(point)
+        survey = sample_survey(start)
+        store.finish_survey(survey)
+        assert store.survey_start("survey-a") == start
+        assert store.points("survey-a") == (point,)
+        assert store.measurement("point-1") == point
+        assert store.survey("survey-a") == survey
+
+    def test_another_connection_sees_a_point_at_once(self, store: Store, tmp_path: Path) -> None:
+        """A point is there for others as soon as `add_point` returned."""
+        store.start_survey(sample_start())
+        store.add_point(sample_point("point-1"))
+        with self.open(tmp_path) as other:
+            assert [point.point_id for point in other.points("survey-a")] == ["point-1"]
+
+    def test_points_come_in_order_of_execution(self, store: Store) -> None:
+        """Whatever the order in which they were added."""
+        store.start_survey(sample_start())
+        for order in (2, 0, 1):
+            store.add_point(sample_point(f"point-{order}", order=order))
+        assert [point.order for point in store.points("survey-a")] == [0, 1, 2]
+
+    def test_a_stored_point_never_changes(self, store: Store) -> None:
+        """The second of the same id is refused and the first stays."""
+        store.start_survey(sample_start())
+        first = sample_point("point-1", mb_s=100.0)
+        store.add_point(first)
+        with pytest.raises(UpdateFinishedError, match="point-1"):
+            store.add_point(sample_point("point-1", order=1, mb_s=200.0))
+        assert store.points("survey-a") == (first,)
+
+    def test_one_point_per_place(self, store: Store) -> None:
+        """Two points of one order are refused: one of them would be counted twice."""
+        store.start_survey(sample_start())
+        store.add_point(sample_point("point-1", order=0))
+        with pytest.raises(StoreError, match="taken"):
+            store.add_point(sample_point("point-2", order=0))
+        assert len(store.points("survey-a")) == 1
+
+    def test_a_survey_that_is_done_takes_nothing_more(self, store: Store) -> None:
+        """Neither points, nor another end, nor another start."""
+        start = sample_start()
+        store.start_survey(start)
+        store.finish_survey(sample_survey(start))
+        with pytest.raises(UpdateFinishedError):
+            store.add_point(sample_point("point-1"))
+        with pytest.raises(UpdateFinishedError):
+            store.finish_survey(sample_survey(start, SurveyStatus.STOPPED))
+        with pytest.raises(UpdateFinishedError):
+            store.start_survey(start)
+        assert store.points("survey-a") == ()
+        answer = store.survey("survey-a")
+        assert answer is not None
+        assert answer.status is SurveyStatus.DONE
+
+    def test_a_stopped_survey_goes_on(self, store: Store) -> None:
+        """It takes points and ends again."""
+        start = sample_start()
+        store.start_survey(start)
+        store.finish_survey(sample_survey(start, SurveyStatus.STOPPED))
+        store.add_point(sample_point("point-1"))
+        store.finish_survey(sample_survey(start))
+        assert store.surveys()[0].status is SurveyStatus.DONE
+
+    def test_the_answer_belongs_to_its_start(self, store: Store) -> None:
+        """An answer whose start differs from the recorded one would rewrite history."""
+        start = sample_start()
+        store.start_survey(start)
+        other = msgspec.structs.replace(start, seed=start.seed + 1)
+        with pytest.raises(UpdateFinishedError, match="never"):
+            store.finish_survey(sample_survey(other))
+
+    def test_what_was_never_started_takes_nothing(self, store: Store) -> None:
+        """Points and answers without a start could not be explained later."""
+        with pytest.raises(StoreError, match="never started"):
+            store.add_point(sample_point("point-1", survey_id="nobody"))
+        with pytest.raises(StoreError, match="never started"):
+            store.finish_survey(sample_survey(sample_start()))
+
+    def test_a_running_answer_is_no_end(self, store: Store) -> None:
+        """`finish_survey` records ends."""
+        start = sample_start()
+        store.start_survey(start)
+        with pytest.raises(StoreError, match="still runs"):
+            store.finish_survey(sample_survey(start, SurveyStatus.RUNNING))
+        assert store.survey("survey-a") is None
+
+    def test_a_lone_measurement(self, store: Store) -> None:
+        """`measure` stores points of no survey; several have the same order."""
+        for name in ("lone-1", "lone-2"):
+            store.add_point(sample_point(name, survey_id=None))
+        assert store.measurement("lone-2").survey_id is None
+        assert store.surveys() == ()
+
+    def test_references(self, store: Store) -> None:
+        """An id, a system (its newest survey), an unambiguous beginning; nothing else."""
+        for name, system in (("abcd-1", "disk"), ("abcd-2", "disk"), ("xyzw-1", "tape")):
+            store.start_survey(sample_start(name, system))
+        assert store.survey_start("abcd-1").survey_id == "abcd-1"
+        assert store.survey_start("disk").survey_id == "abcd-2"
+        assert store.survey_start("xyzw").survey_id == "xyzw-1"
+        with pytest.raises(StoreError, match=r"abcd-1, abcd-2.*type more"):
+            store.survey_start("abcd")
+        for unknown in ("xyz", "XYZW", "%", "xyz_", ""):
+            with pytest.raises(StoreError, match="disk, tape"):
+                store.survey_start(unknown)
+
+    def test_points_by_reference(self, store: Store) -> None:
+        """A beginning does if only one point has it."""
+        for name in ("point-aa", "point-ab"):
+            store.add_point(sample_point(name, survey_id=None))
+        assert store.measurement("point-ab").point_id == "point-ab"
+        with pytest.raises(StoreError, match="type more"):
+            store.measurement("point-")
+        with pytest.raises(StoreError, match="no point"):
+            store.measurement("other")
+
+    def test_summaries(self, store: Store) -> None:
+        """The newest first, with points counted and the wall time when there is one."""
+        first, second = sample_start("first", "disk"), sample_start("second", "tape")
+        store.start_survey(first)
+        store.start_survey(second)
+        store.add_point(sample_point("point-1", survey_id="first"))
+        store.finish_survey(sample_survey(first))
+        newest, oldest = store.surveys()
+        assert (newest.survey_id, newest.points, newest.wall_s) == ("second", 0, None)
+        assert (oldest.system, oldest.points, oldest.wall_s) == ("disk", 1, 12.5)
+        assert (newest.status, oldest.status) == (SurveyStatus.RUNNING, SurveyStatus.DONE)
+
+    def test_what_cannot_be_read_again_is_refused(self, store: Store) -> None:
+        """Not a number is no measurement, and JSON could not say it."""
+        with pytest.raises(StoreError, match="not finite"):
+            store.add_point(sample_point("point-1", survey_id=None, mb_s=float("nan")))
+        with pytest.raises(StoreError, match="no point"):
+            store.measurement("point-1")
+
+    def test_many_threads_at_once(self, store: Store) -> None:
+        """No point is lost or doubled."""
+        store.start_survey(sample_start())
+
+        def add(order: int) -> None:
+            store.add_point(sample_point(f"point-{order}", order=order))
+
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(add, range(20)))
+        assert [point.order for point in store.points("survey-a")] == list(range(20))
