@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from command import leadline
 
-GOOD_PROFILE = (
-    Path(__file__).parent.parent / "python/leadline/profiles/two-level.toml"
-).read_text(encoding="utf-8")
+GOOD_PROFILE = (Path(__file__).parent.parent / "python/leadline/profiles/two-level.toml").read_text(
+    encoding="utf-8"
+)
 WORKLOAD = "unique_bytes=8MiB,size_mean=32KiB"
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from simulated_answers import MIB, answer, plan, start, surveyed, two_levels
 
 from leadline.record import SurveyStatus, Workload
 from leadline.survey import PlanRefused, ResumeMismatch, Surveyor, explain, make_plan
 from leadline.survey.spread import share, spread
+from simulated_answers import MIB, answer, plan, start, surveyed, two_levels
 
 
 @pytest.mark.parametrize("budget_s", [80.0, 120.0, 200.0, 400.0, 4000.0])

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from command import LEADLINE, environment, leadline
 
+from command import LEADLINE, environment, leadline
 from leadline.engine import CacheLimitRefused, memory_cgroup
 from leadline.store import open_store
 

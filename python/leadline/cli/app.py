@@ -12,13 +12,16 @@ import typer
 from leadline.cli import export, measure, report, show, survey, systems
 from leadline.cli.context import Context
 from leadline.cli.talk import talk
-from leadline.engine import LeadlineError, Stopped, handle_signals
+from leadline.engine import stop_on_signals
+from leadline.errors import LeadlineError
 from leadline.record import WorkloadError
 from leadline.survey import BudgetSpent, PlanRefused, ResumeMismatch
 
 EXIT_FAULT = 1
 EXIT_REFUSED = 2
 EXIT_STOPPED = 3
+TYPER_INTERRUPTED = 130
+"""How typer ends a command that met a KeyboardInterrupt, which `Stopped` is."""
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -54,16 +57,20 @@ def main() -> None:
     """Run the command and exit with DESIGN.md's code; every failure is one clear message."""
     debug = "--debug" in sys.argv
     try:
-        with handle_signals():
+        with stop_on_signals():
             app()
     except (LeadlineError, WorkloadError, PlanRefused, ResumeMismatch) as error:
         _leave(str(error), getattr(error, "exit_code", EXIT_REFUSED), debug)
-    except (BudgetSpent, Stopped, KeyboardInterrupt) as error:
-        _leave(str(error) or "interrupted", EXIT_STOPPED, debug)
+    except BudgetSpent as error:
+        _leave(str(error), EXIT_STOPPED, debug)
+    except SystemExit as leaving:
+        if leaving.code != TYPER_INTERRUPTED:
+            raise
+        _leave("stopped early; what was measured is kept", EXIT_STOPPED, debug)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(EXIT_FAULT)
-    except Exception as error:  # noqa: BLE001 - the one place that turns a defect into words
+    except Exception as error:
         _leave(
             f"this is a defect in Leadline, please report it: {type(error).__name__}: {error} "
             "(leadline --debug … shows where)",

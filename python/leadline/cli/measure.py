@@ -66,7 +66,6 @@ def command(
         chosen, backend=backend, direct=direct, cache_limit_bytes=cache_limit or None,
         max_bytes=max_bytes, run_seed=seed,
     ) as engine:  # fmt: skip
-        engine.check_room(asked.unique_bytes)
         started_at = datetime.now(UTC).isoformat()
         result = engine.run(asked, seed=derive_seed(seed, 0), limits=limits)
         point = Measurement(

@@ -44,6 +44,8 @@ Size = Annotated[
 Duration = Annotated[
     float | None, typer.Option(parser=reader(positive_seconds), metavar="TIME", help="e.g. 10m")
 ]
+
+
 def cache_limit_bytes(text: str) -> int:
     """A size above zero; `none` is zero: the machine's whole memory."""
     return 0 if text.lower() == "none" else positive_bytes(text)
@@ -65,7 +67,8 @@ MaxBytes = Annotated[
     ),
 ]
 Backend = Annotated[
-    str | None, typer.Option(metavar="B", help="How requests are issued: pread.", show_default=False)
+    str | None,
+    typer.Option(metavar="B", help="How requests are issued: pread.", show_default=False),
 ]
 Direct = Annotated[bool, typer.Option("--direct", help="Bypass the file cache (O_DIRECT).")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]

@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress as Bar, TextColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+from rich.progress import Progress as Bar
 
 from leadline.cli.context import Context
 from leadline.cli.options import (
@@ -24,13 +25,13 @@ from leadline.cli.options import (
 from leadline.cli.talk import console, put_json, show, talk
 from leadline.engine import (
     Engine,
-    LeadlineError,
     Stopped,
     Target,
     TargetRefused,
     open_engine,
 )
-from leadline.record import Measurement, Plan, Survey, SurveyStart
+from leadline.errors import LeadlineError
+from leadline.record import Measurement, Plan, Survey, SurveyStart, SurveyStatus
 from leadline.report import render_terminal
 from leadline.store import Store
 from leadline.survey import BudgetSpent, Progress, explain, make_plan, run_survey
@@ -74,7 +75,7 @@ def command(
         chosen, backend=backend, direct=direct, cache_limit_bytes=cache_limit,
         max_bytes=max_bytes, run_seed=seed,
     ) as engine:  # fmt: skip
-        system = name or chosen.system_name
+        system = name or chosen.name
         if resume:
             start, points = _unfinished(store, system)
             engine.skip_to(sum(point.result.total_s for point in points))
@@ -105,7 +106,7 @@ def _start(
     return SurveyStart(
         survey_id=uuid.uuid4().hex,
         system=system,
-        target=target.spelled,
+        target=target.text,
         seed=seed,
         started_at=datetime.now(UTC).isoformat(),
         focal_mode=focal,
@@ -115,13 +116,13 @@ def _start(
         accuracy=accuracy,
         plan=plan,
         facts=engine.facts,
-        system_profile=target.system,
+        system_profile=target.profile,
     )
 
 
 def _unfinished(store: Store, system: str) -> tuple[SurveyStart, tuple[Measurement, ...]]:
     for summary in store.surveys():
-        if summary.system == system and not summary.finished:
+        if summary.system == system and summary.status is not SurveyStatus.DONE:
             return store.survey_start(summary.survey_id), store.points(summary.survey_id)
     raise TargetRefused(
         f"no unfinished survey of {system!r} is stored; leave out --resume to start one"
@@ -146,9 +147,7 @@ def _tell_plan(start: SurveyStart, points: Sequence[Measurement]) -> None:
         talk(f"  {stage.name:<13}{stage.points:>3} points  {stage.purpose}")
 
 
-def _run(
-    engine: Engine, store: Store, start: SurveyStart, points: Sequence[Measurement]
-) -> Survey:
+def _run(engine: Engine, store: Store, start: SurveyStart, points: Sequence[Measurement]) -> Survey:
     bar = Bar(
         TextColumn("{task.fields[stage]:<13}"), BarColumn(), MofNCompleteColumn(),
         TextColumn("{task.fields[left]} left  last {task.fields[rate]}"),

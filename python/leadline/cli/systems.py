@@ -22,7 +22,6 @@ def command(context: typer.Context, json: Json = False) -> None:
         return
     table = Table("survey", "system", "target", "started", "points", "state", box=None)
     for item in summaries:
-        state = "done" if item.finished else "unfinished"
         table.add_row(item.survey_id[:8], item.system, item.target, item.started_at[:19],
-                      str(item.points), state)  # fmt: skip
+                      str(item.points), item.status.value)  # fmt: skip
     show(table)

@@ -23,6 +23,8 @@ from leadline.record import EngineResult, Workload
 from leadline.units import format_bytes
 
 WIRE_VERSION = 1
+PROCESS_NUM_MAX = 16
+"""A survey tries at least this many issuers; a disk's queue wants more than there are cores."""
 NULL_CAPACITY_BYTES = 2**40
 """The null target stores nothing; any size will do that the address stream can count."""
 
@@ -42,8 +44,17 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 class Engine(Protocol):
     """An opened target. One job at a time; it belongs to the thread that opened it."""
 
+    backend: str
+    """Name of the backend."""
+    direct: bool
+    virtual: bool
+    """Whether its clock is virtual, so that time costs nothing."""
     capacity_bytes: int
     """Most `unique_bytes` that a workload may ask for."""
+    memory_bytes: int | None
+    """Memory that can hold file cache; None when that is unknown."""
+    process_num_max: int
+    """Most issuers at once worth trying."""
     l3_cache_bytes: int | None
     cache_limit_bytes: int | None
     facts: dict[str, Any]
@@ -149,6 +160,9 @@ class ProcessEngine:
     ) -> None:
         self._start_s = time.monotonic()
         self._backend = backend
+        self.backend: str = backend["name"]
+        self.direct: bool = backend["direct"]
+        self.virtual = False
         self._claim = claimed
         self._group = group
         self._command = command
@@ -157,6 +171,8 @@ class ProcessEngine:
         self.cache_limit_bytes = group.limit_bytes if group else None
         self.l3_cache_bytes = l3_cache_bytes()
         self.facts = host_facts() | {"cache_limit_bytes": self.cache_limit_bytes}
+        self.memory_bytes: int | None = self.cache_limit_bytes or self.facts["memory_bytes"]
+        self.process_num_max = max(PROCESS_NUM_MAX, 4 * (self.facts["cpu_count"] or 1))
         capacity = NULL_CAPACITY_BYTES
         if claimed is not None:
             # After the claim, because it removed what a killed run may have left.
@@ -219,12 +235,17 @@ class SimulatedEngine:
     ) -> None:
         self._profile = target.profile or {}
         self._backend = {"name": "simulated", "direct": direct}
+        self.backend = "simulated"
+        self.direct = direct
+        self.virtual = True
+        self.memory_bytes: int | None = None
         self._run_seed = run_seed
         self._clock_s = 0.0
         self._jobs = 0
         hints = self._profile.get("survey", {})
         capacity = int(hints.get("unique_bytes_max", NULL_CAPACITY_BYTES))
         self.capacity_bytes = capacity if max_bytes is None else min(capacity, max_bytes)
+        self.process_num_max = int(hints.get("process_num_max", PROCESS_NUM_MAX))
         self.l3_cache_bytes: int | None = None
         self.cache_limit_bytes: int | None = None
         # Nothing of the host: the answer must be the same on every machine.

@@ -308,7 +308,11 @@ def _worthy(fits: Fits, data: Readings, scale: float) -> NDArray[np.bool_]:
     levels = fits.levels
     centres = fits.centres
     ends = np.concatenate(
-        [np.full((len(centres), 1), data.x.min()), centres, np.full((len(centres), 1), data.x.max())],
+        [
+            np.full((len(centres), 1), data.x.min()),
+            centres,
+            np.full((len(centres), 1), data.x.max()),
+        ],
         axis=1,
     )
     spans = np.diff(ends, axis=1)
@@ -463,7 +467,9 @@ def _jitter_steps(
         if code == STEP:
             right = np.clip(np.searchsorted(distinct, centres[:, level]), 1, distinct.size - 1)
             share = rng.random(len(centres))
-            centres[:, level] = distinct[right - 1] + share * (distinct[right] - distinct[right - 1])
+            centres[:, level] = distinct[right - 1] + share * (
+                distinct[right] - distinct[right - 1]
+            )
     return centres
 
 

@@ -103,9 +103,7 @@ def _covariance(codes: hierarchy.Codes, theta: Floats, data: Readings, noise: fl
     """Covariance of the parameters of one fit under weak priors."""
     _, jacobian = hierarchy.ln_time(data.x, data.middle, codes, theta)
     levels = codes.shape[1]
-    prior_sd = np.array(
-        [5.0, *SLOPE_PRIOR_SD] + [2.0] * levels + [0.5] * levels + [0.5] * levels
-    )
+    prior_sd = np.array([5.0, *SLOPE_PRIOR_SD] + [2.0] * levels + [0.5] * levels + [0.5] * levels)
     information = (jacobian[0] * data.weight) @ jacobian[0].T / noise**2 + np.diag(prior_sd**-2.0)
     return np.asarray(np.linalg.inv(information))
 

@@ -23,11 +23,11 @@ from leadline.record import (
     Workload,
 )
 from leadline.stats import BorderFit, drift_interval, fit_borders, good_range, slope
-from leadline.survey.noise import NoiseModel
 from leadline.survey.middle import MiddleStrategy, RegionBounds, half_way, rounded
+from leadline.survey.noise import NoiseModel
 from leadline.survey.readings import Readings, curve_of, throughput, value
-from leadline.survey.seventy_five import SeventyFiveStrategy
 from leadline.survey.sentences import sentences
+from leadline.survey.seventy_five import SeventyFiveStrategy
 from leadline.survey.strategy import Surveyor
 from leadline.survey.warnings import survey_warnings
 

@@ -133,10 +133,8 @@ class MiddleStrategy:
     def _unique_bytes(self) -> Script:
         count = self._count("unique_bytes")
         for left in range(count, 0, -1):
-            xs, ys = self._unique_bytes_readings()
-            x = next_unique_bytes(
-                xs, ys, self.plan.unique_bytes_min, self.plan.unique_bytes_max, left
-            )
+            readings = list(zip(*self._unique_bytes_readings(), strict=True))
+            x = next_unique_bytes(readings, *self._end_values(), left)
             yield "unique_bytes", self.focal.with_value("unique_bytes", _whole_blocks(x))
         self.fit = fit_borders(*self._unique_bytes_readings(), seed=self.seed)
         self.regions = region_bounds(self.fit, self.plan)

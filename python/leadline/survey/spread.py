@@ -6,7 +6,9 @@ import math
 from collections.abc import Iterable, Mapping
 
 
-def spread(low: float, high: float, anchors: Iterable[float], count: int, *, log: bool) -> list[float]:
+def spread(
+    low: float, high: float, anchors: Iterable[float], count: int, *, log: bool
+) -> list[float]:
     """Choose `count` new x in [low, high]: the ends first, then the middle of the widest gap.
 
     Args:

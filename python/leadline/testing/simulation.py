@@ -78,9 +78,9 @@ def simulate_survey(
     kept = store or open_store("sqlite://")
     with open_engine(target, run_seed=seed) as engine:
         start = SurveyStart(
-            survey_id=f"{target.system_name}-{seed}",
-            system=target.system_name,
-            target=target.spelled,
+            survey_id=f"{target.name}-{seed}",
+            system=target.name,
+            target=target.text,
             seed=seed,
             started_at=datetime(1994, 11, 1, tzinfo=UTC).isoformat(),
             focal_mode=focal_mode,
@@ -99,11 +99,11 @@ def simulate_survey(
                 focal_mode=focal_mode,
             ),
             facts=engine.facts,
-            system_profile=target.system,
+            system_profile=target.profile,
         )
         kept.start_survey(start)
         survey = run_survey(engine, kept, start)
-    truth = (target.system or {}).get("truth", {})
+    truth = (target.profile or {}).get("truth", {})
     return SimulatedSurvey(
         survey=survey,
         points=kept.points(start.survey_id),
