@@ -5,4 +5,4 @@ from pathlib import Path
 
 project = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["project"]
 wanted = project["dependencies"] + project["optional-dependencies"]["dev"]
-print(" ".join(requirement.replace(" ", "") for requirement in wanted))  # noqa: T201
+print(" ".join(requirement.replace(" ", "") for requirement in wanted))

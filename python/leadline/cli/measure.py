@@ -29,6 +29,7 @@ from leadline.survey import derive_seed
 
 def command(
     context: typer.Context,
+    *,
     target: TargetArgument,
     workload: Annotated[
         str,

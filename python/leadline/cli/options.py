@@ -13,6 +13,8 @@ _Value = TypeVar("_Value")
 
 
 def reader(parse: Callable[[str], _Value]) -> Callable[[str | _Value], _Value]:
+    """Turn a parser of text into one that typer can use; its ValueError becomes the message."""
+
     def read(text: str | _Value) -> _Value:
         try:
             return parse(text) if isinstance(text, str) else text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -24,17 +25,27 @@ from leadline.cli.options import (
 )
 from leadline.cli.talk import console, put_json, show, talk
 from leadline.engine import (
+    CacheLimitRefused,
     Engine,
     Stopped,
     Target,
     TargetRefused,
+    available_memory_bytes,
+    memory_cgroup,
     open_engine,
 )
 from leadline.errors import LeadlineError
 from leadline.record import Measurement, Plan, Survey, SurveyStart, SurveyStatus
 from leadline.report import render_terminal
 from leadline.store import Store
-from leadline.survey import BudgetSpent, Progress, explain, make_plan, run_survey
+from leadline.survey import (
+    BudgetSpent,
+    Progress,
+    advised_cache_limit,
+    explain,
+    make_plan,
+    run_survey,
+)
 from leadline.units import format_bytes, format_rate, format_seconds
 
 BUDGET_S = 600.0
@@ -44,6 +55,7 @@ VIRTUAL_BUDGET_S = 14 * 3600.0
 
 def command(
     context: typer.Context,
+    *,
     target: TargetArgument,
     name: Annotated[
         str | None, typer.Option(metavar="S", help="Name of the system, to find it again.")
@@ -69,61 +81,103 @@ def command(
     if focal not in ("middle", "75%"):
         raise typer.BadParameter(f"--focal is middle or 75%, not {focal!r}")
     chosen = Target.parse(target)
+    budget_s = budget or (VIRTUAL_BUDGET_S if chosen.kind == "simulated" else BUDGET_S)
+    asked = Asked(name or chosen.name, budget_s, max_bytes, seed, accuracy, focal)
     own: Context = context.obj
     store = own.open_store()
+    if resume:
+        earlier = _unfinished(store, asked.system)
+        cache_limit = earlier.cache_limit_bytes
+    elif chosen.kind == "directory":
+        cache_limit = _cache_limit(cache_limit, budget_s)
     with open_engine(
-        chosen, backend=backend, direct=direct, cache_limit_bytes=cache_limit,
+        chosen, backend=backend, direct=direct, cache_limit_bytes=cache_limit or None,
         max_bytes=max_bytes, run_seed=seed,
     ) as engine:  # fmt: skip
-        system = name or chosen.name
+        start = earlier if resume else _start(engine, chosen, asked)
+        points = store.points(start.survey_id)
         if resume:
-            start, points = _unfinished(store, system)
-            engine.skip_to(sum(point.result.total_s for point in points))
+            engine.skip_to(_clock_after(points))
         else:
-            start, points = _start(engine, chosen, system, budget, max_bytes, seed, accuracy,
-                                   focal), ()  # fmt: skip
             store.start_survey(start)
         _tell_plan(start, points)
         survey = _run(engine, store, start, points)
     _answer(survey, json=json)
 
 
-def _start(
-    engine: Engine, target: Target, system: str, budget_s: float | None, max_bytes: int | None,
-    seed: int, accuracy: float, focal: str,
-) -> SurveyStart:  # fmt: skip
-    budget_s = budget_s or (VIRTUAL_BUDGET_S if engine.virtual else BUDGET_S)
+@dataclass(frozen=True)
+class Asked:
+    """The options that decide a new survey."""
+
+    system: str
+    budget_s: float
+    max_bytes: int | None
+    seed: int
+    accuracy: float
+    focal_mode: str
+
+
+def _cache_limit(asked_bytes: int | None, budget_s: float) -> int | None:
+    """The memory cap to use: the user's, or one without which the disk could not be reached.
+
+    A cap that Leadline chose itself is given up, in words, where the machine does not allow it;
+    one that the user asked for never is.
+    """
+    if asked_bytes is not None:
+        return asked_bytes or None
+    advised = advised_cache_limit(budget_s, available_memory_bytes() or 0)
+    if advised is None:
+        return None
+    try:
+        with memory_cgroup(advised):
+            pass
+    except CacheLimitRefused as reason:
+        talk(f"the file cache keeps the machine's whole memory, so that the disk behind it may "
+             f"not be reached: {reason}")  # fmt: skip
+        return None
+    talk(f"memory is capped at {format_bytes(advised)}, so that the disk behind the file cache "
+         "is reached in time; --cache-limit SIZE chooses another cap, none leaves it out")  # fmt: skip
+    return advised
+
+
+def _start(engine: Engine, target: Target, asked: Asked) -> SurveyStart:
     plan = make_plan(
-        budget_s=budget_s,
+        budget_s=asked.budget_s,
         capacity_bytes=engine.capacity_bytes,
-        max_bytes=max_bytes,
+        max_bytes=asked.max_bytes,
         memory_bytes=engine.memory_bytes,
         l3_cache_bytes=engine.l3_cache_bytes,
         process_num_max=engine.process_num_max,
         virtual=engine.virtual,
-        focal_mode=focal,
+        focal_mode=asked.focal_mode,
     )
     return SurveyStart(
         survey_id=uuid.uuid4().hex,
-        system=system,
+        system=asked.system,
         target=target.text,
-        seed=seed,
+        seed=asked.seed,
         started_at=datetime.now(UTC).isoformat(),
-        focal_mode=focal,
+        focal_mode=asked.focal_mode,
         backend=engine.backend,
         direct=engine.direct,
         cache_limit_bytes=engine.cache_limit_bytes,
-        accuracy=accuracy,
+        accuracy=asked.accuracy,
         plan=plan,
         facts=engine.facts,
         system_profile=target.profile,
     )
 
 
-def _unfinished(store: Store, system: str) -> tuple[SurveyStart, tuple[Measurement, ...]]:
+def _clock_after(points: Sequence[Measurement]) -> float:
+    """Virtual time at which a simulated system was left; without meaning for a real one."""
+    simulated = points[-1].result.simulated if points else None
+    return simulated.clock_s if simulated else 0.0
+
+
+def _unfinished(store: Store, system: str) -> SurveyStart:
     for summary in store.surveys():
         if summary.system == system and summary.status is not SurveyStatus.DONE:
-            return store.survey_start(summary.survey_id), store.points(summary.survey_id)
+            return store.survey_start(summary.survey_id)
     raise TargetRefused(
         f"no unfinished survey of {system!r} is stored; leave out --resume to start one"
     )

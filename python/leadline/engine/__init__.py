@@ -1,7 +1,9 @@
 """Targets and engines: the only package that starts processes or touches a target."""
 
+from leadline.engine.cgroup import memory_cgroup
 from leadline.engine.client import Engine, Limits, open_engine
 from leadline.engine.errors import CacheLimitRefused, EngineFault, PointFailed, TargetRefused
+from leadline.engine.facts import available_memory_bytes
 from leadline.engine.profiles import load_profile, profile_names
 from leadline.engine.stop import Stopped, stop_on_signals
 from leadline.engine.target import Target
@@ -15,7 +17,9 @@ __all__ = [
     "Stopped",
     "Target",
     "TargetRefused",
+    "available_memory_bytes",
     "load_profile",
+    "memory_cgroup",
     "open_engine",
     "profile_names",
     "stop_on_signals",

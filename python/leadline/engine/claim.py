@@ -42,7 +42,7 @@ class _Marker(msgspec.Struct, frozen=True):
     id: str
 
 
-class _Vanished(Exception):  # noqa: N818 - a state, seen only inside this module
+class _Vanished(Exception):
     """Another Leadline removed the directory while it was being claimed."""
 
 

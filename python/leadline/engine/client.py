@@ -15,7 +15,7 @@ from leadline.engine.cgroup import MemoryCgroup, memory_cgroup
 from leadline.engine.child import ENGINE_COMMAND, EngineChild, OnEvent, answer
 from leadline.engine.claim import Claim, claim
 from leadline.engine.errors import CacheLimitRefused, EngineFault, TargetRefused
-from leadline.engine.facts import host_facts, l3_cache_bytes, target_facts
+from leadline.engine.facts import available_memory_bytes, host_facts, l3_cache_bytes, target_facts
 from leadline.engine.space import USEFUL_BYTES, capacity_bytes, require_space
 from leadline.engine.stop import shielded
 from leadline.engine.target import Target
@@ -171,7 +171,7 @@ class ProcessEngine:
         self.cache_limit_bytes = group.limit_bytes if group else None
         self.l3_cache_bytes = l3_cache_bytes()
         self.facts = host_facts() | {"cache_limit_bytes": self.cache_limit_bytes}
-        self.memory_bytes: int | None = self.cache_limit_bytes or self.facts["memory_bytes"]
+        self.memory_bytes: int | None = self.cache_limit_bytes or available_memory_bytes()
         self.process_num_max = max(PROCESS_NUM_MAX, 4 * (self.facts["cpu_count"] or 1))
         capacity = NULL_CAPACITY_BYTES
         if claimed is not None:

@@ -5,21 +5,21 @@ from __future__ import annotations
 from leadline.errors import LeadlineError
 
 
-class TargetRefused(LeadlineError):  # noqa: N818 - the contract's name
+class TargetRefused(LeadlineError):
     """The target is unknown, unsafe or unusable; nothing was touched."""
 
     exit_code = 2
 
 
-class CacheLimitRefused(LeadlineError):  # noqa: N818 - says what happened, as TargetRefused does
+class CacheLimitRefused(LeadlineError):
     """Memory cannot be capped as asked; a silent full-memory run would answer something else."""
 
     exit_code = 2
 
 
-class PointFailed(LeadlineError):  # noqa: N818 - the contract's name
+class PointFailed(LeadlineError):
     """One point could not be measured; the engine is still good for the next one."""
 
 
-class EngineFault(LeadlineError):  # noqa: N818 - the contract's name
+class EngineFault(LeadlineError):
     """The engine itself failed: it died, hung, or spoke nonsense."""

@@ -105,6 +105,12 @@ def _memory_bytes() -> int | None:
     return int(size[0]) * 1024 if size and size[0].isdigit() else None
 
 
+def available_memory_bytes() -> int | None:
+    """Return the memory that file cache can have: the machine's, or our own cgroup's limit."""
+    known = [size for size in (_memory_bytes(), _attempt(_cgroup_limit_bytes)) if size]
+    return min(known, default=None)
+
+
 def _cgroup_limit_bytes() -> int | None:
     """Return the least memory limit on the way from the own group to the root."""
     limits = []

@@ -25,7 +25,7 @@ from leadline.record.survey import (
     SurveyStart,
     SurveyStatus,
 )
-from leadline.record.workload import PARAMETERS, Interval, Workload
+from leadline.record.workload import PARAMETERS, Interval, Workload, WorkloadError
 
 __all__ = [
     "PARAMETERS",
@@ -52,4 +52,5 @@ __all__ = [
     "SurveyStatus",
     "WarmUp",
     "Workload",
+    "WorkloadError",
 ]

@@ -1,16 +1,19 @@
 """The self-scaling survey (CP94 §6-8): which points to measure, and what they say."""
 
 from leadline.survey.explain import explain
-from leadline.survey.plan import PlanRefused, make_plan
-from leadline.survey.run import Progress, run_survey
-from leadline.survey.strategy import PointRequest, ResumeMismatch, Surveyor
+from leadline.survey.plan import PlanRefused, advised_cache_limit, make_plan
+from leadline.survey.run import BudgetSpent, Progress, run_survey
+from leadline.survey.strategy import PointRequest, ResumeMismatch, Surveyor, derive_seed
 
 __all__ = [
+    "BudgetSpent",
     "PlanRefused",
     "PointRequest",
     "Progress",
     "ResumeMismatch",
     "Surveyor",
+    "advised_cache_limit",
+    "derive_seed",
     "explain",
     "make_plan",
     "run_survey",

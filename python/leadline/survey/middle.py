@@ -1,5 +1,4 @@
-"""The better self-scaling benchmark (CP94 §8): a family of curves per region, focal points
-in the middle.
+"""The better self-scaling benchmark (CP94 §8): families of curves, focal points in the middle.
 
 The focal vector's size_mean and process_num are common to all regions, as in the paper's
 Figs. 7 and 18-22, so that the curve over unique_bytes passes through every region's focal point.

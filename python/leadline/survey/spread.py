@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping
 
@@ -36,7 +37,7 @@ def _widest_gap(low: float, high: float, taken: list[float]) -> float | None:
     for end in (high, low):
         if not any(abs(end - x) <= close for x in taken):
             return end
-    gaps = [(right - left, -left) for left, right in zip(taken, taken[1:], strict=False)]
+    gaps = [(right - left, -left) for left, right in itertools.pairwise(taken)]
     if not gaps or max(gaps)[0] <= close:
         return None
     width, minus_left = max(gaps)
