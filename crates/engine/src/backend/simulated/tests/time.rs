@@ -56,10 +56,8 @@ fn a_drifting_run_makes_the_mean_of_its_window() {
 
 #[test]
 fn bursts_slow_a_run_by_their_share_of_time() {
-    let system = with(
-        "bursts",
-        json!({"mean_slow_s": 0.05, "mean_normal_s": 0.15, "slow_factor": 5.0}),
-    );
+    let system =
+        with("bursts", json!({"mean_slow_s": 0.05, "mean_normal_s": 0.15, "slow_factor": 5.0}));
     let workload = workload(2e7, 32_768);
     let truth = expected_throughput_mb_s(&system, &workload, 0, 0);
     let still = expected_throughput_mb_s(&read(&plain_system()), &workload, 0, 0);
