@@ -1,6 +1,6 @@
 //! Long runs agree with the closed form; the same seed gives the same run.
 
-use super::super::truth::{expected_throughput_mb_s, service_means_ns};
+use super::super::truth::{borders, expected_throughput_mb_s, service_means_ns};
 use super::*;
 
 /// Bytes over time of one issuer, with its standard error as a share of it.
@@ -118,6 +118,54 @@ fn the_closed_form_agrees_with_a_calculation_by_hand() {
     assert!((read_ns / (by_hand_us * 1e3) - 1.0).abs() < 1e-12, "{read_ns}, {by_hand_us}");
     let rate = expected_throughput_mb_s(&system, &workload, 0, 0);
     assert!((rate * by_hand_us / 10_000.0 - 1.0).abs() < 1e-12);
+}
+
+/// 10 000 bytes and 40 MB touched: of the writes, a quarter hit the second level, none the first.
+#[test]
+fn writes_pay_what_each_section_says() {
+    let mut document = plain_system();
+    document["copy"]["write_overhead_us"] = json!(30.0);
+    document["copy"]["write_mb_s"] = json!(50.0);
+    document["cache"][0]["write_policy"] = json!("write_through");
+    document["cache"].as_array_mut().unwrap().push(json!({
+        "name": "controller", "read_capacity_bytes": 30_000_000,
+        "write_capacity_bytes": 10_000_000, "write_overhead_us": 7.0, "write_mb_s": 250.0,
+    }));
+    document["network"] = json!({"latency_us": 11.0, "mb_s": 125.0, "after_level": 1});
+    document["device"]["write_overhead_us"] = json!(70.0);
+    document["device"]["write_penalty"] = json!(1.5);
+    document["growth"] = json!({"reference_bytes": 10_000_000, "exponent": 0.5});
+    let mut workload = workload(4e7, 10_000);
+    workload.seq_frac = 1.0;
+    document["device"]["sequential_penalty_us"] = json!(5.0);
+    let always_us = 30.0 + 200.0 + 11.0 + 80.0;
+    let hit_us = 7.0 + 40.0;
+    let miss_us = 1.5 * (70.0 + 500.0 + 5.0);
+    let (_, scan_ns) = service_means_ns(&read(&document), &workload);
+    assert!((scan_ns / (2e3 * (always_us + miss_us)) - 1.0).abs() < 1e-12, "{scan_ns}");
+    document["device"]["log_structured"] = json!(true);
+    workload.seq_frac = 0.5;
+    let (_, mixed_ns) = service_means_ns(&read(&document), &workload);
+    let by_hand_us = always_us + 0.25 * hit_us + 0.75 * 1.5 * (70.0 + 500.0);
+    assert!((mixed_ns / (2e3 * by_hand_us) - 1.0).abs() < 1e-12, "{mixed_ns}");
+}
+
+#[test]
+fn borders_are_where_capacities_end_that_matter() {
+    let ends = |level: Value| -> Vec<f64> {
+        let mut document = plain_system();
+        document["cache"] = json!([level]);
+        borders(&read(&document)).iter().map(|border| border.bytes).collect()
+    };
+    let level = |write: u64, policy: &str| {
+        json!({"name": "cache", "read_capacity_bytes": 4000, "write_capacity_bytes": write,
+               "write_policy": policy})
+    };
+    assert_eq!(ends(level(4000, "write_back")), [4000.0]);
+    assert_eq!(ends(level(1000, "write_back")), [1000.0, 4000.0]);
+    assert_eq!(ends(level(1000, "write_through")), [4000.0]);
+    let merged = ends(level(3600, "write_back"));
+    assert!(merged.len() == 1 && (merged[0] - (3600.0_f64 * 4000.0).sqrt()).abs() < 1e-6);
 }
 
 /// n requests at d single disks: throughput d n / (n + d - 1) times that of one.

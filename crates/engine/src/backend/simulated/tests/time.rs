@@ -1,5 +1,6 @@
 //! What changes with virtual time: drift, bursts, flusher, run-to-run noise, think time.
 
+use super::super::speed::MeanOne;
 use super::super::truth::expected_throughput_mb_s;
 use super::*;
 
@@ -64,6 +65,9 @@ fn bursts_slow_a_run_by_their_share_of_time() {
     assert_near(truth, still * (0.75 + 0.25 / 5.0), 1e-9);
     // 1600 s hold 8000 cycles: a standard error near 0.4 %.
     assert_near(mean_over_seeds(&system, &workload, 8, 0, 200), truth, 0.012);
+    for seed in 0..8 {
+        assert_near(throughput(&system, &workload, seed, 0, 100 * NS_PER_S), truth, 0.08);
+    }
 }
 
 /// The stationary start: a window shorter than an episode is typical too.
@@ -92,6 +96,9 @@ fn a_flusher_slows_cached_writes_while_it_runs() {
     assert_near(at(75, 85), still, 1e-9);
     assert_near(at(65, 75), still * (0.5 + 0.125), 1e-9);
     assert_near(mean_over_seeds(&system, &workload, 1, 65, 75), at(65, 75), 0.01);
+    workload.unique_bytes = 20_000_000;
+    let missing = expected_throughput_mb_s(&system, &workload, 60 * NS_PER_S, 70 * NS_PER_S);
+    assert_near(mean_over_seeds(&system, &workload, 20, 60, 70), missing, 0.015);
     workload.read_frac = 1.0;
     let reads = |system: &SimulatedSystem| expected_throughput_mb_s(system, &workload, 0, 0);
     assert_near(reads(&system), reads(&read(&plain_system())), 1e-12);
@@ -123,4 +130,17 @@ fn think_time_is_waited_at_the_speed_of_the_clock() {
     let truth = expected_throughput_mb_s(&system, &workload, 3600 * NS_PER_S, 3610 * NS_PER_S);
     // 600 runs of 10 s: run-to-run noise and bursts leave a standard error near 0.4 %.
     assert_near(mean_over_seeds(&system, &workload, 600, 3600, 3610), truth, 0.014);
+}
+
+#[test]
+fn think_time_takes_the_mean_over_run_to_run_noise() {
+    let mut document = plain_system();
+    document["noise"] = json!({"run_to_run_cv": 0.8});
+    let mut workload = workload(5e6, 32_768);
+    workload.think_time_s = 0.0004;
+    let truth = expected_throughput_mb_s(&read(&document), &workload, 0, 0);
+    let noise = MeanOne::new(0.8);
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(5);
+    let drawn: f64 = (0..200_000).map(|_| 32_768.0 / (427.68 / noise.draw(&mut rng) + 400.0)).sum();
+    assert_near(drawn / 2e5, truth, 0.005);
 }
