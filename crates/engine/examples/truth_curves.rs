@@ -39,7 +39,8 @@ fn print_system(system: &SimulatedSystem) {
     let borders = truth::borders(system);
     let last = borders.last().map_or(1e9, |border| border.bytes);
     let first = borders.first().map_or(1e8, |border| border.bytes);
-    let (low, high) = (first / 10.0, system.survey.unique_bytes_max.map_or(last * 6.0, |b| b as f64));
+    let (low, high) =
+        (first / 10.0, system.survey.unique_bytes_max.map_or(last * 6.0, |b| b as f64));
     for border in &borders {
         println!("  border at {:.1} MB: {}", border.bytes / 1e6, border.what);
     }

@@ -56,6 +56,7 @@ pub struct Meta {
     /// Short name, as in `sim:NAME`: lower-case letters, digits and hyphens.
     pub name: String,
     /// One line for charts and reports.
+    #[serde(default)]
     pub title: String,
     /// Paper and figure the numbers come from.
     #[serde(default)]
