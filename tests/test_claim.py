@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
@@ -168,6 +169,27 @@ def test_two_at_once(tmp_path: Path) -> None:
     assert tree(tmp_path) == {}
 
 
+def test_a_lock_on_a_removed_file_is_no_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another Leadline lets go between our opening of the lock and our locking of it."""
+    real, calls = fcntl.flock, []
+
+    def flock(descriptor: int, how: int) -> None:
+        if not calls:
+            (tmp_path / DIRECTORY / LOCK).unlink()
+            (tmp_path / DIRECTORY / LOCK).touch()
+        calls.append(descriptor)
+        real(descriptor, how)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with claim(tmp_path):
+        assert len(calls) == 2, "the first was on a file that nobody else will find"
+        with pytest.raises(TargetRefused, match="in use"), claim(tmp_path):
+            pytest.fail("claimed")
+    assert tree(tmp_path) == {}
+
+
 def test_a_name_swapped_for_a_symlink_leads_nowhere(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / DATA).write_text("precious")
@@ -227,7 +249,9 @@ def test_release_twice(tmp_path: Path) -> None:
 
 
 HOLDER = """
-import sys, time
+import signal, sys, time
+# A shell's background job starts with SIGINT ignored, which Leadline honours.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from leadline.engine import Stopped, stop_on_signals
 from leadline.engine.claim import claim
 try:

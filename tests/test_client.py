@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,10 +18,13 @@ from leadline.engine import (
     CacheLimitRefused,
     EngineFault,
     Limits,
+    Stopped,
     Target,
     TargetRefused,
     child,
+    client,
     open_engine,
+    stop_on_signals,
 )
 from leadline.engine.facts import host_facts, target_facts
 from leadline.record import SimulatedFacts, Workload
@@ -59,6 +64,27 @@ def test_nothing_is_left_after_a_fault_and_another_child_takes_over(tmp_path: Pa
         for _ in range(2):
             with pytest.raises(EngineFault, match="exit code 7"):
                 engine.run(WORKLOAD, seed=1, limits=LIMITS)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_signal_while_the_child_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A child that nobody knows of could not be ended."""
+    started: list[child.EngineChild] = []
+
+    def start(*arguments: Any) -> child.EngineChild:
+        started.append(child.EngineChild(*arguments))
+        os.kill(os.getpid(), signal.SIGTERM)
+        return started[-1]
+
+    monkeypatch.setattr(client, "EngineChild", start)
+    target = Target.parse(str(tmp_path))
+    with (
+        pytest.raises(Stopped),
+        stop_on_signals(),
+        open_engine(target, command=command("answers")) as engine,
+    ):
+        engine.run(WORKLOAD, seed=1, limits=LIMITS)
+    assert [one.alive for one in started] == [False]
     assert list(tmp_path.iterdir()) == []
 
 
@@ -171,6 +197,7 @@ def test_noise_follows_the_seed_and_survives_a_resume(monkeypatch: pytest.Monkey
     assert noise(monkeypatch, 1, [7, 7, 7, 8]) == whole
     assert noise(monkeypatch, 1, [7, 8], skip_s=5.0) == whole[2:], "a resume goes on alike"
     assert not set(noise(monkeypatch, 2, [7, 7, 7, 8])) & set(whole)
+    assert noise(monkeypatch, 1, [8]) != noise(monkeypatch, 1, [7])
 
 
 def test_a_cache_limit_on_a_simulated_system(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 
 import pytest
 
 from leadline.engine.stop import Stopped, shielded, stop_on_signals
+
+
+@pytest.fixture(autouse=True)
+def in_the_foreground() -> Iterator[None]:
+    """A shell's background job starts with SIGINT ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def test_the_first_signal_stops_and_the_rest_do_not_disturb() -> None:
@@ -42,3 +51,10 @@ def test_a_shield_holds_the_stop_back() -> None:
 def test_a_shield_outside_any_context_is_plain() -> None:
     with shielded():
         pass
+
+
+def test_an_ignored_signal_stays_ignored() -> None:
+    """`nohup` and a shell's background jobs ask for it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with stop_on_signals():
+        os.kill(os.getpid(), signal.SIGINT)
