@@ -165,12 +165,10 @@ def _limit(group: MemoryCgroup) -> None:
     limit = group.path / ("memory.max" if group.version == 2 else "memory.limit_in_bytes")
     swap = group.path / ("memory.swap.max" if group.version == 2 else "memory.swappiness")
     try:
-        # Opened for update, because a cgroup file that is missing must not be made.
-        with limit.open("r+") as file:
-            file.write(str(group.limit_bytes))
+        _write(limit, str(group.limit_bytes))
         # Swapping the engine out would blur the limit; a kernel without swap lacks the file.
-        with contextlib.suppress(OSError), swap.open("r+") as file:
-            file.write("0")
+        with contextlib.suppress(OSError):
+            _write(swap, "0")
         now = limit.read_text().strip()
     except OSError as error:
         raise CacheLimitRefused(
@@ -187,6 +185,12 @@ def _limit(group: MemoryCgroup) -> None:
             f"--cache-limit {format_bytes(group.limit_bytes)}: this process may itself use only "
             f"{format_bytes(outer)} (its own cgroup says so); give less than that"
         )
+
+
+def _write(path: Path, text: str) -> None:
+    # Opened for update, because a cgroup file that is missing must not be made.
+    with path.open("r+") as file:
+        file.write(text)
 
 
 def _outer_limit(group: MemoryCgroup) -> int | None:

@@ -105,7 +105,7 @@ def _usable_directory(spelled: str) -> Path:
             f"{spelled} is on a file system mounted read-only; Leadline must write its data "
             "file: give a directory on a writable one"
         )
-    if not os.access(path, os.W_OK | os.X_OK):
+    if not os.access(path, os.W_OK | os.X_OK, effective_ids=True):
         raise TargetRefused(
             f"{spelled}: you may not write in this directory; give one of your own, or change its "
             "permissions"

@@ -215,7 +215,7 @@ class SqlStore:
         """
         connection = self._engine.raw_connection()
         try:
-            with suppress(sqlite3.OperationalError):
+            with suppress(sqlite3.Error):
                 connection.cursor().execute("PRAGMA journal_mode = WAL")
         finally:
             connection.close()
@@ -229,10 +229,10 @@ class SqlStore:
             raise StoreError(
                 f"{self._shown}: the point's place in its survey is taken already: {error.orig}"
             ) from error
-        except (SQLAlchemyError, sqlite3.Error) as error:  # the second from _set_up_sqlite
+        except SQLAlchemyError as error:
             raise self._translated(error) from error
 
-    def _translated(self, error: Exception) -> StoreError:
+    def _translated(self, error: SQLAlchemyError) -> StoreError:
         cause = getattr(error, "orig", None) or error
         text = str(cause).strip().splitlines()[0] if str(cause).strip() else type(cause).__name__
         if "is not a database" in text:

@@ -1,0 +1,331 @@
+"""Ownership of `.leadline`: nothing foreign is touched, nothing of ours is left behind."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+
+import pytest
+
+from leadline.engine import TargetRefused
+from leadline.engine.claim import DATA, DIRECTORY, LOCK, MARKER, Claim, claim
+
+OURS = '{"made_by":"leadline","version":1,"id":"x"}\n'
+RUN = "run-" + "0" * 32
+
+
+def tree(place: Path) -> dict[str, str]:
+    """Everything below a directory: kind and content by path."""
+    found = {}
+    for path in sorted(place.rglob("*")):
+        name = str(path.relative_to(place))
+        if path.is_symlink():
+            found[name] = f"link to {path.readlink()}"
+        else:
+            found[name] = "directory" if path.is_dir() else path.read_text()
+    return found
+
+
+def test_a_claim_comes_and_goes(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("kept")
+    with claim(tmp_path) as claimed:
+        marker = json.loads((tmp_path / DIRECTORY / MARKER).read_text())
+        assert (marker["made_by"], marker["version"]) == ("leadline", 1)
+        assert uuid.UUID(marker["id"])
+        assert (tmp_path / DIRECTORY).stat().st_mode & 0o777 == 0o700
+        assert list(claimed.run_directory.iterdir()) == []
+        assert claimed.data_bytes() == 0
+        (claimed.run_directory / DATA).write_bytes(os.urandom(8192))
+        assert claimed.data_bytes() == 8192
+    assert tree(tmp_path) == {"mine": "kept"}
+
+
+class Boom(BaseException):
+    pass
+
+
+def test_an_error_inside_cleans_up(tmp_path: Path) -> None:
+    with pytest.raises(Boom), claim(tmp_path) as claimed:  # noqa: PT012 - the block is tested
+        (claimed.run_directory / DATA).write_text("data")
+        raise Boom
+    assert tree(tmp_path) == {}
+
+
+def lay_symlink(place: Path) -> None:
+    (place / "elsewhere").mkdir()
+    (place / "elsewhere" / MARKER).write_text(OURS)
+    (place / DIRECTORY).symlink_to("elsewhere")
+
+
+def lay_file(place: Path) -> None:
+    (place / DIRECTORY).write_text("a file")
+
+
+def lay_own(place: Path, name: str, text: str) -> None:
+    (place / DIRECTORY).mkdir()
+    (place / DIRECTORY / MARKER).write_text(OURS)
+    (place / DIRECTORY / name).write_text(text)
+
+
+def lay_marker(place: Path, text: str) -> None:
+    (place / DIRECTORY).mkdir()
+    (place / DIRECTORY / MARKER).write_text(text)
+
+
+def lay_run(place: Path, name: str, *, link: bool = False, marker: bool = True) -> None:
+    (place / "precious").write_text("precious")
+    (place / DIRECTORY / RUN).mkdir(parents=True)
+    if marker:
+        (place / DIRECTORY / MARKER).write_text(OURS)
+    if link:
+        (place / DIRECTORY / RUN / name).symlink_to(place / "precious")
+    else:
+        (place / DIRECTORY / RUN / name).write_text("data")
+
+
+def lay_linked_run(place: Path) -> None:
+    (place / "elsewhere").mkdir()
+    (place / "elsewhere" / DATA).write_text("precious")
+    (place / DIRECTORY).mkdir()
+    (place / DIRECTORY / MARKER).write_text(OURS)
+    (place / DIRECTORY / RUN).symlink_to(place / "elsewhere")
+
+
+def lay_linked(place: Path, name: str) -> None:
+    (place / "precious").write_text("")
+    (place / DIRECTORY).mkdir()
+    (place / DIRECTORY / name).symlink_to(place / "precious")
+
+
+@pytest.mark.parametrize(
+    ("lay", "message"),
+    [
+        (lay_symlink, "is a symlink, and Leadline did not make it"),
+        (lay_file, "is not a directory"),
+        (lambda place: lay_own(place, "thesis.tex", "x"), "thesis.tex was not made by"),
+        (lambda place: lay_own(place, "run-1", "x"), "run-1 was not made by"),
+        (lambda place: lay_own(place, RUN, "x"), f"{RUN} was not made by"),
+        (lambda place: lay_own(place, LOCK, "my own lock"), "lock was not made by"),
+        (lambda place: lay_marker(place, "notes"), f"{MARKER} was not made by"),
+        (lambda place: lay_marker(place, OURS.replace("1", "99")), "was not made by this"),
+        (lambda place: lay_marker(place, OURS.replace("leadline", "other")), "not made by"),
+        (lambda place: lay_run(place, "other.bin"), f"{RUN} was not made by"),
+        (lambda place: lay_run(place, DATA, link=True), f"{RUN} was not made by"),
+        (lambda place: lay_run(place, DATA, marker=False), f"no {MARKER} file"),
+        (lay_linked_run, f"{RUN} was not made by"),
+        (lambda place: lay_linked(place, MARKER), f"{MARKER} was not made by"),
+        (lambda place: lay_linked(place, LOCK), "lock was not made by"),
+    ],
+)
+def test_foreign_things_are_refused_and_kept(tmp_path: Path, lay: object, message: str) -> None:
+    assert callable(lay)
+    lay(tmp_path)
+    before = tree(tmp_path)
+    with pytest.raises(TargetRefused, match=message) as refused, claim(tmp_path):
+        pytest.fail("claimed")
+    assert refused.value.exit_code == 2
+    assert tree(tmp_path) == before
+
+
+def test_another_users_directory_is_refused(tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can make a directory that belongs to somebody else")
+    (tmp_path / DIRECTORY).mkdir()
+    os.chown(tmp_path / DIRECTORY, 12345, 12345)
+    with pytest.raises(TargetRefused, match=r"another user .uid 12345"), claim(tmp_path):
+        pytest.fail("claimed")
+    assert tree(tmp_path) == {DIRECTORY: "directory"}
+
+
+@pytest.mark.parametrize("names", [(), (LOCK,), (MARKER,), (LOCK, MARKER)])
+def test_what_a_kill_between_the_first_steps_left_is_taken(
+    tmp_path: Path, names: tuple[str, ...]
+) -> None:
+    (tmp_path / DIRECTORY).mkdir()
+    for name in names:
+        (tmp_path / DIRECTORY / name).touch()
+    with claim(tmp_path):
+        pass
+    assert tree(tmp_path) == {}
+
+
+def test_two_at_once(tmp_path: Path) -> None:
+    with claim(tmp_path) as first:
+        (first.run_directory / DATA).write_text("data")
+        with (
+            pytest.raises(TargetRefused, match=f"in use by another.*process {os.getpid()}\\)"),
+            claim(tmp_path),
+        ):
+            pytest.fail("claimed")
+        assert (first.run_directory / DATA).read_text() == "data"
+    with claim(tmp_path):
+        pass
+    assert tree(tmp_path) == {}
+
+
+def test_a_lock_on_a_removed_file_is_no_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another Leadline lets go between our opening of the lock and our locking of it."""
+    real, calls = fcntl.flock, []
+
+    def flock(descriptor: int, how: int) -> None:
+        if not calls:
+            (tmp_path / DIRECTORY / LOCK).unlink()
+            (tmp_path / DIRECTORY / LOCK).touch()
+        calls.append(descriptor)
+        real(descriptor, how)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with claim(tmp_path):
+        assert len(calls) == 2, "the first was on a file that nobody else will find"
+        with pytest.raises(TargetRefused, match="in use"), claim(tmp_path):
+            pytest.fail("claimed")
+    assert tree(tmp_path) == {}
+
+
+def test_a_name_swapped_for_a_symlink_leads_nowhere(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / DATA).write_text("precious")
+    with claim(tmp_path) as claimed:
+        claimed.run_directory.rmdir()
+        claimed.run_directory.symlink_to(tmp_path / "elsewhere")
+        with pytest.raises(Exception, match="could not be removed"):
+            claimed.release()
+    assert (tmp_path / "elsewhere" / DATA).read_text() == "precious"
+
+
+def test_leadline_swapped_for_a_symlink_leads_nowhere(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    with claim(tmp_path) as claimed:
+        run = claimed.run_directory.name
+        (claimed.run_directory / DATA).write_text("data")
+        (tmp_path / DIRECTORY).rename(tmp_path / "moved")
+        (elsewhere / run).mkdir(parents=True)
+        (elsewhere / run / DATA).write_text("precious")
+        (tmp_path / DIRECTORY).symlink_to(elsewhere)
+    assert (elsewhere / run / DATA).read_text() == "precious"
+    assert list((tmp_path / "moved").iterdir()) == [], "ours is found by its handle"
+
+
+def test_a_foreign_file_that_appears_meanwhile_stays(tmp_path: Path) -> None:
+    with claim(tmp_path) as claimed:
+        (claimed.run_directory / DATA).write_text("data")
+        (tmp_path / DIRECTORY / "foreign").write_text("kept")
+    assert tree(tmp_path) == {DIRECTORY: "directory", f"{DIRECTORY}/foreign": "kept"}
+
+
+def test_removed_by_hand(tmp_path: Path) -> None:
+    with claim(tmp_path) as claimed:
+        claimed.run_directory.rmdir()
+        for name in (MARKER, LOCK):
+            (tmp_path / DIRECTORY / name).unlink()
+        (tmp_path / DIRECTORY).rmdir()
+    assert tree(tmp_path) == {}
+
+
+def test_a_fork_does_not_release(tmp_path: Path) -> None:
+    with claim(tmp_path) as claimed:
+        child = os.fork()
+        if not child:
+            claimed.release()
+            os._exit(0)
+        os.waitpid(child, 0)
+        assert claimed.run_directory.is_dir()
+
+
+def test_release_twice(tmp_path: Path) -> None:
+    with claim(tmp_path) as claimed:
+        assert isinstance(claimed, Claim)
+        claimed.release()
+        claimed.release()
+    assert tree(tmp_path) == {}
+
+
+HOLDER = """
+import signal, sys, time
+# A shell's background job starts with SIGINT ignored, which Leadline honours.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from leadline.engine import Stopped, stop_on_signals
+from leadline.engine.claim import claim
+try:
+    with stop_on_signals(), claim(sys.argv[1]) as claimed:
+        (claimed.run_directory / "data.bin").write_text("data")
+        print("held", flush=True)
+        time.sleep(600)
+except Stopped as stopped:
+    print(stopped, flush=True)
+    raise SystemExit(stopped.exit_code)
+"""
+
+
+def hold(place: Path) -> subprocess.Popen[str]:
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(place)], stdout=subprocess.PIPE, text=True
+    )
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "held\n"
+    return holder
+
+
+def test_after_kill_the_next_start_cleans(tmp_path: Path) -> None:
+    with hold(tmp_path) as holder:
+        with pytest.raises(TargetRefused, match=f"process {holder.pid}"), claim(tmp_path):
+            pytest.fail("claimed")
+        holder.kill()
+    left = tree(tmp_path)
+    assert any(name.endswith(DATA) for name in left), "the kill was meant to leave something"
+    with claim(tmp_path) as claimed:
+        runs = [path for path in (tmp_path / DIRECTORY).iterdir() if path.is_dir()]
+        assert runs == [claimed.run_directory], "the killed run's data is gone at once"
+    assert tree(tmp_path) == {}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_cleans_up(tmp_path: Path, number: signal.Signals) -> None:
+    with hold(tmp_path) as holder:
+        holder.send_signal(number)
+        said, _ = holder.communicate(timeout=30)
+    assert (holder.returncode, said) == (3, f"stopped early by {number.name}\n")
+    assert tree(tmp_path) == {}
+
+
+COMING_AND_GOING = """
+import sys
+from leadline.engine import TargetRefused
+from leadline.engine.claim import claim
+held = 0
+for _ in range(60):
+    try:
+        with claim(sys.argv[1]) as claimed:
+            (claimed.run_directory / "data.bin").write_text("data")
+            (claimed.run_directory / "data.bin").read_text()
+            held += 1
+    except TargetRefused as error:
+        if "in use" not in str(error) and "coming and going" not in str(error):
+            raise
+print(held)
+"""
+
+
+def test_many_that_come_and_go(tmp_path: Path) -> None:
+    """Whatever the interleaving, a holder's file stays until it lets go, and nothing is left."""
+    several = [
+        subprocess.Popen(
+            [sys.executable, "-c", COMING_AND_GOING, str(tmp_path)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(3)
+    ]
+    ends = [process.communicate(timeout=120) for process in several]
+    assert [process.returncode for process in several] == [0, 0, 0], ends
+    assert sum(int(said) for said, _ in ends) > 0
+    assert tree(tmp_path) == {}
