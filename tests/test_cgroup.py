@@ -280,3 +280,28 @@ def test_adopting_is_verified(tmp_path: Path) -> None:
     (tmp_path / "cgroup.procs").mkdir()
     with pytest.raises(CacheLimitRefused, match="cannot be moved"):
         group.adopt(os.getpid())
+
+
+def lay_made_group(place: Path, outer: str) -> MemoryCgroup:
+    """Lay out a fresh version 2 group as the kernel does, below one with a limit."""
+    path = place / "outer/leadline-1-0123abcd"
+    path.mkdir(parents=True)
+    (place / "outer/memory.max").write_text(outer)
+    for name in ("memory.max", "memory.swap.max"):
+        (path / name).write_text("")
+    (path / "memory.current").write_text("4096\n")
+    (path / "memory.events").write_text("low 0\noom 3\noom_kill 2\n")
+    return MemoryCgroup(path, Hierarchy(2, path.parent), LIMIT_BYTES)
+
+
+def test_version_2_limits_and_counts(tmp_path: Path) -> None:
+    group = lay_made_group(tmp_path, "max")
+    cgroup._limit(group)
+    assert (group.path / "memory.max").read_text() == str(LIMIT_BYTES)
+    assert (group.path / "memory.swap.max").read_text() == "0"
+    assert (group.usage_bytes(), group.oom_kills()) == (4096, 2)
+
+
+def test_version_2_below_a_tighter_limit(tmp_path: Path) -> None:
+    with pytest.raises(CacheLimitRefused, match="may itself use only 32 MiB"):
+        cgroup._limit(lay_made_group(tmp_path, str(LIMIT_BYTES // 2)))

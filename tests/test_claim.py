@@ -173,7 +173,8 @@ def test_a_lock_on_a_removed_file_is_no_lock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another Leadline lets go between our opening of the lock and our locking of it."""
-    real, calls = fcntl.flock, []
+    real = fcntl.flock
+    calls: list[int] = []
 
     def flock(descriptor: int, how: int) -> None:
         if not calls:

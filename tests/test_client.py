@@ -117,6 +117,14 @@ def test_a_backend_that_does_not_fit(tmp_path: Path, target: str, backend: str) 
     assert list(tmp_path.iterdir()) == []
 
 
+def test_direct_needs_a_file() -> None:
+    with (
+        pytest.raises(TargetRefused, match="null: has no file: leave it out"),
+        open_engine(Target.parse("null:"), direct=True),
+    ):
+        pytest.fail("opened")
+
+
 @here
 def test_the_child_is_in_its_group_before_the_first_job(tmp_path: Path) -> None:
     limit = 64 * 2**20

@@ -107,14 +107,14 @@ def open_engine(
         CacheLimitRefused: memory cannot be capped as asked.
 
     """
-    backend = _backend(target, backend)
+    backend = _backend(target, backend, direct=direct)
     if target.kind == "simulated":
         if cache_limit_bytes is not None:
             raise CacheLimitRefused(
                 "--cache-limit caps real memory; a simulated system has the cache its profile "
                 "says: change it there"
             )
-        yield SimulatedEngine(target, direct=direct, max_bytes=max_bytes, run_seed=run_seed)
+        yield SimulatedEngine(target, max_bytes=max_bytes, run_seed=run_seed)
         return
     with ExitStack() as stack:
         claimed = None
@@ -136,7 +136,11 @@ def open_engine(
         yield engine
 
 
-def _backend(target: Target, backend: str | None) -> str:
+def _backend(target: Target, backend: str | None, *, direct: bool) -> str:
+    if direct and target.kind != "directory":
+        raise TargetRefused(
+            f"--direct goes past the file cache, and {target.text} has no file: leave it out"
+        )
     fitting = {"directory": ("pread",), "null": ("null",), "simulated": ("simulated",)}[target.kind]
     if backend is None or backend in fitting:
         return backend or fitting[0]
@@ -230,13 +234,11 @@ class ProcessEngine:
 class SimulatedEngine:
     """A simulated system in this process, in virtual time."""
 
-    def __init__(
-        self, target: Target, *, direct: bool, max_bytes: int | None, run_seed: int
-    ) -> None:
+    def __init__(self, target: Target, *, max_bytes: int | None, run_seed: int) -> None:
         self._profile = target.profile or {}
-        self._backend = {"name": "simulated", "direct": direct}
+        self._backend = {"name": "simulated", "direct": False}
         self.backend = "simulated"
-        self.direct = direct
+        self.direct = False
         self.virtual = True
         self.memory_bytes: int | None = None
         self._run_seed = run_seed
