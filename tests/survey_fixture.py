@@ -11,10 +11,30 @@ from dataclasses import dataclass, field
 
 import msgspec
 import numpy as np
+
 from leadline.record import (
-    Border, Curve, CurvePoint, EngineResult, Family, Interval, IntervalRecord, LatencyUs,
-    Measurement, MovedBytes, OperationSummary, Plan, PlanStage, Realised, Region, Sentinel,
-    SlopePoint, Survey, SurveyStart, SurveyStatus, WarmUp, Workload,
+    Border,
+    Curve,
+    CurvePoint,
+    EngineResult,
+    Family,
+    Interval,
+    IntervalRecord,
+    LatencyUs,
+    Measurement,
+    MovedBytes,
+    OperationSummary,
+    Plan,
+    PlanStage,
+    Realised,
+    Region,
+    Sentinel,
+    SlopePoint,
+    Survey,
+    SurveyStart,
+    SurveyStatus,
+    WarmUp,
+    Workload,
 )  # fmt: skip
 
 MIB = 2**20
@@ -167,7 +187,8 @@ def build(
         regions=tuple(regions), borders=borders, unique_bytes_curve=whole, slope=_slope(whole),
         families=tuple(families), cache_bytes=borders[-1].bytes if borders else None,
         sentinels=tuple(sentinels), drift_frac=drift or Interval(-0.004, -0.012, 0.004, 12),
-        noise_frac=noise, accuracy_frac=0.021, settled=True, sentences=(), warnings=warnings)  # fmt: skip
+        noise_frac=noise, accuracy_frac=0.021, settled=True, sentences=(),
+        warnings=warnings)  # fmt: skip
 
 
 _FACTS: dict[str, object] = {
@@ -188,7 +209,7 @@ def two_region(**changes: object) -> Survey:
 
 
 def three_region() -> Survey:
-    """The Sprite DECstation: a write cache of 5 MiB, a read cache of 20 MiB, a disk (CP94 Fig. 8)."""
+    """The Sprite DECstation: a write cache of 5 MiB, of 20 MiB for reads, a disk (CP94 Fig. 8)."""
     levels = (
         Level("write cache", 5 * MIB, 12, 12, 500.0),
         Level("file cache", 20 * MIB, 12, 1.4, 800.0),
@@ -259,7 +280,9 @@ def _latency(mean_us: float) -> LatencyUs:
     return LatencyUs(mean_us, mean_us * 0.9, mean_us * 1.6, mean_us * 4, mean_us * 9, mean_us * 20)
 
 
-def _result(work: Workload, reading: float, point_id: str, rng: np.random.Generator) -> EngineResult:
+def _result(
+    work: Workload, reading: float, point_id: str, rng: np.random.Generator
+) -> EngineResult:
     mean_us = work.size_mean / reading * work.process_num
     slices = tuple(
         IntervalRecord(0.5 * at, 0.5, 100, round(reading * 5e5 * float(np.exp(0.03 * draw))))
