@@ -1,0 +1,121 @@
+"""How records are said to people: a number with its interval, a workload, a place in a region."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from leadline.record.findings import Comparison
+from leadline.record.survey import Region
+from leadline.record.workload import Interval, Workload
+from leadline.units import format_bytes, format_rate
+
+PARAMETER_TITLES = {
+    "unique_bytes": "Bytes touched by the workload",
+    "size_mean": "Mean request size",
+    "read_frac": "Share of reads",
+    "process_num": "Processes at once",
+    "seq_frac": "Share of sequential requests",
+}
+"""What each parameter is called on an axis and in a table."""
+
+
+def say_span(low: str, high: str) -> str:
+    """Write `465 to 495 MiB`: the unit once where both ends share it."""
+    low_number, _, low_unit = low.partition(" ")
+    _, _, high_unit = high.partition(" ")
+    return f"{low_number if low_unit == high_unit else low} to {high}"
+
+
+def say_rate(rate: Interval, *, level: bool = False) -> str:
+    """Write `310 MB/s (305 to 316 MB/s)`; `level` adds `95 %`."""
+    return _with_interval(rate, format_rate, level=level)
+
+
+def say_bytes(size: Interval, *, level: bool = False) -> str:
+    """Write `480 MiB (465 to 495 MiB)`; `level` adds `95 %`."""
+    return _with_interval(size, format_bytes, level=level)
+
+
+def _with_interval(number: Interval, write: Callable[[float], str], *, level: bool) -> str:
+    if number.low is None or number.high is None:
+        return f"{write(number.value)} (no interval, {say_count(number.n, 'reading')})"
+    span = say_span(write(max(0.0, number.low)), write(number.high))
+    return f"{write(number.value)} ({span}{', 95 %' if level else ''})"
+
+
+def say_percent(frac: float, *, signed: bool = False) -> str:
+    """Write a fraction as `2.1 %`, or `-0.4 %` and `+1.2 %` when signed."""
+    if not math.isfinite(frac):
+        return "not known"
+    percent = 100 * frac
+    digits = 0 if abs(percent) >= 10 else 1 if abs(percent) >= 0.1 else 2
+    text = f"{percent:{'+' if signed else ''}.{digits}f}".replace("-", "\N{MINUS SIGN}")
+    return f"{text} %"
+
+
+def say_change(change: Interval) -> str:
+    """Write a relative change with its interval: `-0.4 % (-1.2 to +0.4 %)`."""
+    value = say_percent(change.value, signed=True)
+    if change.low is None or change.high is None:
+        return f"{value} (no interval, {say_count(change.n, 'reading')})"
+    low, high = say_percent(change.low, signed=True), say_percent(change.high, signed=True)
+    return f"{value} ({say_span(low, high)})"
+
+
+def say_times(comparison: Comparison) -> str:
+    """Write a ratio with its interval: `×3.1 (2.9 to 3.3)`."""
+    value = f"×{_digits(comparison.ratio)}"
+    if comparison.low is None or comparison.high is None:
+        return value
+    return f"{value} ({_digits(comparison.low)} to {_digits(comparison.high)})"
+
+
+def _digits(value: float) -> str:
+    return f"{value:.0f}" if value >= 20 else f"{value:.1f}" if value >= 3 else f"{value:.2f}"
+
+
+def say_count(count: int, noun: str) -> str:
+    """Write `1 reading`, `4 readings`, `4 processes`."""
+    plural = f"{noun}es" if noun.endswith("s") else f"{noun}s"
+    return f"{count} {noun if count == 1 else plural}"
+
+
+def say_value(parameter: str, x: float) -> str:
+    """Write one value of a parameter for a table or a tooltip: `64 KiB`, `75 %`, `8`."""
+    if parameter in ("unique_bytes", "size_mean"):
+        return format_bytes(x)
+    if parameter in ("read_frac", "seq_frac"):
+        return f"{100 * x:.3g} %"
+    return f"{x:.0f}"
+
+
+def say_workload_at(parameter: str, x: float) -> str:
+    """Write what one value of a parameter means to a reader: `64 KiB requests`, `only writes`."""
+    if parameter == "unique_bytes":
+        return f"{format_bytes(x)} touched"
+    if parameter == "size_mean":
+        return f"{format_bytes(x)} requests"
+    if parameter == "process_num":
+        return say_count(round(x), "process")
+    kind, other = ("reads", "writes") if parameter == "read_frac" else ("sequential", "random")
+    if x in (0.0, 1.0):
+        return f"only {kind if x == 1.0 else other} requests".replace("s requests", "s")
+    return f"{100 * x:.3g} % {kind}"
+
+
+def say_workload(work: Workload) -> str:
+    """Write all five parameters: `120 MiB touched, 32 KiB requests, …`."""
+    names = ("unique_bytes", "size_mean", "read_frac", "seq_frac", "process_num")
+    return ", ".join(say_workload_at(name, getattr(work, name)) for name in names)
+
+
+def say_place(region: Region) -> str:
+    """Write where a region is: `in the file cache`, `on the disk`."""
+    on = any(word in region.name.lower() for word in ("disk", "device", "drive", "server"))
+    return f"{'on' if on else 'in'} the {region.name}"
+
+
+def join_words(parts: list[str]) -> str:
+    """Join with commas and a last `and`."""
+    return " and ".join([", ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else "".join(parts)
