@@ -254,7 +254,6 @@ impl<D: VirtualDevice> Player<D> {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use super::*;
     use crate::engine::run_job;
 
     /// Runs a job on a system of one disk that needs exactly 10 ms a request, whatever it is.
