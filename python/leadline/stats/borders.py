@@ -178,10 +178,15 @@ def noise_of(rival: Explanation, data: Readings, prior_sd: float) -> float:
 
 
 def _bic(cost: Floats | float, parameters: int, count: int, prior_sd: float) -> Floats:
-    """BIC of ln time with the noise level integrated over its weak prior."""
+    """BIC of ln time, the noise level being unknown but for its weak prior.
+
+    Fitted parameters leave fewer residuals to judge the noise by, so each counts N / (N - p - 2)
+    fold, as in the small-sample form of Akaike's criterion: a curve has some 16 readings.
+    """
     total = count + _NOISE_PRIOR_DF
     variance = (np.asarray(cost) + _NOISE_PRIOR_DF * prior_sd**2) / total
-    return np.asarray(total * np.log(variance) + parameters * np.log(count))
+    penalty = parameters * np.log(count) * total / max(total - parameters - 2, 1)
+    return np.asarray(total * np.log(variance) + penalty)
 
 
 def _smooth(data: Readings, prior_sd: float) -> list[Explanation]:
@@ -345,8 +350,12 @@ def _explanation(fits: Fits, index: int, data: Readings, prior_sd: float) -> Exp
 
 
 def _parameters(codes: Sequence[int]) -> int:
-    """Count a, d_k and C_k, and the width of a smeared border."""
-    return 1 + 2 * len(codes) + sum(code == hierarchy.SMEARED for code in codes)
+    """Count a, d_k and C_k, and the width of a smeared border.
+
+    The workload's addresses are drawn uniformly, so the uniform shape is what to expect:
+    a smeared border counts one parameter more than it has.
+    """
+    return 1 + 2 * len(codes) + 2 * sum(code == hierarchy.SMEARED for code in codes)
 
 
 def _as_fits(rivals: Sequence[Explanation], levels: int) -> Fits:
