@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from leadline.stats import hierarchy
-from leadline.stats.borders import (
+from leadline.stats.explanations import (
     EVIDENCE_MARGIN,
     SLOPE_PRIOR_SD,
     Explanation,
@@ -75,7 +75,7 @@ def _steepest_gap(readings: Sequence[tuple[float, float]]) -> float:
 
 
 def _border_gain(best: Explanation, data: Readings, noise: float, candidates: Floats) -> Floats:
-    """Expected fall of the summed variance of ln C_k for one more reading at each candidate.
+    """Predict the fall of the summed variance of ln C_k for one more reading at each candidate.
 
     Averaged over where the borders may be, as a reading just above C tells most and one just
     below C next to nothing.
@@ -103,9 +103,7 @@ def _covariance(codes: hierarchy.Codes, theta: Floats, data: Readings, noise: fl
     """Covariance of the parameters of one fit under weak priors."""
     _, jacobian = hierarchy.ln_time(data.x, data.middle, codes, theta)
     levels = codes.shape[1]
-    prior_sd = np.array(
-        [5.0, *SLOPE_PRIOR_SD] + [2.0] * levels + [0.5] * levels + [0.5] * levels
-    )
+    prior_sd = np.array([5.0, *SLOPE_PRIOR_SD] + [2.0] * levels + [0.5] * levels + [0.5] * levels)
     information = (jacobian[0] * data.weight) @ jacobian[0].T / noise**2 + np.diag(prior_sd**-2.0)
     return np.asarray(np.linalg.inv(information))
 
