@@ -31,12 +31,12 @@ class Case:
 
 
 def additive(base: float, *levels: tuple[float, float]) -> Callable[[float], float]:
-    """Caches that see uniform random addresses: (size, time added by a miss)."""
+    """Simulate caches that see uniform random addresses: (size, time added by a miss)."""
     return lambda u: base + sum(added * (1 - min(1.0, size / u)) for size, added in levels)
 
 
 def stepped(base: float, *levels: tuple[float, float]) -> Callable[[float], float]:
-    """Caches that see cyclic scans under LRU."""
+    """Simulate caches that see cyclic scans under LRU."""
     return lambda u: base + sum(added * (u > size) for size, added in levels)
 
 
@@ -103,14 +103,20 @@ CASES = [
 ]
 
 
-def scan(case: Case, points: int, seed: int) -> BorderFit:
-    """Measure a case adaptively and fit it."""
+def scan(case: Case, points: int, seed: int) -> tuple[BorderFit, tuple[float, ...]]:
+    """Measure a case adaptively and fit it; return the true borders too.
+
+    Borders move by up to a factor of 1.5 with the seed, so that no result hangs on where they
+    lie between the first readings.
+    """
     rng = np.random.default_rng([seed, 7])
+    moved = float(np.exp(rng.uniform(-0.4, 0.4)))
     readings: list[tuple[float, float]] = []
     for left in range(points, 0, -1):
         u = next_unique_bytes(readings, case.low, case.high, left)
-        readings.append((u, float(np.exp(case.noise * rng.normal()) / case.time(u))))
-    return fit_borders([u for u, _ in readings], [t for _, t in readings], seed=seed)
+        readings.append((u, float(np.exp(case.noise * rng.normal()) / case.time(u / moved))))
+    fit = fit_borders([u for u, _ in readings], [t for _, t in readings], seed=seed)
+    return fit, tuple(moved * border for border in case.borders)
 
 
 def main() -> None:
@@ -136,11 +142,11 @@ def row(case: Case, points: int, seeds: int) -> None:
     right, errors, covered, widths = 0, [], [], []
     started = time.perf_counter()
     for seed in range(seeds):
-        fit = scan(case, points, seed)
-        if len(fit.borders) != len(case.borders):
+        fit, truths = scan(case, points, seed)
+        if len(fit.borders) != len(truths):
             continue
         right += 1
-        for border, truth in zip(fit.borders, case.borders, strict=True):
+        for border, truth in zip(fit.borders, truths, strict=True):
             errors.append(abs(border.bytes.value / truth - 1))
             covered.append(border.bytes.covers(truth))
             widths.append(border.bytes.half_width_frac or 0.0)

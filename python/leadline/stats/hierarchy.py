@@ -93,7 +93,7 @@ class Fits:
 
     @property
     def centres(self) -> Floats:
-        """ln C_k of each fit."""
+        """Place of each border, as ln C_k."""
         return self.theta[:, places(self.levels)[1]]
 
     def take(self, chosen: NDArray[np.int64]) -> Fits:
@@ -139,7 +139,7 @@ def cost_of(data: Readings, codes: Codes, theta: Floats) -> Floats:
     """Penalised robust sum of squares of each fit."""
     fitted, _ = ln_time(data.x, data.middle, codes, theta)
     loss = (data.weight * huber(data.y - fitted, data.huber_scale)).sum(axis=1)
-    return np.asarray(loss + (data.slope_penalty * theta[:, 1:3] ** 2).sum(axis=1))
+    return np.asarray(loss + (np.array(data.slope_penalty) * theta[:, 1:3] ** 2).sum(axis=1))
 
 
 def refine(data: Readings, codes: Codes, theta: Floats, iterations: int = 14) -> Fits:

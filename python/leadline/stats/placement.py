@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from leadline.stats import hierarchy
-from leadline.stats.borders import (
+from leadline.stats.explanations import (
     EVIDENCE_MARGIN,
     SLOPE_PRIOR_SD,
     Explanation,
@@ -75,7 +75,7 @@ def _steepest_gap(readings: Sequence[tuple[float, float]]) -> float:
 
 
 def _border_gain(best: Explanation, data: Readings, noise: float, candidates: Floats) -> Floats:
-    """Expected fall of the summed variance of ln C_k for one more reading at each candidate.
+    """Predict the fall of the summed variance of ln C_k for one more reading at each candidate.
 
     Averaged over where the borders may be, as a reading just above C tells most and one just
     below C next to nothing.
