@@ -1,0 +1,1 @@
+"""Explain a stored survey: charts, the page, image files. Reads records only."""

@@ -1,0 +1,45 @@
+"""Charts and reports as files: SVG, PNG, PDF through vl-convert, the page as HTML."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import altair as alt
+import vl_convert
+
+from leadline.record import Survey
+from leadline.report.charts import charts
+
+CHART_FORMATS = ("svg", "png", "pdf")
+REPORT_FORMATS = ("html", *CHART_FORMATS)
+
+
+class ReportError(ValueError):
+    """A report that cannot be written; the message says what to ask for instead."""
+
+
+def save_chart(chart: alt.LayerChart | alt.Chart, path: Path) -> None:
+    """Write one chart; the format is the suffix of `path`: .svg, .png (twice the size) or .pdf."""
+    spec = chart.to_json()
+    match path.suffix.lower():
+        case ".svg":
+            path.write_text(vl_convert.vegalite_to_svg(spec), encoding="utf-8")
+        case ".png":
+            path.write_bytes(vl_convert.vegalite_to_png(spec, scale=2.0))
+        case ".pdf":
+            path.write_bytes(vl_convert.vegalite_to_pdf(spec))
+        case other:
+            raise ReportError(f"cannot write a chart as {other!r}; use .svg, .png or .pdf")
+
+
+def save_all_charts(survey: Survey, directory: Path, image_format: str) -> tuple[Path, ...]:
+    """Write every chart of the survey as `<name>.<format>` in `directory`, made when missing."""
+    if image_format not in CHART_FORMATS:
+        raise ReportError(f"cannot write charts as {image_format!r}; use svg, png or pdf")
+    directory.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for name, chart in charts(survey).items():
+        path = directory / f"{name}.{image_format}"
+        save_chart(chart, path)
+        paths.append(path)
+    return tuple(paths)

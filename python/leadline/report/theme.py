@@ -1,0 +1,79 @@
+"""One look for every chart: styles by role, so that light and dark pages colour the same marks.
+
+Marks name a role (`style="reading"`), never a colour; the configuration gives the role its
+colour. Roles also differ in shape, dash or opacity, so colour never carries a meaning alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
+SYSTEM_DASHES = ([1, 0], [7, 3], [2, 3], [9, 3, 2, 3], [4, 2], [1, 2])
+SYSTEM_SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
+
+_LIGHT = {
+    "ink": "#16232e", "soft": "#53626f", "faint": "#e3e8ec", "rule": "#9aa7b2",
+    "line": "#0b6e8f", "reading": "#0b6e8f", "good": "#2f9e78", "focal": "#b4441c",
+    "border": "#8a5a00",
+    "series": ["#0b6e8f", "#b4441c", "#2f8f6b", "#8a5a00", "#6b4fa0", "#53626f"],
+}  # fmt: skip
+_DARK = {
+    "ink": "#e6edf2", "soft": "#a5b4c0", "faint": "#25323c", "rule": "#5b6b78",
+    "line": "#4cc0e0", "reading": "#4cc0e0", "good": "#3fbf93", "focal": "#ff9466",
+    "border": "#e2b24c",
+    "series": ["#4cc0e0", "#ff9466", "#5fd0a5", "#e2b24c", "#b9a2ee", "#a5b4c0"],
+}  # fmt: skip
+
+
+def config(*, dark: bool = False, background: str | None = None) -> dict[str, Any]:
+    """Return the Vega-Lite configuration; `background` None leaves the page's colour through."""
+    tone: dict[str, Any] = _DARK if dark else _LIGHT
+    axis = {
+        "labelFont": FONT, "titleFont": FONT, "labelFontSize": 12, "titleFontSize": 12.5,
+        "titleFontWeight": 500, "labelColor": tone["soft"], "titleColor": tone["ink"],
+        "gridColor": tone["faint"], "domainColor": tone["rule"], "tickColor": tone["rule"],
+        "titlePadding": 10, "labelPadding": 4, "labelFlush": False,
+    }  # fmt: skip
+    label = {"font": FONT, "fontSize": 12, "fill": tone["soft"], "strokeWidth": 0}
+    return {
+        "background": background or "transparent",
+        "font": FONT,
+        "padding": {"left": 2, "right": 10, "top": 6, "bottom": 2},
+        "view": {"stroke": None},
+        "axis": axis,
+        "axisX": {"grid": False, "tickSize": 5},
+        "axisY": {"domain": False, "ticks": False},
+        "title": {
+            "font": FONT, "subtitleFont": FONT, "anchor": "start",
+            "fontSize": 16, "fontWeight": 600,
+            "subtitleFontSize": 12.5, "color": tone["ink"], "subtitleColor": tone["soft"],
+            "offset": 14, "subtitlePadding": 6,
+        },
+        "legend": {
+            "labelFont": FONT, "titleFont": FONT, "labelFontSize": 12, "titleFontSize": 12,
+            "labelColor": tone["ink"], "titleColor": tone["soft"], "orient": "bottom",
+            "labelLimit": 260, "symbolSize": 90, "columns": 2,
+        },
+        "range": {"category": tone["series"]},
+        "style": {
+            "curve": {"stroke": tone["line"], "strokeWidth": 2},
+            "interval": {"stroke": tone["line"], "strokeWidth": 1.4, "opacity": 0.9},
+            "mean": {"fill": tone["line"], "stroke": tone["line"], "size": 44, "shape": "circle"},
+            "reading": {"fill": None, "stroke": tone["reading"], "strokeWidth": 1, "opacity": 0.45,
+                        "size": 18, "shape": "circle"},
+            "good": {"fill": tone["good"], "opacity": 0.14, "stroke": tone["good"],
+                     "strokeWidth": 0},
+            "focal": {"fill": tone["focal"], "stroke": tone["focal"], "size": 130,
+                      "shape": "diamond", "opacity": 1},
+            "focal-rule": {"stroke": tone["focal"], "strokeDash": [3, 3], "strokeWidth": 1.2},
+            "border": {"stroke": tone["border"], "strokeDash": [6, 4], "strokeWidth": 1.6},
+            "border-band": {"fill": tone["border"], "opacity": 0.16},
+            "border-label": label | {"fill": tone["border"], "fontWeight": 600},
+            "region-label": label | {"fontSize": 13, "fontWeight": 600, "fill": tone["ink"]},
+            "note": label,
+            "average": {"stroke": tone["soft"], "strokeDash": [8, 4], "strokeWidth": 1.4},
+            "steep": {"fill": tone["focal"], "stroke": tone["focal"], "shape": "triangle-down",
+                      "size": 90, "opacity": 1},
+        },
+    }  # fmt: skip
