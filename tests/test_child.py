@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -162,7 +163,5 @@ def test_the_child_ends_with_a_killed_controller() -> None:
         pid = int(controller.stdout.readline())
         descriptor = os.pidfd_open(pid)
         controller.kill()
-    import select  # noqa: PLC0415
-
     assert select.select([descriptor], [], [], 30)[0], "the child still runs"
     os.close(descriptor)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -235,3 +237,41 @@ def test_facts_of_the_mount(tmp_path: Path) -> None:
 
 def test_grace_is_shorter_than_what_a_budget_may_overrun() -> None:
     assert child.GRACE_S < 10
+
+
+CONTROLLER = """
+import sys
+from leadline.engine import Limits, Target, open_engine
+from leadline.record import Workload
+with open_engine(
+    Target.parse(sys.argv[1]), cache_limit_bytes=64 * 2**20, command=sys.argv[2:]
+) as engine:
+    workload = Workload(unique_bytes=2**20, size_mean=4096)
+    engine.run(workload, seed=1, limits=Limits())
+    print(engine._group.path, engine._child.pid, flush=True)
+    sys.stdin.read()
+"""
+
+
+@here
+def test_after_kill_the_next_start_removes_data_and_group(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", CONTROLLER, str(tmp_path), *command("writes")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as controller:
+        assert controller.stdout is not None
+        group, pid = controller.stdout.readline().split()
+        descriptor = os.pidfd_open(int(pid))
+        controller.kill()
+    assert select.select([descriptor], [], [], 30)[0], "the child still runs"
+    os.close(descriptor)
+    assert list(tmp_path.glob(".leadline/run-*/data.bin")), "the kill was meant to leave something"
+    assert Path(group).is_dir()
+    with open_engine(
+        Target.parse(str(tmp_path)), cache_limit_bytes=64 * 2**20, command=command("answers")
+    ):
+        assert not Path(group).exists()
+        assert not list(tmp_path.glob(".leadline/run-*/data.bin"))
+    assert list(tmp_path.iterdir()) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -100,8 +101,6 @@ def test_the_child_dies_with_its_controller(tmp_path: Path, number: signal.Signa
         controller.stdout.read()
     assert controller.returncode == (-9 if number == signal.SIGKILL else 3)
     # waitid refuses a child that is not ours; readable means ended.
-    import select  # noqa: PLC0415
-
     assert select.select([child], [], [], 10)[0], "the engine still runs"
     os.close(child)
     with open_engine(Target.parse(str(tmp_path))):
