@@ -143,7 +143,7 @@ def build(
     middles = [round((a * b) ** 0.5) for a, b in zip(bounds, bounds[1:], strict=False)]
     focals = [Workload(unique_bytes=middle, size_mean=32768, process_num=2) for middle in middles]
     whole = _curve(machine, focals[0], "unique_bytes", xs, None)
-    names = [level.name for level in machine.levels][-len(focals):]
+    names = [level.name for level in machine.levels][-len(focals) :]
     regions, families, noise, sentinels = [], [], {}, []
     for index, focal in enumerate(focals):
         readings = machine.readings(focal, 6)
@@ -162,8 +162,12 @@ def build(
             wobble = float(np.exp(machine.noise * machine.rng.standard_normal()))
             sentinels.append(Sentinel(20.0 + 95 * take + 7 * index, truth * wobble, index))
     borders = tuple(
-        Border(bytes=Interval(edge * 1.01, edge * 0.97, edge * 1.04, 200), shape="uniform",
-               time_ratio=8.0, evidence_bic=85.0)  # fmt: skip
+        Border(
+            bytes=Interval(edge * 1.01, edge * 0.97, edge * 1.04, 200),
+            shape="uniform",
+            time_ratio=8.0,
+            evidence_bic=85.0,
+        )  # fmt: skip
         for edge in edges
     )
     stages = (

@@ -112,7 +112,23 @@ def test_the_75_percent_point_is_found_for_every_parameter_at_once() -> None:
     assert focal.unique_bytes == pytest.approx(480 * MIB, rel=0.25), "CP94 Fig. 4: the cache's end"
     assert focal.seq_frac == 0.0, "sequential does nothing inside the cache"
     assert focal.process_num == 1, "nor do processes"
+    assert survey.settled or any("settled" in warning for warning in survey.warnings)
+
+
+def test_the_75_percent_point_settles_where_parameters_do_not_pull_at_each_other() -> None:
+    def product(workload: Workload) -> float:
+        """Each parameter multiplies by a factor of its own (CP94 §9's assumption)."""
+        hit = min(1.0, 480 * MIB / workload.unique_bytes)
+        size = workload.size_mean / (workload.size_mean + 20000)
+        return 1000 * hit * size * (0.3 + 0.7 * workload.read_frac)
+
+    begin = start(focal_mode="75%")
+    survey = explain(begin, surveyed(begin, product, noise=0.005).points)
+    focal = survey.regions[0].focal
     assert survey.settled
+    assert focal.unique_bytes == pytest.approx(480 / 0.75 * MIB, rel=0.1)
+    assert focal.size_mean == pytest.approx(20000 * 0.75 / 0.25, rel=0.25)
+    assert focal.read_frac == pytest.approx(0.643, abs=0.06)
 
 
 @pytest.mark.parametrize(

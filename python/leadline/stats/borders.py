@@ -70,11 +70,13 @@ def fit_borders(
     *,
     seed: int,
     margin_bic: float = EVIDENCE_MARGIN,
+    count: int | None = None,
 ) -> BorderFit:
     """Find the borders of a curve of throughput over `unique_bytes`, with 95 % intervals.
 
     Repeated x are separate readings. `reading_sd_frac` weighs readings against each other and
-    says what noise to expect before any residual is seen.
+    says what noise to expect before any residual is seen. `count` fixes the number of borders
+    where it was decided earlier and an explanation with that many fits; else evidence decides.
 
     Raises:
         ValueError: fewer than two readings, or a value that is not positive.
@@ -82,7 +84,8 @@ def fit_borders(
     """
     data, prior_sd = readings_of(unique_bytes, throughput_mb_s, reading_sd_frac)
     rivals, data = explain(data, prior_sd)
-    best = choose(rivals, margin_bic)
+    decided = [rival for rival in rivals if rival.borders == count]
+    best = choose(decided or rivals, margin_bic)
     noise = noise_of(best, data, prior_sd)
     borders: tuple[FittedBorder, ...] = ()
     if best.borders:

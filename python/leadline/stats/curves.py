@@ -1,6 +1,6 @@
 """Reading values off a measured curve: slope, half-way point, good range, where it stops rising.
 
-All x are positive and taken on a log axis: sizes and counts span decades.
+x is taken on a log axis, because sizes and counts span decades, but for fractions.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def half_way_x(xs: Sequence[float], throughputs: Sequence[float], *, log: bool =
     quite flat, gives its middle. `log` interpolates between the x on a log axis.
     """
     x, y = _averaged(xs, throughputs)
-    place = np.log(x) if log else x
+    place = _logs(x) if log else x
     target = (y.min() + y.max()) / 2
     if x.size == 1 or y.min() == y.max():
         middle = (place[0] + place[-1]) / 2
@@ -57,26 +57,29 @@ def half_way_x(xs: Sequence[float], throughputs: Sequence[float], *, log: bool =
     return float(np.exp(at) if log else at)
 
 
-def good_range(xs: Sequence[float], ys: Sequence[float], frac: float = 0.75) -> tuple[float, float]:
+def good_range(
+    xs: Sequence[float], ys: Sequence[float], frac: float = 0.75, *, log: bool = True
+) -> tuple[float, float]:
     """Return the stretch of x around the maximum with at least `frac` of it (CP94 §7).
 
-    Both ends are interpolated in ln x; an end of the measured range stays as it is.
+    Both ends are interpolated (in ln x unless `log` is false: fractions begin at 0); an end of the measured range stays as it is.
     """
     if not 0 < frac <= 1:
         raise ValueError("frac must lie in (0, 1]")
     x, y = _averaged(xs, ys)
     best = int(np.argmax(y))
     target = frac * float(y[best])
-    place = np.log(x)
+    place = _logs(x) if log else x
+    back = np.exp if log else float
     below_left = np.flatnonzero(y[:best] < target)
     below_right = np.flatnonzero(y[best:] < target)
     low, high = float(x[0]), float(x[-1])
     if below_left.size:
         at = int(below_left[-1])
-        low = float(np.exp(_between(place[at], place[at + 1], y[at], y[at + 1], target)))
+        low = float(back(_between(place[at], place[at + 1], y[at], y[at + 1], target)))
     if below_right.size:
         at = best + int(below_right[0]) - 1
-        high = float(np.exp(_between(place[at], place[at + 1], y[at], y[at + 1], target)))
+        high = float(back(_between(place[at], place[at + 1], y[at], y[at + 1], target)))
     return low, high
 
 
@@ -104,7 +107,7 @@ def saturation_x(xs: Sequence[float], ys: Sequence[float], frac: float = 0.95) -
     if not 0 < frac <= 1:
         raise ValueError("frac must lie in (0, 1]")
     envelope = np.maximum.accumulate(y)
-    at = _first_crossing(np.log(x), envelope, frac * float(y.max()), rising=True)
+    at = _first_crossing(_logs(x), envelope, frac * float(y.max()), rising=True)
     return float(np.exp(at))
 
 
@@ -114,10 +117,16 @@ def _averaged(xs: Sequence[float], ys: Sequence[float]) -> tuple[Floats, Floats]
     y = np.asarray(ys, dtype=np.float64).reshape(-1)
     if x.size == 0 or x.size != y.size:
         raise ValueError("a curve needs one or more x, and one value for each")
-    if not (np.isfinite(x).all() and np.isfinite(y).all() and (x > 0).all()):
-        raise ValueError("a curve needs finite values and positive x")
+    if not (np.isfinite(x).all() and np.isfinite(y).all()):
+        raise ValueError("a curve needs finite values")
     places, inverse = np.unique(x, return_inverse=True)
     return places, np.bincount(inverse, y) / np.bincount(inverse)
+
+
+def _logs(x: Floats) -> Floats:
+    if (x <= 0).any():
+        raise ValueError("a log axis needs positive x")
+    return np.asarray(np.log(x))
 
 
 def _first_crossing(place: Floats, values: Floats, target: float, *, rising: bool) -> float:

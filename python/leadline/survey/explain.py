@@ -22,7 +22,7 @@ from leadline.record import (
     SurveyStatus,
     Workload,
 )
-from leadline.stats import BorderFit, drift_interval, fit_borders, good_range, slope
+from leadline.stats import BorderFit, group_drift, fit_borders, good_range, slope
 from leadline.survey.middle import MiddleStrategy, RegionBounds, half_way, rounded
 from leadline.survey.noise import NoiseModel
 from leadline.survey.readings import Readings, curve_of, throughput, value
@@ -157,7 +157,7 @@ class _Explanation:
             )
             for x, found in sorted(at.items())
         )
-        low, high = _good(points)
+        low, high = _good(points, log=not parameter.endswith("frac"))
         return Curve(
             parameter=parameter, region=region, points=points, focal=focal, good_low=low,
             good_high=high,
@@ -179,7 +179,7 @@ class _Explanation:
 
     def _drift(self) -> Interval | None:
         groups = self.readings.replicates()
-        return drift_interval(
+        return group_drift(
             [[point.clock_s for point in group] for group in groups],
             [[throughput(point) for point in group] for group in groups],
         )
@@ -245,16 +245,18 @@ def _cache_bytes(fit: BorderFit | None, regions: tuple[Region, ...]) -> Interval
     return fit.borders[min(index, len(fit.borders) - 1)].bytes
 
 
-def _good(points: Sequence[CurvePoint]) -> tuple[float | None, float | None]:
+def _good(points: Sequence[CurvePoint], *, log: bool) -> tuple[float | None, float | None]:
     if len(points) < 2:
         return None, None
-    return good_range([p.x for p in points], [p.throughput_mb_s.value for p in points], 0.75)
+    xs = [point.x for point in points]
+    return good_range(xs, [point.throughput_mb_s.value for point in points], 0.75, log=log)
 
 
 def _slope(curve: Curve) -> tuple[SlopePoint, ...]:
     xs = [point.x for point in curve.points]
     ys = [point.throughput_mb_s.value for point in curve.points]
-    return tuple(SlopePoint(x, value) for x, value in slope(xs, ys)) if len(xs) > 1 else ()
+    pairs = list(zip(xs, ys, strict=True))
+    return tuple(SlopePoint(x, value) for x, value in slope(pairs)) if len(xs) > 1 else ()
 
 
 def _accuracy(curve: Curve, families: tuple[Family, ...]) -> float | None:

@@ -7,6 +7,8 @@ plan's points are used up. What is left then goes into repeats of the curves of 
 
 from __future__ import annotations
 
+import itertools
+import math
 import random
 
 from leadline.record import PARAMETERS, Plan, Workload
@@ -31,7 +33,7 @@ class SeventyFiveStrategy:
         focal: the vector at which every parameter is at its 75 % point, as far as found.
         regions: one, the whole range; this version knows no families.
         fit: always None, borders are not looked for.
-        settled: whether the last round moved nothing.
+        settled: whether a whole round, the last one, moved nothing.
 
     """
 
@@ -58,15 +60,31 @@ class SeventyFiveStrategy:
     def script(self) -> Script:
         """Yield (stage, workload) for every point of the plan, in order."""
         left = self.plan.points
-        while left > 0:
-            before = self.focal
-            for parameter in PARAMETERS:
-                curve = self._curve(parameter)[:left]
-                left -= len(curve)
-                for workload in curve:
-                    yield "75% point", workload
-                self.focal = self.focal.with_value(parameter, self._good_value(parameter))
-            self.settled = not moved(before, self.focal)
+        still = visits = 0
+        for parameter in itertools.cycle(PARAMETERS):
+            if left == 0:
+                return
+            curve = self._curve(parameter)[:left]
+            left -= len(curve)
+            for workload in curve:
+                yield "75% point", workload
+            found = self._good_value(parameter)
+            moves = moved(parameter, float(getattr(self.focal, parameter)), found)
+            still = 0 if moves else still + 1
+            self.settled = still >= len(PARAMETERS)
+            self.focal = self.focal.with_value(parameter, self._step(parameter, found, visits))
+            visits += 1
+
+    def _step(self, parameter: str, found: float, visits: int) -> float:
+        """Where to go: all the way in the first round, half-way (in ratio) in later ones.
+
+        unique_bytes and size_mean pull at each other around the border of a cache; full steps can
+        swing between two vectors for ever.
+        """
+        before = float(getattr(self.focal, parameter))
+        if visits < len(PARAMETERS) or parameter.endswith("frac"):
+            return found
+        return rounded(math.sqrt(before * found), parameter)
 
     def _curve(self, parameter: str) -> list[Workload]:
         low, high = self.parameter_range(parameter)
@@ -103,18 +121,15 @@ class SeventyFiveStrategy:
         Least restrictive: the most data, and the least of everything else.
         """
         xs, ys = curve_of(self.readings.along(parameter, self.focal), parameter)
-        low, high = good_range(xs, ys, GOOD_FRAC)
+        if len(xs) < 2:
+            return float(getattr(self.focal, parameter))
+        low, high = good_range(xs, ys, GOOD_FRAC, log=not parameter.endswith("frac"))
         best = high if parameter == "unique_bytes" else low
         return round(best, 2) if parameter.endswith("frac") else rounded(best, parameter)
 
 
-def moved(before: Workload, after: Workload) -> bool:
-    """Whether any focal value changed by more than a rounding."""
-    for parameter in PARAMETERS:
-        old, new = float(getattr(before, parameter)), float(getattr(after, parameter))
-        if parameter.endswith("frac"):
-            if abs(new - old) > 0.1:
-                return True
-        elif max(old, new) > MOVED_FACTOR * min(old, new):
-            return True
-    return False
+def moved(parameter: str, before: float, after: float) -> bool:
+    """Whether a focal value changed by more than a rounding."""
+    if parameter.endswith("frac"):
+        return abs(after - before) > 0.1
+    return max(before, after) > MOVED_FACTOR * min(before, after)
