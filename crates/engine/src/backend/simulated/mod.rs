@@ -1,1 +1,22 @@
-//! A stated model of a storage system, obeyed in virtual time.
+//! A stated model of a storage system, obeyed in virtual time (METHODS §8).
+//!
+//! The model is a renewal-reward process, not an emergent cache: each request draws its service
+//! time independently, given the workload and the virtual time, from a law whose mean is known.
+//! So [`truth`] knows the throughput a survey must find, to the number. The price is stated in
+//! `docs/reference/profile.md`: nothing warms up, no request remembers the one before it.
+
+mod law;
+mod service;
+mod speed;
+mod system;
+pub mod truth;
+mod validate;
+
+#[cfg(test)]
+mod tests;
+
+pub use service::SimulatedRun;
+pub use system::{
+    Bursts, CacheLevel, Copy, Device, Drift, DriftShape, Flusher, Growth, HitShape, Meta, Network,
+    Noise, SimulatedSystem, StatedTruth, SurveyHints, WritePolicy,
+};
