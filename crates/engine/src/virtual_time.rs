@@ -26,14 +26,17 @@ use crate::result::{EngineResult, SimulatedFacts};
 /// Most requests one job simulates, so that it ends in a second or so of real time.
 pub const OPERATIONS_MAX: u64 = 2_000_000;
 
-/// Requests in one slice, at least: fewer make the batches of a slow disk mostly chance.
-const OPERATIONS_PER_SLICE: f64 = 20.0;
+/// Requests in one slice, at least: a batch of the stop rule then holds fifty or more.
+const OPERATIONS_PER_SLICE: f64 = 5.0;
 
 /// Slices in the longest window, about.
-const SLICES_PER_WINDOW: f64 = 400.0;
+const SLICES_PER_WINDOW: f64 = 1500.0;
 
-/// Slices in the longest window, at least, so that there is an interval.
-const SLICES_MIN: f64 = 16.0;
+/// Slices in the longest window, at most.
+const SLICES_MOST: f64 = 4000.0;
+
+/// Slices in the longest warm-up, about, and in the longest window, at least.
+const SLICES_MIN: f64 = 64.0;
 
 /// Requests per issuer, and in all, from which the length of a slice is found.
 const CALIBRATION_TURNS: u64 = 2;
@@ -242,7 +245,8 @@ impl<'a, D: VirtualDevice> Driver<'a, D> {
         self.controller = Controller::new(self.limits, spent_s);
         let per_s = self.operations.max(1) as f64 / spent_s;
         let window_s = self.limits.measure_s_max.min(OPERATIONS_MAX as f64 / per_s);
-        let slice_s = (OPERATIONS_PER_SLICE / per_s).max(window_s / SLICES_PER_WINDOW);
+        let finest_s = (window_s / SLICES_PER_WINDOW).min(self.limits.warm_up_s_max / SLICES_MIN);
+        let slice_s = finest_s.max(OPERATIONS_PER_SLICE / per_s).max(window_s / SLICES_MOST);
         ns_from_s(slice_s.min(self.limits.measure_s_max / SLICES_MIN)).max(1)
     }
 
