@@ -55,7 +55,9 @@ pub fn assemble(mut run: Finished) -> Result<EngineResult, EngineError> {
     }
     let throughput = rate(run.controller.window(), |slice| slice.bytes);
     let iops = rate(run.controller.window(), |slice| slice.operations);
-    let issuers_s = run.wall_s * f64::from(run.job.workload.process_num);
+    let workload = &run.job.workload;
+    let outstanding = f64::from(workload.process_num) * f64::from(workload.queue_depth);
+    let issuers_s = run.wall_s * outstanding;
     let little_error = little(&run, issuers_s);
     let reasons = reasons(little_error);
     warn(&mut run, throughput.half_width_frac());
@@ -98,7 +100,7 @@ pub fn assemble(mut run: Finished) -> Result<EngineResult, EngineError> {
 }
 
 /// Little's law over the window: the issuers' time must be accounted for by response times, think time and
-/// Leadline's own work. What is left over, as a share of `process_num · wall`.
+/// Leadline's own work. What is left over, as a share of `process_num · queue_depth · wall`.
 ///
 /// Response times are summed within the window (a request that straddles an edge counts with its part
 /// inside). Own work counts as measured, but no more than `own_allowance_s` per request, so

@@ -219,7 +219,7 @@ impl Job {
     }
 
     fn check_queue_depth(&self) -> Result<(), EngineError> {
-        if self.workload.queue_depth == 1 {
+        if self.workload.queue_depth == 1 || self.backend.name == BackendName::Simulated {
             return Ok(());
         }
         let name = format!("{:?}", self.backend.name).to_lowercase();

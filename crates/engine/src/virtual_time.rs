@@ -1,12 +1,14 @@
-//! A run in virtual time: the same requests, phases and records as a real run, on a device whose
-//! answers are computed instead of waited for.
+//! A run in virtual time: the same address streams, recorder, steadiness test and stop rule as a real
+//! run, with a device that answers how long a request would have taken.
 //!
-//! Issuers are served in the order in which they become free, so a device sees requests at
-//! times that never run backwards. A simulated system begins in the steady state of its cache,
-//! so there is no pass to fill it; the warm-up still has to pass the test of steadiness.
+//! Issuers are slots in a heap ordered by when they next issue, so the device sees requests in the
+//! order of the virtual clock. Every slot thinks equally long, so completions come in order as well,
+//! and a slice of time is complete as soon as a later completion is seen. A request is counted at its
+//! completion; the part of it outside the window is kept apart, as in a real run.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 
 use crate::access::AccessStream;
 use crate::assemble::{Finished, assemble};
@@ -16,19 +18,38 @@ use crate::controller::{Controller, Decision};
 use crate::engine::streams;
 use crate::error::EngineError;
 use crate::events::{Phase, Reporter};
-use crate::host::{CpuTime, HostUse};
-use crate::job::{Job, Request, SMALLEST_TRANSFER_BYTES, Target};
+use crate::host::HostUse;
+use crate::job::{Job, Kind, Limits, Request, SMALLEST_TRANSFER_BYTES, Target};
 use crate::recorder::{Slice, Tally};
 use crate::result::{EngineResult, SimulatedFacts};
 
-/// A device that answers in virtual time.
+/// Most requests one job simulates, so that it ends in a second or so of real time.
+pub const OPERATIONS_MAX: u64 = 2_000_000;
+
+/// Requests in one slice, at least: a batch of the stop rule then holds fifty or more.
+const OPERATIONS_PER_SLICE: f64 = 5.0;
+
+/// Slices in the longest window, about.
+const SLICES_PER_WINDOW: f64 = 1500.0;
+
+/// Slices in the longest window, at most.
+const SLICES_MOST: f64 = 4000.0;
+
+/// Slices in the longest warm-up, about, and in the longest window, at least.
+const SLICES_MIN: f64 = 64.0;
+
+/// Requests per issuer, and in all, from which the length of a slice is found.
+const CALIBRATION_TURNS: u64 = 2;
+const CALIBRATION_OPERATIONS: u64 = 200;
+
+/// Something that knows how long a request takes.
 pub trait VirtualDevice {
-    /// Nanoseconds that the issuer waits for a request made at `now_ns`.
+    /// Nanoseconds the issuer waits; called in the order of `now_ns`, the absolute virtual clock.
     fn service_ns(&mut self, now_ns: u64, request: &Request) -> u64;
-    /// Bytes read from and written to what lies behind the file cache, so far.
-    fn device_bytes(&self) -> (u64, u64);
-    /// Bytes the file cache holds.
+    /// Bytes its file cache holds.
     fn cache_resident_bytes(&self) -> u64;
+    /// Bytes its disks read and wrote so far.
+    fn device_bytes(&self) -> (u64, u64);
 }
 
 impl VirtualDevice for SimulatedRun {
@@ -36,262 +57,276 @@ impl VirtualDevice for SimulatedRun {
         Self::service_ns(self, now_ns, request)
     }
 
-    fn device_bytes(&self) -> (u64, u64) {
-        Self::device_bytes(self)
-    }
-
     fn cache_resident_bytes(&self) -> u64 {
         Self::cache_resident_bytes(self)
     }
+
+    fn device_bytes(&self) -> (u64, u64) {
+        Self::device_bytes(self)
+    }
 }
 
-/// Requests after which a window ends whatever accuracy it has reached: a bound on real time. The result warns
-/// by itself when the asked accuracy was not reached.
-const OPERATIONS_MAX: u64 = 100_000;
+/// What a simulated run left behind. Times are on the absolute virtual clock, in nanoseconds.
+#[derive(Debug)]
+pub struct VirtualRun {
+    /// Counts of all issuers over the window.
+    pub tally: Tally,
+    /// The slices and the decisions.
+    pub controller: Controller,
+    /// When the window opened.
+    pub opened_ns: u64,
+    /// When it closed.
+    pub closed_ns: u64,
+    /// Bytes the device read and wrote within it.
+    pub device_bytes: (u64, u64),
+    /// Whether [`OPERATIONS_MAX`] ended it.
+    pub capped: bool,
+}
 
-/// A slice holds at least this many requests on the average, so that its rate means something.
-const OPERATIONS_PER_SLICE: f64 = 20.0;
-
-/// At most this many slices to a phase, so that judging them stays cheap.
-const SLICES_PER_PHASE: f64 = 250.0;
-
-/// Requests that calibrate the length of a slice.
-const CALIBRATION: u32 = 64;
-
-/// Runs the job on the simulated system in its target.
+/// Runs a simulated job.
 pub(crate) fn run(job: &Job, reporter: &mut Reporter) -> Result<EngineResult, EngineError> {
     let Target::Simulated { system, clock_s, run_seed } = &job.target else {
         return Err(EngineError::fault("only a simulated target runs in virtual time"));
     };
     let system = SimulatedSystem::from_value(system)?;
-    let began_ns = ns_from_s(*clock_s);
-    reporter.phase(Phase::Prepare, 0);
-    let slice_ns = slice_ns(job, &system, *run_seed, began_ns)?;
-    let device = SimulatedRun::new(&system, &job.workload, *run_seed, began_ns);
-    let streams = streams(job, SMALLEST_TRANSFER_BYTES)?;
-    let played = Player::new(job, device, streams, began_ns, slice_ns).play(reporter)?;
-    let facts = SimulatedFacts {
-        truth_mb_s: truth::expected_throughput_mb_s(
-            &system,
-            &job.workload,
-            played.opened_ns,
-            played.closed_ns,
-        ),
-        clock_s: s_from_ns(played.closed_ns),
-    };
+    let start_ns = ns_from_s(*clock_s);
+    let mut device = SimulatedRun::new(&system, &job.workload, *run_seed, start_ns);
+    let run = simulate(&mut device, job, start_ns, reporter)?;
+    let truth_mb_s =
+        truth::expected_throughput_mb_s(&system, &job.workload, run.opened_ns, run.closed_ns);
+    finish(job, &run, &device, start_ns, truth_mb_s)
+}
+
+fn finish(
+    job: &Job,
+    run: &VirtualRun,
+    device: &impl VirtualDevice,
+    start_ns: u64,
+    truth_mb_s: f64,
+) -> Result<EngineResult, EngineError> {
+    let mut warnings = Vec::new();
+    if run.capped {
+        warnings.push(format!(
+            "the simulation ended after {OPERATIONS_MAX} requests, before the time asked for"
+        ));
+    }
     assemble(Finished {
         job,
-        tally: &played.tally,
-        controller: &played.controller,
-        wall_s: s_from_ns(played.closed_ns - played.opened_ns),
-        total_s: s_from_ns(played.closed_ns - began_ns),
+        tally: &run.tally,
+        controller: &run.controller,
+        wall_s: s_from_ns(run.closed_ns - run.opened_ns),
+        total_s: s_from_ns(run.closed_ns - start_ns),
         prepare_s: 0.0,
-        host: played.host,
+        host: HostUse {
+            device: Some(run.device_bytes),
+            cache_resident_bytes: Some(device.cache_resident_bytes()),
+            ..HostUse::default()
+        },
         own_allowance_s: 0.0,
-        simulated: Some(facts),
-        warnings: Vec::new(),
+        simulated: Some(SimulatedFacts { truth_mb_s, clock_s: s_from_ns(run.closed_ns) }),
+        warnings,
     })
 }
 
-/// Length of a slice: long enough for some requests, short enough for some slices.
-fn slice_ns(
+/// Runs the job's workload on a device from `start_ns` of the virtual clock.
+///
+/// # Errors
+/// `BadJob` from the address streams; `Target` when `total_s_max` ends before the window opens.
+pub fn simulate(
+    device: &mut impl VirtualDevice,
     job: &Job,
-    system: &SimulatedSystem,
-    run_seed: u64,
+    start_ns: u64,
+    reporter: &mut Reporter,
+) -> Result<VirtualRun, EngineError> {
+    reporter.phase(Phase::Prepare, 0);
+    let streams = streams(job, SMALLEST_TRANSFER_BYTES)?;
+    reporter.phase(Phase::WarmUp, 0);
+    let mut driver = Driver::new(device, job, streams, start_ns);
+    let slice_ns = driver.calibrate();
+    let outcome = driver.conduct(slice_ns, reporter);
+    outcome.map(|()| driver.close(reporter))
+}
+
+/// One outstanding request.
+#[derive(Clone, Copy, Debug)]
+struct Flight {
+    thought_from_ns: u64,
     began_ns: u64,
-) -> Result<u64, EngineError> {
-    let mut device = SimulatedRun::new(system, &job.workload, run_seed, began_ns);
-    let mut stream = AccessStream::new(&job.workload, SMALLEST_TRANSFER_BYTES, job.seed, 0)?;
-    let mut total_ns = 0;
-    for _ in 0..CALIBRATION {
-        total_ns += device.service_ns(began_ns, &stream.draw());
-    }
-    let mean_s = s_from_ns(total_ns) / f64::from(CALIBRATION) + job.workload.think_time_s;
-    let per_slice_s = OPERATIONS_PER_SLICE * mean_s / f64::from(job.workload.process_num);
-    let longest_s = job.limits.measure_s_max.max(job.limits.warm_up_s_max);
-    Ok(ns_from_s(per_slice_s.max(longest_s / SLICES_PER_PHASE)).max(1))
+    ended_ns: u64,
+    request: Request,
 }
 
-/// A request on its way; ordered by when it completes, then by who made it.
-type InFlight = Reverse<(u64, usize)>;
-
-/// What a run in virtual time left behind.
-struct Played {
-    tally: Tally,
-    controller: Controller,
-    opened_ns: u64,
-    closed_ns: u64,
-    host: HostUse,
-}
-
-/// One run: the issuers, the device, and the window.
-struct Player<D> {
-    device: D,
+struct Driver<'a, D> {
+    device: &'a mut D,
     streams: Vec<AccessStream>,
-    pending: Vec<(u64, Request)>,
-    queue: BinaryHeap<InFlight>,
-    controller: Controller,
-    tally: Tally,
-    slice: Slice,
-    slice_ns: u64,
-    slice_end_ns: u64,
+    slots_per_stream: usize,
+    limits: Limits,
     think_ns: u64,
-    opened_ns: Option<u64>,
-    device_before: (u64, u64),
-    began_ns: u64,
+    start_ns: u64,
+    flights: Vec<Flight>,
+    /// When each slot issues next, and which slot; equal times go by the slot's number.
+    next: BinaryHeap<Reverse<(u64, usize)>>,
     operations: u64,
+    slice: Slice,
+    tally: Tally,
+    controller: Controller,
+    opened_ns: Option<u64>,
+    now_ns: u64,
+    device_before: (u64, u64),
 }
 
-impl<D: VirtualDevice> Player<D> {
-    fn new(job: &Job, device: D, streams: Vec<AccessStream>, began_ns: u64, slice_ns: u64) -> Self {
-        let mut limits = job.limits;
-        limits.measure_s_max = limits.measure_s_max.min(limits.total_s_max);
-        Self {
+impl<'a, D: VirtualDevice> Driver<'a, D> {
+    fn new(device: &'a mut D, job: &Job, streams: Vec<AccessStream>, start_ns: u64) -> Self {
+        let slots_per_stream = job.workload.queue_depth as usize;
+        let slots = streams.len() * slots_per_stream;
+        let idle =
+            Request { offset_bytes: 0, length_bytes: 0, kind: Kind::Read, sequential: false };
+        let flight = Flight { thought_from_ns: 0, began_ns: 0, ended_ns: start_ns, request: idle };
+        let mut driver = Self {
             device,
-            pending: Vec::with_capacity(streams.len()),
-            queue: BinaryHeap::with_capacity(streams.len()),
             streams,
-            controller: Controller::new(limits, 0.0),
-            tally: Tally::default(),
-            slice: Slice::default(),
-            slice_ns,
-            slice_end_ns: began_ns + slice_ns,
+            slots_per_stream,
+            limits: job.limits,
             think_ns: ns_from_s(job.workload.think_time_s),
-            opened_ns: None,
-            device_before: (0, 0),
-            began_ns,
+            start_ns,
+            flights: vec![flight; slots],
+            next: BinaryHeap::with_capacity(slots),
             operations: 0,
+            slice: Slice::default(),
+            tally: Tally::default(),
+            controller: Controller::new(job.limits, 0.0),
+            opened_ns: None,
+            now_ns: start_ns,
+            device_before: (0, 0),
+        };
+        for slot in 0..slots {
+            let next = driver.issue(slot, start_ns);
+            driver.next.push(Reverse((next, slot)));
         }
+        driver
     }
 
-    fn play(mut self, reporter: &mut Reporter) -> Result<Played, EngineError> {
-        reporter.phase(Phase::WarmUp, 0);
-        for issuer in 0..self.streams.len() {
-            let request = self.streams[issuer].draw();
-            self.pending.push((self.began_ns, request));
-            self.send(issuer, self.began_ns, request);
-        }
-        while let Some(Reverse((ended_ns, issuer))) = self.queue.pop() {
-            while ended_ns >= self.slice_end_ns {
-                if self.end_slice(reporter) {
-                    self.queue.push(Reverse((ended_ns, issuer)));
-                    return self.finish(reporter);
-                }
-            }
-            self.complete(issuer, ended_ns);
-            let request = self.streams[issuer].draw();
-            self.send(issuer, ended_ns + self.think_ns, request);
-        }
-        Err(EngineError::fault("a simulated run had no issuers"))
+    /// Issues a slot's next request at `now_ns`; returns when the slot issues again.
+    #[inline]
+    fn issue(&mut self, slot: usize, now_ns: u64) -> u64 {
+        let request = self.streams[slot / self.slots_per_stream].draw();
+        let ended_ns = now_ns + self.device.service_ns(now_ns, &request).max(1);
+        let thought_from_ns = self.flights[slot].ended_ns;
+        self.flights[slot] = Flight { thought_from_ns, began_ns: now_ns, ended_ns, request };
+        ended_ns + self.think_ns
     }
 
-    fn send(&mut self, issuer: usize, at_ns: u64, request: Request) {
-        let service_ns = self.device.service_ns(at_ns, &request);
-        self.pending[issuer] = (at_ns, request);
-        self.queue.push(Reverse((at_ns + service_ns, issuer)));
-    }
-
-    fn complete(&mut self, issuer: usize, ended_ns: u64) {
-        let (began_ns, request) = self.pending[issuer];
-        self.slice.operations += 1;
-        self.slice.bytes += request.length_bytes;
+    /// The next completion if it is before `until_ns`; its slot has then issued again.
+    #[inline]
+    fn complete_before(&mut self, until_ns: u64) -> Option<Flight> {
+        let Reverse((ready_ns, slot)) = *self.next.peek()?;
+        let flight = self.flights[slot];
+        if flight.ended_ns >= until_ns {
+            return None;
+        }
         self.operations += 1;
-        if let Some(opened_ns) = self.opened_ns {
-            self.tally.record(&request, ended_ns - began_ns);
-            self.tally.edge_ns -= opened_ns.saturating_sub(began_ns) as i64;
-            let thought_from_ns = began_ns.saturating_sub(self.think_ns).max(opened_ns);
-            self.tally.think_ns += began_ns.saturating_sub(thought_from_ns);
+        self.now_ns = flight.ended_ns;
+        let again = self.issue(slot, ready_ns);
+        if let Some(mut top) = self.next.peek_mut() {
+            *top = Reverse((again, slot));
+            // Dropping the guard puts the slot where its new time belongs.
+            drop::<PeekMut<_>>(top);
         }
+        Some(flight)
     }
 
-    /// Hands the slice to the controller; true when the run is over.
-    fn end_slice(&mut self, reporter: &mut Reporter) -> bool {
-        let ended_ns = self.slice_end_ns;
-        let slice = Slice { seconds: s_from_ns(self.slice_ns), ..std::mem::take(&mut self.slice) };
-        self.slice_end_ns += self.slice_ns;
-        match self.controller.push(slice) {
-            Decision::Continue => self.opened_ns.is_some() && self.operations >= OPERATIONS_MAX,
-            Decision::Measure => {
-                self.opened_ns = Some(ended_ns);
-                self.device_before = self.device.device_bytes();
-                self.operations = 0;
-                reporter.phase(Phase::Measure, ended_ns - self.began_ns);
-                false
+    /// Runs a few requests to find how long a slice must be; returns its length in nanoseconds.
+    fn calibrate(&mut self) -> u64 {
+        let wanted = CALIBRATION_OPERATIONS.max(CALIBRATION_TURNS * self.flights.len() as u64);
+        // A slow disk may need all its warm-up for this, but no more.
+        let until_ns = self.start_ns + ns_from_s(self.limits.warm_up_s_max.max(1e-6));
+        while self.operations < wanted && self.complete_before(until_ns).is_some() {}
+        let spent_s = s_from_ns(self.now_ns - self.start_ns).max(1e-9);
+        self.controller = Controller::new(self.limits, spent_s);
+        let per_s = self.operations.max(1) as f64 / spent_s;
+        let window_s = self.limits.measure_s_max.min(OPERATIONS_MAX as f64 / per_s);
+        let finest_s = (window_s / SLICES_PER_WINDOW).min(self.limits.warm_up_s_max / SLICES_MIN);
+        let slice_s = finest_s.max(OPERATIONS_PER_SLICE / per_s).max(window_s / SLICES_MOST);
+        ns_from_s(slice_s.min(self.limits.measure_s_max / SLICES_MIN)).max(1)
+    }
+
+    fn conduct(&mut self, slice_ns: u64, reporter: &mut Reporter) -> Result<(), EngineError> {
+        let deadline_ns = self.start_ns.saturating_add(ns_from_s(self.limits.total_s_max));
+        let mut began_ns = self.now_ns;
+        loop {
+            let until_ns = began_ns + slice_ns;
+            self.fill_slice(until_ns);
+            self.now_ns = until_ns;
+            self.slice.seconds = s_from_ns(until_ns - began_ns);
+            began_ns = until_ns;
+            let decision = self.controller.push(std::mem::take(&mut self.slice));
+            match decision {
+                Decision::Stop => return Ok(()),
+                Decision::Measure => self.open(deadline_ns, reporter),
+                Decision::Continue => {}
             }
-            Decision::Stop => true,
+            if self.opened_ns.is_none() && until_ns >= deadline_ns {
+                return Err(EngineError::target(
+                    "the time limit ended during warm-up, nothing was measured; \
+                     raise total_s_max or lower warm_up_s_max",
+                ));
+            }
+            if self.operations >= OPERATIONS_MAX {
+                if self.opened_ns.is_some() && decision != Decision::Measure {
+                    return Ok(());
+                }
+                self.open(deadline_ns, reporter);
+            }
+            reporter.progress(self.controller.done_frac());
         }
     }
 
-    fn finish(mut self, reporter: &mut Reporter) -> Result<Played, EngineError> {
-        let closed_ns = self.slice_end_ns - self.slice_ns;
-        let opened_ns = self.opened_ns.unwrap_or(self.began_ns);
-        for (began_ns, _) in &self.pending {
-            let inside_ns = closed_ns.saturating_sub((*began_ns).max(opened_ns));
-            self.tally.edge_ns += inside_ns as i64;
-            let thought_from_ns = began_ns.saturating_sub(self.think_ns).max(opened_ns);
-            let thought_to_ns = (*began_ns).min(closed_ns);
-            self.tally.think_ns += thought_to_ns.saturating_sub(thought_from_ns);
+    /// Counts what completes before `until_ns`.
+    fn fill_slice(&mut self, until_ns: u64) {
+        let opened_ns = self.opened_ns;
+        while let Some(flight) = self.complete_before(until_ns) {
+            self.slice.operations += 1;
+            self.slice.bytes += flight.request.length_bytes;
+            if let Some(opened_ns) = opened_ns {
+                self.tally.record(&flight.request, flight.ended_ns - flight.began_ns);
+                self.tally.edge_ns -= opened_ns.saturating_sub(flight.began_ns) as i64;
+                self.tally.think_ns +=
+                    flight.began_ns.saturating_sub(flight.thought_from_ns.max(opened_ns));
+            }
         }
-        reporter.phase(Phase::Drain, closed_ns - self.began_ns);
-        let after = self.device.device_bytes();
-        let before = self.device_before;
-        Ok(Played {
+    }
+
+    fn open(&mut self, deadline_ns: u64, reporter: &mut Reporter) {
+        if self.opened_ns.is_some() {
+            return;
+        }
+        self.opened_ns = Some(self.now_ns);
+        self.device_before = self.device.device_bytes();
+        self.controller.cut_window(s_from_ns(deadline_ns.saturating_sub(self.now_ns)));
+        self.controller.force_measure();
+        reporter.phase(Phase::Measure, self.now_ns - self.start_ns);
+    }
+
+    /// Accounts for what is still outstanding when the window closes.
+    fn close(mut self, reporter: &mut Reporter) -> VirtualRun {
+        let closed_ns = self.now_ns;
+        let opened_ns = self.opened_ns.unwrap_or(closed_ns);
+        for flight in &self.flights {
+            let began_ns = flight.began_ns.max(opened_ns);
+            self.tally.edge_ns += closed_ns.saturating_sub(began_ns) as i64;
+            let thought_to_ns = flight.began_ns.min(closed_ns);
+            self.tally.think_ns +=
+                thought_to_ns.saturating_sub(flight.thought_from_ns.max(opened_ns));
+        }
+        reporter.phase(Phase::Drain, closed_ns - self.start_ns);
+        let device = self.device.device_bytes();
+        VirtualRun {
             tally: self.tally,
-            controller: self.controller,
             opened_ns,
             closed_ns,
-            host: HostUse {
-                cpu: CpuTime::default(),
-                foreign_s: None,
-                device: Some((after.0 - before.0, after.1 - before.1)),
-                cache_resident_bytes: Some(self.device.cache_resident_bytes()),
-            },
-        })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-
-    use crate::engine::run_job;
-
-    /// Runs a job on a system of one disk that needs exactly 10 ms a request, whatever it is.
-    fn result(process_num: u32, think_time_s: f64) -> serde_json::Value {
-        let job = serde_json::json!({
-            "version": 1, "job_id": "j", "seed": 5,
-            "target": {"kind": "simulated", "clock_s": 100.0, "run_seed": 3, "system": {
-                "meta": {"name": "clockwork"},
-                "copy": {"read_overhead_us": 1.0, "read_mb_s": 1000.0, "processors": 64},
-                "device": {"disks": 1, "capacity_bytes": 1_000_000_000_000_u64,
-                    "read_overhead_us": 10000.0, "read_mb_s": 1e5},
-            }},
-            "workload": {"unique_bytes": 1 << 30, "size_mean": 4096, "read_frac": 0.5,
-                "seq_frac": 0.5, "process_num": process_num, "size_dist": "fixed",
-                "think_time_s": think_time_s},
-            "backend": {"name": "simulated"},
-            "limits": {"warm_up_s_max": 10.0, "measure_s_min": 5.0, "measure_s_max": 60.0,
-                "accuracy": 0.001, "total_s_max": 100.0},
-        });
-        let mut last = String::new();
-        run_job(&job.to_string(), &mut |line| last = line.to_owned());
-        serde_json::from_str(&last).unwrap()
-    }
-
-    #[test]
-    fn littles_law_holds_exactly_with_and_without_thinking() {
-        for (process_num, think_time_s) in [(1, 0.0), (4, 0.0), (3, 0.05)] {
-            let result = result(process_num, think_time_s);
-            assert_eq!(result["event"], "result", "{result}");
-            assert!(result["littles_law_error_frac"].as_f64().unwrap() < 1e-6, "{result}");
+            device_bytes: (device.0 - self.device_before.0, device.1 - self.device_before.1),
+            capped: self.operations >= OPERATIONS_MAX,
+            controller: self.controller,
         }
-    }
-
-    #[test]
-    fn the_clock_goes_on_from_where_it_was_set() {
-        let result = result(1, 0.0);
-        let clock_s = result["simulated"]["clock_s"].as_f64().unwrap();
-        let total_s = result["total_s"].as_f64().unwrap();
-        assert!((clock_s - 100.0 - total_s).abs() < 1e-6, "{result}");
     }
 }
