@@ -2,6 +2,100 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::error::EngineError;
+
+/// Version of the wire this engine speaks.
+pub const WIRE_VERSION: u32 = 1;
+
+/// Smallest transfer in bytes, buffered (METHODS §1); direct I/O uses the device's own block.
+pub const SMALLEST_TRANSFER_BYTES: u64 = 512;
+
+/// Largest `unique_bytes`: 2^60 bytes, so that every sum of offsets stays far from overflow.
+pub const UNIQUE_BYTES_MAX: u64 = 1 << 60;
+
+/// One run of one workload on one target.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Job {
+    /// Version of the wire; 1.
+    pub version: u32,
+    /// Chosen by the caller; every event repeats it.
+    pub job_id: String,
+    /// Where requests go.
+    pub target: Target,
+    /// What is asked of it.
+    pub workload: Workload,
+    /// How requests are made.
+    pub backend: BackendChoice,
+    /// Seed of every address stream of the run.
+    pub seed: u64,
+    /// When to stop.
+    pub limits: Limits,
+}
+
+/// Where I/O goes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Target {
+    /// The run directory owned by Leadline; the engine keeps the single file `data.bin` in it.
+    Directory {
+        /// Absolute path of the run directory.
+        path: String,
+    },
+    /// Nothing: measures Leadline itself.
+    Null {},
+    /// A stated model obeyed in virtual time.
+    Simulated {
+        /// The profile, as `backend::simulated` reads it.
+        system: serde_json::Value,
+        /// Virtual time at which the run starts, in seconds.
+        #[serde(default)]
+        clock_s: f64,
+        /// Seed of the simulated system's own noise.
+        #[serde(default)]
+        run_seed: u64,
+    },
+}
+
+/// Which code makes the requests.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BackendName {
+    /// `pread(2)` and `pwrite(2)`, one outstanding request per issuer.
+    Pread,
+    /// Requests that return at once.
+    Null,
+    /// Requests answered by the simulated system.
+    Simulated,
+}
+
+/// The backend and its options.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BackendChoice {
+    /// Which one.
+    pub name: BackendName,
+    /// Bypass the file cache (`O_DIRECT`).
+    #[serde(default)]
+    pub direct: bool,
+}
+
+/// When to stop. Times in seconds: wall time, or virtual time on a simulated target.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    /// Longest warm-up.
+    pub warm_up_s_max: f64,
+    /// Shortest measured window.
+    pub measure_s_min: f64,
+    /// Longest measured window.
+    pub measure_s_max: f64,
+    /// Measuring ends when the 95 % interval's half-width is below this share of the mean.
+    pub accuracy: f64,
+    /// Longest job, laying out the file included.
+    pub total_s_max: f64,
+}
+
 /// How request sizes are drawn.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -36,6 +130,195 @@ pub struct Workload {
     /// Pause of an issuer between a completion and its next request, in seconds.
     #[serde(default)]
     pub think_time_s: f64,
+}
+
+impl Job {
+    /// Reads and checks one job.
+    ///
+    /// # Errors
+    /// `BadJob` with the field, its value, the range and what to write instead.
+    pub fn parse(text: &str) -> Result<Self, EngineError> {
+        let job: Self = serde_json::from_str(text).map_err(|error| {
+            EngineError::bad_job(format!(
+                "the job cannot be read: {error}; see protocol/job.schema.json"
+            ))
+        })?;
+        job.validate()?;
+        Ok(job)
+    }
+
+    /// Checks what the types alone cannot.
+    ///
+    /// # Errors
+    /// `BadJob` with the field, its value, the range and what to write instead.
+    pub fn validate(&self) -> Result<(), EngineError> {
+        if self.version != WIRE_VERSION {
+            return Err(out_of_range(
+                "version",
+                self.version,
+                "1",
+                "the engine and its caller come from different releases; install one release",
+            ));
+        }
+        if self.job_id.is_empty() {
+            return Err(out_of_range(
+                "job_id",
+                "empty",
+                "any text of at least one character",
+                "give every job a name",
+            ));
+        }
+        self.workload.validate()?;
+        self.limits.validate()?;
+        self.check_backend()?;
+        self.check_queue_depth()
+    }
+
+    fn check_backend(&self) -> Result<(), EngineError> {
+        let fits = match &self.target {
+            Target::Directory { path } => {
+                if !path.starts_with('/') {
+                    return Err(out_of_range(
+                        "target.path",
+                        path,
+                        "an absolute path",
+                        "write the path from / on",
+                    ));
+                }
+                self.backend.name == BackendName::Pread
+            }
+            Target::Null {} => self.backend.name == BackendName::Null,
+            Target::Simulated { clock_s, .. } => {
+                check(
+                    "target.clock_s",
+                    *clock_s,
+                    0.0,
+                    1e9,
+                    "seconds of virtual time, 0 for a fresh system",
+                )?;
+                self.backend.name == BackendName::Simulated
+            }
+        };
+        if !fits {
+            return Err(out_of_range(
+                "backend.name",
+                format!("{:?}", self.backend.name).to_lowercase(),
+                "pread for a directory, null for null, simulated for simulated",
+                "choose the backend that serves the target's kind",
+            ));
+        }
+        if self.backend.direct && self.backend.name != BackendName::Pread {
+            return Err(out_of_range(
+                "backend.direct",
+                true,
+                "false unless backend.name is pread",
+                "leave it out",
+            ));
+        }
+        Ok(())
+    }
+
+    fn check_queue_depth(&self) -> Result<(), EngineError> {
+        if self.workload.queue_depth == 1 || self.backend.name == BackendName::Simulated {
+            return Ok(());
+        }
+        let name = format!("{:?}", self.backend.name).to_lowercase();
+        Err(out_of_range(
+            "workload.queue_depth",
+            self.workload.queue_depth,
+            &format!("1 with the backend {name}, which keeps one request outstanding per issuer"),
+            "raise process_num instead",
+        ))
+    }
+}
+
+impl Workload {
+    /// Checks the ranges, which are those of `python/leadline/record/workload.py`.
+    ///
+    /// # Errors
+    /// `BadJob` naming the field, its value and its range.
+    pub fn validate(&self) -> Result<(), EngineError> {
+        let bytes = "bytes, as a whole number";
+        check_whole("workload.unique_bytes", self.unique_bytes, 512, UNIQUE_BYTES_MAX, bytes)?;
+        check_whole("workload.size_mean", self.size_mean, 512, UNIQUE_BYTES_MAX, bytes)?;
+        check("workload.read_frac", self.read_frac, 0.0, 1.0, "1 for reads only")?;
+        check("workload.seq_frac", self.seq_frac, 0.0, 1.0, "0 for random places only")?;
+        check_whole(
+            "workload.process_num",
+            self.process_num.into(),
+            1,
+            1024,
+            "the number of issuers",
+        )?;
+        check_whole(
+            "workload.queue_depth",
+            self.queue_depth.into(),
+            1,
+            4096,
+            "1 for one request at a time",
+        )?;
+        check("workload.think_time_s", self.think_time_s, 0.0, 3600.0, "seconds, 0 for none")?;
+        if self.size_dist == SizeDist::Fixed
+            && !self.size_mean.is_multiple_of(SMALLEST_TRANSFER_BYTES)
+        {
+            return Err(out_of_range(
+                "workload.size_mean",
+                self.size_mean,
+                "a multiple of 512 when size_dist is fixed",
+                &format!("write {}", self.size_mean.next_multiple_of(SMALLEST_TRANSFER_BYTES)),
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl Limits {
+    /// Checks the ranges and that they fit each other.
+    ///
+    /// # Errors
+    /// `BadJob` naming the field, its value and its range.
+    pub fn validate(&self) -> Result<(), EngineError> {
+        check("limits.warm_up_s_max", self.warm_up_s_max, 0.0, 86_400.0, "seconds")?;
+        check("limits.measure_s_max", self.measure_s_max, 0.01, 86_400.0, "seconds")?;
+        check(
+            "limits.measure_s_min",
+            self.measure_s_min,
+            0.0,
+            self.measure_s_max,
+            "no more than measure_s_max",
+        )?;
+        check("limits.accuracy", self.accuracy, 0.0, 1.0, "0.02 asks for 2 %")?;
+        check("limits.total_s_max", self.total_s_max, 0.02, 1e9, "seconds for the whole job")
+    }
+}
+
+fn check(field: &str, value: f64, low: f64, high: f64, write: &str) -> Result<(), EngineError> {
+    if value.is_finite() && (low..=high).contains(&value) {
+        return Ok(());
+    }
+    Err(out_of_range(field, value, &format!("{low} to {high}"), write))
+}
+
+fn check_whole(
+    field: &str,
+    value: u64,
+    low: u64,
+    high: u64,
+    write: &str,
+) -> Result<(), EngineError> {
+    if (low..=high).contains(&value) {
+        return Ok(());
+    }
+    Err(out_of_range(field, value, &format!("{low} to {high}"), write))
+}
+
+fn out_of_range(
+    field: &str,
+    value: impl std::fmt::Display,
+    range: &str,
+    write: &str,
+) -> EngineError {
+    EngineError::bad_job(format!("{field} is {value}; it must be {range} ({write})"))
 }
 
 fn one() -> u32 {

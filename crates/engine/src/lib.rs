@@ -3,6 +3,26 @@
 //! job → access pattern → workers → backend → histogram → events. Everything above this crate
 //! decides and explains; this crate measures and knows nothing of why.
 
+pub mod access;
+pub mod assemble;
 pub mod backend;
+pub mod buffer;
+pub mod clock;
+pub mod controller;
+pub mod data_file;
+mod directory;
+pub mod engine;
 pub mod error;
+pub mod events;
+pub mod histogram;
+pub mod host;
 pub mod job;
+pub mod normal;
+pub mod phases;
+pub mod recorder;
+pub mod result;
+pub mod sizes;
+pub mod steady;
+pub mod stop;
+pub mod virtual_time;
+pub mod worker;

@@ -4,4 +4,108 @@ use pyo3::prelude::*;
 
 /// The native module `leadline._engine`.
 #[pymodule]
-mod _engine {}
+mod _engine {
+    use std::io::{BufRead, ErrorKind, Write};
+
+    use leadline_engine::backend::simulated::{SimulatedSystem, truth};
+    use leadline_engine::clock::ns_from_s;
+    use leadline_engine::engine;
+    use leadline_engine::error::EngineError;
+    use leadline_engine::job::{Job, Target, Workload};
+    use pyo3::exceptions::PyValueError;
+    use pyo3::prelude::*;
+
+    /// Main loop of the engine child: one job per line of standard input, events on standard
+    /// output. Returns 0 at end of file, 1 when nobody reads the events any more.
+    #[pyfunction]
+    fn serve(py: Python<'_>) -> i32 {
+        py.detach(|| {
+            live_and_die_as_a_child();
+            serve_lines()
+        })
+    }
+
+    /// Runs one job of a null or simulated target in this process and returns its event lines.
+    #[pyfunction]
+    fn run_job(py: Python<'_>, job_json: &str) -> PyResult<Vec<String>> {
+        if let Ok(Job { target: Target::Directory { .. }, .. }) = Job::parse(job_json) {
+            return Err(PyValueError::new_err(
+                "a directory is measured in the engine child (serve), never in this process",
+            ));
+        }
+        Ok(py.detach(|| {
+            let mut lines = Vec::new();
+            engine::run_job(job_json, &mut |line| lines.push(line.to_owned()));
+            lines
+        }))
+    }
+
+    /// Expected throughput in MB/s of a workload between two virtual times, exact under the model.
+    #[pyfunction]
+    #[pyo3(signature = (system_json, workload_json, from_s=0.0, to_s=0.0))]
+    fn simulated_truth(
+        system_json: &str,
+        workload_json: &str,
+        from_s: f64,
+        to_s: f64,
+    ) -> PyResult<f64> {
+        let system = system_of(system_json)?;
+        let workload: Workload = serde_json::from_str(workload_json)
+            .map_err(|error| PyValueError::new_err(format!("the workload: {error}")))?;
+        workload.validate().map_err(|error| refused(&error))?;
+        let (from_ns, to_ns) = (ns_from_s(from_s), ns_from_s(to_s));
+        Ok(truth::expected_throughput_mb_s(&system, &workload, from_ns, to_ns))
+    }
+
+    /// Borders of a simulated system in `unique_bytes`, as (bytes, what ends there).
+    #[pyfunction]
+    fn simulated_borders(system_json: &str) -> PyResult<Vec<(f64, String)>> {
+        let borders = truth::borders(&system_of(system_json)?);
+        Ok(borders.into_iter().map(|border| (border.bytes, border.what)).collect())
+    }
+
+    /// Raises ValueError with the reason when a simulated system makes no sense.
+    #[pyfunction]
+    fn check_system(system_json: &str) -> PyResult<()> {
+        system_of(system_json).map(|_| ())
+    }
+
+    fn system_of(system_json: &str) -> PyResult<SimulatedSystem> {
+        let value = serde_json::from_str(system_json)
+            .map_err(|error| PyValueError::new_err(format!("the system is no JSON: {error}")))?;
+        SimulatedSystem::from_value(&value).map_err(|error| refused(&error))
+    }
+
+    fn refused(error: &EngineError) -> PyErr {
+        PyValueError::new_err(error.message.clone())
+    }
+
+    fn serve_lines() -> i32 {
+        for line in std::io::stdin().lock().lines() {
+            let Ok(line) = line else { return 1 };
+            if line.trim().is_empty() {
+                continue;
+            }
+            engine::run_job(&line, &mut |event| {
+                let mut output = std::io::stdout().lock();
+                let told = writeln!(output, "{event}").and_then(|()| output.flush());
+                if told.is_err_and(|error| error.kind() == ErrorKind::BrokenPipe) {
+                    // Nobody listens: measuring on would only wear out the target.
+                    std::process::exit(1);
+                }
+            });
+        }
+        0
+    }
+
+    /// Dies with the parent, and of the signals that end a process; Ctrl-C is the parent's affair.
+    fn live_and_die_as_a_child() {
+        // SAFETY: plain system calls without pointers; the handlers are the system's own.
+        unsafe {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            libc::signal(libc::SIGINT, libc::SIG_IGN);
+            libc::signal(libc::SIGTERM, libc::SIG_DFL);
+            libc::signal(libc::SIGPIPE, libc::SIG_IGN);
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! A real run: issuer threads, and the controlling thread that opens and closes the window.
+
+use crate::access::AccessStream;
+use crate::backend::Backend;
+use crate::clock::{now_ns, ns_from_s, s_from_ns, sleep_until};
+use crate::controller::{Controller, Decision};
+use crate::error::EngineError;
+use crate::events::{Phase, Reporter};
+use crate::host::{BlockDevice, HostUse, HostWatch};
+use crate::job::{Limits, Workload};
+use crate::recorder::{Slice, Tally};
+use crate::worker::{Live, Signals, Worker};
+
+/// What a real run left behind.
+#[derive(Debug)]
+pub struct Run {
+    /// Counts of all issuers over the window.
+    pub tally: Tally,
+    /// The slices and the decisions.
+    pub controller: Controller,
+    /// Length of the window in nanoseconds.
+    pub window_ns: u64,
+    /// What the machine did during the window.
+    pub host: HostUse,
+}
+
+/// What a run needs beside its issuers.
+#[derive(Debug)]
+pub struct Setting<'a> {
+    /// The workload.
+    pub workload: &'a Workload,
+    /// When to stop.
+    pub limits: Limits,
+    /// When the job began, on the monotonic clock.
+    pub job_began_ns: u64,
+    /// Seconds of warm-up already used, by the pass that fills the cache.
+    pub warm_up_spent_s: f64,
+    /// Where the workload's file lies.
+    pub device: Option<BlockDevice>,
+}
+
+/// Stack of an issuer thread: its loop is flat.
+const STACK_BYTES: usize = 256 << 10;
+
+/// Runs one issuer per backend from warm-up to drain.
+///
+/// # Errors
+/// The first failure of an issuer; `Io` when threads cannot be had; `Target` when time was up before measuring.
+pub fn run<B: Backend>(
+    backends: Vec<B>,
+    streams: Vec<AccessStream>,
+    setting: Setting,
+    reporter: &mut Reporter,
+) -> Result<Run, EngineError> {
+    let signals = Signals::new(backends.len());
+    let lives: Vec<Live> = backends.iter().map(|_| Live::default()).collect();
+    let think_ns = ns_from_s(setting.workload.think_time_s);
+    let workers: Vec<Worker<B>> = backends
+        .into_iter()
+        .zip(streams)
+        .zip(&lives)
+        .map(|((backend, stream), live)| Worker::new(backend, stream, think_ns, &signals, live))
+        .collect();
+    let (outcome, tallies) = std::thread::scope(|scope| {
+        let mut threads = Vec::with_capacity(workers.len());
+        for worker in workers {
+            let builder = std::thread::Builder::new().stack_size(STACK_BYTES);
+            match builder.spawn_scoped(scope, move || worker.run()) {
+                Ok(thread) => threads.push(thread),
+                Err(error) => give_up(&error),
+            }
+        }
+        signals.wait_for_all();
+        let outcome = Conductor::new(&setting, &signals, &lives).conduct(reporter);
+        let joined = |thread: std::thread::ScopedJoinHandle<_>| {
+            thread.join().unwrap_or_else(|_| {
+                Err(EngineError::fault("an issuer thread died; please report this"))
+            })
+        };
+        (outcome, threads.into_iter().map(joined).collect::<Result<Vec<Tally>, EngineError>>())
+    });
+    let tallies = tallies?;
+    let mut run = outcome?;
+    tallies.iter().for_each(|tally| run.tally.merge(tally));
+    Ok(run)
+}
+
+/// Issuers already started wait for the rest, which will not come: only the end of the process frees them.
+#[cold]
+fn give_up(error: &std::io::Error) -> ! {
+    eprintln!(
+        "leadline engine: a thread for an issuer cannot be had: {error}; ask for fewer processes"
+    );
+    std::process::abort()
+}
+
+/// The controlling thread.
+struct Conductor<'a> {
+    setting: &'a Setting<'a>,
+    signals: &'a Signals,
+    lives: &'a [Live],
+    controller: Controller,
+    deadline_ns: u64,
+    last: (u64, u64, u64),
+}
+
+impl<'a> Conductor<'a> {
+    fn new(setting: &'a Setting<'a>, signals: &'a Signals, lives: &'a [Live]) -> Self {
+        Self {
+            setting,
+            signals,
+            lives,
+            controller: Controller::new(setting.limits, setting.warm_up_spent_s),
+            deadline_ns: setting.job_began_ns.saturating_add(ns_from_s(setting.limits.total_s_max)),
+            last: (now_ns(), 0, 0),
+        }
+    }
+
+    fn conduct(mut self, reporter: &mut Reporter) -> Result<Run, EngineError> {
+        let warmed = self.follow(reporter, Decision::Measure);
+        let watch = HostWatch::start(self.setting.device.clone());
+        let opened_ns = self.signals.open_window();
+        self.last = self.sample();
+        if warmed {
+            reporter.phase(Phase::Measure, opened_ns - self.setting.job_began_ns);
+            self.controller.cut_window(s_from_ns(self.deadline_ns.saturating_sub(opened_ns)));
+            self.controller.force_measure();
+            self.follow(reporter, Decision::Stop);
+        }
+        let closed_ns = self.signals.close();
+        let host = watch.finish();
+        if !warmed {
+            return Err(EngineError::target(
+                "the time limit ended during warm-up, nothing was measured; raise total_s_max or lower warm_up_s_max",
+            ));
+        }
+        reporter.phase(Phase::Drain, closed_ns - self.setting.job_began_ns);
+        Ok(Run {
+            tally: Tally::default(),
+            controller: self.controller,
+            window_ns: closed_ns - opened_ns,
+            host,
+        })
+    }
+
+    /// Feeds slices to the controller until it decides `wanted`; false when the job's time or an issuer ended first.
+    fn follow(&mut self, reporter: &mut Reporter, wanted: Decision) -> bool {
+        let slice_ns = ns_from_s(Controller::slice_s(&self.setting.limits));
+        let mut next_ns = self.last.0 + slice_ns;
+        loop {
+            sleep_until(next_ns);
+            let slice = self.slice();
+            if self.controller.push(slice) == wanted {
+                return true;
+            }
+            if self.signals.failed() || self.last.0 >= self.deadline_ns {
+                return false;
+            }
+            reporter.progress(self.controller.done_frac());
+            // After a late wake-up the next slice is whole again, not a burst of empty ones.
+            next_ns = (next_ns + slice_ns).max(self.last.0 + slice_ns / 2);
+        }
+    }
+
+    fn sample(&self) -> (u64, u64, u64) {
+        let totals = self
+            .lives
+            .iter()
+            .map(Live::read)
+            .fold((0, 0), |sum, live| (sum.0 + live.0, sum.1 + live.1));
+        (now_ns(), totals.0, totals.1)
+    }
+
+    /// What happened since the last slice.
+    fn slice(&mut self) -> Slice {
+        let (before, now) = (self.last, self.sample());
+        self.last = now;
+        Slice {
+            start_s: 0.0,
+            seconds: s_from_ns(now.0 - before.0),
+            operations: now.1 - before.1,
+            bytes: now.2 - before.2,
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! How sure the rate of one run is, and when to stop measuring.
+//!
+//! Batch means: the slices of the window are joined into at most [`BATCHES`] batches of equal numbers of
+//! slices. The rate is the ratio of all counts to all time. Its variance comes from the batches' deviations
+//! `e_i = count_i − rate · seconds_i` (ratio estimator; Cochran, Sampling Techniques, §6.4), which allows for
+//! slices of unequal length. Batches next to each other may still depend on each other, so the number of
+//! batches is replaced by the effective sample size of a first-order autoregression,
+//! `n (1 − r)/(1 + r)`, with `r` the lag-one autocorrelation of the `e_i`, corrected for its bias of
+//! `−(1 + 4 r)/n` (Marriott and Pope 1954) and taken as 0 when negative, so that the interval never
+//! gets narrower than for independent batches. The half-width is Student's t at the effective size less one.
+//!
+//! The interval is asked anew only when the window has grown by a tenth: asking at every slice would stop at a
+//! lucky moment too often and lose coverage.
+
+use crate::normal::student_t;
+use crate::recorder::{Slice, joined};
+
+/// Most batches a window is cut into.
+pub const BATCHES: usize = 32;
+
+/// Fewest batches that give an interval.
+pub const BATCHES_MIN: usize = 8;
+
+/// A rate per second with its 95 % interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rate {
+    /// Counts per second.
+    pub value: f64,
+    /// Half of the interval's width; none when there are too few batches.
+    pub half_width: Option<f64>,
+    /// Batches it rests on.
+    pub batches: usize,
+}
+
+impl Rate {
+    /// Half of the interval's width as a share of the rate; none when there is no interval.
+    #[must_use]
+    pub fn half_width_frac(&self) -> Option<f64> {
+        self.half_width.filter(|_| self.value > 0.0).map(|half| half / self.value)
+    }
+}
+
+/// The rate of `count` over the slices, with its interval.
+#[must_use]
+pub fn rate(slices: &[Slice], count: impl Fn(&Slice) -> u64) -> Rate {
+    let batches: Vec<Slice> = batched(slices);
+    let seconds: f64 = batches.iter().map(|batch| batch.seconds).sum();
+    let total: f64 = batches.iter().map(|batch| count(batch) as f64).sum();
+    if seconds <= 0.0 {
+        return Rate { value: 0.0, half_width: None, batches: batches.len() };
+    }
+    let value = total / seconds;
+    if batches.len() < BATCHES_MIN || total == 0.0 {
+        return Rate { value, half_width: None, batches: batches.len() };
+    }
+    let errors: Vec<f64> =
+        batches.iter().map(|batch| count(batch) as f64 - value * batch.seconds).collect();
+    let number = errors.len() as f64;
+    let squares: f64 = errors.iter().map(|error| error * error).sum();
+    let effective = effective_size(&errors);
+    let deviation = (squares / (number - 1.0)).sqrt();
+    let half = student_t((effective - 1.0) as u32, 0.95) * deviation
+        / effective.sqrt()
+        / (seconds / number);
+    Rate { value, half_width: Some(half), batches: batches.len() }
+}
+
+/// Number of independent values that know as much as these; at least 2.
+fn effective_size(errors: &[f64]) -> f64 {
+    let number = errors.len() as f64;
+    let squares: f64 = errors.iter().map(|error| error * error).sum();
+    if squares <= 0.0 {
+        return number;
+    }
+    let products: f64 = errors.windows(2).map(|pair| pair[0] * pair[1]).sum();
+    let raw = products / squares;
+    let corrected = (raw + (1.0 + 4.0 * raw) / number).clamp(0.0, 0.95);
+    (number * (1.0 - corrected) / (1.0 + corrected)).clamp(2.0, number)
+}
+
+/// Joins slices into at most [`BATCHES`] batches of equal numbers; the oldest that do not fill one join the first.
+fn batched(slices: &[Slice]) -> Vec<Slice> {
+    let group = slices.len().div_ceil(BATCHES).max(1);
+    let rest = slices.len() % group;
+    let (head, tail) = slices.split_at(if slices.len() > group { rest } else { 0 });
+    let mut batches: Vec<Slice> = tail.chunks(group).filter_map(joined).collect();
+    if let (Some(old), Some(first)) = (joined(head), batches.first_mut()) {
+        *first = joined(&[old, *first]).unwrap_or(*first);
+    }
+    batches
+}
+
+/// Decides when a window is long enough.
+#[derive(Clone, Debug)]
+pub struct StopRule {
+    accuracy: f64,
+    next_look: usize,
+}
+
+impl StopRule {
+    /// Stops when the 95 % interval's half-width is within `accuracy` of the rate.
+    #[must_use]
+    pub fn new(accuracy: f64) -> Self {
+        Self { accuracy, next_look: 0 }
+    }
+
+    /// Whether the throughput over these slices is known well enough. Looks only when the window has grown by a tenth.
+    pub fn reached(&mut self, slices: &[Slice]) -> bool {
+        if slices.len() < self.next_look {
+            return false;
+        }
+        self.next_look = slices.len() + slices.len().div_ceil(10).max(1);
+        let rate = rate(slices, |slice| slice.bytes);
+        rate.half_width_frac().is_some_and(|share| share <= self.accuracy)
+    }
+}
