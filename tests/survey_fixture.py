@@ -8,6 +8,7 @@ processes up to a limit. Readings scatter log-normally with a fixed seed.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import msgspec
 import numpy as np
@@ -109,7 +110,7 @@ def _curve(
 
 
 def _slope(curve: Curve) -> tuple[SlopePoint, ...]:
-    pairs = zip(curve.points, curve.points[1:], strict=False)
+    pairs = pairwise(curve.points)
     return tuple(
         SlopePoint(
             (a.x * b.x) ** 0.5,
@@ -139,11 +140,11 @@ def build(
     """Survey `machine` with borders at `edges`."""
     low = 4 * MIB if not edges else max(64 * 1024, edges[0] // 32)
     bounds = [low, *edges, top_bytes]
-    xs = sorted({*np.geomspace(low, top_bytes, 17).round(), *(edge * 1.02 for edge in edges)})
-    middles = [round((a * b) ** 0.5) for a, b in zip(bounds, bounds[1:], strict=False)]
+    xs = sorted({*np.geomspace(low, top_bytes, 17).round().tolist(), *(1.02 * at for at in edges)})
+    middles = [round((a * b) ** 0.5) for a, b in pairwise(bounds)]
     focals = [Workload(unique_bytes=middle, size_mean=32768, process_num=2) for middle in middles]
     whole = _curve(machine, focals[0], "unique_bytes", xs, None)
-    names = [level.name for level in machine.levels][-len(focals) :]
+    names = [level.name for level in machine.levels][-len(focals):]
     regions, families, noise, sentinels = [], [], {}, []
     for index, focal in enumerate(focals):
         readings = machine.readings(focal, 6)
@@ -162,12 +163,8 @@ def build(
             wobble = float(np.exp(machine.noise * machine.rng.standard_normal()))
             sentinels.append(Sentinel(20.0 + 95 * take + 7 * index, truth * wobble, index))
     borders = tuple(
-        Border(
-            bytes=Interval(edge * 1.01, edge * 0.97, edge * 1.04, 200),
-            shape="uniform",
-            time_ratio=8.0,
-            evidence_bic=85.0,
-        )  # fmt: skip
+        Border(bytes=Interval(edge * 1.01, edge * 0.97, edge * 1.04, 200), shape="uniform",
+               time_ratio=8.0, evidence_bic=85.0)
         for edge in edges
     )
     stages = (

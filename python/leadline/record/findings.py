@@ -25,7 +25,7 @@ LEVEL_FRAC = 0.95
 
 
 class Comparison(msgspec.Struct, frozen=True):
-    """The ratio of two throughputs with its 95 % interval; no interval when neither side allows one."""
+    """The ratio of two throughputs with its 95 % interval, absent when a side has none."""
 
     ratio: float
     low: float | None

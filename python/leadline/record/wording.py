@@ -54,6 +54,11 @@ def say_percent(frac: float, *, signed: bool = False) -> str:
     return f"{text} %"
 
 
+def say_number(value: float) -> str:
+    """Write a bare number with two or three digits and a true minus sign."""
+    return f"{value:.3g}".replace("-", "\N{MINUS SIGN}")
+
+
 def say_change(change: Interval) -> str:
     """Write a relative change with its interval: `-0.4 % (-1.2 to +0.4 %)`."""
     value = say_percent(change.value, signed=True)

@@ -6,7 +6,15 @@ import altair as alt
 
 from leadline.record import Curve, Family, Region, Survey
 from leadline.record.findings import average_slope, ends, gain
-from leadline.record.wording import say_bytes, say_place, say_times, say_value, say_workload
+from leadline.record.wording import (
+    join_words,
+    say_bytes,
+    say_number,
+    say_place,
+    say_times,
+    say_value,
+    say_workload,
+)
 from leadline.report.axes import bytes_x, on_field, parameter_x, throughput_y, wants_log
 from leadline.report.layers import (
     LOW_PX,
@@ -42,10 +50,13 @@ def unique_bytes_chart(survey: Survey) -> alt.LayerChart:
 
 def _levels_title(survey: Survey) -> str:
     if survey.borders:
-        return " and ".join(
-            f"{region.name} ends at {format_bytes(border.bytes.value)}"
-            for region, border in zip(survey.regions, survey.borders, strict=False)
-        ).capitalize()
+        text = join_words(
+            [
+                f"{region.name} ends at {format_bytes(border.bytes.value)}"
+                for region, border in zip(survey.regions, survey.borders, strict=False)
+            ]
+        )
+        return text[:1].upper() + text[1:]
     return "No border shown: one level" if survey.regions else "Throughput so far"
 
 
@@ -95,7 +106,7 @@ def slope_chart(survey: Survey) -> alt.LayerChart:
             "x": point.x_bytes,
             "y": point.slope_mb_s_per_mb,
             "where": format_bytes(point.x_bytes),
-            "slope": f"{point.slope_mb_s_per_mb:.3g} MB/s per MB",
+            "slope": f"{say_number(point.slope_mb_s_per_mb)} MB/s per MB",
         }
         for point in survey.slope
     ]
@@ -116,7 +127,7 @@ def slope_chart(survey: Survey) -> alt.LayerChart:
         marks = alt.Chart(values(steep)).mark_point(style="steep")
         layers += [line, marks.encode(x=x, y=y, tooltip=tips)]
         subtitle = (
-            f"Dashed: the average slope, {average:.2g} MB/s per MB; "
+            f"Dashed: the average slope, {say_number(average)} MB/s per MB; "
             "triangles: steeper than the average."
         )
     lowest = min(rows, key=lambda row: float(str(row["y"])))

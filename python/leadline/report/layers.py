@@ -87,10 +87,7 @@ def good_band(curve: Curve, x: alt.X) -> list[AnyChart]:
     chart = alt.Chart(values([row | {"words": words}]))
     return [
         chart.mark_rect(style="good").encode(x=on_field(x, "low"), x2="high:Q", tooltip=tip),
-        *(
-            chart.mark_rule(style="good", strokeWidth=1, opacity=0.7).encode(x=on_field(x, end))
-            for end in ("low", "high")
-        ),
+        *(chart.mark_rule(style="good-edge").encode(x=on_field(x, end)) for end in ("low", "high")),
     ]
 
 

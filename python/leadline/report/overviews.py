@@ -21,7 +21,7 @@ from leadline.report.layers import (
     values,
 )
 from leadline.report.theme import SYSTEM_DASHES, SYSTEM_SHAPES
-from leadline.units import format_bytes
+from leadline.units import format_bytes, format_rate
 
 
 def summary_chart(surveys: Sequence[Survey]) -> alt.LayerChart:
@@ -43,10 +43,15 @@ def summary_chart(surveys: Sequence[Survey]) -> alt.LayerChart:
     y = throughput_y(least, most, log=wants_log(least, most))
     return finish(
         _summary_layers(rows, names, x, y),
-        f"{'One system' if len(drawn) == 1 else f'{len(drawn)} systems'}, from cache to disk",
+        _summary_title(names, least, most),
         "Each at its own focal workload; bands: 95 % intervals.",
         (WIDE_PX, TALL_PX),
     )
+
+
+def _summary_title(names: Sequence[str], least_mb_s: float, most_mb_s: float) -> str:
+    span = f"{format_rate(most_mb_s)} at most, {format_rate(least_mb_s)} at least"
+    return f"{names[0] if len(names) == 1 else f'{len(names)} systems'}: {span}"
 
 
 def _names(surveys: Sequence[Survey]) -> list[str]:
@@ -83,7 +88,7 @@ def _summary_layers(
 
 
 def sentinels_chart(survey: Survey) -> alt.LayerChart:
-    """The focal points measured again over time, each level against its own mean."""
+    """Draw the focal points measured again over time, each level against its own mean."""
     names = {region.index: region.name for region in survey.regions}
     rows = []
     for index in sorted({sentinel.region for sentinel in survey.sentinels}):

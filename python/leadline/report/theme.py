@@ -35,7 +35,6 @@ def config(*, dark: bool = False, background: str | None = None) -> dict[str, An
         "gridColor": tone["faint"], "domainColor": tone["rule"], "tickColor": tone["rule"],
         "titlePadding": 10, "labelPadding": 4, "labelFlush": False,
     }  # fmt: skip
-    label = {"font": FONT, "fontSize": 12, "fill": tone["soft"], "strokeWidth": 0}
     return {
         "background": background or "transparent",
         "font": FONT,
@@ -53,27 +52,31 @@ def config(*, dark: bool = False, background: str | None = None) -> dict[str, An
         "legend": {
             "labelFont": FONT, "titleFont": FONT, "labelFontSize": 12, "titleFontSize": 12,
             "labelColor": tone["ink"], "titleColor": tone["soft"], "orient": "bottom",
-            "labelLimit": 260, "symbolSize": 90, "columns": 2,
+            "labelLimit": 260, "symbolSize": 90, "symbolOpacity": 1, "columns": 2,
         },
         "range": {"category": tone["series"]},
-        "style": {
-            "curve": {"stroke": tone["line"], "strokeWidth": 2},
-            "interval": {"stroke": tone["line"], "strokeWidth": 1.4, "opacity": 0.9},
-            "mean": {"fill": tone["line"], "stroke": tone["line"], "size": 44, "shape": "circle"},
-            "reading": {"fill": None, "stroke": tone["reading"], "strokeWidth": 1, "opacity": 0.45,
-                        "size": 18, "shape": "circle"},
-            "good": {"fill": tone["good"], "opacity": 0.14, "stroke": tone["good"],
-                     "strokeWidth": 0},
-            "focal": {"fill": tone["focal"], "stroke": tone["focal"], "size": 130,
-                      "shape": "diamond", "opacity": 1},
-            "focal-rule": {"stroke": tone["focal"], "strokeDash": [3, 3], "strokeWidth": 1.2},
-            "border": {"stroke": tone["border"], "strokeDash": [6, 4], "strokeWidth": 1.6},
-            "border-band": {"fill": tone["border"], "opacity": 0.16},
-            "border-label": label | {"fill": tone["border"], "fontWeight": 600},
-            "region-label": label | {"fontSize": 13, "fontWeight": 600, "fill": tone["ink"]},
-            "note": label,
-            "average": {"stroke": tone["soft"], "strokeDash": [8, 4], "strokeWidth": 1.4},
-            "steep": {"fill": tone["focal"], "stroke": tone["focal"], "shape": "triangle-down",
-                      "size": 90, "opacity": 1},
-        },
+        "style": _styles(tone),
+    }  # fmt: skip
+
+
+def _styles(tone: dict[str, Any]) -> dict[str, Any]:
+    """Give each role its look; Vega-Lite reads `color` and `filled`, not fill and stroke."""
+    label = {"font": FONT, "fontSize": 12, "color": tone["soft"]}
+    dot = {"filled": True, "opacity": 1, "color": tone["line"]}
+    return {
+        "curve": {"color": tone["line"], "strokeWidth": 2},
+        "interval": {"color": tone["line"], "strokeWidth": 1.4, "opacity": 0.9},
+        "mean": dot | {"size": 44, "shape": "circle"},
+        "reading": {"color": tone["reading"], "filled": False, "strokeWidth": 1, "opacity": 0.5,
+                    "size": 26, "shape": "circle"},
+        "good": {"color": tone["good"], "opacity": 0.15},
+        "good-edge": {"color": tone["good"], "opacity": 0.8, "strokeWidth": 1},
+        "focal": dot | {"color": tone["focal"], "size": 130, "shape": "diamond"},
+        "focal-rule": {"color": tone["focal"], "strokeDash": [3, 3], "strokeWidth": 1.2},
+        "border": {"color": tone["border"], "strokeDash": [6, 4], "strokeWidth": 1.6},
+        "border-band": {"color": tone["border"], "opacity": 0.18},
+        "border-label": label | {"color": tone["border"], "fontWeight": 600},
+        "region-label": label | {"fontSize": 13, "fontWeight": 600, "color": tone["ink"]},
+        "average": {"color": tone["soft"], "strokeDash": [8, 4], "strokeWidth": 1.4},
+        "steep": dot | {"color": tone["focal"], "shape": "triangle-down", "size": 100},
     }  # fmt: skip
