@@ -247,13 +247,6 @@ impl Snapshot {
     }
 }
 
-/// Asks the kernel to kill this process when its parent dies: an engine nobody listens to must not
-/// go on writing.
-pub fn die_with_parent() {
-    // SAFETY: PR_SET_PDEATHSIG takes a signal number and touches no memory of ours.
-    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]

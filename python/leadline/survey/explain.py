@@ -32,6 +32,12 @@ from leadline.survey.strategy import Surveyor
 from leadline.survey.warnings import survey_warnings
 
 CURVES = ("size_mean", "read_frac", "process_num", "seq_frac")
+CACHED_SHARE_MIN = 0.9
+"""A region whose reads come from the file cache to more than this share is cached."""
+
+READ_CACHE_RATIO = 2.0
+"""Reads over writes, against the first region's, from which a cache holds reads only."""
+
 SETTLED_FACTOR = 2.0
 """A half-way value confirmed within a factor of two: the coarse scouting's own spacing."""
 
@@ -112,14 +118,15 @@ class _Explanation:
     def _regions(self, fit: BorderFit | None) -> tuple[Region, ...]:
         bounds = self.strategy.regions
         edges = [item.bytes.value for item in fit.borders] if fit else []
-        shares = [self._cached_share(self.strategy.focal_in(item)) for item in bounds]
+        focals = [self.strategy.focal_in(item) for item in bounds]
+        shares = [self._cached_share(focal) for focal in focals]
+        names = region_names(shares, [self._reads_over_writes(focal) for focal in focals])
         regions = []
-        for index, item in enumerate(bounds):
-            focal = self.strategy.focal_in(item)
+        for index, (item, focal) in enumerate(zip(bounds, focals, strict=True)):
             regions.append(
                 Region(
                     index=index,
-                    name=region_name(index, shares),
+                    name=names[index],
                     low_bytes=round(edges[index - 1]) if index else item.low_bytes,
                     high_bytes=round(edges[index]) if index < len(edges) else item.high_bytes,
                     focal=focal,
@@ -128,6 +135,14 @@ class _Explanation:
                 )
             )
         return tuple(region for region in regions if region.throughput_mb_s.n > 0)
+
+    def _reads_over_writes(self, focal: Workload) -> float:
+        """How much faster reads are than writes at a focal point; 1 where that was not measured."""
+        reads, writes = (
+            [throughput(p) for p in self.readings.at(focal.with_value("read_frac", frac))]
+            for frac in (1.0, 0.0)
+        )
+        return statistics.fmean(reads) / statistics.fmean(writes) if reads and writes else 1.0
 
     def _cached_share(self, focal: Workload) -> float | None:
         shares = [p.result.cached_share for p in self.readings.at(focal)]
@@ -207,17 +222,27 @@ class _Explanation:
         return max(found, used) <= SETTLED_FACTOR * min(found, used)
 
 
-def region_name(index: int, cached_shares: Sequence[float | None]) -> str:
-    """A name for people, from where the bytes came from at the focal point."""
+def region_names(
+    cached_shares: Sequence[float | None], reads_over_writes: Sequence[float]
+) -> list[str]:
+    """Name the regions for people, from where the bytes came from at their focal points.
+
+    A second cached region is a read cache when only there reads leave writes behind (Sprite's
+    write cache is smaller than its read cache, CP94 Fig. 8). What is neither the first cache nor
+    the last region is a level with a number: nothing is known of it but its speed.
+    """
     count = len(cached_shares)
-    share = cached_shares[index]
     if count == 1:
-        return "whole range"
-    if index == count - 1:
-        return "disk"
-    if share is not None and share < 0.5:
-        return f"level {index + 1}"
-    return "file cache" if count == 2 else f"cache level {index + 1}"
+        return ["whole range"]
+    names = [f"level {index + 1}" for index in range(count - 1)]
+    if (cached_shares[0] or 0.0) > CACHED_SHARE_MIN:
+        names[0] = "file cache"
+    for index in range(1, count - 1):
+        cached = (cached_shares[index] or 0.0) > CACHED_SHARE_MIN
+        if cached and reads_over_writes[index] > READ_CACHE_RATIO * reads_over_writes[0]:
+            names[index] = "read cache"
+            break
+    return [*names, "disk"]
 
 
 def _borders(fit: BorderFit | None) -> tuple[Border, ...]:
@@ -240,7 +265,7 @@ def _cache_bytes(fit: BorderFit | None, regions: tuple[Region, ...]) -> Interval
     """
     if fit is None or not fit.borders:
         return None
-    cached = [region.index for region in regions if (region.cached_share or 0.0) > 0.9]
+    cached = [r.index for r in regions if (r.cached_share or 0.0) > CACHED_SHARE_MIN]
     index = max(cached, default=0)
     return fit.borders[min(index, len(fit.borders) - 1)].bytes
 

@@ -102,7 +102,7 @@ def limits_for(start: SurveyStart, now_s: float, points_left: int) -> Limits:
     warm_up_s = WARM_UP_SHARE * share_s
     return Limits(
         warm_up_s_max=warm_up_s,
-        measure_s_min=min(0.25 * share_s, 1.0 if start.system_profile is None else share_s),
+        measure_s_min=min(0.25 * share_s, 1.0),
         measure_s_max=share_s - warm_up_s,
         accuracy=start.accuracy,
         total_s_max=left_s,
