@@ -1,1 +1,46 @@
-"""Explain a stored survey: charts, the page, image files. Reads records only."""
+"""Explain a stored survey: charts, the page, image files, the terminal. Reads records only.
+
+Names are resolved on first use: Altair and vl-convert take a second to load, and printing a survey
+on a terminal needs neither.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from leadline.report.charts import charts, not_measured, summary_chart
+    from leadline.report.images import ReportError, save_all_charts, save_chart, save_report
+    from leadline.report.page import render_html
+    from leadline.report.terminal import render_terminal
+
+_HOMES = {
+    "charts": "leadline.report.charts",
+    "not_measured": "leadline.report.charts",
+    "summary_chart": "leadline.report.charts",
+    "ReportError": "leadline.report.images",
+    "save_all_charts": "leadline.report.images",
+    "save_chart": "leadline.report.images",
+    "save_report": "leadline.report.images",
+    "render_html": "leadline.report.page",
+    "render_terminal": "leadline.report.terminal",
+}
+
+__all__ = [
+    "ReportError",
+    "charts",
+    "not_measured",
+    "render_html",
+    "render_terminal",
+    "save_all_charts",
+    "save_chart",
+    "save_report",
+    "summary_chart",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)

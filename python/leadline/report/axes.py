@@ -10,9 +10,6 @@ import altair as alt
 
 from leadline.record.wording import PARAMETER_TITLES
 
-LOG_THROUGHPUT_RATIO = 25.0
-"""Above this ratio of most to least, a linear axis would flatten the slow level onto zero."""
-
 _BYTES_EXPR = (
     "datum.value >= 1099511627776 ? format(datum.value/1099511627776, '~r') + ' TiB' : "
     "datum.value >= 1073741824 ? format(datum.value/1073741824, '~r') + ' GiB' : "
@@ -93,8 +90,3 @@ def throughput_y(
         scale=alt.Scale(domain=[0, most_mb_s * headroom], nice=False),
         axis=alt.Axis(title="Throughput (MB/s)", format=",~r", tickCount=5),
     )
-
-
-def wants_log(least_mb_s: float, most_mb_s: float) -> bool:
-    """Whether levels lie so far apart that only a log axis shows them all."""
-    return least_mb_s > 0 and most_mb_s / least_mb_s > LOG_THROUGHPUT_RATIO

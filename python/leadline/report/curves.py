@@ -15,7 +15,7 @@ from leadline.record.wording import (
     say_value,
     say_workload,
 )
-from leadline.report.axes import bytes_x, on_field, parameter_x, throughput_y, wants_log
+from leadline.report.axes import bytes_x, on_field, parameter_x, throughput_y
 from leadline.report.layers import (
     LOW_PX,
     NARROW_PX,
@@ -29,6 +29,7 @@ from leadline.report.layers import (
     throughput_range,
     values,
 )
+from leadline.report.scale import wants_log
 from leadline.units import format_bytes
 
 FAMILY_PARAMETERS = ("size_mean", "read_frac", "process_num", "seq_frac")

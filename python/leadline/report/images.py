@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import altair as alt
 import vl_convert
 
-from leadline.record import Survey
-from leadline.report.charts import charts
+from leadline.record import Measurement, Survey
+from leadline.report.charts import charts, not_measured
+from leadline.report.page import render_html
+from leadline.report.poster import poster_pdf
 
 CHART_FORMATS = ("svg", "png", "pdf")
 REPORT_FORMATS = ("html", *CHART_FORMATS)
@@ -43,3 +46,23 @@ def save_all_charts(survey: Survey, directory: Path, image_format: str) -> tuple
         save_chart(chart, path)
         paths.append(path)
     return tuple(paths)
+
+
+def save_report(survey: Survey, points: Sequence[Measurement], path: Path) -> None:
+    """Write the report; the suffix of `path` decides what.
+
+    .html: the whole page. .pdf: sentences and all charts on one sheet. .svg or .png: the chart of
+    throughput against bytes touched.
+    """
+    match path.suffix.lower():
+        case ".html" | ".htm":
+            path.write_text(render_html(survey, points), encoding="utf-8")
+        case ".pdf":
+            path.write_bytes(poster_pdf(survey))
+        case ".svg" | ".png":
+            chart = charts(survey).get("unique_bytes")
+            if chart is None:
+                raise ReportError(not_measured(survey)["unique_bytes"])
+            save_chart(chart, path)
+        case other:
+            raise ReportError(f"cannot write a report as {other!r}; use .html, .pdf, .svg or .png")

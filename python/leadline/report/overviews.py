@@ -9,7 +9,7 @@ import altair as alt
 
 from leadline.record import Survey
 from leadline.record.wording import say_change, say_rate
-from leadline.report.axes import bytes_x, on_field, throughput_y, wants_log
+from leadline.report.axes import bytes_x, on_field, throughput_y
 from leadline.report.layers import (
     LOW_PX,
     NARROW_PX,
@@ -20,8 +20,11 @@ from leadline.report.layers import (
     throughput_range,
     values,
 )
+from leadline.report.scale import wants_log
 from leadline.report.theme import SYSTEM_DASHES, SYSTEM_SHAPES
 from leadline.units import format_bytes, format_rate
+
+_SIGNED_EXPR = "datum.value === 0 ? '0' : format(datum.value, '+~r')"
 
 
 def summary_chart(surveys: Sequence[Survey]) -> alt.LayerChart:
@@ -70,7 +73,8 @@ def _summary_layers(
     dashes = [SYSTEM_DASHES[at % len(SYSTEM_DASHES)] for at in range(series)]
     shapes = [SYSTEM_SHAPES[at % len(SYSTEM_SHAPES)] for at in range(series)]
     colour = alt.Color("system:N", scale=alt.Scale(domain=names), legend=alt.Legend(title="System"))
-    dash = alt.StrokeDash("system:N", scale=alt.Scale(domain=names, range=dashes), legend=None)
+    dash = alt.StrokeDash("system:N", scale=alt.Scale(domain=names, range=dashes),
+                          legend=alt.Legend(title="System"))  # fmt: skip
     shape = alt.Shape("system:N", scale=alt.Scale(domain=names, range=shapes),
                       legend=alt.Legend(title="System"))  # fmt: skip
     tips = [alt.Tooltip("system:N", title="System"), alt.Tooltip("where:N", title="At"),
@@ -105,7 +109,7 @@ def sentinels_chart(survey: Survey) -> alt.LayerChart:
     x = alt.X("x:Q", axis=alt.Axis(title="Time since the survey began (min)", tickCount=6))
     y = alt.Y("y:Q", scale=alt.Scale(domain=[-reach, reach], nice=False),
               axis=alt.Axis(title="Against its own mean (%)", tickCount=5,
-                            format="+~r"))  # fmt: skip
+                            labelExpr=_SIGNED_EXPR))  # fmt: skip
     shapes = list(SYSTEM_SHAPES[: len(labels)])
     colour = alt.Color("region:N", scale=alt.Scale(domain=labels), legend=alt.Legend(title="Level"))
     shape = alt.Shape("region:N", scale=alt.Scale(domain=labels, range=shapes),

@@ -30,6 +30,7 @@ from leadline.report.overviews import drift_title
 from leadline.report.theme import config
 
 _LABEL = re.compile(r"^(Runs best|Best and worst workloads|[A-Z][a-z]+(?: [a-z]+){0,2}): ")
+_UNIT_GAP = re.compile(r"(?<=\d) (?=(?:%|[kKMGT]?i?B(?:/s)?|ms|s|min|h)(?![a-zA-Z]))")
 _MIXES = re.compile(r"(?<=\.) (?=(?:Reads against writes|Sequential against random): )")
 
 
@@ -128,6 +129,11 @@ def _figure(name: str, chart: alt.LayerChart) -> dict[str, Any]:
     }
 
 
+def _bind(text: str) -> str:
+    """Keep a number and its unit on one line; the result is escaped like any other text."""
+    return _UNIT_GAP.sub("\N{NO-BREAK SPACE}", text)
+
+
 def _json(document: Any) -> Markup:
     """Encode for a script element: no character in it can end the element or open a comment."""
     text = msgspec.json.encode(document).decode()
@@ -171,4 +177,5 @@ def _template() -> jinja2.Template:
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
+    environment.filters["bind"] = _bind
     return environment.from_string(_text("template.html.j2"))
