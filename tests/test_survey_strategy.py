@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 
 import pytest
 
@@ -74,12 +75,16 @@ def test_a_focal_point_lies_on_every_curve_of_its_family() -> None:
         assert region.focal.unique_bytes in [p.x for p in survey.unique_bytes_curve.points]
 
 
+def slowed(workload: Workload, factor: float) -> float:
+    return two_levels(workload) * factor
+
+
 def test_a_drifting_system_is_reported_and_a_steady_one_is_not() -> None:
     begin = start()
     surveyor = Surveyor(begin)
     while (request := surveyor.ask()) is not None:
         slower = 1 - 0.3 * request.order / begin.plan.points
-        surveyor.tell(answer(request, lambda w, f=slower: two_levels(w) * f))
+        surveyor.tell(answer(request, partial(slowed, factor=slower)))
     drifted = explain(begin, surveyor.points)
     assert any("drift" in warning for warning in drifted.warnings)
     assert not any("drift" in w for w in explain(begin, surveyed(begin).points).warnings)

@@ -20,7 +20,7 @@ from leadline.cli.options import (
     positive_seconds,
     reader,
 )
-from leadline.cli.talk import put_json, talk
+from leadline.cli.talk import put_json, show
 from leadline.engine import Limits, Target, open_engine
 from leadline.record import Measurement, Workload
 from leadline.report import render_measurement
@@ -78,7 +78,7 @@ def command(
     if json:
         put_json(measurement_document(point))
     else:
-        render_measurement(point, talk)
+        show(render_measurement(point))
 
 
 def measurement_document(point: Measurement) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from leadline.cli.load import load_survey
 from leadline.cli.options import Ref
 from leadline.cli.talk import talk
 from leadline.engine import TargetRefused
-from leadline.report import FORMATS, save_all_charts, save_report
+from leadline.report import save_all_charts, save_report
 
 
 def command(
@@ -31,13 +31,10 @@ def command(
     own: Context = context.obj
     found, points = load_survey(own.open_store(), survey)
     path = output or Path(f"leadline-{found.start.system.replace('/', '_')}.html")
-    if path.suffix not in FORMATS:
-        raise typer.BadParameter(f"{path} must end in one of {', '.join(sorted(FORMATS))}")
     if not path.absolute().parent.is_dir():
         raise TargetRefused(f"the directory of {path} does not exist; create it first")
     save_report(found, points, path)
     talk(f"wrote {path}")
     if charts is not None:
-        charts.mkdir(parents=True, exist_ok=True)
         save_all_charts(found, charts, "svg")
         talk(f"wrote the charts to {charts}")

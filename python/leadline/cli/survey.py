@@ -132,11 +132,15 @@ def _cache_limit(asked_bytes: int | None, budget_s: float) -> int | None:
         with memory_cgroup(advised):
             pass
     except CacheLimitRefused as reason:
-        talk(f"the file cache keeps the machine's whole memory, so that the disk behind it may "
-             f"not be reached: {reason}")  # fmt: skip
+        talk(
+            f"the file cache keeps the machine's whole memory, so that the disk behind it may not "
+            f"be reached: {reason}"
+        )
         return None
-    talk(f"memory is capped at {format_bytes(advised)}, so that the disk behind the file cache "
-         "is reached in time; --cache-limit SIZE chooses another cap, none leaves it out")  # fmt: skip
+    talk(
+        f"memory is capped at {format_bytes(advised)}, so that the disk behind the file cache is "
+        "reached in time; --cache-limit SIZE chooses another cap, none leaves it out"
+    )
     return advised
 
 

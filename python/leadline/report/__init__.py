@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from leadline.report.charts import charts, not_measured, summary_chart
     from leadline.report.images import ReportError, save_all_charts, save_chart, save_report
+    from leadline.report.measured import render_measurement
     from leadline.report.page import render_html
     from leadline.report.terminal import render_terminal
 
@@ -23,6 +24,7 @@ _HOMES = {
     "save_all_charts": "leadline.report.images",
     "save_chart": "leadline.report.images",
     "save_report": "leadline.report.images",
+    "render_measurement": "leadline.report.measured",
     "render_html": "leadline.report.page",
     "render_terminal": "leadline.report.terminal",
 }
@@ -32,6 +34,7 @@ __all__ = [
     "charts",
     "not_measured",
     "render_html",
+    "render_measurement",
     "render_terminal",
     "save_all_charts",
     "save_chart",

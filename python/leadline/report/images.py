@@ -8,6 +8,7 @@ from pathlib import Path
 import altair as alt
 import vl_convert
 
+from leadline.errors import LeadlineError
 from leadline.record import Measurement, Survey
 from leadline.report.charts import charts, not_measured
 from leadline.report.page import render_html
@@ -17,8 +18,10 @@ CHART_FORMATS = ("svg", "png", "pdf")
 REPORT_FORMATS = ("html", *CHART_FORMATS)
 
 
-class ReportError(ValueError):
+class ReportError(LeadlineError):
     """A report that cannot be written; the message says what to ask for instead."""
+
+    exit_code = 2
 
 
 def save_chart(chart: alt.LayerChart | alt.Chart, path: Path) -> None:

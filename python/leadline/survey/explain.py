@@ -22,7 +22,7 @@ from leadline.record import (
     SurveyStatus,
     Workload,
 )
-from leadline.stats import BorderFit, group_drift, fit_borders, good_range, slope
+from leadline.stats import BorderFit, fit_borders, good_range, group_drift, slope
 from leadline.survey.middle import MiddleStrategy, RegionBounds, half_way, rounded
 from leadline.survey.noise import NoiseModel
 from leadline.survey.readings import Readings, curve_of, throughput, value
@@ -32,6 +32,8 @@ from leadline.survey.strategy import Surveyor
 from leadline.survey.warnings import survey_warnings
 
 CURVES = ("size_mean", "read_frac", "process_num", "seq_frac")
+ORDINALS = ("first", "second", "third", "fourth")
+
 CACHED_SHARE_MIN = 0.9
 """A region whose reads come from the file cache to more than this share is cached."""
 
@@ -219,7 +221,7 @@ class _Explanation:
         if not count:
             return True
         found = product ** (1 / count)
-        return max(found, used) <= SETTLED_FACTOR * min(found, used)
+        return bool(max(found, used) <= SETTLED_FACTOR * min(found, used))
 
 
 def region_names(
@@ -234,7 +236,7 @@ def region_names(
     count = len(cached_shares)
     if count == 1:
         return ["whole range"]
-    names = [f"level {index + 1}" for index in range(count - 1)]
+    names = [f"{ordinal} level" for ordinal in ORDINALS[: count - 1]]
     if (cached_shares[0] or 0.0) > CACHED_SHARE_MIN:
         names[0] = "file cache"
     for index in range(1, count - 1):

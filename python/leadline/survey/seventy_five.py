@@ -60,8 +60,8 @@ class SeventyFiveStrategy:
     def script(self) -> Script:
         """Yield (stage, workload) for every point of the plan, in order."""
         left = self.plan.points
-        still = visits = 0
-        for parameter in itertools.cycle(PARAMETERS):
+        still = 0
+        for visits, parameter in enumerate(itertools.cycle(PARAMETERS)):
             if left == 0:
                 return
             curve = self._curve(parameter)[:left]
@@ -73,7 +73,6 @@ class SeventyFiveStrategy:
             still = 0 if moves else still + 1
             self.settled = still >= len(PARAMETERS)
             self.focal = self.focal.with_value(parameter, self._step(parameter, found, visits))
-            visits += 1
 
     def _step(self, parameter: str, found: float, visits: int) -> float:
         """Where to go: all the way in the first round, half-way (in ratio) in later ones.

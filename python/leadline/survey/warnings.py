@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 
@@ -10,6 +11,11 @@ from leadline.units import format_bytes
 
 FOREIGN_CPU_MAX = 0.25
 OUTLIER_SIGMAS = 3.5
+CAP_REACHED = "time cap reached"
+"""The engine's words for a point that ended by time: a survey says instead, in its intervals and
+its accuracy, what the budget bought."""
+ENGINE_WARNING_SHARE = 0.05
+"""A warning of the engine at fewer points than this share is left to the table of points."""
 DRIFT_FRAC_MIN = 0.02
 """A change of the sentinels smaller than this is not worth a warning, however sure."""
 
@@ -91,8 +97,15 @@ def _no_border(survey: Survey) -> str | None:
 
 
 def _engine_warnings(points: Sequence[Measurement]) -> list[str]:
-    counts = Counter(warning for point in points for warning in point.result.warnings)
+    """Fold warnings that differ only in their numbers into one, with an example."""
+    found: dict[str, list[str]] = {}
+    for point in points:
+        for warning in point.result.warnings:
+            if not warning.startswith(CAP_REACHED):
+                found.setdefault(re.sub(r"[0-9.]+", "#", warning), []).append(warning)
+    ordered = sorted(found.values(), key=len, reverse=True)
     return [
-        f"{warning} (at {count} of {len(points)} points)"
-        for warning, count in counts.most_common(5)
+        f"{len(alike)} of {len(points)} points: {alike[0]}"
+        for alike in ordered
+        if len(alike) > len(points) * ENGINE_WARNING_SHARE
     ]
