@@ -29,15 +29,24 @@ def _rows(point: Measurement, result: EngineResult) -> list[tuple[str, str]]:
         ("", f"{iops.value:,.0f} requests/s{within}, from {result.wall_s:.3g} s"),
         ("reads", _latency(result.read)),
         ("writes", _latency(result.write)),
-        ("processor", f"{say_percent(result.cpu_user)} user, {say_percent(result.cpu_system)} "
-         f"system; {say_percent(result.io_share)} of the time inside I/O calls"),
+        ("processor", _processor(result)),
         ("bytes from", _source(result)),
-        ("warm-up", f"{result.warm_up.seconds:.3g} s, "
-         + ("steady" if result.warm_up.steady else "not steady when its time was up")),
+        ("warm-up", f"{result.warm_up.seconds:.3g} s, {_steadiness(result)}"),
         ("admissible", "yes" if result.admissible else f"no: {'; '.join(result.reasons)}"),
-    ]  # fmt: skip
+    ]
     rows += [("warning", warning) for warning in result.warnings]
     return [*rows, ("point", point.point_id)]
+
+
+def _processor(result: EngineResult) -> str:
+    return (
+        f"{say_percent(result.cpu_user)} user, {say_percent(result.cpu_system)} system; "
+        f"{say_percent(result.io_share)} of the time inside I/O calls"
+    )
+
+
+def _steadiness(result: EngineResult) -> str:
+    return "steady" if result.warm_up.steady else "not steady when its time was up"
 
 
 def _latency(summary: OperationSummary) -> str:
@@ -45,8 +54,9 @@ def _latency(summary: OperationSummary) -> str:
     if latency is None:
         return "none"
     return (
-        f"{summary.operations:,} taking {latency.mean:,.1f} us on the average; p50 {latency.p50:,.1f}, "
-        f"p90 {latency.p90:,.1f}, p99 {latency.p99:,.1f}, p99.9 {latency.p99_9:,.1f}, "
+        f"{summary.operations:,} taking {latency.mean:,.1f} us on the average; "
+        f"p50 {latency.p50:,.1f}, p90 {latency.p90:,.1f}, p99 {latency.p99:,.1f}, "
+        f"p99.9 {latency.p99_9:,.1f}, "
         f"max {latency.max:,.0f} us"
     )
 

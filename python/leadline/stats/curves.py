@@ -62,7 +62,8 @@ def good_range(
 ) -> tuple[float, float]:
     """Return the stretch of x around the maximum with at least `frac` of it (CP94 §7).
 
-    Both ends are interpolated (in ln x unless `log` is false: fractions begin at 0); an end of the measured range stays as it is.
+    Both ends are interpolated (in ln x unless `log` is false: fractions begin at 0); an end of
+    the measured range stays as it is.
     """
     if not 0 < frac <= 1:
         raise ValueError("frac must lie in (0, 1]")

@@ -8,10 +8,11 @@ region has too few.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from leadline.record import Interval, Measurement, Workload
-from leadline.stats import Noise, pooled_noise, reading_interval
+from leadline.stats import Noise, group_drift, pooled_noise, reading_interval
 from leadline.survey.middle import RegionBounds
 from leadline.survey.readings import Readings, throughput
 
@@ -25,9 +26,11 @@ class NoiseModel:
     def __init__(self, readings: Readings, regions: Sequence[RegionBounds]) -> None:
         self._regions = regions
         groups = readings.replicates()
-        self._overall = _pool(groups)
-        self._own = [_pool(_inside(groups, region)) for region in regions]
-        self._degrees = [sum(len(g) - 1 for g in _inside(groups, region)) for region in regions]
+        slope_per_s = _drift_per_s(groups)
+        self._overall = _pool(groups, slope_per_s)
+        inside = [_inside(groups, region) for region in regions]
+        self._own = [_pool(own, slope_per_s) for own in inside]
+        self._degrees = [sum(len(group) - 1 for group in own) for own in inside]
 
     def at(self, workload: Workload) -> Noise:
         """Noise of a workload, by the region that holds its unique_bytes."""
@@ -58,5 +61,26 @@ def _inside(
     ]
 
 
-def _pool(groups: Sequence[Sequence[Measurement]]) -> Noise:
-    return pooled_noise([[throughput(point) for point in group] for group in groups])
+def _drift_per_s(groups: Sequence[Sequence[Measurement]]) -> float:
+    """Slope of ln throughput per second where a drift is shown, else 0.
+
+    What a steady drift moves between two readings is not noise: it is reported by itself, and
+    counting it again would widen every interval beyond what it states.
+    """
+    times = [[point.clock_s for point in group] for group in groups]
+    change = group_drift(times, [[throughput(point) for point in group] for group in groups])
+    if change is None or change.low is None or change.high is None:
+        return 0.0
+    if change.low <= 0 <= change.high:
+        return 0.0
+    every = [time for group in times for time in group]
+    return math.log1p(change.value) / (max(every) - min(every))
+
+
+def _pool(groups: Sequence[Sequence[Measurement]], slope_per_s: float) -> Noise:
+    return pooled_noise(
+        [
+            [throughput(point) * math.exp(-slope_per_s * point.clock_s) for point in group]
+            for group in groups
+        ]
+    )

@@ -19,6 +19,9 @@ SECONDS_PER_POINT_MIN = 0.8
 LAYOUT_BYTES_PER_S = 300e6
 """Cautious writing rate for the forecast before anything has been measured."""
 
+BLOCK_BYTES = 4096
+"""Every unique_bytes is a multiple of this, so that direct I/O can touch all of it."""
+
 SIZE_MEAN_MIN = 4096
 SIZE_MEAN_MAX = 2 * 2**20
 UNIQUE_BYTES_MIN = 256 * 2**10
@@ -68,6 +71,7 @@ def make_plan(
     if not virtual:
         capacity_bytes = min(capacity_bytes, int(LAYOUT_SHARE * budget_s * LAYOUT_BYTES_PER_S))
     low, high = _unique_bytes_range(capacity_bytes, max_bytes, memory_bytes, l3_cache_bytes)
+    low, high = -(-low // BLOCK_BYTES) * BLOCK_BYTES, high // BLOCK_BYTES * BLOCK_BYTES
     layout_s = 0.0 if virtual else high / LAYOUT_BYTES_PER_S
     points = int((budget_s * 0.97 - layout_s) / SECONDS_PER_POINT_WANTED)
     points = max(POINTS_MIN, min(POINTS_MAX, points))

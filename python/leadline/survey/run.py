@@ -16,6 +16,10 @@ from leadline.survey.strategy import PointRequest, Surveyor
 POINT_S_MIN = 0.3
 """With less time left than this no point says anything; the survey stops instead."""
 
+MEASURE_S_ENOUGH = 10.0
+"""A window is a quarter of a point's time or this long before its own interval may end it: a short
+one can look exact between two bursts."""
+
 WARM_UP_SHARE = 0.45
 """Most of a point's time that may go into reaching the steady state."""
 
@@ -102,7 +106,7 @@ def limits_for(start: SurveyStart, now_s: float, points_left: int) -> Limits:
     warm_up_s = WARM_UP_SHARE * share_s
     return Limits(
         warm_up_s_max=warm_up_s,
-        measure_s_min=min(0.25 * share_s, 1.0),
+        measure_s_min=min(0.25 * share_s, MEASURE_S_ENOUGH),
         measure_s_max=share_s - warm_up_s,
         accuracy=start.accuracy,
         total_s_max=left_s,

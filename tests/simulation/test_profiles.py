@@ -1,0 +1,66 @@
+"""Surveys of the simulated systems find what is there: a short version of bench/profiles.py.
+
+The bench takes 200 seeds a profile and prints the table; here three seeds each keep the machinery
+honest. Bounds are those of the bench, widened for so few runs.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+
+from leadline.engine import profile_names
+from leadline.testing.simulation import SimulatedSurvey, simulate_survey
+
+SEEDS = (11, 12, 13)
+
+
+@functools.cache
+def surveyed(profile: str, seed: int) -> SimulatedSurvey:
+    return simulate_survey(profile, seed)
+
+
+@pytest.mark.parametrize("profile", profile_names())
+def test_regions_and_borders_are_found(profile: str) -> None:
+    runs = [surveyed(profile, seed) for seed in SEEDS]
+    right = [run for run in runs if len(run.survey.regions) == run.true_regions]
+    assert len(right) >= 2, [len(run.survey.regions) for run in runs]
+    errors = [
+        abs(border.bytes.value / truth - 1)
+        for run in right
+        for border, truth in zip(run.survey.borders, run.true_borders, strict=True)
+    ]
+    assert sum(error > 0.10 for error in errors) <= 1, errors
+    assert all(run.survey.points <= 84 for run in runs)
+
+
+@pytest.mark.parametrize("profile", profile_names())
+def test_the_stated_intervals_cover_the_truth(profile: str) -> None:
+    covered = [covers for seed in SEEDS for covers in surveyed(profile, seed).covered_points()]
+    assert len(covered) > 100
+    assert 0.80 <= sum(covered) / len(covered), f"{sum(covered)} of {len(covered)}"
+
+
+def test_all_profiles_together_cover_as_stated() -> None:
+    """One survey's points share one noise estimate, so only many surveys average to 95 %."""
+    covered = [
+        covers
+        for profile in profile_names()
+        for seed in SEEDS
+        for covers in surveyed(profile, seed).covered_points()
+    ]
+    assert 0.92 <= sum(covered) / len(covered) <= 0.98
+
+
+def test_a_drifting_system_is_called_drifting() -> None:
+    for seed in SEEDS:
+        drift = surveyed("drifting", seed).survey.drift_frac
+        assert drift is not None
+        assert drift.high is not None
+        assert drift.high < 0
+
+
+def test_a_seed_means_the_same_survey_again() -> None:
+    again = simulate_survey("hp-730", SEEDS[0])
+    assert again.survey == surveyed("hp-730", SEEDS[0]).survey
