@@ -14,10 +14,10 @@ def run_job(job_json: str) -> list[str]:
 def simulated_truth(
     system_json: str, workload_json: str, from_s: float = 0.0, to_s: float = 0.0
 ) -> float:
-    """Expected throughput in MB/s between two virtual times, exact under the model."""
+    """Return the expected throughput in MB/s between two virtual times, exact under the model."""
 
 def simulated_borders(system_json: str) -> list[tuple[float, str]]:
-    """Borders in `unique_bytes` as (bytes, what ends there)."""
+    """Return the borders in `unique_bytes` as (bytes, what ends there)."""
 
 def check_system(system_json: str) -> None:
     """Raise ValueError with the reason when a simulated system makes no sense."""

@@ -50,7 +50,7 @@ impl Controller {
         }
     }
 
-    /// Length of one slice in seconds: a hundredth of the shorter phase, 2 to 50 ms.
+    /// Length of one slice in seconds: a 150th of the shorter phase, 1 to 50 ms.
     #[must_use]
     pub fn slice_s(limits: &Limits) -> f64 {
         let phase_s = if limits.warm_up_s_max > 0.0 {
@@ -58,7 +58,7 @@ impl Controller {
         } else {
             limits.measure_s_max
         };
-        (phase_s / 100.0).clamp(0.002, 0.05)
+        (phase_s / 150.0).clamp(0.001, 0.05)
     }
 
     /// Takes the next slice, in order; its `start_s` is set here.

@@ -1,0 +1,255 @@
+//! What every backend must do, run over each of them.
+#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
+
+mod scratch;
+
+use leadline_engine::engine::run_job;
+use leadline_engine::events::Reporter;
+use leadline_engine::job::{Job, Request};
+use leadline_engine::virtual_time::{VirtualDevice, VirtualRun, simulate};
+use scratch::Scratch;
+use serde_json::{Value, json};
+
+fn job(target: Value, backend: &str, direct: bool) -> Value {
+    json!({
+        "version": 1, "job_id": "j", "target": target,
+        "workload": {"unique_bytes": 4 << 20, "size_mean": 8192, "read_frac": 0.5, "seq_frac": 0.5, "process_num": 2},
+        "backend": {"name": backend, "direct": direct}, "seed": 1,
+        "limits": {"warm_up_s_max": 0.1, "measure_s_min": 0.1, "measure_s_max": 0.2, "accuracy": 0.5, "total_s_max": 20.0},
+    })
+}
+
+fn directory(scratch: &Scratch, direct: bool) -> Value {
+    job(json!({"kind": "directory", "path": scratch.text()}), "pread", direct)
+}
+
+fn null() -> Value {
+    job(json!({"kind": "null"}), "null", false)
+}
+
+fn events(job: &Value) -> Vec<Value> {
+    let mut lines = Vec::new();
+    run_job(&job.to_string(), &mut |line| lines.push(serde_json::from_str(line).unwrap()));
+    lines
+}
+
+fn result(job: &Value) -> Value {
+    let last = events(job).pop().unwrap();
+    assert_eq!(last["event"], "result", "{last}");
+    last
+}
+
+fn each_real(check: impl Fn(&str, Value)) {
+    let scratch = Scratch::new("conform");
+    check("null", null());
+    check("buffered", directory(&scratch, false));
+    check("direct", directory(&scratch, true));
+}
+
+#[test]
+fn phases_come_in_order_and_one_result_ends_them() {
+    each_real(|name, job| {
+        let events = events(&job);
+        let phases: Vec<&str> = events
+            .iter()
+            .filter_map(|event| event["phase"].as_str().filter(|_| event["event"] == "phase"))
+            .collect();
+        assert_eq!(phases, ["prepare", "warm_up", "measure", "drain"], "{name}");
+        let ends = events
+            .iter()
+            .filter(|event| event["event"] == "result" || event["event"] == "error")
+            .count();
+        assert_eq!(ends, 1, "{name}");
+        assert_eq!(events.last().unwrap()["event"], "result", "{name}: {:?}", events.last());
+        assert!(events.iter().all(|event| event["job_id"] == "j"), "{name}");
+    });
+}
+
+#[test]
+fn the_result_agrees_with_itself() {
+    each_real(|name, job| agrees(name, &result(&job)));
+}
+
+fn agrees(name: &str, result: &Value) {
+    let number = |path: &str| {
+        result
+            .pointer(path)
+            .and_then(Value::as_f64)
+            .unwrap_or_else(|| panic!("{name}: {path} in {result}"))
+    };
+    let wall_s = number("/wall_s");
+    let operations = number("/read/operations") + number("/write/operations");
+    let bytes = number("/read/bytes") + number("/write/bytes");
+    assert!((number("/iops/value") * wall_s / operations - 1.0).abs() < 1e-6, "{name}");
+    assert!((number("/throughput_mb_s/value") * 1e6 * wall_s / bytes - 1.0).abs() < 1e-6, "{name}");
+    assert!((number("/realised/size_mean") * operations / bytes - 1.0).abs() < 1e-9, "{name}");
+    assert_eq!(number("/workload_bytes/read"), number("/read/bytes"), "{name}");
+    let recorded: f64 = ["read", "write"]
+        .iter()
+        .flat_map(|kind| result[kind]["histogram"].as_array().unwrap())
+        .map(|pair| pair[1].as_f64().unwrap())
+        .sum();
+    assert_eq!(recorded, operations, "{name}");
+    assert!(
+        number("/latency_us/p50") <= number("/latency_us/p99")
+            && number("/latency_us/p99_9") <= number("/latency_us/max"),
+        "{name}"
+    );
+    assert!((0.0..=1.0).contains(&number("/io_share")), "{name}");
+    assert!(wall_s >= 0.1 && number("/total_s") >= wall_s + number("/prepare_s"), "{name}");
+    let sliced: f64 = result["intervals"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|slice| slice["seconds"].as_f64().unwrap())
+        .sum();
+    assert!((sliced / wall_s - 1.0).abs() < 0.05, "{name}: {sliced} of {wall_s}");
+    assert!(result["intervals"].as_array().unwrap().len() <= 200, "{name}");
+}
+
+#[test]
+fn bytes_on_a_device_are_told_and_direct_reads_come_from_it() {
+    let scratch = Scratch::new("device");
+    let mut job = directory(&scratch, true);
+    job["workload"]["read_frac"] = json!(1.0);
+    let result = result(&job);
+    if result["device_bytes"].is_null() {
+        return; // no block device below the temporary directory (tmpfs)
+    }
+    let (asked, moved) = (
+        result["read"]["bytes"].as_u64().unwrap(),
+        result["device_bytes"]["read"].as_u64().unwrap(),
+    );
+    assert!(moved as f64 > 0.95 * asked as f64, "{moved} of {asked}");
+    assert!(result["cached_share"].as_f64().unwrap() < 0.05);
+}
+
+#[test]
+fn a_job_that_makes_no_sense_is_refused_by_every_backend() {
+    each_real(|name, mut job| {
+        job["workload"]["queue_depth"] = json!(4);
+        let error = events(&job).pop().unwrap();
+        assert_eq!(
+            (&error["event"], &error["kind"]),
+            (&json!("error"), &json!("bad_job")),
+            "{name}"
+        );
+        assert!(
+            error["message"].as_str().unwrap().contains("workload.queue_depth is 4"),
+            "{error}"
+        );
+    });
+}
+
+#[test]
+fn unique_bytes_below_a_request_still_runs() {
+    each_real(|name, mut job| {
+        job["workload"]["unique_bytes"] = json!(5000);
+        job["workload"]["size_mean"] = json!(1 << 20);
+        let result = result(&job);
+        let most = result["realised"]["size_mean"].as_f64().unwrap();
+        assert!(most == 4608.0, "{name}: {most}");
+        assert!(result["warnings"].to_string().contains("above unique_bytes"), "{name}");
+    });
+}
+
+#[test]
+fn thinking_issuers_keep_littles_law() {
+    let scratch = Scratch::new("think");
+    let mut job = directory(&scratch, false);
+    job["workload"]["think_time_s"] = json!(0.002);
+    let result = result(&job);
+    assert!(result["iops"]["value"].as_f64().unwrap() < 1001.0);
+    assert!(result["littles_law_error_frac"].as_f64().unwrap() < 0.05, "{result}");
+    assert!(result["io_share"].as_f64().unwrap() < 0.9);
+}
+
+#[test]
+fn a_file_shortened_while_measured_is_an_io_error() {
+    let scratch = Scratch::new("short");
+    let mut job = directory(&scratch, false);
+    job["workload"]["read_frac"] = json!(1.0);
+    job["limits"]["warm_up_s_max"] = json!(0.0);
+    let path = scratch.path().join("data.bin");
+    let mut last = Value::Null;
+    run_job(&job.to_string(), &mut |line| {
+        let event: Value = serde_json::from_str(line).unwrap();
+        if event["phase"] == "measure" {
+            std::fs::File::options().write(true).open(&path).unwrap().set_len(0).unwrap();
+        }
+        last = event;
+    });
+    assert_eq!((&last["event"], &last["kind"]), (&json!("error"), &json!("io")));
+    assert!(last["message"].as_str().unwrap().contains("shortened"), "{last}");
+}
+
+/// A disk that takes a fixed time for each request, whoever asks.
+struct Metronome {
+    service_ns: u64,
+    last_ns: u64,
+    read_bytes: u64,
+}
+
+impl VirtualDevice for Metronome {
+    fn service_ns(&mut self, now_ns: u64, request: &Request) -> u64 {
+        assert!(now_ns >= self.last_ns, "requests come in the order of the virtual clock");
+        self.last_ns = now_ns;
+        self.read_bytes += request.length_bytes;
+        self.service_ns
+    }
+
+    fn cache_resident_bytes(&self) -> u64 {
+        0
+    }
+
+    fn device_bytes(&self) -> (u64, u64) {
+        (self.read_bytes, 0)
+    }
+}
+
+fn virtual_run(workload: Value, service_ns: u64, limits: Value) -> VirtualRun {
+    let mut job = job(json!({"kind": "simulated", "system": {}}), "simulated", false);
+    job["workload"] = workload;
+    job["limits"] = limits;
+    let job = Job::parse(&job.to_string()).unwrap();
+    let mut ignore = |_: &str| {};
+    let mut device = Metronome { service_ns, last_ns: 0, read_bytes: 0 };
+    simulate(&mut device, &job, 1_000_000_000, &mut Reporter::new("j", &mut ignore)).unwrap()
+}
+
+fn limits(warm_up_s_max: f64, measure_s_max: f64, accuracy: f64) -> Value {
+    json!({"warm_up_s_max": warm_up_s_max, "measure_s_min": 0.0, "measure_s_max": measure_s_max, "accuracy": accuracy, "total_s_max": 1e6})
+}
+
+#[test]
+fn virtual_time_counts_exactly_what_the_device_allows() {
+    for (processes, depth, think_s) in [(1, 1, 0.0), (7, 1, 0.0), (3, 4, 0.0), (5, 1, 0.05)] {
+        let workload = json!({"unique_bytes": 1 << 20, "size_mean": 4096, "read_frac": 1.0, "seq_frac": 0.0, "size_dist": "fixed",
+            "process_num": processes, "queue_depth": depth, "think_time_s": think_s});
+        let run = virtual_run(workload, 10_000_000, limits(60.0, 600.0, 0.0));
+        let wall_s = (run.closed_ns - run.opened_ns) as f64 * 1e-9;
+        let wanted = f64::from(processes * depth) / (0.01 + think_s);
+        let told = run.tally.operations() as f64 / wall_s;
+        assert!(
+            (told / wanted - 1.0).abs() < 0.01,
+            "{processes} {depth} {think_s}: {told} for {wanted}"
+        );
+        let waiting = run.tally.waiting_ns() * 1e-9 + run.tally.think_ns as f64 * 1e-9;
+        assert!(
+            (waiting / wall_s / f64::from(processes * depth) - 1.0).abs() < 1e-9,
+            "Little's law is exact here"
+        );
+        assert_eq!(run.tally.read.latency.max_ns(), 10_000_000);
+        assert!(run.controller.steady());
+    }
+}
+
+#[test]
+fn a_slow_virtual_disk_ends_at_its_time_and_a_fast_one_at_its_count() {
+    let workload = json!({"unique_bytes": 1 << 20, "size_mean": 4096, "read_frac": 1.0, "seq_frac": 0.0, "process_num": 1});
+    let slow = virtual_run(workload.clone(), 30_000_000, limits(1.0, 5.0, 0.0));
+    assert!(!slow.capped);
+    assert!((5.0..5.5).contains(&((slow.closed_ns - slow.opened_ns) as f64 * 1e-9)), "{slow:?}");
+    let fast = virtual_run(workload, 1_000, limits(1.0, 3600.0, 0.0));
+    assert!(fast.capped);
+}

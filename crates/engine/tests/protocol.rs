@@ -1,0 +1,110 @@
+//! The examples under protocol/, which the Python tests read as well.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use leadline_engine::engine::run_job;
+use leadline_engine::error::ErrorKind;
+use leadline_engine::job::Job;
+use serde_json::Value;
+
+fn examples(kind: &str) -> Vec<(PathBuf, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../protocol/examples").join(kind);
+    let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    paths.map(|path| (path.clone(), fs::read_to_string(path).unwrap())).collect()
+}
+
+#[test]
+fn every_valid_job_is_read_and_survives_being_written() {
+    let examples = examples("valid");
+    assert!(examples.len() >= 4);
+    for (path, text) in examples {
+        let job = Job::parse(&text).unwrap();
+        assert_eq!(
+            Job::parse(&serde_json::to_string(&job).unwrap()).unwrap(),
+            job,
+            "{}",
+            path.display()
+        );
+    }
+}
+
+#[test]
+fn every_invalid_job_is_refused_with_the_field_it_is_about() {
+    let examples = examples("invalid");
+    assert!(examples.len() >= 15);
+    for (path, text) in examples {
+        let error = Job::parse(&text).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::BadJob, "{}", path.display());
+        assert!(error.message.len() > 20, "{}: {error}", path.display());
+    }
+    let message = |name: &str| {
+        let (_, text) =
+            self::examples("invalid").into_iter().find(|pair| pair.0.ends_with(name)).unwrap();
+        Job::parse(&text).unwrap_err().message
+    };
+    assert_eq!(
+        message("read-frac-above-one.json"),
+        "workload.read_frac is 1.5; it must be 0 to 1 (1 for reads only)"
+    );
+    assert!(message("missing-seed.json").contains("`seed`"));
+    assert!(message("target-extra-field.json").contains("path"));
+}
+
+/// The paths of all keys; the elements of a list count as one.
+fn keys(value: &Value, path: &str, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(object) => {
+            for (key, inner) in object {
+                let path = format!("{path}/{key}");
+                keys(inner, &path, found);
+                found.insert(path);
+            }
+        }
+        Value::Array(list) => {
+            list.iter().for_each(|inner| keys(inner, &format!("{path}[]"), found))
+        }
+        _ => {}
+    }
+}
+
+fn keys_of(value: &Value) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    keys(value, "", &mut found);
+    found
+}
+
+#[test]
+fn a_null_run_writes_the_events_of_the_examples_key_by_key() {
+    let job = examples("valid").into_iter().find(|pair| pair.0.ends_with("null.json")).unwrap().1;
+    let mut lines = Vec::new();
+    run_job(&job, &mut |line| lines.push(line.to_owned()));
+    run_job("{\"job_id\": \"point-1\"}", &mut |line| lines.push(line.to_owned()));
+    let told: Vec<Value> = lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for (path, text) in examples("events") {
+        let example: Value = serde_json::from_str(&text).unwrap();
+        let like: Vec<&Value> =
+            told.iter().filter(|event| event["event"] == example["event"]).collect();
+        assert!(!like.is_empty() || example["event"] == "progress", "{}", path.display());
+        for event in like {
+            assert_eq!(keys_of(event), keys_of(&example), "{}", path.display());
+        }
+    }
+    assert!(lines.iter().all(|line| !line.contains('\n')));
+}
+
+#[test]
+fn a_refused_job_is_answered_under_its_own_id() {
+    let mut lines = Vec::new();
+    run_job("{\"job_id\": \"x\", \"version\": 1}", &mut |line| lines.push(line.to_owned()));
+    run_job("no json", &mut |line| lines.push(line.to_owned()));
+    let told: Vec<Value> = lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(told.len(), 2);
+    assert_eq!(
+        (&told[0]["job_id"], &told[0]["kind"]),
+        (&Value::from("x"), &Value::from("bad_job"))
+    );
+    assert_eq!(told[1]["job_id"], "");
+}

@@ -1,0 +1,162 @@
+"""The wire as both languages see it: schemas, examples, and real runs decoded by the records."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import msgspec
+import pytest
+from referencing import Registry, Resource
+
+from leadline import _engine
+from leadline.record.measurement import EngineResult
+from leadline.record.workload import Workload, WorkloadError
+
+PROTOCOL = Path(__file__).parents[2] / "protocol"
+VALID = sorted((PROTOCOL / "examples/valid").glob("*.json"))
+INVALID = sorted((PROTOCOL / "examples/invalid").glob("*.json"))
+EVENTS = sorted((PROTOCOL / "examples/events").glob("*.json"))
+
+
+def load(path: Path) -> Any:
+    return json.loads(path.read_text())
+
+
+def validator(name: str) -> jsonschema.Draft202012Validator:
+    schemas = [load(path) for path in sorted(PROTOCOL.glob("*.schema.json"))]
+    for schema in schemas:
+        jsonschema.Draft202012Validator.check_schema(schema)
+    registry: Any = Registry().with_resources(
+        (schema["$id"], Resource.from_contents(schema)) for schema in schemas
+    )
+    schema = load(PROTOCOL / f"{name}.schema.json")
+    return jsonschema.Draft202012Validator(schema, registry=registry)
+
+
+def job(target: dict[str, Any], backend: str, *, direct: bool = False) -> dict[str, Any]:
+    return {
+        "version": 1,
+        "job_id": "j",
+        "target": target,
+        "workload": {
+            "unique_bytes": 1 << 20,
+            "size_mean": 8192,
+            "read_frac": 0.5,
+            "seq_frac": 0.5,
+            "process_num": 2,
+        },
+        "backend": {"name": backend, "direct": direct},
+        "seed": 1,
+        "limits": {
+            "warm_up_s_max": 0.1,
+            "measure_s_min": 0.05,
+            "measure_s_max": 0.1,
+            "accuracy": 0.5,
+            "total_s_max": 10.0,
+        },
+    }
+
+
+def serve(lines: list[str]) -> list[str]:
+    """Run the engine child on these jobs; its event lines."""
+    child = subprocess.run(
+        [sys.executable, "-c", "from leadline._engine import serve; raise SystemExit(serve())"],
+        input="\n".join(lines) + "\n",
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    return child.stdout.splitlines()
+
+
+def decoded(line: str) -> EngineResult:
+    validator("event").validate(json.loads(line))
+    result = msgspec.json.decode(line, type=EngineResult)
+    # Every key on the wire is a field of the record, and the other way round.
+    assert {*json.loads(line)} == {*EngineResult.__struct_fields__, "event"}
+    return result
+
+
+@pytest.mark.parametrize("path", VALID, ids=lambda path: path.stem)
+def test_a_valid_job_meets_the_schema(path: Path) -> None:
+    validator("job").validate(load(path))
+    msgspec.convert(load(path)["workload"], type=Workload)
+
+
+@pytest.mark.parametrize("path", INVALID, ids=lambda path: path.stem)
+def test_an_invalid_job_fails_the_schema_and_the_engine(path: Path) -> None:
+    assert not validator("job").is_valid(load(path))
+    (line,) = _engine.run_job(path.read_text())
+    event = json.loads(line)
+    assert (event["event"], event["kind"]) == ("error", "bad_job")
+    validator("event").validate(event)
+
+
+@pytest.mark.parametrize("path", EVENTS, ids=lambda path: path.stem)
+def test_an_example_event_meets_the_schema(path: Path) -> None:
+    validator("event").validate(load(path))
+
+
+def test_the_workload_ranges_are_the_same_in_python() -> None:
+    properties = load(PROTOCOL / "job.schema.json")["properties"]["workload"]["properties"]
+    assert set(properties) == set(Workload.__struct_fields__)
+    for name in ("unique_bytes", "size_mean", "read_frac", "seq_frac", "process_num"):
+        for bound in (properties[name]["minimum"] - 1, properties[name]["maximum"] + 1):
+            if name in ("unique_bytes", "size_mean") and bound > 512:
+                continue  # Python leaves the upper bound of bytes to the engine
+            values = {"unique_bytes": 1 << 20, "size_mean": 4096, name: bound}
+            with pytest.raises(WorkloadError, match=name):
+                Workload(**values)
+
+
+def test_a_null_run_is_read_by_the_records() -> None:
+    lines = _engine.run_job(json.dumps(job({"kind": "null"}, "null")))
+    for line in lines:
+        validator("event").validate(json.loads(line))
+    result = decoded(lines[-1])
+    assert result.iops.value > 1000
+    assert result.device_bytes is None
+    assert result.simulated is None
+
+
+def test_a_simulated_run_knows_its_truth() -> None:
+    simulated = load(PROTOCOL / "examples/valid/simulated.json")
+    lines = _engine.run_job(json.dumps(simulated))
+    result = decoded(lines[-1])
+    assert result.simulated is not None
+    assert result.simulated.clock_s > simulated["target"]["clock_s"]
+    system = json.dumps(simulated["target"]["system"])
+    truth = _engine.simulated_truth(system, json.dumps(simulated["workload"]))
+    assert result.simulated.truth_mb_s == pytest.approx(truth, rel=1e-9)
+    assert result.throughput_mb_s.value == pytest.approx(truth, rel=0.2)
+    assert lines == _engine.run_job(json.dumps(simulated)), "a seed gives the same answer"
+
+
+@pytest.mark.real
+def test_the_child_measures_a_directory_and_answers_every_line(tmp_path: Path) -> None:
+    target = {"kind": "directory", "path": str(tmp_path)}
+    jobs = [
+        json.dumps(job(target, "pread")),
+        "this is no job",
+        json.dumps(job(target, "pread", direct=True)),
+    ]
+    ends = [
+        event for event in map(json.loads, serve(jobs)) if event["event"] in ("result", "error")
+    ]
+    assert [event["event"] for event in ends] == ["result", "error", "result"]
+    for event in (ends[0], ends[2]):
+        result = decoded(json.dumps(event))
+        assert result.read.operations + result.write.operations > 0
+    assert [path.name for path in tmp_path.iterdir()] == ["data.bin"]
+
+
+def test_a_directory_is_not_measured_in_this_process(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="engine child"):
+        _engine.run_job(json.dumps(job({"kind": "directory", "path": str(tmp_path)}, "pread")))
+    assert not list(tmp_path.iterdir())
