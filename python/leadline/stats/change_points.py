@@ -47,7 +47,7 @@ def change_points(
                 grown[end] = min(options)
         best.append(grown)
     scored = [
-        (count * np.log(fits[count][0] / count + 1e-4) + 2 * cuts * np.log(count), fits[count][1])
+        (count * np.log(fits[count][0] / count + 1e-4) + 3 * cuts * np.log(count), fits[count][1])
         for cuts, fits in enumerate(best)
         if count in fits
     ]

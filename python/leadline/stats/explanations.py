@@ -21,8 +21,10 @@ CONTRAST_SIGMAS = 4.0
 """Least ln contrast in standard deviations of one reading (LITERATURE §2.3)."""
 PLATEAU_FACTOR_MIN = 2.0
 """A plateau spans at least this factor in unique_bytes (LITERATURE §2.3)."""
-EVIDENCE_MARGIN = 6.0
-"""BIC by which each further border must win; tuned by bench/borders.py."""
+EVIDENCE_MARGIN = 4.0
+"""BIC by which the first border must beat every smooth curve; each further one must gain twice
+that over fewer borders. Tuned by bench/borders.py: borders that exist gain 10 to 100."""
+
 NOISE_PRIOR_FRAC = 0.03
 NOISE_PRIOR_DF = 3.0
 """Weak prior on the noise, so that few readings on a fitted curve do not look exact."""
@@ -31,6 +33,10 @@ SLOPE_PRIOR_SD = (0.05, 0.10)
 _HUBER_SIGMAS = 2.5
 _KEPT = 10
 """Fits refined per number of borders."""
+
+
+SEEK = "seek"
+"""Name of the smooth rival a * (1 + g * sqrt(V)): seeks over a growing span, no cache."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +54,8 @@ class Explanation:
 
     def ln_time(self, x: Floats, middle: float) -> Floats:
         """Return ln(seconds per MB) at x = ln U."""
+        if self.name == SEEK:
+            return self.coefficients[0] + _seek_growth(x - middle, self.coefficients[1])
         if self.borders == 0:
             return np.asarray(np.polynomial.polynomial.polyval(x - middle, self.coefficients))
         theta = np.array([self.coefficients])
@@ -96,8 +104,8 @@ def explain(data: Readings, prior_sd: float) -> tuple[list[Explanation], Reading
 
 
 def choose(rivals: Sequence[Explanation], margin_bic: float) -> Explanation:
-    """Pick the explanation; each border has to pay `margin_bic` on top of its parameters."""
-    return min(rivals, key=lambda rival: rival.bic + margin_bic * rival.borders)
+    """Pick the explanation, borders paying the margin on top of their parameters."""
+    return min(rivals, key=lambda rival: rival.bic + margin_bic * max(2 * rival.borders - 1, 0))
 
 
 def noise_of(rival: Explanation, data: Readings, prior_sd: float) -> float:
@@ -140,7 +148,24 @@ def _smooth(data: Readings, prior_sd: float) -> list[Explanation]:
         parameters = 1 if name == "constant" else degree + 1
         evidence = float(bic(cost, parameters, data.x.size, prior_sd))
         found.append(Explanation(name, 0, evidence, parameters, cost, tuple(solved)))
-    return found
+    return [*found, _seek(data, prior_sd)]
+
+
+def _seek_growth(z: Floats, growth: float) -> Floats:
+    return np.asarray(np.log1p(growth * np.exp(z / 2)))
+
+
+def _seek(data: Readings, prior_sd: float) -> Explanation:
+    """Fit seek times that grow with the square root of the span, over a grid of growths."""
+    tried = []
+    for growth in np.geomspace(1e-3, 1e2, 51):
+        left = data.y - _seek_growth(data.x - data.middle, float(growth))
+        base = float(np.average(left, weights=data.weight))
+        cost = float((data.weight * hierarchy.huber(left - base, data.huber_scale)).sum())
+        tried.append((cost, base, float(growth)))
+    cost, base, growth = min(tried)
+    evidence = float(bic(cost, 2, data.x.size, prior_sd))
+    return Explanation(SEEK, 0, evidence, 2, cost, (base, growth))
 
 
 def _hierarchies(

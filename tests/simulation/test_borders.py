@@ -1,0 +1,71 @@
+"""Borders on simulated curves through the adaptive placement; bench/borders.py is the long form."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
+
+import borders as bench
+
+SEEDS = 5
+POINTS = 16
+CASES = {case.name: case for case in bench.CASES}
+
+
+@pytest.mark.parametrize(
+    ("name", "median_error_max"),
+    [
+        ("two-level 2%", 0.02),
+        ("two-level 10%", 0.05),
+        ("two-level step", 0.05),
+        ("two-level smeared", 0.05),
+        ("seeks grow a little", 0.02),
+        ("weak slope", 0.02),
+        ("Sprite 3-level 3%", 0.04),
+        ("Sprite 3-level 6%", 0.05),
+        ("three-level wide", 0.04),
+        ("four-level", 0.03),
+        ("write-through 1.7", 0.06),
+        ("write-through 2.2", 0.06),
+    ],
+)
+def test_every_border_is_found_near_its_place(name: str, median_error_max: float) -> None:
+    errors, covered = [], []
+    for seed in range(SEEDS):
+        fit, truths = bench.scan(CASES[name], POINTS, seed)
+        assert len(fit.borders) == len(truths), (seed, fit.model, fit.alternatives[:3])
+        for border, truth in zip(fit.borders, truths, strict=True):
+            errors.append(abs(border.bytes.value / truth - 1))
+            covered.append(border.bytes.covers(truth))
+    assert np.median(errors) < median_error_max
+    assert np.mean(np.array(errors) < 0.10) >= 0.8
+    assert np.mean(covered) >= 0.7
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["no cache 3%", "no cache 10%", "no cache, seeks", "power 0.3 3%", "power 0.15", "log slope"],
+)
+def test_a_smooth_curve_has_no_border(name: str) -> None:
+    for seed in range(SEEDS):
+        fit, _ = bench.scan(CASES[name], POINTS, seed)
+        assert fit.borders == (), (seed, fit.model, fit.alternatives[:3])
+
+
+def test_intervals_of_borders_cover_the_truth() -> None:
+    names = ("two-level 5%", "Sprite 3-level 3%", "write-through 2.2")
+    covered = [
+        border.bytes.covers(truth)
+        for name in names
+        for seed in range(100, 110)
+        for fit, truths in [bench.scan(CASES[name], 14, seed)]
+        if len(fit.borders) == len(truths)
+        for border, truth in zip(fit.borders, truths, strict=True)
+    ]
+    assert len(covered) >= 36
+    assert 0.85 <= np.mean(covered) <= 1.0

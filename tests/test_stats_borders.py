@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from leadline.stats.borders import fit_borders
+from leadline.stats.change_points import change_points
+from leadline.stats.placement import next_unique_bytes
+
+
+def two_level(places: np.ndarray, cache: float = 20e6) -> np.ndarray:
+    return 0.02 + 0.6 * (1 - np.minimum(1, cache / places))
+
+
+def noisy_curve(seed: int = 1, noise: float = 0.03) -> tuple[np.ndarray, np.ndarray]:
+    places = np.geomspace(1e6, 1e9, 16)
+    rng = np.random.default_rng(seed)
+    return places, np.exp(noise * rng.normal(size=16)) / two_level(places)
+
+
+def test_the_same_seed_gives_the_same_answer() -> None:
+    places, readings = noisy_curve()
+    first = fit_borders(places, readings, seed=5)
+    assert first.borders == fit_borders(places, readings, seed=5).borders
+    order = np.random.default_rng(0).permutation(16)
+    shuffled = fit_borders(places[order], readings[order], seed=5)
+    assert shuffled.borders[0].bytes.value == pytest.approx(first.borders[0].bytes.value, rel=1e-4)
+
+
+def test_scaling_bytes_or_throughput_scales_the_answer_only() -> None:
+    places, readings = noisy_curve()
+    border = fit_borders(places, readings, seed=5).borders[0]
+    scaled = fit_borders(places * 1000, readings * 7, seed=5).borders[0]
+    assert scaled.bytes.value == pytest.approx(1000 * border.bytes.value, rel=1e-3)
+    assert scaled.time_ratio == pytest.approx(border.time_ratio, rel=1e-2)
+
+
+def test_prediction_follows_the_truth() -> None:
+    places, readings = noisy_curve()
+    fit = fit_borders(places, readings, seed=5)
+    between = np.geomspace(1.5e6, 8e8, 30)
+    assert np.abs(fit.predict(between) / two_level(between) - 1).max() < 0.12
+    assert fit.borders[0].time_ratio == pytest.approx(31, rel=0.2)
+    assert 0.015 < fit.noise_frac < 0.05
+
+
+def test_one_wild_reading_does_not_move_the_border() -> None:
+    places, readings = noisy_curve()
+    clean = fit_borders(places, readings, seed=5)
+    readings[2] /= 1.6
+    wild = fit_borders(places, readings, seed=5)
+    assert len(wild.borders) == 1
+    assert wild.borders[0].bytes.value == pytest.approx(clean.borders[0].bytes.value, rel=0.08)
+
+
+def test_contrast_below_four_sigmas_is_refused() -> None:
+    places = np.repeat(np.geomspace(1e6, 1e9, 12), 2)
+    truth = 0.3 * (1 + 0.35 * (places > 20e6))
+    rng = np.random.default_rng(3)
+    noisy = fit_borders(places, np.exp(0.12 * rng.normal(size=24)) / truth, seed=1)
+    quiet = fit_borders(places, np.exp(0.02 * rng.normal(size=24)) / truth, seed=1)
+    assert len(noisy.borders) == 0
+    assert len(quiet.borders) == 1
+
+
+def test_a_weak_contrast_is_no_region_however_quiet_the_system() -> None:
+    places = np.repeat(np.geomspace(1e6, 1e9, 12), 2)
+    rng = np.random.default_rng(3)
+    truth = 0.3 * (1 + 0.15 * (places > 20e6))
+    assert fit_borders(places, np.exp(0.01 * rng.normal(size=24)) / truth, seed=1).borders == ()
+
+
+def test_few_readings_give_an_answer_without_borders() -> None:
+    fit = fit_borders([1e6, 1e9], [50.0, 5.0], seed=1)
+    assert fit.borders == ()
+    assert len(fit_borders([1e6, 3e7, 1e9], [50.0, 20.0, 5.0], seed=1).borders) == 0
+
+
+def test_readings_with_a_stated_error_count_less() -> None:
+    places, readings = noisy_curve()
+    readings[8] *= 1.4
+    sd = np.full(16, 0.03)
+    sd[8] = 0.5
+    fit = fit_borders(places, readings, sd, seed=1)
+    assert len(fit.borders) == 1
+    assert fit.borders[0].bytes.value == pytest.approx(20e6, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("places", "readings"),
+    [([1e6], [3.0]), ([1e6, 2e6], [3.0]), ([1e6, 2e6], [3.0, 0.0]), ([1e6, -2e6], [3.0, 1.0])],
+)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_senseless_curves_are_refused(places: list[float], readings: list[float]) -> None:
+    with pytest.raises(ValueError, match=r"readings|positive"):
+        fit_borders(places, readings, seed=1)
+
+
+def test_placement_begins_at_the_ends_and_follows_the_drop() -> None:
+    assert next_unique_bytes([], 1e6, 1e9, 14) == 1e6
+    assert next_unique_bytes([(1e6, 50.0)], 1e6, 1e9, 13) == 1e9
+    ends = [(1e6, 50.0), (1e9, 2.0)]
+    middle = next_unique_bytes(ends, 1e6, 1e9, 12)
+    assert middle == pytest.approx(np.sqrt(1e6 * 1e9))
+    lower = next_unique_bytes([*ends, (middle, 2.1)], 1e6, 1e9, 11)
+    assert 1e6 < lower < middle
+
+
+def test_placement_goes_to_the_border_and_is_deterministic() -> None:
+    readings: list[tuple[float, float]] = []
+    for left in range(14, 0, -1):
+        place = next_unique_bytes(readings, 1e6, 1e9, left)
+        assert place == next_unique_bytes(list(readings), 1e6, 1e9, left)
+        assert 1e6 <= place <= 1e9 * (1 + 1e-9)
+        readings.append((place, float(1 / two_level(np.array([place]))[0])))
+    near = [place for place, _ in readings if 15e6 < place < 60e6]
+    assert len(near) >= 4
+    gaps = np.diff(np.log(sorted(place for place, _ in readings)))
+    assert gaps.max() < np.log(1000) / 3
+
+
+def test_placement_refuses_an_empty_range() -> None:
+    with pytest.raises(ValueError, match="low < high"):
+        next_unique_bytes([], 1e9, 1e6, 3)
+    with pytest.raises(ValueError, match="reading left"):
+        next_unique_bytes([], 1e6, 1e9, 0)
+
+
+def test_change_points_find_steps_and_leave_noise_alone() -> None:
+    places = np.geomspace(1e6, 1e9, 20)
+    rng = np.random.default_rng(2)
+    noise = np.exp(0.03 * rng.normal(size=20))
+    levels = np.where(places < 2e7, 50.0, np.where(places < 2e8, 20.0, 4.0))
+    found = change_points(list(places), list(levels * noise))
+    assert len(found) == 2
+    assert found[0] == pytest.approx(2e7, rel=0.25)
+    assert found[1] == pytest.approx(2e8, rel=0.25)
+    assert change_points(list(places), list(30 * noise)) == ()
+    assert change_points([1e6, 2e6], [1.0, 2.0]) == ()
