@@ -1,7 +1,8 @@
 """Explain a stored survey: charts, the page, image files, the terminal. Reads records only.
 
 Names are resolved on first use: Altair and vl-convert take a second to load, and printing a survey
-on a terminal needs neither.
+on a terminal needs neither. No module here has the name of a function that the package offers: an
+imported module would take the function's place.
 """
 
 from __future__ import annotations
@@ -10,16 +11,16 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from leadline.report.charts import charts, not_measured, summary_chart
+    from leadline.report.catalogue import charts, not_measured, summary_chart
     from leadline.report.images import ReportError, save_all_charts, save_chart, save_report
     from leadline.report.measured import render_measurement
     from leadline.report.page import render_html
     from leadline.report.terminal import render_terminal
 
 _HOMES = {
-    "charts": "leadline.report.charts",
-    "not_measured": "leadline.report.charts",
-    "summary_chart": "leadline.report.charts",
+    "charts": "leadline.report.catalogue",
+    "not_measured": "leadline.report.catalogue",
+    "summary_chart": "leadline.report.catalogue",
     "ReportError": "leadline.report.images",
     "save_all_charts": "leadline.report.images",
     "save_chart": "leadline.report.images",

@@ -34,6 +34,8 @@ from leadline.units import format_bytes
 
 FAMILY_PARAMETERS = ("size_mean", "read_frac", "process_num", "seq_frac")
 """The four curves of one region, in the order of CP94 Fig. 7 (a) to (d)."""
+_NARROW_FROM_PX = 520
+"""Below this width names break into lines and labels are staggered."""
 
 
 def unique_bytes_chart(survey: Survey) -> alt.LayerChart:
@@ -76,12 +78,22 @@ def _border_layers(survey: Survey, x: alt.X) -> list[AnyChart]:
         return []
     tip = alt.Tooltip("words:N", title="The level ends at (95 %)")
     chart = alt.Chart(values(rows))
-    text = chart.mark_text(style="border-label", align="left", dx=6, baseline="top")
+    labels = [
+        alt.Chart(values([row]))
+        .mark_text(style="border-label", align="left", dx=6, baseline="top")
+        .encode(x=x, y=alt.value({"expr": _label_y(index)}), text="label:N")
+        for index, row in enumerate(rows)
+    ]
     return [
         chart.mark_rect(style="border-band").encode(x=on_field(x, "low"), x2="high:Q", tooltip=tip),
         chart.mark_rule(style="border").encode(x=x, tooltip=tip),
-        text.encode(x=x, y=alt.value(24), text="label:N"),
+        *labels,
     ]
+
+
+def _label_y(index: int) -> str:
+    """Put border labels under the region names, staggered where the chart is narrow."""
+    return f"width < {_NARROW_FROM_PX} ? {36 + 16 * (index % 2)} : 22"
 
 
 def _region_labels(survey: Survey, x: alt.X) -> list[AnyChart]:
@@ -95,8 +107,11 @@ def _region_labels(survey: Survey, x: alt.X) -> list[AnyChart]:
     ]
     if not rows:
         return []
-    chart = alt.Chart(values(rows)).mark_text(style="region-label", baseline="top", limit=240)
-    return [chart.encode(x=x, y=alt.value(2), text="name:N")]
+    chart = alt.Chart(values(rows)).transform_calculate(
+        shown=f"width < {_NARROW_FROM_PX} ? slice(split(datum.name, ' '), 0, 2) : datum.name"
+    )
+    text = chart.mark_text(style="region-label", baseline="top", limit=240)
+    return [text.encode(x=x, y=alt.value(2), text="shown:N")]
 
 
 def slope_chart(survey: Survey) -> alt.LayerChart:

@@ -10,7 +10,7 @@ import vl_convert
 
 from leadline.errors import LeadlineError
 from leadline.record import Measurement, Survey
-from leadline.report.charts import charts, not_measured
+from leadline.report.catalogue import charts, not_measured
 from leadline.report.page import render_html
 from leadline.report.poster import poster_pdf
 

@@ -24,7 +24,7 @@ from markupsafe import Markup
 from leadline.record import Measurement, Survey
 from leadline.record.wording import say_place
 from leadline.report import tables
-from leadline.report.charts import charts, not_measured, summary_chart
+from leadline.report.catalogue import charts, not_measured, summary_chart
 from leadline.report.curves import FAMILY_PARAMETERS
 from leadline.report.overviews import drift_title
 from leadline.report.theme import config

@@ -11,10 +11,11 @@ import altair as alt
 import vl_convert
 
 from leadline.record import Survey
-from leadline.report.charts import charts, not_measured
+from leadline.report.catalogue import charts, not_measured
 from leadline.report.theme import FONT
 
 _WIDTH, _MARGIN, _GUTTER = 1000, 48, 32
+_HALF = (_WIDTH - 2 * _MARGIN - _GUTTER) / 2
 _WIDE = ("unique_bytes",)
 _SIZE = re.compile(r'<svg\b[^>]*?\bwidth="([0-9.]+)"[^>]*?\bheight="([0-9.]+)"')
 
@@ -28,23 +29,34 @@ def poster_svg(survey: Survey) -> str:
     y = _words(parts, list(survey.sentences), y + 18, size=14, weight=400, wrap=112)
     warnings = [f"Warning: {warning}" for warning in survey.warnings]
     y = _words(parts, warnings, y + 6, size=13, weight=600, wrap=116) + 16
-    drawn = {name: chart for name, chart in charts(survey).items() if name != "summary"}
-    half = (_WIDTH - 2 * _MARGIN - _GUTTER) / 2
-    column, row_height = 0, 0.0
-    for name, chart in drawn.items():
-        wide = name in _WIDE
-        svg, height = _chart(name, chart, _WIDTH - 2 * _MARGIN if wide else half)
-        parts.append(svg.format(x=_MARGIN + column * (half + _GUTTER), y=y))
-        row_height = max(row_height, height)
-        column = 0 if wide else 1 - column
-        if column == 0:
-            y, row_height = y + row_height + 28, 0.0
-    y += row_height + 28
+    drawn = charts(survey)
+    for row in _rows(list(drawn)):
+        share = (_WIDTH - 2 * _MARGIN - _GUTTER * (len(row) - 1)) / len(row)
+        width = _WIDTH - 2 * _MARGIN if row[0] in _WIDE else min(share, _HALF)
+        heights = []
+        for column, name in enumerate(row):
+            svg, height = _chart(name, drawn[name], width)
+            parts.append(svg.format(x=_MARGIN + column * (width + _GUTTER), y=y))
+            heights.append(height)
+        y += max(heights) + 28
     y = _words(parts, list(not_measured(survey).values()), y, size=13, weight=400, wrap=116)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{y + _MARGIN:.0f}">'
         f'<rect width="100%" height="100%" fill="#ffffff"/>{"".join(parts)}</svg>'
     )
+
+
+def _rows(names: list[str]) -> list[list[str]]:
+    """Lay the charts out: the wide one alone, slope beside drift, each family in two rows."""
+    families: dict[str, list[str]] = {}
+    for name in names:
+        if name.startswith("region-"):
+            families.setdefault(name.rsplit("-", 1)[0], []).append(name)
+    first: list[str] = [name for name in ("slope", "sentinels") if name in names]
+    rows: list[list[str]] = [[name] for name in _WIDE if name in names] + ([first] if first else [])
+    return rows + [
+        family[at : at + 2] for family in families.values() for at in range(0, len(family), 2)
+    ]
 
 
 def poster_pdf(survey: Survey) -> bytes:

@@ -80,10 +80,11 @@ def sure_rows(survey: Survey, points: Sequence[Measurement], drift: str) -> list
     bad = [point for point in points if not point.result.admissible]
     reasons = Counter(reason for point in bad for reason in point.result.reasons)
     why = "; ".join(f"{reason} ({count})" for reason, count in reasons.most_common())
+    why += ". They stay in the table" if why else ""
     rows.append(
         (
             "Points not admissible",
-            f"{len(bad)} of {len(points)}{f': {why}' if why else ''}. They stay in the table.",
+            f"{len(bad)} of {len(points)}{f': {why}' if why else ''}",
         )
     )
     restless = sum(not point.result.warm_up.steady for point in points)

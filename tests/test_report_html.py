@@ -1,0 +1,240 @@
+"""The report's page, opened in a real browser without a network: drawn, quiet, never too wide.
+
+Two drivers: Chromium through chromedriver (selenium), skipped with a reason where either is
+missing, and plain text tests of the page that need no browser.
+"""
+
+from __future__ import annotations
+
+import base64
+import csv
+import io
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+import survey_fixture as made
+from leadline.record import Survey
+from leadline.report import charts, render_html
+from leadline.survey.sentences import sentences
+
+_FLAGS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+    "--disable-dev-shm-usage",
+)  # fmt: skip
+
+
+def _answered(survey: Survey) -> Survey:
+    return msgspec.structs.replace(survey, sentences=sentences(survey))
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    driver = shutil.which("chromedriver")
+    if chromium is None or driver is None:
+        pytest.skip("chromium and chromedriver are not both installed: the page was not opened")
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for flag in (*_FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    chrome = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    yield chrome
+    chrome.quit()
+
+
+_WAIT = """
+const done = arguments[0], drawn = document.documentElement.dataset;
+const look = () => drawn.charts ? done() : setTimeout(look, 40);
+look();
+"""
+
+
+class _Opened:
+    """A page in the browser after all its charts were drawn."""
+
+    def __init__(self, browser: Any, page: Path, width_px: int, scheme: str = "light") -> None:
+        self.browser = browser
+        for kind in ("browser", "performance"):
+            browser.get_log(kind)
+        size = {"width": width_px, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+        browser.get(page.as_uri())
+        browser.set_script_timeout(60)
+        browser.execute_async_script(_WAIT)
+
+    def ask(self, script: str) -> Any:
+        return self.browser.execute_script(script)
+
+    def console(self) -> list[str]:
+        return [entry["message"] for entry in self.browser.get_log("browser")]
+
+    def requests(self) -> list[str]:
+        """Every URL that anything on the page asked for, but files and data inside it."""
+        sent = self.network("Network.requestWillBeSent")
+        urls = [event["request"]["url"] for event in sent]
+        return [url for url in urls if not url.startswith(("data:", "file:"))]
+
+    def network(self, method: str) -> list[dict[str, Any]]:
+        """Return what Chromium's network log holds of one kind of event, and empty the log."""
+        entries = self.browser.get_log("performance")
+        messages = [json.loads(entry["message"])["message"] for entry in entries]
+        return [message["params"] for message in messages if message["method"] == method]
+
+
+@pytest.fixture(scope="module")
+def two_region_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    survey = _answered(made.two_region())
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    html = render_html(survey, made.points(survey), [made.three_region()])
+    path.write_text(html, encoding="utf-8")
+    return path
+
+
+_MARKS = """
+return Object.fromEntries([...document.querySelectorAll('[data-chart]')].map(box => [
+  box.dataset.chart,
+  {means: box.querySelectorAll('svg .mark-symbol path').length,
+   lines: box.querySelectorAll('svg .mark-line path').length,
+   width: box.querySelector('svg').getBoundingClientRect().width,
+   room: box.getBoundingClientRect().width}]))
+"""
+
+
+@pytest.mark.parametrize(("width_px", "scheme"), [(1280, "light"), (400, "light"), (400, "dark")])
+def test_the_page_is_drawn_quiet_offline_and_never_too_wide(
+    browser: Any, two_region_page: Path, width_px: int, scheme: str
+) -> None:
+    page = _Opened(browser, two_region_page, width_px, scheme)
+    survey = made.two_region()
+    drawn = page.ask(_MARKS)
+    assert set(drawn) == set(charts(survey))
+    assert len(drawn) == 12
+    curves = {"unique_bytes": survey.unique_bytes_curve}
+    for family in survey.families:
+        curves |= {f"region-{family.region}-{each.parameter}": each for each in family.curves}
+    for name, curve in curves.items():
+        readings = sum(len(point.readings_mb_s) for point in curve.points)
+        assert drawn[name]["means"] >= readings + len(curve.points), name
+    for name, chart in drawn.items():
+        assert chart["lines"] >= 1, name
+        assert 0 < chart["width"] <= chart["room"] + 1, name
+        assert chart["width"] > 0.85 * chart["room"], name
+    overflow = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    assert page.ask(overflow) <= 0
+    assert page.ask("return parseFloat(getComputedStyle(document.body).fontSize)") >= 14
+    assert page.ask("return document.documentElement.dataset.charts") == scheme
+    assert page.requests() == []
+    assert page.console() == []
+
+
+def test_the_browser_would_have_seen_a_request_and_an_error(
+    browser: Any, two_region_page: Path, tmp_path: Path
+) -> None:
+    """The two checks above can fail: a page that asks and complains is caught."""
+    html = two_region_page.read_text(encoding="utf-8")
+    html = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", html)
+    loud = "<script>console.error('loud')</script><img src='http://127.0.0.1:9/x.png'>"
+    path = tmp_path / "loud.html"
+    path.write_text(html.replace("</main>", f"{loud}</main>"), encoding="utf-8")
+    page = _Opened(browser, path, 1280)
+    assert page.requests() == ["http://127.0.0.1:9/x.png"]
+    assert any("loud" in message for message in page.console())
+
+
+def test_the_policy_stops_a_script_and_a_request_of_a_stranger(
+    browser: Any, two_region_page: Path, tmp_path: Path
+) -> None:
+    html = two_region_page.read_text(encoding="utf-8")
+    stranger = "<script>document.title='owned'</script><img src='http://127.0.0.1:9/x.png'>"
+    path = tmp_path / "stranger.html"
+    path.write_text(html.replace("</main>", f"{stranger}</main>"), encoding="utf-8")
+    page = _Opened(browser, path, 1280)
+    assert page.ask("return document.title") == "atlas · Leadline survey"
+    reasons = [event.get("blockedReason") for event in page.network("Network.loadingFailed")]
+    assert reasons == ["csp"]
+
+
+def test_hostile_names_stay_text(browser: Any, tmp_path: Path) -> None:
+    survey = made.hostile()
+    path = tmp_path / "hostile.html"
+    path.write_text(render_html(survey, made.points(survey)), encoding="utf-8")
+    page = _Opened(browser, path, 400)
+    assert page.ask("return document.querySelector('h1').textContent") == made.HOSTILE
+    assert page.ask("return document.querySelectorAll('img').length") == 0
+    assert page.ask("return document.title").startswith("</script>")
+    overflow = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    assert page.ask(overflow) <= 0
+    assert page.requests() == []
+    assert page.console() == []
+
+
+def test_a_tooltip_says_place_and_interval(browser: Any, two_region_page: Path) -> None:
+    page = _Opened(browser, two_region_page, 1280)
+    page.ask(
+        """const box = document.querySelector('[data-chart="region-1-size_mean"]');
+        const marks = [...box.querySelectorAll('.mark-symbol')];
+        const mean = marks[1].querySelectorAll('path')[3];
+        const at = mean.getBoundingClientRect();
+        const where = {clientX: at.x + at.width / 2, clientY: at.y + at.height / 2, bubbles: true};
+        for (const kind of ['pointerover', 'pointermove', 'mouseover', 'mousemove'])
+          mean.dispatchEvent(new PointerEvent(kind, where));"""
+    )
+    tip = page.ask("return document.getElementById('vg-tooltip-element')?.textContent ?? ''")
+    assert "64 KiB" in tip
+    assert re.search(r"MB/s \(\d", tip)
+
+
+def test_the_data_can_be_taken_out_of_the_page(browser: Any, two_region_page: Path) -> None:
+    page = _Opened(browser, two_region_page, 1280)
+    href = page.ask("return document.getElementById('save-json').href")
+    assert href.startswith("data:application/json")
+    data = page.ask("return JSON.parse(document.getElementById('leadline-data').textContent)")
+    survey = _answered(made.two_region())
+    assert msgspec.convert(data["survey"], Survey, strict=False) == survey
+    assert len(data["points"]) == len(made.points(survey))
+    link = page.ask("return document.querySelector('a[download$=\".csv\"]').href")
+    rows = list(csv.DictReader(io.StringIO(base64.b64decode(link.split(",", 1)[1]).decode())))
+    assert len(rows) == len(made.points(survey))
+    assert float(rows[0]["throughput_mb_s"]) == made.points(survey)[0].result.throughput_mb_s.value
+
+
+def test_the_page_opens_with_the_answer_and_names_every_doubt() -> None:
+    survey = _answered(made.two_region())
+    html = render_html(survey, made.points(survey))
+    text = re.sub(r"\s+", " ", html.replace("\N{NO-BREAK SPACE}", " "))
+    answer, levels = text.index('class="lead">Two levels: the file cache'), text.index(">Levels<")
+    assert answer < levels
+    for words in ("1 of 240: Little&#39;s law is off by 8 %", "inner fences", "No drift shown",
+                  "The cache was capped at 512 MiB.", "±2.1 %", "AMD EPYC 7B13"):  # fmt: skip
+        assert words in text, words
+    assert len(html) < 3_000_000
+    assert not re.search(r"<(?:link|script|img)[^>]+(?:href|src)=[\"']https?:", html)
+
+
+def test_a_stopped_survey_says_so_and_draws_no_empty_chart() -> None:
+    survey = _answered(made.stopped())
+    html = render_html(survey, made.points(survey))
+    assert "Stopped early" in html
+    assert "Not measured: mean request size on the disk." in html
+    assert 'data-chart="region-1-size_mean"' not in html
+    empty = render_html(_answered(made.empty()), ())
+    assert "Not measured: no point over the bytes touched." in empty
+    assert "data-chart=" not in re.sub(r"<script.*?</script>", "", empty, flags=re.DOTALL)
+
+
+def test_a_page_is_the_same_every_time() -> None:
+    survey = _answered(made.one_region())
+    found = [render_html(survey, made.points(survey)) for _ in range(2)]
+    assert found[0] == found[1]
