@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -44,19 +45,19 @@ def test_the_variable_and_the_argument(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def make_other_database(path: Path) -> None:
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("CREATE TABLE bookmarks (url TEXT)")
 
 
 def make_newer(path: Path) -> None:
     open_store(str(path)).close()
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("UPDATE leadline_schema SET version = 99")
 
 
 def make_incomplete(path: Path) -> None:
     open_store(str(path)).close()
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("DROP TABLE leadline_points")
 
 
@@ -116,7 +117,7 @@ def test_a_changed_document_is_damage(tmp_path: Path) -> None:
     with open_store(str(path)) as store:
         store.start_survey(sample_start())
         store.add_point(sample_point("point-1"))
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("UPDATE leadline_points SET document = substr(document, 1, 100)")
     with (
         open_store(str(path)) as store,
