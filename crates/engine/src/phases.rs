@@ -45,7 +45,8 @@ const STACK_BYTES: usize = 256 << 10;
 /// Runs one issuer per backend from warm-up to drain.
 ///
 /// # Errors
-/// The first failure of an issuer; `Io` when threads cannot be had; `Target` when time was up before measuring.
+/// The first failure of an issuer; `Io` when threads cannot be had; `Target` when time was up
+/// before measuring.
 pub fn run<B: Backend>(
     backends: Vec<B>,
     streams: Vec<AccessStream>,
@@ -85,7 +86,8 @@ pub fn run<B: Backend>(
     Ok(run)
 }
 
-/// Issuers already started wait for the rest, which will not come: only the end of the process frees them.
+/// Issuers already started wait for the rest, which will not come: only the end of the process
+/// frees them.
 #[cold]
 fn give_up(error: &std::io::Error) -> ! {
     eprintln!(
@@ -131,7 +133,8 @@ impl<'a> Conductor<'a> {
         let host = watch.finish();
         if !warmed {
             return Err(EngineError::target(
-                "the time limit ended during warm-up, nothing was measured; raise total_s_max or lower warm_up_s_max",
+                "the time limit ended during warm-up, nothing was measured; raise total_s_max or \
+                lower warm_up_s_max",
             ));
         }
         reporter.phase(Phase::Drain, closed_ns - self.setting.job_began_ns);
@@ -143,7 +146,8 @@ impl<'a> Conductor<'a> {
         })
     }
 
-    /// Feeds slices to the controller until it decides `wanted`; false when the job's time or an issuer ended first.
+    /// Feeds slices to the controller until it decides `wanted`; false when the job's time or an
+    /// issuer ended first.
     fn follow(&mut self, reporter: &mut Reporter, wanted: Decision) -> bool {
         let slice_ns = ns_from_s(Controller::slice_s(&self.setting.limits));
         let mut next_ns = self.last.0 + slice_ns;

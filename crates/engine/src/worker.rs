@@ -1,8 +1,9 @@
 //! One issuer: draws a request, makes it, counts it, and again.
 //!
-//! Issuers are threads, each with its own address stream, open file and buffer. The loop allocates nothing, takes
-//! no lock and makes no system call but the I/O itself; it reads the clock through the vDSO, just
-//! before and just after the request, so that a response time holds the request and one clock reading.
+//! Issuers are threads, each with its own address stream, open file and buffer. The loop allocates
+//! nothing, takes no lock and makes no system call but the I/O itself; it reads the clock through
+//! the vDSO, just before and just after the request, so that a response time holds the request and
+//! one clock reading.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
@@ -79,8 +80,8 @@ impl Signals {
     }
 }
 
-/// Running totals of one issuer, written by it alone and read by the controlling thread; a cache line
-/// pair each, so that issuers do not slow each other down.
+/// Running totals of one issuer, written by it alone and read by the controlling thread; a cache
+/// line pair each, so that issuers do not slow each other down.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Live {
@@ -167,7 +168,8 @@ impl<'a, B: Backend> Worker<'a, B> {
         }
     }
 
-    /// The request during which the window closed: counted if it was done in time, else only its time within.
+    /// The request during which the window closed: counted if it was done in time, else only its
+    /// time within.
     #[cold]
     fn last(&mut self, request: &crate::job::Request, began_ns: u64, ended_ns: u64, free_ns: u64) {
         let opened_ns = self.signals.began_ns.load(Ordering::Acquire);
@@ -201,8 +203,8 @@ impl<'a, B: Backend> Worker<'a, B> {
     }
 }
 
-/// Nanoseconds Leadline itself needs per request (draw, two clock readings, counting): the least of several
-/// short runs against nothing, so that a moment's disturbance does not count.
+/// Nanoseconds Leadline itself needs per request (draw, two clock readings, counting): the least of
+/// several short runs against nothing, so that a moment's disturbance does not count.
 #[must_use]
 pub fn own_cost_ns(stream: &AccessStream) -> f64 {
     const TURNS: u32 = 400;
