@@ -1,22 +1,24 @@
 //! The addresses one process asks for: METHODS §1, after CP94 §5.
 //!
-//! Space is counted in granules of `granule_bytes`; the last part of `unique_bytes` that is no whole granule is
-//! left alone. Every process has its own generator, seeded from the job's seed and its own number,
-//! so its addresses do not depend on timing, on the other processes or on the machine.
+//! Space is counted in granules of `granule_bytes`; the last part of `unique_bytes` that is no
+//! whole granule is left alone. Every process has its own generator, seeded from the job's seed and
+//! its own number, so its addresses do not depend on timing, on the other processes or on the
+//! machine.
 //!
-//! **A random place, uniform over the bytes.** A request of `n` of the `N` granules picks one of the
-//! `q = N/n` whole places of its own length with equal probability; the `r = N − q n` granules left over
-//! are a gap before, between or after the places, whose position is drawn anew each time. Every
-//! granule is then touched with the same probability when `n` divides `N`, and otherwise with
+//! **A random place, uniform over the bytes.** A request of `n` of the `N` granules picks one of
+//! the `q = N/n` whole places of its own length with equal probability; the `r = N − q n` granules
+//! left over are a gap before, between or after the places, whose position is drawn anew each time.
+//! Every granule is then touched with the same probability when `n` divides `N`, and otherwise with
 //! probabilities that differ by no more than the factor `q/(q + 1)`: no edge of the file is
-//! favoured, which drawing the start from `[0, N − n]` would do, and no request is cut or split, which
-//! would change the sizes. Under equal probabilities the next place is independent of the stack,
-//! so an LRU cache holding a share `c` of the bytes hits with probability `c` and the mean stack depth is half of
-//! `unique_bytes` (CP93 §5). A fixed size gives places aligned to it, as other tools have them.
+//! favoured, which drawing the start from `[0, N − n]` would do, and no request is cut or split,
+//! which would change the sizes. Under equal probabilities the next place is independent of the
+//! stack, so an LRU cache holding a share `c` of the bytes hits with probability `c` and the mean
+//! stack depth is half of `unique_bytes` (CP93 §5). A fixed size gives places aligned to it, as
+//! other tools have them.
 //!
 //! **A sequential request** starts where this process's previous one ended; one that does not fit
-//! before the end of `unique_bytes` starts at 0, whole (it wraps). The first one starts at a place drawn
-//! at random, so that processes do not walk in step.
+//! before the end of `unique_bytes` starts at 0, whole (it wraps). The first one starts at a place
+//! drawn at random, so that processes do not walk in step.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -103,13 +105,15 @@ pub fn sizes_of(workload: &Workload, granule_bytes: u64) -> Result<Sizes, Engine
     {
         if value < granule_bytes {
             return Err(EngineError::bad_job(format!(
-                "workload.{field} is {value}; it must be at least {granule_bytes}, the smallest transfer of this target"
+                "workload.{field} is {value}; it must be at least {granule_bytes}, the smallest \
+                transfer of this target"
             )));
         }
     }
     if workload.size_dist == SizeDist::Fixed && !workload.size_mean.is_multiple_of(granule_bytes) {
         return Err(EngineError::bad_job(format!(
-            "workload.size_mean is {}; a fixed size must be a multiple of {granule_bytes}, the smallest transfer of this target",
+            "workload.size_mean is {}; a fixed size must be a multiple of {granule_bytes}, the \
+            smallest transfer of this target",
             workload.size_mean
         )));
     }

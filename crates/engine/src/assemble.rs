@@ -49,7 +49,8 @@ pub fn assemble(mut run: Finished) -> Result<EngineResult, EngineError> {
     let operations = tally.operations();
     if operations == 0 || run.wall_s <= 0.0 {
         return Err(EngineError::io(format!(
-            "no request completed in the measured window of {:.3} s; raise measure_s_max or ask for smaller requests",
+            "no request completed in the measured window of {:.3} s; raise measure_s_max or ask \
+            for smaller requests",
             run.wall_s
         )));
     }
@@ -99,11 +100,12 @@ pub fn assemble(mut run: Finished) -> Result<EngineResult, EngineError> {
     })
 }
 
-/// Little's law over the window: the issuers' time must be accounted for by response times, think time and
-/// Leadline's own work. What is left over, as a share of `process_num · queue_depth · wall`.
+/// Little's law over the window: the issuers' time must be accounted for by response times, think
+/// time and Leadline's own work. What is left over, as a share of `process_num · queue_depth ·
+/// wall`.
 ///
-/// Response times are summed within the window (a request that straddles an edge counts with its part
-/// inside). Own work counts as measured, but no more than `own_allowance_s` per request, so
+/// Response times are summed within the window (a request that straddles an edge counts with its
+/// part inside). Own work counts as measured, but no more than `own_allowance_s` per request, so
 /// that an issuer kept from running by anything else is not excused.
 fn little(run: &Finished, issuers_s: f64) -> f64 {
     let tally = run.tally;
@@ -117,7 +119,8 @@ fn reasons(little_error: f64) -> Vec<String> {
         return Vec::new();
     }
     vec![format!(
-        "Little's law is broken by {:.1} % (5 % allowed): the issuers spent time neither in requests nor thinking, as when other programs take the processors",
+        "Little's law is broken by {:.1} % (5 % allowed): the issuers spent time neither in \
+        requests nor thinking, as when other programs take the processors",
         little_error * 100.0
     )]
 }
@@ -126,14 +129,16 @@ fn warn(run: &mut Finished, half_width_frac: Option<f64>) {
     let limits = &run.job.limits;
     if !run.controller.steady() {
         run.warnings.push(format!(
-            "the rate was not steady within the {:.3} s of warm-up allowed (limits.warm_up_s_max); the window may hold a transient",
+            "the rate was not steady within the {:.3} s of warm-up allowed \
+            (limits.warm_up_s_max); the window may hold a transient",
             limits.warm_up_s_max
         ));
     }
     match half_width_frac {
         Some(share) if share <= limits.accuracy => {}
         Some(share) => run.warnings.push(format!(
-            "time cap reached before the asked accuracy: ±{:.1} % instead of ±{:.1} % after {:.3} s",
+            "time cap reached before the asked accuracy: ±{:.1} % instead of ±{:.1} % after \
+            {:.3} s",
             share * 100.0,
             limits.accuracy * 100.0,
             run.wall_s

@@ -1,9 +1,9 @@
 //! One arena of memory for all issuers' buffers.
 //!
-//! Large direct transfers depend on physically contiguous memory (measured: 3.0 against 1.1 GiB/s), so
-//! the arena is aligned to 2 MiB and asks for huge pages. A slice is a power of two up to 2 MiB, or a
-//! multiple of 2 MiB, so none straddles a huge page needlessly. The arena is filled with random bytes once, so
-//! that what is written does not compress.
+//! Large direct transfers depend on physically contiguous memory (measured: 3.0 against 1.1 GiB/s),
+//! so the arena is aligned to 2 MiB and asks for huge pages. A slice is a power of two up to 2 MiB,
+//! or a multiple of 2 MiB, so none straddles a huge page needlessly. The arena is filled with
+//! random bytes once, so that what is written does not compress.
 
 use std::io::Error;
 use std::ptr::NonNull;
@@ -25,7 +25,8 @@ pub const ARENA_BYTES_MAX: usize = 64 << 20;
 
 const SLICE_BYTES_MIN: usize = 4096;
 
-/// Bytes of one issuer's buffer: enough for `request_bytes`, at least a page, and within both limits above.
+/// Bytes of one issuer's buffer: enough for `request_bytes`, at least a page, and within both
+/// limits above.
 #[must_use]
 pub fn slice_bytes(request_bytes: u64, issuers: usize) -> usize {
     let share = (ARENA_BYTES_MAX / issuers.max(1)).max(64 << 10);
@@ -63,7 +64,8 @@ unsafe impl Sync for Arena {}
 
 impl Drop for Arena {
     fn drop(&mut self) {
-        // SAFETY: exactly the range that was mapped, and no slice outlives the arena (they hold it).
+        // SAFETY: exactly the range that was mapped, and no slice outlives the arena (they hold
+        // it).
         unsafe { libc::munmap(self.mapped.as_ptr().cast(), self.mapped_bytes) };
     }
 }

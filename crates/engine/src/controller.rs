@@ -1,4 +1,5 @@
-//! The one decision maker of a run, real or simulated: slices of time go in, "go on", "measure" or "stop" comes out.
+//! The one decision maker of a run, real or simulated: slices of time go in, "go on", "measure" or
+//! "stop" comes out.
 
 use crate::job::Limits;
 use crate::recorder::Slice;

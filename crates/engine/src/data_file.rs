@@ -1,9 +1,9 @@
 //! The single file `data.bin` of the run directory: really written, incompressible, never a hole.
 //!
 //! Blocks that were only reserved are answered by the file system without the disk (measured: 1.2 M
-//! against 19 k reads per second), so every byte is written once, with direct I/O where the file system
-//! allows it so that laying out leaves the cache as it was, and in order, so that the length of the file says at
-//! any moment how much of it is real.
+//! against 19 k reads per second), so every byte is written once, with direct I/O where the file
+//! system allows it so that laying out leaves the cache as it was, and in order, so that the length
+//! of the file says at any moment how much of it is real.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Error, ErrorKind as IoErrorKind};
@@ -35,7 +35,8 @@ impl DataFile {
     /// Opens the data file of a run directory, making it when it is not there.
     ///
     /// # Errors
-    /// `Target` when the directory is missing or closed to us, or when something that we did not make has that name.
+    /// `Target` when the directory is missing or closed to us, or when something that we did not
+    /// make has that name.
     pub fn open(directory: &str) -> Result<Self, EngineError> {
         let path = Path::new(directory).join(DATA_FILE_NAME);
         let made = options(libc::O_EXCL).create(true).open(&path);
@@ -133,7 +134,8 @@ impl DataFile {
         if told { u64::from(facts.stx_dio_offset_align).max(512) } else { BLOCK_BYTES }
     }
 
-    /// Writes blocks to the end until the file has at least `length_bytes`; `progress` gets the share done.
+    /// Writes blocks to the end until the file has at least `length_bytes`; `progress` gets the
+    /// share done.
     ///
     /// # Errors
     /// `Target` when space or time runs out; the file is then as long as before.
@@ -174,7 +176,8 @@ impl DataFile {
         while at < to {
             if now_ns() > deadline_ns {
                 return Err(EngineError::target(format!(
-                    "the time limit ended during layout: {} of {} MiB of the data file were written; allow more time or a smaller unique_bytes",
+                    "the time limit ended during layout: {} of {} MiB of the data file were \
+                    written; allow more time or a smaller unique_bytes",
                     at >> 20,
                     to >> 20
                 )));

@@ -75,9 +75,10 @@ fn settle(data: &DataFile) -> Result<(), EngineError> {
     })
 }
 
-/// One pass of reads over the file, no further than the cache can reach, and no longer than its share of the
-/// warm-up; returns the seconds it took. An LRU cache is then full, and for places drawn uniformly as likely to hit as it
-/// ever will be, whatever the previous job left behind. A failed read is left for the workload to meet.
+/// One pass of reads over the file, no further than the cache can reach, and no longer than its
+/// share of the warm-up; returns the seconds it took. An LRU cache is then full, and for places
+/// drawn uniformly as likely to hit as it ever will be, whatever the previous job left behind. A
+/// failed read is left for the workload to meet.
 fn fill_cache(job: &Job, file: &File, deadline_ns: u64) -> f64 {
     let began_ns = now_ns();
     let until_ns =

@@ -13,10 +13,12 @@ use crate::phases::{self, Run, Setting};
 use crate::result::EngineResult;
 use crate::worker::own_cost_ns;
 
-/// Own work may cost half more than in the calibration before Little's law counts it as unexplained.
+/// Own work may cost half more than in the calibration before Little's law counts it as
+/// unexplained.
 const OWN_COST_MARGIN: f64 = 1.5;
 
-/// Runs one job and hands every event to `emit`, one JSON document without line end each; the last is `result` or `error`.
+/// Runs one job and hands every event to `emit`, one JSON document without line end each; the last
+/// is `result` or `error`.
 pub fn run_job(job_json: &str, emit: &mut dyn FnMut(&str)) {
     match Job::parse(job_json) {
         Ok(job) => {
@@ -94,7 +96,8 @@ pub(crate) fn streams(job: &Job, granule_bytes: u64) -> Result<Vec<AccessStream>
         .collect()
 }
 
-/// Own seconds per request that Little's law allows for: as calibrated, times the issuers that share a processor.
+/// Own seconds per request that Little's law allows for: as calibrated, times the issuers that
+/// share a processor.
 pub(crate) fn own_allowance_s(job: &Job, streams: &[AccessStream]) -> f64 {
     let sharing = (f64::from(job.workload.process_num) / host::processors() as f64).max(1.0);
     streams.first().map_or(0.0, own_cost_ns) * 1e-9 * sharing * OWN_COST_MARGIN

@@ -1,6 +1,7 @@
 //! What this machine did during a window: processor time, the block device, the file cache.
 //!
-//! Everything is read from /proc and /sys before and after; what is not there is `None`, never a guess.
+//! Everything is read from /proc and /sys before and after; what is not there is `None`, never a
+//! guess.
 
 use std::fs::{File, read_to_string};
 use std::os::unix::fs::MetadataExt;
@@ -28,7 +29,8 @@ impl CpuTime {
     }
 }
 
-/// Processor seconds used by the whole machine since boot, idle and waiting for I/O apart; stolen time counts.
+/// Processor seconds used by the whole machine since boot, idle and waiting for I/O apart; stolen
+/// time counts.
 fn busy_s() -> Option<f64> {
     let text = read_to_string("/proc/stat").ok()?;
     let numbers: Vec<f64> = text
@@ -89,7 +91,8 @@ impl BlockDevice {
         let text = read_to_string(&self.counters).ok()?;
         let numbers: Vec<u64> =
             text.split_whitespace().filter_map(|word| word.parse().ok()).collect();
-        // Sectors in these counters are 512 bytes whatever the device's own (Documentation/block/stat).
+        // Sectors in these counters are 512 bytes whatever the device's own
+        // (Documentation/block/stat).
         Some((numbers.get(2)? * 512, numbers.get(6)? * 512))
     }
 }
@@ -163,7 +166,8 @@ fn mount_of(line: &str, unified: bool) -> Option<(&str, &str)> {
     wanted.then_some((root, point))
 }
 
-/// The most memory a file cache can have here, in bytes: the cgroup's limit or the machine's memory.
+/// The most memory a file cache can have here, in bytes: the cgroup's limit or the machine's
+/// memory.
 #[must_use]
 pub fn memory_bytes() -> u64 {
     let machine = read_to_string("/proc/meminfo").ok().and_then(|text| {

@@ -45,14 +45,15 @@ const STACK_BYTES: usize = 256 << 10;
 /// Runs one issuer per backend from warm-up to drain.
 ///
 /// # Errors
-/// The first failure of an issuer; `Io` when threads cannot be had; `Target` when time was up before measuring.
+/// The first failure of an issuer; `Io` when threads cannot be had; `Target` when time was up
+/// before measuring.
 pub fn run<B: Backend>(
     backends: Vec<B>,
     streams: Vec<AccessStream>,
     setting: Setting,
     reporter: &mut Reporter,
 ) -> Result<Run, EngineError> {
-    let signals = Signals::new(backends.len());
+    let signals = Signals::default();
     let lives: Vec<Live> = backends.iter().map(|_| Live::default()).collect();
     let think_ns = ns_from_s(setting.workload.think_time_s);
     let workers: Vec<Worker<B>> = backends
@@ -62,22 +63,30 @@ pub fn run<B: Backend>(
         .map(|((backend, stream), live)| Worker::new(backend, stream, think_ns, &signals, live))
         .collect();
     let (outcome, tallies) = std::thread::scope(|scope| {
+        let held = signals.hold();
         let mut threads = Vec::with_capacity(workers.len());
+        let mut refused = None;
         for worker in workers {
             let builder = std::thread::Builder::new().stack_size(STACK_BYTES);
             match builder.spawn_scoped(scope, move || worker.run()) {
                 Ok(thread) => threads.push(thread),
-                Err(error) => give_up(&error),
+                Err(error) => refused = Some(error),
             }
         }
-        signals.wait_for_all();
-        let outcome = Conductor::new(&setting, &signals, &lives).conduct(reporter);
-        let joined = |thread: std::thread::ScopedJoinHandle<_>| {
-            thread.join().unwrap_or_else(|_| {
-                Err(EngineError::fault("an issuer thread died; please report this"))
-            })
+        if refused.is_some() {
+            signals.close();
+        }
+        drop(held);
+        let outcome = match refused {
+            Some(error) => Err(no_thread(&error)),
+            None => Conductor::new(&setting, &signals, &lives).conduct(reporter),
         };
-        (outcome, threads.into_iter().map(joined).collect::<Result<Vec<Tally>, EngineError>>())
+        let joined = |thread: std::thread::ScopedJoinHandle<_>| {
+            let died = || Err(EngineError::fault("an issuer thread died; please report this"));
+            thread.join().unwrap_or_else(|_| died())
+        };
+        let tallies = threads.into_iter().map(joined);
+        (outcome, tallies.collect::<Result<Vec<Tally>, EngineError>>())
     });
     let tallies = tallies?;
     let mut run = outcome?;
@@ -85,13 +94,10 @@ pub fn run<B: Backend>(
     Ok(run)
 }
 
-/// Issuers already started wait for the rest, which will not come: only the end of the process frees them.
-#[cold]
-fn give_up(error: &std::io::Error) -> ! {
-    eprintln!(
-        "leadline engine: a thread for an issuer cannot be had: {error}; ask for fewer processes"
-    );
-    std::process::abort()
+fn no_thread(error: &std::io::Error) -> EngineError {
+    EngineError::io(format!(
+        "a thread for an issuer cannot be had: {error}; ask for fewer processes"
+    ))
 }
 
 /// The controlling thread.
@@ -131,7 +137,8 @@ impl<'a> Conductor<'a> {
         let host = watch.finish();
         if !warmed {
             return Err(EngineError::target(
-                "the time limit ended during warm-up, nothing was measured; raise total_s_max or lower warm_up_s_max",
+                "the time limit ended during warm-up, nothing was measured; raise total_s_max or \
+                lower warm_up_s_max",
             ));
         }
         reporter.phase(Phase::Drain, closed_ns - self.setting.job_began_ns);
@@ -143,7 +150,8 @@ impl<'a> Conductor<'a> {
         })
     }
 
-    /// Feeds slices to the controller until it decides `wanted`; false when the job's time or an issuer ended first.
+    /// Feeds slices to the controller until it decides `wanted`; false when the job's time or an
+    /// issuer ended first.
     fn follow(&mut self, reporter: &mut Reporter, wanted: Decision) -> bool {
         let slice_ns = ns_from_s(Controller::slice_s(&self.setting.limits));
         let mut next_ns = self.last.0 + slice_ns;

@@ -23,8 +23,9 @@ pub struct Tally {
     pub sequential: u64,
     /// Sum of squares of request lengths, in bytes squared.
     pub length_squares: f64,
-    /// Response time that lies outside the window (negative: before it) of requests that straddle its
-    /// edges: added to the sum of response times it gives the time spent waiting *within* the window.
+    /// Response time that lies outside the window (negative: before it) of requests that straddle
+    /// its edges: added to the sum of response times it gives the time spent waiting *within* the
+    /// window.
     pub edge_ns: i64,
     /// Time between a completion and the next request, thinking apart: Leadline's own cost.
     pub own_ns: u64,

@@ -19,8 +19,8 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// The rate over the window with the relative width found in its slices. `value` comes from exact counts; `scale`
-    /// turns it into the unit wanted.
+    /// The rate over the window with the relative width found in its slices. `value` comes from
+    /// exact counts; `scale` turns it into the unit wanted.
     #[must_use]
     pub fn new(value_per_s: f64, rate: &Rate, scale: f64) -> Self {
         let half = rate.half_width_frac().map(|share| share * value_per_s);
@@ -130,7 +130,8 @@ pub struct SimulatedFacts {
 #[serde(tag = "event", rename = "result")]
 #[allow(
     missing_docs,
-    reason = "each field is documented in python/leadline/record/measurement.py and protocol/result.schema.json"
+    reason = "each field is documented in python/leadline/record/measurement.py and \
+    protocol/result.schema.json"
 )]
 pub struct EngineResult {
     pub version: u32,

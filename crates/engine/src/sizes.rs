@@ -8,14 +8,16 @@
 //! the rounding and the cap equal to `size_mean`; it is found by bisection.
 //!
 //! **The CV is below 1, by derivation.** Cutting a normal of CV 1 at 0 leaves the part above one
-//! standard deviation below its mean. With `λ = φ(1)/Φ(1) = 0.28760` its mean is `s (1 + λ)` and its
-//! variance `s² (1 − λ − λ²)`, so its CV is `sqrt(1 − λ − λ²)/(1 + λ) = 0.6163` whenever `size_mean` is many
-//! granules and far below `unique_bytes`. Near one granule, and near `unique_bytes`, it is smaller, and
-//! 0 at either end; [`Sizes::cut_cv`] gives the exact value in every case.
+//! standard deviation below its mean. With `λ = φ(1)/Φ(1) = 0.28760` its mean is `s (1 + λ)` and
+//! its variance `s² (1 − λ − λ²)`, so its CV is `sqrt(1 − λ − λ²)/(1 + λ) = 0.6163` whenever
+//! `size_mean` is many granules and far below `unique_bytes`. Near one granule, and near
+//! `unique_bytes`, it is smaller, and 0 at either end; [`Sizes::cut_cv`] gives the exact value in
+//! every case.
 //!
-//! **When `unique_bytes` is small.** A draw longer than `unique_bytes` becomes `unique_bytes` long and the
-//! solution makes up for it, so the mean still comes out right until `size_mean` reaches
-//! `unique_bytes`; from there on every request is `unique_bytes` long and the mean is `unique_bytes`.
+//! **When `unique_bytes` is small.** A draw longer than `unique_bytes` becomes `unique_bytes` long
+//! and the solution makes up for it, so the mean still comes out right until `size_mean` reaches
+//! `unique_bytes`; from there on every request is `unique_bytes` long and the mean is
+//! `unique_bytes`.
 
 use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -150,7 +152,8 @@ fn summed_moments(scale: f64, most: f64) -> (f64, f64) {
     (first, second)
 }
 
-/// The same for a continuous size: integrals of `x` and `x²` over the normal from 1/2 to `most`, plus the cap's share.
+/// The same for a continuous size: integrals of `x` and `x²` over the normal from 1/2 to `most`,
+/// plus the cap's share.
 fn smooth_moments(scale: f64, most: f64) -> (f64, f64) {
     let low = (0.5 - scale) / scale;
     let high = (most - scale) / scale;

@@ -1,12 +1,13 @@
 //! When the warm-up is over.
 //!
-//! MSER-5 (White 1997; the one of 44 rules that Hoad, Robinson and Davies, "Automating warm-up length
-//! estimation", J. Oper. Res. Soc. 61, 2010, found sound enough for unattended use): slices are joined by five; for each
-//! number `d` of batches left out from the front, the squared standard error of the rest is
-//! `Σ (y_i − mean)² / (n − d)²`; the `d` with the smallest is where the transient ends. The run counts
-//! as steady when that `d` lies in the first half *and* the two halves of what is kept agree:
-//! their means differ by less than 5 % of the mean or by less than twice the standard error of the difference.
-//! The second condition catches the slow, even climb that MSER alone accepts.
+//! MSER-5 (White 1997; the one of 44 rules that Hoad, Robinson and Davies, "Automating warm-up
+//! length estimation", J. Oper. Res. Soc. 61, 2010, found sound enough for unattended use): slices
+//! are joined by five; for each number `d` of batches left out from the front, the squared standard
+//! error of the rest is `Σ (y_i − mean)² / (n − d)²`; the `d` with the smallest is where the
+//! transient ends. The run counts as steady when that `d` lies in the first half *and* the two
+//! halves of what is kept agree: their means differ by less than 5 % of the mean or by less than
+//! twice the standard error of the difference. The second condition catches the slow, even climb
+//! that MSER alone accepts.
 
 use crate::recorder::{Slice, joined};
 

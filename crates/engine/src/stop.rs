@@ -1,16 +1,18 @@
 //! How sure the rate of one run is, and when to stop measuring.
 //!
-//! Batch means: the slices of the window are joined into at most [`BATCHES`] batches of equal numbers of
-//! slices. The rate is the ratio of all counts to all time. Its variance comes from the batches' deviations
-//! `e_i = count_i − rate · seconds_i` (ratio estimator; Cochran, Sampling Techniques, §6.4), which allows for
-//! slices of unequal length. Batches next to each other may still depend on each other, so the number of
-//! batches is replaced by the effective sample size of a first-order autoregression,
-//! `n (1 − r)/(1 + r)`, with `r` the lag-one autocorrelation of the `e_i`, corrected for its bias of
-//! `−(1 + 4 r)/n` (Marriott and Pope 1954) and taken as 0 when negative, so that the interval never
-//! gets narrower than for independent batches. The half-width is Student's t at the effective size less one.
+//! Batch means: the slices of the window are joined into at most [`BATCHES`] batches of equal
+//! numbers of slices. The rate is the ratio of all counts to all time. Its variance comes from the
+//! batches' deviations `e_i = count_i − rate · seconds_i` (ratio estimator; Cochran, Sampling
+//! Techniques, §6.4), which allows for slices of unequal length. Batches next to each other may
+//! still depend on each other, so the number of batches is replaced by the effective sample size of
+//! a first-order autoregression, `n (1 − r)/(1 + r)`, with `r` the lag-one autocorrelation of the
+//! `e_i`, corrected for its bias of `−(1 + 4 r)/n` (Marriott and Pope 1954) and taken as 0 when
+//! negative, so that the interval never gets narrower than for independent batches. The half-width
+//! is Student's t at the effective size less one.
 //!
-//! The interval is asked anew only when the window has grown by a tenth: asking at every slice would stop at a
-//! lucky moment too often and lose coverage. For the same reason two looks in a row must agree.
+//! The interval is asked anew only when the window has grown by a tenth: asking at every slice
+//! would stop at a lucky moment too often and lose coverage. For the same reason two looks in a row
+//! must agree.
 
 use crate::normal::student_t;
 use crate::recorder::{Slice, joined};
@@ -21,8 +23,8 @@ pub const BATCHES: usize = 32;
 /// Fewest batches that give an interval.
 pub const BATCHES_MIN: usize = 10;
 
-/// Least degrees of freedom: the effective size is itself uncertain, and below this Student's t says more about that
-/// than about the rate.
+/// Least degrees of freedom: the effective size is itself uncertain, and below this Student's t
+/// says more about that than about the rate.
 const FREEDOM_MIN: u32 = 3;
 
 /// Fewest slices to stop on.
@@ -85,7 +87,8 @@ fn effective_size(errors: &[f64]) -> f64 {
     (number * (1.0 - corrected) / (1.0 + corrected)).clamp(2.0, number)
 }
 
-/// Joins slices into at most [`BATCHES`] batches of equal numbers; the oldest that do not fill one join the first.
+/// Joins slices into at most [`BATCHES`] batches of equal numbers; the oldest that do not fill one
+/// join the first.
 fn batched(slices: &[Slice]) -> Vec<Slice> {
     let group = slices.len().div_ceil(BATCHES).max(1);
     let rest = slices.len() % group;
@@ -112,7 +115,8 @@ impl StopRule {
         Self { accuracy, next_look: SLICES_MIN, once: false }
     }
 
-    /// Whether the throughput over these slices is known well enough. Looks only when the window has grown by a tenth.
+    /// Whether the throughput over these slices is known well enough. Looks only when the window
+    /// has grown by a tenth.
     pub fn reached(&mut self, slices: &[Slice]) -> bool {
         if slices.len() < self.next_look {
             return false;

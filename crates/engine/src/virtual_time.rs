@@ -1,10 +1,10 @@
-//! A run in virtual time: the same address streams, recorder, steadiness test and stop rule as a real
-//! run, with a device that answers how long a request would have taken.
+//! A run in virtual time: the same address streams, recorder, steadiness test and stop rule as a
+//! real run, with a device that answers how long a request would have taken.
 //!
 //! Issuers are slots in a heap ordered by when they next issue, so the device sees requests in the
-//! order of the virtual clock. Every slot thinks equally long, so completions come in order as well,
-//! and a slice of time is complete as soon as a later completion is seen. A request is counted at its
-//! completion; the part of it outside the window is kept apart, as in a real run.
+//! order of the virtual clock. Every slot thinks equally long, so completions come in order as
+//! well, and a slice of time is complete as soon as a later completion is seen. A request is
+//! counted at its completion; the part of it outside the window is kept apart, as in a real run.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -1,11 +1,12 @@
 //! One issuer: draws a request, makes it, counts it, and again.
 //!
-//! Issuers are threads, each with its own address stream, open file and buffer. The loop allocates nothing, takes
-//! no lock and makes no system call but the I/O itself; it reads the clock through the vDSO, just
-//! before and just after the request, so that a response time holds the request and one clock reading.
+//! Issuers are threads, each with its own address stream, open file and buffer. The loop allocates
+//! nothing, takes no lock and makes no system call but the I/O itself; it reads the clock through
+//! the vDSO, just before and just after the request, so that a response time holds the request and
+//! one clock reading.
 
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{PoisonError, RwLock, RwLockWriteGuard};
 
 use crate::access::AccessStream;
 use crate::backend::Backend;
@@ -30,25 +31,25 @@ pub struct Signals {
     began_ns: AtomicU64,
     ended_ns: AtomicU64,
     failed: AtomicBool,
-    start: Barrier,
+    gate: RwLock<()>,
 }
 
-impl Signals {
-    /// For `issuers` issuers and one controlling thread.
-    #[must_use]
-    pub fn new(issuers: usize) -> Self {
+impl Default for Signals {
+    fn default() -> Self {
         Self {
             stage: AtomicU8::new(WARMING),
             began_ns: AtomicU64::new(u64::MAX),
             ended_ns: AtomicU64::new(u64::MAX),
             failed: AtomicBool::new(false),
-            start: Barrier::new(issuers + 1),
+            gate: RwLock::new(()),
         }
     }
+}
 
-    /// Waits until all issuers and the controlling thread are here.
-    pub fn wait_for_all(&self) {
-        self.start.wait();
+impl Signals {
+    /// Holds every issuer back until the guard is dropped; then all start together.
+    pub fn hold(&self) -> RwLockWriteGuard<'_, ()> {
+        self.gate.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Opens the window; returns when it began.
@@ -79,8 +80,8 @@ impl Signals {
     }
 }
 
-/// Running totals of one issuer, written by it alone and read by the controlling thread; a cache line
-/// pair each, so that issuers do not slow each other down.
+/// Running totals of one issuer, written by it alone and read by the controlling thread; a cache
+/// line pair each, so that issuers do not slow each other down.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Live {
@@ -131,7 +132,7 @@ impl<'a, B: Backend> Worker<'a, B> {
     /// # Errors
     /// The backend's first failure.
     pub fn run(mut self) -> Result<Tally, EngineError> {
-        self.signals.wait_for_all();
+        drop(self.signals.gate.read());
         let outcome = self.issue();
         if outcome.is_err() {
             self.signals.failed.store(true, Ordering::Relaxed);
@@ -158,7 +159,7 @@ impl<'a, B: Backend> Worker<'a, B> {
                     }
                 }
                 STOPPED => {
-                    self.last(&request, began_ns, ended_ns, free_ns);
+                    self.finish(&request, began_ns, ended_ns, free_ns);
                     return Ok(());
                 }
                 _ => {}
@@ -167,9 +168,16 @@ impl<'a, B: Backend> Worker<'a, B> {
         }
     }
 
-    /// The request during which the window closed: counted if it was done in time, else only its time within.
+    /// The request during which the window closed: counted if it was done in time, else only its
+    /// time within.
     #[cold]
-    fn last(&mut self, request: &crate::job::Request, began_ns: u64, ended_ns: u64, free_ns: u64) {
+    fn finish(
+        &mut self,
+        request: &crate::job::Request,
+        began_ns: u64,
+        ended_ns: u64,
+        free_ns: u64,
+    ) {
         let opened_ns = self.signals.began_ns.load(Ordering::Acquire);
         let closed_ns = self.signals.ended_ns.load(Ordering::Acquire);
         if opened_ns == u64::MAX {
@@ -201,8 +209,8 @@ impl<'a, B: Backend> Worker<'a, B> {
     }
 }
 
-/// Nanoseconds Leadline itself needs per request (draw, two clock readings, counting): the least of several
-/// short runs against nothing, so that a moment's disturbance does not count.
+/// Nanoseconds Leadline itself needs per request (draw, two clock readings, counting): the least of
+/// several short runs against nothing, so that a moment's disturbance does not count.
 #[must_use]
 pub fn own_cost_ns(stream: &AccessStream) -> f64 {
     const TURNS: u32 = 400;

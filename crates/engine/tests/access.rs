@@ -1,4 +1,5 @@
-//! The address streams against METHODS §1: sizes, fractions, places, the LRU stack, reproducibility.
+//! The address streams against METHODS §1: sizes, fractions, places, the LRU stack,
+//! reproducibility.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::collections::HashMap;
@@ -131,7 +132,8 @@ fn realised(requests: &[Request], granule: u64) -> (f64, f64) {
 
 #[test]
 fn mean_and_cv_of_sizes_are_those_derived() {
-    // Means from one granule to far above unique_bytes, unique_bytes from a few granules to terabytes.
+    // Means from one granule to far above unique_bytes, unique_bytes from a few granules to
+    // terabytes.
     let cases = [
         (1 << 20, 2.0),
         (1 << 20, 3.7),
@@ -238,12 +240,17 @@ fn a_seed_gives_the_same_addresses_in_every_process_and_on_every_machine() {
     assert_eq!((stream(0), stream(7)), (11_608_187_222_578_175_816, 16_422_072_703_635_392_446));
 }
 
+fn fixed_seed(cases: u32) -> ProptestConfig {
+    let rng_seed = proptest::test_runner::RngSeed::Fixed(20);
+    ProptestConfig { cases, rng_seed, ..ProptestConfig::default() }
+}
+
 fn any_bytes(most: u32) -> impl Strategy<Value = u64> {
     (9..=most).prop_flat_map(|octave| (1u64 << octave)..(1u64 << (octave + 1)))
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, rng_seed: proptest::test_runner::RngSeed::Fixed(20), ..ProptestConfig::default() })]
+    #![proptest_config(fixed_seed(300))]
 
     #[test]
     fn requests_stay_within_unique_bytes_over_the_whole_range(
@@ -256,7 +263,8 @@ proptest! {
         seed in any::<u64>(),
     ) {
         let granule = if large_granule { 4096 } else { 512 };
-        let mut workload = workload(unique_bytes.max(granule), size_mean.max(granule), read_frac, seq_frac);
+        let (unique_bytes, size_mean) = (unique_bytes.max(granule), size_mean.max(granule));
+        let mut workload = workload(unique_bytes, size_mean, read_frac, seq_frac);
         if fixed {
             workload.size_dist = SizeDist::Fixed;
             workload.size_mean -= workload.size_mean % granule;
@@ -276,7 +284,8 @@ proptest! {
         unique_bytes in any_bytes(48),
         size_mean in any_bytes(50),
     ) {
-        let stream = AccessStream::new(&workload(unique_bytes, size_mean, 0.5, 0.5), 512, 1, 0).unwrap();
+        let workload = workload(unique_bytes, size_mean, 0.5, 0.5);
+        let stream = AccessStream::new(&workload, 512, 1, 0).unwrap();
         let granules = (unique_bytes / 512) as f64;
         let wanted = (size_mean as f64 / 512.0).min(granules);
         prop_assert!((stream.sizes().mean() / wanted - 1.0).abs() < 1e-3);

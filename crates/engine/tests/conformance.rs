@@ -13,9 +13,15 @@ use serde_json::{Value, json};
 fn job(target: Value, backend: &str, direct: bool) -> Value {
     json!({
         "version": 1, "job_id": "j", "target": target,
-        "workload": {"unique_bytes": 4 << 20, "size_mean": 8192, "read_frac": 0.5, "seq_frac": 0.5, "process_num": 2},
+        "workload": {
+            "unique_bytes": 4 << 20, "size_mean": 8192, "read_frac": 0.5, "seq_frac": 0.5,
+            "process_num": 2,
+        },
         "backend": {"name": backend, "direct": direct}, "seed": 1,
-        "limits": {"warm_up_s_max": 0.1, "measure_s_min": 0.1, "measure_s_max": 0.2, "accuracy": 0.5, "total_s_max": 20.0},
+        "limits": {
+            "warm_up_s_max": 0.1, "measure_s_min": 0.1, "measure_s_max": 0.2, "accuracy": 0.5,
+            "total_s_max": 20.0,
+        },
     })
 }
 
@@ -218,14 +224,17 @@ fn virtual_run(workload: Value, service_ns: u64, limits: Value) -> VirtualRun {
 }
 
 fn limits(warm_up_s_max: f64, measure_s_max: f64, accuracy: f64) -> Value {
-    json!({"warm_up_s_max": warm_up_s_max, "measure_s_min": 0.0, "measure_s_max": measure_s_max, "accuracy": accuracy, "total_s_max": 1e6})
+    json!({
+        "warm_up_s_max": warm_up_s_max, "measure_s_min": 0.0, "measure_s_max": measure_s_max,
+        "accuracy": accuracy, "total_s_max": 1e6,
+    })
 }
 
 #[test]
 fn virtual_time_counts_exactly_what_the_device_allows() {
     for (processes, depth, think_s) in [(1, 1, 0.0), (7, 1, 0.0), (3, 4, 0.0), (5, 1, 0.05)] {
-        let workload = json!({"unique_bytes": 1 << 20, "size_mean": 4096, "read_frac": 1.0, "seq_frac": 0.0, "size_dist": "fixed",
-            "process_num": processes, "queue_depth": depth, "think_time_s": think_s});
+        let workload = json!({"unique_bytes": 1 << 20, "size_mean": 4096, "read_frac": 1.0, "seq_frac": 0.0,
+            "size_dist": "fixed", "process_num": processes, "queue_depth": depth, "think_time_s": think_s});
         let run = virtual_run(workload, 10_000_000, limits(60.0, 600.0, 0.0));
         let wall_s = (run.closed_ns - run.opened_ns) as f64 * 1e-9;
         let wanted = f64::from(processes * depth) / (0.01 + think_s);
@@ -246,7 +255,8 @@ fn virtual_time_counts_exactly_what_the_device_allows() {
 
 #[test]
 fn a_slow_virtual_disk_ends_at_its_time_and_a_fast_one_at_its_count() {
-    let workload = json!({"unique_bytes": 1 << 20, "size_mean": 4096, "read_frac": 1.0, "seq_frac": 0.0, "process_num": 1});
+    let workload = json!({"unique_bytes": 1 << 20, "size_mean": 4096, "read_frac": 1.0,
+        "seq_frac": 0.0, "process_num": 1});
     let slow = virtual_run(workload.clone(), 30_000_000, limits(1.0, 5.0, 0.0));
     assert!(!slow.capped);
     assert!((5.0..5.5).contains(&((slow.closed_ns - slow.opened_ns) as f64 * 1e-9)), "{slow:?}");

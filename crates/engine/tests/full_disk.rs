@@ -1,5 +1,5 @@
-//! A file system without room. A limit on file sizes stands for it, which holds for the whole process: hence a
-//! test program of its own.
+//! A file system without room. A limit on file sizes stands for it, which holds for the whole
+//! process: hence a test program of its own.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod scratch;

@@ -15,7 +15,8 @@ pub trait Backend: Send {
     /// `Io` when the target fails in the middle of a run.
     fn transfer(&mut self, request: &Request) -> Result<u64, EngineError>;
 
-    /// True when a request goes nowhere, so that its response time is one turn of Leadline's own loop.
+    /// True when a request goes nowhere, so that its response time is one turn of Leadline's own
+    /// loop.
     fn measures_itself(&self) -> bool {
         false
     }

@@ -70,7 +70,8 @@ fn failed(request: &Request, moved: u64, error: &Error) -> EngineError {
         Kind::Write => "writing",
     };
     EngineError::io(format!(
-        "{verb} {} bytes at byte {} of the data file failed after {moved} bytes: {error}; look at the kernel log for the device",
+        "{verb} {} bytes at byte {} of the data file failed after {moved} bytes: {error}; look \
+        at the kernel log for the device",
         request.length_bytes, request.offset_bytes
     ))
 }
@@ -78,7 +79,8 @@ fn failed(request: &Request, moved: u64, error: &Error) -> EngineError {
 #[cold]
 fn ended_early(request: &Request, moved: u64) -> EngineError {
     EngineError::io(format!(
-        "the data file ended within the request of {} bytes at byte {} (after {moved} bytes): something else shortened it while it was measured",
+        "the data file ended within the request of {} bytes at byte {} (after {moved} bytes): \
+        something else shortened it while it was measured",
         request.length_bytes, request.offset_bytes
     ))
 }

@@ -1,13 +1,19 @@
 //! A directory of a test's own, gone when the test ends.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Tests run side by side and may use one name.
+static MADE: AtomicU32 = AtomicU32::new(0);
 
 #[derive(Debug)]
 pub struct Scratch(PathBuf);
 
 impl Scratch {
     pub fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("leadline-{name}-{}", std::process::id()));
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let folder = format!("leadline-{name}-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(folder);
         std::fs::create_dir_all(&path).unwrap();
         Self(path)
     }
