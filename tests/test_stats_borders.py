@@ -44,23 +44,23 @@ def test_prediction_follows_the_truth() -> None:
     assert 0.015 < fit.noise_frac < 0.05
 
 
-def test_one_wild_reading_does_not_move_the_border() -> None:
+@pytest.mark.parametrize(("index", "factor"), [(6, 0.5), (9, 1.6), (3, 1.6), (12, 0.5)])
+def test_one_wild_reading_makes_no_border_and_does_not_move_one(index: int, factor: float) -> None:
     places, readings = noisy_curve()
-    clean = fit_borders(places, readings, seed=5)
-    readings[2] /= 1.6
+    readings[index] *= factor
     wild = fit_borders(places, readings, seed=5)
     assert len(wild.borders) == 1
-    assert wild.borders[0].bytes.value == pytest.approx(clean.borders[0].bytes.value, rel=0.08)
+    # Index 6 stands just below the kink: there one wild reading may shift the border, not add one.
+    if index != 6:
+        assert wild.borders[0].bytes.value == pytest.approx(20e6, rel=0.05)
 
 
 def test_contrast_below_four_sigmas_is_refused() -> None:
-    places = np.repeat(np.geomspace(1e6, 1e9, 12), 2)
+    places = np.repeat(np.geomspace(1e6, 1e9, 12), 5)
     truth = 0.3 * (1 + 0.35 * (places > 20e6))
-    rng = np.random.default_rng(3)
-    noisy = fit_borders(places, np.exp(0.12 * rng.normal(size=24)) / truth, seed=1)
-    quiet = fit_borders(places, np.exp(0.02 * rng.normal(size=24)) / truth, seed=1)
-    assert len(noisy.borders) == 0
-    assert len(quiet.borders) == 1
+    noise = np.random.default_rng(3).normal(size=60)
+    assert fit_borders(places, np.exp(0.1 * noise) / truth, seed=1).borders == ()
+    assert len(fit_borders(places, np.exp(0.02 * noise) / truth, seed=1).borders) == 1
 
 
 def test_a_weak_contrast_is_no_region_however_quiet_the_system() -> None:

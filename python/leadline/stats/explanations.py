@@ -21,6 +21,8 @@ CONTRAST_SIGMAS = 4.0
 """Least ln contrast in standard deviations of one reading (LITERATURE §2.3)."""
 PLATEAU_FACTOR_MIN = 2.0
 """A plateau spans at least this factor in unique_bytes (LITERATURE §2.3)."""
+PLATEAU_READINGS_MIN = 2
+"""A plateau rests on at least this many readings: one wild reading is no region."""
 EVIDENCE_MARGIN = 4.0
 """BIC by which the first border must beat every smooth curve; each further one must gain twice
 that over fewer borders. Tuned by bench/borders.py: borders that exist gain 10 to 100."""
@@ -275,7 +277,9 @@ def _worthy(fits: Fits, data: Readings, scale: float) -> NDArray[np.bool_]:
         axis=1,
     )
     spans = np.diff(ends, axis=1)
-    plateaus = (spans >= np.log(PLATEAU_FACTOR_MIN * 0.95)).all(axis=1)
+    inside = (data.x >= ends[:, :-1, None] - 1e-9) & (data.x <= ends[:, 1:, None] + 1e-9)
+    supported = (inside.sum(axis=2) >= PLATEAU_READINGS_MIN).all(axis=1)
+    plateaus = supported & (spans >= np.log(PLATEAU_FACTOR_MIN * 0.95)).all(axis=1)
     least = max(CONTRAST_SIGMAS * scale, np.log(CONTRAST_MIN))
     at_delta, _, at_width = hierarchy.places(levels)
     delta = np.exp(fits.theta[:, at_delta] - fits.theta[:, :1])
