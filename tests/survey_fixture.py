@@ -144,7 +144,7 @@ def build(
     middles = [round((a * b) ** 0.5) for a, b in pairwise(bounds)]
     focals = [Workload(unique_bytes=middle, size_mean=32768, process_num=2) for middle in middles]
     whole = _curve(machine, focals[0], "unique_bytes", xs, None)
-    names = [level.name for level in machine.levels][-len(focals):]
+    names = [level.name for level in machine.levels][-len(focals) :]
     regions, families, noise, sentinels = [], [], {}, []
     for index, focal in enumerate(focals):
         readings = machine.readings(focal, 6)
@@ -163,8 +163,12 @@ def build(
             wobble = float(np.exp(machine.noise * machine.rng.standard_normal()))
             sentinels.append(Sentinel(20.0 + 95 * take + 7 * index, truth * wobble, index))
     borders = tuple(
-        Border(bytes=Interval(edge * 1.01, edge * 0.97, edge * 1.04, 200), shape="uniform",
-               time_ratio=8.0, evidence_bic=85.0)
+        Border(
+            bytes=Interval(edge * 1.01, edge * 0.97, edge * 1.04, 200),
+            shape="uniform",
+            time_ratio=8.0,
+            evidence_bic=85.0,
+        )
         for edge in edges
     )
     stages = (
