@@ -139,6 +139,7 @@ def test_the_summary_tells_systems_apart_without_colour() -> None:
     point = next(layer for layer in _layers(chart) if layer["mark"].get("type") == "point")
     names = point["encoding"]["shape"]["scale"]["domain"]
     assert names == ["atlas (7f3a9c2e)", "sprite", "atlas (7f3a9c2e)"]
+    assert len(set(point["encoding"]["shape"]["scale"]["range"])) == 3
     line = next(layer for layer in _layers(chart) if layer["mark"].get("type") == "line")
     assert len({str(dash) for dash in line["encoding"]["strokeDash"]["scale"]["range"]}) == 3
     with pytest.raises(ValueError, match="nothing to draw"):

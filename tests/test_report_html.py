@@ -20,8 +20,9 @@ import msgspec
 import pytest
 
 import survey_fixture as made
-from leadline.record import Survey
+from leadline.record import IntervalRecord, Measurement, Survey
 from leadline.report import charts, render_html
+from leadline.report.outliers import slice_outliers
 from leadline.survey.sentences import sentences
 
 _FLAGS = (
@@ -221,6 +222,19 @@ def test_the_page_opens_with_the_answer_and_names_every_doubt() -> None:
         assert words in text, words
     assert len(html) < 3_000_000
     assert not re.search(r"<(?:link|script|img)[^>]+(?:href|src)=[\"']https?:", html)
+
+
+def test_outliers_are_classified_by_tukeys_fences_and_short_runs_are_not() -> None:
+    steady = [100.0, 101, 102, 103, 104, 105, 106, 107, 108, 109]
+    found = slice_outliers([_run([*steady, 118, 300]), _run([1.0, 2, 3])])
+    assert (found.slices, found.mild, found.severe, found.unclassified_points) == (12, 1, 1, 1)
+
+
+def _run(rates: list[float]) -> Measurement:
+    point = made.points(made.one_region())[0]
+    slices = tuple(IntervalRecord(float(at), 1.0, 10, round(r)) for at, r in enumerate(rates))
+    result = msgspec.structs.replace(point.result, intervals=slices)
+    return msgspec.structs.replace(point, result=result)
 
 
 def test_a_stopped_survey_says_so_and_draws_no_empty_chart() -> None:

@@ -29,6 +29,7 @@ def test_no_line_is_wider_than_the_terminal(width: int) -> None:
     survey = made.three_region()
     survey = msgspec.structs.replace(survey, sentences=sentences(survey))
     assert all(cell_len(line) <= width for line in _shown(survey, width).splitlines())
+    assert all(cell_len(line) <= width for line in chart_lines(survey, width))
 
 
 def test_the_curve_falls_from_the_top_left_to_the_bottom_right() -> None:

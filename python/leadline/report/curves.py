@@ -63,7 +63,7 @@ def _levels_title(survey: Survey) -> str:
     return "No border shown: one level" if survey.regions else "Throughput so far"
 
 
-def _border_layers(survey: Survey, x: alt.X) -> list[AnyChart]:
+def _border_layers(survey: Survey, x: alt.X, *, labelled: bool = True) -> list[AnyChart]:
     rows = [
         {
             "x": border.bytes.value,
@@ -87,7 +87,7 @@ def _border_layers(survey: Survey, x: alt.X) -> list[AnyChart]:
     return [
         chart.mark_rect(style="border-band").encode(x=on_field(x, "low"), x2="high:Q", tooltip=tip),
         chart.mark_rule(style="border").encode(x=x, tooltip=tip),
-        *labels,
+        *(labels if labelled else []),
     ]
 
 
@@ -130,7 +130,7 @@ def slope_chart(survey: Survey) -> alt.LayerChart:
     x = bytes_x(curve_xs, "Bytes touched (unique_bytes, log scale)")
     y = alt.Y("y:Q", axis=alt.Axis(title="Slope (MB/s per MB touched)", format="~r", tickCount=5))
     tips = [alt.Tooltip("where:N", title="At"), alt.Tooltip("slope:N", title="Slope")]
-    layers: list[AnyChart] = [*_border_layers(survey, x)]
+    layers: list[AnyChart] = _border_layers(survey, x, labelled=False)
     chart = alt.Chart(values(rows))
     layers += [
         chart.mark_line(style="curve").encode(x=x, y=y),

@@ -98,6 +98,8 @@ def chart_lines(survey: Survey, width: int, *, plain: bool = False) -> list[str]
     labels = [ticks[0], *[""] * (ROWS - 2), ticks[1]]
     lines = [f"{label:>{margin - 2}} {edge}{row}" for label, row in zip(labels, grid, strict=True)]
     title = f"throughput{' (log scale)' if log else ''} against bytes touched (log scale)"
+    if len(title) > columns:
+        title = f"by bytes touched{', log' if log else ''}"
     return [" " * margin + title, *lines, " " * margin + _x_labels(survey, columns)]
 
 
