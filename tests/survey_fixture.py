@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -210,7 +211,8 @@ DISK = Level("disk", 2**50, 240, 130, 60.0, 800.0, processes=4)
 def two_region(**changes: object) -> Survey:
     """A file cache of 480 MiB before a disk."""
     limit = {"cache_limit_bytes": 512 * MIB, "warnings": ("The cache was capped at 512 MiB.",)}
-    return build(Machine((CACHE, DISK)), [480 * MIB], top_bytes=3 * 2**30, **(limit | changes))  # type: ignore[arg-type]
+    asked: dict[str, Any] = limit | changes
+    return build(Machine((CACHE, DISK)), [480 * MIB], top_bytes=3 * 2**30, **asked)
 
 
 def three_region() -> Survey:

@@ -65,7 +65,7 @@ def test_the_command_says_what_is_wrong(arguments: list[str], said: str, tmp_pat
     [
         ("[device]", "[gadget]", "gadget"),
         ("capacity_bytes", "capacity_elephants", "capacity_elephants"),
-        ("rate_mb_s = ", "rate_mb_s = -", "rate_mb_s"),
+        ("read_mb_s = ", "read_mb_s = -", "read_mb_s"),
         ("[device]", "[device", "line"),
     ],
 )

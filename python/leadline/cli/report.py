@@ -22,6 +22,10 @@ def command(
         Path | None,
         typer.Option("-o", "--output", metavar="FILE", help=".html, .pdf, .svg or .png"),
     ] = None,
+    beside: Annotated[
+        list[str] | None,
+        typer.Option("--with", metavar="S2", help="Another survey for the summary chart."),
+    ] = None,
     charts: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Also save every chart as SVG in this directory."),
@@ -29,11 +33,13 @@ def command(
 ) -> None:
     """Draw a stored survey: one self-contained page that opens without a network."""
     own: Context = context.obj
-    found, points = load_survey(own.open_store(), survey)
+    store = own.open_store()
+    found, points = load_survey(store, survey)
+    others = [load_survey(store, ref)[0] for ref in beside or ()]
     path = output or Path(f"leadline-{found.start.system.replace('/', '_')}.html")
     if not path.absolute().parent.is_dir():
         raise TargetRefused(f"the directory of {path} does not exist; create it first")
-    save_report(found, points, path)
+    save_report(found, points, path, others)
     talk(f"wrote {path}")
     if charts is not None:
         save_all_charts(found, charts, "svg")

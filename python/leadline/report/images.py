@@ -51,15 +51,18 @@ def save_all_charts(survey: Survey, directory: Path, image_format: str) -> tuple
     return tuple(paths)
 
 
-def save_report(survey: Survey, points: Sequence[Measurement], path: Path) -> None:
+def save_report(
+    survey: Survey, points: Sequence[Measurement], path: Path, others: Sequence[Survey] = ()
+) -> None:
     """Write the report; the suffix of `path` decides what.
 
     .html: the whole page. .pdf: sentences and all charts on one sheet. .svg or .png: the chart of
-    throughput against bytes touched.
+    throughput against bytes touched. `others` join the page's summary of several systems (CP94
+    Fig. 10).
     """
     match path.suffix.lower():
         case ".html" | ".htm":
-            path.write_text(render_html(survey, points), encoding="utf-8")
+            path.write_text(render_html(survey, points, others), encoding="utf-8")
         case ".pdf":
             path.write_bytes(poster_pdf(survey))
         case ".svg" | ".png":
