@@ -1,4 +1,11 @@
-"""Pure functions on numbers: intervals, borders, curves and drift. Seeded, no I/O."""
+"""Pure functions on numbers: intervals, borders, curves and drift. Seeded, no I/O.
+
+borders      fit_borders: where each level of the hierarchy ends
+placement    next_unique_bytes: where to measure next
+intervals    means, medians, ratios; noise within and between runs
+curves       slope, half-way point, good range, still rising
+drift        did the sentinel move
+"""
 
 from leadline.stats.borders import BorderFit, FittedBorder, fit_borders
 from leadline.stats.change_points import change_points
@@ -10,14 +17,16 @@ from leadline.stats.curves import (
     slope,
     still_rising,
 )
-from leadline.stats.drift import drift_interval, group_drift
+from leadline.stats.drift import drift_interval, group_drift, sentinel_moved
 from leadline.stats.intervals import (
     Noise,
+    combine,
     mean_interval,
     median_interval,
     pooled_noise,
     ratio_interval,
     reading_interval,
+    student_t,
 )
 from leadline.stats.placement import next_unique_bytes
 
@@ -26,6 +35,7 @@ __all__ = [
     "FittedBorder",
     "Noise",
     "change_points",
+    "combine",
     "drift_interval",
     "fit_borders",
     "good_range",
@@ -39,6 +49,8 @@ __all__ = [
     "ratio_interval",
     "reading_interval",
     "saturation_x",
+    "sentinel_moved",
     "slope",
     "still_rising",
+    "student_t",
 ]
