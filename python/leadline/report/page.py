@@ -69,7 +69,25 @@ def render_html(
         style=Markup(_text("page.css")),  # noqa: S704 - our own style sheet
         icon=Markup(_ICON),  # noqa: S704 - our own drawing
         chart_json=_json({"specs": specs, "looks": looks}),
-        data_json=_json({"survey": survey, "points": list(points)}),
+        data_json=_json({"survey": survey, "points": [_light(point) for point in points]}),
+    )
+
+
+def _light(point: Measurement) -> Measurement:
+    """The point without its histograms and slices, which are most of its bytes.
+
+    `leadline export` has them whole.
+    """
+    result = point.result
+    return msgspec.structs.replace(
+        point,
+        result=msgspec.structs.replace(
+            result,
+            read=msgspec.structs.replace(result.read, histogram=()),
+            write=msgspec.structs.replace(result.write, histogram=()),
+            warm_up=msgspec.structs.replace(result.warm_up, intervals=()),
+            intervals=(),
+        ),
     )
 
 
