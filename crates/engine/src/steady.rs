@@ -111,6 +111,14 @@ mod tests {
     }
 
     #[test]
+    fn an_even_climb_hidden_in_noise_is_not_steady() {
+        let rate =
+            |index: u32| 1e8 * (1.0 + 2.0 * wave(index)) * (1.0 + 0.25 * f64::from(index) / 1000.0);
+        let climb = slices((0..1000).map(rate));
+        assert!(!is_steady(&climb));
+    }
+
+    #[test]
     fn a_step_is_forgotten_once_it_is_older_than_half() {
         let rate = |index: u32| if index < 60 { 9e8 } else { 1e8 * (1.0 + wave(index)) };
         assert!(!is_steady(&slices((0..90).map(rate))));

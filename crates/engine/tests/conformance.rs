@@ -3,9 +3,14 @@
 
 mod scratch;
 
+use leadline_engine::access::AccessStream;
+use leadline_engine::backend::Backend;
+use leadline_engine::clock::now_ns;
 use leadline_engine::engine::run_job;
+use leadline_engine::error::EngineError;
 use leadline_engine::events::Reporter;
 use leadline_engine::job::{Job, Request};
+use leadline_engine::phases::{self, Setting};
 use leadline_engine::virtual_time::{VirtualDevice, VirtualRun, simulate};
 use scratch::Scratch;
 use serde_json::{Value, json};
@@ -187,6 +192,39 @@ fn a_file_shortened_while_measured_is_an_io_error() {
     });
     assert_eq!((&last["event"], &last["kind"]), (&json!("error"), &json!("io")));
     assert!(last["message"].as_str().unwrap().contains("shortened"), "{last}");
+}
+
+/// A backend whose requests are so long that many straddle the edges of the window.
+struct Sleeper;
+
+impl Backend for Sleeper {
+    fn transfer(&mut self, request: &Request) -> Result<u64, EngineError> {
+        std::thread::sleep(std::time::Duration::from_millis(60));
+        Ok(request.length_bytes)
+    }
+}
+
+#[test]
+fn requests_across_the_edges_count_with_their_part_inside() {
+    let mut job = null();
+    job["workload"]["process_num"] = json!(8);
+    job["limits"]["warm_up_s_max"] = json!(0.1);
+    let job = Job::parse(&job.to_string()).unwrap();
+    let streams = (0..8).map(|process| AccessStream::new(&job.workload, 512, 1, process).unwrap());
+    let setting = Setting {
+        workload: &job.workload,
+        limits: job.limits,
+        job_began_ns: now_ns(),
+        warm_up_spent_s: 0.0,
+        device: None,
+    };
+    let mut ignore = |_: &str| {};
+    let backends = (0..8).map(|_| Sleeper).collect();
+    let run =
+        phases::run(backends, streams.collect(), setting, &mut Reporter::new("j", &mut ignore));
+    let run = run.unwrap();
+    let accounted = run.tally.waiting_ns() / (8.0 * run.window_ns as f64);
+    assert!((accounted - 1.0).abs() < 0.03, "{accounted}");
 }
 
 /// A disk that takes a fixed time for each request, whoever asks.
