@@ -28,6 +28,9 @@ EXPLORE_SHARE = 0.55
 _DROP_FLOOR = 0.15
 """ln drop credited to every gap, so that wide flat gaps are looked into as well."""
 _CANDIDATES = 121
+_OPEN_WIDTH = np.log(2.0)
+_OPEN_DROP = np.log(1.4)
+"""A gap this wide and this steep may hold a border, so it is halved before any border is refined."""
 
 
 def next_unique_bytes(
@@ -47,16 +50,17 @@ def next_unique_bytes(
     for end in (low, high):
         if not any(abs(np.log(place / end)) < 0.02 for place in places):
             return end
-    total = len(readings) + count_left
-    explore = int(np.clip(round(EXPLORE_SHARE * total), 5, 10))
-    if len(readings) < explore:
-        return float(np.exp(_steepest_gap(readings)))
+    distinct = len(set(places))
+    explore = int(np.clip(round(EXPLORE_SHARE * (distinct + count_left)), 5, 10))
+    gap = _steepest_gap(readings, open_only=distinct >= explore)
+    if gap is not None:
+        return float(np.exp(gap))
     data, prior_sd = readings_of(places, [reading for _, reading in readings], None)
     rivals, data = explain(data, prior_sd)
     best = choose(rivals, EVIDENCE_MARGIN)
     noise = noise_of(best, data, prior_sd)
     candidates = np.linspace(np.log(low), np.log(high), _CANDIDATES)
-    turn = (len(readings) - explore) % 3
+    turn = (distinct - explore) % 3
     if best.borders and turn != 1:
         gain = _border_gain(best, data, noise, candidates)
     else:
@@ -64,13 +68,22 @@ def next_unique_bytes(
     return float(np.exp(candidates[int(np.argmax(gain))]))
 
 
-def _steepest_gap(readings: Sequence[tuple[float, float]]) -> float:
-    """Middle, in ln U, of the gap with the largest drop x sqrt(width)."""
+def _steepest_gap(readings: Sequence[tuple[float, float]], *, open_only: bool) -> float | None:
+    """Middle, in ln U, of the gap with the largest drop x sqrt(width).
+
+    `open_only` leaves out the gaps too narrow, or too level, to hide a border of their own.
+    """
     x, inverse = np.unique(np.log([place for place, _ in readings]), return_inverse=True)
     logs = np.log([reading for _, reading in readings])
     y = np.bincount(inverse, logs) / np.bincount(inverse)
     width = np.diff(x)
-    gap = int(np.argmax((np.abs(np.diff(y)) + _DROP_FLOOR) * np.sqrt(width)))
+    drop = np.abs(np.diff(y))
+    score = (drop + _DROP_FLOOR) * np.sqrt(width)
+    if open_only:
+        score[(width < _OPEN_WIDTH) | (drop < _OPEN_DROP)] = 0.0
+    gap = int(np.argmax(score))
+    if score[gap] == 0.0:
+        return None
     return float((x[gap] + x[gap + 1]) / 2)
 
 

@@ -136,7 +136,7 @@ def _unique_bytes_range(
 
 def _stages(points: int) -> tuple[PlanStage, ...]:
     scout = 18 if points >= 70 else 12 if points >= 45 else 8
-    curve = max(7, round(points / 6))
+    curve = max(7, round(points / 4.7))
     ends, closing = 4, 2
     families = points - scout - ends - curve - closing
     return (
