@@ -16,12 +16,13 @@ $(VENV)/installed: pyproject.toml
 	test -x $(BIN)/python || python3 -m venv $(VENV)
 	$(BIN)/pip install --quiet "maturin>=1.9,<2"
 	$(BIN)/pip install --quiet $$($(BIN)/python tests/requirements.py)
-	touch $@
+	@touch $@
 
 $(VENV)/built: $(VENV)/installed $(RUST) pyproject.toml
 	@command -v cargo >/dev/null || { echo "cargo is missing: install Rust 1.90 or newer (https://rustup.rs), then run make again"; exit 2; }
-	VIRTUAL_ENV=$$PWD/$(VENV) $(BIN)/maturin develop --release --quiet
-	touch $@
+	@echo "building the engine (a minute the first time) ..."
+	@VIRTUAL_ENV=$$PWD/$(VENV) $(BIN)/maturin develop --release --quiet >$(VENV)/build.log 2>&1 || { cat $(VENV)/build.log; exit 1; }
+	@touch $@
 
 # Debian packages that only the tests and the demo's picture need; without root they are named.
 packages:
@@ -32,7 +33,6 @@ demo: build
 	@bench/demo $(BIN)/leadline $(DEMO)
 
 test: packages build
-	@mkdir -p $(LOGS)
 	$(MAKE) --no-print-directory lint
 	$(MAKE) --no-print-directory rust-test
 	$(MAKE) --no-print-directory python-test
@@ -46,9 +46,11 @@ lint: build
 	$(BIN)/mypy
 
 rust-test:
+	@mkdir -p $(LOGS)
 	cargo test --workspace --exclude leadline-python --quiet 2>&1 | tee $(LOGS)/rust.log
 
 python-test: build
+	@mkdir -p $(LOGS)
 	$(BIN)/pytest -n 2 -q -m "not real" 2>&1 | tee $(LOGS)/python.log
 # Real I/O runs alone: it measures this machine's disk.
 	$(BIN)/pytest -q -m real 2>&1 | tee -a $(LOGS)/python.log

@@ -30,7 +30,7 @@ _DROP_FLOOR = 0.15
 _CANDIDATES = 121
 _OPEN_WIDTH = np.log(2.0)
 _OPEN_DROP = np.log(1.4)
-"""A gap this wide and this steep may hold a border, so it is halved before any border is refined."""
+"""A gap this wide and this steep may hold a border: it is halved before any border is refined."""
 
 
 def next_unique_bytes(
