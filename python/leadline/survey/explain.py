@@ -23,7 +23,7 @@ from leadline.record import (
     Workload,
 )
 from leadline.stats import BorderFit, fit_borders, good_range, group_drift, slope
-from leadline.survey.middle import MiddleStrategy, RegionBounds, half_way, rounded
+from leadline.survey.middle import MiddleStrategy, RegionBounds, half_way
 from leadline.survey.noise import NoiseModel
 from leadline.survey.readings import Readings, curve_of, throughput, value
 from leadline.survey.sentences import sentences
@@ -216,7 +216,7 @@ class _Explanation:
             focal = self.strategy.focal_in(self.strategy.regions[family.region])
             xs, ys = curve_of(self.readings.along(parameter, focal), parameter)
             if len(xs) > 1:
-                product *= rounded(half_way(xs, ys, used), parameter)
+                product *= half_way(xs, ys, used)
                 count += 1
         if not count:
             return True

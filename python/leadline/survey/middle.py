@@ -117,7 +117,7 @@ class MiddleStrategy:
             at_end = self.focal.with_value("unique_bytes", end)
             xs, ys = curve_of(self.readings.along(parameter, at_end), parameter)
             found.append(half_way(xs, ys, float(getattr(START, parameter))))
-        return rounded(math.sqrt(found[0] * found[1]), parameter)
+        return nearest_power_of_two(math.sqrt(found[0] * found[1]))
 
     def _size_max(self, unique_bytes: int) -> float:
         """Largest mean size worth asking of a region: a request must not span the region."""
@@ -240,6 +240,15 @@ def _snap(x: float, parameter: str) -> float:
     if parameter == "process_num":
         return float(max(1, round(x)))
     return round(x, 3)
+
+
+def nearest_power_of_two(x: float) -> float:
+    """Round a focal value so that two surveys of one system choose the same one.
+
+    Half-way values carry the noise of the coarse curves they are read off; focal points that differ
+    a little between surveys would make their focal throughputs incomparable.
+    """
+    return float(2 ** max(0, round(math.log2(x))))
 
 
 def rounded(x: float, parameter: str) -> float:
