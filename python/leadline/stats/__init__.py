@@ -2,7 +2,7 @@
 
 borders      fit_borders: where each level of the hierarchy ends
 placement    next_unique_bytes: where to measure next
-intervals    means, medians, ratios; noise within and between runs
+intervals    noise within and between runs, and the intervals of readings
 curves       slope, half-way point, good range, still rising
 drift        did the sentinel move
 """
@@ -12,19 +12,13 @@ from leadline.stats.change_points import change_points
 from leadline.stats.curves import (
     good_range,
     half_way_x,
-    log_interpolate,
-    saturation_x,
     slope,
     still_rising,
 )
-from leadline.stats.drift import drift_interval, group_drift, sentinel_moved
+from leadline.stats.drift import group_drift
 from leadline.stats.intervals import (
     Noise,
-    combine,
-    mean_interval,
-    median_interval,
     pooled_noise,
-    ratio_interval,
     reading_interval,
     student_t,
 )
@@ -35,21 +29,13 @@ __all__ = [
     "FittedBorder",
     "Noise",
     "change_points",
-    "combine",
-    "drift_interval",
     "fit_borders",
     "good_range",
     "group_drift",
     "half_way_x",
-    "log_interpolate",
-    "mean_interval",
-    "median_interval",
     "next_unique_bytes",
     "pooled_noise",
-    "ratio_interval",
     "reading_interval",
-    "saturation_x",
-    "sentinel_moved",
     "slope",
     "still_rising",
     "student_t",

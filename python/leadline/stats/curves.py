@@ -27,17 +27,6 @@ def slope(curve: Sequence[tuple[float, float]]) -> tuple[tuple[float, float], ..
     return tuple((float(at), float(value)) for at, value in zip(middles, slopes, strict=True))
 
 
-def log_interpolate(xs: Sequence[float], ys: Sequence[float], x: float) -> float:
-    """Value at x on straight lines between ln x and ln y; constant beyond the ends.
-
-    No extrapolation: beyond what was measured the nearest reading is all that is known.
-    """
-    places, values = _averaged(xs, ys)
-    if (values <= 0).any() or x <= 0:
-        raise ValueError("log_interpolate needs positive values")
-    return float(np.exp(np.interp(np.log(x), np.log(places), np.log(values))))
-
-
 def half_way_x(xs: Sequence[float], throughputs: Sequence[float], *, log: bool = True) -> float:
     """Return the x whose throughput is half-way between the least and the most (CP94 §8).
 
@@ -100,16 +89,6 @@ def still_rising(
     earlier = int(np.sum(np.asarray(xs, dtype=np.float64) == x[before]))
     margin = 2 * noise * float(np.sqrt(1 / last + 1 / earlier))
     return bool(np.log(y[-1] / y[before]) > max(np.log1p(gain_min), margin))
-
-
-def saturation_x(xs: Sequence[float], ys: Sequence[float], frac: float = 0.95) -> float:
-    """Return the least x from which `frac` of the maximum is reached, interpolated in ln x."""
-    x, y = _averaged(xs, ys)
-    if not 0 < frac <= 1:
-        raise ValueError("frac must lie in (0, 1]")
-    envelope = np.maximum.accumulate(y)
-    at = _first_crossing(_logs(x), envelope, frac * float(y.max()), rising=True)
-    return float(np.exp(at))
 
 
 def _averaged(xs: Sequence[float], ys: Sequence[float]) -> tuple[Floats, Floats]:

@@ -29,33 +29,6 @@ def student_t(df: float, confidence: float = CONFIDENCE) -> float:
     return float(stats.t.ppf((1 + confidence) / 2, df))
 
 
-def mean_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Interval:
-    """Mean with a t interval; one value gets no interval. For nearly normal values."""
-    data = _some(values)
-    mean = float(data.mean())
-    if data.size < 2:
-        return Interval(mean, None, None, 1)
-    half = student_t(data.size - 1, confidence) * float(data.std(ddof=1)) / np.sqrt(data.size)
-    return Interval(mean, float(mean - half), float(mean + half), int(data.size))
-
-
-def median_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Interval:
-    """Median between two order statistics; no distribution is assumed.
-
-    The interval is the narrowest symmetric pair of order statistics whose binomial coverage
-    reaches `confidence`; fewer than six values cannot reach 95 % and get none.
-    """
-    data = np.sort(_some(values))
-    count = int(data.size)
-    rank = int(stats.binom.ppf((1 - confidence) / 2, count, 0.5))
-    while rank > 0 and 1 - 2 * stats.binom.cdf(rank - 1, count, 0.5) < confidence:
-        rank -= 1
-    median = float(np.median(data))
-    if rank < 1:
-        return Interval(median, None, None, count)
-    return Interval(median, float(data[rank - 1]), float(data[count - rank]), count)
-
-
 @dataclass(frozen=True)
 class Noise:
     """Run-to-run noise of one system in one region."""
@@ -104,31 +77,6 @@ def reading_interval(
     return Interval(
         float(np.exp(mean)), float(np.exp(mean - half)), float(np.exp(mean + half)), logs.size
     )
-
-
-def combine(parts: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """Add independent variances (variance, df) with Satterthwaite's degrees of freedom."""
-    total = sum(variance for variance, _ in parts)
-    if total <= 0:
-        return 0.0, float(sum(df for _, df in parts))
-    return total, total**2 / sum(variance**2 / df for variance, df in parts)
-
-
-def ratio_interval(first: Interval, second: Interval, confidence: float = CONFIDENCE) -> Interval:
-    """Ratio first / second of two independent positive intervals.
-
-    Each interval's half-width in ln becomes a variance, the variances add. Without an interval
-    on either side, or with one that reaches zero, the ratio has none.
-    """
-    ratio = first.value / second.value
-    count = min(first.n, second.n)
-    squares = 0.0
-    for part in (first, second):
-        if part.low is None or part.high is None or part.low <= 0:
-            return Interval(ratio, None, None, count)
-        squares += (np.log(part.high / part.low) / 2) ** 2
-    half = float(np.sqrt(squares)) * stats.norm.ppf((1 + confidence) / 2) / stats.norm.ppf(0.975)
-    return Interval(ratio, float(ratio * np.exp(-half)), float(ratio * np.exp(half)), count)
 
 
 _WITHIN_DF = 9.0

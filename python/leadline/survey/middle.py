@@ -17,7 +17,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from leadline.record import Plan, Workload
-from leadline.stats import BorderFit, fit_borders, half_way_x, next_unique_bytes
+from leadline.stats import (
+    BorderFit,
+    fit_borders,
+    half_way_x,
+    next_unique_bytes,
+    still_rising,
+)
 from leadline.survey.readings import Readings, curve_of, throughput, value
 from leadline.survey.spread import share, spread
 
@@ -29,6 +35,12 @@ START = Workload(unique_bytes=2**20, size_mean=32768)
 
 CURVE_WEIGHTS = {"focal": 4.0, "size_mean": 5.0, "read_frac": 4.0, "seq_frac": 4.0,
                  "process_num": 3.0}  # fmt: skip
+SCOUT_NOISE_FRAC = 0.05
+"""Run-to-run noise assumed of the coarse curves, which have no replicates of their own."""
+
+RANGE_EXTENSION = 4.0
+"""A range whose end still gains is made longer by this factor (CP94 §8: until it stops rising)."""
+
 REGION_SPAN = 8.0
 """The last region's middle lies between its border and this many times the border."""
 
@@ -49,6 +61,8 @@ class MiddleStrategy:
 
     Attributes:
         focal: the focal vector; its unique_bytes is a region's, never the vector's own.
+        tops: where the ranges of size_mean and process_num end; past the plan's own while
+            performance still rose there.
         fit: the borders once unique_bytes has been measured, else None.
         regions: what the families were measured for.
 
@@ -59,6 +73,10 @@ class MiddleStrategy:
         self.seed = seed
         self.readings = readings
         self.focal = START
+        self.tops = {
+            "size_mean": float(plan.size_mean_max),
+            "process_num": float(plan.process_num_max),
+        }
         self.fit: BorderFit | None = None
         self.regions: tuple[RegionBounds, ...] = ()
         self._random = random.Random(seed)  # noqa: S311 - order of points, not a secret
@@ -94,7 +112,10 @@ class MiddleStrategy:
             self._random.shuffle(grid)
             for workload in grid:
                 yield "scout", workload
-            self.focal = self.focal.with_value(parameter, self._half_way_at_ends(parameter))
+            curves_found = self._curves_at_ends(parameter)
+            if any(still_rising(xs, ys, SCOUT_NOISE_FRAC) for xs, ys in curves_found):
+                self.tops[parameter] = RANGE_EXTENSION * self._planned_top(parameter)
+            self.focal = self.focal.with_value(parameter, half_way_of(curves_found, parameter))
 
     def _end_values(self) -> tuple[int, int]:
         return self.plan.unique_bytes_min, self.plan.unique_bytes_max
@@ -102,7 +123,7 @@ class MiddleStrategy:
     def _coarse_curve(self, parameter: str, end: int, count: int) -> list[Workload]:
         at_end = self.focal.with_value("unique_bytes", end)
         if parameter == "process_num":
-            low, high = 1.0, float(self.plan.process_num_max)
+            low, high = 1.0, self.tops["process_num"]
         else:
             low, high = float(self.plan.size_mean_min), self._size_max(end)
         known = [value(point, parameter) for point in self.readings.along(parameter, at_end)]
@@ -110,18 +131,18 @@ class MiddleStrategy:
         xs += [low] * (count - len(xs))
         return [at_end.with_value(parameter, _snap(x, parameter)) for x in xs]
 
-    def _half_way_at_ends(self, parameter: str) -> float:
-        """Half-way value of one parameter, the geometric mean over both ends."""
-        found = []
-        for end in self._end_values():
-            at_end = self.focal.with_value("unique_bytes", end)
-            xs, ys = curve_of(self.readings.along(parameter, at_end), parameter)
-            found.append(half_way(xs, ys, float(getattr(START, parameter))))
-        return nearest_power_of_two(math.sqrt(found[0] * found[1]))
+    def _planned_top(self, parameter: str) -> float:
+        plan = self.plan
+        return float(plan.size_mean_max if parameter == "size_mean" else plan.process_num_max)
+
+    def _curves_at_ends(self, parameter: str) -> list[tuple[list[float], list[float]]]:
+        """The coarse curve of one parameter at each end of unique_bytes."""
+        ends = [self.focal.with_value("unique_bytes", end) for end in self._end_values()]
+        return [curve_of(self.readings.along(parameter, end), parameter) for end in ends]
 
     def _size_max(self, unique_bytes: int) -> float:
         """Largest mean size worth asking of a region: a request must not span the region."""
-        return max(self.plan.size_mean_min * 4, min(self.plan.size_mean_max, unique_bytes // 4))
+        return max(self.plan.size_mean_min * 4, min(self.tops["size_mean"], unique_bytes // 4))
 
     # ---- the unique_bytes curve and its regions ---------------------------------------------
 
@@ -178,9 +199,15 @@ class MiddleStrategy:
             return 0.0, 1.0
         focal = float(getattr(self.focal, parameter))
         if parameter == "process_num":
-            return 1.0, max(focal, float(self.plan.process_num_max))
+            return 1.0, max(focal, self.tops["process_num"])
         high = self._size_max(region.focal_bytes)
         return float(min(self.plan.size_mean_min, focal)), float(max(high, focal))
+
+
+def half_way_of(curves: list[tuple[list[float], list[float]]], parameter: str) -> float:
+    """Focal value of one parameter: the half-way values' geometric mean over both ends."""
+    found = [half_way(xs, ys, float(getattr(START, parameter))) for xs, ys in curves]
+    return nearest_power_of_two(math.sqrt(math.prod(found)))
 
 
 def half_way(xs: list[float], ys: list[float], fallback: float) -> float:
@@ -249,14 +276,6 @@ def nearest_power_of_two(x: float) -> float:
     a little between surveys would make their focal throughputs incomparable.
     """
     return float(2 ** max(0, round(math.log2(x))))
-
-
-def rounded(x: float, parameter: str) -> float:
-    """Round a focal value to what people say: a whole number of processes, whole KiB."""
-    if parameter == "process_num":
-        return float(max(1, round(x)))
-    step = 4096 if x >= 16384 else 512
-    return float(max(step, round(x / step) * step))
 
 
 def _whole_blocks(x: float) -> int:

@@ -13,7 +13,7 @@ import random
 
 from leadline.record import PARAMETERS, Plan, Workload
 from leadline.stats import BorderFit, good_range
-from leadline.survey.middle import START, RegionBounds, Script, rounded
+from leadline.survey.middle import START, RegionBounds, Script
 from leadline.survey.readings import Readings, curve_of
 from leadline.survey.spread import spread
 
@@ -132,3 +132,11 @@ def moved(parameter: str, before: float, after: float) -> bool:
     if parameter.endswith("frac"):
         return abs(after - before) > 0.1
     return max(before, after) > MOVED_FACTOR * min(before, after)
+
+
+def rounded(x: float, parameter: str) -> float:
+    """Round a focal value to what people say: a whole number of processes, whole KiB."""
+    if parameter == "process_num":
+        return float(max(1, round(x)))
+    step = 4096 if x >= 16384 else 512
+    return float(max(step, round(x / step) * step))
