@@ -193,7 +193,7 @@ def build(
         regions=tuple(regions), borders=borders, unique_bytes_curve=whole, slope=_slope(whole),
         families=tuple(families), cache_bytes=borders[-1].bytes if borders else None,
         sentinels=tuple(sentinels), drift_frac=drift or Interval(-0.004, -0.012, 0.004, 12),
-        noise_frac=noise, accuracy_frac=0.021, settled=True, sentences=(),
+        noise_frac=noise, accuracy_frac=0.021, settled=True, cross_check_bytes=(), sentences=(),
         warnings=warnings)  # fmt: skip
 
 

@@ -61,7 +61,7 @@ def test_flat_curves_seldom_look_rising() -> None:
 
 @pytest.mark.parametrize(("xs", "ys"), [([], []), ([1.0], []), ([0.0], [1.0])])
 def test_senseless_curves_are_refused(xs: list[float], ys: list[float]) -> None:
-    with pytest.raises(ValueError, match="curve needs|positive x"):
+    with pytest.raises(ValueError, match=r"curve needs|positive x"):
         good_range(xs, ys)
 
 

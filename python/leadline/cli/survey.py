@@ -272,6 +272,7 @@ def survey_document(survey: Survey) -> dict[str, Any]:
         ],
         "borders_bytes": [border.bytes for border in survey.borders],
         "cache_bytes": survey.cache_bytes,
+        "cross_check_bytes": survey.cross_check_bytes,
         "curves": [
             {
                 "region": curve.region,

@@ -168,5 +168,7 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
     """What the budget bought: median half-width of the points' 95 % intervals."""
     settled: bool
     """False when the focal vector still moved at the step limit."""
+    cross_check_bytes: tuple[float, ...]
+    """Change points a generic detector finds on the unique_bytes curve; they decide nothing."""
     sentences: tuple[str, ...]
     warnings: tuple[str, ...]

@@ -22,7 +22,7 @@ from leadline.record import (
     SurveyStatus,
     Workload,
 )
-from leadline.stats import BorderFit, fit_borders, good_range, group_drift, slope
+from leadline.stats import BorderFit, change_points, fit_borders, good_range, group_drift, slope
 from leadline.survey.middle import MiddleStrategy, RegionBounds, half_way
 from leadline.survey.noise import NoiseModel
 from leadline.survey.readings import Readings, curve_of, throughput, value
@@ -94,6 +94,7 @@ class _Explanation:
             noise_frac={region.name: self.noise.at(region.focal).sd_frac for region in regions},
             accuracy_frac=_accuracy(curve, families),
             settled=self._settled(families),
+            cross_check_bytes=self._cross_check(),
             sentences=(),
             warnings=(),
         )
@@ -115,6 +116,15 @@ class _Explanation:
             [throughput(p) for p in points],
             seed=self.start.seed,
             count=len(decided.borders),
+        )
+
+    def _cross_check(self) -> tuple[float, ...]:
+        """What a model-free change-point detector makes of the same curve."""
+        if self.strategy.fit is None:
+            return ()
+        points = self.readings.along("unique_bytes", self.strategy.focal)
+        return change_points(
+            [value(p, "unique_bytes") for p in points], [throughput(p) for p in points]
         )
 
     def _regions(self, fit: BorderFit | None) -> tuple[Region, ...]:

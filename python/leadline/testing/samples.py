@@ -128,6 +128,7 @@ def sample_survey(start: SurveyStart, status: SurveyStatus = SurveyStatus.DONE) 
         noise_frac={},
         accuracy_frac=None,
         settled=True,
+        cross_check_bytes=(),
         sentences=("Nothing was found.",),
         warnings=(),
     )
