@@ -22,8 +22,8 @@ Codes = NDArray[np.int64]
 SHAPE_OF_CODE = ("uniform", "step", "smeared")
 UNIFORM, STEP, SMEARED = range(3)
 SMEAR_START = 0.2
-_LN_WIDTH_RANGE = (float(np.log(0.08)), float(np.log(0.5)))
-"""Logistic scale in ln U; 10 % to 90 % of the fall takes a factor of 1.4 to 9 in U."""
+_LN_WIDTH_RANGE = (float(np.log(0.02)), float(np.log(0.5)))
+"""Logistic scale in ln U; 10 % to 90 % of the fall takes a factor of 1.1 to 9 in U."""
 
 _LN_DELTA_RANGE = (-6.0, 12.0)
 """Bounds of ln(d_k / a); the lower one is a level that nobody could see."""

@@ -40,8 +40,8 @@ CACHED_SHARE_MIN = 0.9
 READ_CACHE_RATIO = 2.0
 """Reads over writes, against the first region's, from which a cache holds reads only."""
 
-SETTLED_FACTOR = 2.0
-"""A half-way value confirmed within a factor of two: the coarse scouting's own spacing."""
+SETTLED_FACTOR = 3.0
+"""A half-way value is confirmed within this factor: focal sizes lie on a grid of powers of four."""
 
 
 def explain(
@@ -244,8 +244,8 @@ def region_names(
     the last region is a level with a number: nothing is known of it but its speed.
     """
     count = len(cached_shares)
-    if count == 1:
-        return ["whole range"]
+    if count <= 1:
+        return ["whole range"] * count
     names = [f"{ordinal} level" for ordinal in ORDINALS[: count - 1]]
     if (cached_shares[0] or 0.0) > CACHED_SHARE_MIN:
         names[0] = "file cache"

@@ -35,6 +35,11 @@ START = Workload(unique_bytes=2**20, size_mean=32768)
 
 CURVE_WEIGHTS = {"focal": 4.0, "size_mean": 5.0, "read_frac": 4.0, "seq_frac": 4.0,
                  "process_num": 3.0}  # fmt: skip
+GRID = {"size_mean": 4.0, "process_num": 2.0}
+"""Focal values are powers of these, so that two surveys of one system choose the same: half-way
+values carry the noise of the coarse curves they are read off, and focal points that differ a
+little between surveys would make their focal throughputs incomparable."""
+
 SCOUT_NOISE_FRAC = 0.05
 """Run-to-run noise assumed of the coarse curves, which have no replicates of their own."""
 
@@ -207,7 +212,7 @@ class MiddleStrategy:
 def half_way_of(curves: list[tuple[list[float], list[float]]], parameter: str) -> float:
     """Focal value of one parameter: the half-way values' geometric mean over both ends."""
     found = [half_way(xs, ys, float(getattr(START, parameter))) for xs, ys in curves]
-    return nearest_power_of_two(math.sqrt(math.prod(found)))
+    return nearest_power(GRID[parameter], math.sqrt(math.prod(found)))
 
 
 def half_way(xs: list[float], ys: list[float], fallback: float) -> float:
@@ -269,13 +274,9 @@ def _snap(x: float, parameter: str) -> float:
     return round(x, 3)
 
 
-def nearest_power_of_two(x: float) -> float:
-    """Round a focal value so that two surveys of one system choose the same one.
-
-    Half-way values carry the noise of the coarse curves they are read off; focal points that differ
-    a little between surveys would make their focal throughputs incomparable.
-    """
-    return float(2 ** max(0, round(math.log2(x))))
+def nearest_power(base: float, x: float) -> float:
+    """Round a focal value to a power of `base`, at least 1."""
+    return float(base ** max(0, round(math.log(x, base))))
 
 
 def _whole_blocks(x: float) -> int:

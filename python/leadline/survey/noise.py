@@ -16,6 +16,9 @@ from leadline.stats import Noise, group_drift, pooled_noise, reading_interval
 from leadline.survey.middle import RegionBounds
 from leadline.survey.readings import Readings, throughput
 
+BORDER_ZONE = 1.15
+"""Places within this factor of a border count as at the border."""
+
 OWN_DEGREES_MIN = 3
 """Degrees of freedom from which a region's replicates are trusted alone."""
 
@@ -28,12 +31,15 @@ class NoiseModel:
         groups = readings.replicates()
         slope_per_s = _drift_per_s(groups)
         self._overall = _pool(groups, slope_per_s)
-        inside = [_inside(groups, region) for region in regions]
+        self._borders = [region.low_bytes for region in regions[1:]]
+        inside = [_inside(groups, region, self._borders) for region in regions]
         self._own = [_pool(own, slope_per_s) for own in inside]
         self._degrees = [sum(len(group) - 1 for group in own) for own in inside]
 
     def at(self, workload: Workload) -> Noise:
         """Noise of a workload, by the region that holds its unique_bytes."""
+        if _at_border(workload.unique_bytes, self._borders):
+            return self._overall
         for index, region in enumerate(self._regions):
             inside = region.low_bytes <= workload.unique_bytes <= region.high_bytes
             if inside and self._degrees[index] >= OWN_DEGREES_MIN:
@@ -52,13 +58,23 @@ class NoiseModel:
 
 
 def _inside(
-    groups: Sequence[Sequence[Measurement]], region: RegionBounds
+    groups: Sequence[Sequence[Measurement]], region: RegionBounds, borders: Sequence[int]
 ) -> list[Sequence[Measurement]]:
     return [
         group
         for group in groups
         if region.low_bytes <= group[0].workload.unique_bytes <= region.high_bytes
+        and not _at_border(group[0].workload.unique_bytes, borders)
     ]
+
+
+def _at_border(unique_bytes: int, borders: Sequence[int]) -> bool:
+    """Whether a place is so near a border that its readings jump between two levels.
+
+    Readings there differ by far more than those inside a region (CP94 §7: "performance is often
+    unstable"); they would drown the region's own noise, and its noise would understate theirs.
+    """
+    return any(max(unique_bytes, b) <= BORDER_ZONE * min(unique_bytes, b) for b in borders)
 
 
 def _drift_per_s(groups: Sequence[Sequence[Measurement]]) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import uuid
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -122,7 +122,7 @@ def _measure(
     except PointFailed as error:
         raise PointFailed(f"point {request.order + 1} ({request.stage}): {error}") from error
     return Measurement(
-        point_id=uuid.uuid4().hex,
+        point_id=point_id(start.survey_id, request.order),
         survey_id=start.survey_id,
         order=request.order,
         stage=request.stage,
@@ -133,6 +133,11 @@ def _measure(
         backend=start.backend,
         result=result,
     )
+
+
+def point_id(survey_id: str, order: int) -> str:
+    """Id of a point: the same for the same survey and order, so a replay has the same ids."""
+    return hashlib.blake2b(f"{survey_id}:{order}".encode(), digest_size=16).hexdigest()
 
 
 def _progress(

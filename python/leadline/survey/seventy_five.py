@@ -62,12 +62,12 @@ class SeventyFiveStrategy:
         left = self.plan.points
         still = 0
         for visits, parameter in enumerate(itertools.cycle(PARAMETERS)):
-            if left == 0:
-                return
-            curve = self._curve(parameter)[:left]
-            left -= len(curve)
-            for workload in curve:
+            curve = self._curve(parameter)
+            for workload in curve[:left]:
                 yield "75% point", workload
+            left -= len(curve)
+            if left < 0:
+                return  # a curve cut short decides nothing
             found = self._good_value(parameter)
             moves = moved(parameter, float(getattr(self.focal, parameter)), found)
             still = 0 if moves else still + 1

@@ -72,7 +72,7 @@ def _unsettled(survey: Survey) -> str | None:
         return None
     return (
         "The focal vector had not settled at the step limit: the curves' own half-way points lie "
-        "more than a factor of two from the focal values used."
+        "more than a factor of three from the focal values used."
     )
 
 
