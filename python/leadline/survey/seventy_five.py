@@ -2,7 +2,7 @@
 
 The focal vector is found by going round the parameters: each curve is measured with the others
 at their present values and its 75 % point taken, until a whole round changes nothing or the
-plan's points are used up. What is left then goes into repeats of the curves of the last round.
+plan's points are used up; a curve measured again at the same vector gets new x in between.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ GOOD_FRAC = 0.75
 
 POINTS_PER_CURVE = {"unique_bytes": 8, "size_mean": 5, "read_frac": 3, "seq_frac": 3,
                     "process_num": 3}  # fmt: skip
+FOCAL_REPEATS = 3
+"""Readings of the focal vector at the end: a focal value is never a single reading."""
+
 MOVED_FACTOR = 1.25
 """A focal value that moves by less than this factor between rounds has settled."""
 
@@ -59,7 +62,7 @@ class SeventyFiveStrategy:
 
     def script(self) -> Script:
         """Yield (stage, workload) for every point of the plan, in order."""
-        left = self.plan.points
+        left = self.plan.points - FOCAL_REPEATS
         still = 0
         for visits, parameter in enumerate(itertools.cycle(PARAMETERS)):
             curve = self._curve(parameter)
@@ -67,12 +70,14 @@ class SeventyFiveStrategy:
                 yield "75% point", workload
             left -= len(curve)
             if left < 0:
-                return  # a curve cut short decides nothing
+                break  # a curve cut short decides nothing
             found = self._good_value(parameter)
             moves = moved(parameter, float(getattr(self.focal, parameter)), found)
             still = 0 if moves else still + 1
             self.settled = still >= len(PARAMETERS)
             self.focal = self.focal.with_value(parameter, self._step(parameter, found, visits))
+        for _ in range(FOCAL_REPEATS):
+            yield "75% point", self.focal
 
     def _step(self, parameter: str, found: float, visits: int) -> float:
         """Where to go: all the way in the first round, half-way (in ratio) in later ones.
