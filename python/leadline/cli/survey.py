@@ -85,18 +85,20 @@ def command(
     asked = Asked(name or chosen.name, budget_s, max_bytes, seed, accuracy, focal)
     own: Context = context.obj
     store = own.open_store()
-    if resume:
-        earlier = _unfinished(store, asked.system)
-        cache_limit = earlier.cache_limit_bytes
+    earlier = _unfinished(store, asked.system, chosen) if resume else None
+    if earlier is not None:
+        # What decided the survey decides it still; only its limits may be given again.
+        cache_limit, seed = earlier.cache_limit_bytes, earlier.seed
+        backend, direct = earlier.backend, earlier.direct
     elif chosen.kind == "directory":
         cache_limit = _cache_limit(cache_limit, budget_s)
     with open_engine(
         chosen, backend=backend, direct=direct, cache_limit_bytes=cache_limit or None,
         max_bytes=max_bytes, run_seed=seed,
     ) as engine:  # fmt: skip
-        start = earlier if resume else _start(engine, chosen, asked)
+        start = earlier or _start(engine, chosen, asked)
         points = store.points(start.survey_id)
-        if resume:
+        if earlier is not None:
             engine.skip_to(_clock_after(points))
         else:
             store.start_survey(start)
@@ -178,9 +180,14 @@ def _clock_after(points: Sequence[Measurement]) -> float:
     return simulated.clock_s if simulated else 0.0
 
 
-def _unfinished(store: Store, system: str) -> SurveyStart:
+def _unfinished(store: Store, system: str, target: Target) -> SurveyStart:
     for summary in store.surveys():
         if summary.system == system and summary.status is not SurveyStatus.DONE:
+            if summary.target != target.text:
+                raise TargetRefused(
+                    f"the unfinished survey of {system!r} is of {summary.target}, not of "
+                    f"{target.text}; give that target, or start a new survey without --resume"
+                )
             return store.survey_start(summary.survey_id)
     raise TargetRefused(
         f"no unfinished survey of {system!r} is stored; leave out --resume to start one"
