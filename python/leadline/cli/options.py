@@ -40,9 +40,6 @@ def positive_seconds(text: str) -> float:
     return seconds
 
 
-Size = Annotated[
-    int | None, typer.Option(parser=reader(positive_bytes), metavar="SIZE", help="e.g. 512MiB")
-]
 Duration = Annotated[
     float | None, typer.Option(parser=reader(positive_seconds), metavar="TIME", help="e.g. 10m")
 ]

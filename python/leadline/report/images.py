@@ -15,7 +15,6 @@ from leadline.report.page import render_html
 from leadline.report.poster import poster_pdf
 
 CHART_FORMATS = ("svg", "png", "pdf")
-REPORT_FORMATS = ("html", *CHART_FORMATS)
 
 
 class ReportError(LeadlineError):

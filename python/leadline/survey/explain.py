@@ -58,6 +58,11 @@ def explain(
     surveyor = Surveyor(start)
     for point in points:
         surveyor.tell(point)
+    return explain_told(surveyor, wall_s=wall_s)
+
+
+def explain_told(surveyor: Surveyor, *, wall_s: float | None = None) -> Survey:
+    """Derive the survey from a surveyor that was told its points already; see `explain`."""
     return _Explanation(surveyor).survey(wall_s)
 
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from leadline.engine import Engine, Limits, PointFailed
 from leadline.record import Measurement, Survey, SurveyStart
 from leadline.store import Store
-from leadline.survey.explain import explain
+from leadline.survey.explain import explain_told
 from leadline.survey.strategy import PointRequest, Surveyor
 
 POINT_S_MIN = 0.3
@@ -32,7 +32,6 @@ class Progress:
     planned: int
     stage: str
     workload: str
-    elapsed_s: float
     left_s: float
     throughput_mb_s: float | None
 
@@ -70,7 +69,7 @@ def run_survey(
         measurement = _measure(engine, start, request, limits, clock)
         store.add_point(measurement)
         surveyor.tell(measurement)
-    survey = explain(start, surveyor.points, wall_s=clock.now_s)
+    survey = explain_told(surveyor, wall_s=clock.now_s)
     store.finish_survey(survey)
     return survey
 
@@ -147,5 +146,5 @@ def _progress(
     share_s = now_s / done if done else start.plan.point_s
     left_s = min(start.plan.budget_s - now_s, share_s * (start.plan.points - done))
     last = surveyor.points[-1].result.throughput_mb_s.value if done else None
-    return Progress(done, start.plan.points, request.stage, str(request.workload), now_s, left_s,
+    return Progress(done, start.plan.points, request.stage, str(request.workload), left_s,
                     last)  # fmt: skip

@@ -10,7 +10,6 @@ from leadline.record import Measurement, Survey, SurveyStatus
 from leadline.units import format_bytes
 
 FOREIGN_CPU_MAX = 0.25
-OUTLIER_SIGMAS = 3.5
 CAP_REACHED = "time cap reached"
 """The engine's words for a point that ended by time: a survey says instead, in its intervals and
 its accuracy, what the budget bought."""
