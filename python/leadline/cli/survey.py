@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
@@ -39,11 +36,12 @@ from leadline.record import Measurement, Plan, Survey, SurveyStart, SurveyStatus
 from leadline.report import render_terminal
 from leadline.store import Store
 from leadline.survey import (
+    Asked,
     BudgetSpent,
     Progress,
     advised_cache_limit,
+    begin_survey,
     explain,
-    make_plan,
     run_survey,
 )
 from leadline.units import format_bytes, format_rate, format_seconds
@@ -96,7 +94,7 @@ def command(
         chosen, backend=backend, direct=direct, cache_limit_bytes=cache_limit or None,
         max_bytes=max_bytes, run_seed=seed,
     ) as engine:  # fmt: skip
-        start = earlier or _start(engine, chosen, asked)
+        start = earlier or begin_survey(engine, chosen, asked)
         points = store.points(start.survey_id)
         if earlier is not None:
             engine.skip_to(_clock_after(points))
@@ -105,18 +103,6 @@ def command(
         _tell_plan(start, points)
         survey = _run(engine, store, start, points)
     _answer(survey, json=json)
-
-
-@dataclass(frozen=True)
-class Asked:
-    """The options that decide a new survey."""
-
-    system: str
-    budget_s: float
-    max_bytes: int | None
-    seed: int
-    accuracy: float
-    focal_mode: str
 
 
 def _cache_limit(asked_bytes: int | None, budget_s: float) -> int | None:
@@ -144,34 +130,6 @@ def _cache_limit(asked_bytes: int | None, budget_s: float) -> int | None:
         "reached in time; --cache-limit SIZE chooses another cap, none leaves it out"
     )
     return advised
-
-
-def _start(engine: Engine, target: Target, asked: Asked) -> SurveyStart:
-    plan = make_plan(
-        budget_s=asked.budget_s,
-        capacity_bytes=engine.capacity_bytes,
-        max_bytes=asked.max_bytes,
-        memory_bytes=engine.memory_bytes,
-        l3_cache_bytes=engine.l3_cache_bytes,
-        process_num_max=engine.process_num_max,
-        virtual=engine.virtual,
-        focal_mode=asked.focal_mode,
-    )
-    return SurveyStart(
-        survey_id=uuid.uuid4().hex,
-        system=asked.system,
-        target=target.text,
-        seed=asked.seed,
-        started_at=datetime.now(UTC).isoformat(),
-        focal_mode=asked.focal_mode,
-        backend=engine.backend,
-        direct=engine.direct,
-        cache_limit_bytes=engine.cache_limit_bytes,
-        accuracy=asked.accuracy,
-        plan=plan,
-        facts=engine.facts,
-        system_profile=target.profile,
-    )
 
 
 def _clock_after(points: Sequence[Measurement]) -> float:

@@ -1,11 +1,13 @@
 """The self-scaling survey (CP94 §6-8): which points to measure, and what they say."""
 
+from leadline.survey.begin import Asked, begin_survey
 from leadline.survey.explain import explain
 from leadline.survey.plan import PlanRefused, advised_cache_limit, make_plan
 from leadline.survey.run import BudgetSpent, Progress, run_survey
 from leadline.survey.strategy import PointRequest, ResumeMismatch, Surveyor, derive_seed
 
 __all__ = [
+    "Asked",
     "BudgetSpent",
     "PlanRefused",
     "PointRequest",
@@ -13,6 +15,7 @@ __all__ = [
     "ResumeMismatch",
     "Surveyor",
     "advised_cache_limit",
+    "begin_survey",
     "derive_seed",
     "explain",
     "make_plan",

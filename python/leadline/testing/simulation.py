@@ -5,12 +5,11 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from leadline.engine import Target, open_engine
-from leadline.record import CurvePoint, Measurement, Survey, SurveyStart
+from leadline.record import CurvePoint, Measurement, Survey
 from leadline.store import Store, open_store
-from leadline.survey import make_plan, run_survey
+from leadline.survey import Asked, begin_survey, run_survey
 
 VIRTUAL_BUDGET_S = 14 * 3600.0
 
@@ -77,30 +76,8 @@ def simulate_survey(
     target = Target.parse(f"sim:{profile}")
     kept = store or open_store("sqlite://")
     with open_engine(target, run_seed=seed) as engine:
-        start = SurveyStart(
-            survey_id=f"{target.name}-{seed}",
-            system=target.name,
-            target=target.text,
-            seed=seed,
-            started_at=datetime(1994, 11, 1, tzinfo=UTC).isoformat(),
-            focal_mode=focal_mode,
-            backend=engine.backend,
-            direct=engine.direct,
-            cache_limit_bytes=None,
-            accuracy=accuracy,
-            plan=make_plan(
-                budget_s=budget_s,
-                capacity_bytes=engine.capacity_bytes,
-                max_bytes=None,
-                memory_bytes=engine.memory_bytes,
-                l3_cache_bytes=engine.l3_cache_bytes,
-                process_num_max=engine.process_num_max,
-                virtual=True,
-                focal_mode=focal_mode,
-            ),
-            facts=engine.facts,
-            system_profile=target.profile,
-        )
+        asked = Asked(target.name, budget_s, None, seed, accuracy, focal_mode)
+        start = begin_survey(engine, target, asked, survey_id=f"{target.name}-{seed}")
         kept.start_survey(start)
         survey = run_survey(engine, kept, start)
     truth = (target.profile or {}).get("truth", {})
