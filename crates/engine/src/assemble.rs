@@ -7,8 +7,9 @@ use crate::host::HostUse;
 use crate::job::{Job, WIRE_VERSION};
 use crate::recorder::{Tally, coalesce};
 use crate::result::{
-    EngineResult, Interval, LatencyUs, MovedBytes, OperationSummary, Realised, SLICES_MAX,
-    SimulatedFacts, WarmUp,
+    ClockSource, EngineResult, Interval, LatencyUs, MovedBytes, Offered, OperationSummary,
+    OtherLoad, Placed, Preconditioned, Provenance, Realised, SLICES_MAX, SimulatedFacts, SpansUs,
+    WarmUp, WrittenBytes,
 };
 use crate::stop::rate;
 
@@ -38,6 +39,46 @@ pub struct Finished<'a> {
     pub simulated: Option<SimulatedFacts>,
     /// Warnings collected on the way.
     pub warnings: Vec<String>,
+    /// What else was gathered on the way.
+    pub evidence: Evidence,
+}
+
+/// What a run gathered beside its counts; a part that was not gathered stays empty.
+#[derive(Debug)]
+pub struct Evidence {
+    /// Spans of an open loop: due to submitted, and due to completed.
+    pub due_spans: Option<(LatencyUs, LatencyUs)>,
+    /// What an open loop offered.
+    pub offered: Option<Offered>,
+    /// Where the bytes came from.
+    pub provenance: Provenance,
+    /// What preconditioning did.
+    pub precondition: Option<Preconditioned>,
+    /// Bytes written by the job, by purpose.
+    pub written_bytes: WrittenBytes,
+    /// What else the machine did.
+    pub other_load: OtherLoad,
+    /// Where the issuers ran.
+    pub placement: Option<Placed>,
+    /// The clock response times were read from.
+    pub clock: ClockSource,
+}
+
+impl Evidence {
+    /// Nothing gathered but the clock's name.
+    #[must_use]
+    pub fn none(clock: ClockSource) -> Self {
+        Self {
+            due_spans: None,
+            offered: None,
+            provenance: Provenance::default(),
+            precondition: None,
+            written_bytes: WrittenBytes::default(),
+            other_load: OtherLoad::default(),
+            placement: None,
+            clock,
+        }
+    }
 }
 
 /// The result of a finished run.
@@ -97,6 +138,21 @@ pub fn assemble(mut run: Finished) -> Result<EngineResult, EngineError> {
         reasons,
         warnings: run.warnings,
         simulated: run.simulated,
+        spans_us: SpansUs {
+            due_to_submitted: run.evidence.due_spans.map(|spans| spans.0),
+            submitted_to_completed: LatencyUs::of(&all),
+            due_to_completed: run.evidence.due_spans.map(|spans| spans.1),
+        },
+        offered: run.evidence.offered,
+        provenance: run.evidence.provenance,
+        levels: Vec::new(),
+        stalls: Vec::new(),
+        precondition: run.evidence.precondition,
+        written_bytes: run.evidence.written_bytes,
+        other_load: run.evidence.other_load,
+        placement: run.evidence.placement,
+        generator: None,
+        clock: run.evidence.clock,
     })
 }
 

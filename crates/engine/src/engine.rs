@@ -1,7 +1,7 @@
 //! One job from its text to its last event.
 
 use crate::access::{AccessStream, sizes_of};
-use crate::assemble::{Finished, assemble};
+use crate::assemble::{Evidence, Finished, assemble};
 use crate::backend::null::NullBackend;
 use crate::clock::{now_ns, s_from_ns};
 use crate::directory;
@@ -10,7 +10,7 @@ use crate::events::{Phase, Reporter};
 use crate::host;
 use crate::job::{Job, SMALLEST_TRANSFER_BYTES, Target};
 use crate::phases::{self, Run, Setting};
-use crate::result::EngineResult;
+use crate::result::{ClockSource, EngineResult};
 use crate::worker::own_cost_ns;
 
 /// Own work may cost half more than in the calibration before Little's law counts it as
@@ -85,6 +85,7 @@ pub(crate) fn finish(
         own_allowance_s,
         simulated: None,
         warnings,
+        evidence: Evidence::none(ClockSource::Vdso),
     })
 }
 

@@ -31,6 +31,68 @@ pub struct Job {
     pub seed: u64,
     /// When to stop.
     pub limits: Limits,
+    /// What makes a request due.
+    #[serde(default)]
+    pub arrivals: Arrivals,
+    /// Which processors the issuers run on.
+    #[serde(default)]
+    pub placement: Placement,
+    /// Random writes before the warm-up, until the rate has reached its plateau.
+    #[serde(default)]
+    pub precondition: Option<Precondition>,
+    /// Requests per second that this host's generator reached against nothing with as many
+    /// issuers; a run within 20 % of it is marked generator-bound.
+    #[serde(default)]
+    pub ceiling_iops: Option<f64>,
+}
+
+/// What makes a request due.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Arrivals {
+    /// The completion of an earlier one (and the think time): closed loop.
+    #[default]
+    Closed,
+    /// A clock that ticks evenly, whatever has completed: open loop.
+    Constant {
+        /// Requests due per second, all issuers together.
+        rate_per_s: f64,
+    },
+    /// A Poisson process: open loop.
+    Poisson {
+        /// Requests due per second in the mean, all issuers together.
+        rate_per_s: f64,
+    },
+}
+
+impl Arrivals {
+    /// Requests due per second; none in a closed loop.
+    #[must_use]
+    pub fn rate_per_s(&self) -> Option<f64> {
+        match self {
+            Self::Closed => None,
+            Self::Constant { rate_per_s } | Self::Poisson { rate_per_s } => Some(*rate_per_s),
+        }
+    }
+}
+
+/// Which processors the issuers run on.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Placement {
+    /// One processor each while there are enough, those that serve the device's interrupts first.
+    #[default]
+    Auto,
+    /// Wherever the kernel puts them.
+    Free,
+}
+
+/// Bounds of the writes that bring a device to its sustained rate.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Precondition {
+    /// Most bytes to write; they wear the device.
+    pub bytes_max: u64,
 }
 
 /// Where I/O goes.
@@ -63,6 +125,10 @@ pub enum Target {
 pub enum BackendName {
     /// `pread(2)` and `pwrite(2)`, one outstanding request per issuer.
     Pread,
+    /// `io_uring`, up to `queue_depth` outstanding requests per issuer.
+    Uring,
+    /// Copies from and to a shared mapping of the file (AD98 §3), one at a time per issuer.
+    Mmap,
     /// Requests that return at once.
     Null,
     /// Requests answered by the simulated system.
@@ -171,7 +237,9 @@ impl Job {
         self.workload.validate()?;
         self.limits.validate()?;
         self.check_backend()?;
-        self.check_queue_depth()
+        self.check_queue_depth()?;
+        self.check_arrivals()?;
+        self.check_extras()
     }
 
     fn check_backend(&self) -> Result<(), EngineError> {
@@ -185,7 +253,8 @@ impl Job {
                         "write the path from / on",
                     ));
                 }
-                self.backend.name == BackendName::Pread
+                let name = self.backend.name;
+                matches!(name, BackendName::Pread | BackendName::Uring | BackendName::Mmap)
             }
             Target::Null {} => self.backend.name == BackendName::Null,
             Target::Simulated { clock_s, .. } => {
@@ -203,15 +272,16 @@ impl Job {
             return Err(out_of_range(
                 "backend.name",
                 format!("{:?}", self.backend.name).to_lowercase(),
-                "pread for a directory, null for null, simulated for simulated",
+                "pread, uring or mmap for a directory, null for null, simulated for simulated",
                 "choose the backend that serves the target's kind",
             ));
         }
-        if self.backend.direct && self.backend.name != BackendName::Pread {
+        let direct_too = matches!(self.backend.name, BackendName::Pread | BackendName::Uring);
+        if self.backend.direct && !direct_too {
             return Err(out_of_range(
                 "backend.direct",
                 true,
-                "false unless backend.name is pread",
+                "false unless backend.name is pread or uring",
                 "leave it out",
             ));
         }
@@ -219,7 +289,8 @@ impl Job {
     }
 
     fn check_queue_depth(&self) -> Result<(), EngineError> {
-        if self.workload.queue_depth == 1 || self.backend.name == BackendName::Simulated {
+        let queues = !matches!(self.backend.name, BackendName::Pread | BackendName::Mmap);
+        if self.workload.queue_depth == 1 || queues {
             return Ok(());
         }
         let name = format!("{:?}", self.backend.name).to_lowercase();
@@ -227,7 +298,40 @@ impl Job {
             "workload.queue_depth",
             self.workload.queue_depth,
             &format!("1 with the backend {name}, which keeps one request outstanding per issuer"),
-            "raise process_num instead",
+            "raise process_num instead, or choose the backend uring",
+        ))
+    }
+
+    fn check_arrivals(&self) -> Result<(), EngineError> {
+        let Some(rate_per_s) = self.arrivals.rate_per_s() else { return Ok(()) };
+        check("arrivals.rate_per_s", rate_per_s, 1e-3, 1e9, "requests due per second")?;
+        if self.workload.think_time_s > 0.0 {
+            return Err(out_of_range(
+                "workload.think_time_s",
+                self.workload.think_time_s,
+                "0 when requests arrive by a clock",
+                "leave the think time or the rate out",
+            ));
+        }
+        Ok(())
+    }
+
+    fn check_extras(&self) -> Result<(), EngineError> {
+        if let Some(ceiling_iops) = self.ceiling_iops {
+            let write = "requests per second; leave it out when it was not measured";
+            check("ceiling_iops", ceiling_iops, 1e-9, 1e12, write)?;
+        }
+        let Some(precondition) = self.precondition else { return Ok(()) };
+        let bytes = "bytes that may be written";
+        check_whole("precondition.bytes_max", precondition.bytes_max, 1, UNIQUE_BYTES_MAX, bytes)?;
+        if matches!(self.target, Target::Directory { .. }) {
+            return Ok(());
+        }
+        Err(out_of_range(
+            "precondition",
+            "given",
+            "absent unless the target is a directory",
+            "leave it out",
         ))
     }
 }

@@ -125,6 +125,188 @@ pub struct SimulatedFacts {
     pub clock_s: f64,
 }
 
+/// Response times by span. A closed loop has no due time, hence only the middle one.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct SpansUs {
+    /// From when the request was due to when it was sent.
+    pub due_to_submitted: Option<LatencyUs>,
+    /// From when it was sent to when it was done: the target's own time.
+    pub submitted_to_completed: LatencyUs,
+    /// From when it was due to when it was done: what a user waits.
+    pub due_to_completed: Option<LatencyUs>,
+}
+
+/// Who kept an open-loop run from its rate.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FellShort {
+    /// Every issuer was still waiting for the target when requests became due.
+    Target,
+    /// An issuer was free and did not send in time.
+    Generator,
+}
+
+/// What an open-loop run offered and what became of it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Offered {
+    /// Requests due per second, as asked.
+    pub rate_per_s: f64,
+    /// Requests that became due within the window.
+    pub due: u64,
+    /// Of those, sent more than a millisecond late because every issuer was waiting for the target.
+    pub late_target: u64,
+    /// Of those, sent more than a millisecond late although an issuer was free.
+    pub late_generator: u64,
+    /// Of those, not sent when the window closed.
+    pub missed: u64,
+    /// Requests completed per second of the window.
+    pub completed_per_s: f64,
+    /// Share of the requests due that were not completed in time to keep the rate, 0 or more.
+    pub shortfall_frac: f64,
+    /// Who fell short, when more than 3 % are missing.
+    pub fell_short: Option<FellShort>,
+}
+
+/// Page-cache events of the own memory cgroup over the window, or of the machine without one.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
+pub struct CacheEvents {
+    /// Pages charged to the cgroup (v1 `pgpgin`).
+    pub charged_pages: Option<u64>,
+    /// Pages uncharged from the cgroup (v1 `pgpgout`).
+    pub uncharged_pages: Option<u64>,
+    /// File pages that came back after having been evicted (`workingset_refault_file`).
+    pub refaulted_pages: Option<u64>,
+    /// Page faults that waited for the device.
+    pub major_faults: Option<u64>,
+}
+
+/// What the share from cache rests on.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CachedShareFrom {
+    /// Requests looked up in the file cache just before they were made.
+    Residency,
+    /// The block device's counters alone.
+    Device,
+}
+
+/// Where the bytes came from, and what could not be checked.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Provenance {
+    /// Bytes this process made the block layer move (`/proc/self/io`).
+    pub process_bytes: Option<MovedBytes>,
+    /// Reads whose bytes were looked up in the file cache just before they were made.
+    pub probed: u64,
+    /// Share of those bytes found there, read-ahead's work included.
+    pub found_share: Option<f64>,
+    /// What `cached_share` rests on.
+    pub cached_share_from: Option<CachedShareFrom>,
+    /// Page-cache events.
+    pub cache_events: Option<CacheEvents>,
+    /// What could not be checked here, in words.
+    pub unchecked: Vec<String>,
+}
+
+/// A stretch of the window with one rate.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Level {
+    /// Seconds from the start of the window.
+    pub start_s: f64,
+    /// Length in seconds.
+    pub seconds: f64,
+    /// Rate over the stretch, in MB/s.
+    pub throughput_mb_s: f64,
+}
+
+/// A stretch of the window in which no request completed.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Stall {
+    /// Seconds from the start of the window.
+    pub start_s: f64,
+    /// Length in seconds.
+    pub seconds: f64,
+    /// True when the generator itself did not run.
+    pub generator: bool,
+}
+
+/// One round of preconditioning.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Round {
+    /// Bytes written in it.
+    pub bytes: u64,
+    /// Rate, in MB/s.
+    pub throughput_mb_s: f64,
+}
+
+/// What preconditioning did.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Preconditioned {
+    /// Bytes written: wear.
+    pub bytes: u64,
+    /// Seconds it took.
+    pub seconds: f64,
+    /// Whether the rate reached its plateau before the bytes or the time were spent.
+    pub plateau: bool,
+    /// Its rounds.
+    pub rounds: Vec<Round>,
+}
+
+/// Bytes written by a job, by purpose: its wear.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
+pub struct WrittenBytes {
+    /// Laying out the data file.
+    pub layout: u64,
+    /// Preconditioning.
+    pub precondition: u64,
+    /// Writes of the workload, warm-up included.
+    pub workload: u64,
+}
+
+/// What else the machine did during the window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct OtherLoad {
+    /// Share of the window in which some task waited for a processor (PSI).
+    pub cpu_pressure: Option<f64>,
+    /// Share of the window in which some task waited for I/O (PSI; our own waits count).
+    pub io_pressure: Option<f64>,
+    /// Share of the window in which some task waited for memory (PSI).
+    pub memory_pressure: Option<f64>,
+    /// Processor seconds per second that the hypervisor gave to others.
+    pub steal_cpu: Option<f64>,
+    /// Runnable tasks when the window closed, the issuers included.
+    pub runnable: Option<u64>,
+}
+
+/// Where the issuers ran.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct Placed {
+    /// Whether every issuer had a processor of its own.
+    pub pinned: bool,
+    /// The processors, in the order of the issuers; empty when they were free.
+    pub cpus: Vec<usize>,
+}
+
+/// The load generator against its own limit.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Generator {
+    /// Requests per second it reached against nothing.
+    pub ceiling_iops: f64,
+    /// Whether this run is within 20 % of that.
+    pub bound: bool,
+}
+
+/// The clock response times were read from.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ClockSource {
+    /// The processor's time-stamp counter, calibrated.
+    Tsc,
+    /// `clock_gettime` through the vDSO.
+    Vdso,
+    /// The simulated system's clock.
+    Virtual,
+}
+
 /// The whole event.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "event", rename = "result")]
@@ -160,4 +342,15 @@ pub struct EngineResult {
     pub reasons: Vec<String>,
     pub warnings: Vec<String>,
     pub simulated: Option<SimulatedFacts>,
+    pub spans_us: SpansUs,
+    pub offered: Option<Offered>,
+    pub provenance: Provenance,
+    pub levels: Vec<Level>,
+    pub stalls: Vec<Stall>,
+    pub precondition: Option<Preconditioned>,
+    pub written_bytes: WrittenBytes,
+    pub other_load: OtherLoad,
+    pub placement: Option<Placed>,
+    pub generator: Option<Generator>,
+    pub clock: ClockSource,
 }

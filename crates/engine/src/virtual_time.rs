@@ -11,7 +11,7 @@ use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
 use crate::access::AccessStream;
-use crate::assemble::{Finished, assemble};
+use crate::assemble::{Evidence, Finished, assemble};
 use crate::backend::simulated::{SimulatedRun, SimulatedSystem, truth};
 use crate::clock::{ns_from_s, s_from_ns};
 use crate::controller::{Controller, Decision};
@@ -21,7 +21,7 @@ use crate::events::{Phase, Reporter};
 use crate::host::HostUse;
 use crate::job::{Job, Kind, Limits, Request, SMALLEST_TRANSFER_BYTES, Target};
 use crate::recorder::{Slice, Tally};
-use crate::result::{EngineResult, SimulatedFacts};
+use crate::result::{ClockSource, EngineResult, SimulatedFacts};
 
 /// Most requests one job simulates, so that it ends in a second or so of real time.
 pub const OPERATIONS_MAX: u64 = 2_000_000;
@@ -125,6 +125,7 @@ fn finish(
         own_allowance_s: 0.0,
         simulated: Some(SimulatedFacts { truth_mb_s, clock_s: s_from_ns(run.closed_ns) }),
         warnings,
+        evidence: Evidence::none(ClockSource::Virtual),
     })
 }
 

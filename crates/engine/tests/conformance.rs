@@ -138,7 +138,7 @@ fn bytes_on_a_device_are_told_and_direct_reads_come_from_it() {
 #[test]
 fn a_job_that_makes_no_sense_is_refused_by_every_backend() {
     each_real(|name, mut job| {
-        job["workload"]["queue_depth"] = json!(4);
+        job["workload"]["queue_depth"] = json!(0);
         let error = events(&job).pop().unwrap();
         assert_eq!(
             (&error["event"], &error["kind"]),
@@ -146,7 +146,7 @@ fn a_job_that_makes_no_sense_is_refused_by_every_backend() {
             "{name}"
         );
         assert!(
-            error["message"].as_str().unwrap().contains("workload.queue_depth is 4"),
+            error["message"].as_str().unwrap().contains("workload.queue_depth is 0"),
             "{error}"
         );
     });

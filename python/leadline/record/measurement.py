@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from leadline.record.workload import Interval, Workload
@@ -70,6 +72,130 @@ class SimulatedFacts(msgspec.Struct, frozen=True):
     """Virtual time when the run ended."""
 
 
+class SpansUs(msgspec.Struct, frozen=True):
+    """Response times by span; a closed loop has no due time, hence only the middle one."""
+
+    due_to_submitted: LatencyUs | None
+    submitted_to_completed: LatencyUs
+    """The target's own time."""
+    due_to_completed: LatencyUs | None
+    """What a user waits."""
+
+
+class Offered(msgspec.Struct, frozen=True, kw_only=True):
+    """What an open-loop run offered and what became of it."""
+
+    rate_per_s: float
+    due: int
+    """Requests that became due within the window; the next three count some of them."""
+    late_target: int
+    """Sent more than a millisecond late: every issuer was waiting for the target."""
+    late_generator: int
+    """Sent more than a millisecond late although an issuer was free."""
+    missed: int
+    """Not sent when the window closed."""
+    completed_per_s: float
+    shortfall_frac: float
+    """Share of the rate that was not kept, 0 or more."""
+    fell_short: Literal["target", "generator"] | None
+    """Who, when more than 3 % are missing."""
+
+
+class CacheEvents(msgspec.Struct, frozen=True, kw_only=True):
+    """Page-cache events of the engine's own memory cgroup, or of the machine without one."""
+
+    charged_pages: int | None
+    uncharged_pages: int | None
+    refaulted_pages: int | None
+    """File pages that came back after having been evicted."""
+    major_faults: int | None
+
+
+class Provenance(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the bytes came from, and what could not be checked."""
+
+    process_bytes: MovedBytes | None = None
+    """Bytes the engine made the block layer move."""
+    probed: int = 0
+    """Reads whose bytes were looked up in the file cache just before they were made."""
+    found_share: float | None = None
+    """Share of those bytes found there, read-ahead's work included."""
+    cached_share_from: Literal["residency", "device"] | None = None
+    cache_events: CacheEvents | None = None
+    unchecked: tuple[str, ...] = ()
+
+
+class Level(msgspec.Struct, frozen=True):
+    """A stretch of the window with one rate."""
+
+    start_s: float
+    seconds: float
+    throughput_mb_s: float
+
+
+class Stall(msgspec.Struct, frozen=True):
+    """A stretch of the window in which no request completed."""
+
+    start_s: float
+    seconds: float
+    generator: bool
+    """Whether the generator itself did not run."""
+
+
+class Round(msgspec.Struct, frozen=True):
+    """One round of preconditioning."""
+
+    bytes: int
+    throughput_mb_s: float
+
+
+class Preconditioned(msgspec.Struct, frozen=True, kw_only=True):
+    """What preconditioning did."""
+
+    bytes: int
+    seconds: float
+    plateau: bool
+    """Whether the rate reached its plateau before the bytes or the time were spent."""
+    rounds: tuple[Round, ...]
+
+
+class WrittenBytes(msgspec.Struct, frozen=True):
+    """Bytes written by a job, by purpose: its wear."""
+
+    layout: int = 0
+    precondition: int = 0
+    workload: int = 0
+
+
+class OtherLoad(msgspec.Struct, frozen=True, kw_only=True):
+    """What else the machine did during the window."""
+
+    cpu_pressure: float | None = None
+    """Share of the window in which some task waited for a processor (PSI)."""
+    io_pressure: float | None = None
+    """Share in which some task waited for I/O; our own waits count."""
+    memory_pressure: float | None = None
+    steal_cpu: float | None = None
+    """CPU seconds per second that the hypervisor gave to others."""
+    runnable: int | None = None
+    """Runnable tasks when the window closed, the issuers included."""
+
+
+class Placed(msgspec.Struct, frozen=True):
+    """Where the issuers ran."""
+
+    pinned: bool
+    cpus: tuple[int, ...]
+
+
+class Generator(msgspec.Struct, frozen=True):
+    """The load generator against its own limit."""
+
+    ceiling_iops: float
+    bound: bool
+    """Whether this run is within 20 % of it."""
+
+
 class EngineResult(msgspec.Struct, frozen=True, kw_only=True):
     """The `result` event of the wire (protocol/result.schema.json)."""
 
@@ -109,6 +235,20 @@ class EngineResult(msgspec.Struct, frozen=True, kw_only=True):
     reasons: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     simulated: SimulatedFacts | None = None
+    # What follows came with the second release of the engine; older stored points lack it.
+    spans_us: SpansUs | None = None
+    offered: Offered | None = None
+    """None in a closed loop."""
+    provenance: Provenance = Provenance()
+    levels: tuple[Level, ...] = ()
+    """More than one when the rate changed within the window."""
+    stalls: tuple[Stall, ...] = ()
+    precondition: Preconditioned | None = None
+    written_bytes: WrittenBytes = WrittenBytes()
+    other_load: OtherLoad = OtherLoad()
+    placement: Placed | None = None
+    generator: Generator | None = None
+    clock: Literal["tsc", "vdso", "virtual"] | None = None
 
 
 class Measurement(msgspec.Struct, frozen=True, kw_only=True):
