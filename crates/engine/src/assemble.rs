@@ -7,9 +7,9 @@ use crate::host::HostUse;
 use crate::job::{Job, WIRE_VERSION};
 use crate::recorder::{Tally, coalesce};
 use crate::result::{
-    ClockSource, EngineResult, Interval, LatencyUs, MovedBytes, Offered, OperationSummary,
-    OtherLoad, Placed, Preconditioned, Provenance, Realised, SLICES_MAX, SimulatedFacts, SpansUs,
-    WarmUp, WrittenBytes,
+    ClockSource, EngineResult, Generator, Interval, LatencyUs, MovedBytes, Offered,
+    OperationSummary, OtherLoad, Placed, Preconditioned, Provenance, Realised, SLICES_MAX,
+    SimulatedFacts, SpansUs, WarmUp, WrittenBytes,
 };
 use crate::stop::rate;
 
@@ -151,7 +151,7 @@ pub fn assemble(mut run: Finished) -> Result<EngineResult, EngineError> {
         written_bytes: run.evidence.written_bytes,
         other_load: run.evidence.other_load,
         placement: run.evidence.placement,
-        generator: None,
+        generator: generator(run.job, operations as f64 / run.wall_s),
         clock: run.evidence.clock,
     })
 }
@@ -201,11 +201,28 @@ fn warn(run: &mut Finished, half_width_frac: Option<f64>) {
         )),
         None => run.warnings.push("the window was too short for an interval".to_owned()),
     }
+    if let Some(generator) = generator(run.job, run.tally.operations() as f64 / run.wall_s)
+        && generator.bound
+    {
+        run.warnings.push(format!(
+            "generator-bound: this is within 20 % of the {:.3e} requests/s that Leadline reaches \
+            here against nothing; the target may be faster than it could be asked",
+            generator.ceiling_iops
+        ));
+    }
     if run.job.workload.size_mean > run.job.workload.unique_bytes {
         run.warnings.push(
             "size_mean is above unique_bytes: every request is as long as unique_bytes".to_owned(),
         );
     }
+}
+
+/// Share of the generator's ceiling from which a run says more of it than of the target.
+const GENERATOR_BOUND_FRAC: f64 = 0.8;
+
+fn generator(job: &Job, iops: f64) -> Option<Generator> {
+    let ceiling_iops = job.ceiling_iops?;
+    Some(Generator { ceiling_iops, bound: iops >= GENERATOR_BOUND_FRAC * ceiling_iops })
 }
 
 /// Share of the bytes read that did not come from the device; none without reads or counters.

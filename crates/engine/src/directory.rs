@@ -1,19 +1,23 @@
-//! A job on the run directory: lay out, fill the cache, run, by `pread`.
+//! A job on the run directory: lay out, fill the cache, run.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
+use std::sync::Arc;
 
-use crate::access::sizes_of;
+use crate::access::{AccessStream, sizes_of};
+use crate::assemble::Evidence;
+use crate::backend::mmap::{Mapping, MmapBackend};
 use crate::backend::pread::PreadBackend;
+use crate::backend::uring::UringBackend;
 use crate::buffer;
 use crate::clock::{now_ns, ns_from_s, s_from_ns};
 use crate::data_file::DataFile;
-use crate::engine::{finish, own_allowance_s, streams};
+use crate::engine::{Session, blocking, queued, streams};
 use crate::error::EngineError;
 use crate::events::{Phase, Reporter};
-use crate::host::{self, BlockDevice};
-use crate::job::{Job, SMALLEST_TRANSFER_BYTES};
-use crate::phases::{self, Setting};
+use crate::host;
+use crate::job::{BackendName, Job, SMALLEST_TRANSFER_BYTES};
+use crate::phases::{self, Run, Setting};
 use crate::result::EngineResult;
 
 /// Share of the longest warm-up that the pass over the file may take.
@@ -28,42 +32,80 @@ pub(crate) fn run(
     path: &str,
     reporter: &mut Reporter,
 ) -> Result<EngineResult, EngineError> {
-    let began_ns = now_ns();
+    let session = Session::begin(job);
     reporter.phase(Phase::Prepare, 0);
     allow_many_files();
     let data = DataFile::open(path)?;
     let granule_bytes =
         if job.backend.direct { data.direct_block_bytes() } else { SMALLEST_TRANSFER_BYTES };
     let sizes = sizes_of(&job.workload, granule_bytes)?;
-    let issuers = job.workload.process_num as usize;
-    let files = (0..issuers)
-        .map(|_| data.reopen(job.backend.direct))
-        .collect::<Result<Vec<File>, EngineError>>()?;
-    let deadline_ns = began_ns.saturating_add(ns_from_s(job.limits.total_s_max));
+    let deadline_ns = session.deadline_ns();
     data.extend(job.workload.unique_bytes, deadline_ns, &mut |share| reporter.progress(share))?;
     settle(&data)?;
-    let length = buffer::slice_bytes(sizes.usual_most().saturating_mul(granule_bytes), issuers);
-    let buffers = buffer::allocate(issuers, length, job.seed)?;
-    let backends = files
-        .into_iter()
-        .zip(buffers)
-        .map(|(file, buffer)| PreadBackend::new(file, buffer))
-        .collect();
+    let issuers = Issuers::new(job, &data, sizes.usual_most().saturating_mul(granule_bytes))?;
     let streams = streams(job, granule_bytes)?;
-    let own_allowance_s = own_allowance_s(job, &streams);
-    let prepared_ns = now_ns() - began_ns;
+    let mut prepared = session.prepared(&streams, Some(data.file()));
 
-    reporter.phase(Phase::WarmUp, prepared_ns);
-    let passed_s = if job.backend.direct { 0.0 } else { fill_cache(job, data.file(), deadline_ns) };
-    let setting = Setting {
-        workload: &job.workload,
-        limits: job.limits,
-        job_began_ns: began_ns,
-        warm_up_spent_s: passed_s,
-        device: BlockDevice::of(data.file()),
-    };
-    let run = phases::run(backends, streams, setting, reporter)?;
-    finish(job, &run, began_ns, prepared_ns, own_allowance_s, Vec::new())
+    reporter.phase(Phase::WarmUp, prepared.spent_ns);
+    if !job.backend.direct {
+        prepared.setting.warm_up_spent_s = fill_cache(job, data.file(), deadline_ns);
+    }
+    let run = issuers.run(job, streams, &prepared.setting, reporter)?;
+    session.finish(&prepared, &run, Evidence::none(session.clock.source()), Vec::new())
+}
+
+/// The issuers' open files and buffers, ready to run.
+enum Issuers {
+    Pread(Vec<PreadBackend>),
+    Uring(Vec<UringBackend>),
+    Mmap(Vec<MmapBackend>),
+}
+
+impl Issuers {
+    /// One per process, with buffers for requests of `request_bytes`; longer ones go in pieces.
+    fn new(job: &Job, data: &DataFile, request_bytes: u64) -> Result<Self, EngineError> {
+        let processes = job.workload.process_num as usize;
+        let slots = job.workload.queue_depth as usize;
+        let length = buffer::slice_bytes(request_bytes, processes * slots);
+        let mut buffers = buffer::allocate(processes * slots, length, job.seed)?;
+        let file = || data.reopen(job.backend.direct);
+        Ok(match job.backend.name {
+            BackendName::Uring => Self::Uring(
+                (0..processes)
+                    .map(|_| Ok(UringBackend::new(file()?, buffers.drain(..slots).collect())))
+                    .collect::<Result<_, EngineError>>()?,
+            ),
+            BackendName::Mmap => {
+                let mapping = Mapping::new(data.file(), &job.workload)?;
+                let issuer = |buffer| MmapBackend::new(Arc::clone(&mapping), buffer);
+                Self::Mmap(buffers.into_iter().map(issuer).collect())
+            }
+            _ => Self::Pread(
+                buffers
+                    .into_iter()
+                    .map(|buffer| Ok(PreadBackend::new(file()?, buffer)))
+                    .collect::<Result<_, EngineError>>()?,
+            ),
+        })
+    }
+
+    fn run(
+        self,
+        job: &Job,
+        streams: Vec<AccessStream>,
+        setting: &Setting,
+        reporter: &mut Reporter,
+    ) -> Result<Run, EngineError> {
+        match self {
+            Self::Pread(backends) => {
+                phases::run(blocking(job, backends, streams), setting, reporter)
+            }
+            Self::Mmap(backends) => {
+                phases::run(blocking(job, backends, streams), setting, reporter)
+            }
+            Self::Uring(backends) => phases::run(queued(job, backends, streams), setting, reporter),
+        }
+    }
 }
 
 /// Writes out what earlier jobs left dirty, so that this one does not pay for it.

@@ -1,17 +1,21 @@
 //! One job from its text to its last event.
 
+use std::fs::File;
+
 use crate::access::{AccessStream, sizes_of};
 use crate::assemble::{Evidence, Finished, assemble};
-use crate::backend::null::NullBackend;
-use crate::clock::{now_ns, s_from_ns};
+use crate::backend::null::{NullBackend, NullQueue};
+use crate::backend::{Backend, QueueBackend};
+use crate::clock::{Clock, ns_from_s, s_from_ns};
 use crate::directory;
 use crate::error::EngineError;
 use crate::events::{Phase, Reporter};
-use crate::host;
+use crate::host::{self, BlockDevice};
 use crate::job::{Job, SMALLEST_TRANSFER_BYTES, Target};
 use crate::phases::{self, Run, Setting};
-use crate::result::{ClockSource, EngineResult};
-use crate::worker::own_cost_ns;
+use crate::placement::place;
+use crate::result::EngineResult;
+use crate::worker::{Blocking, Queued, own_cost_ns};
 
 /// Own work may cost half more than in the calibration before Little's law counts it as
 /// unexplained.
@@ -47,46 +51,112 @@ fn run(job: &Job, reporter: &mut Reporter) -> Result<EngineResult, EngineError> 
 }
 
 fn run_null(job: &Job, reporter: &mut Reporter) -> Result<EngineResult, EngineError> {
-    let began_ns = now_ns();
+    let session = Session::begin(job);
     reporter.phase(Phase::Prepare, 0);
     let streams = streams(job, SMALLEST_TRANSFER_BYTES)?;
-    let backends = streams.iter().map(|_| NullBackend).collect();
-    let own_cost_s = own_allowance_s(job, &streams);
-    let setting = Setting {
-        workload: &job.workload,
-        limits: job.limits,
-        job_began_ns: began_ns,
-        warm_up_spent_s: 0.0,
-        device: None,
-    };
-    let prepared_ns = now_ns() - began_ns;
-    reporter.phase(Phase::WarmUp, prepared_ns);
-    let run = phases::run(backends, streams, setting, reporter)?;
-    finish(job, &run, began_ns, prepared_ns, own_cost_s, Vec::new())
+    let depth = job.workload.queue_depth as usize;
+    let prepared = session.prepared(&streams, None);
+    reporter.phase(Phase::WarmUp, prepared.spent_ns);
+    let run = if depth == 1 {
+        let backends = streams.iter().map(|_| NullBackend).collect();
+        phases::run(blocking(job, backends, streams), &prepared.setting, reporter)
+    } else {
+        let backends = streams.iter().map(|_| NullQueue::new(depth)).collect();
+        phases::run(queued(job, backends, streams), &prepared.setting, reporter)
+    }?;
+    let evidence = Evidence::none(session.clock.source());
+    session.finish(&prepared, &run, evidence, Vec::new())
 }
 
-/// The result of a run on this machine.
-pub(crate) fn finish(
-    job: &Job,
-    run: &Run,
+/// One job on this machine.
+pub(crate) struct Session<'a> {
+    job: &'a Job,
+    /// The clock of the job.
+    pub clock: Clock,
     began_ns: u64,
-    prepared_ns: u64,
+}
+
+/// What is decided when the preparation ends.
+pub(crate) struct Prepared {
+    /// What the run needs beside its issuers.
+    pub setting: Setting,
+    /// Nanoseconds the preparation took.
+    pub spent_ns: u64,
     own_allowance_s: f64,
-    warnings: Vec<String>,
-) -> Result<EngineResult, EngineError> {
-    assemble(Finished {
-        job,
-        tally: &run.tally,
-        controller: &run.controller,
-        wall_s: s_from_ns(run.window_ns),
-        total_s: s_from_ns(now_ns() - began_ns),
-        prepare_s: s_from_ns(prepared_ns),
-        host: run.host,
-        own_allowance_s,
-        simulated: None,
-        warnings,
-        evidence: Evidence::none(ClockSource::Vdso),
-    })
+}
+
+impl<'a> Session<'a> {
+    /// The job begins now.
+    pub fn begin(job: &'a Job) -> Self {
+        let clock = Clock::calibrated();
+        Self { job, clock, began_ns: clock.now_ns() }
+    }
+
+    /// When the job's time is up, on the session's clock and the kernel's.
+    pub fn deadline_ns(&self) -> u64 {
+        self.began_ns.saturating_add(ns_from_s(self.job.limits.total_s_max))
+    }
+
+    /// Ends the preparation: places the issuers and allows for their own work.
+    pub fn prepared(&self, streams: &[AccessStream], file: Option<&File>) -> Prepared {
+        let own_allowance_s = own_allowance_s(self.job, streams, self.clock);
+        let setting = Setting {
+            clock: self.clock,
+            placement: place(self.job.placement, streams.len(), file),
+            limits: self.job.limits,
+            job_began_ns: self.began_ns,
+            warm_up_spent_s: 0.0,
+            device: file.and_then(BlockDevice::of),
+        };
+        Prepared { setting, spent_ns: self.clock.now_ns() - self.began_ns, own_allowance_s }
+    }
+
+    /// The result of the run.
+    pub fn finish(
+        &self,
+        prepared: &Prepared,
+        run: &Run,
+        evidence: Evidence,
+        warnings: Vec<String>,
+    ) -> Result<EngineResult, EngineError> {
+        let placement = Some(prepared.setting.placement.clone());
+        assemble(Finished {
+            job: self.job,
+            tally: &run.tally,
+            controller: &run.controller,
+            wall_s: s_from_ns(run.window_ns),
+            total_s: s_from_ns(self.clock.now_ns() - self.began_ns),
+            prepare_s: s_from_ns(prepared.spent_ns),
+            host: run.host,
+            own_allowance_s: prepared.own_allowance_s,
+            simulated: None,
+            warnings,
+            evidence: Evidence { placement, ..evidence },
+        })
+    }
+}
+
+/// Issuers with one request outstanding each.
+pub(crate) fn blocking<B: Backend>(
+    job: &Job,
+    backends: Vec<B>,
+    streams: Vec<AccessStream>,
+) -> Vec<Blocking<B>> {
+    let think_ns = ns_from_s(job.workload.think_time_s);
+    let pairs = backends.into_iter().zip(streams);
+    pairs.map(|(backend, stream)| Blocking::new(backend, stream, think_ns)).collect()
+}
+
+/// Issuers with `queue_depth` requests outstanding each.
+pub(crate) fn queued<Q: QueueBackend>(
+    job: &Job,
+    backends: Vec<Q>,
+    streams: Vec<AccessStream>,
+) -> Vec<Queued<Q>> {
+    let think_ns = ns_from_s(job.workload.think_time_s);
+    let depth = job.workload.queue_depth as usize;
+    let pairs = backends.into_iter().zip(streams);
+    pairs.map(|(backend, stream)| Queued::new(backend, stream, think_ns, depth)).collect()
 }
 
 /// One address stream per process.
@@ -98,8 +168,11 @@ pub(crate) fn streams(job: &Job, granule_bytes: u64) -> Result<Vec<AccessStream>
 }
 
 /// Own seconds per request that Little's law allows for: as calibrated, times the issuers that
-/// share a processor.
-pub(crate) fn own_allowance_s(job: &Job, streams: &[AccessStream]) -> f64 {
+/// share a processor and the slots that share an issuer, because a slot may wait for the work done
+/// for all of them.
+fn own_allowance_s(job: &Job, streams: &[AccessStream], clock: Clock) -> f64 {
     let sharing = (f64::from(job.workload.process_num) / host::processors() as f64).max(1.0);
-    streams.first().map_or(0.0, own_cost_ns) * 1e-9 * sharing * OWN_COST_MARGIN
+    let slots = f64::from(job.workload.queue_depth);
+    let cost_ns = streams.first().map_or(0.0, |stream| own_cost_ns(stream, clock));
+    cost_ns * 1e-9 * sharing * slots * OWN_COST_MARGIN
 }

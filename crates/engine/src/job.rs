@@ -13,6 +13,10 @@ pub const SMALLEST_TRANSFER_BYTES: u64 = 512;
 /// Largest `unique_bytes`: 2^60 bytes, so that every sum of offsets stays far from overflow.
 pub const UNIQUE_BYTES_MAX: u64 = 1 << 60;
 
+/// Most requests outstanding at once on a real target: each has a buffer, of 64 KiB when requests
+/// are long, and a gibibyte of them is enough.
+pub const OUTSTANDING_MAX: u64 = 16_384;
+
 /// One run of one workload on one target.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -289,6 +293,16 @@ impl Job {
     }
 
     fn check_queue_depth(&self) -> Result<(), EngineError> {
+        let outstanding =
+            u64::from(self.workload.process_num) * u64::from(self.workload.queue_depth);
+        if outstanding > OUTSTANDING_MAX && self.backend.name != BackendName::Simulated {
+            return Err(out_of_range(
+                "workload.queue_depth",
+                self.workload.queue_depth,
+                &format!("at most {OUTSTANDING_MAX} divided by process_num"),
+                "every outstanding request has a buffer of its own",
+            ));
+        }
         let queues = !matches!(self.backend.name, BackendName::Pread | BackendName::Mmap);
         if self.workload.queue_depth == 1 || queues {
             return Ok(());

@@ -19,6 +19,7 @@ pub mod host;
 pub mod job;
 pub mod normal;
 pub mod phases;
+pub mod placement;
 pub mod recorder;
 pub mod result;
 pub mod sizes;

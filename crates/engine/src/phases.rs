@@ -1,15 +1,17 @@
 //! A real run: issuer threads, and the controlling thread that opens and closes the window.
 
-use crate::access::AccessStream;
-use crate::backend::Backend;
-use crate::clock::{now_ns, ns_from_s, s_from_ns, sleep_until};
+use std::time::Duration;
+
+use crate::clock::{Clock, ns_from_s, s_from_ns, sleep_until};
 use crate::controller::{Controller, Decision};
 use crate::error::EngineError;
 use crate::events::{Phase, Reporter};
 use crate::host::{BlockDevice, HostUse, HostWatch};
-use crate::job::{Limits, Workload};
+use crate::job::Limits;
+use crate::placement::pin;
 use crate::recorder::{Slice, Tally};
-use crate::worker::{Live, Signals, Worker};
+use crate::result::Placed;
+use crate::worker::{self, Context, Issue, Live, Signals};
 
 /// What a real run left behind.
 #[derive(Debug)]
@@ -26,9 +28,11 @@ pub struct Run {
 
 /// What a run needs beside its issuers.
 #[derive(Debug)]
-pub struct Setting<'a> {
-    /// The workload.
-    pub workload: &'a Workload,
+pub struct Setting {
+    /// The clock of the run.
+    pub clock: Clock,
+    /// Where the issuers run.
+    pub placement: Placed,
     /// When to stop.
     pub limits: Limits,
     /// When the job began, on the monotonic clock.
@@ -42,44 +46,48 @@ pub struct Setting<'a> {
 /// Stack of an issuer thread: its loop is flat.
 const STACK_BYTES: usize = 256 << 10;
 
-/// Runs one issuer per backend from warm-up to drain.
+/// Pause between two looks whether every issuer stands at the gate.
+const GATE_PAUSE: Duration = Duration::from_micros(50);
+
+/// Runs the issuers from warm-up to drain, each on its own thread.
 ///
 /// # Errors
 /// The first failure of an issuer; `Io` when threads cannot be had; `Target` when time was up
 /// before measuring.
-pub fn run<B: Backend>(
-    backends: Vec<B>,
-    streams: Vec<AccessStream>,
-    setting: Setting,
+pub fn run<I: Issue>(
+    issuers: Vec<I>,
+    setting: &Setting,
     reporter: &mut Reporter,
 ) -> Result<Run, EngineError> {
-    let signals = Signals::default();
-    let lives: Vec<Live> = backends.iter().map(|_| Live::default()).collect();
-    let think_ns = ns_from_s(setting.workload.think_time_s);
-    let workers: Vec<Worker<B>> = backends
-        .into_iter()
-        .zip(streams)
-        .zip(&lives)
-        .map(|((backend, stream), live)| Worker::new(backend, stream, think_ns, &signals, live))
-        .collect();
+    let signals = Signals::new(setting.clock);
+    let lives: Vec<Live> = issuers.iter().map(|_| Live::default()).collect();
     let (outcome, tallies) = std::thread::scope(|scope| {
         let held = signals.hold();
-        let mut threads = Vec::with_capacity(workers.len());
+        let mut threads = Vec::with_capacity(issuers.len());
         let mut refused = None;
-        for worker in workers {
+        for (index, (issuer, live)) in issuers.into_iter().zip(&lives).enumerate() {
+            let context = Context { signals: &signals, live };
+            let cpu = setting.placement.cpus.get(index).copied();
             let builder = std::thread::Builder::new().stack_size(STACK_BYTES);
-            match builder.spawn_scoped(scope, move || worker.run()) {
+            let body = move || {
+                cpu.into_iter().for_each(pin);
+                worker::run(issuer, &context)
+            };
+            match builder.spawn_scoped(scope, body) {
                 Ok(thread) => threads.push(thread),
                 Err(error) => refused = Some(error),
             }
         }
-        if refused.is_some() {
+        while signals.ready() < threads.len() {
+            std::thread::sleep(GATE_PAUSE);
+        }
+        if refused.is_some() || signals.failed() {
             signals.close();
         }
         drop(held);
         let outcome = match refused {
             Some(error) => Err(no_thread(&error)),
-            None => Conductor::new(&setting, &signals, &lives).conduct(reporter),
+            None => Conductor::new(setting, &signals, &lives).conduct(reporter),
         };
         let joined = |thread: std::thread::ScopedJoinHandle<_>| {
             let died = || Err(EngineError::fault("an issuer thread died; please report this"));
@@ -102,7 +110,7 @@ fn no_thread(error: &std::io::Error) -> EngineError {
 
 /// The controlling thread.
 struct Conductor<'a> {
-    setting: &'a Setting<'a>,
+    setting: &'a Setting,
     signals: &'a Signals,
     lives: &'a [Live],
     controller: Controller,
@@ -111,14 +119,14 @@ struct Conductor<'a> {
 }
 
 impl<'a> Conductor<'a> {
-    fn new(setting: &'a Setting<'a>, signals: &'a Signals, lives: &'a [Live]) -> Self {
+    fn new(setting: &'a Setting, signals: &'a Signals, lives: &'a [Live]) -> Self {
         Self {
             setting,
             signals,
             lives,
             controller: Controller::new(setting.limits, setting.warm_up_spent_s),
             deadline_ns: setting.job_began_ns.saturating_add(ns_from_s(setting.limits.total_s_max)),
-            last: (now_ns(), 0, 0),
+            last: (setting.clock.now_ns(), 0, 0),
         }
     }
 
@@ -176,7 +184,7 @@ impl<'a> Conductor<'a> {
             .iter()
             .map(Live::read)
             .fold((0, 0), |sum, live| (sum.0 + live.0, sum.1 + live.1));
-        (now_ns(), totals.0, totals.1)
+        (self.setting.clock.now_ns(), totals.0, totals.1)
     }
 
     /// What happened since the last slice.

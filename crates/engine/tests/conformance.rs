@@ -5,13 +5,15 @@ mod scratch;
 
 use leadline_engine::access::AccessStream;
 use leadline_engine::backend::Backend;
-use leadline_engine::clock::now_ns;
+use leadline_engine::clock::Clock;
 use leadline_engine::engine::run_job;
 use leadline_engine::error::EngineError;
 use leadline_engine::events::Reporter;
-use leadline_engine::job::{Job, Request};
+use leadline_engine::job::{Job, Placement, Request};
 use leadline_engine::phases::{self, Setting};
+use leadline_engine::placement::place;
 use leadline_engine::virtual_time::{VirtualDevice, VirtualRun, simulate};
+use leadline_engine::worker::Blocking;
 use scratch::Scratch;
 use serde_json::{Value, json};
 
@@ -31,11 +33,20 @@ fn job(target: Value, backend: &str, direct: bool) -> Value {
 }
 
 fn directory(scratch: &Scratch, direct: bool) -> Value {
-    job(json!({"kind": "directory", "path": scratch.text()}), "pread", direct)
+    on(scratch, "pread", direct)
+}
+
+fn on(scratch: &Scratch, backend: &str, direct: bool) -> Value {
+    job(json!({"kind": "directory", "path": scratch.text()}), backend, direct)
 }
 
 fn null() -> Value {
     job(json!({"kind": "null"}), "null", false)
+}
+
+fn deep(mut job: Value, depth: u32) -> Value {
+    job["workload"]["queue_depth"] = json!(depth);
+    job
 }
 
 fn events(job: &Value) -> Vec<Value> {
@@ -53,8 +64,14 @@ fn result(job: &Value) -> Value {
 fn each_real(check: impl Fn(&str, Value)) {
     let scratch = Scratch::new("conform");
     check("null", null());
-    check("buffered", directory(&scratch, false));
-    check("direct", directory(&scratch, true));
+    check("null queue", deep(null(), 8));
+    check("pread buffered", directory(&scratch, false));
+    check("pread direct", directory(&scratch, true));
+    check("mmap", on(&scratch, "mmap", false));
+    check("uring buffered", on(&scratch, "uring", false));
+    check("uring direct", on(&scratch, "uring", true));
+    check("uring buffered queue", deep(on(&scratch, "uring", false), 8));
+    check("uring direct queue", deep(on(&scratch, "uring", true), 8));
 }
 
 #[test]
@@ -204,6 +221,18 @@ impl Backend for Sleeper {
     }
 }
 
+fn setting(job: &Job) -> Setting {
+    let clock = Clock::calibrated();
+    Setting {
+        clock,
+        placement: place(Placement::Free, 1, None),
+        limits: job.limits,
+        job_began_ns: clock.now_ns(),
+        warm_up_spent_s: 0.0,
+        device: None,
+    }
+}
+
 #[test]
 fn requests_across_the_edges_count_with_their_part_inside() {
     let mut job = null();
@@ -211,18 +240,9 @@ fn requests_across_the_edges_count_with_their_part_inside() {
     job["limits"]["warm_up_s_max"] = json!(0.1);
     let job = Job::parse(&job.to_string()).unwrap();
     let streams = (0..8).map(|process| AccessStream::new(&job.workload, 512, 1, process).unwrap());
-    let setting = Setting {
-        workload: &job.workload,
-        limits: job.limits,
-        job_began_ns: now_ns(),
-        warm_up_spent_s: 0.0,
-        device: None,
-    };
     let mut ignore = |_: &str| {};
-    let backends = (0..8).map(|_| Sleeper).collect();
-    let run =
-        phases::run(backends, streams.collect(), setting, &mut Reporter::new("j", &mut ignore));
-    let run = run.unwrap();
+    let issuers = streams.map(|stream| Blocking::new(Sleeper, stream, 0)).collect();
+    let run = phases::run(issuers, &setting(&job), &mut Reporter::new("j", &mut ignore)).unwrap();
     let accounted = run.tally.waiting_ns() / (8.0 * run.window_ns as f64);
     assert!((accounted - 1.0).abs() < 0.03, "{accounted}");
 }

@@ -1,13 +1,21 @@
 //! Where requests go. One folder or file per kind of target.
+//!
+//! A backend that returns when a request is done is a [`Backend`]; one that keeps several
+//! outstanding is a [`QueueBackend`]. `tests/conformance.rs` holds all of them to the same rules.
 
+pub mod mmap;
 pub mod null;
 pub mod pread;
 pub mod simulated;
+pub mod uring;
+
+use std::io::Error;
 
 use crate::error::EngineError;
-use crate::job::Request;
+use crate::job::{Kind, Request};
 
-/// Moves the bytes of requests. Every issuer has its own instance, so nothing in it is shared.
+/// Moves the bytes of requests, one at a time. Every issuer has its own instance, so nothing in it
+/// is shared.
 pub trait Backend: Send {
     /// Moves all bytes of one request and returns their number. Allocates nothing.
     ///
@@ -20,4 +28,65 @@ pub trait Backend: Send {
     fn measures_itself(&self) -> bool {
         false
     }
+}
+
+/// A slot's request is done.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Completion {
+    /// The slot that carried it.
+    pub slot: usize,
+    /// Bytes moved: all of the request.
+    pub bytes: u64,
+}
+
+/// Moves the bytes of requests, several at a time. Every issuer has its own instance.
+pub trait QueueBackend: Send {
+    /// Called once on the issuer's own thread, before the first request.
+    ///
+    /// # Errors
+    /// `Target` when the kernel refuses what the queue needs.
+    fn begin(&mut self) -> Result<(), EngineError> {
+        Ok(())
+    }
+
+    /// Takes a slot's next request; it is sent by the next [`Self::turn`]. Allocates nothing.
+    ///
+    /// # Errors
+    /// `Fault` when the slot's request cannot be queued.
+    fn prepare(&mut self, slot: usize, request: &Request) -> Result<(), EngineError>;
+
+    /// Sends what was prepared, waits until at least one request is done or `patience_ns` are over,
+    /// and appends all that are done. Allocates nothing while `done` has room for every slot.
+    ///
+    /// # Errors
+    /// `Io` when the target fails in the middle of a run.
+    fn turn(
+        &mut self,
+        patience_ns: Option<u64>,
+        done: &mut Vec<Completion>,
+    ) -> Result<(), EngineError>;
+}
+
+/// The target failed a request after `moved` of its bytes.
+#[cold]
+fn failed(request: &Request, moved: u64, error: &Error) -> EngineError {
+    let verb = match request.kind {
+        Kind::Read => "reading",
+        Kind::Write => "writing",
+    };
+    EngineError::io(format!(
+        "{verb} {} bytes at byte {} of the data file failed after {moved} bytes: {error}; look \
+        at the kernel log for the device",
+        request.length_bytes, request.offset_bytes
+    ))
+}
+
+/// The file ended within a request.
+#[cold]
+fn ended_early(request: &Request, moved: u64) -> EngineError {
+    EngineError::io(format!(
+        "the data file ended within the request of {} bytes at byte {} (after {moved} bytes): \
+        something else shortened it while it was measured",
+        request.length_bytes, request.offset_bytes
+    ))
 }

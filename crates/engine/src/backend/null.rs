@@ -1,6 +1,6 @@
 //! Requests that return at once: what is measured is Leadline itself.
 
-use crate::backend::Backend;
+use crate::backend::{Backend, Completion, QueueBackend};
 use crate::error::EngineError;
 use crate::job::Request;
 
@@ -16,5 +16,37 @@ impl Backend for NullBackend {
 
     fn measures_itself(&self) -> bool {
         true
+    }
+}
+
+/// A queue whose requests are done as soon as they are sent.
+#[derive(Debug)]
+pub struct NullQueue {
+    prepared: Vec<Completion>,
+}
+
+impl NullQueue {
+    /// A queue of `depth` slots.
+    #[must_use]
+    pub fn new(depth: usize) -> Self {
+        Self { prepared: Vec::with_capacity(depth) }
+    }
+}
+
+impl QueueBackend for NullQueue {
+    #[inline]
+    fn prepare(&mut self, slot: usize, request: &Request) -> Result<(), EngineError> {
+        self.prepared.push(Completion { slot, bytes: std::hint::black_box(request).length_bytes });
+        Ok(())
+    }
+
+    #[inline]
+    fn turn(
+        &mut self,
+        _patience_ns: Option<u64>,
+        done: &mut Vec<Completion>,
+    ) -> Result<(), EngineError> {
+        done.append(&mut self.prepared);
+        Ok(())
     }
 }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{Error, ErrorKind};
 use std::os::fd::AsRawFd;
 
-use crate::backend::Backend;
+use crate::backend::{Backend, ended_early, failed};
 use crate::buffer::BufferSlice;
 use crate::error::EngineError;
 use crate::job::{Kind, Request};
@@ -61,26 +61,4 @@ impl Backend for PreadBackend {
         }
         Ok(moved)
     }
-}
-
-#[cold]
-fn failed(request: &Request, moved: u64, error: &Error) -> EngineError {
-    let verb = match request.kind {
-        Kind::Read => "reading",
-        Kind::Write => "writing",
-    };
-    EngineError::io(format!(
-        "{verb} {} bytes at byte {} of the data file failed after {moved} bytes: {error}; look \
-        at the kernel log for the device",
-        request.length_bytes, request.offset_bytes
-    ))
-}
-
-#[cold]
-fn ended_early(request: &Request, moved: u64) -> EngineError {
-    EngineError::io(format!(
-        "the data file ended within the request of {} bytes at byte {} (after {moved} bytes): \
-        something else shortened it while it was measured",
-        request.length_bytes, request.offset_bytes
-    ))
 }

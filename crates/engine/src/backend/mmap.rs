@@ -1,0 +1,187 @@
+//! A shared mapping of the file: a read copies from it, a write copies into it.
+//!
+//! The reading of AD98 §4 ("Benchmarks read data from disk via memory-mapped files"), with its
+//! advice: a sequential access pattern, so that the kernel reads ahead and lets go behind. A
+//! workload that is not all sequential gets no such advice, which would make every random fault
+//! read ahead; one that is all random is advised as random.
+//!
+//! A device that fails, or a file that is shortened, shows as SIGBUS within the copy. The handler
+//! here puts an empty page in the way, so that the copy ends, and leaves a mark that turns the
+//! request into an error.
+
+use std::fs::File;
+use std::io::Error;
+use std::os::fd::AsRawFd;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Once};
+
+use crate::backend::Backend;
+use crate::buffer::BufferSlice;
+use crate::error::EngineError;
+use crate::job::{Kind, Request, Workload};
+
+/// Set by the handler; a mapping fails once and for all.
+static FAULTED: AtomicBool = AtomicBool::new(false);
+
+/// The mapping all issuers of a run share.
+#[derive(Debug)]
+pub struct Mapping {
+    start: NonNull<u8>,
+    length: usize,
+}
+
+// SAFETY: plain memory of a file; issuers race on its bytes as processes race on a file's, and
+// nothing but copies of bytes ever touches it.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Maps the first `unique_bytes` of `file`.
+    ///
+    /// # Errors
+    /// `Target` when the file system or the address space does not allow it.
+    pub fn new(file: &File, workload: &Workload) -> Result<Arc<Self>, EngineError> {
+        let refused = |error: &dyn std::fmt::Display| {
+            EngineError::target(format!(
+                "the data file cannot be mapped into memory: {error}; use --backend pread"
+            ))
+        };
+        let length = usize::try_from(workload.unique_bytes).map_err(|error| refused(&error))?;
+        // SAFETY: a fresh shared mapping of an open file; its length is positive.
+        let address = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                length,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED,
+                file.as_raw_fd(),
+                0,
+            )
+        };
+        let start = NonNull::new(address.cast::<u8>())
+            .filter(|_| address != libc::MAP_FAILED)
+            .ok_or_else(|| refused(&Error::last_os_error()))?;
+        let advice = if workload.seq_frac >= 1.0 {
+            libc::MADV_SEQUENTIAL
+        } else if workload.seq_frac <= 0.0 {
+            libc::MADV_RANDOM
+        } else {
+            libc::MADV_NORMAL
+        };
+        // SAFETY: exactly the range that was mapped; advice only.
+        unsafe { libc::madvise(address, length, advice) };
+        guard();
+        Ok(Arc::new(Self { start, length }))
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: exactly the range that was mapped; every issuer holds the mapping.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.length) };
+    }
+}
+
+/// One issuer on a mapping.
+#[derive(Debug)]
+pub struct MmapBackend {
+    mapping: Arc<Mapping>,
+    buffer: BufferSlice,
+}
+
+impl MmapBackend {
+    /// An issuer that copies through `buffer`, piece by piece when a request is longer.
+    #[must_use]
+    pub fn new(mapping: Arc<Mapping>, buffer: BufferSlice) -> Self {
+        Self { mapping, buffer }
+    }
+
+    #[inline]
+    fn copy(&mut self, kind: Kind, offset: usize, length: usize) {
+        let buffer = self.buffer.as_mut_ptr();
+        // SAFETY: the caller keeps offset + length within the mapping, and length within the
+        // buffer; the two never overlap.
+        unsafe {
+            let place = self.mapping.start.as_ptr().add(offset);
+            match kind {
+                Kind::Read => std::ptr::copy_nonoverlapping(place, buffer, length),
+                Kind::Write => std::ptr::copy_nonoverlapping(buffer, place, length),
+            }
+        }
+        // Nobody reads what was copied; the compiler must not find that out.
+        std::hint::black_box(buffer);
+    }
+}
+
+impl Backend for MmapBackend {
+    #[inline]
+    fn transfer(&mut self, request: &Request) -> Result<u64, EngineError> {
+        let length = request.length_bytes as usize;
+        let offset = request.offset_bytes as usize;
+        if offset + length > self.mapping.length {
+            return Err(EngineError::fault("a request past the end of the mapping"));
+        }
+        let mut moved = 0;
+        while moved < length {
+            let piece = (length - moved).min(self.buffer.len());
+            self.copy(request.kind, offset + moved, piece);
+            moved += piece;
+        }
+        if FAULTED.load(Ordering::Relaxed) {
+            Err(faulted(request))
+        } else {
+            Ok(request.length_bytes)
+        }
+    }
+}
+
+#[cold]
+fn faulted(request: &Request) -> EngineError {
+    FAULTED.store(false, Ordering::Relaxed);
+    EngineError::io(format!(
+        "the kernel could not bring in {} bytes at byte {} of the mapped data file (SIGBUS): \
+        something else shortened it while it was measured, or the device failed; look at the \
+        kernel log",
+        request.length_bytes, request.offset_bytes
+    ))
+}
+
+/// Installs the handler of SIGBUS, once for the process.
+fn guard() {
+    static INSTALLED: Once = Once::new();
+    INSTALLED.call_once(|| {
+        let handler: extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void) = on_bus_error;
+        // SAFETY: sigaction is plain data, for which all zero bytes are valid.
+        let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+        action.sa_sigaction = handler as usize;
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_NODEFER;
+        // SAFETY: a valid action whose handler makes only system calls.
+        unsafe { libc::sigaction(libc::SIGBUS, &action, std::ptr::null_mut()) };
+    });
+}
+
+/// Puts an empty page under the address that failed and marks the failure. Only system calls and an
+/// atomic store, as a signal handler must.
+extern "C" fn on_bus_error(_: i32, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
+    const PAGE_BYTES: usize = 4096;
+    // SAFETY: the kernel hands a valid siginfo to a handler that asked for it.
+    let address = unsafe { (*info).si_addr() } as usize & !(PAGE_BYTES - 1);
+    // SAFETY: replaces one page that cannot be read by one that can.
+    let patched = unsafe {
+        libc::mmap(
+            address as *mut libc::c_void,
+            PAGE_BYTES,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED,
+            -1,
+            0,
+        )
+    };
+    FAULTED.store(true, Ordering::Relaxed);
+    if patched == libc::MAP_FAILED {
+        // SAFETY: ends the process, which is all that is left to do.
+        unsafe { libc::_exit(128 + libc::SIGBUS) };
+    }
+}

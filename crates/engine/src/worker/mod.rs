@@ -1,0 +1,206 @@
+//! Issuers: each draws a request, makes it, counts it, and again.
+//!
+//! An issuer is a thread with its own address stream, open file and buffers. Its loop allocates
+//! nothing, takes no lock and makes no system call but the I/O itself. There are two loops, because
+//! the way a backend waits decides what can be known when: [`Blocking`] has one request outstanding
+//! and reads the clock just before and just after it; [`Queued`] has several, sends and collects
+//! them in batches and reads the clock once for each.
+
+mod blocking;
+mod queued;
+
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use crate::access::AccessStream;
+use crate::clock::Clock;
+use crate::error::EngineError;
+use crate::recorder::Tally;
+
+pub use blocking::Blocking;
+pub use queued::Queued;
+
+/// Stages all issuers go through together.
+pub const WARMING: u8 = 0;
+/// The window is open.
+pub const MEASURING: u8 = 1;
+/// The window is closed; issuers leave after what is in flight.
+pub const STOPPED: u8 = 2;
+
+/// Longest sleep before an issuer that waits looks whether the run is over.
+const WAIT_SLICE_NS: u64 = 20_000_000;
+
+/// One issuer, ready to be moved to its thread.
+pub trait Issue: Send {
+    /// Called once on the issuer's own thread, before all start together.
+    ///
+    /// # Errors
+    /// What the kernel refuses only there.
+    fn begin(&mut self) -> Result<(), EngineError> {
+        Ok(())
+    }
+
+    /// Issues until the run is over; returns what completed within the window.
+    ///
+    /// # Errors
+    /// The backend's first failure.
+    fn issue(self, context: &Context) -> Result<Tally, EngineError>;
+}
+
+/// What every issuer shares with the controlling thread.
+#[derive(Clone, Copy, Debug)]
+pub struct Context<'a> {
+    /// Where the run stands.
+    pub signals: &'a Signals,
+    /// The issuer's running totals.
+    pub live: &'a Live,
+}
+
+/// Runs one issuer on the present thread from its beginning to its end.
+///
+/// # Errors
+/// The issuer's.
+pub fn run(mut issuer: impl Issue, context: &Context) -> Result<Tally, EngineError> {
+    let signals = context.signals;
+    let begun = issuer.begin();
+    signals.ready.fetch_add(1, Ordering::Release);
+    let outcome = begun.and_then(|()| {
+        drop(signals.start());
+        issuer.issue(context)
+    });
+    if outcome.is_err() {
+        signals.failed.store(true, Ordering::Relaxed);
+    }
+    outcome
+}
+
+/// What the controlling thread tells the issuers.
+#[derive(Debug)]
+pub struct Signals {
+    /// The clock of every time below and of the issuers.
+    pub clock: Clock,
+    stage: AtomicU8,
+    began_ns: AtomicU64,
+    ended_ns: AtomicU64,
+    failed: AtomicBool,
+    ready: AtomicUsize,
+    gate: RwLock<()>,
+}
+
+impl Signals {
+    /// Nothing has begun.
+    #[must_use]
+    pub fn new(clock: Clock) -> Self {
+        Self {
+            clock,
+            stage: AtomicU8::new(WARMING),
+            began_ns: AtomicU64::new(u64::MAX),
+            ended_ns: AtomicU64::new(u64::MAX),
+            failed: AtomicBool::new(false),
+            ready: AtomicUsize::new(0),
+            gate: RwLock::new(()),
+        }
+    }
+
+    /// Holds every issuer back until the guard is dropped; then all start together.
+    pub fn hold(&self) -> RwLockWriteGuard<'_, ()> {
+        self.gate.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn start(&self) -> RwLockReadGuard<'_, ()> {
+        self.gate.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Issuers that stand at the gate or failed before it.
+    pub fn ready(&self) -> usize {
+        self.ready.load(Ordering::Acquire)
+    }
+
+    /// Opens the window; returns when it began.
+    pub fn open_window(&self) -> u64 {
+        let now = self.clock.now_ns();
+        self.began_ns.store(now, Ordering::Release);
+        self.stage.store(MEASURING, Ordering::Release);
+        now
+    }
+
+    /// Closes the window, if one is open, and sends the issuers home; returns when.
+    pub fn close(&self) -> u64 {
+        let now = self.clock.now_ns();
+        self.ended_ns.store(now, Ordering::Release);
+        self.stage.store(STOPPED, Ordering::Release);
+        now
+    }
+
+    /// Whether an issuer failed.
+    #[must_use]
+    pub fn failed(&self) -> bool {
+        self.failed.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    fn stage(&self) -> u8 {
+        self.stage.load(Ordering::Acquire)
+    }
+
+    /// When the window opened; `u64::MAX` before that.
+    #[inline]
+    fn opened_ns(&self) -> u64 {
+        self.began_ns.load(Ordering::Acquire)
+    }
+
+    /// When it closed; `u64::MAX` before that.
+    #[inline]
+    fn closed_ns(&self) -> u64 {
+        self.ended_ns.load(Ordering::Acquire)
+    }
+}
+
+/// Running totals of one issuer, written by it alone and read by the controlling thread; a cache
+/// line pair each, so that issuers do not slow each other down.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub struct Live {
+    operations: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Live {
+    #[inline]
+    fn add(&self, operations: u64, bytes: u64) {
+        // A single writer needs no atomic addition, only stores that are not torn.
+        let (had_operations, had_bytes) = self.read();
+        self.operations.store(had_operations + operations, Ordering::Relaxed);
+        self.bytes.store(had_bytes + bytes, Ordering::Relaxed);
+    }
+
+    /// Operations and bytes so far.
+    #[inline]
+    #[must_use]
+    pub fn read(&self) -> (u64, u64) {
+        (self.operations.load(Ordering::Relaxed), self.bytes.load(Ordering::Relaxed))
+    }
+}
+
+/// Nanoseconds Leadline itself needs per request (draw, two clock readings, counting): the least of
+/// several short runs against nothing, so that a moment's disturbance does not count.
+#[must_use]
+pub fn own_cost_ns(stream: &AccessStream, clock: Clock) -> f64 {
+    const TURNS: u32 = 400;
+    let mut stream = stream.clone();
+    let mut tally = Tally::default();
+    let live = Live::default();
+    let mut least = f64::INFINITY;
+    for _ in 0..16 {
+        let began_ns = clock.now_ns();
+        for _ in 0..TURNS {
+            let request = stream.draw();
+            let before_ns = clock.now_ns();
+            live.add(1, request.length_bytes);
+            tally.record(&request, clock.now_ns().saturating_sub(before_ns));
+        }
+        least = least.min((clock.now_ns() - began_ns) as f64 / f64::from(TURNS));
+    }
+    std::hint::black_box(&tally);
+    least
+}
