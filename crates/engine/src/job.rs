@@ -464,3 +464,9 @@ pub struct Request {
     /// True when it starts where this issuer's previous request ended.
     pub sequential: bool,
 }
+
+impl Request {
+    /// No request: what a place for one holds before its first.
+    pub const NONE: Self =
+        Self { offset_bytes: 0, length_bytes: 0, kind: Kind::Read, sequential: false };
+}

@@ -112,6 +112,7 @@ impl MmapBackend {
         }
         // Nobody reads what was copied; the compiler must not find that out.
         std::hint::black_box(buffer);
+        settle(kind);
     }
 }
 
@@ -135,6 +136,26 @@ impl Backend for MmapBackend {
             Ok(request.length_bytes)
         }
     }
+}
+
+/// Lets the copy end before the next instruction begins. The processor works ahead: without this
+/// it reads the clock while the copy still waits for memory (seen: 370 ns told of 650).
+#[cfg(target_arch = "x86_64")]
+#[inline]
+fn settle(kind: Kind) {
+    // SAFETY: every x86-64 processor has both instructions; they touch no memory.
+    unsafe {
+        if kind == Kind::Write {
+            core::arch::x86_64::_mm_mfence();
+        }
+        core::arch::x86_64::_mm_lfence();
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+#[inline]
+fn settle(_: Kind) {
+    std::sync::atomic::fence(Ordering::SeqCst);
 }
 
 #[cold]

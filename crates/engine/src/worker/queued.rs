@@ -11,7 +11,7 @@ use crate::access::AccessStream;
 use crate::backend::{Completion, QueueBackend};
 use crate::clock::sleep_until;
 use crate::error::EngineError;
-use crate::job::{Kind, Request};
+use crate::job::Request;
 use crate::recorder::Tally;
 use crate::worker::{Context, Issue, MEASURING, STOPPED, WAIT_SLICE_NS, WARMING};
 
@@ -47,9 +47,7 @@ pub struct Queued<Q> {
 impl<Q: QueueBackend> Queued<Q> {
     /// An issuer with `depth` slots that has not started yet.
     pub fn new(backend: Q, stream: AccessStream, think_ns: u64, depth: usize) -> Self {
-        let nothing =
-            Request { offset_bytes: 0, length_bytes: 0, kind: Kind::Read, sequential: false };
-        let flight = Flight { request: nothing, sent_ns: 0, outstanding: false };
+        let flight = Flight { request: Request::NONE, sent_ns: 0, outstanding: false };
         Self {
             backend,
             stream,
