@@ -127,8 +127,8 @@ pub(crate) fn unit_interval(random: &mut Xoshiro256PlusPlus) -> f64 {
     (random.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
 }
 
-/// The seed of one process: SplitMix64's finaliser over the job's seed and the process's number.
-fn sub_seed(seed: u64, process: u32) -> u64 {
+/// The seed of one generator: SplitMix64's finaliser over the job's seed and the process's number.
+pub(crate) fn sub_seed(seed: u64, process: u32) -> u64 {
     let mut mixed = seed ^ u64::from(process).wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);

@@ -4,6 +4,7 @@
 //! decides and explains; this crate measures and knows nothing of why.
 
 pub mod access;
+pub mod arrival;
 pub mod assemble;
 pub mod backend;
 pub mod buffer;

@@ -1,7 +1,8 @@
 //! What one issuer counts while it runs, and the slices of time a run is cut into.
 
+use crate::arrival::ArrivalStream;
 use crate::histogram::Histogram;
-use crate::job::{Kind, Request};
+use crate::job::{Arrivals, Kind, Request};
 
 /// Requests of one kind that completed within the window.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +32,108 @@ pub struct Tally {
     pub own_ns: u64,
     /// Time spent thinking on purpose.
     pub think_ns: u64,
+    /// What only an open loop counts; `latency` of [`Self::read`] and [`Self::write`] then holds
+    /// due → completed.
+    pub open: Option<Box<OpenTally>>,
+}
+
+/// How late a request may be sent before it counts as late.
+pub const LATE_NS: u64 = 1_000_000;
+
+/// The measured window, in nanoseconds of the clock that times the requests.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Window {
+    /// When it opened.
+    pub opened_ns: u64,
+    /// When it closed.
+    pub closed_ns: u64,
+}
+
+/// The moments of one request of an open loop, in nanoseconds of one clock.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Passage {
+    /// When it was due.
+    pub due_ns: u64,
+    /// From when on the slot that sent it had nothing else to do.
+    pub free_ns: u64,
+    /// Of that, how much later than it need have been: [`Self::generator_ns`] of the slot's
+    /// request before; 0 for its first.
+    pub behind_ns: u64,
+    /// When it was sent.
+    pub submitted_ns: u64,
+}
+
+impl Passage {
+    /// The part of its lateness that the generator caused, here or with the slot's request before:
+    /// a target that was asked late must not be blamed for what queued up meanwhile (Lindley's
+    /// recursion with and without the generator's own delays). Carry it to the slot's next request.
+    #[inline]
+    #[must_use]
+    pub fn generator_ns(&self) -> u64 {
+        let ready_ns = self.free_ns.saturating_sub(self.behind_ns);
+        self.submitted_ns.saturating_sub(ready_ns.max(self.due_ns))
+    }
+
+    #[inline]
+    fn late_ns(&self) -> u64 {
+        self.submitted_ns.saturating_sub(self.due_ns)
+    }
+}
+
+/// What only an open loop counts.
+///
+/// A request that was due but not done when the window closed has waited a known least time. It is
+/// in [`Self::due_to_completed`] with that age (censored at the window's end), and one that was not
+/// even sent is in [`Self::due_to_submitted`] likewise: left out, a stall that lasts to the end
+/// would not show.
+#[derive(Clone, Debug, Default)]
+pub struct OpenTally {
+    /// From due to sent, of requests completed, in flight or waiting when the window closed.
+    pub due_to_submitted: Histogram,
+    /// From sent to done, of requests completed.
+    pub submitted_to_completed: Histogram,
+    /// From due to done, of requests completed, in flight or waiting when the window closed.
+    pub due_to_completed: Histogram,
+    /// Due in the window and sent over [`LATE_NS`] late, mostly because the target kept the slot.
+    pub late_target: u64,
+    /// Due in the window and sent over [`LATE_NS`] late, mostly although a slot was free.
+    pub late_generator: u64,
+    /// Due in the window and not sent when it closed.
+    pub missed: u64,
+    /// In flight when the window opened.
+    pub in_flight_opened: u64,
+    /// In flight when the window closed.
+    pub in_flight_closed: u64,
+    /// Time slots waited for the next request to be due.
+    pub idle_ns: u64,
+}
+
+impl OpenTally {
+    /// Counts how a request was sent; `edge_ns` of a request under way at the opening is not here.
+    #[inline]
+    fn sent(&mut self, passage: &Passage, opened_ns: u64) {
+        let late_ns = passage.late_ns();
+        self.due_to_submitted.record(late_ns);
+        self.in_flight_opened += u64::from(passage.submitted_ns < opened_ns);
+        self.idle_ns += passage.due_ns.saturating_sub(passage.free_ns.max(opened_ns));
+        if late_ns > LATE_NS && passage.due_ns >= opened_ns {
+            let generator = passage.generator_ns() > late_ns / 2;
+            self.late_generator += u64::from(generator);
+            self.late_target += u64::from(!generator);
+        }
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.due_to_submitted.merge(&other.due_to_submitted);
+        self.submitted_to_completed.merge(&other.submitted_to_completed);
+        self.due_to_completed.merge(&other.due_to_completed);
+        self.late_target += other.late_target;
+        self.late_generator += other.late_generator;
+        self.missed += other.missed;
+        self.in_flight_opened += other.in_flight_opened;
+        self.in_flight_closed += other.in_flight_closed;
+        self.idle_ns += other.idle_ns;
+    }
 }
 
 impl Tally {
@@ -48,6 +151,108 @@ impl Tally {
         self.length_squares += length * length;
     }
 
+    /// An empty tally for these arrivals: that of an open loop has its histograms at once, so that
+    /// recording allocates nothing.
+    #[must_use]
+    pub fn of(arrivals: &Arrivals) -> Self {
+        let open = (*arrivals != Arrivals::Closed).then(Box::default);
+        Self { open, ..Self::default() }
+    }
+
+    /// Counts one request of an open loop that completed within the window: its spans, lateness,
+    /// edge, and what its slot did before. Only for a tally made [`Self::of`] an open loop.
+    #[inline]
+    pub fn record_open(
+        &mut self,
+        request: &Request,
+        passage: &Passage,
+        completed_ns: u64,
+        opened_ns: u64,
+    ) {
+        let waited_ns = completed_ns.saturating_sub(passage.due_ns);
+        self.record(request, waited_ns);
+        self.edge_ns -= opened_ns.saturating_sub(passage.submitted_ns) as i64;
+        self.own_ns += own_ns(passage, opened_ns);
+        let Some(open) = &mut self.open else { return };
+        open.sent(passage, opened_ns);
+        open.submitted_to_completed.record(completed_ns.saturating_sub(passage.submitted_ns));
+        open.due_to_completed.record(waited_ns);
+    }
+
+    /// Counts the request during which the window closed: as completed if it was done by then, in
+    /// flight if it was sent by then, and otherwise as [`Self::cut_free`] does.
+    #[cold]
+    pub fn finish_open(
+        &mut self,
+        request: &Request,
+        passage: &Passage,
+        completed_ns: u64,
+        window: Window,
+    ) {
+        if completed_ns <= window.closed_ns {
+            if completed_ns >= window.opened_ns {
+                self.record_open(request, passage, completed_ns, window.opened_ns);
+            }
+        } else if passage.submitted_ns < window.closed_ns {
+            self.cut_in_flight(passage, window);
+        } else {
+            self.cut_free(passage.free_ns, Some(passage.due_ns), window);
+        }
+    }
+
+    /// Counts a request that was sent but not done when the window closed.
+    #[cold]
+    pub fn cut_in_flight(&mut self, passage: &Passage, window: Window) {
+        let Window { opened_ns, closed_ns } = window;
+        self.edge_ns += closed_ns.saturating_sub(passage.submitted_ns.max(opened_ns)) as i64;
+        self.own_ns += own_ns(passage, opened_ns);
+        let Some(open) = &mut self.open else { return };
+        open.sent(passage, opened_ns);
+        open.in_flight_closed += 1;
+        open.due_to_completed.record(closed_ns.saturating_sub(passage.due_ns));
+    }
+
+    /// Counts the time of a slot that was free since `free_ns` when the window closed, and the
+    /// request it held, due at `due_ns`, if that was due by then.
+    #[cold]
+    pub fn cut_free(&mut self, free_ns: u64, due_ns: Option<u64>, window: Window) {
+        let Window { opened_ns, closed_ns } = window;
+        let due_ns = due_ns.filter(|due_ns| *due_ns < closed_ns);
+        let from_ns = free_ns.max(opened_ns);
+        let idle_to_ns = due_ns.unwrap_or(closed_ns).max(from_ns).min(closed_ns);
+        self.own_ns += closed_ns - idle_to_ns;
+        if let Some(open) = &mut self.open {
+            open.idle_ns += idle_to_ns.saturating_sub(from_ns);
+        }
+        if let Some(due_ns) = due_ns {
+            self.cut_unsent(due_ns, window);
+        }
+    }
+
+    /// Counts the tickets from `first_untaken` on that were due when the window closed but that no
+    /// slot took; `schedule` starts at `start_ns` and has given out none of them yet.
+    #[cold]
+    pub fn cut_untaken(
+        &mut self,
+        mut schedule: ArrivalStream,
+        first_untaken: u64,
+        start_ns: u64,
+        window: Window,
+    ) {
+        let mut due_ns = start_ns.saturating_add(schedule.due_of(first_untaken));
+        while due_ns < window.closed_ns {
+            self.cut_unsent(due_ns, window);
+            due_ns = start_ns.saturating_add(schedule.next_due_ns());
+        }
+    }
+
+    fn cut_unsent(&mut self, due_ns: u64, window: Window) {
+        let Some(open) = &mut self.open else { return };
+        open.due_to_submitted.record(window.closed_ns - due_ns);
+        open.due_to_completed.record(window.closed_ns - due_ns);
+        open.missed += u64::from(due_ns >= window.opened_ns);
+    }
+
     /// Adds another issuer's counts.
     pub fn merge(&mut self, other: &Self) {
         for (mine, theirs) in [(&mut self.read, &other.read), (&mut self.write, &other.write)] {
@@ -59,6 +264,9 @@ impl Tally {
         self.edge_ns += other.edge_ns;
         self.own_ns += other.own_ns;
         self.think_ns += other.think_ns;
+        if let Some(theirs) = &other.open {
+            self.open.get_or_insert_default().merge(theirs);
+        }
     }
 
     /// Completed requests.
@@ -73,12 +281,29 @@ impl Tally {
         self.read.bytes + self.write.bytes
     }
 
-    /// Sum of response times within the window, all issuers together, in nanoseconds.
+    /// Sum of response times (sent → completed) within the window, all issuers together, in
+    /// nanoseconds.
     #[must_use]
     pub fn waiting_ns(&self) -> f64 {
-        let total = self.read.latency.sum_ns() as f64 + self.write.latency.sum_ns() as f64;
+        let total = match &self.open {
+            Some(open) => open.submitted_to_completed.sum_ns() as f64,
+            None => self.read.latency.sum_ns() as f64 + self.write.latency.sum_ns() as f64,
+        };
         (total + self.edge_ns as f64).max(0.0)
     }
+
+    /// Time slots of an open loop waited for the next request to be due; 0 in a closed loop.
+    #[must_use]
+    pub fn idle_ns(&self) -> u64 {
+        self.open.as_ref().map_or(0, |open| open.idle_ns)
+    }
+}
+
+/// The time within the window in which a slot had a request due and had not sent it.
+#[inline]
+fn own_ns(passage: &Passage, opened_ns: u64) -> u64 {
+    let from_ns = passage.due_ns.max(passage.free_ns).max(opened_ns);
+    passage.submitted_ns.saturating_sub(from_ns)
 }
 
 /// One slice of the run's time.
