@@ -4,6 +4,7 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 
 use crate::access::sizes_of;
+use crate::assemble::Evidence;
 use crate::backend::pread::PreadBackend;
 use crate::buffer;
 use crate::clock::{now_ns, ns_from_s, s_from_ns};
@@ -11,10 +12,12 @@ use crate::data_file::DataFile;
 use crate::engine::{finish, own_allowance_s, streams};
 use crate::error::EngineError;
 use crate::events::{Phase, Reporter};
+use crate::extents::check_written;
 use crate::host::{self, BlockDevice};
 use crate::job::{Job, SMALLEST_TRANSFER_BYTES};
 use crate::phases::{self, Setting};
-use crate::result::EngineResult;
+use crate::provenance::Site;
+use crate::result::{ClockSource, EngineResult, WrittenBytes};
 
 /// Share of the longest warm-up that the pass over the file may take.
 const PASS_SHARE: f64 = 1.0 / 3.0;
@@ -40,8 +43,12 @@ pub(crate) fn run(
         .map(|_| data.reopen(job.backend.direct))
         .collect::<Result<Vec<File>, EngineError>>()?;
     let deadline_ns = began_ns.saturating_add(ns_from_s(job.limits.total_s_max));
-    data.extend(job.workload.unique_bytes, deadline_ns, &mut |share| reporter.progress(share))?;
+    let layout =
+        data.extend(job.workload.unique_bytes, deadline_ns, &mut |share| reporter.progress(share))?;
     settle(&data)?;
+    let device = BlockDevice::of(data.file());
+    let mut site = Site::of(data.file(), job.backend.direct, device.as_ref());
+    site.unchecked.extend(check_written(data.file(), job.workload.unique_bytes)?);
     let length = buffer::slice_bytes(sizes.usual_most().saturating_mul(granule_bytes), issuers);
     let buffers = buffer::allocate(issuers, length, job.seed)?;
     let backends = files
@@ -60,10 +67,15 @@ pub(crate) fn run(
         limits: job.limits,
         job_began_ns: began_ns,
         warm_up_spent_s: passed_s,
-        device: BlockDevice::of(data.file()),
+        device,
     };
     let run = phases::run(backends, streams, setting, reporter)?;
-    finish(job, &run, began_ns, prepared_ns, own_allowance_s, Vec::new())
+    let evidence = Evidence {
+        site: Some(site),
+        written_bytes: WrittenBytes { layout, ..WrittenBytes::default() },
+        ..Evidence::none(ClockSource::Vdso)
+    };
+    finish(job, &run, began_ns, prepared_ns, own_allowance_s, Vec::new(), evidence)
 }
 
 /// Writes out what earlier jobs left dirty, so that this one does not pay for it.

@@ -62,7 +62,8 @@ fn run_null(job: &Job, reporter: &mut Reporter) -> Result<EngineResult, EngineEr
     let prepared_ns = now_ns() - began_ns;
     reporter.phase(Phase::WarmUp, prepared_ns);
     let run = phases::run(backends, streams, setting, reporter)?;
-    finish(job, &run, began_ns, prepared_ns, own_cost_s, Vec::new())
+    let evidence = Evidence::none(ClockSource::Vdso);
+    finish(job, &run, began_ns, prepared_ns, own_cost_s, Vec::new(), evidence)
 }
 
 /// The result of a run on this machine.
@@ -73,6 +74,7 @@ pub(crate) fn finish(
     prepared_ns: u64,
     own_allowance_s: f64,
     warnings: Vec<String>,
+    evidence: Evidence,
 ) -> Result<EngineResult, EngineError> {
     assemble(Finished {
         job,
@@ -85,7 +87,7 @@ pub(crate) fn finish(
         own_allowance_s,
         simulated: None,
         warnings,
-        evidence: Evidence::none(ClockSource::Vdso),
+        evidence,
     })
 }
 
