@@ -5,11 +5,12 @@ use crate::error::EngineError;
 use crate::histogram::Histogram;
 use crate::host::HostUse;
 use crate::job::{Job, WIRE_VERSION};
-use crate::recorder::{Tally, coalesce};
+use crate::provenance::{self, Site, Verdict};
+use crate::recorder::{Tally, coalesce, joined};
 use crate::result::{
     ClockSource, EngineResult, Generator, Interval, LatencyUs, MovedBytes, Offered,
-    OperationSummary, OtherLoad, Placed, Preconditioned, Provenance, Realised, SLICES_MAX,
-    SimulatedFacts, SpansUs, WarmUp, WrittenBytes,
+    OperationSummary, Placed, Preconditioned, Realised, SLICES_MAX, SimulatedFacts, SpansUs,
+    WarmUp, WrittenBytes,
 };
 use crate::stop::rate;
 
@@ -50,14 +51,12 @@ pub struct Evidence {
     pub due_spans: Option<(LatencyUs, LatencyUs)>,
     /// What an open loop offered.
     pub offered: Option<Offered>,
-    /// Where the bytes came from.
-    pub provenance: Provenance,
+    /// Where the data file lies; none without one.
+    pub site: Option<Site>,
     /// What preconditioning did.
     pub precondition: Option<Preconditioned>,
-    /// Bytes written by the job, by purpose.
+    /// Bytes written before the workload, by purpose.
     pub written_bytes: WrittenBytes,
-    /// What else the machine did.
-    pub other_load: OtherLoad,
     /// Where the issuers ran.
     pub placement: Option<Placed>,
     /// The clock response times were read from.
@@ -71,10 +70,9 @@ impl Evidence {
         Self {
             due_spans: None,
             offered: None,
-            provenance: Provenance::default(),
+            site: None,
             precondition: None,
             written_bytes: WrittenBytes::default(),
-            other_load: OtherLoad::default(),
             placement: None,
             clock,
         }
@@ -101,7 +99,10 @@ pub fn assemble(mut run: Finished) -> Result<EngineResult, EngineError> {
     let outstanding = f64::from(workload.process_num) * f64::from(workload.queue_depth);
     let issuers_s = run.wall_s * outstanding;
     let little_error = little(&run, issuers_s);
-    let reasons = reasons(little_error);
+    let Verdict { cached_share, provenance, reasons: disbelieved } = judge(&run);
+    let mut reasons = reasons(little_error);
+    reasons.extend(disbelieved);
+    let written_bytes = written(&run);
     warn(&mut run, throughput.half_width_frac());
     let mut all = Histogram::default();
     all.merge(&tally.read.latency);
@@ -124,7 +125,7 @@ pub fn assemble(mut run: Finished) -> Result<EngineResult, EngineError> {
         littles_law_error_frac: little_error,
         workload_bytes: MovedBytes { read: tally.read.bytes, write: tally.write.bytes },
         device_bytes,
-        cached_share: cached_share(tally.read.bytes, device_bytes),
+        cached_share,
         cache_resident_bytes: run.host.cache_resident_bytes,
         foreign_cpu: run.host.foreign_s.map(|seconds| seconds / run.wall_s),
         realised: realised(tally),
@@ -144,12 +145,12 @@ pub fn assemble(mut run: Finished) -> Result<EngineResult, EngineError> {
             due_to_completed: run.evidence.due_spans.map(|spans| spans.1),
         },
         offered: run.evidence.offered,
-        provenance: run.evidence.provenance,
+        provenance,
         levels: Vec::new(),
         stalls: Vec::new(),
         precondition: run.evidence.precondition,
-        written_bytes: run.evidence.written_bytes,
-        other_load: run.evidence.other_load,
+        written_bytes,
+        other_load: run.host.other_load,
         placement: run.evidence.placement,
         generator: generator(run.job, operations as f64 / run.wall_s),
         clock: run.evidence.clock,
@@ -225,10 +226,26 @@ fn generator(job: &Job, iops: f64) -> Option<Generator> {
     Some(Generator { ceiling_iops, bound: iops >= GENERATOR_BOUND_FRAC * ceiling_iops })
 }
 
-/// Share of the bytes read that did not come from the device; none without reads or counters.
-fn cached_share(read: u64, device: Option<MovedBytes>) -> Option<f64> {
-    let device = device?;
-    (read > 0).then(|| (1.0 - device.read as f64 / read as f64).clamp(0.0, 1.0))
+/// Where the bytes of the window came from.
+fn judge(run: &Finished) -> Verdict {
+    provenance::judge(&provenance::Window {
+        site: run.evidence.site.as_ref(),
+        host: &run.host,
+        found: &run.tally.found,
+        read_bytes: run.tally.read.bytes,
+        sequential_share: run.tally.sequential as f64 / run.tally.operations() as f64,
+    })
+}
+
+/// Bytes written to the data file, by purpose; during warm-up the workload is taken to have written
+/// the same share of its bytes as in the window.
+fn written(run: &Finished) -> WrittenBytes {
+    let tally = run.tally;
+    let warm_up = joined(run.controller.warm_up()).map_or(0, |slice| slice.bytes);
+    let share = tally.write.bytes as f64 / tally.bytes().max(1) as f64;
+    let workload = tally.write.bytes + (warm_up as f64 * share).round() as u64;
+    let reached = run.evidence.site.is_some();
+    WrittenBytes { workload: if reached { workload } else { 0 }, ..run.evidence.written_bytes }
 }
 
 fn realised(tally: &Tally) -> Realised {

@@ -135,7 +135,7 @@ impl DataFile {
     }
 
     /// Writes blocks to the end until the file has at least `length_bytes`; `progress` gets the
-    /// share done.
+    /// share done. Returns the bytes written, 0 when it was long enough.
     ///
     /// # Errors
     /// `Target` when space or time runs out; the file is then as long as before.
@@ -144,19 +144,19 @@ impl DataFile {
         length_bytes: u64,
         deadline_ns: u64,
         progress: &mut dyn FnMut(f64),
-    ) -> Result<(), EngineError> {
+    ) -> Result<u64, EngineError> {
         let before = self.length_bytes()?;
         let from = before / BLOCK_BYTES * BLOCK_BYTES;
         let to = length_bytes.next_multiple_of(BLOCK_BYTES);
         if before >= length_bytes {
-            return Ok(());
+            return Ok(0);
         }
         let outcome = self.write_blocks(from, to, deadline_ns, progress);
         if outcome.is_err() {
             // The first error is what matters; a file left longer than before is still all written.
             let _ = self.file.set_len(before);
         }
-        outcome
+        outcome.map(|()| to - from)
     }
 
     fn write_blocks(

@@ -15,10 +15,12 @@ use crate::data_file::DataFile;
 use crate::engine::{Session, blocking, queued, streams};
 use crate::error::EngineError;
 use crate::events::{Phase, Reporter};
-use crate::host;
+use crate::extents::check_written;
+use crate::host::{self, BlockDevice};
 use crate::job::{BackendName, Job, SMALLEST_TRANSFER_BYTES};
 use crate::phases::{self, Run, Setting};
-use crate::result::EngineResult;
+use crate::provenance::Site;
+use crate::result::{EngineResult, WrittenBytes};
 
 /// Share of the longest warm-up that the pass over the file may take.
 const PASS_SHARE: f64 = 1.0 / 3.0;
@@ -40,18 +42,27 @@ pub(crate) fn run(
         if job.backend.direct { data.direct_block_bytes() } else { SMALLEST_TRANSFER_BYTES };
     let sizes = sizes_of(&job.workload, granule_bytes)?;
     let deadline_ns = session.deadline_ns();
-    data.extend(job.workload.unique_bytes, deadline_ns, &mut |share| reporter.progress(share))?;
+    let layout =
+        data.extend(job.workload.unique_bytes, deadline_ns, &mut |share| reporter.progress(share))?;
     settle(&data)?;
+    let device = BlockDevice::of(data.file());
+    let mut site = Site::of(data.file(), job.backend.direct, device.as_ref());
+    site.unchecked.extend(check_written(data.file(), job.workload.unique_bytes)?);
     let issuers = Issuers::new(job, &data, sizes.usual_most().saturating_mul(granule_bytes))?;
     let streams = streams(job, granule_bytes)?;
-    let mut prepared = session.prepared(&streams, Some(data.file()));
+    let mut prepared = session.prepared(&streams, Some(data.file()), device);
 
     reporter.phase(Phase::WarmUp, prepared.spent_ns);
     if !job.backend.direct {
         prepared.setting.warm_up_spent_s = fill_cache(job, data.file(), deadline_ns);
     }
     let run = issuers.run(job, streams, &prepared.setting, reporter)?;
-    session.finish(&prepared, &run, Evidence::none(session.clock.source()), Vec::new())
+    let evidence = Evidence {
+        site: Some(site),
+        written_bytes: WrittenBytes { layout, ..WrittenBytes::default() },
+        ..Evidence::none(session.clock.source())
+    };
+    session.finish(&prepared, &run, evidence, Vec::new())
 }
 
 /// The issuers' open files and buffers, ready to run.

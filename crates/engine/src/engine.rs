@@ -55,7 +55,7 @@ fn run_null(job: &Job, reporter: &mut Reporter) -> Result<EngineResult, EngineEr
     reporter.phase(Phase::Prepare, 0);
     let streams = streams(job, SMALLEST_TRANSFER_BYTES)?;
     let depth = job.workload.queue_depth as usize;
-    let prepared = session.prepared(&streams, None);
+    let prepared = session.prepared(&streams, None, None);
     reporter.phase(Phase::WarmUp, prepared.spent_ns);
     let run = if depth == 1 {
         let backends = streams.iter().map(|_| NullBackend).collect();
@@ -98,7 +98,12 @@ impl<'a> Session<'a> {
     }
 
     /// Ends the preparation: places the issuers and allows for their own work.
-    pub fn prepared(&self, streams: &[AccessStream], file: Option<&File>) -> Prepared {
+    pub fn prepared(
+        &self,
+        streams: &[AccessStream],
+        file: Option<&File>,
+        device: Option<BlockDevice>,
+    ) -> Prepared {
         let own_allowance_s = own_allowance_s(self.job, streams, self.clock);
         let setting = Setting {
             clock: self.clock,
@@ -106,7 +111,7 @@ impl<'a> Session<'a> {
             limits: self.job.limits,
             job_began_ns: self.began_ns,
             warm_up_spent_s: 0.0,
-            device: file.and_then(BlockDevice::of),
+            device,
         };
         Prepared { setting, spent_ns: self.clock.now_ns() - self.began_ns, own_allowance_s }
     }

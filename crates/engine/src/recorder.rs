@@ -3,6 +3,7 @@
 use crate::arrival::ArrivalStream;
 use crate::histogram::Histogram;
 use crate::job::{Arrivals, Kind, Request};
+use crate::residency::Found;
 
 /// Requests of one kind that completed within the window.
 #[derive(Clone, Debug, Default)]
@@ -32,6 +33,8 @@ pub struct Tally {
     pub own_ns: u64,
     /// Time spent thinking on purpose.
     pub think_ns: u64,
+    /// What looked-up reads found in the file cache.
+    pub found: Found,
     /// What only an open loop counts; `latency` of [`Self::read`] and [`Self::write`] then holds
     /// due → completed.
     pub open: Option<Box<OpenTally>>,
@@ -264,6 +267,7 @@ impl Tally {
         self.edge_ns += other.edge_ns;
         self.own_ns += other.own_ns;
         self.think_ns += other.think_ns;
+        self.found.merge(&other.found);
         if let Some(theirs) = &other.open {
             self.open.get_or_insert_default().merge(theirs);
         }
