@@ -20,7 +20,9 @@ use crate::host::{self, BlockDevice};
 use crate::job::{BackendName, Job, SMALLEST_TRANSFER_BYTES};
 use crate::phases::{self, Run, Setting};
 use crate::provenance::Site;
+use crate::residency::Residency;
 use crate::result::{EngineResult, WrittenBytes};
+use crate::worker::{Demand, Probe};
 
 /// Share of the longest warm-up that the pass over the file may take.
 const PASS_SHARE: f64 = 1.0 / 3.0;
@@ -56,7 +58,8 @@ pub(crate) fn run(
     if !job.backend.direct {
         prepared.setting.warm_up_spent_s = fill_cache(job, data.file(), deadline_ns);
     }
-    let run = issuers.run(job, streams, &prepared.setting, reporter)?;
+    let demands = demands(job, streams, &data, &mut site);
+    let run = issuers.run(demands, job, &prepared.setting, reporter)?;
     let evidence = Evidence {
         site: Some(site),
         written_bytes: WrittenBytes { layout, ..WrittenBytes::default() },
@@ -102,21 +105,40 @@ impl Issuers {
 
     fn run(
         self,
+        demands: Vec<Demand>,
         job: &Job,
-        streams: Vec<AccessStream>,
         setting: &Setting,
         reporter: &mut Reporter,
     ) -> Result<Run, EngineError> {
+        let depth = job.workload.queue_depth as usize;
         match self {
-            Self::Pread(backends) => {
-                phases::run(blocking(job, backends, streams), setting, reporter)
+            Self::Pread(backends) => phases::run(blocking(backends, demands), setting, reporter),
+            Self::Mmap(backends) => phases::run(blocking(backends, demands), setting, reporter),
+            Self::Uring(backends) => {
+                phases::run(queued(backends, demands, depth), setting, reporter)
             }
-            Self::Mmap(backends) => {
-                phases::run(blocking(job, backends, streams), setting, reporter)
-            }
-            Self::Uring(backends) => phases::run(queued(job, backends, streams), setting, reporter),
         }
     }
+}
+
+/// The issuers' demands. Buffered reads are looked up in the file cache; where they cannot be, the
+/// reason goes to what could not be checked.
+fn demands(job: &Job, streams: Vec<AccessStream>, data: &DataFile, site: &mut Site) -> Vec<Demand> {
+    let mut probe = || {
+        if job.backend.direct || job.workload.read_frac <= 0.0 {
+            return Probe::default();
+        }
+        match Residency::new(data.file()) {
+            Ok(residency) => Probe::new(residency, job.workload.size_mean as f64),
+            Err(reason) => {
+                if site.unchecked.last() != Some(&reason) {
+                    site.unchecked.push(reason);
+                }
+                Probe::default()
+            }
+        }
+    };
+    streams.into_iter().map(|stream| Demand::new(job, stream, probe())).collect()
 }
 
 /// Writes out what earlier jobs left dirty, so that this one does not pay for it.

@@ -3,6 +3,7 @@
 use std::fs::File;
 
 use crate::access::{AccessStream, sizes_of};
+use crate::arrival::ArrivalStream;
 use crate::assemble::{Evidence, Finished, assemble};
 use crate::backend::null::{NullBackend, NullQueue};
 use crate::backend::{Backend, QueueBackend};
@@ -15,7 +16,7 @@ use crate::job::{Job, SMALLEST_TRANSFER_BYTES, Target};
 use crate::phases::{self, Run, Setting};
 use crate::placement::place;
 use crate::result::EngineResult;
-use crate::worker::{Blocking, Queued, own_cost_ns};
+use crate::worker::{Blocking, Demand, Probe, Queued, own_cost_ns};
 
 /// Own work may cost half more than in the calibration before Little's law counts it as
 /// unexplained.
@@ -57,12 +58,14 @@ fn run_null(job: &Job, reporter: &mut Reporter) -> Result<EngineResult, EngineEr
     let depth = job.workload.queue_depth as usize;
     let prepared = session.prepared(&streams, None, None);
     reporter.phase(Phase::WarmUp, prepared.spent_ns);
+    let demand = |stream| Demand::new(job, stream, Probe::default());
+    let demands: Vec<Demand> = streams.into_iter().map(demand).collect();
     let run = if depth == 1 {
-        let backends = streams.iter().map(|_| NullBackend).collect();
-        phases::run(blocking(job, backends, streams), &prepared.setting, reporter)
+        let backends = demands.iter().map(|_| NullBackend).collect();
+        phases::run(blocking(backends, demands), &prepared.setting, reporter)
     } else {
-        let backends = streams.iter().map(|_| NullQueue::new(depth)).collect();
-        phases::run(queued(job, backends, streams), &prepared.setting, reporter)
+        let backends = demands.iter().map(|_| NullQueue::new(depth)).collect();
+        phases::run(queued(backends, demands, depth), &prepared.setting, reporter)
     }?;
     let evidence = Evidence::none(session.clock.source());
     session.finish(&prepared, &run, evidence, Vec::new())
@@ -112,6 +115,7 @@ impl<'a> Session<'a> {
             job_began_ns: self.began_ns,
             warm_up_spent_s: 0.0,
             device,
+            schedule: ArrivalStream::new(&self.job.arrivals, self.job.seed),
         };
         Prepared { setting, spent_ns: self.clock.now_ns() - self.began_ns, own_allowance_s }
     }
@@ -129,7 +133,7 @@ impl<'a> Session<'a> {
             job: self.job,
             tally: &run.tally,
             controller: &run.controller,
-            wall_s: s_from_ns(run.window_ns),
+            wall_s: s_from_ns(run.window.closed_ns - run.window.opened_ns),
             total_s: s_from_ns(self.clock.now_ns() - self.began_ns),
             prepare_s: s_from_ns(prepared.spent_ns),
             host: run.host,
@@ -142,26 +146,19 @@ impl<'a> Session<'a> {
 }
 
 /// Issuers with one request outstanding each.
-pub(crate) fn blocking<B: Backend>(
-    job: &Job,
-    backends: Vec<B>,
-    streams: Vec<AccessStream>,
-) -> Vec<Blocking<B>> {
-    let think_ns = ns_from_s(job.workload.think_time_s);
-    let pairs = backends.into_iter().zip(streams);
-    pairs.map(|(backend, stream)| Blocking::new(backend, stream, think_ns)).collect()
+pub(crate) fn blocking<B: Backend>(backends: Vec<B>, demands: Vec<Demand>) -> Vec<Blocking<B>> {
+    let pairs = backends.into_iter().zip(demands);
+    pairs.map(|(backend, demand)| Blocking::new(backend, demand)).collect()
 }
 
-/// Issuers with `queue_depth` requests outstanding each.
+/// Issuers with `depth` requests outstanding each.
 pub(crate) fn queued<Q: QueueBackend>(
-    job: &Job,
     backends: Vec<Q>,
-    streams: Vec<AccessStream>,
+    demands: Vec<Demand>,
+    depth: usize,
 ) -> Vec<Queued<Q>> {
-    let think_ns = ns_from_s(job.workload.think_time_s);
-    let depth = job.workload.queue_depth as usize;
-    let pairs = backends.into_iter().zip(streams);
-    pairs.map(|(backend, stream)| Queued::new(backend, stream, think_ns, depth)).collect()
+    let pairs = backends.into_iter().zip(demands);
+    pairs.map(|(backend, demand)| Queued::new(backend, demand, depth)).collect()
 }
 
 /// One address stream per process.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::arrival::ArrivalStream;
 use crate::clock::{Clock, ns_from_s, s_from_ns, sleep_until};
 use crate::controller::{Controller, Decision};
 use crate::error::EngineError;
@@ -9,9 +10,9 @@ use crate::events::{Phase, Reporter};
 use crate::host::{BlockDevice, HostUse, HostWatch};
 use crate::job::Limits;
 use crate::placement::pin;
-use crate::recorder::{Slice, Tally};
+use crate::recorder::{Slice, Tally, Window};
 use crate::result::Placed;
-use crate::worker::{self, Context, Issue, Live, Signals};
+use crate::worker::{self, Context, Issue, Live, Schedule, Signals};
 
 /// What a real run left behind.
 #[derive(Debug)]
@@ -20,8 +21,8 @@ pub struct Run {
     pub tally: Tally,
     /// The slices and the decisions.
     pub controller: Controller,
-    /// Length of the window in nanoseconds.
-    pub window_ns: u64,
+    /// The window, on the run's clock.
+    pub window: Window,
     /// What the machine did during the window.
     pub host: HostUse,
 }
@@ -41,6 +42,8 @@ pub struct Setting {
     pub warm_up_spent_s: f64,
     /// Where the workload's file lies.
     pub device: Option<BlockDevice>,
+    /// When requests are due, in an open loop.
+    pub schedule: Option<ArrivalStream>,
 }
 
 /// Stack of an issuer thread: its loop is flat.
@@ -60,13 +63,14 @@ pub fn run<I: Issue>(
     reporter: &mut Reporter,
 ) -> Result<Run, EngineError> {
     let signals = Signals::new(setting.clock);
+    let schedule = setting.schedule.clone().map(Schedule::new);
     let lives: Vec<Live> = issuers.iter().map(|_| Live::default()).collect();
     let (outcome, tallies) = std::thread::scope(|scope| {
         let held = signals.hold();
         let mut threads = Vec::with_capacity(issuers.len());
         let mut refused = None;
         for (index, (issuer, live)) in issuers.into_iter().zip(&lives).enumerate() {
-            let context = Context { signals: &signals, live };
+            let context = Context { signals: &signals, live, schedule: schedule.as_ref() };
             let cpu = setting.placement.cpus.get(index).copied();
             let builder = std::thread::Builder::new().stack_size(STACK_BYTES);
             let body = move || {
@@ -84,7 +88,7 @@ pub fn run<I: Issue>(
         if refused.is_some() || signals.failed() {
             signals.close();
         }
-        drop(held);
+        signals.release(held);
         let outcome = match refused {
             Some(error) => Err(no_thread(&error)),
             None => Conductor::new(setting, &signals, &lives).conduct(reporter),
@@ -99,6 +103,10 @@ pub fn run<I: Issue>(
     let tallies = tallies?;
     let mut run = outcome?;
     tallies.iter().for_each(|tally| run.tally.merge(tally));
+    if let Some(schedule) = schedule {
+        let taken = schedule.taken();
+        run.tally.cut_untaken(schedule.stream, taken, signals.started_ns(), run.window);
+    }
     Ok(run)
 }
 
@@ -153,7 +161,7 @@ impl<'a> Conductor<'a> {
         Ok(Run {
             tally: Tally::default(),
             controller: self.controller,
-            window_ns: closed_ns - opened_ns,
+            window: Window { opened_ns, closed_ns },
             host,
         })
     }

@@ -4,6 +4,7 @@
 mod scratch;
 
 use leadline_engine::access::AccessStream;
+use leadline_engine::arrival::ArrivalStream;
 use leadline_engine::backend::Backend;
 use leadline_engine::clock::Clock;
 use leadline_engine::engine::run_job;
@@ -13,7 +14,7 @@ use leadline_engine::job::{Job, Placement, Request};
 use leadline_engine::phases::{self, Setting};
 use leadline_engine::placement::place;
 use leadline_engine::virtual_time::{VirtualDevice, VirtualRun, simulate};
-use leadline_engine::worker::Blocking;
+use leadline_engine::worker::{Blocking, Demand, Probe};
 use scratch::Scratch;
 use serde_json::{Value, json};
 
@@ -230,6 +231,7 @@ fn setting(job: &Job) -> Setting {
         job_began_ns: clock.now_ns(),
         warm_up_spent_s: 0.0,
         device: None,
+        schedule: ArrivalStream::new(&job.arrivals, job.seed),
     }
 }
 
@@ -241,9 +243,12 @@ fn requests_across_the_edges_count_with_their_part_inside() {
     let job = Job::parse(&job.to_string()).unwrap();
     let streams = (0..8).map(|process| AccessStream::new(&job.workload, 512, 1, process).unwrap());
     let mut ignore = |_: &str| {};
-    let issuers = streams.map(|stream| Blocking::new(Sleeper, stream, 0)).collect();
+    let issuers = streams
+        .map(|stream| Blocking::new(Sleeper, Demand::new(&job, stream, Probe::default())))
+        .collect();
     let run = phases::run(issuers, &setting(&job), &mut Reporter::new("j", &mut ignore)).unwrap();
-    let accounted = run.tally.waiting_ns() / (8.0 * run.window_ns as f64);
+    let accounted =
+        run.tally.waiting_ns() / (8.0 * (run.window.closed_ns - run.window.opened_ns) as f64);
     assert!((accounted - 1.0).abs() < 0.03, "{accounted}");
 }
 

@@ -7,17 +7,22 @@
 //! them in batches and reads the clock once for each.
 
 mod blocking;
+mod pace;
+mod probe;
 mod queued;
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::access::AccessStream;
-use crate::clock::Clock;
+use crate::clock::{Clock, ns_from_s};
 use crate::error::EngineError;
-use crate::recorder::Tally;
+use crate::job::{Job, Request};
+use crate::recorder::{Tally, Window};
 
 pub use blocking::Blocking;
+pub use pace::Schedule;
+pub use probe::Probe;
 pub use queued::Queued;
 
 /// Stages all issuers go through together.
@@ -47,6 +52,41 @@ pub trait Issue: Send {
     fn issue(self, context: &Context) -> Result<Tally, EngineError>;
 }
 
+/// What an issuer asks for and what it counts, whatever its backend.
+#[derive(Debug)]
+pub struct Demand {
+    /// Its addresses.
+    pub stream: AccessStream,
+    /// Pause between a completion and the next request of a closed loop, in nanoseconds.
+    pub think_ns: u64,
+    /// Its lookups in the file cache.
+    pub probe: Probe,
+    /// What it counted.
+    pub tally: Tally,
+}
+
+impl Demand {
+    /// The demand of one issuer of a job.
+    #[must_use]
+    pub fn new(job: &Job, stream: AccessStream, probe: Probe) -> Self {
+        let think_ns = ns_from_s(job.workload.think_time_s);
+        Self { stream, think_ns, probe, tally: Tally::of(&job.arrivals) }
+    }
+
+    /// The issuer starts at `now_ns`.
+    fn start(&mut self, now_ns: u64) {
+        self.probe.start(now_ns);
+    }
+
+    /// The next request, looked up in the file cache when its turn has come.
+    #[inline]
+    fn draw(&mut self, context: &Context) -> Request {
+        let request = self.stream.draw();
+        self.probe.before(&request, context, &mut self.tally);
+        request
+    }
+}
+
 /// What every issuer shares with the controlling thread.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
@@ -54,6 +94,8 @@ pub struct Context<'a> {
     pub signals: &'a Signals,
     /// The issuer's running totals.
     pub live: &'a Live,
+    /// What requests wait for in an open loop.
+    pub schedule: Option<&'a Schedule>,
 }
 
 /// Runs one issuer on the present thread from its beginning to its end.
@@ -62,6 +104,7 @@ pub struct Context<'a> {
 /// The issuer's.
 pub fn run(mut issuer: impl Issue, context: &Context) -> Result<Tally, EngineError> {
     let signals = context.signals;
+    pace::wake_in_time();
     let begun = issuer.begin();
     signals.ready.fetch_add(1, Ordering::Release);
     let outcome = begun.and_then(|()| {
@@ -84,6 +127,7 @@ pub struct Signals {
     ended_ns: AtomicU64,
     failed: AtomicBool,
     ready: AtomicUsize,
+    started_ns: AtomicU64,
     gate: RwLock<()>,
 }
 
@@ -98,6 +142,7 @@ impl Signals {
             ended_ns: AtomicU64::new(u64::MAX),
             failed: AtomicBool::new(false),
             ready: AtomicUsize::new(0),
+            started_ns: AtomicU64::new(0),
             gate: RwLock::new(()),
         }
     }
@@ -109,6 +154,17 @@ impl Signals {
 
     fn start(&self) -> RwLockReadGuard<'_, ()> {
         self.gate.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets the issuers go, now: the schedule of an open loop starts here.
+    pub fn release(&self, held: RwLockWriteGuard<'_, ()>) {
+        self.started_ns.store(self.clock.now_ns(), Ordering::Release);
+        drop(held);
+    }
+
+    /// When the issuers were let go.
+    pub fn started_ns(&self) -> u64 {
+        self.started_ns.load(Ordering::Acquire)
     }
 
     /// Issuers that stand at the gate or failed before it.
@@ -141,6 +197,12 @@ impl Signals {
     #[inline]
     fn stage(&self) -> u8 {
         self.stage.load(Ordering::Acquire)
+    }
+
+    /// The window; `u64::MAX` stands for a moment that has not come.
+    #[inline]
+    fn window(&self) -> Window {
+        Window { opened_ns: self.opened_ns(), closed_ns: self.closed_ns() }
     }
 
     /// When the window opened; `u64::MAX` before that.

@@ -7,104 +7,138 @@
 
 use std::collections::VecDeque;
 
-use crate::access::AccessStream;
 use crate::backend::{Completion, QueueBackend};
 use crate::clock::sleep_until;
 use crate::error::EngineError;
 use crate::job::Request;
-use crate::recorder::Tally;
-use crate::worker::{Context, Issue, MEASURING, STOPPED, WAIT_SLICE_NS, WARMING};
+use crate::recorder::{Passage, Tally};
+use crate::worker::pace::{Pace, SPIN_NS};
+use crate::worker::{Context, Demand, Issue, MEASURING, STOPPED, WAIT_SLICE_NS, WARMING};
 
-/// One slot's request.
+/// One slot's request. In a closed loop it is due when it is sent.
 #[derive(Clone, Copy, Debug)]
 struct Flight {
     request: Request,
-    sent_ns: u64,
+    passage: Passage,
     outstanding: bool,
 }
 
-/// A slot that waits for its next request: it was free from `free_ns` on and thinks until
-/// `ready_ns`.
+/// A slot that waits for its next request.
 #[derive(Clone, Copy, Debug)]
 struct Idle {
     slot: usize,
+    /// Since when it has been free.
     free_ns: u64,
+    /// Until when it thinks.
     ready_ns: u64,
+    /// How much later it became free than it need have; see [`Passage`].
+    behind_ns: u64,
 }
 
 /// An issuer whose backend keeps a queue.
 #[derive(Debug)]
 pub struct Queued<Q> {
     backend: Q,
-    stream: AccessStream,
-    think_ns: u64,
+    demand: Demand,
     flights: Vec<Flight>,
     idle: VecDeque<Idle>,
     done: Vec<Completion>,
-    tally: Tally,
+    /// When the ticket in hand is due; an open loop has one in hand while a slot is free.
+    due_ns: Option<u64>,
 }
 
 impl<Q: QueueBackend> Queued<Q> {
     /// An issuer with `depth` slots that has not started yet.
-    pub fn new(backend: Q, stream: AccessStream, think_ns: u64, depth: usize) -> Self {
-        let flight = Flight { request: Request::NONE, sent_ns: 0, outstanding: false };
+    pub fn new(backend: Q, demand: Demand, depth: usize) -> Self {
+        let passage = Passage { due_ns: 0, free_ns: 0, behind_ns: 0, submitted_ns: 0 };
+        let flight = Flight { request: Request::NONE, passage, outstanding: false };
         Self {
             backend,
-            stream,
-            think_ns,
+            demand,
             flights: vec![flight; depth],
             idle: VecDeque::with_capacity(depth),
             done: Vec::with_capacity(depth),
-            tally: Tally::default(),
+            due_ns: None,
         }
     }
 
-    /// Sends for every slot that may at `now_ns`.
+    /// From when on the slot that is first in line may send, if there is one.
     #[inline]
-    fn send(&mut self, context: &Context, now_ns: u64) -> Result<(), EngineError> {
-        while let Some(idle) = self.idle.front().copied().filter(|idle| idle.ready_ns <= now_ns) {
-            self.idle.pop_front();
-            let request = self.stream.draw();
-            self.flights[idle.slot] = Flight { request, sent_ns: now_ns, outstanding: true };
+    fn next_ns(&mut self, pace: &mut Option<Pace>) -> Option<u64> {
+        let idle = self.idle.front()?;
+        match pace {
+            None => Some(idle.ready_ns),
+            Some(pace) => Some(*self.due_ns.get_or_insert_with(|| pace.take())),
+        }
+    }
+
+    /// Sends for every slot that may at `now_ns`; returns from when on the next one may.
+    #[inline]
+    fn send(
+        &mut self,
+        context: &Context,
+        pace: &mut Option<Pace>,
+        now_ns: u64,
+    ) -> Result<Option<u64>, EngineError> {
+        while let Some(next_ns) = self.next_ns(pace) {
+            if next_ns > now_ns {
+                return Ok(Some(next_ns));
+            }
+            let Some(idle) = self.idle.pop_front() else { break };
+            let request = self.demand.draw(context);
+            let due_ns = self.due_ns.take().unwrap_or(now_ns);
+            let Idle { free_ns, behind_ns, .. } = idle;
+            let passage = Passage { due_ns, free_ns, behind_ns, submitted_ns: now_ns };
+            self.flights[idle.slot] = Flight { request, passage, outstanding: true };
             self.backend.prepare(idle.slot, &request)?;
-            if context.signals.stage() != WARMING {
+            if pace.is_none() && context.signals.stage() != WARMING {
                 self.count_idle(context, idle, now_ns);
             }
         }
-        Ok(())
+        Ok(None)
     }
 
-    /// Splits the time a slot was free, within the window, into thinking and Leadline's own.
+    /// Splits the time a slot of a closed loop was free, within the window, into thinking and
+    /// Leadline's own.
     #[inline]
     fn count_idle(&mut self, context: &Context, idle: Idle, until_ns: u64) {
         let (opened_ns, closed_ns) = (context.signals.opened_ns(), context.signals.closed_ns());
         let within = |from: u64, to: u64| to.min(closed_ns).saturating_sub(from.max(opened_ns));
-        self.tally.think_ns += within(idle.free_ns, idle.ready_ns.min(until_ns));
-        self.tally.own_ns += within(idle.ready_ns, until_ns);
+        self.demand.tally.think_ns += within(idle.free_ns, idle.ready_ns.min(until_ns));
+        self.demand.tally.own_ns += within(idle.ready_ns, until_ns);
     }
 
-    /// Waits for a completion, or for the next slot that may send; nothing may come of it.
+    /// Waits for a completion, or until a slot may send at `next_ns`; nothing may come of it.
     #[inline]
-    fn turn(&mut self, now_ns: u64) -> Result<(), EngineError> {
+    fn turn(&mut self, now_ns: u64, next_ns: Option<u64>) -> Result<(), EngineError> {
         self.done.clear();
-        let outstanding = self.idle.len() < self.flights.len();
-        let next_ns = self.idle.front().map(|idle| idle.ready_ns.min(now_ns + WAIT_SLICE_NS));
-        if outstanding {
-            let patience_ns = next_ns.map(|next_ns| next_ns.saturating_sub(now_ns));
+        // The last stretch before a request is due is spent looking, not sleeping.
+        let wake_ns =
+            next_ns.map(|next_ns| next_ns.saturating_sub(SPIN_NS).min(now_ns + WAIT_SLICE_NS));
+        if self.idle.len() < self.flights.len() {
+            let patience_ns = wake_ns.map(|wake_ns| wake_ns.saturating_sub(now_ns));
             return self.backend.turn(patience_ns, &mut self.done);
         }
-        sleep_until(next_ns.unwrap_or(now_ns));
+        if let Some(wake_ns) = wake_ns.filter(|wake_ns| *wake_ns > now_ns) {
+            sleep_until(wake_ns);
+        }
         Ok(())
     }
 
     /// Counts what was collected at `now_ns` of a window open since `opened_ns`.
     #[inline]
     fn count(&mut self, opened_ns: u64, now_ns: u64) {
+        if now_ns < opened_ns {
+            return;
+        }
+        let tally = &mut self.demand.tally;
         for completion in &self.done {
-            let flight = self.flights[completion.slot];
-            if now_ns >= opened_ns {
-                self.tally.record(&flight.request, now_ns - flight.sent_ns);
-                self.tally.edge_ns -= opened_ns.saturating_sub(flight.sent_ns) as i64;
+            let Flight { request, passage, .. } = &self.flights[completion.slot];
+            if tally.open.is_some() {
+                tally.record_open(request, passage, now_ns, opened_ns);
+            } else {
+                tally.record(request, now_ns - passage.submitted_ns);
+                tally.edge_ns -= opened_ns.saturating_sub(passage.submitted_ns) as i64;
             }
         }
     }
@@ -113,11 +147,18 @@ impl<Q: QueueBackend> Queued<Q> {
     #[inline]
     fn release(&mut self, context: &Context, now_ns: u64) {
         let mut bytes = 0;
+        let ready_ns = now_ns + self.demand.think_ns;
         for completion in &self.done {
             bytes += completion.bytes;
-            self.flights[completion.slot].outstanding = false;
-            let ready_ns = now_ns + self.think_ns;
-            self.idle.push_back(Idle { slot: completion.slot, free_ns: now_ns, ready_ns });
+            let flight = &mut self.flights[completion.slot];
+            flight.outstanding = false;
+            let behind_ns = flight.passage.generator_ns();
+            self.idle.push_back(Idle {
+                slot: completion.slot,
+                free_ns: now_ns,
+                ready_ns,
+                behind_ns,
+            });
         }
         context.live.add(self.done.len() as u64, bytes);
     }
@@ -127,20 +168,14 @@ impl<Q: QueueBackend> Queued<Q> {
     /// outstanding when the window closed.
     #[cold]
     fn finish(mut self, context: &Context, now_ns: u64) -> Result<Tally, EngineError> {
-        let (opened_ns, closed_ns) = (context.signals.opened_ns(), context.signals.closed_ns());
-        if now_ns <= closed_ns {
-            self.count(opened_ns, now_ns);
+        let window = context.signals.window();
+        if now_ns <= window.closed_ns {
+            self.count(window.opened_ns, now_ns);
             self.release(context, now_ns);
             self.done.clear();
         }
-        if opened_ns != u64::MAX {
-            for flight in self.flights.iter().filter(|flight| flight.outstanding) {
-                let from_ns = flight.sent_ns.max(opened_ns);
-                self.tally.edge_ns += closed_ns.saturating_sub(from_ns) as i64;
-            }
-            for index in 0..self.idle.len() {
-                self.count_idle(context, self.idle[index], closed_ns);
-            }
+        if window.opened_ns != u64::MAX {
+            self.cut(context);
         }
         let mut left = self.flights.len() - self.idle.len() - self.done.len();
         while left > 0 {
@@ -148,7 +183,30 @@ impl<Q: QueueBackend> Queued<Q> {
             self.backend.turn(None, &mut self.done)?;
             left -= self.done.len();
         }
-        Ok(self.tally)
+        Ok(self.demand.tally)
+    }
+
+    /// Counts the time of every slot up to the window's end.
+    fn cut(&mut self, context: &Context) {
+        let window = context.signals.window();
+        let open = self.demand.tally.open.is_some();
+        for flight in self.flights.iter().filter(|flight| flight.outstanding) {
+            let tally = &mut self.demand.tally;
+            if open {
+                tally.cut_in_flight(&flight.passage, window);
+            } else {
+                let from_ns = flight.passage.submitted_ns.max(window.opened_ns);
+                tally.edge_ns += window.closed_ns.saturating_sub(from_ns) as i64;
+            }
+        }
+        for index in 0..self.idle.len() {
+            let idle = self.idle[index];
+            if open {
+                self.demand.tally.cut_free(idle.free_ns, self.due_ns.take(), window);
+            } else {
+                self.count_idle(context, idle, window.closed_ns);
+            }
+        }
     }
 }
 
@@ -159,14 +217,16 @@ impl<Q: QueueBackend> Issue for Queued<Q> {
 
     fn issue(mut self, context: &Context) -> Result<Tally, EngineError> {
         let (signals, clock) = (context.signals, context.signals.clock);
+        let mut pace = context.schedule.map(|schedule| schedule.view(signals.started_ns()));
         let began_ns = clock.now_ns();
+        self.demand.start(began_ns);
         for slot in 0..self.flights.len() {
-            self.idle.push_back(Idle { slot, free_ns: began_ns, ready_ns: began_ns });
+            self.idle.push_back(Idle { slot, free_ns: began_ns, ready_ns: began_ns, behind_ns: 0 });
         }
         loop {
             let now_ns = clock.now_ns();
-            self.send(context, now_ns)?;
-            self.turn(now_ns)?;
+            let next_ns = self.send(context, &mut pace, now_ns)?;
+            self.turn(now_ns, next_ns)?;
             let now_ns = clock.now_ns();
             match signals.stage() {
                 MEASURING => self.count(signals.opened_ns(), now_ns),
