@@ -19,6 +19,7 @@ pub mod histogram;
 pub mod host;
 pub mod job;
 pub mod normal;
+pub mod offered;
 pub mod phases;
 pub mod recorder;
 pub mod result;
