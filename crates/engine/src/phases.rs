@@ -9,9 +9,10 @@ use crate::error::EngineError;
 use crate::events::{Phase, Reporter};
 use crate::host::{BlockDevice, HostUse, HostWatch};
 use crate::job::Limits;
+use crate::offered::offered;
 use crate::placement::pin;
 use crate::recorder::{Slice, Tally, Window};
-use crate::result::Placed;
+use crate::result::{Offered, Placed};
 use crate::worker::{self, Context, Issue, Live, Schedule, Signals};
 
 /// What a real run left behind.
@@ -25,6 +26,19 @@ pub struct Run {
     pub window: Window,
     /// What the machine did during the window.
     pub host: HostUse,
+    /// What an open loop offered.
+    pub offered: Option<Offered>,
+}
+
+impl Run {
+    /// Settles what an open loop offered on the schedule that began at `start_ns`.
+    fn offer(&mut self, schedule: &Schedule, start_ns: u64) {
+        let Window { opened_ns, closed_ns } = self.window;
+        let window_s = s_from_ns(closed_ns - opened_ns);
+        let due = schedule.stream.due_between(opened_ns - start_ns, closed_ns - start_ns);
+        self.tally.cut_untaken(schedule.stream.clone(), schedule.taken(), start_ns, self.window);
+        self.offered = offered(schedule.stream.rate_per_s(), due, window_s, &self.tally);
+    }
 }
 
 /// What a run needs beside its issuers.
@@ -103,9 +117,8 @@ pub fn run<I: Issue>(
     let tallies = tallies?;
     let mut run = outcome?;
     tallies.iter().for_each(|tally| run.tally.merge(tally));
-    if let Some(schedule) = schedule {
-        let taken = schedule.taken();
-        run.tally.cut_untaken(schedule.stream, taken, signals.started_ns(), run.window);
+    if let Some(schedule) = &schedule {
+        run.offer(schedule, signals.started_ns());
     }
     Ok(run)
 }
@@ -163,6 +176,7 @@ impl<'a> Conductor<'a> {
             controller: self.controller,
             window: Window { opened_ns, closed_ns },
             host,
+            offered: None,
         })
     }
 

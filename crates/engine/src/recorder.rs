@@ -107,6 +107,11 @@ pub struct OpenTally {
     pub in_flight_opened: u64,
     /// In flight when the window closed.
     pub in_flight_closed: u64,
+    /// Slots that stood still for the target when the window closed, their request's wait being
+    /// mostly its fault: what keeps the requests nobody took.
+    pub kept_by_target: u64,
+    /// Slots that stood still for the generator then.
+    pub kept_by_generator: u64,
     /// Time slots waited for the next request to be due.
     pub idle_ns: u64,
 }
@@ -126,6 +131,13 @@ impl OpenTally {
         }
     }
 
+    /// Notes who keeps a slot at the window's end, given what the generator did to its request.
+    fn keep(&mut self, generator_ns: u64, waited_ns: u64) {
+        let generator = generator_ns > waited_ns / 2;
+        self.kept_by_generator += u64::from(generator);
+        self.kept_by_target += u64::from(!generator);
+    }
+
     fn merge(&mut self, other: &Self) {
         self.due_to_submitted.merge(&other.due_to_submitted);
         self.submitted_to_completed.merge(&other.submitted_to_completed);
@@ -135,6 +147,8 @@ impl OpenTally {
         self.missed += other.missed;
         self.in_flight_opened += other.in_flight_opened;
         self.in_flight_closed += other.in_flight_closed;
+        self.kept_by_target += other.kept_by_target;
+        self.kept_by_generator += other.kept_by_generator;
         self.idle_ns += other.idle_ns;
     }
 }
@@ -183,7 +197,7 @@ impl Tally {
     }
 
     /// Counts the request during which the window closed: as completed if it was done by then, in
-    /// flight if it was sent by then, and otherwise as [`Self::cut_free`] does.
+    /// flight if it was sent by then, and otherwise as [`Self::cut_held`] does.
     #[cold]
     pub fn finish_open(
         &mut self,
@@ -199,7 +213,7 @@ impl Tally {
         } else if passage.submitted_ns < window.closed_ns {
             self.cut_in_flight(passage, window);
         } else {
-            self.cut_free(passage.free_ns, Some(passage.due_ns), window);
+            self.cut_held(passage, window);
         }
     }
 
@@ -212,23 +226,33 @@ impl Tally {
         let Some(open) = &mut self.open else { return };
         open.sent(passage, opened_ns);
         open.in_flight_closed += 1;
-        open.due_to_completed.record(closed_ns.saturating_sub(passage.due_ns));
+        let waited_ns = closed_ns.saturating_sub(passage.due_ns);
+        open.keep(passage.generator_ns(), waited_ns);
+        open.due_to_completed.record(waited_ns);
     }
 
-    /// Counts the time of a slot that was free since `free_ns` when the window closed, and the
-    /// request it held, due at `due_ns`, if that was due by then.
+    /// Counts a slot that held a request it had not sent when the window closed (`submitted_ns` is
+    /// not read), whether or not the request was due by then.
     #[cold]
-    pub fn cut_free(&mut self, free_ns: u64, due_ns: Option<u64>, window: Window) {
+    pub fn cut_held(&mut self, passage: &Passage, window: Window) {
         let Window { opened_ns, closed_ns } = window;
-        let due_ns = due_ns.filter(|due_ns| *due_ns < closed_ns);
-        let from_ns = free_ns.max(opened_ns);
-        let idle_to_ns = due_ns.unwrap_or(closed_ns).max(from_ns).min(closed_ns);
-        self.own_ns += closed_ns - idle_to_ns;
-        if let Some(open) = &mut self.open {
-            open.idle_ns += idle_to_ns.saturating_sub(from_ns);
+        if passage.due_ns >= closed_ns {
+            return self.cut_free(passage.free_ns, window);
         }
-        if let Some(due_ns) = due_ns {
-            self.cut_unsent(due_ns, window);
+        let passage = Passage { submitted_ns: closed_ns, ..*passage };
+        self.own_ns += own_ns(&passage, opened_ns);
+        if let Some(open) = &mut self.open {
+            open.idle_ns += passage.due_ns.saturating_sub(passage.free_ns.max(opened_ns));
+            open.keep(passage.generator_ns(), passage.late_ns());
+        }
+        self.cut_unsent(passage.due_ns, window);
+    }
+
+    /// Counts a slot that had been free since `free_ns` and held nothing when the window closed.
+    #[cold]
+    pub fn cut_free(&mut self, free_ns: u64, window: Window) {
+        if let Some(open) = &mut self.open {
+            open.idle_ns += window.closed_ns.saturating_sub(free_ns.max(window.opened_ns));
         }
     }
 

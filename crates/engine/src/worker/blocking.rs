@@ -61,17 +61,17 @@ impl<B: Backend> Blocking<B> {
         loop {
             let request = self.demand.draw(context);
             let due_ns = pace.take();
+            let mut passage = Passage { due_ns, free_ns, behind_ns, submitted_ns: due_ns };
             if !wait_until(due_ns, signals, clock) {
                 if signals.opened_ns() != u64::MAX {
-                    self.demand.tally.cut_free(free_ns, Some(due_ns), signals.window());
+                    self.demand.tally.cut_held(&passage, signals.window());
                 }
                 return Ok(self.demand.tally);
             }
-            let submitted_ns = clock.now_ns();
+            passage.submitted_ns = clock.now_ns();
             let moved = self.backend.transfer(&request)?;
             let ended_ns = clock.now_ns();
             context.live.add(1, moved);
-            let passage = Passage { due_ns, free_ns, behind_ns, submitted_ns };
             match signals.stage() {
                 MEASURING => {
                     let opened_ns = signals.opened_ns();

@@ -201,8 +201,13 @@ impl<Q: QueueBackend> Queued<Q> {
         }
         for index in 0..self.idle.len() {
             let idle = self.idle[index];
-            if open {
-                self.demand.tally.cut_free(idle.free_ns, self.due_ns.take(), window);
+            let tally = &mut self.demand.tally;
+            if let Some(due_ns) = self.due_ns.take() {
+                let Idle { free_ns, behind_ns, .. } = idle;
+                let passage = Passage { due_ns, free_ns, behind_ns, submitted_ns: due_ns };
+                tally.cut_held(&passage, window);
+            } else if open {
+                tally.cut_free(idle.free_ns, window);
             } else {
                 self.count_idle(context, idle, window.closed_ns);
             }

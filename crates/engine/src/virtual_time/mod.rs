@@ -1,16 +1,16 @@
 //! A run in virtual time: the same address streams, recorder, steadiness test and stop rule as a
 //! real run, with a device that answers how long a request would have taken.
 //!
-//! Issuers are slots in a heap ordered by when they next issue, so the device sees requests in the
-//! order of the virtual clock. Every slot thinks equally long, so completions come in order as
-//! well, and a slice of time is complete as soon as a later completion is seen. A request is
-//! counted at its completion; the part of it outside the window is kept apart, as in a real run.
+//! Every outstanding request has a slot; [`closed`] and [`open`] say when a slot issues. Either way
+//! the device sees requests in the order of the virtual clock, and completions are seen in order, so
+//! a slice of time is complete as soon as a later completion is seen. A request is counted at its
+//! completion; the part of it outside the window is kept apart, as in a real run.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::collections::binary_heap::PeekMut;
+mod closed;
+mod open;
 
-use crate::access::AccessStream;
+use crate::access::sizes_of;
+use crate::arrival::ArrivalStream;
 use crate::assemble::{Evidence, Finished, assemble};
 use crate::backend::simulated::{SimulatedRun, SimulatedSystem, truth};
 use crate::clock::{ns_from_s, s_from_ns};
@@ -20,11 +20,18 @@ use crate::error::EngineError;
 use crate::events::{Phase, Reporter};
 use crate::host::HostUse;
 use crate::job::{Job, Kind, Limits, Request, SMALLEST_TRANSFER_BYTES, Target};
-use crate::recorder::{Slice, Tally};
-use crate::result::{ClockSource, EngineResult, SimulatedFacts};
+use crate::offered::{due_spans, offered};
+use crate::recorder::{Slice, Tally, Window};
+use crate::result::{ClockSource, EngineResult, Offered, SimulatedFacts};
+
+use closed::ClosedSlots;
+use open::OpenSlots;
 
 /// Most requests one job simulates, so that it ends in a second or so of real time.
 pub const OPERATIONS_MAX: u64 = 2_000_000;
+
+/// Most requests that become due in one job, so that even a hopeless rate ends in seconds.
+const DUE_MAX: f64 = 1e8;
 
 /// Requests in one slice, at least: a batch of the stop rule then holds fifty or more.
 const OPERATIONS_PER_SLICE: f64 = 5.0;
@@ -79,7 +86,11 @@ pub struct VirtualRun {
     pub closed_ns: u64,
     /// Bytes the device read and wrote within it.
     pub device_bytes: (u64, u64),
-    /// Whether [`OPERATIONS_MAX`] ended it.
+    /// What an open loop offered.
+    pub offered: Option<Offered>,
+    /// Requests that completed, warm-up included.
+    pub operations: u64,
+    /// Whether [`OPERATIONS_MAX`], or as many requests due as a job may have, ended it.
     pub capped: bool,
 }
 
@@ -92,9 +103,17 @@ pub(crate) fn run(job: &Job, reporter: &mut Reporter) -> Result<EngineResult, En
     let start_ns = ns_from_s(*clock_s);
     let mut device = SimulatedRun::new(&system, &job.workload, *run_seed, start_ns);
     let run = simulate(&mut device, job, start_ns, reporter)?;
-    let truth_mb_s =
+    let able_mb_s =
         truth::expected_throughput_mb_s(&system, &job.workload, run.opened_ns, run.closed_ns);
+    let truth_mb_s = asked_mb_s(job)?.map_or(able_mb_s, |asked_mb_s| asked_mb_s.min(able_mb_s));
     finish(job, &run, &device, start_ns, truth_mb_s)
+}
+
+/// Throughput an open loop asks for in the mean; none in a closed loop.
+fn asked_mb_s(job: &Job) -> Result<Option<f64>, EngineError> {
+    let sizes = sizes_of(&job.workload, SMALLEST_TRANSFER_BYTES)?;
+    let mean_bytes = sizes.mean() * SMALLEST_TRANSFER_BYTES as f64;
+    Ok(job.arrivals.rate_per_s().map(|rate_per_s| rate_per_s * mean_bytes * 1e-6))
 }
 
 fn finish(
@@ -107,7 +126,8 @@ fn finish(
     let mut warnings = Vec::new();
     if run.capped {
         warnings.push(format!(
-            "the simulation ended after {OPERATIONS_MAX} requests, before the time asked for"
+            "the simulation ended after {} requests, before the time asked for",
+            run.operations
         ));
     }
     assemble(Finished {
@@ -125,7 +145,11 @@ fn finish(
         own_allowance_s: 0.0,
         simulated: Some(SimulatedFacts { truth_mb_s, clock_s: s_from_ns(run.closed_ns) }),
         warnings,
-        evidence: Evidence::none(ClockSource::Virtual),
+        evidence: Evidence {
+            due_spans: due_spans(&run.tally),
+            offered: run.offered,
+            ..Evidence::none(ClockSource::Virtual)
+        },
     })
 }
 
@@ -142,31 +166,66 @@ pub fn simulate(
     reporter.phase(Phase::Prepare, 0);
     let streams = streams(job, SMALLEST_TRANSFER_BYTES)?;
     reporter.phase(Phase::WarmUp, 0);
-    let mut driver = Driver::new(device, job, streams, start_ns);
-    let slice_ns = driver.calibrate();
-    let outcome = driver.conduct(slice_ns, reporter);
-    outcome.map(|()| driver.close(reporter))
+    match ArrivalStream::new(&job.arrivals, job.seed) {
+        None => {
+            let slots = ClosedSlots::start(job, streams, device, start_ns);
+            Driver::new(device, slots, job, start_ns).drive(reporter)
+        }
+        Some(schedule) => {
+            let slots = OpenSlots::start(job, streams, schedule.clone(), start_ns);
+            let driver = Driver::new(device, slots, job, start_ns);
+            let mut run = driver.drive(reporter)?;
+            run.offer(&schedule, start_ns);
+            Ok(run)
+        }
+    }
 }
 
-/// One outstanding request.
-#[derive(Clone, Copy, Debug)]
-struct Flight {
-    thought_from_ns: u64,
-    began_ns: u64,
-    ended_ns: u64,
-    request: Request,
+impl VirtualRun {
+    /// Compares what completed with what `schedule` held.
+    fn offer(&mut self, schedule: &ArrivalStream, start_ns: u64) {
+        let due = schedule.due_between(self.opened_ns - start_ns, self.closed_ns - start_ns);
+        let window_s = s_from_ns(self.closed_ns - self.opened_ns);
+        self.offered = offered(schedule.rate_per_s(), due, window_s, &self.tally);
+    }
 }
 
-struct Driver<'a, D> {
+/// What a slot holds before its first request.
+const NO_REQUEST: Request =
+    Request { offset_bytes: 0, length_bytes: 0, kind: Kind::Read, sequential: false };
+
+/// When a request sent at `now_ns` completes.
+#[inline]
+fn serve(device: &mut impl VirtualDevice, now_ns: u64, request: &Request) -> u64 {
+    now_ns + device.service_ns(now_ns, request).max(1)
+}
+
+/// All slots of a run, and what makes them issue.
+trait Slots {
+    /// One request from its beginning to its completion.
+    type Flight;
+    /// How many there are.
+    fn number(&self) -> usize;
+    /// The next completion if it is before `until_ns`, and when it was; completions come in order.
+    fn complete_before(
+        &mut self,
+        device: &mut impl VirtualDevice,
+        until_ns: u64,
+    ) -> Option<(u64, Self::Flight)>;
+    /// Bytes it moved.
+    fn bytes(flight: &Self::Flight) -> u64;
+    /// Counts a completion within the window.
+    fn count(flight: &Self::Flight, opened_ns: u64, tally: &mut Tally);
+    /// Counts what is still outstanding when the window closes.
+    fn close(self, window: Window, tally: &mut Tally);
+}
+
+struct Driver<'a, D, S> {
     device: &'a mut D,
-    streams: Vec<AccessStream>,
-    slots_per_stream: usize,
+    slots: S,
     limits: Limits,
-    think_ns: u64,
+    rate_per_s: Option<f64>,
     start_ns: u64,
-    flights: Vec<Flight>,
-    /// When each slot issues next, and which slot; equal times go by the slot's number.
-    next: BinaryHeap<Reverse<(u64, usize)>>,
     operations: u64,
     slice: Slice,
     tally: Tally,
@@ -176,75 +235,48 @@ struct Driver<'a, D> {
     device_before: (u64, u64),
 }
 
-impl<'a, D: VirtualDevice> Driver<'a, D> {
-    fn new(device: &'a mut D, job: &Job, streams: Vec<AccessStream>, start_ns: u64) -> Self {
-        let slots_per_stream = job.workload.queue_depth as usize;
-        let slots = streams.len() * slots_per_stream;
-        let idle =
-            Request { offset_bytes: 0, length_bytes: 0, kind: Kind::Read, sequential: false };
-        let flight = Flight { thought_from_ns: 0, began_ns: 0, ended_ns: start_ns, request: idle };
-        let mut driver = Self {
+impl<'a, D: VirtualDevice, S: Slots> Driver<'a, D, S> {
+    fn new(device: &'a mut D, slots: S, job: &Job, start_ns: u64) -> Self {
+        Self {
             device,
-            streams,
-            slots_per_stream,
+            slots,
             limits: job.limits,
-            think_ns: ns_from_s(job.workload.think_time_s),
+            rate_per_s: job.arrivals.rate_per_s(),
             start_ns,
-            flights: vec![flight; slots],
-            next: BinaryHeap::with_capacity(slots),
             operations: 0,
             slice: Slice::default(),
-            tally: Tally::default(),
+            tally: Tally::of(&job.arrivals),
             controller: Controller::new(job.limits, 0.0),
             opened_ns: None,
             now_ns: start_ns,
             device_before: (0, 0),
-        };
-        for slot in 0..slots {
-            let next = driver.issue(slot, start_ns);
-            driver.next.push(Reverse((next, slot)));
         }
-        driver
     }
 
-    /// Issues a slot's next request at `now_ns`; returns when the slot issues again.
-    #[inline]
-    fn issue(&mut self, slot: usize, now_ns: u64) -> u64 {
-        let request = self.streams[slot / self.slots_per_stream].draw();
-        let ended_ns = now_ns + self.device.service_ns(now_ns, &request).max(1);
-        let thought_from_ns = self.flights[slot].ended_ns;
-        self.flights[slot] = Flight { thought_from_ns, began_ns: now_ns, ended_ns, request };
-        ended_ns + self.think_ns
+    fn drive(mut self, reporter: &mut Reporter) -> Result<VirtualRun, EngineError> {
+        let slice_ns = self.calibrate();
+        self.conduct(slice_ns, reporter)?;
+        Ok(self.close(reporter))
     }
 
-    /// The next completion if it is before `until_ns`; its slot has then issued again.
     #[inline]
-    fn complete_before(&mut self, until_ns: u64) -> Option<Flight> {
-        let Reverse((ready_ns, slot)) = *self.next.peek()?;
-        let flight = self.flights[slot];
-        if flight.ended_ns >= until_ns {
-            return None;
-        }
+    fn complete_before(&mut self, until_ns: u64) -> Option<S::Flight> {
+        let (ended_ns, flight) = self.slots.complete_before(self.device, until_ns)?;
         self.operations += 1;
-        self.now_ns = flight.ended_ns;
-        let again = self.issue(slot, ready_ns);
-        if let Some(mut top) = self.next.peek_mut() {
-            *top = Reverse((again, slot));
-            // Dropping the guard puts the slot where its new time belongs.
-            drop::<PeekMut<_>>(top);
-        }
+        self.now_ns = ended_ns;
         Some(flight)
     }
 
     /// Runs a few requests to find how long a slice must be; returns its length in nanoseconds.
     fn calibrate(&mut self) -> u64 {
-        let wanted = CALIBRATION_OPERATIONS.max(CALIBRATION_TURNS * self.flights.len() as u64);
+        let wanted = CALIBRATION_OPERATIONS.max(CALIBRATION_TURNS * self.slots.number() as u64);
         // A slow disk may need all its warm-up for this, but no more.
         let until_ns = self.start_ns + ns_from_s(self.limits.warm_up_s_max.max(1e-6));
         while self.operations < wanted && self.complete_before(until_ns).is_some() {}
         let spent_s = s_from_ns(self.now_ns - self.start_ns).max(1e-9);
         self.controller = Controller::new(self.limits, spent_s);
-        let per_s = self.operations.max(1) as f64 / spent_s;
+        let seen_per_s = self.operations.max(1) as f64 / spent_s;
+        let per_s = self.rate_per_s.map_or(seen_per_s, |rate_per_s| rate_per_s.min(seen_per_s));
         let window_s = self.limits.measure_s_max.min(OPERATIONS_MAX as f64 / per_s);
         let finest_s = (window_s / SLICES_PER_WINDOW).min(self.limits.warm_up_s_max / SLICES_MIN);
         let slice_s = finest_s.max(OPERATIONS_PER_SLICE / per_s).max(window_s / SLICES_MOST);
@@ -272,7 +304,7 @@ impl<'a, D: VirtualDevice> Driver<'a, D> {
                      raise total_s_max or lower warm_up_s_max",
                 ));
             }
-            if self.operations >= OPERATIONS_MAX {
+            if self.full() {
                 if self.opened_ns.is_some() && decision != Decision::Measure {
                     return Ok(());
                 }
@@ -282,17 +314,21 @@ impl<'a, D: VirtualDevice> Driver<'a, D> {
         }
     }
 
+    /// Whether the job has simulated all it may.
+    fn full(&self) -> bool {
+        let elapsed_s = s_from_ns(self.now_ns - self.start_ns);
+        let due = self.rate_per_s.map_or(0.0, |rate_per_s| rate_per_s * elapsed_s);
+        self.operations >= OPERATIONS_MAX || due >= DUE_MAX
+    }
+
     /// Counts what completes before `until_ns`.
     fn fill_slice(&mut self, until_ns: u64) {
         let opened_ns = self.opened_ns;
         while let Some(flight) = self.complete_before(until_ns) {
             self.slice.operations += 1;
-            self.slice.bytes += flight.request.length_bytes;
+            self.slice.bytes += S::bytes(&flight);
             if let Some(opened_ns) = opened_ns {
-                self.tally.record(&flight.request, flight.ended_ns - flight.began_ns);
-                self.tally.edge_ns -= opened_ns.saturating_sub(flight.began_ns) as i64;
-                self.tally.think_ns +=
-                    flight.began_ns.saturating_sub(flight.thought_from_ns.max(opened_ns));
+                S::count(&flight, opened_ns, &mut self.tally);
             }
         }
     }
@@ -310,15 +346,9 @@ impl<'a, D: VirtualDevice> Driver<'a, D> {
 
     /// Accounts for what is still outstanding when the window closes.
     fn close(mut self, reporter: &mut Reporter) -> VirtualRun {
-        let closed_ns = self.now_ns;
+        let (closed_ns, capped) = (self.now_ns, self.full());
         let opened_ns = self.opened_ns.unwrap_or(closed_ns);
-        for flight in &self.flights {
-            let began_ns = flight.began_ns.max(opened_ns);
-            self.tally.edge_ns += closed_ns.saturating_sub(began_ns) as i64;
-            let thought_to_ns = flight.began_ns.min(closed_ns);
-            self.tally.think_ns +=
-                thought_to_ns.saturating_sub(flight.thought_from_ns.max(opened_ns));
-        }
+        self.slots.close(Window { opened_ns, closed_ns }, &mut self.tally);
         reporter.phase(Phase::Drain, closed_ns - self.start_ns);
         let device = self.device.device_bytes();
         VirtualRun {
@@ -326,7 +356,9 @@ impl<'a, D: VirtualDevice> Driver<'a, D> {
             opened_ns,
             closed_ns,
             device_bytes: (device.0 - self.device_before.0, device.1 - self.device_before.1),
-            capped: self.operations >= OPERATIONS_MAX,
+            offered: None,
+            operations: self.operations,
+            capped,
             controller: self.controller,
         }
     }
