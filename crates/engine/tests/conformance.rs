@@ -5,16 +5,16 @@ mod scratch;
 
 use leadline_engine::access::AccessStream;
 use leadline_engine::arrival::ArrivalStream;
-use leadline_engine::backend::Backend;
-use leadline_engine::clock::Clock;
+use leadline_engine::backend::{Backend, Completion, QueueBackend};
+use leadline_engine::clock::{Clock, now_ns, sleep_until};
 use leadline_engine::engine::run_job;
 use leadline_engine::error::EngineError;
 use leadline_engine::events::Reporter;
 use leadline_engine::job::{Job, Placement, Request};
-use leadline_engine::phases::{self, Setting};
+use leadline_engine::phases::{self, Run, Setting};
 use leadline_engine::placement::place;
 use leadline_engine::virtual_time::{VirtualDevice, VirtualRun, simulate};
-use leadline_engine::worker::{Blocking, Demand, Probe};
+use leadline_engine::worker::{Blocking, Demand, Probe, Queued};
 use scratch::Scratch;
 use serde_json::{Value, json};
 
@@ -185,31 +185,79 @@ fn unique_bytes_below_a_request_still_runs() {
 #[test]
 fn thinking_issuers_keep_littles_law() {
     let scratch = Scratch::new("think");
-    let mut job = directory(&scratch, false);
-    job["workload"]["think_time_s"] = json!(0.002);
-    let result = result(&job);
-    assert!(result["iops"]["value"].as_f64().unwrap() < 1001.0);
-    assert!(result["littles_law_error_frac"].as_f64().unwrap() < 0.05, "{result}");
-    assert!(result["io_share"].as_f64().unwrap() < 0.9);
+    for job in [directory(&scratch, false), deep(on(&scratch, "uring", false), 4)] {
+        let slots = job["workload"]["queue_depth"].as_f64().unwrap_or(1.0) * 2.0;
+        let mut job = job;
+        job["workload"]["think_time_s"] = json!(0.002);
+        let result = result(&job);
+        assert!(result["iops"]["value"].as_f64().unwrap() < slots * 501.0, "{result}");
+        assert!(result["iops"]["value"].as_f64().unwrap() > slots * 250.0, "{result}");
+        assert!(result["littles_law_error_frac"].as_f64().unwrap() < 0.05, "{result}");
+        assert!(result["io_share"].as_f64().unwrap() < 0.9);
+    }
+}
+
+#[test]
+fn an_open_loop_keeps_its_rate_on_every_backend() {
+    each_real(|name, mut job| {
+        job["arrivals"] = json!({"kind": "constant", "rate_per_s": 500.0});
+        job["limits"]["measure_s_min"] = json!(0.2);
+        let result = result(&job);
+        let number = |path: &str| result.pointer(path).and_then(Value::as_f64).unwrap();
+        assert!((number("/offered/due") / number("/wall_s") - 500.0).abs() < 6.0, "{name}");
+        assert!((number("/iops/value") - 500.0).abs() < 50.0, "{name}: {}", result["iops"]);
+        assert!(number("/littles_law_error_frac") < 0.05, "{name}");
+        assert!(
+            number("/spans_us/due_to_completed/mean")
+                >= number("/spans_us/submitted_to_completed/mean"),
+            "{name}"
+        );
+        assert!(result["spans_us"]["due_to_submitted"].is_object(), "{name}");
+        assert_eq!(result["latency_us"], result["spans_us"]["due_to_completed"], "{name}");
+    });
+}
+
+#[test]
+fn a_closed_loop_has_no_due_time() {
+    each_real(|name, job| {
+        let result = result(&job);
+        assert!(result["offered"].is_null(), "{name}");
+        assert!(result["spans_us"]["due_to_submitted"].is_null(), "{name}");
+        assert_eq!(result["latency_us"], result["spans_us"]["submitted_to_completed"], "{name}");
+    });
+}
+
+#[test]
+fn a_run_near_the_generators_ceiling_is_marked() {
+    let mut job = null();
+    let reached = result(&job)["iops"]["value"].as_f64().unwrap();
+    for (ceiling_iops, bound) in [(reached, true), (100.0 * reached, false)] {
+        job["ceiling_iops"] = json!(ceiling_iops);
+        let result = result(&job);
+        assert_eq!(result["generator"]["bound"], json!(bound));
+        assert_eq!(result["warnings"].to_string().contains("generator-bound:"), bound);
+    }
 }
 
 #[test]
 fn a_file_shortened_while_measured_is_an_io_error() {
-    let scratch = Scratch::new("short");
-    let mut job = directory(&scratch, false);
-    job["workload"]["read_frac"] = json!(1.0);
-    job["limits"]["warm_up_s_max"] = json!(0.0);
-    let path = scratch.path().join("data.bin");
-    let mut last = Value::Null;
-    run_job(&job.to_string(), &mut |line| {
-        let event: Value = serde_json::from_str(line).unwrap();
-        if event["phase"] == "measure" {
-            std::fs::File::options().write(true).open(&path).unwrap().set_len(0).unwrap();
-        }
-        last = event;
-    });
-    assert_eq!((&last["event"], &last["kind"]), (&json!("error"), &json!("io")));
-    assert!(last["message"].as_str().unwrap().contains("shortened"), "{last}");
+    for backend in ["pread", "uring", "mmap"] {
+        let scratch = Scratch::new("short");
+        let mut job = on(&scratch, backend, false);
+        job["workload"]["read_frac"] = json!(1.0);
+        job["limits"]["warm_up_s_max"] = json!(0.0);
+        let path = scratch.path().join("data.bin");
+        let mut last = Value::Null;
+        run_job(&job.to_string(), &mut |line| {
+            let event: Value = serde_json::from_str(line).unwrap();
+            if event["phase"] == "measure" {
+                std::fs::File::options().write(true).open(&path).unwrap().set_len(0).unwrap();
+            }
+            last = event;
+        });
+        assert_eq!((&last["event"], &last["kind"]), (&json!("error"), &json!("io")), "{backend}");
+        assert!(last["message"].as_str().unwrap().contains("shortened"), "{backend}: {last}");
+    }
 }
 
 /// A backend whose requests are so long that many straddle the edges of the window.
@@ -220,6 +268,32 @@ impl Backend for Sleeper {
         std::thread::sleep(std::time::Duration::from_millis(60));
         Ok(request.length_bytes)
     }
+}
+
+/// The same with four slots, each of which takes 60 ms.
+struct SleepyQueue {
+    due: [Option<(u64, u64)>; 4],
+}
+
+impl QueueBackend for SleepyQueue {
+    fn prepare(&mut self, slot: usize, request: &Request) -> Result<(), EngineError> {
+        self.due[slot] = Some((now_ns() + 60_000_000, request.length_bytes));
+        Ok(())
+    }
+
+    fn turn(&mut self, _: Option<u64>, done: &mut Vec<Completion>) -> Result<(), EngineError> {
+        sleep_until(self.due.iter().flatten().map(|due| due.0).min().unwrap());
+        for (slot, due) in self.due.iter_mut().enumerate() {
+            if let Some((_, bytes)) = due.take_if(|due| due.0 <= now_ns()) {
+                done.push(Completion { slot, bytes });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn streams(job: &Job) -> impl Iterator<Item = AccessStream> {
+    (0..8).map(|process| AccessStream::new(&job.workload, 512, 1, process).unwrap())
 }
 
 fn setting(job: &Job) -> Setting {
@@ -241,14 +315,20 @@ fn requests_across_the_edges_count_with_their_part_inside() {
     job["workload"]["process_num"] = json!(8);
     job["limits"]["warm_up_s_max"] = json!(0.1);
     let job = Job::parse(&job.to_string()).unwrap();
-    let streams = (0..8).map(|process| AccessStream::new(&job.workload, 512, 1, process).unwrap());
     let mut ignore = |_: &str| {};
-    let issuers = streams
-        .map(|stream| Blocking::new(Sleeper, Demand::new(&job, stream, Probe::default())))
-        .collect();
+    let demand = |stream| Demand::new(&job, stream, Probe::default());
+    let issuers = streams(&job).map(|stream| Blocking::new(Sleeper, demand(stream))).collect();
     let run = phases::run(issuers, &setting(&job), &mut Reporter::new("j", &mut ignore)).unwrap();
-    let accounted =
-        run.tally.waiting_ns() / (8.0 * (run.window.closed_ns - run.window.opened_ns) as f64);
+    assert_accounted(&run, 8.0);
+    let queue = |stream| Queued::new(SleepyQueue { due: [None; 4] }, demand(stream), 4);
+    let queues = streams(&job).map(queue).collect();
+    let run = phases::run(queues, &setting(&job), &mut Reporter::new("j", &mut ignore)).unwrap();
+    assert_accounted(&run, 32.0);
+}
+
+fn assert_accounted(run: &Run, slots: f64) {
+    let window_ns = (run.window.closed_ns - run.window.opened_ns) as f64;
+    let accounted = run.tally.waiting_ns() / (slots * window_ns);
     assert!((accounted - 1.0).abs() < 0.03, "{accounted}");
 }
 

@@ -1,0 +1,200 @@
+//! The hot loop allocates nothing: a counting allocator watches every issuer between its hundredth
+//! request and its last.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod scratch;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::fs::File;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use leadline_engine::access::AccessStream;
+use leadline_engine::arrival::ArrivalStream;
+use leadline_engine::backend::mmap::{Mapping, MmapBackend};
+use leadline_engine::backend::null::{NullBackend, NullQueue};
+use leadline_engine::backend::pread::PreadBackend;
+use leadline_engine::backend::uring::UringBackend;
+use leadline_engine::backend::{Backend, Completion, QueueBackend};
+use leadline_engine::buffer;
+use leadline_engine::clock::Clock;
+use leadline_engine::data_file::DataFile;
+use leadline_engine::error::EngineError;
+use leadline_engine::events::Reporter;
+use leadline_engine::job::{Job, Placement, Request};
+use leadline_engine::phases::{self, Setting};
+use leadline_engine::placement::place;
+use leadline_engine::residency::Residency;
+use leadline_engine::worker::{Blocking, Demand, Issue, Probe, Queued};
+use scratch::Scratch;
+use serde_json::{Value, json};
+
+struct Counting;
+
+thread_local! {
+    static WATCHED: Cell<bool> = const { Cell::new(false) };
+}
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+fn count() {
+    if WATCHED.try_with(Cell::get).unwrap_or(false) {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+// SAFETY: everything is handed to the system's allocator as it came.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: the caller keeps the contract.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        count();
+        // SAFETY: the caller keeps the contract.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const TURNS_BEFORE: u32 = 100;
+
+/// Any backend, watched from its hundredth request until it is dropped.
+struct Watched<B> {
+    inner: B,
+    turns: u32,
+    seen: &'static AtomicU64,
+}
+
+impl<B> Watched<B> {
+    fn new(inner: B, seen: &'static AtomicU64) -> Self {
+        Self { inner, turns: 0, seen }
+    }
+
+    fn turn(&mut self) {
+        self.turns += 1;
+        if self.turns == TURNS_BEFORE {
+            WATCHED.set(true);
+        }
+        self.seen.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl<B> Drop for Watched<B> {
+    fn drop(&mut self) {
+        WATCHED.set(false);
+    }
+}
+
+impl<B: Backend> Backend for Watched<B> {
+    fn transfer(&mut self, request: &Request) -> Result<u64, EngineError> {
+        self.turn();
+        self.inner.transfer(request)
+    }
+}
+
+impl<B: QueueBackend> QueueBackend for Watched<B> {
+    fn begin(&mut self) -> Result<(), EngineError> {
+        self.inner.begin()
+    }
+
+    fn prepare(&mut self, slot: usize, request: &Request) -> Result<(), EngineError> {
+        self.turn();
+        self.inner.prepare(slot, request)
+    }
+
+    fn turn(
+        &mut self,
+        patience_ns: Option<u64>,
+        done: &mut Vec<Completion>,
+    ) -> Result<(), EngineError> {
+        self.inner.turn(patience_ns, done)
+    }
+}
+
+fn job(arrivals: &Value) -> Job {
+    let text = json!({
+        "version": 1, "job_id": "j", "target": {"kind": "null"},
+        "workload": {
+            "unique_bytes": 4 << 20, "size_mean": 8192, "read_frac": 0.5, "seq_frac": 0.5,
+            "process_num": 1,
+        },
+        "backend": {"name": "null"}, "seed": 1, "arrivals": arrivals,
+        "limits": {
+            "warm_up_s_max": 0.02, "measure_s_min": 0.05, "measure_s_max": 0.05, "accuracy": 0.5,
+            "total_s_max": 20.0,
+        },
+    });
+    Job::parse(&text.to_string()).unwrap()
+}
+
+/// Allocations of one issuer while it was watched; it must have made enough requests.
+fn allocations<I: Issue>(job: &Job, issuer: I, seen: &AtomicU64) -> u64 {
+    let clock = Clock::calibrated();
+    let setting = Setting {
+        clock,
+        placement: place(Placement::Free, 1, None),
+        limits: job.limits,
+        job_began_ns: clock.now_ns(),
+        warm_up_spent_s: 0.0,
+        device: None,
+        schedule: ArrivalStream::new(&job.arrivals, job.seed),
+    };
+    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    phases::run(vec![issuer], &setting, &mut Reporter::new("j", &mut |_: &str| {})).unwrap();
+    assert!(seen.swap(0, Ordering::Relaxed) > u64::from(2 * TURNS_BEFORE));
+    ALLOCATIONS.load(Ordering::Relaxed) - before
+}
+
+/// Allocates once a request.
+struct Careless;
+
+impl Backend for Careless {
+    fn transfer(&mut self, request: &Request) -> Result<u64, EngineError> {
+        Ok(std::hint::black_box(vec![request.length_bytes; 1])[0])
+    }
+}
+
+/// One test, because the count is the program's.
+#[test]
+fn no_backend_allocates_between_its_hundredth_request_and_its_last() {
+    static SEEN: AtomicU64 = AtomicU64::new(0);
+    let scratch = Scratch::new("hot");
+    let data = DataFile::open(scratch.text()).unwrap();
+    data.extend(4 << 20, u64::MAX, &mut |_| {}).unwrap();
+    let buffers = |count| buffer::allocate(count, 16_384, 1).unwrap();
+    let file = |direct| -> File { data.reopen(direct).unwrap() };
+    for arrivals in [json!({"kind": "closed"}), json!({"kind": "poisson", "rate_per_s": 50_000.0})]
+    {
+        let job = job(&arrivals);
+        let demand = || {
+            let stream = AccessStream::new(&job.workload, data.direct_block_bytes(), 1, 0).unwrap();
+            let residency = Residency::new(data.file());
+            let probe =
+                residency.map_or_else(|_| Probe::default(), |view| Probe::new(view, 8192.0));
+            Demand::new(&job, stream, probe)
+        };
+        let check = |name: &str, found: u64| assert_eq!(found, 0, "{name}, {arrivals}");
+        let careless = Blocking::new(Watched::new(Careless, &SEEN), demand());
+        assert!(allocations(&job, careless, &SEEN) > 100, "the count means something");
+        let null = Blocking::new(Watched::new(NullBackend, &SEEN), demand());
+        check("null", allocations(&job, null, &SEEN));
+        let null = Queued::new(Watched::new(NullQueue::new(8), &SEEN), demand(), 8);
+        check("null queue", allocations(&job, null, &SEEN));
+        for direct in [false, true] {
+            let pread = PreadBackend::new(file(direct), buffers(1).remove(0));
+            let pread = Blocking::new(Watched::new(pread, &SEEN), demand());
+            check("pread", allocations(&job, pread, &SEEN));
+            let uring = UringBackend::new(file(direct), buffers(8));
+            let uring = Queued::new(Watched::new(uring, &SEEN), demand(), 8);
+            check("uring", allocations(&job, uring, &SEEN));
+        }
+        let mapping = Mapping::new(data.file(), &job.workload).unwrap();
+        let mmap = MmapBackend::new(mapping, buffers(1).remove(0));
+        let mmap = Blocking::new(Watched::new(mmap, &SEEN), demand());
+        check("mmap", allocations(&job, mmap, &SEEN));
+    }
+}
