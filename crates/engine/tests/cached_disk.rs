@@ -3,12 +3,11 @@
 
 mod scratch;
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use leadline_engine::engine::run_job;
-use scratch::Scratch;
+use scratch::{Scratch, skip};
 use serde_json::{Value, json};
 
 fn direct_result(directory: &Path) -> Value {
@@ -26,11 +25,6 @@ fn direct_result(directory: &Path) -> Value {
     let mut last = Value::Null;
     run_job(&job.to_string(), &mut |line| last = serde_json::from_str(line).unwrap());
     last
-}
-
-fn skip(what: &str, reason: &str) {
-    // Past the capture of the test's output: a skip is always seen.
-    writeln!(std::io::stderr(), "SKIPPED {what}: {reason}").unwrap();
 }
 
 /// What a command printed, or why it could not.

@@ -13,7 +13,7 @@ use leadline_engine::engine::run_job;
 use leadline_engine::error::ErrorKind;
 use leadline_engine::extents::check_written;
 use leadline_engine::host::FileSystem;
-use scratch::Scratch;
+use scratch::{Scratch, skip};
 use serde_json::{Value, json};
 
 const LENGTH: u64 = 4 << 20;
@@ -37,9 +37,7 @@ fn allocate(file: &File, mode: i32, from: u64, length: u64) {
 fn skipped(directory: &Path) -> bool {
     let memory = FileSystem::of(&File::open(directory).unwrap()).and_then(FileSystem::memory);
     if let Some(name) = memory {
-        // Past the capture of the test's output: a skip is always seen.
-        let at = directory.display();
-        writeln!(std::io::stderr(), "SKIPPED extents on a disk: {at} is {name}").unwrap();
+        skip("extents on a disk", &format!("{} is {name}", directory.display()));
     }
     memory.is_some()
 }
@@ -119,8 +117,7 @@ fn a_file_in_hundreds_of_pieces_is_looked_at_to_its_end() {
 #[test]
 fn where_there_is_no_map_holes_are_found_and_the_rest_is_said() {
     let Ok(scratch) = Scratch::within(Path::new("/dev/shm"), "holes") else {
-        writeln!(std::io::stderr(), "SKIPPED holes without FIEMAP: no /dev/shm").unwrap();
-        return;
+        return skip("holes without FIEMAP", "no /dev/shm");
     };
     let mut file = File::create_new(scratch.path().join("file")).unwrap();
     file.write_all(&[7; 1 << 16]).unwrap();

@@ -7,7 +7,6 @@
 mod scratch;
 
 use std::fs::File;
-use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,7 +17,7 @@ use leadline_engine::host::{BlockDevice, HostWatch};
 use leadline_engine::job::{Kind, Request, Workload};
 use leadline_engine::provenance::{Site, Verdict, Window, judge};
 use leadline_engine::residency::{Found, Residency};
-use scratch::Scratch;
+use scratch::{Scratch, skip};
 use serde_json::json;
 
 const LENGTH: u64 = 64 << 20;
@@ -45,9 +44,8 @@ impl Cold {
                 Some(Self { data, residency, _scratch: scratch, _alone: alone })
             }
             (residency, device) => {
-                // Past the capture of the test's output: a skip is always seen.
-                let reason = (residency.err(), device.map_or("no block device", |_| "a device"));
-                writeln!(std::io::stderr(), "SKIPPED residency of a file: {reason:?}").unwrap();
+                let device = device.map_or("no block device", |_| "a block device");
+                skip("residency of a file", &format!("{:?}, {device}", residency.err()));
                 None
             }
         }

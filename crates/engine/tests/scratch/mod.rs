@@ -1,5 +1,6 @@
 //! A directory of a test's own, gone when the test ends.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -31,6 +32,13 @@ impl Scratch {
     pub fn text(&self) -> &str {
         self.0.to_str().unwrap()
     }
+}
+
+/// Says why a test was skipped, past the capture of its output: a skip is always seen.
+#[allow(dead_code)] // each test program uses its own part
+#[allow(clippy::explicit_write)]
+pub fn skip(what: &str, reason: &str) {
+    writeln!(std::io::stderr(), "SKIPPED {what}: {reason}").unwrap();
 }
 
 impl Drop for Scratch {
