@@ -56,6 +56,11 @@ impl LoopFileSystem {
         let flag = format!("--direct-io={direct_io}");
         let device = output("losetup", &["--find", "--show", &flag, image])?;
         made.device = Some(device.clone());
+        let place = device.replace("/dev/", "/sys/block/");
+        let direct = std::fs::read_to_string(format!("{place}/loop/dio")).unwrap_or_default();
+        if (direct.trim() == "1") != (direct_io == "on") {
+            return Err(format!("{device} did not take --direct-io={direct_io}"));
+        }
         std::fs::create_dir(made.mount()).unwrap();
         output("mount", &[&device, made.mount().to_str().unwrap()])?;
         made.mounted = true;

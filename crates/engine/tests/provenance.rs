@@ -98,7 +98,7 @@ fn misses_that_no_device_delivered_came_from_a_cache_below() {
 #[test]
 fn each_kind_is_scaled_to_all_of_its_reads_not_to_those_looked_up() {
     // Ten times as many random reads were looked up as there were in truth.
-    let found = Found { random: kind(1000, 0), sequential: kind(100, 100) };
+    let found = Found { random: kind(1000, 1000), sequential: kind(100, 0) };
     near(share(found, 0.5, 50 * MB), 0.5);
     // Without a lookup of its own a kind is taken to be like the other.
     let found = Found { random: kind(1000, 500), ..Found::default() };
