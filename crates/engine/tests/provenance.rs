@@ -102,7 +102,8 @@ fn each_kind_is_scaled_to_all_of_its_reads_not_to_those_looked_up() {
     near(share(found, 0.5, 50 * MB), 0.5);
     // Without a lookup of its own a kind is taken to be like the other.
     let found = Found { random: kind(1000, 500), ..Found::default() };
-    near(share(found, 0.5, 50 * MB), 0.5);
+    let verdict = verdict(&disk(), found, 0.5, fetched(50 * MB, 50 * MB));
+    near(verdict.provenance.found_share.unwrap(), 0.5);
 }
 
 #[test]
