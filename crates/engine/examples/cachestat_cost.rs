@@ -1,5 +1,6 @@
 //! What one lookup in the file cache costs here, by the length of its range, for a file read in
-//! order (large folios), read page by page in no order, and not in the cache: `cargo run --release --example cachestat_cost [DIRECTORY]`.
+//! order (large folios), read page by page in no order, and not in the cache:
+//! `cargo run --release --example cachestat_cost [DIRECTORY]`.
 
 use std::fs::File;
 use std::io::Write;
