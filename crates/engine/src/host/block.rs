@@ -172,3 +172,105 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
 fn name(place: &Path) -> String {
     place.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::fs::{create_dir_all, remove_dir_all, write};
+    use std::os::unix::fs::symlink;
+
+    /// Folders as /sys has them: a volume `dm` on the partition `sda1` and the disk `sdb`.
+    struct Fake(PathBuf);
+
+    impl Fake {
+        fn new(name: &str) -> Self {
+            let folder =
+                std::env::temp_dir().join(format!("leadline-{name}-{}", std::process::id()));
+            create_dir_all(&folder).unwrap();
+            let fake = Self(canonicalize(folder).unwrap());
+            fake.device("dm", 9000);
+            fake.device("sda", 500);
+            fake.device("sda/sda1", 100);
+            write(fake.0.join("sda/sda1/partition"), "1").unwrap();
+            fake.device("sdb", 30);
+            fake.stack("dm", "sda/sda1");
+            fake.stack("dm", "sdb");
+            fake
+        }
+
+        fn device(&self, name: &str, sectors: u64) {
+            create_dir_all(self.0.join(name).join("slaves")).unwrap();
+            let counters = format!(" 1 0 {sectors} 0 1 0 {} 0 0 0 0\n", sectors * 2);
+            write(self.0.join(name).join("stat"), counters).unwrap();
+        }
+
+        fn stack(&self, above: &str, below: &str) {
+            let below = self.0.join(below);
+            let link = self.0.join(above).join("slaves").join(below.file_name().unwrap());
+            symlink(below, link).unwrap();
+        }
+
+        fn below(&self, name: &str) -> BlockDevice {
+            let mut device = BlockDevice::default();
+            device.descend(&self.0.join(name), 0);
+            device
+        }
+    }
+
+    impl Drop for Fake {
+        fn drop(&mut self) {
+            let _ = remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn a_volume_has_moved_what_the_devices_at_the_bottom_moved() {
+        let fake = Fake::new("volume");
+        let device = fake.below("dm");
+        assert_eq!(device.moved_bytes(), Some((130 * 512, 260 * 512)));
+        assert_eq!(device.unchecked(), &[] as &[String]);
+        assert_eq!(fake.below("sda/sda1").moved_bytes(), Some((100 * 512, 200 * 512)));
+    }
+
+    #[test]
+    fn a_volume_on_a_volume_counts_a_disk_once() {
+        let fake = Fake::new("stack");
+        fake.device("top", 7);
+        fake.stack("top", "dm");
+        fake.stack("top", "sdb");
+        assert_eq!(fake.below("top").moved_bytes(), Some((130 * 512, 260 * 512)));
+    }
+
+    #[test]
+    fn a_circle_ends_and_is_said() {
+        let fake = Fake::new("circle");
+        fake.stack("sdb", "dm");
+        let device = fake.below("sdb");
+        assert!(device.unchecked()[0].contains("too many devices below it"), "{device:?}");
+    }
+
+    #[test]
+    fn counters_that_do_not_count_are_not_believed() {
+        let fake = Fake::new("silent");
+        create_dir_all(fake.0.join("sda/queue")).unwrap();
+        write(fake.0.join("sda/queue/iostats"), "0\n").unwrap();
+        let off = fake.below("dm");
+        assert_eq!(off.moved_bytes(), None);
+        assert!(off.unchecked()[0].starts_with("bytes moved by sda1: "), "{off:?}");
+        fake.device("sdb", 0);
+        assert_eq!(fake.below("sdb").moved_bytes(), None, "it was mounted, so it was read");
+    }
+
+    #[test]
+    fn a_loop_device_is_told_with_its_cache_when_its_image_is_out_of_sight() {
+        let fake = Fake::new("image");
+        create_dir_all(fake.0.join("sdb/loop")).unwrap();
+        write(fake.0.join("sdb/loop/backing_file"), "/nowhere/image (deleted)\n").unwrap();
+        write(fake.0.join("sdb/loop/dio"), "0\n").unwrap();
+        let device = fake.below("sdb");
+        assert!(device.caches_below()[0].ends_with(LOOP_CACHE), "{device:?}");
+        assert!(device.unchecked()[0].contains("out of sight"), "{device:?}");
+        assert_eq!(device.moved_bytes(), Some((30 * 512, 60 * 512)));
+    }
+}

@@ -204,4 +204,16 @@ mod tests {
         assert_eq!(process_moved(text), Some((4096, 4096)));
         assert_eq!(process_moved("rchar: 9\n"), None);
     }
+
+    #[test]
+    fn a_window_has_its_load_where_the_machine_tells() {
+        let watch = HostWatch::start(None);
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        let found = watch.finish();
+        assert!(found.other_load.runnable.is_some_and(|tasks| tasks >= 1));
+        let told = std::path::Path::new("/proc/pressure/io").exists();
+        assert_eq!(found.other_load.io_pressure.is_some(), told);
+        assert_eq!(found.process.is_some(), process_moved_bytes().is_some());
+        assert!(found.cache_events.is_some_and(|events| events.major_faults.is_some()));
+    }
 }

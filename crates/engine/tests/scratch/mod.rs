@@ -1,5 +1,6 @@
 //! A directory of a test's own, gone when the test ends.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -11,11 +12,15 @@ pub struct Scratch(PathBuf);
 
 impl Scratch {
     pub fn new(name: &str) -> Self {
+        Self::within(&std::env::temp_dir(), name).unwrap()
+    }
+
+    /// The same in a folder of choice, which may not be there.
+    #[allow(dead_code)] // each test program uses its own part
+    pub fn within(folder: &Path, name: &str) -> std::io::Result<Self> {
         let number = MADE.fetch_add(1, Ordering::Relaxed);
-        let folder = format!("leadline-{name}-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(folder);
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
+        let path = folder.join(format!("leadline-{name}-{}-{number}", std::process::id()));
+        std::fs::create_dir(&path).map(|()| Self(path))
     }
 
     #[allow(dead_code)] // each test program uses its own part
@@ -23,9 +28,17 @@ impl Scratch {
         &self.0
     }
 
+    #[allow(dead_code)] // each test program uses its own part
     pub fn text(&self) -> &str {
         self.0.to_str().unwrap()
     }
+}
+
+/// Says why a test was skipped, past the capture of its output: a skip is always seen.
+#[allow(dead_code)] // each test program uses its own part
+#[allow(clippy::explicit_write)]
+pub fn skip(what: &str, reason: &str) {
+    writeln!(std::io::stderr(), "SKIPPED {what}: {reason}").unwrap();
 }
 
 impl Drop for Scratch {
