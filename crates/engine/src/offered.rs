@@ -61,9 +61,10 @@ pub fn missed_rate(offered: &Offered, window_s: f64) -> Option<String> {
             grouped((offered.late_target + offered.missed) as f64)
         ),
         FellShort::Generator => format!(
-            "the generator fell short: it sent {} requests late although an issuer was free; use \
-            more issuers or a lower rate",
-            grouped(offered.late_generator as f64)
+            "the generator fell short: it sent {} requests late and {} not at all although an \
+            issuer was free; use more issuers or a lower rate",
+            grouped(offered.late_generator as f64),
+            grouped(offered.missed as f64)
         ),
     };
     Some(format!(
