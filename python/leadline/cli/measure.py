@@ -23,7 +23,7 @@ from leadline.cli.options import (
     reader,
 )
 from leadline.cli.talk import put_json, show, tell_findings
-from leadline.engine import Engine, Limits, Target, open_engine, preflight
+from leadline.engine import Engine, Limits, Target, open_engine, preflight, require_fit
 from leadline.record import Arrivals, Measurement, Workload
 from leadline.report import render_measurement
 from leadline.survey import derive_seed
@@ -111,6 +111,7 @@ def command(
 
 
 def _measure(engine: Engine, target: Target, asked: _Asked) -> Measurement:
+    require_fit(asked.workload, capacity_bytes=engine.capacity_bytes, backend=engine.backend)
     warnings = tell_findings(preflight(target, engine.facts))
     engine.prepare()
     started_at = datetime.now(UTC).isoformat()

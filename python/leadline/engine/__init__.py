@@ -3,7 +3,7 @@
 from leadline.engine.cgroup import memory_cgroup
 from leadline.engine.client import Engine, open_engine
 from leadline.engine.errors import CacheLimitRefused, EngineFault, PointFailed, TargetRefused
-from leadline.engine.jobs import Limits
+from leadline.engine.jobs import Limits, require_fit
 from leadline.engine.machine import available_memory_bytes
 from leadline.engine.preflight import Finding, preflight
 from leadline.engine.profiles import load_profile, profile_names
@@ -26,5 +26,6 @@ __all__ = [
     "open_engine",
     "preflight",
     "profile_names",
+    "require_fit",
     "stop_on_signals",
 ]

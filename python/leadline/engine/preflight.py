@@ -139,7 +139,7 @@ def _debug_build(facts: Facts) -> Finding | None:
 def _busy(busy: Busyness, facts: Facts) -> Finding | None:
     signs = []
     if busy.foreign_cpu is not None and busy.foreign_cpu > FOREIGN_CPU_MAX:
-        signs.append(f"other programs use {busy.foreign_cpu:.0%} of a processor")
+        signs.append(f"other programs use {100 * busy.foreign_cpu:.0f} % of a processor")
     if (busy.cpu_pressure_percent or 0.0) > PRESSURE_MAX_PERCENT:
         signs.append(f"tasks waited for a processor in {busy.cpu_pressure_percent:.0f} % of the "
                      "last 10 s")  # fmt: skip
