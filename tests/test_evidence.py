@@ -83,16 +83,18 @@ def test_a_share_by_counters_alone_says_that() -> None:
 
 
 def test_others_reads_are_named_and_their_bookkeeping_is_not() -> None:
-    def text(device: int) -> str:
+    def text(device: int, own: int = 100 * MIB) -> str:
         return say_source(
             changed(
                 device_bytes=MovedBytes(device, 0),
-                provenance=Provenance(process_bytes=MovedBytes(100 * MIB, 0)),
+                provenance=Provenance(process_bytes=MovedBytes(own, 0)),
             )
         )
 
     assert "Leadline asked for 100 MiB, the other 50 MiB were others' I/O" in text(150 * MIB)
     assert "others" not in text(100 * MIB + 4096)
+    assert "others" not in text(102 * MIB), "a few per cent"
+    assert "others" not in text(8192, own=0), "a few blocks"
     assert "others" not in text(50 * MIB)
 
 
