@@ -71,7 +71,7 @@ def answer(mode: str, job: dict[str, Any]) -> None:  # noqa: C901 - one case per
         os.close(1)
         time.sleep(600)
     else:
-        if mode == "writes":
+        if mode == "writes" and "path" in job["target"]:
             write_data(job, job["workload"]["unique_bytes"])
         say({"event": "phase", "job_id": job_id, "phase": "prepare", "elapsed_s": 0.0})
         say({"event": "progress", "job_id": job_id, "phase": "measure", "done_frac": 0.5})

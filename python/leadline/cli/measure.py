@@ -6,6 +6,7 @@ import uuid
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
+import msgspec
 import typer
 
 from leadline.cli.context import Context
@@ -15,16 +16,27 @@ from leadline.cli.options import (
     Direct,
     Json,
     MaxBytes,
+    Precondition,
     Seed,
     TargetArgument,
     positive_seconds,
     reader,
 )
-from leadline.cli.talk import put_json, show
-from leadline.engine import Limits, Target, open_engine
-from leadline.record import Measurement, Workload
+from leadline.cli.talk import put_json, show, tell_findings
+from leadline.engine import Engine, Limits, Target, open_engine, preflight, require_fit
+from leadline.record import Arrivals, Measurement, Workload
 from leadline.report import render_measurement
 from leadline.survey import derive_seed
+
+
+class _Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """The options that decide a lone run."""
+
+    workload: Workload
+    arrivals: Arrivals
+    limits: Limits
+    precondition_bytes_max: int | None
+    seed: int
 
 
 def command(
@@ -44,41 +56,98 @@ def command(
     accuracy: Annotated[
         float, typer.Option(min=0.0005, max=0.5, help="Stop when ± this fraction is reached.")
     ] = 0.01,
+    rate: Annotated[
+        float | None,
+        typer.Option(
+            metavar="R",
+            help="Open loop: this many requests become due each second, whether or not earlier "
+            "ones are done.",
+        ),
+    ] = None,
+    arrivals: Annotated[
+        str | None,
+        typer.Option(
+            metavar="poisson|constant",
+            help="With --rate: at random moments, or evenly.  [default: poisson]",
+        ),
+    ] = None,
     backend: Backend = None,
     direct: Direct = False,
+    placement: Annotated[
+        str,
+        typer.Option(
+            metavar="auto|free",
+            help="A processor of its own for each issuer while there are enough, or as the "
+            "kernel likes.",
+        ),
+    ] = "auto",
+    precondition: Precondition = None,
     cache_limit: CacheLimit = None,
     max_bytes: MaxBytes = None,
     seed: Seed = 1,
     json: Json = False,
 ) -> None:
     """Measure one workload: throughput, response times, and where the bytes came from."""
-    asked = Workload.parse(workload)
+    asked = _Asked(
+        workload=Workload.parse(workload),
+        arrivals=_arrivals(rate, arrivals),
+        limits=_limits(seconds, accuracy),
+        precondition_bytes_max=precondition,
+        seed=seed,
+    )
     chosen = Target.parse(target)
     own: Context = context.obj
     store = own.open_store()
-    limits = Limits(
+    with open_engine(
+        chosen, backend=backend, direct=direct, placement=placement,
+        cache_limit_bytes=cache_limit or None, max_bytes=max_bytes, run_seed=seed,
+    ) as engine:  # fmt: skip
+        point = _measure(engine, chosen, asked)
+    store.add_point(point)
+    if json:
+        put_json(measurement_document(point))
+    else:
+        show(render_measurement(point))
+
+
+def _measure(engine: Engine, target: Target, asked: _Asked) -> Measurement:
+    require_fit(asked.workload, capacity_bytes=engine.capacity_bytes, backend=engine.backend)
+    warnings = tell_findings(preflight(target, engine.facts))
+    engine.prepare()
+    started_at = datetime.now(UTC).isoformat()
+    result = engine.run(
+        asked.workload,
+        seed=derive_seed(asked.seed, 0),
+        limits=asked.limits,
+        arrivals=asked.arrivals,
+        precondition_bytes_max=asked.precondition_bytes_max,
+    )
+    return Measurement(
+        point_id=uuid.uuid4().hex, survey_id=None, order=0, stage="measure",
+        started_at=started_at, clock_s=0.0, seed=asked.seed, workload=asked.workload,
+        backend=engine.backend, direct=engine.direct, arrivals=asked.arrivals,
+        facts=engine.facts, warnings=warnings, result=result,
+    )  # fmt: skip
+
+
+def _limits(seconds: float, accuracy: float) -> Limits:
+    return Limits(
         warm_up_s_max=max(2.0, seconds),
         measure_s_min=min(1.0, seconds / 2),
         measure_s_max=seconds,
         accuracy=accuracy,
         total_s_max=3600.0,
     )
-    with open_engine(
-        chosen, backend=backend, direct=direct, cache_limit_bytes=cache_limit or None,
-        max_bytes=max_bytes, run_seed=seed,
-    ) as engine:  # fmt: skip
-        started_at = datetime.now(UTC).isoformat()
-        result = engine.run(asked, seed=derive_seed(seed, 0), limits=limits)
-        point = Measurement(
-            point_id=uuid.uuid4().hex, survey_id=None, order=0, stage="measure",
-            started_at=started_at, clock_s=0.0, seed=seed, workload=asked,
-            backend=engine.backend, result=result,
-        )  # fmt: skip
-    store.add_point(point)
-    if json:
-        put_json(measurement_document(point))
-    else:
-        show(render_measurement(point))
+
+
+def _arrivals(rate_per_s: float | None, kind: str | None) -> Arrivals:
+    if kind not in (None, "poisson", "constant"):
+        raise typer.BadParameter(f"--arrivals is poisson or constant, not {kind!r}")
+    if rate_per_s is None:
+        if kind is not None:
+            raise typer.BadParameter(f"--arrivals {kind} needs a rate: add --rate 2000")
+        return Arrivals()
+    return Arrivals("constant" if kind == "constant" else "poisson", rate_per_s)
 
 
 def measurement_document(point: Measurement) -> dict[str, Any]:
@@ -87,15 +156,30 @@ def measurement_document(point: Measurement) -> dict[str, Any]:
     return {
         "point": point.point_id,
         "workload": point.workload,
+        "arrivals": point.arrivals,
+        "backend": point.backend,
+        "direct": point.direct,
         "throughput_mb_s": result.throughput_mb_s,
         "iops": result.iops,
         "latency_us": result.latency_us,
+        "spans_us": result.spans_us,
+        "offered": result.offered,
         "cpu_user": result.cpu_user,
         "cpu_system": result.cpu_system,
         "cached_share": result.cached_share,
+        "provenance": result.provenance,
+        "levels": result.levels,
+        "stalls": result.stalls,
+        "generator": result.generator,
+        "placement": result.placement,
+        "precondition": result.precondition,
+        "written_bytes": result.written_bytes,
+        "other_load": result.other_load,
         "admissible": result.admissible,
         "reasons": result.reasons,
+        "warnings": [*point.warnings, *result.warnings],
         "read": result.read,
         "write": result.write,
+        "facts": point.facts,
         "result": result,
     }

@@ -67,7 +67,19 @@ MaxBytes = Annotated[
 ]
 Backend = Annotated[
     str | None,
-    typer.Option(metavar="B", help="How requests are issued: pread.", show_default=False),
+    typer.Option(
+        metavar="B",
+        help="How requests are issued: pread (the default on a directory), uring, or mmap.",
+        show_default=False,
+    ),
+]
+Precondition = Annotated[
+    int | None,
+    typer.Option(
+        parser=reader(positive_bytes),
+        metavar="SIZE",
+        help="Write at most this much first, until the device is on its sustained rate.",
+    ),
 ]
 Direct = Annotated[bool, typer.Option("--direct", help="Bypass the file cache (O_DIRECT).")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]

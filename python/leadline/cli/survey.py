@@ -17,10 +17,11 @@ from leadline.cli.options import (
     Duration,
     Json,
     MaxBytes,
+    Precondition,
     Seed,
     TargetArgument,
 )
-from leadline.cli.talk import console, put_json, show, talk
+from leadline.cli.talk import console, put_json, show, talk, tell_findings
 from leadline.engine import (
     CacheLimitRefused,
     Engine,
@@ -30,6 +31,7 @@ from leadline.engine import (
     available_memory_bytes,
     memory_cgroup,
     open_engine,
+    preflight,
 )
 from leadline.errors import LeadlineError
 from leadline.record import Measurement, Plan, Survey, SurveyStart, SurveyStatus
@@ -63,6 +65,7 @@ def command(
     max_bytes: MaxBytes = None,
     backend: Backend = None,
     direct: Direct = False,
+    precondition: Precondition = None,
     seed: Seed = 1,
     accuracy: Annotated[
         float, typer.Option(min=0.001, max=0.5, help="A point ends when ± this is reached.")
@@ -80,7 +83,7 @@ def command(
         raise typer.BadParameter(f"--focal is middle or 75%, not {focal!r}")
     chosen = Target.parse(target)
     budget_s = budget or (VIRTUAL_BUDGET_S if chosen.kind == "simulated" else BUDGET_S)
-    asked = Asked(name or chosen.name, budget_s, max_bytes, seed, accuracy, focal)
+    asked = Asked(name or chosen.name, budget_s, max_bytes, seed, accuracy, focal, precondition)
     own: Context = context.obj
     store = own.open_store()
     earlier = _unfinished(store, asked.system, chosen) if resume else None
@@ -94,7 +97,8 @@ def command(
         chosen, backend=backend, direct=direct, cache_limit_bytes=cache_limit or None,
         max_bytes=max_bytes, run_seed=seed,
     ) as engine:  # fmt: skip
-        start = earlier or begin_survey(engine, chosen, asked)
+        warnings = tell_findings(preflight(chosen, engine.facts))
+        start = earlier or begin_survey(engine, chosen, asked, warnings=warnings)
         points = store.points(start.survey_id)
         if earlier is not None:
             engine.skip_to(_clock_after(points))
@@ -166,6 +170,11 @@ def _tell_plan(start: SurveyStart, points: Sequence[Measurement]) -> None:
         f"most; ends within {format_seconds(plan.budget_s)}"
         + (f"; writes {format_bytes(plan.layout_bytes)} of data first" if plan.layout_bytes else "")
     )
+    if not points and start.precondition_bytes_max:
+        talk(
+            f"before the first point at most {format_bytes(start.precondition_bytes_max)} are "
+            "written to precondition the device; that takes its own time, beside the budget"
+        )
     for stage in plan.stages:
         talk(f"  {stage.name:<13}{stage.points:>3} points  {stage.purpose}")
 
@@ -257,6 +266,7 @@ def survey_document(survey: Survey) -> dict[str, Any]:
         "accuracy_frac": survey.accuracy_frac,
         "settled": survey.settled,
         "cache_limit_bytes": start.cache_limit_bytes,
+        "precondition_bytes_max": start.precondition_bytes_max,
         "facts": start.facts,
         "plan": start.plan,
         "sentences": survey.sentences,

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 from rich.console import Console, RenderableType
+
+from leadline.engine import Finding
 
 
 def console() -> Console:
@@ -29,3 +32,10 @@ def put_json(document: Any) -> None:
     data = msgspec.json.format(msgspec.json.encode(document), indent=2)
     sys.stdout.buffer.write(data + b"\n")
     sys.stdout.flush()
+
+
+def tell_findings(findings: Sequence[Finding]) -> tuple[str, ...]:
+    """Say what was found before measuring; return the warnings among it, as they are stored."""
+    for finding in findings:
+        talk(f"{'note' if finding.note else 'warning'}: {finding}")
+    return tuple(str(finding) for finding in findings if not finding.note)

@@ -1,9 +1,11 @@
 """Targets and engines: the only package that starts processes or touches a target."""
 
 from leadline.engine.cgroup import memory_cgroup
-from leadline.engine.client import Engine, Limits, open_engine
+from leadline.engine.client import Engine, open_engine
 from leadline.engine.errors import CacheLimitRefused, EngineFault, PointFailed, TargetRefused
-from leadline.engine.facts import available_memory_bytes
+from leadline.engine.jobs import Limits, require_fit
+from leadline.engine.machine import available_memory_bytes
+from leadline.engine.preflight import Finding, preflight
 from leadline.engine.profiles import load_profile, profile_names
 from leadline.engine.stop import Stopped, stop_on_signals
 from leadline.engine.target import Target
@@ -12,6 +14,7 @@ __all__ = [
     "CacheLimitRefused",
     "Engine",
     "EngineFault",
+    "Finding",
     "Limits",
     "PointFailed",
     "Stopped",
@@ -21,6 +24,8 @@ __all__ = [
     "load_profile",
     "memory_cgroup",
     "open_engine",
+    "preflight",
     "profile_names",
+    "require_fit",
     "stop_on_signals",
 ]

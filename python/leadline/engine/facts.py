@@ -1,180 +1,305 @@
-"""Facts of the machine and of the target, read from /proc and /sys; None when they do not tell."""
+"""Facts of the machine and of the target: one table of names, units, titles and readers.
+
+A stored survey keeps a flat `name -> value`; unit and title are looked up here when it is shown.
+A fact that the machine does not tell is None, never a guess. `docs/reference/facts.md` lists them.
+"""
 
 from __future__ import annotations
 
-import os
 import platform
-import re
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal
 
-from leadline.engine.hierarchy import own_directory
-from leadline.engine.mounts import Mount, mount_of
-from leadline.engine.space import read_space
+import msgspec
 
-T = TypeVar("T")  # the `def f[T]` spelling needs Python 3.12
+from leadline.engine import block_device, machine
+from leadline.engine.block_device import Place, place_of, queue_number
+from leadline.engine.kernel_files import PROC, SYS, chosen, flag, number, text
 
-_SYS = Path("/sys")
-_PROC = Path("/proc")
-_SIZE = re.compile(r"([0-9]+)([KMG]?)")
-_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
-_NO_LIMIT_BYTES = 2**62
-"""Version 1 writes "no limit" as the largest multiple of a page below 2^63."""
+Value = str | int | float | bool | None
+Unit = Literal[
+    "bytes", "percent", "count", "text", "flag", "MHz", "centiseconds", "requests/s", "version"
+]
+
+
+class Fact(msgspec.Struct, frozen=True):
+    """One fact: what it is called, in which unit, and how it is read."""
+
+    name: str
+    """Stored under this name; the unit comes last in it where it has one."""
+    unit: Unit
+    title: str
+    """For people."""
+
+
+class HostFact(Fact, frozen=True):
+    """A fact of the machine."""
+
+    read: Callable[[], Value]
+
+
+class TargetFact(Fact, frozen=True):
+    """A fact of the file system or of the device under a directory."""
+
+    read: Callable[[Place], Value]
+
+
+def leadline_version() -> str | None:
+    """Return the version of the installed package; None in a tree that was never installed."""
+    try:
+        return metadata.version("leadline")
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def engine_build() -> str | None:
+    """Return how the engine was compiled, `release` or `debug`; None when it does not say."""
+    try:
+        from leadline import _engine  # noqa: PLC0415 - a tree without the module has facts too
+    except ImportError:
+        return None
+    found = getattr(_engine, "BUILD", None)
+    return found if isinstance(found, str) else None
+
+
+_VM = PROC / "sys/vm"
+
+HOST_FACTS = (
+    HostFact("host_name", "text", "Host name", lambda: platform.node() or None),
+    HostFact("kernel_release", "version", "Kernel", lambda: platform.release() or None),
+    HostFact("architecture", "text", "Architecture", lambda: platform.machine() or None),
+    HostFact("cpu_model", "text", "Processor", machine.cpu_model),
+    HostFact("cpu_count", "count", "Processors it may use", machine.cpu_count),
+    HostFact("cpu_mhz", "MHz", "Frequency of the first processor", machine.cpu_mhz),
+    HostFact("governor", "text", "Frequency governor", machine.governor),
+    HostFact("l3_cache_bytes", "bytes", "Last-level processor cache", machine.l3_cache_bytes),
+    HostFact("numa_node_count", "count", "Memory nodes (NUMA)", machine.numa_node_count),
+    HostFact("memory_bytes", "bytes", "Memory", lambda: machine.meminfo_bytes("MemTotal")),
+    HostFact(
+        "memory_available_bytes",
+        "bytes",
+        "Memory available at the start",
+        lambda: machine.meminfo_bytes("MemAvailable"),
+    ),
+    HostFact("swap_bytes", "bytes", "Swap", lambda: machine.meminfo_bytes("SwapTotal")),
+    HostFact(
+        "cgroup_memory_limit_bytes",
+        "bytes",
+        "Memory limit of the own cgroup",
+        machine.cgroup_memory_limit_bytes,
+    ),
+    HostFact(
+        "cgroup_cpu_limit_percent",
+        "percent",
+        "Processor quota of the own cgroup",
+        machine.cgroup_cpu_limit_percent,
+    ),
+    HostFact(
+        "dirty_ratio_percent",
+        "percent",
+        "Memory that unwritten data may take",
+        lambda: number(_VM / "dirty_ratio"),
+    ),
+    HostFact(
+        "dirty_background_ratio_percent",
+        "percent",
+        "Memory from which writing back starts",
+        lambda: number(_VM / "dirty_background_ratio"),
+    ),
+    HostFact(
+        "dirty_bytes",
+        "bytes",
+        "Unwritten data allowed (0: the percentage counts)",
+        lambda: number(_VM / "dirty_bytes"),
+    ),
+    HostFact(
+        "dirty_background_bytes",
+        "bytes",
+        "Unwritten data from which writing back starts (0: the percentage counts)",
+        lambda: number(_VM / "dirty_background_bytes"),
+    ),
+    HostFact(
+        "dirty_expire_centisecs",
+        "centiseconds",
+        "Age at which unwritten data is written back",
+        lambda: number(_VM / "dirty_expire_centisecs"),
+    ),
+    HostFact(
+        "dirty_writeback_centisecs",
+        "centiseconds",
+        "Time between two looks for unwritten data",
+        lambda: number(_VM / "dirty_writeback_centisecs"),
+    ),
+    HostFact(
+        "vfs_cache_pressure_percent",
+        "percent",
+        "Eagerness to drop cached directories (100: fair)",
+        lambda: number(_VM / "vfs_cache_pressure"),
+    ),
+    HostFact(
+        "reclaims_idle_file_cache",
+        "flag",
+        "Kernel drops idle file cache by itself",
+        machine.reclaims_idle_file_cache,
+    ),
+    HostFact(
+        "transparent_hugepage",
+        "text",
+        "Huge pages",
+        lambda: chosen(SYS / "kernel/mm/transparent_hugepage/enabled"),
+    ),
+    HostFact(
+        "clock_source",
+        "text",
+        "Kernel's clock",
+        lambda: text(SYS / "devices/system/clocksource/clocksource0/current_clocksource"),
+    ),
+    HostFact("virtualisation", "text", "Virtualisation", machine.virtualisation),
+    HostFact("security_modules", "text", "Security modules", machine.security_modules),
+    HostFact(
+        "io_uring_disabled_for", "text", "io_uring is disabled for", machine.io_uring_disabled_for
+    ),
+    HostFact("engine_build", "text", "Build of the engine", engine_build),
+    HostFact("leadline_version", "version", "Leadline", leadline_version),
+    HostFact("python_version", "version", "Python", platform.python_version),
+)
+
+TARGET_FACTS = (
+    TargetFact(
+        "filesystem_type", "text", "File system", lambda at: at.mount.type if at.mount else None
+    ),
+    TargetFact(
+        "filesystem_bytes",
+        "bytes",
+        "Size of the file system",
+        lambda at: at.space.total_bytes if at.space else None,
+    ),
+    TargetFact(
+        "free_bytes", "bytes", "Free on it", lambda at: at.space.free_bytes if at.space else None
+    ),
+    TargetFact(
+        "filesystem_block_bytes",
+        "bytes",
+        "Block of the file system",
+        block_device.filesystem_block_bytes,
+    ),
+    TargetFact(
+        "mount_point", "text", "Mounted on", lambda at: at.mount.point if at.mount else None
+    ),
+    TargetFact("mount_options", "text", "Mount options", block_device.mount_options),
+    TargetFact("device_name", "text", "Device", lambda at: at.device.name if at.device else None),
+    TargetFact(
+        "device_model",
+        "text",
+        "Model",
+        lambda at: text(at.device / "device/model") if at.device else None,
+    ),
+    TargetFact("device_bytes", "bytes", "Size of the device", block_device.device_bytes),
+    TargetFact(
+        "scheduler",
+        "text",
+        "I/O scheduler",
+        lambda at: chosen(at.queue / "scheduler") if at.queue else None,
+    ),
+    TargetFact(
+        "rotational",
+        "flag",
+        "Device says that it rotates",
+        lambda at: flag(at.queue / "rotational") if at.queue else None,
+    ),
+    TargetFact("read_ahead_bytes", "bytes", "Read-ahead", block_device.read_ahead_bytes),
+    TargetFact(
+        "write_cache",
+        "text",
+        "Cache mode of the device",
+        lambda at: text(at.queue / "write_cache") if at.queue else None,
+    ),
+    TargetFact(
+        "hardware_queue_count", "count", "Hardware queues", block_device.hardware_queue_count
+    ),
+    TargetFact(
+        "queue_request_count",
+        "count",
+        "Requests a queue holds",
+        lambda at: queue_number(at, "nr_requests"),
+    ),
+    TargetFact(
+        "max_segment_count",
+        "count",
+        "Memory segments of one request",
+        lambda at: queue_number(at, "max_segments"),
+    ),
+    TargetFact(
+        "logical_block_bytes",
+        "bytes",
+        "Logical block",
+        lambda at: queue_number(at, "logical_block_size"),
+    ),
+    TargetFact(
+        "physical_block_bytes",
+        "bytes",
+        "Physical block",
+        lambda at: queue_number(at, "physical_block_size"),
+    ),
+    TargetFact(
+        "merge_limit",
+        "count",
+        "Merging of requests (0: all, 1: simple ones, 2: none)",
+        lambda at: queue_number(at, "nomerges"),
+    ),
+    TargetFact(
+        "device_polling",
+        "flag",
+        "Completions are polled for",
+        lambda at: flag(at.queue / "io_poll") if at.queue else None,
+    ),
+    TargetFact(
+        "device_interrupt_cpus",
+        "text",
+        "Processors serving its interrupts",
+        block_device.interrupt_cpus,
+    ),
+    TargetFact(
+        "loop_backing_file", "text", "File behind the loop device", block_device.loop_backing_file
+    ),
+    TargetFact(
+        "loop_direct_io",
+        "flag",
+        "Loop device goes past the file cache",
+        block_device.loop_direct_io,
+    ),
+)
+
+RUN_FACTS = (
+    Fact("cache_limit_bytes", "bytes", "Cap on the file cache (cgroup)"),
+    Fact("placement", "text", "Placement of the issuers"),
+    Fact(
+        "generator_ceiling_iops_one_issuer",
+        "requests/s",
+        "Leadline's own ceiling, one issuer",
+    ),
+    Fact(
+        "generator_ceiling_iops_all_processors",
+        "requests/s",
+        "Leadline's own ceiling, an issuer on each processor",
+    ),
+    Fact("precondition_bytes_max", "bytes", "Most bytes written to precondition"),
+    Fact("simulated_system", "text", "Simulated system"),
+)
+"""Facts of how it was run; who runs it adds them."""
+
+FACTS: dict[str, Fact] = {fact.name: fact for fact in (*HOST_FACTS, *TARGET_FACTS, *RUN_FACTS)}
+"""Every fact by its name, in the order in which they are shown."""
 
 
 def host_facts() -> dict[str, Any]:
-    """Return what is known of the machine; flat names, units last."""
-    return {
-        "host_name": platform.node() or None,
-        "kernel_release": platform.release() or None,
-        "architecture": platform.machine() or None,
-        "cpu_model": _cpu_model(),
-        "cpu_count": _cpu_count(),
-        "l3_cache_bytes": l3_cache_bytes(),
-        "memory_bytes": _memory_bytes(),
-        "cgroup_memory_limit_bytes": _attempt(_cgroup_limit_bytes),
-        "dirty_ratio_percent": _number(_PROC / "sys/vm/dirty_ratio"),
-        "dirty_background_ratio_percent": _number(_PROC / "sys/vm/dirty_background_ratio"),
-        "transparent_hugepage": _chosen(_SYS / "kernel/mm/transparent_hugepage/enabled"),
-        "clock_source": _text(_SYS / "devices/system/clocksource/clocksource0/current_clocksource"),
-        "virtualisation": _virtualisation(),
-        "leadline_version": _leadline_version(),
-        "python_version": platform.python_version(),
-    }
+    """Return what is known of the machine, by name."""
+    return {fact.name: fact.read() for fact in HOST_FACTS}
 
 
 def target_facts(directory: str | Path) -> dict[str, Any]:
-    """Return what is known of the file system and the device under a directory."""
-    mount = _attempt(lambda: mount_of(directory))
-    queue = _queue(mount) if mount else None
-    space = _attempt(lambda: read_space(directory))
-    read_ahead_kib = _number(queue / "read_ahead_kb") if queue else None
-    rotational = _number(queue / "rotational") if queue else None
-    return {
-        "filesystem_type": mount.type if mount else None,
-        "filesystem_bytes": space.total_bytes if space else None,
-        "free_bytes": space.free_bytes if space else None,
-        "mount_point": mount.point if mount else None,
-        "mount_options": ",".join(sorted({*mount.options, *mount.super_options}))
-        if mount
-        else None,
-        "device_name": queue.parent.name if queue else None,
-        "device_model": _text(queue.parent / "device/model") if queue else None,
-        "device_bytes": _sectors(queue.parent / "size") if queue else None,
-        "scheduler": _chosen(queue / "scheduler") if queue else None,
-        "rotational": bool(rotational) if rotational is not None else None,
-        "read_ahead_bytes": read_ahead_kib * 1024 if read_ahead_kib is not None else None,
-        "write_cache": _text(queue / "write_cache") if queue else None,
-        "hardware_queue_count": _entries(queue.parent / "mq") if queue else None,
-    }
-
-
-def l3_cache_bytes() -> int | None:
-    """Return the size of one last-level (L3) processor cache."""
-    for index in sorted(_SYS.glob("devices/system/cpu/cpu0/cache/index*")):
-        size = _SIZE.fullmatch(_text(index / "size") or "")
-        if size and _text(index / "level") == "3":
-            return int(size[1]) * _UNITS[size[2]]
-    return None
-
-
-def _queue(mount: Mount) -> Path | None:
-    """Find the block device's queue directory; a partition has its disk's."""
-    device = _SYS / "dev/block" / mount.device
-    if not device.exists() and mount.source.startswith("/dev/"):
-        device = _SYS / "class/block" / Path(mount.source).resolve().name
-    for place in (device, device.resolve().parent):
-        if (place / "queue").is_dir():
-            return place.resolve() / "queue"
-    return None
-
-
-def _cpu_model() -> str | None:
-    fields = _fields(_PROC / "cpuinfo")
-    return next((fields[name] for name in ("model name", "Model", "cpu") if name in fields), None)
-
-
-def _cpu_count() -> int | None:
-    return _attempt(lambda: len(os.sched_getaffinity(0)))
-
-
-def _memory_bytes() -> int | None:
-    size = _fields(_PROC / "meminfo").get("MemTotal", "").split()
-    return int(size[0]) * 1024 if size and size[0].isdigit() else None
-
-
-def available_memory_bytes() -> int | None:
-    """Return the memory that file cache can have: the machine's, or our own cgroup's limit."""
-    known = [size for size in (_memory_bytes(), _attempt(_cgroup_limit_bytes)) if size]
-    return min(known, default=None)
-
-
-def _cgroup_limit_bytes() -> int | None:
-    """Return the least memory limit on the way from the own group to the root."""
-    limits = []
-    for version, name in ((2, "memory.max"), (1, "memory.limit_in_bytes")):
-        own = own_directory(_PROC / "self", version)
-        for group in (own, *own.parents) if own else ():
-            limit = _number(group / name)
-            if limit is not None and limit < _NO_LIMIT_BYTES:
-                limits.append(limit)
-    return min(limits, default=None)
-
-
-def _virtualisation() -> str | None:
-    vendor = _text(_SYS / "class/dmi/id/sys_vendor")
-    hypervisor = _text(_SYS / "hypervisor/type")
-    flags = _fields(_PROC / "cpuinfo").get("flags", "").split()
-    if hypervisor or "hypervisor" in flags:
-        return hypervisor or vendor or "virtual machine"
-    return "none" if flags else None
-
-
-def _leadline_version() -> str | None:
-    try:
-        return metadata.version("leadline")
-    except metadata.PackageNotFoundError:  # a source tree that was never installed
-        return None
-
-
-def _fields(path: Path) -> dict[str, str]:
-    """Read `name : value` lines; the first of a name counts."""
-    found: dict[str, str] = {}
-    for line in (_text(path) or "").splitlines():
-        name, _, value = line.partition(":")
-        found.setdefault(name.strip(), value.strip())
-    return found
-
-
-def _chosen(path: Path) -> str | None:
-    """Return the chosen word of `none [mq-deadline] kyber`."""
-    text = _text(path)
-    match = re.search(r"\[([^\]]+)\]", text or "")
-    return match[1] if match else text
-
-
-def _sectors(path: Path) -> int | None:
-    sectors = _number(path)  # always of 512 bytes, whatever the device has
-    return sectors * 512 if sectors is not None else None
-
-
-def _entries(path: Path) -> int | None:
-    return _attempt(lambda: sum(1 for _ in path.iterdir()))
-
-
-def _number(path: Path) -> int | None:
-    text = _text(path)
-    return int(text) if text and text.isdigit() else None
-
-
-def _text(path: Path) -> str | None:
-    return _attempt(lambda: path.read_text(encoding="utf-8", errors="replace").strip() or None)
-
-
-def _attempt(read: Callable[[], T]) -> T | None:
-    try:
-        return read()
-    except (OSError, ValueError):
-        return None
+    """Return what is known of the file system and the device under a directory, by name."""
+    place = place_of(directory)
+    return {fact.name: fact.read(place) for fact in TARGET_FACTS}

@@ -37,10 +37,11 @@ from leadline.record.survey import (
     SurveyStart,
     SurveyStatus,
 )
-from leadline.record.workload import PARAMETERS, Interval, Workload, WorkloadError
+from leadline.record.workload import PARAMETERS, Arrivals, Interval, Workload, WorkloadError
 
 __all__ = [
     "PARAMETERS",
+    "Arrivals",
     "Border",
     "CacheEvents",
     "Curve",

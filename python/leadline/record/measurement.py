@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
-from leadline.record.workload import Interval, Workload
+from leadline.record.workload import Arrivals, Interval, Workload
 
 
 class LatencyUs(msgspec.Struct, frozen=True):
@@ -268,3 +268,10 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     workload: Workload
     backend: str
     result: EngineResult
+    direct: bool = False
+    """Past the file cache (O_DIRECT)."""
+    arrivals: Arrivals = Arrivals()
+    facts: dict[str, Any] = {}
+    """Facts of the machine and the target, of a lone `measure`; a survey keeps its own once."""
+    warnings: tuple[str, ...] = ()
+    """What was found before a lone `measure`, each beginning with its name."""

@@ -68,6 +68,10 @@ class SurveyStart(msgspec.Struct, frozen=True, kw_only=True):
     """Facts of the machine and the target by name, units last in the names."""
     system_profile: dict[str, Any] | None = None
     """The simulated system, when it is one."""
+    precondition_bytes_max: int | None = None
+    """Most bytes written before the first point to precondition the device; None without."""
+    warnings: tuple[str, ...] = ()
+    """What was found before the first point, each beginning with its name."""
 
 
 class CurvePoint(msgspec.Struct, frozen=True):

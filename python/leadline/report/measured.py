@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from rich.table import Table
+from rich.text import Text
 
 from leadline.record import EngineResult, Measurement, OperationSummary
 from leadline.record.wording import say_percent, say_rate
-from leadline.units import format_bytes
+from leadline.report import evidence
+from leadline.units import format_seconds
 
 
 def render_measurement(point: Measurement) -> Table:
     """Return a table of the point's result that a rich console can print."""
-    result = point.result
     table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column(style="dim")
+    table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
-    for name, text in _rows(point, result):
-        table.add_row(name, text)
+    for name, text in _rows(point, point.result):
+        # As text: a warning may hold brackets, which rich would take for markup.
+        table.add_row(name, Text(text))
     return table
 
 
@@ -24,18 +26,40 @@ def _rows(point: Measurement, result: EngineResult) -> list[tuple[str, str]]:
     iops = result.iops
     width = result.throughput_mb_s.half_width_frac
     within = f" ± {say_percent(width)}" if width is not None else ""
+    written = result.written_bytes
     rows = [
         ("throughput", say_rate(result.throughput_mb_s, level=True)),
         ("", f"{iops.value:,.0f} requests/s{within}, from {result.wall_s:.3g} s"),
-        ("reads", _latency(result.read)),
-        ("writes", _latency(result.write)),
+        ("offered", _offered(point)),
+        *evidence.span_rows(result),
+        ("reads", _operations(result.read)),
+        ("writes", _operations(result.write)),
+        ("bytes from", evidence.say_source(result)),
+        ("page cache", evidence.say_cache_events(result)),
+        ("levels", evidence.say_levels(result)),
+        ("stalls", evidence.say_stalls(result)),
+        ("generator", evidence.say_generator(result)),
+        ("placement", evidence.say_placement(result)),
         ("processor", _processor(result)),
-        ("bytes from", _source(result)),
-        ("warm-up", f"{result.warm_up.seconds:.3g} s, {_steadiness(result)}"),
+        ("other load", evidence.say_other_load(result)),
+        ("precondition", evidence.say_precondition(result)),
+        (
+            "written",
+            evidence.say_written(written.layout, written.precondition, written.workload),
+        ),
+        ("warm-up", f"{format_seconds(result.warm_up.seconds)}, {_steadiness(result)}"),
+        ("clock", evidence.say_clock(result)),
         ("admissible", "yes" if result.admissible else f"no: {'; '.join(result.reasons)}"),
     ]
-    rows += [("warning", warning) for warning in result.warnings]
-    return [*rows, ("point", point.point_id)]
+    rows += [("warning", warning) for warning in (*point.warnings, *result.warnings)]
+    return [(name, text) for name, text in (*rows, ("point", point.point_id)) if text is not None]
+
+
+def _offered(point: Measurement) -> str | None:
+    offered = point.result.offered
+    if offered is None:
+        return None
+    return f"{point.arrivals.kind} arrivals, {evidence.say_offered(offered)}"
 
 
 def _processor(result: EngineResult) -> str:
@@ -49,25 +73,8 @@ def _steadiness(result: EngineResult) -> str:
     return "steady" if result.warm_up.steady else "not steady when its time was up"
 
 
-def _latency(summary: OperationSummary) -> str:
+def _operations(summary: OperationSummary) -> str:
     latency = summary.latency_us
     if latency is None:
         return "none"
-    return (
-        f"{summary.operations:,} taking {latency.mean:,.1f} us on the average; "
-        f"p50 {latency.p50:,.1f}, p90 {latency.p90:,.1f}, p99 {latency.p99:,.1f}, "
-        f"p99.9 {latency.p99_9:,.1f}, "
-        f"max {latency.max:,.0f} us"
-    )
-
-
-def _source(result: EngineResult) -> str:
-    if result.device_bytes is None:
-        return "not known: the device's counters cannot be read here"
-    asked, moved = result.workload_bytes, result.device_bytes
-    share = result.cached_share
-    cached = "" if share is None else f"; {say_percent(share)} of the bytes read were cached"
-    return (
-        f"the device read {format_bytes(moved.read)} and wrote {format_bytes(moved.write)} for "
-        f"{format_bytes(asked.read)} read and {format_bytes(asked.write)} written{cached}"
-    )
+    return f"{summary.operations:,} taking {evidence.say_latency(latency)}"

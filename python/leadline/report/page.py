@@ -58,7 +58,7 @@ def render_html(
         families=_families(survey),
         sure=tables.sure_rows(survey, points, drift_title(survey)),
         plan=tables.plan_rows(survey, points),
-        run=tables.run_rows(survey),
+        run=tables.run_rows(survey, points),
         facts=tables.fact_rows(survey.start.facts),
         point_heads=tables.POINT_HEADS,
         points=tables.point_rows(points),

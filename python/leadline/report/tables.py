@@ -5,9 +5,10 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from leadline.engine.facts import FACTS, Unit
 from leadline.record import PARAMETERS, Measurement, Survey
 from leadline.record.wording import (
     say_bytes,
@@ -16,12 +17,13 @@ from leadline.record.wording import (
     say_value,
     say_workload,
 )
+from leadline.report.evidence import CLOCKS, marks, say_precondition, say_written
 from leadline.report.outliers import slice_outliers
-from leadline.units import format_bytes, format_rate, format_seconds
+from leadline.units import format_bytes, format_seconds
 
 POINT_HEADS = (
     "#", "Stage", "Bytes touched", "Request size", "Reads", "Sequential", "Processes",
-    "Throughput (95 % within the run)", "p50 (µs)", "p99 (µs)", "From cache", "Admissible",
+    "Throughput (95 % within the run)", "p50 (µs)", "p99 (µs)", "From cache", "Found", "Admissible",
 )  # fmt: skip
 
 
@@ -89,9 +91,37 @@ def sure_rows(survey: Survey, points: Sequence[Measurement], drift: str) -> list
     )
     restless = sum(not point.result.warm_up.steady for point in points)
     rows.append(("Points not steady after warm-up", f"{restless} of {len(points)}"))
+    rows += _honesty_rows(points)
     rows.append(("Outliers", _outlier_text(points)))
     if not survey.settled:
         rows.append(("Focal points", "still moved when the step limit was reached"))
+    return rows
+
+
+def _honesty_rows(points: Sequence[Measurement]) -> list[tuple[str, str]]:
+    """Say for the whole survey what each point says for itself."""
+    results = [point.result for point in points]
+    judged = [result.generator for result in results if result.generator is not None]
+    rests = Counter(result.provenance.cached_share_from for result in results)
+    foreign = [result.foreign_cpu for result in results if result.foreign_cpu is not None]
+    bound = f"{sum(each.bound for each in judged)} of {len(judged)}"
+    stalls = [stall.seconds for result in results for stall in result.stalls]
+    longest = f", the longest {format_seconds(max(stalls))}" if stalls else ""
+    stalled = sum(bool(result.stalls) for result in results)
+    shifted = sum(len(result.levels) > 1 for result in results)
+    unchecked = sorted({text for result in results for text in result.provenance.unchecked})
+    rows = [
+        ("Points bound by Leadline itself", bound if judged else "not judged"),
+        ("Points with more than one rate", f"{shifted} of {len(points)}"),
+        ("Points with a stall", f"{stalled} of {len(points)}{longest}"),
+        ("Share from cache by looking into the cache", f"{rests['residency']} of {len(points)}"),
+        ("Share from cache by the device's counters", f"{rests['device']} of {len(points)}"),
+    ]
+    if unchecked:
+        rows.append(("Not checked", "; ".join(unchecked)))
+    if foreign:
+        most = say_percent(max(foreign))
+        rows.append(("Other programs", f"used {most} of a processor at the most"))
     return rows
 
 
@@ -121,11 +151,11 @@ def plan_rows(survey: Survey, points: Sequence[Measurement]) -> list[tuple[str, 
     return rows
 
 
-def run_rows(survey: Survey) -> list[tuple[str, str]]:
+def run_rows(survey: Survey, points: Sequence[Measurement]) -> list[tuple[str, str]]:
     """Return how the survey was run."""
     start, plan = survey.start, survey.start.plan
     cap = start.cache_limit_bytes
-    return [
+    rows = [
         ("Survey", start.survey_id),
         ("Target", start.target),
         ("Started", start.started_at.replace("T", " ").replace("Z", " UTC")),
@@ -141,32 +171,46 @@ def run_rows(survey: Survey) -> list[tuple[str, str]]:
             f"{format_bytes(plan.unique_bytes_min)} to {format_bytes(plan.unique_bytes_max)}",
         ),
     ]
-
-
-def fact_rows(facts: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
-    """Flatten the machine's facts; a name that ends in a unit has its value written in it."""
-    rows: list[tuple[str, str]] = []
-    for name, value in facts.items():
-        if isinstance(value, dict):
-            rows += fact_rows(value, f"{prefix}{name}.")
-        else:
-            rows.append((f"{prefix}{name}", _fact(name, value)))
+    rows += [("Preconditioned", text) for p in points if (text := say_precondition(p.result))]
+    wear = [point.result.written_bytes for point in points]
+    written = say_written(
+        sum(each.layout for each in wear),
+        sum(each.precondition for each in wear),
+        sum(each.workload for each in wear),
+    )
+    if written is not None:
+        rows.append(("Written (wear)", written))
+    clocks = {point.result.clock for point in points if point.result.clock}
+    if clocks:
+        rows.append(("Response times by", ", ".join(sorted(CLOCKS[clock] for clock in clocks))))
     return rows
 
 
-def _fact(name: str, value: Any) -> str:
+def fact_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    """Every fact with its title and unit; one that this version does not know keeps its name."""
+    known = [name for name in FACTS if name in facts]
+    rows = [(FACTS[name].title, _fact(facts[name], FACTS[name].unit)) for name in known]
+    return rows + [(name, _fact(facts[name], "text")) for name in facts if name not in FACTS]
+
+
+def _fact(value: Any, unit: Unit) -> str:
     if value is None:
         return "not known"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list | tuple):
         return ", ".join(str(each) for each in value)
-    if isinstance(value, int | float):
-        writers = {"_bytes": format_bytes, "_mb_s": format_rate, "_s": format_seconds}
-        for unit, write in writers.items():
-            if name.endswith(unit):
-                return write(value)
-    return str(value)
+    write = _UNIT_WRITERS.get(unit, str) if isinstance(value, int | float) else str
+    return write(value)
+
+
+_UNIT_WRITERS: dict[Unit, Callable[[Any], str]] = {
+    "bytes": format_bytes,
+    "percent": lambda value: f"{value:g} %",
+    "centiseconds": lambda value: format_seconds(value / 100),
+    "MHz": lambda value: f"{value:,.0f} MHz",
+    "requests/s": lambda value: f"{value:,.0f} requests/s",
+}
 
 
 def point_rows(points: Sequence[Measurement]) -> list[tuple[str, ...]]:
@@ -185,6 +229,7 @@ def point_rows(points: Sequence[Measurement]) -> list[tuple[str, ...]]:
                 f"{result.latency_us.p50:,.4g}",
                 f"{result.latency_us.p99:,.4g}",
                 say_percent(share) if share is not None else "not known",
+                marks(result),
                 "yes" if result.admissible else f"no: {'; '.join(result.reasons)}",
             )
         )
@@ -198,8 +243,8 @@ def points_csv(points: Sequence[Measurement]) -> str:
     writer.writerow(
         ("point_id", "order", "stage", "started_at", "clock_s", *PARAMETERS, "size_dist",
          "throughput_mb_s", "throughput_low_mb_s", "throughput_high_mb_s", "throughput_n", "iops",
-         "latency_mean_us", "latency_p50_us", "latency_p99_us", "cached_share", "admissible",
-         "reasons")
+         "latency_mean_us", "latency_p50_us", "latency_p99_us", "cached_share", "found",
+         "admissible", "reasons")
     )  # fmt: skip
     for point in sorted(points, key=lambda point: point.order):
         result, work = point.result, point.workload
@@ -208,7 +253,7 @@ def points_csv(points: Sequence[Measurement]) -> str:
             point.point_id, point.order, point.stage, point.started_at, point.clock_s,
             *(getattr(work, name) for name in PARAMETERS), work.size_dist, rate.value, rate.low,
             rate.high, rate.n, result.iops.value, latency.mean, latency.p50, latency.p99,
-            result.cached_share, result.admissible, "; ".join(result.reasons),
+            result.cached_share, marks(result), result.admissible, "; ".join(result.reasons),
         )  # fmt: skip
         writer.writerow([_inert(value) for value in row])
     return out.getvalue()

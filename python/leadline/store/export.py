@@ -50,6 +50,9 @@ def _row(point: Measurement) -> Row:
         # As text: other tools read numbers over 2^53 wrongly.
         "seed": str(point.seed),
         "backend": point.backend,
+        "direct": point.direct,
+        "arrivals": point.arrivals.kind,
+        "rate_per_s": point.arrivals.rate_per_s,
     }
     row |= msgspec.to_builtins(point.workload)
     row |= _interval("throughput_mb_s", result.throughput_mb_s)
@@ -57,7 +60,10 @@ def _row(point: Measurement) -> Row:
     row |= _latency("latency_us", result.latency_us)
     row |= _latency("read_latency_us", result.read.latency_us)
     row |= _latency("write_latency_us", result.write.latency_us)
-    return row | _plain(result)
+    spans = result.spans_us
+    row |= _latency("due_to_submitted_us", spans.due_to_submitted if spans else None)
+    row |= _latency("due_to_completed_us", spans.due_to_completed if spans else None)
+    return row | _plain(result) | _evidence(result)
 
 
 def _plain(result: EngineResult) -> Row:
@@ -89,6 +95,35 @@ def _plain(result: EngineResult) -> Row:
         "admissible": result.admissible,
         "reasons": "; ".join(result.reasons),
         "warnings": "; ".join(result.warnings),
+    }
+
+
+def _evidence(result: EngineResult) -> Row:
+    offered, generator = result.offered, result.generator
+    own, written = result.provenance.process_bytes, result.written_bytes
+    load = result.other_load
+    return {
+        "completed_per_s": offered.completed_per_s if offered else None,
+        "shortfall_frac": offered.shortfall_frac if offered else None,
+        "fell_short": offered.fell_short if offered else None,
+        "cached_share_from": result.provenance.cached_share_from,
+        "found_share": result.provenance.found_share,
+        "process_read_bytes": own.read if own else None,
+        "process_write_bytes": own.write if own else None,
+        "level_count": len(result.levels),
+        "stall_s_max": max((stall.seconds for stall in result.stalls), default=0.0),
+        "generator_ceiling_iops": generator.ceiling_iops if generator else None,
+        "generator_bound": generator.bound if generator else None,
+        "placement_pinned": result.placement.pinned if result.placement else None,
+        "layout_bytes": written.layout,
+        "precondition_bytes": written.precondition,
+        "written_bytes": written.workload,
+        "cpu_pressure": load.cpu_pressure,
+        "io_pressure": load.io_pressure,
+        "memory_pressure": load.memory_pressure,
+        "steal_cpu": load.steal_cpu,
+        "runnable": load.runnable,
+        "clock": result.clock,
     }
 
 

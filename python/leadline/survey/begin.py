@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from leadline.engine import Engine, Target
 from leadline.record import SurveyStart
-from leadline.survey.plan import make_plan
+from leadline.survey.plan import PlanRefused, make_plan
 
 
 @dataclass(frozen=True)
@@ -21,15 +21,30 @@ class Asked:
     seed: int
     accuracy: float
     focal_mode: str
+    precondition_bytes_max: int | None = None
 
 
 def begin_survey(
-    engine: Engine, target: Target, asked: Asked, *, survey_id: str | None = None
+    engine: Engine,
+    target: Target,
+    asked: Asked,
+    *,
+    survey_id: str | None = None,
+    warnings: tuple[str, ...] = (),
 ) -> SurveyStart:
     """Plan a survey of an opened target and record everything that decides it.
 
+    Args:
+        engine: the opened target.
+        target: what was opened.
+        asked: the options.
+        survey_id: its id; by default a new one.
+        warnings: what was found before the first point.
+
     Raises:
-        PlanRefused: no sensible survey fits the budget or the room.
+        PlanRefused: no sensible survey fits the budget or the room, or the target cannot obey
+            an option.
+        EngineFault: the engine died, hung or spoke nonsense.
 
     """
     plan = make_plan(
@@ -42,6 +57,11 @@ def begin_survey(
         virtual=engine.virtual,
         focal_mode=asked.focal_mode,
     )
+    if asked.precondition_bytes_max is not None and engine.virtual:
+        raise PlanRefused(
+            "--precondition writes to a real device; a simulated system has none: leave it out"
+        )
+    engine.prepare()
     return SurveyStart(
         survey_id=survey_id or uuid.uuid4().hex,
         system=asked.system,
@@ -54,6 +74,8 @@ def begin_survey(
         cache_limit_bytes=engine.cache_limit_bytes,
         accuracy=asked.accuracy,
         plan=plan,
-        facts=engine.facts,
+        facts=dict(engine.facts),
+        precondition_bytes_max=asked.precondition_bytes_max,
+        warnings=warnings,
         system_profile=target.profile,
     )

@@ -7,8 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+import msgspec
+
 from leadline.engine import Engine, Limits, PointFailed
-from leadline.record import Measurement, Survey, SurveyStart
+from leadline.record import EngineResult, Measurement, Survey, SurveyStart
 from leadline.store import Store
 from leadline.survey.explain import explain_told
 from leadline.survey.strategy import PointRequest, Surveyor
@@ -22,6 +24,9 @@ one can look exact between two bursts."""
 
 WARM_UP_SHARE = 0.45
 """Most of a point's time that may go into reaching the steady state."""
+
+PRECONDITION_BYTES_PER_S_MIN = 20e6
+"""A device that preconditions slower than this takes the rest from the first point's own time."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +71,10 @@ def run_survey(
         left = start.plan.points - len(surveyor.points)
         limits = limits_for(start, clock.now_s, left)
         on_progress(_progress(start, surveyor, request, clock.now_s))
-        measurement = _measure(engine, start, request, limits, clock)
+        precondition = None if surveyor.points else start.precondition_bytes_max
+        measurement = _measure(
+            engine, start, request, limits, clock, precondition_bytes_max=precondition
+        )
         store.add_point(measurement)
         surveyor.tell(measurement)
     survey = explain_told(surveyor, wall_s=clock.now_s)
@@ -79,12 +87,25 @@ class _Clock:
 
     def __init__(self, engine: Engine, points: Sequence[Measurement]) -> None:
         self._engine = engine
-        self._before_s = points[-1].clock_s + points[-1].result.total_s if points else 0.0
+        self._before_s = points[-1].clock_s + _charged_s(points[-1].result) if points else 0.0
         self._start_s = engine.clock_s
+
+    def leave_out(self, seconds: float) -> None:
+        """Charge nobody for this time: preconditioning has a budget of its own, in bytes."""
+        self._start_s += seconds
 
     @property
     def now_s(self) -> float:
         return self._before_s + self._engine.clock_s - self._start_s
+
+
+def _charged_s(result: EngineResult) -> float:
+    """Time of a point that counts against the survey's budget."""
+    return result.total_s - _precondition_s(result)
+
+
+def _precondition_s(result: EngineResult) -> float:
+    return result.precondition.seconds if result.precondition else 0.0
 
 
 def limits_for(start: SurveyStart, now_s: float, points_left: int) -> Limits:
@@ -113,13 +134,28 @@ def limits_for(start: SurveyStart, now_s: float, points_left: int) -> Limits:
 
 
 def _measure(
-    engine: Engine, start: SurveyStart, request: PointRequest, limits: Limits, clock: _Clock
+    engine: Engine,
+    start: SurveyStart,
+    request: PointRequest,
+    limits: Limits,
+    clock: _Clock,
+    *,
+    precondition_bytes_max: int | None,
 ) -> Measurement:
     started_at, clock_s = datetime.now(UTC).isoformat(), clock.now_s
+    if precondition_bytes_max is not None:
+        extra_s = precondition_bytes_max / PRECONDITION_BYTES_PER_S_MIN
+        limits = msgspec.structs.replace(limits, total_s_max=limits.total_s_max + extra_s)
     try:
-        result = engine.run(request.workload, seed=request.seed, limits=limits)
+        result = engine.run(
+            request.workload,
+            seed=request.seed,
+            limits=limits,
+            precondition_bytes_max=precondition_bytes_max,
+        )
     except PointFailed as error:
         raise PointFailed(f"point {request.order + 1} ({request.stage}): {error}") from error
+    clock.leave_out(_precondition_s(result))
     return Measurement(
         point_id=point_id(start.survey_id, request.order),
         survey_id=start.survey_id,
@@ -130,6 +166,7 @@ def _measure(
         seed=request.seed,
         workload=request.workload,
         backend=start.backend,
+        direct=start.direct,
         result=result,
     )
 

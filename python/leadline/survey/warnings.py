@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from leadline.record import Measurement, Survey, SurveyStatus
-from leadline.units import format_bytes
+from leadline.units import format_bytes, format_rate, format_seconds
 
 FOREIGN_CPU_MAX = 0.25
 CAP_REACHED = "time cap reached"
 """The engine's words for a point that ended by time: a survey says instead, in its intervals and
 its accuracy, what the budget bought."""
+GENERATOR_BOUND, LEVEL_SHIFT, STALL = "generator-bound:", "level shift:", "stall:"
+"""Names under which both the engine and a survey report; a survey counts them over its points."""
 ENGINE_WARNING_SHARE = 0.05
 """A warning of the engine at fewer points than this share is left to the table of points."""
 DRIFT_FRAC_MIN = 0.02
@@ -25,9 +26,13 @@ def survey_warnings(survey: Survey, points: Sequence[Measurement]) -> tuple[str,
         _unfinished(survey, points),
         _drift(survey),
         _not_admissible(points),
+        _generator_bound(points),
+        _level_shifts(points),
+        _stalls(points),
         _unsettled(survey),
         _foreign_load(points),
         _no_border(survey),
+        *survey.start.warnings,
         *_engine_warnings(points),
     ]
     return tuple(warning for warning in found if warning)
@@ -61,9 +66,51 @@ def _not_admissible(points: Sequence[Measurement]) -> str | None:
     bad = [point for point in points if not point.result.admissible]
     if not bad:
         return None
-    reasons = Counter(reason for point in bad for reason in point.result.reasons)
-    common = "; ".join(f"{reason} ({count})" for reason, count in reasons.most_common(3))
+    alike = _alike(reason for point in bad for reason in point.result.reasons)
+    common = "; ".join(f"{reasons[0]} ({len(reasons)})" for reasons in alike[:3])
     return f"{len(bad)} of {len(points)} points are not admissible and carry no curve: {common}."
+
+
+def _generator_bound(points: Sequence[Measurement]) -> str | None:
+    bound = [p for p in points if p.result.generator is not None and p.result.generator.bound]
+    if not bound:
+        return None
+    return (
+        f"{GENERATOR_BOUND} {len(bound)} of {len(points)} points are within 20 % of what Leadline "
+        "itself reaches on this machine; there the storage may be faster than shown."
+    )
+
+
+def _level_shifts(points: Sequence[Measurement]) -> str | None:
+    shifted = [point for point in points if len(point.result.levels) > 1]
+    if not shifted:
+        return None
+    worst = max(shifted, key=_contrast)
+    first, last = worst.result.levels[0], worst.result.levels[-1]
+    return (
+        f"{LEVEL_SHIFT} the rate changed within {len(shifted)} of {len(points)} points, most at "
+        f"point {worst.order + 1}: {format_rate(first.throughput_mb_s)} at first, "
+        f"{format_rate(last.throughput_mb_s)} at the end. Their means describe neither rate; a "
+        "longer --budget or --precondition lets a point settle."
+    )
+
+
+def _contrast(point: Measurement) -> float:
+    rates = [level.throughput_mb_s for level in point.result.levels]
+    return max(rates) / max(min(rates), 1e-9)
+
+
+def _stalls(points: Sequence[Measurement]) -> str | None:
+    stalled = [point for point in points if point.result.stalls]
+    if not stalled:
+        return None
+    longest = max((s for p in stalled for s in p.result.stalls), key=lambda stall: stall.seconds)
+    own = sum(any(stall.generator for stall in point.result.stalls) for point in stalled)
+    text = (
+        f"{STALL} nothing completed for a while at {len(stalled)} of {len(points)} points, for "
+        f"{format_seconds(longest.seconds)} at the longest"
+    )
+    return f"{text}; at {own} of them Leadline itself did not run." if own else f"{text}."
 
 
 def _unsettled(survey: Survey) -> str | None:
@@ -97,14 +144,23 @@ def _no_border(survey: Survey) -> str | None:
 
 def _engine_warnings(points: Sequence[Measurement]) -> list[str]:
     """Fold warnings that differ only in their numbers into one, with an example."""
-    found: dict[str, list[str]] = {}
-    for point in points:
-        for warning in point.result.warnings:
-            if not warning.startswith(CAP_REACHED):
-                found.setdefault(re.sub(r"[0-9.]+", "#", warning), []).append(warning)
-    ordered = sorted(found.values(), key=len, reverse=True)
+    told = (CAP_REACHED, GENERATOR_BOUND, LEVEL_SHIFT, STALL)
+    found = _alike(
+        warning
+        for point in points
+        for warning in point.result.warnings
+        if not warning.startswith(told)
+    )
     return [
         f"{len(alike)} of {len(points)} points: {alike[0]}"
-        for alike in ordered
+        for alike in found
         if len(alike) > len(points) * ENGINE_WARNING_SHARE
     ]
+
+
+def _alike(texts: Iterable[str]) -> list[list[str]]:
+    """Group texts that differ only in their numbers, the largest group first."""
+    groups: dict[str, list[str]] = {}
+    for text in texts:
+        groups.setdefault(re.sub(r"[0-9][0-9.,]*", "#", text), []).append(text)
+    return sorted(groups.values(), key=len, reverse=True)

@@ -1,0 +1,183 @@
+"""An engine child on a directory or on nothing (`null:`)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from leadline.engine.ceiling import LIMITS as CEILING_LIMITS
+from leadline.engine.ceiling import Ceiling, measure_ceiling
+from leadline.engine.cgroup import MemoryCgroup
+from leadline.engine.child import EngineChild, OnEvent
+from leadline.engine.claim import Claim
+from leadline.engine.errors import TargetRefused
+from leadline.engine.facts import host_facts, target_facts
+from leadline.engine.jobs import (
+    CLOSED,
+    DEEP_BACKENDS,
+    JobOptions,
+    Limits,
+    job_document,
+    require_fit,
+    result_of,
+)
+from leadline.engine.machine import available_memory_bytes, l3_cache_bytes
+from leadline.engine.space import USEFUL_BYTES, capacity_bytes, require_space
+from leadline.engine.stop import shielded
+from leadline.engine.target import Target
+from leadline.record import Arrivals, EngineResult, Workload
+
+PROCESS_NUM_MAX = 16
+"""A survey tries at least this many issuers; a disk's queue wants more than there are cores."""
+NULL_CAPACITY_BYTES = 2**40
+"""The null target stores nothing; any size will do that the address stream can count."""
+_NULL = {"name": "null", "direct": False}
+
+
+class ProcessEngine:
+    """An engine child; see `Engine` for what every engine offers."""
+
+    def __init__(
+        self,
+        target: Target,
+        backend: dict[str, Any],
+        *,
+        claimed: Claim | None,
+        group: MemoryCgroup | None,
+        max_bytes: int | None,
+        placement: str,
+        command: Sequence[str],
+    ) -> None:
+        self._start_s = time.monotonic()
+        self._backend = backend
+        self.backend: str = backend["name"]
+        self.direct: bool = backend["direct"]
+        self.virtual = False
+        self._claim = claimed
+        self._group = group
+        self._placement = placement
+        self._command = command
+        self._child: EngineChild | None = None
+        self._ceiling: Ceiling | None = None
+        self._jobs = 0
+        self.cache_limit_bytes = group.limit_bytes if group else None
+        self.l3_cache_bytes = l3_cache_bytes()
+        self.facts = host_facts() | {
+            "cache_limit_bytes": self.cache_limit_bytes,
+            "placement": placement,
+        }
+        self.memory_bytes: int | None = self.cache_limit_bytes or available_memory_bytes()
+        self.process_num_max = max(PROCESS_NUM_MAX, 4 * (self.facts["cpu_count"] or 1))
+        capacity = NULL_CAPACITY_BYTES
+        if claimed is not None:
+            # After the claim, because it removed what a killed run may have left.
+            require_space(claimed.directory, USEFUL_BYTES)
+            capacity = capacity_bytes(claimed.directory)
+            self.facts |= target_facts(claimed.directory)
+        self.capacity_bytes = capacity if max_bytes is None else min(capacity, max_bytes)
+        self._target = (
+            {"kind": "directory", "path": str(claimed.run_directory)}
+            if claimed is not None
+            else {"kind": target.kind}
+        )
+
+    @property
+    def clock_s(self) -> float:
+        """Wall seconds since it was opened (plus what was skipped)."""
+        return time.monotonic() - self._start_s
+
+    def skip_to(self, clock_s: float) -> None:
+        """Set the clock forward."""
+        self._start_s = min(self._start_s, time.monotonic() - clock_s)
+
+    def prepare(self) -> None:
+        """Measure the generator's ceiling, once; the null target is itself that measurement."""
+        if self._claim is None or self._ceiling is not None:
+            return
+
+        def measure(workload: Workload) -> EngineResult:
+            options = JobOptions(placement=self._placement)
+            return self._ask(
+                {"kind": "null"}, _NULL, workload, seed=1, limits=CEILING_LIMITS, options=options
+            )
+
+        self._ceiling = measure_ceiling(
+            measure,
+            cpu_count=self.facts["cpu_count"] or 1,
+            deep=self.backend in DEEP_BACKENDS,
+        )
+        self.facts |= self._ceiling.facts()
+
+    def run(
+        self,
+        workload: Workload,
+        *,
+        seed: int,
+        limits: Limits,
+        arrivals: Arrivals = CLOSED,
+        precondition_bytes_max: int | None = None,
+        on_event: OnEvent | None = None,
+    ) -> EngineResult:
+        """Run one workload in the child, which is started when there is none."""
+        if precondition_bytes_max is not None and self._claim is None:
+            raise TargetRefused(
+                "--precondition writes to a real device; null: has none: leave it out"
+            )
+        require_fit(workload, capacity_bytes=self.capacity_bytes, backend=self.backend)
+        if self._claim is not None:
+            # Others write to the file system too, so the room is looked at again each time.
+            missing = workload.unique_bytes - self._claim.data_bytes()
+            require_space(self._claim.directory, max(0, missing))
+        self.prepare()
+        options = JobOptions(
+            arrivals=arrivals,
+            placement=self._placement,
+            precondition_bytes_max=precondition_bytes_max,
+            ceiling_iops=self._ceiling.iops(workload.process_num, workload.queue_depth)
+            if self._ceiling
+            else None,
+        )
+        return self._ask(
+            self._target,
+            self._backend,
+            workload,
+            seed=seed,
+            limits=limits,
+            options=options,
+            on_event=on_event,
+        )
+
+    def _ask(
+        self,
+        target: dict[str, Any],
+        backend: dict[str, Any],
+        workload: Workload,
+        *,
+        seed: int,
+        limits: Limits,
+        options: JobOptions,
+        on_event: OnEvent | None = None,
+    ) -> EngineResult:
+        if self._child is None or not self._child.alive:
+            self.close()
+            with shielded():  # a child that nobody knows could not be ended
+                self._child = EngineChild(self._command, self._group)
+        self._jobs += 1
+        job = job_document(
+            f"job-{self._jobs}",
+            target=target,
+            backend=backend,
+            workload=workload,
+            seed=seed,
+            limits=limits,
+            options=options,
+        )
+        event = self._child.run(job, total_s_max=limits.total_s_max, on_event=on_event)
+        return result_of(event)
+
+    def close(self) -> None:
+        """End the child."""
+        if self._child is not None:
+            child, self._child = self._child, None
+            child.close()

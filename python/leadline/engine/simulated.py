@@ -1,0 +1,116 @@
+"""A simulated system in this process, in virtual time."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from typing import Any
+
+from leadline.engine.child import OnEvent, answer
+from leadline.engine.errors import EngineFault, TargetRefused
+from leadline.engine.facts import leadline_version
+from leadline.engine.jobs import CLOSED, JobOptions, Limits, job_document, require_fit, result_of
+from leadline.engine.target import Target
+from leadline.record import Arrivals, EngineResult, Workload
+
+PROCESS_NUM_MAX = 16
+CAPACITY_BYTES = 2**40
+"""A profile without a hint stores nothing; any size will do that the address stream can count."""
+
+
+class SimulatedEngine:
+    """A simulated system; see `Engine` for what every engine offers."""
+
+    def __init__(self, target: Target, *, max_bytes: int | None, run_seed: int) -> None:
+        self._profile = target.profile or {}
+        self._backend = {"name": "simulated", "direct": False}
+        self.backend = "simulated"
+        self.direct = False
+        self.virtual = True
+        self.memory_bytes: int | None = None
+        self._run_seed = run_seed
+        self._clock_s = 0.0
+        self._jobs = 0
+        hints = self._profile.get("survey", {})
+        capacity = int(hints.get("unique_bytes_max", CAPACITY_BYTES))
+        self.capacity_bytes = capacity if max_bytes is None else min(capacity, max_bytes)
+        self.process_num_max = int(hints.get("process_num_max", PROCESS_NUM_MAX))
+        self.l3_cache_bytes: int | None = None
+        self.cache_limit_bytes: int | None = None
+        # Nothing of the host: the answer must be the same on every machine.
+        self.facts: dict[str, Any] = {
+            "simulated_system": target.name,
+            "leadline_version": leadline_version(),
+        }
+
+    @property
+    def clock_s(self) -> float:
+        """Virtual seconds since it was opened (plus what was skipped)."""
+        return self._clock_s
+
+    def skip_to(self, clock_s: float) -> None:
+        """Set the virtual clock forward."""
+        self._clock_s = max(self._clock_s, clock_s)
+
+    def prepare(self) -> None:
+        """Do nothing: a virtual clock has no generator that could fall short."""
+
+    def run(
+        self,
+        workload: Workload,
+        *,
+        seed: int,
+        limits: Limits,
+        arrivals: Arrivals = CLOSED,
+        precondition_bytes_max: int | None = None,
+        on_event: OnEvent | None = None,
+    ) -> EngineResult:
+        """Run one workload in virtual time."""
+        if precondition_bytes_max is not None:
+            raise TargetRefused(
+                "--precondition writes to a real device; a simulated system has none: leave it out"
+            )
+        require_fit(workload, capacity_bytes=self.capacity_bytes, backend=self.backend)
+        self._jobs += 1
+        target = {
+            "kind": "simulated",
+            "system": self._profile,
+            "clock_s": self._clock_s,
+            "run_seed": self._noise_seed(seed),
+        }
+        job = job_document(
+            f"job-{self._jobs}",
+            target=target,
+            backend=self._backend,
+            workload=workload,
+            seed=seed,
+            limits=limits,
+            options=JobOptions(arrivals=arrivals),
+        )
+        events = [json.loads(line) for line in _run_job()(json.dumps(job))]
+        if not events:
+            raise EngineFault("the simulated engine gave no event")
+        for event in events[:-1]:
+            if on_event is not None:
+                on_event(event)
+        result = result_of(answer(events[-1]))
+        if result.simulated is None:
+            raise EngineFault("the simulated engine did not tell its clock")
+        self._clock_s = max(self._clock_s, result.simulated.clock_s)
+        return result
+
+    def _noise_seed(self, seed: int) -> int:
+        """Derive the noise of a run from the survey's seed, the job's seed and the clock.
+
+        The clock tells replicates of one job apart and is restored on a resume, so a resumed survey
+        meets the same noise as one that was never stopped.
+        """
+        text = f"{self._run_seed}:{seed}:{self._clock_s!r}".encode()
+        return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little") >> 1
+
+
+def _run_job() -> Callable[[str], list[str]]:
+    from leadline import _engine  # noqa: PLC0415 - a real target's controller does not need it
+
+    return _engine.run_job

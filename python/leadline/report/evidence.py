@@ -1,0 +1,241 @@
+"""What a measured point rests on, in sentences: where the bytes came from, who else was there.
+
+Each function takes one result and says one thing; None when there is nothing to say.
+"""
+
+from __future__ import annotations
+
+from leadline.record import EngineResult, LatencyUs, Offered
+from leadline.record.wording import join_words, say_count, say_percent
+from leadline.units import format_bytes, format_rate, format_seconds
+
+OTHERS_MIN_BYTES = 2**20
+OTHERS_MIN_FRAC = 0.05
+"""Others' reads below both are the file system's own bookkeeping and not worth a word."""
+
+CLOCKS = {
+    "tsc": "the processor's time-stamp counter, calibrated",
+    "vdso": "clock_gettime through the vDSO",
+    "virtual": "the simulated system's own clock",
+}
+
+
+def say_source(result: EngineResult) -> str:
+    """Say where the bytes came from, on what that rests, and what could not be checked."""
+    parts = [_share(result), _device(result), _others(result)]
+    if result.provenance.unchecked:
+        parts.append(f"not checked: {'; '.join(result.provenance.unchecked)}")
+    return "; ".join(part for part in parts if part)
+
+
+def _share(result: EngineResult) -> str:
+    share, provenance = result.cached_share, result.provenance
+    if share is None:
+        if result.workload_bytes.read == 0:
+            return "nothing was read"
+        return "how much of the bytes read was cached is not known"
+    if provenance.cached_share_from == "residency":
+        return (
+            f"{say_percent(share)} of the bytes read came from the file cache, as "
+            f"{provenance.probed:,} reads found it when they looked just before"
+        )
+    return (
+        f"{say_percent(share)} of the bytes read did not come from the device, by its counters, "
+        "hence from a cache"
+    )
+
+
+def _device(result: EngineResult) -> str:
+    asked, moved = result.workload_bytes, result.device_bytes
+    said = f"{format_bytes(asked.read)} read and {format_bytes(asked.write)} written"
+    if moved is None:
+        return f"the device's counters cannot be read here, for {said}"
+    return (
+        f"the device read {format_bytes(moved.read)} and wrote {format_bytes(moved.write)} for "
+        f"{said}"
+    )
+
+
+def _others(result: EngineResult) -> str | None:
+    """Reads of the device that this process did not ask for.
+
+    Writes cannot be told apart like this: the kernel writes back when it likes.
+    """
+    own, moved = result.provenance.process_bytes, result.device_bytes
+    if own is None or moved is None:
+        return None
+    others = moved.read - own.read
+    if others < OTHERS_MIN_BYTES or others < OTHERS_MIN_FRAC * moved.read:
+        return None
+    return (
+        f"of the device's reads Leadline asked for {format_bytes(own.read)}, the other "
+        f"{format_bytes(others)} were others' I/O"
+    )
+
+
+def say_cache_events(result: EngineResult) -> str | None:
+    """Say what the page cache did meanwhile."""
+    events = result.provenance.cache_events
+    if events is None:
+        return None
+    counts = (
+        (events.charged_pages, "charged"),
+        (events.uncharged_pages, "uncharged"),
+        (events.refaulted_pages, "back after an eviction"),
+    )
+    said = [f"{count:,} pages {what}" for count, what in counts if count is not None]
+    if events.major_faults is not None:
+        said.append(f"{events.major_faults:,} page faults waited for the device")
+    return ", ".join(said) or None
+
+
+def say_latency(latency: LatencyUs) -> str:
+    """Say a span's response times."""
+    return (
+        f"{latency.mean:,.1f} us on the average; p50 {latency.p50:,.1f}, p90 {latency.p90:,.1f}, "
+        f"p99 {latency.p99:,.1f}, p99.9 {latency.p99_9:,.1f}, max {latency.max:,.0f} us"
+    )
+
+
+def span_rows(result: EngineResult) -> list[tuple[str, str]]:
+    """Return an open loop's three spans; a closed loop has one only, which reads and writes say."""
+    spans = result.spans_us
+    if spans is None or spans.due_to_submitted is None or spans.due_to_completed is None:
+        return []
+    return [
+        ("due→submitted", f"{say_latency(spans.due_to_submitted)}: waiting to be sent"),
+        ("submitted→completed", f"{say_latency(spans.submitted_to_completed)}: the target itself"),
+        ("due→completed", f"{say_latency(spans.due_to_completed)}: what a user waits"),
+    ]
+
+
+def say_offered(offered: Offered) -> str:
+    """Say what an open loop offered, what came of it, and who fell short."""
+    text = (
+        f"{offered.rate_per_s:,.6g} requests/s, {offered.completed_per_s:,.6g} completed; of "
+        f"{offered.due:,} due {offered.late_target:,} were late for the target, "
+        f"{offered.late_generator:,} for Leadline, {offered.missed:,} were never sent"
+    )
+    if offered.fell_short is None:
+        return text
+    who = {"target": "the target", "generator": "Leadline's own generator"}[offered.fell_short]
+    return f"{text}; {who} fell short, by {say_percent(offered.shortfall_frac)}"
+
+
+def say_levels(result: EngineResult) -> str | None:
+    """Say the rates of a window that had more than one."""
+    levels = result.levels
+    if len(levels) < 2:
+        return None
+    first, *rest = levels
+    said = [f"{format_rate(first.throughput_mb_s)} for {format_seconds(first.seconds)}"]
+    said += [
+        f"then {format_rate(level.throughput_mb_s)} for {format_seconds(level.seconds)}"
+        for level in rest
+    ]
+    return f"{', '.join(said)}; the mean describes none of them"
+
+
+def say_stalls(result: EngineResult) -> str | None:
+    """Say when nothing completed, the longest stretch first."""
+    stalls = sorted(result.stalls, key=lambda stall: -stall.seconds)
+    if not stalls:
+        return None
+    shown = [
+        f"{format_seconds(stall.seconds)} from {format_seconds(stall.start_s)} on"
+        f"{' (Leadline itself did not run)' if stall.generator else ''}"
+        for stall in stalls[:3]
+    ]
+    more = f" and {len(stalls) - 3} shorter ones" if len(stalls) > 3 else ""
+    return f"nothing completed for {', '.join(shown)}{more}"
+
+
+def say_generator(result: EngineResult) -> str | None:
+    """Say how near the run came to what Leadline itself can do."""
+    generator = result.generator
+    if generator is None:
+        return None
+    share = result.iops.value / generator.ceiling_iops
+    text = (
+        f"{say_percent(share)} of the {generator.ceiling_iops:,.0f} requests/s that Leadline "
+        "reaches here against nothing"
+    )
+    return f"{text}: the number is Leadline's limit, not the target's" if generator.bound else text
+
+
+def say_placement(result: EngineResult) -> str | None:
+    """Say on which processors the issuers ran."""
+    placed = result.placement
+    if placed is None:
+        return None
+    if not placed.pinned:
+        return "wherever the kernel put the issuers"
+    cpus = join_words([str(cpu) for cpu in placed.cpus])
+    return f"each issuer on a processor of its own: {cpus}"
+
+
+def say_precondition(result: EngineResult) -> str | None:
+    """Say what preconditioning wrote and whether the rate settled."""
+    done = result.precondition
+    if done is None:
+        return None
+    ending = "until the rate was on its plateau" if done.plateau else "without reaching a plateau"
+    last = f", {format_rate(done.rounds[-1].throughput_mb_s)} at the end" if done.rounds else ""
+    return (
+        f"{format_bytes(done.bytes)} written in {say_count(len(done.rounds), 'round')} and "
+        f"{format_seconds(done.seconds)}, {ending}{last}"
+    )
+
+
+def say_written(layout: int, precondition: int, workload: int) -> str | None:
+    """Say the wear: what was written in all, and what for."""
+    parts = [
+        f"{format_bytes(size)} {what}"
+        for size, what in (
+            (layout, "to lay the data out"),
+            (precondition, "to precondition"),
+            (workload, "by the workload"),
+        )
+        if size
+    ]
+    total = layout + precondition + workload
+    return f"{format_bytes(total)} in all: {join_words(parts)}" if total else None
+
+
+def say_other_load(result: EngineResult) -> str | None:
+    """Say what else the machine did during the window."""
+    load, said = result.other_load, []
+    if result.foreign_cpu is not None:
+        said.append(f"others used {say_percent(result.foreign_cpu)} of a processor")
+    if load.steal_cpu:
+        said.append(f"the hypervisor gave {say_percent(load.steal_cpu)} of a processor to others")
+    waits = (
+        (load.cpu_pressure, "a processor"),
+        (load.io_pressure, "I/O (ours included)"),
+        (load.memory_pressure, "memory"),
+    )
+    waited = [f"{what} {say_percent(share)}" for share, what in waits if share is not None]
+    if waited:
+        said.append(f"share of the time in which some task waited for {', '.join(waited)}")
+    if load.runnable is not None:
+        said.append(f"{load.runnable} runnable at the end, our issuers included")
+    return "; ".join(said) or None
+
+
+def say_clock(result: EngineResult) -> str | None:
+    """Say which clock the response times were read from."""
+    return CLOCKS[result.clock] if result.clock else None
+
+
+def marks(result: EngineResult) -> str:
+    """Mark a point in a table with the names of what was found in it; empty when nothing was."""
+    found = []
+    if result.generator and result.generator.bound:
+        found.append("generator-bound")
+    if len(result.levels) > 1:
+        found.append(f"level shift ({len(result.levels)} rates)")
+    if result.stalls:
+        found.append(f"stall ({format_seconds(max(s.seconds for s in result.stalls))})")
+    if not result.warm_up.steady:
+        found.append("not steady")
+    return ", ".join(found)
