@@ -5,12 +5,14 @@ use crate::error::EngineError;
 use crate::histogram::Histogram;
 use crate::host::HostUse;
 use crate::job::{Job, WIRE_VERSION};
+use crate::levels::{levels, shift_warning};
 use crate::recorder::{Tally, coalesce};
 use crate::result::{
-    ClockSource, EngineResult, Interval, LatencyUs, MovedBytes, Offered, OperationSummary,
+    ClockSource, EngineResult, Interval, LatencyUs, Level, MovedBytes, Offered, OperationSummary,
     OtherLoad, Placed, Preconditioned, Provenance, Realised, SLICES_MAX, SimulatedFacts, SpansUs,
-    WarmUp, WrittenBytes,
+    Stall, WarmUp, WrittenBytes,
 };
+use crate::stalls::{running, stall_warning, stalls};
 use crate::stop::rate;
 
 /// Largest breach of Little's law of an admissible run (METHODS §1).
@@ -106,6 +108,7 @@ pub fn assemble(mut run: Finished) -> Result<EngineResult, EngineError> {
     let mut all = Histogram::default();
     all.merge(&tally.read.latency);
     all.merge(&tally.write.latency);
+    let (levels, stalls) = disturbances(&mut run, all.quantile_ns(0.5) * 1e-9);
     let device_bytes = run.host.device.map(|(read, write)| MovedBytes { read, write });
     Ok(EngineResult {
         version: WIRE_VERSION,
@@ -145,8 +148,8 @@ pub fn assemble(mut run: Finished) -> Result<EngineResult, EngineError> {
         },
         offered: run.evidence.offered,
         provenance: run.evidence.provenance,
-        levels: Vec::new(),
-        stalls: Vec::new(),
+        levels,
+        stalls,
         precondition: run.evidence.precondition,
         written_bytes: run.evidence.written_bytes,
         other_load: run.evidence.other_load,
@@ -206,6 +209,17 @@ fn warn(run: &mut Finished, half_width_frac: Option<f64>) {
             "size_mean is above unique_bytes: every request is as long as unique_bytes".to_owned(),
         );
     }
+}
+
+/// What the mean over the window hides, each with its warning. `response_s` is the usual response
+/// time.
+fn disturbances(run: &mut Finished, response_s: f64) -> (Vec<Level>, Vec<Stall>) {
+    let window = run.controller.window();
+    let stalls = stalls(window, response_s + run.job.workload.think_time_s);
+    let levels = levels(&running(window, &stalls));
+    run.warnings.extend(stalls.iter().map(stall_warning));
+    run.warnings.extend(shift_warning(&levels));
+    (levels, stalls)
 }
 
 /// Share of the bytes read that did not come from the device; none without reads or counters.

@@ -6,27 +6,32 @@
 //! pieces are searched in turn. An interval that touches an end is a single shift, one that does not
 //! is a dip or a burst, which plain binary segmentation overlooks.
 //!
-//! The slices are first joined into at most [`BATCHES`] batches. What is left of the batches once
-//! the two means are taken off gives their variance and lag-one autocorrelation `r`; the difference
-//! is compared with its standard error under a first-order autoregression, i.e. with
-//! `n (1 − r)/(1 + r)` batches in place of `n`, as in `stop`, `r` corrected for its bias, which is
-//! larger here because the interval was chosen to fit. The threshold is Student's t at that size
-//! less two, at a level shared among the intervals compared; what sharing means for intervals that
-//! overlap was found by simulation (`tests/levels.rs`), which holds the false alarms of level
-//! series at 1 % of the windows.
+//! The slices are first joined into at most [`BATCHES`] batches. What is left of them once the two
+//! means are taken off gives their variance and lag-one autocorrelation `r`; the difference is
+//! compared with its standard error under a first-order autoregression, i.e. with
+//! `n (1 − r)/(1 + r)` values in place of `n`, as in `stop`. The threshold is Student's t at that
+//! size less two, at a level shared among the intervals compared; how many comparisons overlapping
+//! intervals amount to was found by simulation (`tests/levels.rs`), which holds the false alarms of
+//! level windows at 1 %. The difference must pass three times: on the batches; on the slices, where
+//! a short memory is estimated best; and on the logarithms of the batches' rates, where a few heavy
+//! requests count little. The batches alone see a memory longer than a slice's.
 //!
-//! A difference counts only when it is also large ([`SHIFT_FRAC_MIN`]), lasts (a tenth of the
-//! window), and is shared by most batches of both parts: a moment of silence moves a mean as well.
+//! A difference counts only when it is also large ([`SHIFT_FRAC_MIN`]), lasts ([`LEVEL_FRAC_MIN`]),
+//! and is shared by most batches of both parts: a moment of silence moves a mean as well. A steady
+//! climb or fall is told as the two or three levels that come nearest to it.
 
+use crate::normal::student_t;
 use crate::recorder::Slice;
 use crate::result::Level;
-use crate::normal::student_t;
 
 /// Most batches a stretch is cut into.
 pub const BATCHES: usize = 40;
 
-/// Fewest slices of a stretch that is searched.
-const SLICES_MIN: usize = 20;
+/// Fewest slices of a window that is searched: with fewer, correlation cannot be told from a shift.
+pub const SLICES_MIN: usize = 100;
+
+/// Fewest slices of a piece that is searched again.
+const PIECE_SLICES_MIN: usize = 40;
 
 /// A shift below this share of the window's mean is not worth a word, however sure.
 pub const SHIFT_FRAC_MIN: f64 = 0.05;
@@ -37,8 +42,11 @@ pub const LEVEL_FRAC_MIN: f64 = 0.1;
 /// Share of a part's batches that must lie on its own side of the middle between the two means.
 const OWN_SIDE_FRAC: f64 = 0.6;
 
+/// Added to a rate, as a share of the mean, before its logarithm is taken.
+const DAMPED_ZERO: f64 = 0.1;
+
 /// Probability of a shift by chance, divided by the number of comparisons it amounts to.
-const CHANCE: f64 = 0.01 / 400.0;
+const CHANCE: f64 = 0.01 / 500.0;
 
 /// The levels of a window, in order: one when it ran at one rate, none without slices.
 ///
@@ -47,17 +55,14 @@ const CHANCE: f64 = 0.01 / 400.0;
 /// rate is that of its slices, in MB/s.
 #[must_use]
 pub fn levels(slices: &[Slice]) -> Vec<Level> {
-    let seconds: f64 = slices.iter().map(|slice| slice.seconds).sum();
-    let bytes: f64 = slices.iter().map(|slice| slice.bytes as f64).sum();
-    if slices.is_empty() || seconds <= 0.0 {
-        return Vec::new();
-    }
+    let pieces: Vec<Piece> = slices.iter().map(Piece::of).collect();
+    let mean = Piece::sum(&pieces).rate();
     let mut cuts = vec![0, slices.len()];
-    if bytes > 0.0 {
+    if mean > 0.0 && slices.len() >= SLICES_MIN {
         let search = Search {
-            slices,
+            pieces: &pieces,
             shortest: ((slices.len() as f64 * LEVEL_FRAC_MIN) as usize).max(2),
-            least_shift: SHIFT_FRAC_MIN * bytes / seconds,
+            least_shift: SHIFT_FRAC_MIN * mean,
         };
         search.cut(0, slices.len(), &mut cuts);
         cuts.sort_unstable();
@@ -111,11 +116,11 @@ fn rate_text(mb_s: f64) -> String {
 
 fn level(slices: &[Slice]) -> Option<Level> {
     let (first, last) = (slices.first()?, slices.last()?);
-    let piece = Piece::of(slices);
+    let pieces: Vec<Piece> = slices.iter().map(Piece::of).collect();
     Some(Level {
         start_s: first.start_s,
         seconds: last.start_s + last.seconds - first.start_s,
-        throughput_mb_s: piece.rate() * 1e-6,
+        throughput_mb_s: Piece::sum(&pieces).rate() * 1e-6,
     })
 }
 
@@ -127,11 +132,18 @@ struct Piece {
 }
 
 impl Piece {
-    fn of(slices: &[Slice]) -> Self {
-        slices.iter().fold(Self::default(), |sum, slice| Self {
-            seconds: sum.seconds + slice.seconds,
-            bytes: sum.bytes + slice.bytes as f64,
-        })
+    fn of(slice: &Slice) -> Self {
+        Self { seconds: slice.seconds, bytes: slice.bytes as f64 }
+    }
+
+    fn sum(pieces: &[Self]) -> Self {
+        pieces.iter().fold(Self::default(), |sum, piece| sum.plus(*piece))
+    }
+
+    /// With the logarithm of its rate in place of the rate, zero included: outliers count little.
+    fn damped(self, mean: f64) -> Self {
+        let bytes = (self.rate() / mean + DAMPED_ZERO).ln() * self.seconds;
+        Self { bytes, ..self }
     }
 
     fn plus(self, other: Self) -> Self {
@@ -159,7 +171,7 @@ fn explained(one: Piece, other: Piece) -> f64 {
 
 /// A window being cut into levels; positions are numbers of slices.
 struct Search<'a> {
-    slices: &'a [Slice],
+    pieces: &'a [Piece],
     /// Fewest slices of a level.
     shortest: usize,
     /// Smallest shift that counts, in bytes per second.
@@ -169,10 +181,10 @@ struct Search<'a> {
 impl Search<'_> {
     /// Adds the shifts between slices `from` and `to` to `cuts`.
     fn cut(&self, from: usize, to: usize, cuts: &mut Vec<usize>) {
-        if to - from < SLICES_MIN.max(2 * self.shortest) {
+        if to - from < PIECE_SLICES_MIN.max(2 * self.shortest) {
             return;
         }
-        let stretch = Stretch::new(&self.slices[from..to], self.shortest);
+        let stretch = Stretch::new(&self.pieces[from..to], self.shortest);
         let Some((first, last)) = stretch.best_interval() else { return };
         if !stretch.is_shift(first, last, self.least_shift) {
             return;
@@ -186,15 +198,15 @@ impl Search<'_> {
 
     /// Moves each cut to the slice where it explains most, no further than a batch.
     fn settle(&self, cuts: &mut [usize]) {
-        let reach = self.slices.len().div_ceil(BATCHES);
+        let reach = self.pieces.len().div_ceil(BATCHES);
         for index in 1..cuts.len().saturating_sub(1) {
             let (before, at, after) = (cuts[index - 1], cuts[index], cuts[index + 1]);
             let low = (before + 1).max(at.saturating_sub(reach));
             let high = (after - 1).min(at + reach);
             let score = |cut: usize| {
                 explained(
-                    Piece::of(&self.slices[before..cut]),
-                    Piece::of(&self.slices[cut..after]),
+                    Piece::sum(&self.pieces[before..cut]),
+                    Piece::sum(&self.pieces[cut..after]),
                 )
             };
             let better = |best: (usize, f64), cut: usize| {
@@ -207,7 +219,8 @@ impl Search<'_> {
 }
 
 /// Part of a window in batches, with sums up to each.
-struct Stretch {
+struct Stretch<'a> {
+    slices: &'a [Piece],
     /// First slice of each batch, and the end.
     edges: Vec<usize>,
     batches: Vec<Piece>,
@@ -217,12 +230,12 @@ struct Stretch {
     shortest: usize,
 }
 
-impl Stretch {
-    fn new(slices: &[Slice], shortest_slices: usize) -> Self {
+impl<'a> Stretch<'a> {
+    fn new(slices: &'a [Piece], shortest_slices: usize) -> Self {
         let number = slices.len().min(BATCHES);
         let edges: Vec<usize> = (0..=number).map(|edge| edge * slices.len() / number).collect();
         let batches: Vec<Piece> =
-            edges.windows(2).map(|edge| Piece::of(&slices[edge[0]..edge[1]])).collect();
+            edges.windows(2).map(|edge| Piece::sum(&slices[edge[0]..edge[1]])).collect();
         let mut before = vec![Piece::default()];
         let mut sum = Piece::default();
         for batch in &batches {
@@ -230,7 +243,7 @@ impl Stretch {
             before.push(sum);
         }
         let shortest = (shortest_slices * number).div_ceil(slices.len()).max(2);
-        Self { edges, batches, before, shortest }
+        Self { slices, edges, batches, before, shortest }
     }
 
     /// The batches of an interval, and those of the rest.
@@ -270,32 +283,16 @@ impl Stretch {
         if shift.abs() < least_shift || !self.shared(first, last) {
             return false;
         }
-        let residuals: Vec<f64> = (0..self.batches.len())
-            .map(|index| {
-                let mean = if (first..last).contains(&index) { inside } else { rest }.rate();
-                let batch = self.batches[index];
-                batch.seconds.sqrt() * (batch.rate() - mean)
-            })
-            .collect();
-        let number = residuals.len() as f64;
-        let squares: f64 = residuals.iter().map(|residual| residual * residual).sum();
-        if squares <= 0.0 {
-            return true;
-        }
-        let products: f64 = residuals.windows(2).map(|pair| pair[0] * pair[1]).sum();
-        let raw = products / squares;
-        let correlation = (raw + (2.0 + 4.0 * raw) / number).clamp(0.0, 0.95);
-        let thinned = (1.0 - correlation) / (1.0 + correlation);
-        let freedom = number * thinned - 2.0;
-        if freedom < 1.0 {
-            return false;
-        }
-        let variance = squares / (number - 3.0);
-        let distance = (explained(inside, rest) * thinned / variance).sqrt();
-        distance > student_t(freedom as u32, 1.0 - CHANCE)
+        let mean = inside.plus(rest).rate();
+        let damped: Vec<Piece> = self.batches.iter().map(|batch| batch.damped(mean)).collect();
+        let (from, to) = (self.edges[first], self.edges[last]);
+        beyond_chance(self.slices, from, to)
+            && beyond_chance(&self.batches, first, last)
+            && beyond_chance(&damped, first, last)
     }
 
-    /// Whether most batches of both parts lie on their own side of the middle.
+    /// Whether most batches of both parts, and enough for a level, lie on their own side of the
+    /// middle.
     fn shared(&self, first: usize, last: usize) -> bool {
         let (inside, rest) = self.parts(first, last);
         let middle = 0.5 * (inside.rate() + rest.rate());
@@ -306,6 +303,34 @@ impl Stretch {
             own[usize::from(within)] += usize::from((batch.rate() > middle) == (within == higher));
         }
         let sizes = [self.batches.len() - (last - first), last - first];
-        own.iter().zip(sizes).all(|(own, size)| *own as f64 >= OWN_SIDE_FRAC * size as f64)
+        let enough = |size: usize| (OWN_SIDE_FRAC * size as f64).max(self.shortest as f64);
+        own.iter().zip(sizes).all(|(own, size)| *own as f64 >= enough(size))
     }
+}
+
+/// Whether the pieces from `first` to `last` differ from the others by more than chance.
+fn beyond_chance(pieces: &[Piece], first: usize, last: usize) -> bool {
+    let inside = Piece::sum(&pieces[first..last]);
+    let rest = Piece::sum(&pieces[..first]).plus(Piece::sum(&pieces[last..]));
+    let residual = |(index, piece): (usize, &Piece)| {
+        let mean = if (first..last).contains(&index) { inside } else { rest }.rate();
+        piece.seconds.sqrt() * (piece.rate() - mean)
+    };
+    let residuals: Vec<f64> = pieces.iter().enumerate().map(residual).collect();
+    let number = residuals.len() as f64;
+    let squares: f64 = residuals.iter().map(|residual| residual * residual).sum();
+    if squares <= 0.0 {
+        return true;
+    }
+    let products: f64 = residuals.windows(2).map(|pair| pair[0] * pair[1]).sum();
+    let raw = products / squares;
+    let correlation = (raw + (1.0 + 4.0 * raw) / number).clamp(0.0, 0.95);
+    let thinned = (1.0 - correlation) / (1.0 + correlation);
+    let freedom = number * thinned - 2.0;
+    if freedom < 1.0 {
+        return false;
+    }
+    let variance = squares / (number - 3.0);
+    let distance = (explained(inside, rest) * thinned / variance).sqrt();
+    distance > student_t(freedom as u32, 1.0 - CHANCE)
 }

@@ -8,7 +8,7 @@
 //! all together, as by a busy device with many requests outstanding, or thinkers in step. Fewer than
 //! twenty completions beside the gap say too little about a usual gap to call one unusual.
 //!
-//! The *generator* stalled when a slice is at least a tenth of a second longer than asked: the
+//! The *generator* stalled when a slice is at least a tenth of a second longer than usual: the
 //! controlling thread sleeps to absolute times, so it was kept from running. If requests went on
 //! completing at half the usual rate or more, only that thread was late, and nothing is said.
 
@@ -32,11 +32,10 @@ const RUNNING_FRAC: f64 = 0.5;
 
 /// The stalls of a window, in order.
 ///
-/// `nominal_s` is the length of a slice as asked ([`crate::controller::Controller::slice_s`]),
-/// `turn_s` the usual time from one request of a slot to its next, both in seconds.
+/// `turn_s` is the usual time from one request of a slot to its next, in seconds.
 #[must_use]
-pub fn stalls(slices: &[Slice], nominal_s: f64, turn_s: f64) -> Vec<Stall> {
-    let own = generator_stalls(slices, nominal_s);
+pub fn stalls(slices: &[Slice], turn_s: f64) -> Vec<Stall> {
+    let own = generator_stalls(slices);
     let mut found = target_stalls(slices, turn_s);
     found.retain(|stall| !own.iter().any(|own| overlap(own, stall)));
     found.extend(own);
@@ -77,8 +76,9 @@ fn overlap(one: &Stall, other: &Stall) -> bool {
         && other.start_s + other.seconds > one.start_s + slack_s
 }
 
-fn generator_stalls(slices: &[Slice], nominal_s: f64) -> Vec<Stall> {
-    let late = |slice: &&Slice| slice.seconds >= nominal_s + STALL_S_MIN;
+fn generator_stalls(slices: &[Slice]) -> Vec<Stall> {
+    let usual_s = usual_length_s(slices);
+    let late = |slice: &&Slice| slice.seconds >= usual_s + STALL_S_MIN;
     let (operations, seconds) = slices
         .iter()
         .filter(|slice| !late(slice))
@@ -86,8 +86,8 @@ fn generator_stalls(slices: &[Slice], nominal_s: f64) -> Vec<Stall> {
     let per_s = if seconds > 0.0 { operations / seconds } else { 0.0 };
     let stood = |slice: &&Slice| {
         // Completions in the part of the slice that went as planned do not count.
-        let beyond_s = slice.seconds - nominal_s;
-        let beyond = slice.operations as f64 - per_s * nominal_s;
+        let beyond_s = slice.seconds - usual_s;
+        let beyond = slice.operations as f64 - per_s * usual_s;
         per_s == 0.0 || beyond < RUNNING_FRAC * per_s * beyond_s
     };
     slices
@@ -96,6 +96,13 @@ fn generator_stalls(slices: &[Slice], nominal_s: f64) -> Vec<Stall> {
         .filter(stood)
         .map(|slice| Stall { start_s: slice.start_s, seconds: slice.seconds, generator: true })
         .collect()
+}
+
+/// Median length of a slice in seconds.
+fn usual_length_s(slices: &[Slice]) -> f64 {
+    let mut lengths_s: Vec<f64> = slices.iter().map(|slice| slice.seconds).collect();
+    lengths_s.sort_by(f64::total_cmp);
+    lengths_s.get(lengths_s.len() / 2).copied().unwrap_or(0.0)
 }
 
 fn target_stalls(slices: &[Slice], turn_s: f64) -> Vec<Stall> {
