@@ -6,6 +6,7 @@ use crate::histogram::Histogram;
 use crate::host::HostUse;
 use crate::job::{Job, WIRE_VERSION};
 use crate::levels::{levels, shift_warning};
+use crate::precondition::plateau_warning;
 use crate::recorder::{Tally, coalesce};
 use crate::result::{
     ClockSource, EngineResult, Interval, LatencyUs, Level, MovedBytes, Offered, OperationSummary,
@@ -193,6 +194,9 @@ fn warn(run: &mut Finished, half_width_frac: Option<f64>) {
             limits.warm_up_s_max
         ));
     }
+    let asked = run.job.precondition.zip(run.evidence.precondition.as_ref());
+    let warning = asked.and_then(|(asked, done)| plateau_warning(done, asked.bytes_max));
+    run.warnings.extend(warning);
     match half_width_frac {
         Some(share) if share <= limits.accuracy => {}
         Some(share) => run.warnings.push(format!(

@@ -20,6 +20,7 @@ pub mod job;
 pub mod levels;
 pub mod normal;
 pub mod phases;
+pub mod precondition;
 pub mod recorder;
 pub mod result;
 pub mod sizes;

@@ -64,8 +64,8 @@ pub fn stall_warning(stall: &Stall) -> String {
         );
     }
     format!(
-        "stall: no request completed for {seconds:.2} s, from {start_s:.2} s on (p99.9 and the \
-        maximum show it)"
+        "stall: no request completed for {seconds:.2} s, from {start_s:.2} s on (the \
+        maximum shows it; a closed loop counts it once per issuer only)"
     )
 }
 
