@@ -5,14 +5,17 @@ use crate::error::EngineError;
 use crate::histogram::Histogram;
 use crate::host::HostUse;
 use crate::job::{Job, WIRE_VERSION};
+use crate::levels::{levels, shift_warning};
 use crate::offered::missed_rate;
+use crate::precondition::plateau_warning;
 use crate::provenance::{self, Site, Verdict};
 use crate::recorder::{Tally, coalesce, joined};
 use crate::result::{
-    ClockSource, EngineResult, Generator, Interval, LatencyUs, MovedBytes, Offered,
-    OperationSummary, Placed, Preconditioned, Realised, SLICES_MAX, SimulatedFacts, SpansUs,
+    ClockSource, EngineResult, Generator, Interval, LatencyUs, Level, MovedBytes, Offered,
+    OperationSummary, Placed, Preconditioned, Realised, SLICES_MAX, SimulatedFacts, SpansUs, Stall,
     WarmUp, WrittenBytes,
 };
+use crate::stalls::{running, stall_warning, stalls};
 use crate::stop::rate;
 
 /// Largest breach of Little's law of an admissible run (METHODS §1).
@@ -113,6 +116,7 @@ pub fn assemble(mut run: Finished) -> Result<EngineResult, EngineError> {
     let sent = open.map_or(&all, |open| &open.submitted_to_completed);
     // With the requests still waiting at the end, which the two kinds' own histograms lack.
     let felt = open.map_or(&all, |open| &open.due_to_completed);
+    let (levels, stalls) = disturbances(&mut run, all.quantile_ns(0.5) * 1e-9);
     let device_bytes = run.host.device.map(|(read, write)| MovedBytes { read, write });
     Ok(EngineResult {
         version: WIRE_VERSION,
@@ -152,8 +156,8 @@ pub fn assemble(mut run: Finished) -> Result<EngineResult, EngineError> {
         },
         offered: run.evidence.offered,
         provenance,
-        levels: Vec::new(),
-        stalls: Vec::new(),
+        levels,
+        stalls,
         precondition: run.evidence.precondition,
         written_bytes,
         other_load: run.host.other_load,
@@ -203,6 +207,9 @@ fn warn(run: &mut Finished, half_width_frac: Option<f64>) {
             limits.warm_up_s_max
         ));
     }
+    let asked = run.job.precondition.zip(run.evidence.precondition.as_ref());
+    let warning = asked.and_then(|(asked, done)| plateau_warning(done, asked.bytes_max));
+    run.warnings.extend(warning);
     match half_width_frac {
         Some(share) if share <= limits.accuracy => {}
         Some(share) => run.warnings.push(format!(
@@ -258,6 +265,17 @@ fn written(run: &Finished) -> WrittenBytes {
     let workload = tally.write.bytes + (warm_up as f64 * share).round() as u64;
     let reached = run.evidence.site.is_some();
     WrittenBytes { workload: if reached { workload } else { 0 }, ..run.evidence.written_bytes }
+}
+
+/// What the mean over the window hides, each with its warning. `response_s` is the usual response
+/// time.
+fn disturbances(run: &mut Finished, response_s: f64) -> (Vec<Level>, Vec<Stall>) {
+    let window = run.controller.window();
+    let stalls = stalls(window, response_s + run.job.workload.think_time_s);
+    let levels = levels(&running(window, &stalls));
+    run.warnings.extend(stalls.iter().map(stall_warning));
+    run.warnings.extend(shift_warning(&levels));
+    (levels, stalls)
 }
 
 fn realised(tally: &Tally) -> Realised {

@@ -149,6 +149,22 @@ class Sentinel(msgspec.Struct, frozen=True):
     region: int
 
 
+class DriftStep(msgspec.Struct, frozen=True):
+    """A change of the whole system at one moment, as when burst credits are spent."""
+
+    change_frac: Interval
+    """-0.4 when it fell by 40 %."""
+    after_s: float
+    """When the last reading before it began, in seconds of the survey's clock."""
+    before_s: float
+    """When the first reading after it began."""
+
+    @property
+    def at_s(self) -> float:
+        """The moment itself, as well as it is known."""
+        return (self.after_s + self.before_s) / 2
+
+
 class Survey(msgspec.Struct, frozen=True, kw_only=True):
     """The answer. Everything in it is derived from the start record and the stored points."""
 
@@ -166,6 +182,8 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
     sentinels: tuple[Sentinel, ...]
     drift_frac: Interval | None
     """Change of the sentinel over the survey; an interval without 0 means drift."""
+    drift_step: DriftStep | None = None
+    """The moment at which the system changed, where that explains the sentinel, not a drift."""
     noise_frac: dict[str, float]
     """Run-to-run standard deviation as a fraction, per region name."""
     accuracy_frac: float | None

@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable
 
 from leadline.record.findings import Comparison
-from leadline.record.survey import Region
+from leadline.record.survey import DriftStep, Region
 from leadline.record.workload import Interval, Workload
-from leadline.units import format_bytes, format_rate
+from leadline.units import format_bytes, format_rate, format_seconds
 
 PARAMETER_TITLES = {
     "unique_bytes": "Bytes touched by the workload",
@@ -57,6 +57,18 @@ def say_percent(frac: float, *, signed: bool = False) -> str:
 def say_number(value: float) -> str:
     """Write a bare number with two or three digits and a true minus sign."""
     return f"{value:.3g}".replace("-", "\N{MINUS SIGN}")
+
+
+def say_step(step: DriftStep) -> str:
+    """Write a step: `fell by 40 % (38 to 42 %) at about 6 min into the survey`."""
+    change = step.change_frac
+    way = "fell" if change.value < 0 else "rose"
+    at_s = step.at_s if step.at_s < 60 else 60.0 * round(step.at_s / 60)
+    text = f"{way} by {say_percent(abs(change.value))}"
+    if change.low is not None and change.high is not None:
+        low, high = sorted((abs(change.low), abs(change.high)))
+        text += f" ({say_span(say_percent(low), say_percent(high))})"
+    return f"{text} at about {format_seconds(at_s)} into the survey"
 
 
 def say_change(change: Interval) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import altair as alt
 
 from leadline.record import Survey
-from leadline.record.wording import say_change, say_rate
+from leadline.record.wording import say_change, say_rate, say_step
 from leadline.report.axes import bytes_x, on_field, throughput_y
 from leadline.report.layers import (
     LOW_PX,
@@ -130,6 +130,8 @@ def sentinels_chart(survey: Survey) -> alt.LayerChart:
 
 def drift_title(survey: Survey) -> str:
     """Say whether the system moved during the survey."""
+    if survey.drift_step is not None:
+        return f"The system {say_step(survey.drift_step)}"
     drift = survey.drift_frac
     if drift is None or drift.low is None:
         return "Drift cannot be told"

@@ -4,7 +4,7 @@ borders      fit_borders: where each level of the hierarchy ends
 placement    next_unique_bytes: where to measure next
 intervals    noise within and between runs, and the intervals of readings
 curves       slope, half-way point, good range, still rising
-drift        did the sentinel move
+drift        did the sentinel move, slowly or at one moment
 """
 
 from leadline.stats.borders import BorderFit, FittedBorder, fit_borders
@@ -15,7 +15,7 @@ from leadline.stats.curves import (
     slope,
     still_rising,
 )
-from leadline.stats.drift import group_drift
+from leadline.stats.drift import group_drift, group_step
 from leadline.stats.intervals import (
     Noise,
     pooled_noise,
@@ -32,6 +32,7 @@ __all__ = [
     "fit_borders",
     "good_range",
     "group_drift",
+    "group_step",
     "half_way_x",
     "next_unique_bytes",
     "pooled_noise",

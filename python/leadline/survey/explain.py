@@ -11,6 +11,7 @@ from leadline.record import (
     Border,
     Curve,
     CurvePoint,
+    DriftStep,
     Family,
     Interval,
     Measurement,
@@ -22,7 +23,15 @@ from leadline.record import (
     SurveyStatus,
     Workload,
 )
-from leadline.stats import BorderFit, change_points, fit_borders, good_range, group_drift, slope
+from leadline.stats import (
+    BorderFit,
+    change_points,
+    fit_borders,
+    good_range,
+    group_drift,
+    group_step,
+    slope,
+)
 from leadline.survey.middle import MiddleStrategy, RegionBounds, half_way
 from leadline.survey.noise import NoiseModel
 from leadline.survey.readings import Readings, curve_of, throughput, value
@@ -96,6 +105,7 @@ class _Explanation:
             cache_bytes=_cache_bytes(fit, regions),
             sentinels=self._sentinels(),
             drift_frac=self._drift(),
+            drift_step=self._drift_step(),
             noise_frac={region.name: self.noise.at(region.focal).sd_frac for region in regions},
             accuracy_frac=_accuracy(curve, families),
             settled=self._settled(families),
@@ -210,11 +220,10 @@ class _Explanation:
         return tuple(sorted(found, key=lambda sentinel: sentinel.clock_s))
 
     def _drift(self) -> Interval | None:
-        groups = self.readings.replicates()
-        return group_drift(
-            [[point.clock_s for point in group] for group in groups],
-            [[throughput(point) for point in group] for group in groups],
-        )
+        return group_drift(*self.readings.replicate_series())
+
+    def _drift_step(self) -> DriftStep | None:
+        return group_step(*self.readings.replicate_series())
 
     def _settled(self, families: tuple[Family, ...]) -> bool:
         if isinstance(self.strategy, SeventyFiveStrategy):

@@ -9,10 +9,10 @@ region has too few.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from leadline.record import Interval, Measurement, Workload
-from leadline.stats import Noise, group_drift, pooled_noise, reading_interval
+from leadline.stats import Noise, group_drift, group_step, pooled_noise, reading_interval
 from leadline.survey.middle import RegionBounds
 from leadline.survey.readings import Readings, throughput
 
@@ -29,11 +29,11 @@ class NoiseModel:
     def __init__(self, readings: Readings, regions: Sequence[RegionBounds]) -> None:
         self._regions = regions
         groups = readings.replicates()
-        slope_per_s = _drift_per_s(groups)
-        self._overall = _pool(groups, slope_per_s)
+        moved = _movement(readings)
+        self._overall = _pool(groups, moved)
         self._borders = [region.low_bytes for region in regions[1:]]
         inside = [_inside(groups, region, self._borders) for region in regions]
-        self._own = [_pool(own, slope_per_s) for own in inside]
+        self._own = [_pool(own, moved) for own in inside]
         self._degrees = [sum(len(group) - 1 for group in own) for own in inside]
 
     def at(self, workload: Workload) -> Noise:
@@ -77,26 +77,31 @@ def _at_border(unique_bytes: int, borders: Sequence[int]) -> bool:
     return any(max(unique_bytes, b) <= BORDER_ZONE * min(unique_bytes, b) for b in borders)
 
 
-def _drift_per_s(groups: Sequence[Sequence[Measurement]]) -> float:
-    """Slope of ln throughput per second where a drift is shown, else 0.
+def _movement(readings: Readings) -> Callable[[float], float]:
+    """Change of ln throughput since the start by time, where a step or a drift is shown, else 0.
 
-    What a steady drift moves between two readings is not noise: it is reported by itself, and
+    What the whole system moved between two readings is not noise: it is reported by itself, and
     counting it again would widen every interval beyond what it states.
     """
-    times = [[point.clock_s for point in group] for group in groups]
-    change = group_drift(times, [[throughput(point) for point in group] for group in groups])
+    times, rates = readings.replicate_series()
+    step = group_step(times, rates)
+    if step is not None:
+        fallen = math.log1p(step.change_frac.value)
+        return lambda clock_s: fallen if clock_s >= step.before_s else 0.0
+    change = group_drift(times, rates)
     if change is None or change.low is None or change.high is None:
-        return 0.0
+        return lambda _: 0.0
     if change.low <= 0 <= change.high:
-        return 0.0
+        return lambda _: 0.0
     every = [time for group in times for time in group]
-    return math.log1p(change.value) / (max(every) - min(every))
+    slope_per_s = math.log1p(change.value) / (max(every) - min(every))
+    return lambda clock_s: slope_per_s * clock_s
 
 
-def _pool(groups: Sequence[Sequence[Measurement]], slope_per_s: float) -> Noise:
+def _pool(groups: Sequence[Sequence[Measurement]], moved: Callable[[float], float]) -> Noise:
     return pooled_noise(
         [
-            [throughput(point) * math.exp(-slope_per_s * point.clock_s) for point in group]
+            [throughput(point) * math.exp(-moved(point.clock_s)) for point in group]
             for group in groups
         ]
     )

@@ -45,6 +45,14 @@ class Readings:
                 groups.setdefault(point.workload, []).append(point)
         return [group for group in groups.values() if len(group) > 1]
 
+    def replicate_series(self) -> tuple[list[list[float]], list[list[float]]]:
+        """When the replicates of each workload began, in seconds, and what they read, in MB/s."""
+        groups = self.replicates()
+        return (
+            [[point.clock_s for point in group] for group in groups],
+            [[throughput(point) for point in group] for group in groups],
+        )
+
 
 def value(point: Measurement, parameter: str) -> float:
     """Where a point lies on the axis of one parameter."""

@@ -26,6 +26,7 @@ from leadline.record.wording import (
     say_place,
     say_rate,
     say_span,
+    say_step,
     say_times,
     say_value,
     say_workload_at,
@@ -225,6 +226,8 @@ def _how_sure(survey: Survey) -> str:
 
 
 def _drift(survey: Survey) -> str:
+    if survey.drift_step is not None:
+        return f"and the system {say_step(survey.drift_step)}"
     drift = survey.drift_frac
     if drift is None or drift.low is None or drift.high is None:
         return "drift cannot be told"

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from leadline.record import Measurement, Survey, SurveyStatus
+from leadline.record.wording import say_step
 from leadline.units import format_bytes, format_rate, format_seconds
 
 FOREIGN_CPU_MAX = 0.25
@@ -49,6 +50,14 @@ def _unfinished(survey: Survey, points: Sequence[Measurement]) -> str | None:
 
 
 def _drift(survey: Survey) -> str | None:
+    step = survey.drift_step
+    if step is not None:
+        return (
+            f"The system {say_step(step)} (between "
+            f"{format_seconds(step.after_s)} and {format_seconds(step.before_s)}), as when burst "
+            "credits are spent or a processor gets hot: the repeated points before and after it "
+            "differ. The points ran in random order, so the curves mix both speeds."
+        )
     drift = survey.drift_frac
     if drift is None or drift.low is None or drift.high is None:
         return None

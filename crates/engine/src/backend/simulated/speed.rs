@@ -41,12 +41,22 @@ impl MeanOne {
 }
 
 impl Drift {
+    fn rate(&self) -> f64 {
+        self.rate_per_hour.unwrap_or(0.0)
+    }
+
+    fn step_ns(&self) -> f64 {
+        self.at_s.unwrap_or(0.0) * NS_PER_S
+    }
+
     /// Speed at an instant.
     pub(super) fn speed_at(&self, now_ns: f64) -> f64 {
         let hours = now_ns / NS_PER_HOUR;
         match self.shape {
-            DriftShape::Exponential => (1.0 + self.rate_per_hour).powf(hours),
-            DriftShape::Linear => (1.0 + self.rate_per_hour * hours).max(SLOWEST_LINEAR),
+            DriftShape::Exponential => (1.0 + self.rate()).powf(hours),
+            DriftShape::Linear => (1.0 + self.rate() * hours).max(SLOWEST_LINEAR),
+            DriftShape::Step if now_ns >= self.step_ns() => self.factor.unwrap_or(1.0),
+            DriftShape::Step => 1.0,
         }
     }
 
@@ -58,21 +68,25 @@ impl Drift {
         let (from_h, to_h) = (from_ns / NS_PER_HOUR, to_ns / NS_PER_HOUR);
         match self.shape {
             DriftShape::Exponential => {
-                let growth = self.rate_per_hour.ln_1p();
+                let growth = self.rate().ln_1p();
                 let rise = growth * (to_h - from_h);
                 let shape = if rise == 0.0 { 1.0 } else { rise.exp_m1() / rise };
                 (growth * from_h).exp() * shape
             }
             DriftShape::Linear => {
-                let line = |hours: f64| 1.0 + self.rate_per_hour * hours;
-                let floor_h = if self.rate_per_hour < 0.0 {
-                    (SLOWEST_LINEAR - 1.0) / self.rate_per_hour
+                let line = |hours: f64| 1.0 + self.rate() * hours;
+                let floor_h = if self.rate() < 0.0 {
+                    (SLOWEST_LINEAR - 1.0) / self.rate()
                 } else {
                     f64::INFINITY
                 };
                 let bend_h = floor_h.clamp(from_h, to_h);
                 let sloping = (bend_h - from_h) * line(f64::midpoint(from_h, bend_h));
                 (sloping + (to_h - bend_h) * SLOWEST_LINEAR) / (to_h - from_h)
+            }
+            DriftShape::Step => {
+                let before = (self.step_ns().clamp(from_ns, to_ns) - from_ns) / (to_ns - from_ns);
+                before + (1.0 - before) * self.factor.unwrap_or(1.0)
             }
         }
     }

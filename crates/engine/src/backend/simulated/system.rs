@@ -286,6 +286,8 @@ pub enum DriftShape {
     Exponential,
     /// Speed `1 + rate × hours`, never below 0.05.
     Linear,
+    /// Speed 1 until `at_s`, then `factor`, as when burst credits are spent.
+    Step,
 }
 
 /// `[drift]`: the whole system's speed changes with virtual time.
@@ -295,8 +297,15 @@ pub struct Drift {
     /// The law.
     #[serde(default)]
     pub shape: DriftShape,
-    /// Change of speed in the first hour: -0.1 is ten percent slower.
-    pub rate_per_hour: f64,
+    /// Change of speed in the first hour: -0.1 is ten percent slower; not for a step.
+    #[serde(default)]
+    pub rate_per_hour: Option<f64>,
+    /// When a step happens, in seconds.
+    #[serde(default)]
+    pub at_s: Option<f64>,
+    /// Speed after a step.
+    #[serde(default)]
+    pub factor: Option<f64>,
 }
 
 /// `[bursts]`: slow and normal episodes alternate, both of exponential length.

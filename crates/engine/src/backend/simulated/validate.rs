@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use crate::error::EngineError;
 
-use super::system::{CacheLevel, HitShape, SimulatedSystem};
+use super::system::{CacheLevel, Drift, DriftShape, HitShape, SimulatedSystem};
 use super::truth;
 
 /// Cache levels a system may have.
@@ -165,13 +165,34 @@ fn check_modifiers(system: &SimulatedSystem) -> Check {
 fn check_time(system: &SimulatedSystem) -> Check {
     within("noise.service_cv", system.noise.service_cv, &CV, "")?;
     within("noise.run_to_run_cv", system.noise.run_to_run_cv, &CV, "")?;
-    if let Some(drift) = &system.drift {
-        within("drift.rate_per_hour", drift.rate_per_hour, &(-0.9..=10.0), "")?;
-    }
+    system.drift.as_ref().map_or(Ok(()), check_drift)?;
     if let Some(bursts) = &system.bursts {
         within("bursts.mean_slow_s", bursts.mean_slow_s, &SECONDS, "seconds")?;
         within("bursts.mean_normal_s", bursts.mean_normal_s, &SECONDS, "seconds")?;
         within("bursts.slow_factor", bursts.slow_factor, &FACTOR, "")?;
+    }
+    Ok(())
+}
+
+/// A shape has its own fields, all of them, and no others.
+fn check_drift(drift: &Drift) -> Check {
+    let step = drift.shape == DriftShape::Step;
+    let fields = [
+        ("drift.rate_per_hour", drift.rate_per_hour, -0.9..=10.0, !step),
+        ("drift.at_s", drift.at_s, 0.0..=1e7, step),
+        ("drift.factor", drift.factor, 0.05..=20.0, step),
+    ];
+    for (field, value, range, wanted) in fields {
+        match value {
+            Some(value) if wanted => within(field, value, &range, "")?,
+            None if wanted => return Err(refuse(format!("{field} is missing"))),
+            Some(value) => {
+                return Err(refuse(format!(
+                    "{field} is {value}, it must be left out: the drift's shape has no use for it"
+                )));
+            }
+            None => {}
+        }
     }
     Ok(())
 }

@@ -6,9 +6,10 @@ use super::super::truth::{borders, expected_throughput_mb_s};
 use super::*;
 
 const KIB: u64 = 1024;
-const NAMES: [&str; 14] = [
+const NAMES: [&str; 15] = [
     "bursty",
     "convex-c240",
+    "credit-cliff",
     "decstation-5000-sprite",
     "drifting",
     "four-level",
@@ -186,5 +187,7 @@ fn noise_drift_and_bursts_are_where_the_names_say() {
         expected_throughput_mb_s(&drifting, &workload, now_ns, now_ns)
     };
     assert_between(at(1) / at(0), 0.899, 0.901);
+    let cliff = profile("credit-cliff").drift.unwrap();
+    assert_eq!((cliff.at_s, cliff.factor), (Some(1800.0), Some(0.6)));
     assert!(profile("bursty").bursts.is_some());
 }

@@ -48,6 +48,27 @@ fn a_drift_is_averaged_over_the_window() {
 }
 
 #[test]
+fn a_step_is_one_speed_before_and_another_after() {
+    let workload = workload(5e6, 32_768);
+    let still = expected_throughput_mb_s(&read(&plain_system()), &workload, 0, 0);
+    let system = with("drift", json!({"shape": "step", "at_s": 100.0, "factor": 0.4}));
+    for (from_s, to_s, factor) in [
+        (0, 0, 1.0),
+        (99, 99, 1.0),
+        (100, 100, 0.4),
+        (0, 100, 1.0),
+        (0, 400, 0.55),
+        (200, 300, 0.4),
+    ] {
+        let (from_ns, to_ns) = (from_s * NS_PER_S, to_s * NS_PER_S);
+        let truth = expected_throughput_mb_s(&system, &workload, from_ns, to_ns);
+        assert_near(truth, still * factor, 1e-9);
+    }
+    let truth = expected_throughput_mb_s(&system, &workload, 80 * NS_PER_S, 120 * NS_PER_S);
+    assert_near(mean_over_seeds(&system, &workload, 4, 80, 120), truth, 0.01);
+}
+
+#[test]
 fn a_drifting_run_makes_the_mean_of_its_window() {
     let workload = workload(5e6, 32_768);
     let system = with("drift", json!({"rate_per_hour": -0.9}));

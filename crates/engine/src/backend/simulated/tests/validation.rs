@@ -49,6 +49,10 @@ fn values_out_of_range_are_named_with_their_range() {
         ("/growth/exponent", json!(3), "growth.exponent is 3, it must be between 0 and 2"),
         ("/noise/service_cv", json!(-0.1), "noise.service_cv is -0.1"),
         ("/drift/rate_per_hour", json!(-1), "drift.rate_per_hour is -1, it must be between -0.9"),
+        ("/drift/rate_per_hour", Value::Null, "drift.rate_per_hour is missing"),
+        ("/drift/factor", json!(0.5), "drift.factor is 0.5, it must be left out"),
+        ("/drift", json!({"shape": "step", "factor": 0.5}), "drift.at_s is missing"),
+        ("/drift", json!({"shape": "step", "at_s": 1, "factor": 0}), "drift.factor is 0, it must"),
         ("/bursts/slow_factor", json!(0.5), "bursts.slow_factor is 0.5"),
         ("/survey/process_num_max", json!(5000), "survey.process_num_max is 5000"),
     ] {
