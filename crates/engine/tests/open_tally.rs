@@ -143,6 +143,13 @@ fn requests_nobody_took_count_with_whoever_keeps_the_slots_at_the_end() {
 }
 
 #[test]
+fn requests_due_before_the_window_wait_on_but_are_not_missed_in_it() {
+    let tally = one_slot(|_| 0, |_| 3 * MS_NS);
+    assert_eq!(open(&tally).missed, 1000, "none of those due in the window was sent");
+    assert!(open(&tally).due_to_completed.max_ns() > 1000 * MS_NS, "older ones show their age");
+}
+
+#[test]
 fn issuers_merge_to_the_whole() {
     let (left, right) = (one_slot(|_| 1_300_000, |_| 9), one_slot(|_| 0, |_| 1_300_000));
     let mut merged = Tally::default();
