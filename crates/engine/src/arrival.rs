@@ -4,8 +4,8 @@
 //! requests that another could send (one queue before `c` servers, not `c` queues). Sharing needs
 //! neither a lock nor a list: a free issuer takes the next ticket from an atomic counter and asks
 //! its own clone of the stream when that ticket is due. A constant rate answers at once; a Poisson
-//! process replays the tickets the others took, one exponential number each (a few nanoseconds, so
-//! that among `c` busy issuers a request costs `c` of them). Neither allocates.
+//! process replays the tickets the others took, one exponential number each (some ten nanoseconds,
+//! so that among `c` busy issuers a request costs `c` of them). Neither allocates.
 //!
 //! The stream has a sub-seed of its own, so that a rate changes no address.
 
@@ -80,7 +80,7 @@ impl ArrivalStream {
     }
 
     /// Tickets not given out yet that are due at or after `from_ns` and before `to_ns`. A Poisson
-    /// process replays a clone: some five nanoseconds for each.
+    /// process replays a clone: some ten nanoseconds for each.
     #[must_use]
     pub fn due_between(&self, from_ns: u64, to_ns: u64) -> u64 {
         match self.gaps {

@@ -196,8 +196,8 @@ impl Tally {
         open.due_to_completed.record(waited_ns);
     }
 
-    /// Counts the request during which the window closed: as completed if it was done by then, in
-    /// flight if it was sent by then, and otherwise as [`Self::cut_held`] does.
+    /// Counts the request during which the window closed: as completed if it was done by then,
+    /// otherwise as [`Self::cut_in_flight`] does.
     #[cold]
     pub fn finish_open(
         &mut self,
@@ -210,17 +210,19 @@ impl Tally {
             if completed_ns >= window.opened_ns {
                 self.record_open(request, passage, completed_ns, window.opened_ns);
             }
-        } else if passage.submitted_ns < window.closed_ns {
-            self.cut_in_flight(passage, window);
         } else {
-            self.cut_held(passage, window);
+            self.cut_in_flight(passage, window);
         }
     }
 
-    /// Counts a request that was sent but not done when the window closed.
+    /// Counts a request that was sent but not done when the window closed; one that was sent later
+    /// still counts as [`Self::cut_held`] does.
     #[cold]
     pub fn cut_in_flight(&mut self, passage: &Passage, window: Window) {
         let Window { opened_ns, closed_ns } = window;
+        if passage.submitted_ns >= closed_ns {
+            return self.cut_held(passage, window);
+        }
         self.edge_ns += closed_ns.saturating_sub(passage.submitted_ns.max(opened_ns)) as i64;
         self.own_ns += own_ns(passage, opened_ns);
         let Some(open) = &mut self.open else { return };

@@ -148,7 +148,8 @@ fn percentiles_of_the_response_are_those_of_its_exponential_law() {
 
 #[test]
 fn every_slots_time_is_accounted_for_exactly_and_slices_hold_every_completion() {
-    for (slots, rate_per_s) in [((1, 1), 600.0), ((4, 2), 6000.0), ((1, 3), 9000.0)] {
+    for (slots, rate_per_s) in [((1, 1), 600.0), ((4, 2), 6000.0), ((1, 3), 9000.0), ((4, 2), 3.0)]
+    {
         let run = run(&job(poisson(rate_per_s), slots, 1.0, 5.0, 5), exponential(1e6, 6));
         let slots_ns = f64::from(slots.0 * slots.1) * (run.closed_ns - run.opened_ns) as f64;
         let accounted_ns = run.tally.waiting_ns() + run.tally.idle_ns() as f64;
@@ -266,6 +267,23 @@ fn a_window_that_opens_before_the_pipeline_is_full_is_not_short_by_being_mid_fli
     let offered = run.offered.unwrap();
     assert!((offered.completed_per_s - 76.0).abs() < 2.0, "{offered:?}");
     assert_eq!(offered.fell_short, None, "{offered:?}");
+}
+
+#[test]
+fn a_pipeline_that_was_full_before_excuses_nothing() {
+    // A hundred slots of half a second serve 200/s; 5 % more are asked for.
+    let run = run(&job(constant(210.0), (1, 100), 5.0, 4.0, 3), Law::Fixed(500 * MS_NS));
+    let offered = run.offered.unwrap();
+    assert_eq!(offered.fell_short, Some(FellShort::Target), "{offered:?}");
+    assert!((offered.shortfall_frac - 10.0 / 210.0).abs() < 0.01, "{offered:?}");
+}
+
+#[test]
+fn no_more_is_excused_as_mid_flight_than_is_in_flight() {
+    let run = run(&job(constant(100.0), (1, 1), 0.0, 2.0, 3), Law::Fixed(300 * MS_NS));
+    let offered = run.offered.unwrap();
+    let (due, completed) = (offered.due as f64, run.tally.operations() as f64);
+    assert!(offered.shortfall_frac * due >= due - completed - 1.0 - 1e-9, "{offered:?}");
 }
 
 #[test]

@@ -143,6 +143,23 @@ fn requests_nobody_took_count_with_whoever_keeps_the_slots_at_the_end() {
 }
 
 #[test]
+fn requests_due_before_the_window_wait_on_but_are_not_missed_in_it() {
+    let tally = one_slot(|_| 0, |_| 3 * MS_NS);
+    assert_eq!(open(&tally).missed, 1000, "none of those due in the window was sent");
+    assert!(open(&tally).due_to_completed.max_ns() > 1000 * MS_NS, "older ones show their age");
+}
+
+#[test]
+fn a_request_sent_after_the_window_closed_was_not_in_flight() {
+    let (due_ns, free_ns) = (WINDOW.closed_ns - 7, WINDOW.closed_ns - 9);
+    let passage = Passage { due_ns, free_ns, behind_ns: 0, submitted_ns: WINDOW.closed_ns + 5 };
+    let mut tally = Tally::of(&EVERY_MS);
+    tally.cut_in_flight(&passage, WINDOW);
+    assert_eq!((open(&tally).in_flight_closed, open(&tally).missed), (0, 1));
+    assert_eq!((open(&tally).idle_ns, tally.own_ns, tally.waiting_ns()), (2, 7, 0.0));
+}
+
+#[test]
 fn issuers_merge_to_the_whole() {
     let (left, right) = (one_slot(|_| 1_300_000, |_| 9), one_slot(|_| 0, |_| 1_300_000));
     let mut merged = Tally::default();

@@ -2,9 +2,9 @@
 //! real run, with a device that answers how long a request would have taken.
 //!
 //! Every outstanding request has a slot; [`closed`] and [`open`] say when a slot issues. Either way
-//! the device sees requests in the order of the virtual clock, and completions are seen in order, so
-//! a slice of time is complete as soon as a later completion is seen. A request is counted at its
-//! completion; the part of it outside the window is kept apart, as in a real run.
+//! the device sees requests in the order of the virtual clock, and completions are seen in order,
+//! so a slice of time is complete as soon as a later completion is seen. A request is counted at
+//! its completion; the part of it outside the window is kept apart, as in a real run.
 
 mod closed;
 mod open;
