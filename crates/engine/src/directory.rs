@@ -19,6 +19,7 @@ use crate::extents::check_written;
 use crate::host::{self, BlockDevice};
 use crate::job::{BackendName, Job, SMALLEST_TRANSFER_BYTES};
 use crate::phases::{self, Run, Setting};
+use crate::precondition::precondition;
 use crate::provenance::Site;
 use crate::residency::Residency;
 use crate::result::{EngineResult, WrittenBytes};
@@ -47,6 +48,9 @@ pub(crate) fn run(
     let layout =
         data.extend(job.workload.unique_bytes, deadline_ns, &mut |share| reporter.progress(share))?;
     settle(&data)?;
+    let done = precondition(job, &data, granule_bytes, deadline_ns, &mut |share| {
+        reporter.progress(share);
+    })?;
     let device = BlockDevice::of(data.file());
     let mut site = Site::of(data.file(), job.backend.direct, device.as_ref());
     site.unchecked.extend(check_written(data.file(), job.workload.unique_bytes)?);
@@ -62,7 +66,12 @@ pub(crate) fn run(
     let run = issuers.run(demands, job, &prepared.setting, reporter)?;
     let evidence = Evidence {
         site: Some(site),
-        written_bytes: WrittenBytes { layout, ..WrittenBytes::default() },
+        written_bytes: WrittenBytes {
+            layout,
+            precondition: done.as_ref().map_or(0, |done| done.bytes),
+            workload: 0, // the run's own counts tell
+        },
+        precondition: done,
         ..Evidence::none(session.clock.source())
     };
     session.finish(&prepared, &run, evidence, Vec::new())

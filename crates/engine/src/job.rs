@@ -318,7 +318,7 @@ impl Job {
 
     fn check_arrivals(&self) -> Result<(), EngineError> {
         let Some(rate_per_s) = self.arrivals.rate_per_s() else { return Ok(()) };
-        check("arrivals.rate_per_s", rate_per_s, 1e-3, 1e9, "requests due per second")?;
+        check("arrivals.rate_per_s", rate_per_s, 1e-3, 1e7, "requests due per second")?;
         if self.workload.think_time_s > 0.0 {
             return Err(out_of_range(
                 "workload.think_time_s",

@@ -339,7 +339,7 @@ fn a_rate_changes_no_address() {
 
 #[test]
 fn a_hopeless_rate_ends() {
-    let run = run(&job(constant(1e9), (1, 1), 0.01, 1000.0, 1), Law::Fixed(MS_NS / 100));
+    let run = run(&job(constant(1e7), (1, 1), 0.01, 1000.0, 1), Law::Fixed(MS_NS / 100));
     assert!(run.capped);
     assert_eq!(run.offered.unwrap().fell_short, Some(FellShort::Target));
 }
