@@ -165,7 +165,7 @@ def fio(name: str, engine: str, request_bytes: int, *options: str) -> Contender:
     def run(setting: Setting) -> Reading:
         job = _fio_answer(fio_command(setting, engine, request_bytes, options))
         operations = job["read"]["total_ios"]
-        # The CPU shares are of one job, the job's run time likewise; the operations are of all.
+        # With several jobs fio sums their run times, so the shares are of that sum.
         cpu_s = (job["usr_cpu"] + job["sys_cpu"]) / 100 * job["job_runtime"] / 1e3
         return Reading(job["read"]["iops"], 1e6 * cpu_s / operations)
 

@@ -1,6 +1,6 @@
 """Write the first inputs of the fuzz targets: the wire's examples and the shipped profiles.
 
-    fuzz/seeds.py FOLDER     fills FOLDER/job, FOLDER/profile and FOLDER/histogram
+fuzz/seeds.py FOLDER     fills FOLDER/job, FOLDER/profile and FOLDER/histogram
 """
 
 from __future__ import annotations
