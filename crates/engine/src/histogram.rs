@@ -149,7 +149,6 @@ mod tests {
 
     fn fixed_seed(cases: u32) -> ProptestConfig {
         let rng_seed = proptest::test_runner::RngSeed::Fixed(20);
-        let cases = if cfg!(miri) { 2 } else { cases };
         ProptestConfig { cases, rng_seed, ..ProptestConfig::default() }
     }
 
