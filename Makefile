@@ -8,7 +8,7 @@ DEMO := build/demo
 LOGS := build/test
 RUST := $(shell find crates -name '*.rs' -o -name '*.toml') Cargo.toml Cargo.lock
 
-.PHONY: demo test lint rust-test python-test build packages bench format clean
+.PHONY: demo test lint rust-test python-test fuzz sanitize build packages bench format clean
 
 build: $(VENV)/built
 
@@ -36,13 +36,15 @@ test: packages build
 	$(MAKE) --no-print-directory lint
 	$(MAKE) --no-print-directory rust-test
 	$(MAKE) --no-print-directory python-test
+	$(MAKE) --no-print-directory fuzz
 	@$(BIN)/python tests/check_counts.py $(LOGS)
 
 lint: build
 	cargo fmt --all --check
+	cargo fmt --manifest-path fuzz/Cargo.toml --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
-	$(BIN)/ruff format --check --quiet python tests bench
-	$(BIN)/ruff check --quiet python tests bench
+	$(BIN)/ruff format --check --quiet python tests bench fuzz
+	$(BIN)/ruff check --quiet python tests bench fuzz
 	$(BIN)/mypy
 
 rust-test:
@@ -55,13 +57,25 @@ python-test: build
 # Real I/O runs alone: it measures this machine's disk.
 	$(BIN)/pytest -q -m real 2>&1 | tee -a $(LOGS)/python.log
 
+# Seconds each fuzz target runs, all side by side.
+FUZZ_SECONDS := 60
+
+fuzz:
+	@fuzz/run $(FUZZ_SECONDS)
+
+# Builds the engine three times more, so it is a step of CI and not of make test.
+sanitize:
+	@tests/sanitize
+
 bench: build
 	$(BIN)/python bench/profiles.py
+	$(BIN)/python bench/engine.py
 
 format:
 	cargo fmt --all
-	$(BIN)/ruff format python tests bench
-	$(BIN)/ruff check --fix python tests bench
+	cargo fmt --manifest-path fuzz/Cargo.toml
+	$(BIN)/ruff format python tests bench fuzz
+	$(BIN)/ruff check --fix python tests bench fuzz
 
 clean:
 	rm -rf build target $(VENV)
