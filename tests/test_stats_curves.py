@@ -126,13 +126,18 @@ def survey_groups(
     return [list(map(float, t)) for t in times], [list(map(float, y)) for y in readings]
 
 
+def stepping(change: float, at: float) -> Callable[[Floats], Floats]:
+    """Ln(reading) of a system that changes by a fraction at one moment."""
+    return lambda times: np.log1p(change) * (times >= at)
+
+
 @pytest.mark.parametrize(("change", "noise"), [(-0.4, 0.03), (-0.2, 0.03), (0.5, 0.03)])
 def test_a_planted_step_is_found_with_its_size_and_its_moment(change: float, noise: float) -> None:
     rng = np.random.default_rng(13)
     found, covered, placed = 0, 0, 0
     for _ in range(200):
         at = rng.uniform(60, 240)
-        step = group_step(*survey_groups(rng, lambda t: np.log1p(change) * (t >= at), noise))
+        step = group_step(*survey_groups(rng, stepping(change, at), noise))
         if step is not None:
             found += 1
             covered += step.change_frac.covers(change)
