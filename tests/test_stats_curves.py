@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from leadline.stats.curves import (
     good_range,
@@ -9,7 +12,9 @@ from leadline.stats.curves import (
     slope,
     still_rising,
 )
-from leadline.stats.drift import group_drift
+from leadline.stats.drift import group_drift, group_step
+
+Floats = NDArray[np.float64]
 
 
 def test_slope_is_in_mb_per_s_per_mb() -> None:
@@ -106,3 +111,72 @@ def test_no_drift_is_told_without_replicates_at_different_times() -> None:
     assert group_drift([[1.0], [5.0]], [[10.0], [9.0]]) is None
     assert group_drift([[3.0, 3.0]], [[10.0, 9.0]]) is None
     assert group_drift([], []) is None
+
+
+SURVEY_GROUPS = (4, 3, 4, 3, 4, 4)
+"""Replicates of one workload each, as a survey of two regions takes them."""
+
+
+def survey_groups(
+    rng: np.random.Generator, moved: Callable[[Floats], Floats], noise: float
+) -> tuple[list[list[float]], list[list[float]]]:
+    """Times over 300 s and readings of a survey's repeated points; `moved` is of ln(reading)."""
+    times = [np.sort(rng.uniform(0, 300, size)) for size in SURVEY_GROUPS]
+    readings = [50 * np.exp(moved(t) + noise * rng.normal(size=t.size)) for t in times]
+    return [list(map(float, t)) for t in times], [list(map(float, y)) for y in readings]
+
+
+def stepping(change: float, at: float) -> Callable[[Floats], Floats]:
+    """Ln(reading) of a system that changes by a fraction at one moment."""
+    return lambda times: np.log1p(change) * (times >= at)
+
+
+@pytest.mark.parametrize(("change", "noise"), [(-0.4, 0.03), (-0.2, 0.03), (0.5, 0.03)])
+def test_a_planted_step_is_found_with_its_size_and_its_moment(change: float, noise: float) -> None:
+    rng = np.random.default_rng(13)
+    found, covered, placed = 0, 0, 0
+    for _ in range(200):
+        at = rng.uniform(60, 240)
+        step = group_step(*survey_groups(rng, stepping(change, at), noise))
+        if step is not None:
+            found += 1
+            covered += step.change_frac.covers(change)
+            placed += step.after_s <= at <= step.before_s
+    assert found >= 180
+    assert covered >= 0.92 * found
+    assert placed >= 0.95 * found
+
+
+@pytest.mark.parametrize("noise", [0.02, 0.1])
+def test_a_steady_survey_seldom_looks_stepped_or_drifting(noise: float) -> None:
+    rng = np.random.default_rng(14)
+    stepped, moved = 0, 0
+    for _ in range(500):
+        times, readings = survey_groups(rng, np.zeros_like, noise)
+        interval = group_drift(times, readings)
+        assert interval is not None
+        step = group_step(times, readings) is not None
+        stepped += step
+        moved += step or not interval.covers(0.0)
+    assert stepped <= 10
+    assert moved <= 25 + 2 * 5, "one in twenty, within two standard deviations"
+
+
+def test_a_steady_slope_is_a_drift_and_no_step() -> None:
+    rng = np.random.default_rng(15)
+    groups = [survey_groups(rng, lambda t: -0.4 * t / 300, 0.03) for _ in range(200)]
+    assert sum(group_step(*group) is not None for group in groups) <= 4
+
+
+def test_one_odd_reading_makes_no_step() -> None:
+    rng = np.random.default_rng(16)
+    for _ in range(50):
+        times, readings = survey_groups(rng, np.zeros_like, 0.02)
+        readings[0][0] *= 2
+        assert group_step(times, readings) is None
+
+
+def test_no_step_is_told_without_replicates_at_different_times() -> None:
+    assert group_step([], []) is None
+    assert group_step([[1.0], [5.0]], [[10.0], [9.0]]) is None
+    assert group_step([[3.0, 3.0]], [[10.0, 9.0]]) is None

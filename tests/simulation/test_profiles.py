@@ -60,6 +60,30 @@ def test_a_drifting_system_is_called_drifting() -> None:
         assert drift is not None
         assert drift.high is not None
         assert drift.high < 0
+        assert surveyed("drifting", seed).survey.drift_step is None
+
+
+def test_a_credit_cliff_is_called_a_step_and_placed() -> None:
+    for seed in SEEDS:
+        survey = surveyed("credit-cliff", seed).survey
+        step = survey.drift_step
+        assert step is not None
+        assert step.change_frac.value == pytest.approx(-0.4, abs=0.04)
+        assert step.after_s <= 5400 <= step.before_s or abs(step.at_s - 5400) < 1800
+        assert "fell by" in survey.warnings[0]
+        assert "into the survey" in survey.warnings[0]
+        assert any("fell by" in sentence for sentence in survey.sentences)
+
+
+def test_steady_systems_are_not_said_to_have_moved_at_one_moment() -> None:
+    steady = [name for name in profile_names() if name not in {"drifting", "credit-cliff"}]
+    stepped = [
+        (name, seed)
+        for name in steady
+        for seed in SEEDS
+        if surveyed(name, seed).survey.drift_step is not None
+    ]
+    assert len(stepped) <= 0.05 * len(steady) * len(SEEDS), stepped
 
 
 def test_a_seed_means_the_same_survey_again() -> None:

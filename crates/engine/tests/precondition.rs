@@ -96,6 +96,17 @@ fn a_device_that_never_settles_is_written_no_more_than_allowed() {
 }
 
 #[test]
+fn a_device_that_turns_fast_at_the_end_is_still_written_no_more_than_allowed() {
+    let turns = |taken: u64| match taken / (64 * MIB) {
+        60.. => 9000.0,
+        round if round.is_multiple_of(2) => 300.0,
+        _ => 100.0,
+    };
+    let done = preconditioned(4096 * MIB, u64::MAX, turns);
+    assert!(done.bytes > 4032 * MIB, "the last round wants more than is left: {done:?}");
+}
+
+#[test]
 fn the_jobs_time_ends_it() {
     let done = preconditioned(4096 * MIB, 1_000_000_000, |taken| 100.0 + taken as f64 / 1e6);
     assert!(!done.plateau);

@@ -60,12 +60,18 @@ fn a_gap_shorter_than_a_tenth_of_a_second_is_none() {
 
 #[test]
 fn a_slow_disk_with_few_requests_does_not_stall() {
-    // A completion every 150 ms, once only after 450 ms.
+    // A completion every 150 ms, once only after 450 ms; each is answered at once.
     let slow =
         slices((0..600).map(|index| u64::from(index % 15 == 0 && index != 75 && index != 90)));
-    assert_eq!(stalls(&slow, 0.15), []);
+    assert_eq!(stalls(&slow, 1e-3), []);
     let truly = slices((0..1200).map(|index| u64::from(index % 15 == 0 && index < 600)));
-    assert_eq!(stalls(&truly, 0.15).len(), 1);
+    assert_eq!(stalls(&truly, 1e-3).len(), 1);
+}
+
+#[test]
+fn a_stall_over_most_of_the_window_does_not_pass_for_usual() {
+    let mostly = slices((0..200).map(|index| u64::from(index % 2 == 0 && index < 50)));
+    assert_eq!(stalls(&mostly, 0.02).len(), 1);
 }
 
 #[test]

@@ -15,8 +15,9 @@ from leadline.record import DriftStep, Interval
 from leadline.stats.intervals import PRIOR_DF, PRIOR_SD_FRAC, student_t
 
 PERMUTATIONS = 999
-STEP_CHANCE = 0.01
-"""A step this seldom found in shuffled readings is no chance."""
+STEP_CHANCE = 0.05
+"""A step this seldom found in shuffled readings is no chance; with what else is asked of it, one
+steady survey in a hundred is said to have stepped."""
 STEP_SIDE_MIN = 3
 """Readings on either side of a step, at least."""
 STEP_FRAC_MIN = 0.05

@@ -188,6 +188,6 @@ fn noise_drift_and_bursts_are_where_the_names_say() {
     };
     assert_between(at(1) / at(0), 0.899, 0.901);
     let cliff = profile("credit-cliff").drift.unwrap();
-    assert_eq!((cliff.at_s, cliff.factor), (Some(1800.0), Some(0.6)));
+    assert_eq!((cliff.at_s, cliff.factor), (Some(5400.0), Some(0.6)));
     assert!(profile("bursty").bursts.is_some());
 }
