@@ -1,5 +1,10 @@
 """The native module: a thin shim over crates/engine."""
 
+from typing import Literal
+
+BUILD: Literal["debug", "release"]
+"""How the engine was built; a debug build measures itself."""
+
 def serve() -> int:
     """Run the engine child's main loop; 0 at end of file, 1 when nobody reads the events."""
 

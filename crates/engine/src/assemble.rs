@@ -192,7 +192,7 @@ fn reasons(little_error: f64) -> Vec<String> {
         return Vec::new();
     }
     vec![format!(
-        "Little's law is broken by {:.1} % (5 % allowed): the issuers spent time neither in \
+        "Little's law: broken by {:.1} % (5 % allowed): the issuers spent time neither in \
         requests nor thinking, as when other programs take the processors",
         little_error * 100.0
     )]
@@ -202,7 +202,7 @@ fn warn(run: &mut Finished, half_width_frac: Option<f64>) {
     let limits = &run.job.limits;
     if !run.controller.steady() {
         run.warnings.push(format!(
-            "the rate was not steady within the {:.3} s of warm-up allowed \
+            "not steady: the rate still changed within the {:.3} s of warm-up allowed \
             (limits.warm_up_s_max); the window may hold a transient",
             limits.warm_up_s_max
         ));
@@ -225,9 +225,9 @@ fn warn(run: &mut Finished, half_width_frac: Option<f64>) {
         && generator.bound
     {
         run.warnings.push(format!(
-            "generator-bound: this is within 20 % of the {:.3e} requests/s that Leadline reaches \
-            here against nothing; the target may be faster than it could be asked",
-            generator.ceiling_iops
+            "generator-bound: this is within 20 % of the {:.2} million requests/s that Leadline \
+            reaches here against nothing; the target may be faster than it could be asked",
+            generator.ceiling_iops * 1e-6
         ));
     }
     if run.job.workload.size_mean > run.job.workload.unique_bytes {

@@ -15,6 +15,10 @@ mod _engine {
     use pyo3::exceptions::PyValueError;
     use pyo3::prelude::*;
 
+    /// How the engine was built; a debug build measures itself.
+    #[pymodule_export]
+    const BUILD: &str = if cfg!(debug_assertions) { "debug" } else { "release" };
+
     /// Main loop of the engine child: one job per line of standard input, events on standard
     /// output. Returns 0 at end of file, 1 when nobody reads the events any more.
     #[pyfunction]
