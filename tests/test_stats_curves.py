@@ -142,6 +142,7 @@ def test_a_planted_step_is_found_with_its_size_and_its_moment(change: float, noi
             found += 1
             covered += step.change_frac.covers(change)
             placed += step.after_s <= at <= step.before_s
+            assert step.before_s - step.after_s < 100, "neighbouring readings"
     assert found >= 180
     assert covered >= 0.92 * found
     assert placed >= 0.95 * found
