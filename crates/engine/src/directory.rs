@@ -23,7 +23,7 @@ use crate::precondition::precondition;
 use crate::provenance::Site;
 use crate::residency::Residency;
 use crate::result::{EngineResult, WrittenBytes};
-use crate::worker::{Demand, Probe};
+use crate::worker::{Demand, OwnCost, Probe};
 
 /// Share of the longest warm-up that the pass over the file may take.
 const PASS_SHARE: f64 = 1.0 / 3.0;
@@ -62,7 +62,7 @@ pub(crate) fn run(
     if !job.backend.direct {
         prepared.setting.warm_up_spent_s = fill_cache(job, data.file(), deadline_ns);
     }
-    let demands = demands(job, streams, &data, &mut site);
+    let demands = demands(job, streams, prepared.cost, &data, &mut site);
     let run = issuers.run(demands, job, &prepared.setting, reporter)?;
     let evidence = Evidence {
         site: Some(site),
@@ -132,7 +132,13 @@ impl Issuers {
 
 /// The issuers' demands. Buffered reads are looked up in the file cache; where they cannot be, the
 /// reason goes to what could not be checked.
-fn demands(job: &Job, streams: Vec<AccessStream>, data: &DataFile, site: &mut Site) -> Vec<Demand> {
+fn demands(
+    job: &Job,
+    streams: Vec<AccessStream>,
+    cost: OwnCost,
+    data: &DataFile,
+    site: &mut Site,
+) -> Vec<Demand> {
     let mut probe = || {
         if job.backend.direct || job.workload.read_frac <= 0.0 {
             return Probe::default();
@@ -147,7 +153,7 @@ fn demands(job: &Job, streams: Vec<AccessStream>, data: &DataFile, site: &mut Si
             }
         }
     };
-    streams.into_iter().map(|stream| Demand::new(job, stream, probe())).collect()
+    streams.into_iter().map(|stream| Demand::new(job, stream, probe(), cost)).collect()
 }
 
 /// Writes out what earlier jobs left dirty, so that this one does not pay for it.

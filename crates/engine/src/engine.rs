@@ -17,7 +17,7 @@ use crate::offered::due_spans;
 use crate::phases::{self, Run, Setting};
 use crate::placement::place;
 use crate::result::EngineResult;
-use crate::worker::{Blocking, Demand, Probe, Queued, own_cost_ns};
+use crate::worker::{Blocking, Demand, OwnCost, Probe, Queued};
 
 /// Own work may cost half more than in the calibration before Little's law counts it as
 /// unexplained.
@@ -59,7 +59,7 @@ fn run_null(job: &Job, reporter: &mut Reporter) -> Result<EngineResult, EngineEr
     let depth = job.workload.queue_depth as usize;
     let prepared = session.prepared(&streams, None, None);
     reporter.phase(Phase::WarmUp, prepared.spent_ns);
-    let demand = |stream| Demand::new(job, stream, Probe::default());
+    let demand = |stream| Demand::new(job, stream, Probe::default(), prepared.cost);
     let demands: Vec<Demand> = streams.into_iter().map(demand).collect();
     let run = if depth == 1 {
         let backends = demands.iter().map(|_| NullBackend).collect();
@@ -86,7 +86,8 @@ pub(crate) struct Prepared {
     pub setting: Setting,
     /// Nanoseconds the preparation took.
     pub spent_ns: u64,
-    own_allowance_s: f64,
+    /// Leadline's own cost per request.
+    pub cost: OwnCost,
 }
 
 impl<'a> Session<'a> {
@@ -108,7 +109,8 @@ impl<'a> Session<'a> {
         file: Option<&File>,
         device: Option<BlockDevice>,
     ) -> Prepared {
-        let own_allowance_s = own_allowance_s(self.job, streams, self.clock);
+        let measured = |stream| OwnCost::measured(stream, self.clock);
+        let cost = streams.first().map(measured).unwrap_or_default();
         let setting = Setting {
             clock: self.clock,
             placement: place(self.job.placement, streams.len(), file),
@@ -118,7 +120,7 @@ impl<'a> Session<'a> {
             device,
             schedule: ArrivalStream::new(&self.job.arrivals, self.job.seed),
         };
-        Prepared { setting, spent_ns: self.clock.now_ns() - self.began_ns, own_allowance_s }
+        Prepared { setting, spent_ns: self.clock.now_ns() - self.began_ns, cost }
     }
 
     /// The result of the run.
@@ -138,7 +140,7 @@ impl<'a> Session<'a> {
             total_s: s_from_ns(self.clock.now_ns() - self.began_ns),
             prepare_s: s_from_ns(prepared.spent_ns),
             host: run.host,
-            own_allowance_s: prepared.own_allowance_s,
+            own_allowance_s: own_allowance_s(self.job, prepared.cost),
             simulated: None,
             warnings,
             evidence: Evidence {
@@ -178,9 +180,8 @@ pub(crate) fn streams(job: &Job, granule_bytes: u64) -> Result<Vec<AccessStream>
 /// Own seconds per request that Little's law allows for: as calibrated, times the issuers that
 /// share a processor and the slots that share an issuer, because a slot may wait for the work done
 /// for all of them.
-fn own_allowance_s(job: &Job, streams: &[AccessStream], clock: Clock) -> f64 {
+fn own_allowance_s(job: &Job, cost: OwnCost) -> f64 {
     let sharing = (f64::from(job.workload.process_num) / host::processors() as f64).max(1.0);
     let slots = f64::from(job.workload.queue_depth);
-    let cost_ns = streams.first().map_or(0.0, |stream| own_cost_ns(stream, clock));
-    cost_ns * 1e-9 * sharing * slots * OWN_COST_MARGIN
+    cost.turn_ns * 1e-9 * sharing * slots * OWN_COST_MARGIN
 }

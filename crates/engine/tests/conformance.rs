@@ -14,7 +14,7 @@ use leadline_engine::job::{Job, Placement, Request};
 use leadline_engine::phases::{self, Run, Setting};
 use leadline_engine::placement::place;
 use leadline_engine::virtual_time::{VirtualDevice, VirtualRun, simulate};
-use leadline_engine::worker::{Blocking, Demand, Probe, Queued};
+use leadline_engine::worker::{Blocking, Demand, OwnCost, Probe, Queued};
 use scratch::Scratch;
 use serde_json::{Value, json};
 
@@ -317,7 +317,7 @@ fn requests_across_the_edges_count_with_their_part_inside() {
     job["limits"]["warm_up_s_max"] = json!(0.1);
     let job = Job::parse(&job.to_string()).unwrap();
     let mut ignore = |_: &str| {};
-    let demand = |stream| Demand::new(&job, stream, Probe::default());
+    let demand = |stream| Demand::new(&job, stream, Probe::default(), OwnCost::default());
     let issuers = streams(&job).map(|stream| Blocking::new(Sleeper, demand(stream))).collect();
     let run = phases::run(issuers, &setting(&job), &mut Reporter::new("j", &mut ignore)).unwrap();
     assert_accounted(&run, 8.0);

@@ -25,7 +25,7 @@ use leadline_engine::job::{Job, Placement, Request};
 use leadline_engine::phases::{self, Setting};
 use leadline_engine::placement::place;
 use leadline_engine::residency::Residency;
-use leadline_engine::worker::{Blocking, Demand, Issue, Probe, Queued};
+use leadline_engine::worker::{Blocking, Demand, Issue, OwnCost, Probe, Queued};
 use scratch::Scratch;
 use serde_json::{Value, json};
 
@@ -175,7 +175,7 @@ fn no_backend_allocates_between_its_hundredth_request_and_its_last() {
             let residency = Residency::new(data.file());
             let probe =
                 residency.map_or_else(|_| Probe::default(), |view| Probe::new(view, 8192.0));
-            Demand::new(&job, stream, probe)
+            Demand::new(&job, stream, probe, OwnCost::default())
         };
         let check = |name: &str, found: u64| assert_eq!(found, 0, "{name}, {arrivals}");
         let careless = Blocking::new(Watched::new(Careless, &SEEN), demand());

@@ -20,7 +20,7 @@ use leadline_engine::job::{Job, Placement, Request};
 use leadline_engine::offered::due_spans;
 use leadline_engine::phases::{self, Run, Setting};
 use leadline_engine::placement::place;
-use leadline_engine::worker::{Blocking, Demand, Issue, Probe, Queued};
+use leadline_engine::worker::{Blocking, Demand, Issue, OwnCost, Probe, Queued};
 use scratch::Scratch;
 use serde_json::{Value, json};
 
@@ -107,7 +107,7 @@ fn run<I: Issue>(job: &Job, issuer: impl Fn(Demand) -> I) -> Run {
         schedule: ArrivalStream::new(&job.arrivals, job.seed),
     };
     let stream = AccessStream::new(&job.workload, 4096, 1, 0).unwrap();
-    let issuer = issuer(Demand::new(job, stream, Probe::default()));
+    let issuer = issuer(Demand::new(job, stream, Probe::default(), OwnCost::default()));
     phases::run(vec![issuer], &setting, &mut Reporter::new("j", &mut |_: &str| {})).unwrap()
 }
 

@@ -61,6 +61,8 @@ pub struct Demand {
     pub think_ns: u64,
     /// Its lookups in the file cache.
     pub probe: Probe,
+    /// Its own cost per request.
+    pub cost: OwnCost,
     /// What it counted.
     pub tally: Tally,
 }
@@ -68,9 +70,9 @@ pub struct Demand {
 impl Demand {
     /// The demand of one issuer of a job.
     #[must_use]
-    pub fn new(job: &Job, stream: AccessStream, probe: Probe) -> Self {
+    pub fn new(job: &Job, stream: AccessStream, probe: Probe, cost: OwnCost) -> Self {
         let think_ns = ns_from_s(job.workload.think_time_s);
-        Self { stream, think_ns, probe, tally: Tally::of(&job.arrivals) }
+        Self { stream, think_ns, probe, cost, tally: Tally::of(&job.arrivals) }
     }
 
     /// The issuer starts at `now_ns`.
@@ -78,12 +80,12 @@ impl Demand {
         self.probe.start(now_ns);
     }
 
-    /// The next request, looked up in the file cache when its turn has come.
+    /// The next request, and whether it was looked up in the file cache, its turn having come.
     #[inline]
-    fn draw(&mut self, context: &Context) -> Request {
+    fn draw(&mut self, context: &Context) -> (Request, bool) {
         let request = self.stream.draw();
-        self.probe.before(&request, context, &mut self.tally);
-        request
+        let looked_up = self.probe.before(&request, context, &mut self.tally);
+        (request, looked_up)
     }
 }
 
@@ -244,25 +246,47 @@ impl Live {
     }
 }
 
-/// Nanoseconds Leadline itself needs per request (draw, two clock readings, counting): the least of
-/// several short runs against nothing, so that a moment's disturbance does not count.
-#[must_use]
-pub fn own_cost_ns(stream: &AccessStream, clock: Clock) -> f64 {
-    const TURNS: u32 = 400;
-    let mut stream = stream.clone();
-    let mut tally = Tally::default();
-    let live = Live::default();
-    let mut least = f64::INFINITY;
-    for _ in 0..16 {
-        let began_ns = clock.now_ns();
-        for _ in 0..TURNS {
+/// Nanoseconds Leadline itself needs per request, the least of several short runs against nothing,
+/// so that a moment's disturbance does not count.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OwnCost {
+    /// A whole turn: draw, two clock readings, counting.
+    pub turn_ns: f64,
+    /// What of it is neither the request nor a clock reading.
+    pub between_ns: f64,
+}
+
+impl OwnCost {
+    /// Measures it on the present processor.
+    #[must_use]
+    pub fn measured(stream: &AccessStream, clock: Clock) -> Self {
+        let mut stream = stream.clone();
+        let mut tally = Tally::default();
+        let live = Live::default();
+        let turn_ns = least_ns(clock, || {
             let request = stream.draw();
             let before_ns = clock.now_ns();
             live.add(1, request.length_bytes);
             tally.record(&request, clock.now_ns().saturating_sub(before_ns));
+        });
+        std::hint::black_box(&tally);
+        let reading_ns = least_ns(clock, || {
+            std::hint::black_box(clock.now_ns());
+        });
+        Self { turn_ns, between_ns: (turn_ns - 2.0 * reading_ns).max(0.0) }
+    }
+}
+
+/// The least time of one of many turns, in nanoseconds.
+fn least_ns(clock: Clock, mut turn: impl FnMut()) -> f64 {
+    const TURNS: u32 = 400;
+    let mut least = f64::INFINITY;
+    for _ in 0..16 {
+        let began_ns = clock.now_ns();
+        for _ in 0..TURNS {
+            turn();
         }
         least = least.min((clock.now_ns() - began_ns) as f64 / f64::from(TURNS));
     }
-    std::hint::black_box(&tally);
     least
 }

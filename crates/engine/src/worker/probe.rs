@@ -30,13 +30,15 @@ impl Probe {
         self.countdown = if self.residency.is_some() { 1 } else { u64::MAX };
     }
 
-    /// Called before every request; looks it up when its turn has come.
+    /// Called before every request; looks it up when its turn has come, and says whether it did.
     #[inline]
-    pub fn before(&mut self, request: &Request, context: &Context, tally: &mut Tally) {
+    pub fn before(&mut self, request: &Request, context: &Context, tally: &mut Tally) -> bool {
         self.countdown -= 1;
-        if self.countdown == 0 {
+        let due = self.countdown == 0;
+        if due {
             self.look(request, context, tally);
         }
+        due
     }
 
     #[cold]

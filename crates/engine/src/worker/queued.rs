@@ -85,7 +85,7 @@ impl<Q: QueueBackend> Queued<Q> {
                 return Ok(Some(next_ns));
             }
             let Some(idle) = self.idle.pop_front() else { break };
-            let request = self.demand.draw(context);
+            let (request, _) = self.demand.draw(context);
             let due_ns = self.due_ns.take().unwrap_or(now_ns);
             let Idle { free_ns, behind_ns, .. } = idle;
             let passage = Passage { due_ns, free_ns, behind_ns, submitted_ns: now_ns };
