@@ -95,7 +95,13 @@ impl Issuers {
         Ok(match job.backend.name {
             BackendName::Uring => Self::Uring(
                 (0..processes)
-                    .map(|_| Ok(UringBackend::new(file()?, buffers.drain(..slots).collect())))
+                    .map(|_| {
+                        Ok(UringBackend::new(
+                            file()?,
+                            buffers.drain(..slots).collect(),
+                            job.backend.direct,
+                        ))
+                    })
                     .collect::<Result<_, EngineError>>()?,
             ),
             BackendName::Mmap => {

@@ -188,7 +188,7 @@ fn no_backend_allocates_between_its_hundredth_request_and_its_last() {
             let pread = PreadBackend::new(file(direct), buffers(1).remove(0));
             let pread = Blocking::new(Watched::new(pread, &SEEN), demand());
             check("pread", allocations(&job, pread, &SEEN));
-            let uring = UringBackend::new(file(direct), buffers(8));
+            let uring = UringBackend::new(file(direct), buffers(8), direct);
             let uring = Queued::new(Watched::new(uring, &SEEN), demand(), 8);
             check("uring", allocations(&job, uring, &SEEN));
         }

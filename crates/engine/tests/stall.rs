@@ -124,7 +124,7 @@ fn each(job: &Job, check: impl Fn(&str, Run)) {
     };
     check("pread", run(job, pread));
     let uring = |demand| {
-        let backend = UringBackend::new(file(), buffers(4));
+        let backend = UringBackend::new(file(), buffers(4), false);
         Queued::new(StallOnce::new(backend), demand, 4)
     };
     check("uring", run(job, uring));

@@ -1,6 +1,10 @@
 //! `io_uring`, buffered or direct, with a queue per issuer.
 //!
-//! One `io_uring_enter` sends everything prepared and waits for the first completion. The file and
+//! Past the cache every request is sent at once; to send together all that can be sent would spare
+//! calls, but the device would idle while the batch is made up and the issuer while it is served
+//! (seen at depth 32 on a virtio disk: 158 k requests/s all together, 185 k in twos, 189 k singly).
+//! Through the cache most requests are answered within the call, so there it is made for several.
+//! A lone request is sent by the call that waits for it. The file and
 //! the buffers are registered where the kernel allows, which spares looking up the one and pinning
 //! the other for every request; where it does not (a small limit of locked memory), plain requests
 //! are sent. The ring is made on the issuer's own thread, so that the kernel may run its completion
@@ -25,9 +29,13 @@ struct Transfer {
     moved: u64,
 }
 
+/// Requests sent by one call through the cache.
+const BUFFERED_BATCH: usize = 8;
+
 /// One issuer's queue.
 pub struct UringBackend {
     file: File,
+    batch: usize,
     buffers: Vec<BufferSlice>,
     transfers: Vec<Option<Transfer>>,
     ring: Option<Ring>,
@@ -38,15 +46,20 @@ struct Ring {
     uring: IoUring,
     fixed_file: bool,
     fixed_buffers: bool,
+    /// Requests queued since the kernel was last entered.
+    prepared: usize,
+    /// Requests after which it is entered.
+    batch: usize,
 }
 
 impl UringBackend {
-    /// An issuer on `file` with a slot for each of `buffers`. A request longer than its buffer is
+    /// An issuer on `file`, open for direct I/O or not, with a slot for each of `buffers`. A request longer than its buffer is
     /// moved in pieces, one after the other, and is still one request with one response time.
     #[must_use]
-    pub fn new(file: File, buffers: Vec<BufferSlice>) -> Self {
+    pub fn new(file: File, buffers: Vec<BufferSlice>, direct: bool) -> Self {
         let transfers = vec![None; buffers.len()];
-        Self { file, buffers, transfers, ring: None }
+        let batch = if direct && buffers.len() > 1 { 1 } else { BUFFERED_BATCH };
+        Self { file, batch, buffers, transfers, ring: None }
     }
 
     /// Queues the next piece of a slot's request.
@@ -73,6 +86,10 @@ impl UringBackend {
         // before it is dropped or, after an error, closes the ring; the slot's buffer is its own.
         let pushed = unsafe { ring.uring.submission().push(&entry) };
         pushed.map_err(|_| EngineError::fault("the queue has fewer entries than slots"))?;
+        ring.prepared += 1;
+        if ring.prepared >= ring.batch {
+            ring.send()?;
+        }
         Ok(())
     }
 
@@ -113,7 +130,7 @@ impl UringBackend {
 
 impl QueueBackend for UringBackend {
     fn begin(&mut self) -> Result<(), EngineError> {
-        self.ring = Some(Ring::new(&self.file, &mut self.buffers)?);
+        self.ring = Some(Ring::new(&self.file, &mut self.buffers, self.batch)?);
         Ok(())
     }
 
@@ -143,7 +160,7 @@ impl QueueBackend for UringBackend {
 }
 
 impl Ring {
-    fn new(file: &File, buffers: &mut [BufferSlice]) -> Result<Self, EngineError> {
+    fn new(file: &File, buffers: &mut [BufferSlice], batch: usize) -> Result<Self, EngineError> {
         let entries = buffers.len().next_power_of_two() as u32;
         let uring = build(entries).map_err(|error| refused(&error))?;
         let submitter = uring.submitter();
@@ -157,7 +174,7 @@ impl Ring {
             .collect();
         // SAFETY: the buffers are mapped and live longer than the ring.
         let fixed_buffers = unsafe { submitter.register_buffers(&ranges) }.is_ok();
-        Ok(Self { uring, fixed_file, fixed_buffers })
+        Ok(Self { uring, fixed_file, fixed_buffers, prepared: 0, batch })
     }
 
     #[inline]
@@ -192,9 +209,28 @@ impl Ring {
         if self.fixed_file { entry!(Fixed(0)) } else { entry!(Fd(file.as_raw_fd())) }
     }
 
+    /// Sends what is prepared without waiting.
+    fn send(&mut self) -> Result<(), EngineError> {
+        self.prepared = 0;
+        match self.uring.submit() {
+            // What was not taken is taken by the call that waits.
+            Ok(_) => Ok(()),
+            Err(error)
+                if matches!(
+                    error.raw_os_error(),
+                    Some(libc::EINTR | libc::EAGAIN | libc::EBUSY)
+                ) =>
+            {
+                Ok(())
+            }
+            Err(error) => Err(EngineError::io(format!("io_uring_enter failed: {error}"))),
+        }
+    }
+
     /// Sends what is prepared and waits for a completion; false when patience ended first.
     #[inline]
     fn enter(&mut self, patience_ns: Option<u64>) -> Result<bool, EngineError> {
+        self.prepared = 0;
         let waited = match patience_ns {
             None => self.uring.submit_and_wait(1),
             Some(patience_ns) => {
@@ -298,7 +334,7 @@ mod tests {
             forbid_io_uring();
             let file = File::open("/proc/self/exe").unwrap();
             let buffers = crate::buffer::allocate(2, 4096, 1).unwrap();
-            UringBackend::new(file, buffers).begin().unwrap_err()
+            UringBackend::new(file, buffers, false).begin().unwrap_err()
         });
         let error = refusal.join().unwrap();
         assert_eq!(error.kind, crate::error::ErrorKind::Target);
