@@ -168,8 +168,8 @@ pub fn assemble(mut run: Finished) -> Result<EngineResult, EngineError> {
 }
 
 /// Little's law over the window: the issuers' time must be accounted for by response times, think
-/// time, the wait for the next request to be due and Leadline's own work. What is left over, as a share of `process_num · queue_depth ·
-/// wall`.
+/// time, the wait for the next request to be due and Leadline's own work. What is left over, as a
+/// share of `process_num · queue_depth · wall`.
 ///
 /// Response times are summed within the window (a request that straddles an edge counts with its
 /// part inside). Own work counts as measured, but no more than `own_allowance_s` per request, so

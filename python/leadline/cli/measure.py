@@ -24,63 +24,90 @@ from leadline.cli.options import (
 )
 from leadline.cli.talk import put_json, show, tell_findings
 from leadline.engine import Engine, Limits, Target, open_engine, preflight, require_fit
-from leadline.record import Arrivals, Measurement, Workload
+from leadline.record import Arrivals, EngineResult, Measurement, RunReading, Workload
 from leadline.report import render_measurement
-from leadline.survey import derive_seed
+from leadline.stats import pooled_result
+from leadline.survey import CAP_REACHED, derive_seed
+
+RUNS = 5
+"""Runs of a closed loop; fewer tell too little of the spread between runs, and more leave each too
+short to become steady in."""
+
+
+_Workload = Annotated[
+    str,
+    typer.Option(
+        metavar="k=v,…",
+        help="unique_bytes=2GiB,size_mean=32KiB,read_frac=0.8,seq_frac=0.1,process_num=4",
+    ),
+]
+_Seconds = Annotated[
+    float,
+    typer.Option(
+        parser=reader(positive_seconds), help="Time to measure, at most, all runs together."
+    ),
+]
+_Runs = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        max=100,
+        help="Runs to spread it over: what differs between them decides the interval. An open "
+        "loop takes one.  [default: 5, or 1 with --rate]",
+    ),
+]
+_Accuracy = Annotated[
+    float, typer.Option(min=0.0005, max=0.5, help="Stop when ± this fraction is reached.")
+]
+_Rate = Annotated[
+    float | None,
+    typer.Option(
+        metavar="R",
+        help="Open loop: this many requests become due each second, whether or not earlier "
+        "ones are done.",
+    ),
+]
+_ArrivalsKind = Annotated[
+    str | None,
+    typer.Option(
+        metavar="poisson|constant",
+        help="With --rate: at random moments, or evenly.  [default: poisson]",
+    ),
+]
+_Placement = Annotated[
+    str,
+    typer.Option(
+        metavar="auto|free",
+        help="A processor of its own for each issuer while there are enough, or as the "
+        "kernel likes.",
+    ),
+]
 
 
 class _Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """The options that decide a lone run."""
+    """The options that decide a lone measurement."""
 
     workload: Workload
     arrivals: Arrivals
     limits: Limits
     precondition_bytes_max: int | None
     seed: int
+    runs: int
 
 
 def command(
     context: typer.Context,
     *,
     target: TargetArgument,
-    workload: Annotated[
-        str,
-        typer.Option(
-            metavar="k=v,…",
-            help="unique_bytes=2GiB,size_mean=32KiB,read_frac=0.8,seq_frac=0.1,process_num=4",
-        ),
-    ],
-    seconds: Annotated[
-        float, typer.Option(parser=reader(positive_seconds), help="Time to measure, at most.")
-    ] = 5.0,
-    accuracy: Annotated[
-        float, typer.Option(min=0.0005, max=0.5, help="Stop when ± this fraction is reached.")
-    ] = 0.01,
-    rate: Annotated[
-        float | None,
-        typer.Option(
-            metavar="R",
-            help="Open loop: this many requests become due each second, whether or not earlier "
-            "ones are done.",
-        ),
-    ] = None,
-    arrivals: Annotated[
-        str | None,
-        typer.Option(
-            metavar="poisson|constant",
-            help="With --rate: at random moments, or evenly.  [default: poisson]",
-        ),
-    ] = None,
+    workload: _Workload,
+    seconds: _Seconds = 5.0,
+    runs: _Runs = None,
+    accuracy: _Accuracy = 0.01,
+    rate: _Rate = None,
+    arrivals: _ArrivalsKind = None,
     backend: Backend = None,
     direct: Direct = False,
-    placement: Annotated[
-        str,
-        typer.Option(
-            metavar="auto|free",
-            help="A processor of its own for each issuer while there are enough, or as the "
-            "kernel likes.",
-        ),
-    ] = "auto",
+    placement: _Placement = "auto",
     precondition: Precondition = None,
     cache_limit: CacheLimit = None,
     max_bytes: MaxBytes = None,
@@ -88,10 +115,12 @@ def command(
     json: Json = False,
 ) -> None:
     """Measure one workload: throughput, response times, and where the bytes came from."""
+    runs = _runs(runs, rate)
     asked = _Asked(
         workload=Workload.parse(workload),
         arrivals=_arrivals(rate, arrivals),
-        limits=_limits(seconds, accuracy),
+        limits=_limits(seconds / runs, accuracy),
+        runs=runs,
         precondition_bytes_max=precondition,
         seed=seed,
     )
@@ -115,19 +144,54 @@ def _measure(engine: Engine, target: Target, asked: _Asked) -> Measurement:
     warnings = tell_findings(preflight(target, engine.facts))
     engine.prepare()
     started_at = datetime.now(UTC).isoformat()
-    result = engine.run(
-        asked.workload,
-        seed=derive_seed(asked.seed, 0),
-        limits=asked.limits,
-        arrivals=asked.arrivals,
-        precondition_bytes_max=asked.precondition_bytes_max,
-    )
+    results, readings = [], []
+    for number in range(asked.runs):
+        seed = derive_seed(asked.seed, number)
+        result = engine.run(
+            asked.workload,
+            seed=seed,
+            limits=asked.limits,
+            arrivals=asked.arrivals,
+            precondition_bytes_max=asked.precondition_bytes_max if number == 0 else None,
+        )
+        results.append(result)
+        rates = (result.throughput_mb_s, result.iops)
+        readings.append(RunReading(
+            seed=seed, wall_s=result.wall_s, throughput_mb_s=rates[0], iops=rates[1],
+        ))  # fmt: skip
     return Measurement(
         point_id=uuid.uuid4().hex, survey_id=None, order=0, stage="measure",
         started_at=started_at, clock_s=0.0, seed=asked.seed, workload=asked.workload,
         backend=engine.backend, direct=engine.direct, arrivals=asked.arrivals,
-        facts=engine.facts, warnings=warnings, result=result,
+        facts=engine.facts, warnings=warnings, result=_answer(results, asked.limits.accuracy),
+        runs=tuple(readings),
     )  # fmt: skip
+
+
+def _answer(results: list[EngineResult], accuracy: float) -> EngineResult:
+    """The pooled result; whether the accuracy was reached is said of the whole, not of a run."""
+    pooled = pooled_result(results)
+    reached = pooled.throughput_mb_s.half_width_frac
+    if len(results) == 1 or reached is None:
+        return pooled
+    kept = [warning for warning in pooled.warnings if not warning.startswith(CAP_REACHED)]
+    if reached > accuracy:
+        kept.append(
+            f"{CAP_REACHED} before the asked accuracy: ±{reached:.1%} instead of ±{accuracy:.1%} "
+            f"over {len(results)} runs; more --seconds, or more --runs, narrow it"
+        )
+    return msgspec.structs.replace(pooled, warnings=tuple(kept))
+
+
+def _runs(runs: int | None, rate_per_s: float | None) -> int:
+    if rate_per_s is None:
+        return runs or RUNS
+    if runs not in (None, 1):
+        raise typer.BadParameter(
+            f"--runs {runs} does not go with --rate: an open loop is one run, so that no stall "
+            "falls between two; leave --runs out"
+        )
+    return 1
 
 
 def _limits(seconds: float, accuracy: float) -> Limits:
@@ -180,6 +244,7 @@ def measurement_document(point: Measurement) -> dict[str, Any]:
         "warnings": [*point.warnings, *result.warnings],
         "read": result.read,
         "write": result.write,
+        "runs": point.runs,
         "facts": point.facts,
         "result": result,
     }

@@ -251,6 +251,16 @@ class EngineResult(msgspec.Struct, frozen=True, kw_only=True):
     clock: Literal["tsc", "vdso", "virtual"] | None = None
 
 
+class RunReading(msgspec.Struct, frozen=True, kw_only=True):
+    """One of several runs of a lone `measure`, as it spoke for itself."""
+
+    seed: int
+    wall_s: float
+    throughput_mb_s: Interval
+    """From within this run alone; the point's own interval has the spread between runs."""
+    iops: Interval
+
+
 class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     """A finished point of a survey (or a lone `measure`); never edited once stored."""
 
@@ -275,3 +285,5 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     """Facts of the machine and the target, of a lone `measure`; a survey keeps its own once."""
     warnings: tuple[str, ...] = ()
     """What was found before a lone `measure`, each beginning with its name."""
+    runs: tuple[RunReading, ...] = ()
+    """The runs that `result` pools, of a lone `measure`."""

@@ -29,7 +29,7 @@ def _rows(point: Measurement, result: EngineResult) -> list[tuple[str, str]]:
     written = result.written_bytes
     rows = [
         ("throughput", say_rate(result.throughput_mb_s, level=True)),
-        ("", f"{iops.value:,.0f} requests/s{within}, from {result.wall_s:.3g} s"),
+        ("", f"{iops.value:,.0f} requests/s{within}, from {result.wall_s:.3g} s{_runs(point)}"),
         ("offered", _offered(point)),
         *evidence.span_rows(result),
         ("reads", _operations(result.read)),
@@ -53,6 +53,10 @@ def _rows(point: Measurement, result: EngineResult) -> list[tuple[str, str]]:
     ]
     rows += [("warning", warning) for warning in (*point.warnings, *result.warnings)]
     return [(name, text) for name, text in (*rows, ("point", point.point_id)) if text is not None]
+
+
+def _runs(point: Measurement) -> str:
+    return f" in {len(point.runs)} runs" if len(point.runs) > 1 else ""
 
 
 def _offered(point: Measurement) -> str | None:

@@ -2,6 +2,7 @@
 
 borders      fit_borders: where each level of the hierarchy ends
 placement    next_unique_bytes: where to measure next
+pooling      several runs of one workload as one answer
 intervals    noise within and between runs, and the intervals of readings
 curves       slope, half-way point, good range, still rising
 drift        did the sentinel move, slowly or at one moment
@@ -23,6 +24,7 @@ from leadline.stats.intervals import (
     student_t,
 )
 from leadline.stats.placement import next_unique_bytes
+from leadline.stats.pooling import pooled_result
 
 __all__ = [
     "BorderFit",
@@ -36,6 +38,7 @@ __all__ = [
     "half_way_x",
     "next_unique_bytes",
     "pooled_noise",
+    "pooled_result",
     "reading_interval",
     "slope",
     "still_rising",

@@ -5,8 +5,10 @@ from leadline.survey.explain import explain
 from leadline.survey.plan import PlanRefused, advised_cache_limit, make_plan
 from leadline.survey.run import BudgetSpent, Progress, run_survey
 from leadline.survey.strategy import PointRequest, ResumeMismatch, Surveyor, derive_seed
+from leadline.survey.warnings import CAP_REACHED
 
 __all__ = [
+    "CAP_REACHED",
     "Asked",
     "BudgetSpent",
     "PlanRefused",

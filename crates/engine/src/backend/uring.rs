@@ -53,8 +53,9 @@ struct Ring {
 }
 
 impl UringBackend {
-    /// An issuer on `file`, open for direct I/O or not, with a slot for each of `buffers`. A request longer than its buffer is
-    /// moved in pieces, one after the other, and is still one request with one response time.
+    /// An issuer on `file`, open for direct I/O or not, with a slot for each of `buffers`. A request
+    /// longer than its buffer is moved in pieces, one after the other, and is still one request with
+    /// one response time.
     #[must_use]
     pub fn new(file: File, buffers: Vec<BufferSlice>, direct: bool) -> Self {
         let transfers = vec![None; buffers.len()];
