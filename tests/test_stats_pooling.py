@@ -58,13 +58,19 @@ def test_what_one_run_found_wrong_is_said_of_the_whole_and_once() -> None:
 
 
 def test_levels_and_stalls_stand_on_one_clock() -> None:
-    first = run(100.0, wall_s=2.0, levels=(Level(0.0, 2.0, 100.0),))
+    first = run(100.0, wall_s=2.0, levels=(Level(0.0, 1.0, 110.0), Level(1.0, 1.0, 90.0)))
     second = run(
         100.0, wall_s=1.0, levels=(Level(0.0, 1.0, 90.0),), stalls=(Stall(0.5, 0.2, False),)
     )
     pooled = pooled_result([first, second])
-    assert [level.start_s for level in pooled.levels] == [0.0, 2.0]
+    assert [level.start_s for level in pooled.levels] == [0.0, 1.0, 2.0]
     assert pooled.stalls == (Stall(2.5, 0.2, generator=False),)
+
+
+def test_runs_that_are_steady_each_are_one_level_together() -> None:
+    runs = [run(mb_s, wall_s=1.0, levels=(Level(0.0, 1.0, mb_s),)) for mb_s in (100.0, 120.0)]
+    (level,) = pooled_result(runs).levels
+    assert (level.start_s, level.seconds) == (0.0, 2.0)
 
 
 def test_percentiles_come_from_the_merged_histograms() -> None:

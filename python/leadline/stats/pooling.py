@@ -20,6 +20,7 @@ from leadline.record import (
     Generator,
     Interval,
     LatencyUs,
+    Level,
     MovedBytes,
     OperationSummary,
     OtherLoad,
@@ -81,7 +82,7 @@ def pooled_result(runs: Sequence[EngineResult]) -> EngineResult:
         if runs[-1].spans_us
         else None,
         provenance=_provenance(runs),
-        levels=_shifted(runs, lambda run: run.levels),
+        levels=_levels(runs),
         stalls=_shifted(runs, lambda run: run.stalls),
         precondition=runs[0].precondition,
         written_bytes=_added(WrittenBytes, [run.written_bytes for run in runs]),
@@ -207,6 +208,15 @@ def _shifted(
             joined.append(msgspec.structs.replace(part, start_s=start_s))
         before_s += run.wall_s
     return tuple(joined)
+
+
+def _levels(runs: Sequence[EngineResult]) -> tuple[Level, ...]:
+    """Levels within runs; that runs differ from each other is what the interval tells."""
+    if any(len(run.levels) > 1 for run in runs):
+        return _shifted(runs, lambda run: run.levels)
+    seconds = sum(run.wall_s for run in runs)
+    megabytes = sum((run.read.bytes + run.write.bytes) * 1e-6 for run in runs)
+    return (Level(0.0, seconds, megabytes / seconds),)
 
 
 def _once(texts: Iterable[str]) -> tuple[str, ...]:
