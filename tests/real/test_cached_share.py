@@ -1,0 +1,43 @@
+"""Where the bytes came from, against a cache of known size: a memory cgroup of 512 MiB."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from command import leadline
+from leadline.engine import CacheLimitRefused, memory_cgroup
+
+pytestmark = pytest.mark.real
+CACHE_MIB = 512
+WITHIN = 0.05
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _cgroup_or_skip() -> None:
+    try:
+        with memory_cgroup(64 << 20):
+            pass
+    except CacheLimitRefused as reason:
+        pytest.skip(f"no memory cgroup here: {reason}")
+
+
+@pytest.mark.parametrize("unique_mib", [128, 640, 1024, 2048])
+def test_the_share_from_cache_is_the_share_of_the_data_that_the_cache_holds(
+    unique_mib: int, tmp_path: Path
+) -> None:
+    target = tmp_path / "target"
+    target.mkdir()
+    done = leadline(
+        "measure", str(target), "--cache-limit", f"{CACHE_MIB}MiB", "--seconds", "1", "--runs", "1",
+        "--workload", f"unique_bytes={unique_mib}MiB,size_mean=4KiB,size_dist=fixed,read_frac=1,"
+        "seq_frac=0,process_num=1", "--json", store=tmp_path / "store.sqlite", timeout_s=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["provenance"]["cached_share_from"] == "residency", answer["provenance"]
+    expected = min(1.0, CACHE_MIB / unique_mib)
+    assert answer["cached_share"] == pytest.approx(expected, abs=WITHIN)
+    assert not list(target.iterdir())
