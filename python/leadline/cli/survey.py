@@ -262,6 +262,7 @@ def survey_document(survey: Survey) -> dict[str, Any]:
         ],
         "slope": survey.slope,
         "drift_frac": survey.drift_frac,
+        "drift_step": survey.drift_step,
         "noise_frac": survey.noise_frac,
         "accuracy_frac": survey.accuracy_frac,
         "settled": survey.settled,
