@@ -8,20 +8,10 @@ from pathlib import Path
 import pytest
 
 from command import leadline
-from leadline.engine import CacheLimitRefused, memory_cgroup
 
 pytestmark = pytest.mark.real
 CACHE_MIB = 512
 WITHIN = 0.05
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _cgroup_or_skip() -> None:
-    try:
-        with memory_cgroup(64 << 20):
-            pass
-    except CacheLimitRefused as reason:
-        pytest.skip(f"no memory cgroup here: {reason}")
 
 
 @pytest.mark.parametrize("unique_mib", [128, 640, 1024, 2048])

@@ -14,21 +14,11 @@ import msgspec
 import pytest
 
 from command import LEADLINE, environment, leadline
-from leadline.engine import CacheLimitRefused, memory_cgroup
 from leadline.store import open_store
 
 pytestmark = pytest.mark.real
 CAP = ["--cache-limit", "96MiB", "--max-bytes", "640MiB"]
 KILLS = 30
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _cgroup_or_skip() -> None:
-    try:
-        with memory_cgroup(64 << 20):
-            pass
-    except CacheLimitRefused as reason:
-        pytest.skip(f"no memory cgroup here: {reason}")
 
 
 def test_the_file_cache_and_the_disk_are_found_within_the_budget(tmp_path: Path) -> None:

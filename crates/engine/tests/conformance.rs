@@ -2,21 +2,21 @@
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
 mod scratch;
+mod setting;
 
 use leadline_engine::access::AccessStream;
-use leadline_engine::arrival::ArrivalStream;
 use leadline_engine::backend::{Backend, Completion, QueueBackend};
-use leadline_engine::clock::{Clock, now_ns, sleep_until};
+use leadline_engine::clock::{now_ns, sleep_until};
 use leadline_engine::engine::run_job;
 use leadline_engine::error::EngineError;
 use leadline_engine::events::Reporter;
-use leadline_engine::job::{Job, Placement, Request};
-use leadline_engine::phases::{self, Run, Setting};
-use leadline_engine::placement::place;
+use leadline_engine::job::{Job, Request};
+use leadline_engine::phases::{self, Run};
 use leadline_engine::virtual_time::{VirtualDevice, VirtualRun, simulate};
 use leadline_engine::worker::{Blocking, Demand, OwnCost, Probe, Queued};
 use scratch::Scratch;
 use serde_json::{Value, json};
+use setting::setting;
 
 fn job(target: Value, backend: &str, direct: bool) -> Value {
     json!({
@@ -295,19 +295,6 @@ impl QueueBackend for SleepyQueue {
 
 fn streams(job: &Job) -> impl Iterator<Item = AccessStream> {
     (0..8).map(|process| AccessStream::new(&job.workload, 512, 1, process).unwrap())
-}
-
-fn setting(job: &Job) -> Setting {
-    let clock = Clock::calibrated();
-    Setting {
-        clock,
-        placement: place(Placement::Free, 1, None),
-        limits: job.limits,
-        job_began_ns: clock.now_ns(),
-        warm_up_spent_s: 0.0,
-        device: None,
-        schedule: ArrivalStream::new(&job.arrivals, job.seed),
-    }
 }
 
 #[test]

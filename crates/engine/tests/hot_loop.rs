@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod scratch;
+mod setting;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -10,24 +11,22 @@ use std::fs::File;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use leadline_engine::access::AccessStream;
-use leadline_engine::arrival::ArrivalStream;
 use leadline_engine::backend::mmap::{Mapping, MmapBackend};
 use leadline_engine::backend::null::{NullBackend, NullQueue};
 use leadline_engine::backend::pread::PreadBackend;
 use leadline_engine::backend::uring::UringBackend;
 use leadline_engine::backend::{Backend, Completion, QueueBackend};
 use leadline_engine::buffer;
-use leadline_engine::clock::Clock;
 use leadline_engine::data_file::DataFile;
 use leadline_engine::error::EngineError;
 use leadline_engine::events::Reporter;
-use leadline_engine::job::{Job, Placement, Request};
-use leadline_engine::phases::{self, Setting};
-use leadline_engine::placement::place;
+use leadline_engine::job::{Job, Request};
+use leadline_engine::phases;
 use leadline_engine::residency::Residency;
 use leadline_engine::worker::{Blocking, Demand, Issue, OwnCost, Probe, Queued};
 use scratch::Scratch;
 use serde_json::{Value, json};
+use setting::setting;
 
 struct Counting;
 
@@ -133,18 +132,8 @@ fn job(arrivals: &Value) -> Job {
 
 /// Allocations of one issuer while it was watched; it must have made enough requests.
 fn allocations<I: Issue>(job: &Job, issuer: I, seen: &AtomicU64) -> u64 {
-    let clock = Clock::calibrated();
-    let setting = Setting {
-        clock,
-        placement: place(Placement::Free, 1, None),
-        limits: job.limits,
-        job_began_ns: clock.now_ns(),
-        warm_up_spent_s: 0.0,
-        device: None,
-        schedule: ArrivalStream::new(&job.arrivals, job.seed),
-    };
     let before = ALLOCATIONS.load(Ordering::Relaxed);
-    phases::run(vec![issuer], &setting, &mut Reporter::new("j", &mut |_: &str| {})).unwrap();
+    phases::run(vec![issuer], &setting(job), &mut Reporter::new("j", &mut |_: &str| {})).unwrap();
     assert!(seen.swap(0, Ordering::Relaxed) > u64::from(2 * TURNS_BEFORE));
     ALLOCATIONS.load(Ordering::Relaxed) - before
 }

@@ -3,26 +3,26 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod scratch;
+mod setting;
 
 use std::time::Duration;
 
 use leadline_engine::access::AccessStream;
-use leadline_engine::arrival::ArrivalStream;
 use leadline_engine::backend::pread::PreadBackend;
 use leadline_engine::backend::uring::UringBackend;
 use leadline_engine::backend::{Backend, Completion, QueueBackend};
 use leadline_engine::buffer;
-use leadline_engine::clock::{Clock, now_ns, sleep_until};
+use leadline_engine::clock::{now_ns, sleep_until};
 use leadline_engine::data_file::DataFile;
 use leadline_engine::error::EngineError;
 use leadline_engine::events::Reporter;
-use leadline_engine::job::{Job, Placement, Request};
+use leadline_engine::job::{Job, Request};
 use leadline_engine::offered::due_spans;
-use leadline_engine::phases::{self, Run, Setting};
-use leadline_engine::placement::place;
+use leadline_engine::phases::{self, Run};
 use leadline_engine::worker::{Blocking, Demand, Issue, OwnCost, Probe, Queued};
 use scratch::Scratch;
 use serde_json::{Value, json};
+use setting::setting;
 
 const STALL: Duration = Duration::from_secs(1);
 const RATE_PER_S: f64 = 400.0;
@@ -96,19 +96,9 @@ fn job(arrivals: Value) -> Job {
 }
 
 fn run<I: Issue>(job: &Job, issuer: impl Fn(Demand) -> I) -> Run {
-    let clock = Clock::calibrated();
-    let setting = Setting {
-        clock,
-        placement: place(Placement::Free, 1, None),
-        limits: job.limits,
-        job_began_ns: clock.now_ns(),
-        warm_up_spent_s: 0.0,
-        device: None,
-        schedule: ArrivalStream::new(&job.arrivals, job.seed),
-    };
     let stream = AccessStream::new(&job.workload, 4096, 1, 0).unwrap();
     let issuer = issuer(Demand::new(job, stream, Probe::default(), OwnCost::default()));
-    phases::run(vec![issuer], &setting, &mut Reporter::new("j", &mut |_: &str| {})).unwrap()
+    phases::run(vec![issuer], &setting(job), &mut Reporter::new("j", &mut |_: &str| {})).unwrap()
 }
 
 /// Runs the job on both ways of waiting.

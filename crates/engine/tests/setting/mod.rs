@@ -1,0 +1,20 @@
+//! What a run needs in a test: it begins now, its issuers run where the kernel puts them.
+
+use leadline_engine::arrival::ArrivalStream;
+use leadline_engine::clock::Clock;
+use leadline_engine::job::{Job, Placement};
+use leadline_engine::phases::Setting;
+use leadline_engine::placement::place;
+
+pub fn setting(job: &Job) -> Setting {
+    let clock = Clock::calibrated();
+    Setting {
+        clock,
+        placement: place(Placement::Free, 1, None),
+        limits: job.limits,
+        job_began_ns: clock.now_ns(),
+        warm_up_spent_s: 0.0,
+        device: None,
+        schedule: ArrivalStream::new(&job.arrivals, job.seed),
+    }
+}
