@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
-use std::sync::Arc;
 
 use crate::access::{AccessStream, sizes_of};
 use crate::assemble::Evidence;
@@ -105,9 +104,11 @@ impl Issuers {
                     .collect::<Result<_, EngineError>>()?,
             ),
             BackendName::Mmap => {
-                let mapping = Mapping::new(data.file(), &job.workload)?;
-                let issuer = |buffer| MmapBackend::new(Arc::clone(&mapping), buffer);
-                Self::Mmap(buffers.into_iter().map(issuer).collect())
+                let issuer = |buffer| {
+                    Ok(MmapBackend::new(Mapping::new(data.file(), &job.workload)?, buffer))
+                };
+                let issuers = buffers.into_iter().map(issuer);
+                Self::Mmap(issuers.collect::<Result<_, EngineError>>()?)
             }
             _ => Self::Pread(
                 buffers

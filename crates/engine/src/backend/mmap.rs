@@ -13,8 +13,8 @@ use std::fs::File;
 use std::io::Error;
 use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
+use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Once};
 
 use crate::backend::Backend;
 use crate::buffer::BufferSlice;
@@ -24,25 +24,24 @@ use crate::job::{Kind, Request, Workload};
 /// Set by the handler; a mapping fails once and for all.
 static FAULTED: AtomicBool = AtomicBool::new(false);
 
-/// The mapping all issuers of a run share.
+/// One issuer's mapping. Issuers write to the same bytes of the file, as processes do, each through
+/// addresses of its own.
 #[derive(Debug)]
 pub struct Mapping {
     start: NonNull<u8>,
     length: usize,
 }
 
-// SAFETY: plain memory of a file; issuers race on its bytes as processes race on a file's, and
-// nothing but copies of bytes ever touches it.
+// SAFETY: plain memory of a file at addresses that belong to this value alone; nothing but copies
+// of bytes ever touches it.
 unsafe impl Send for Mapping {}
-// SAFETY: as above.
-unsafe impl Sync for Mapping {}
 
 impl Mapping {
     /// Maps the first `unique_bytes` of `file`.
     ///
     /// # Errors
     /// `Target` when the file system or the address space does not allow it.
-    pub fn new(file: &File, workload: &Workload) -> Result<Arc<Self>, EngineError> {
+    pub fn new(file: &File, workload: &Workload) -> Result<Self, EngineError> {
         let refused = |error: &dyn std::fmt::Display| {
             EngineError::target(format!(
                 "the data file cannot be mapped into memory: {error}; use --backend pread"
@@ -73,13 +72,13 @@ impl Mapping {
         // SAFETY: exactly the range that was mapped; advice only.
         unsafe { libc::madvise(address, length, advice) };
         guard();
-        Ok(Arc::new(Self { start, length }))
+        Ok(Self { start, length })
     }
 }
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: exactly the range that was mapped; every issuer holds the mapping.
+        // SAFETY: exactly the range that was mapped; nobody else knows it.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.length) };
     }
 }
@@ -87,14 +86,14 @@ impl Drop for Mapping {
 /// One issuer on a mapping.
 #[derive(Debug)]
 pub struct MmapBackend {
-    mapping: Arc<Mapping>,
+    mapping: Mapping,
     buffer: BufferSlice,
 }
 
 impl MmapBackend {
     /// An issuer that copies through `buffer`, piece by piece when a request is longer.
     #[must_use]
-    pub fn new(mapping: Arc<Mapping>, buffer: BufferSlice) -> Self {
+    pub fn new(mapping: Mapping, buffer: BufferSlice) -> Self {
         Self { mapping, buffer }
     }
 
