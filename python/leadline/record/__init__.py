@@ -24,6 +24,7 @@ from leadline.record.measurement import (
     WarmUp,
     WrittenBytes,
 )
+from leadline.record.prediction import Prediction
 from leadline.record.survey import (
     Border,
     Curve,
@@ -65,6 +66,7 @@ __all__ = [
     "Plan",
     "PlanStage",
     "Preconditioned",
+    "Prediction",
     "Provenance",
     "Realised",
     "Region",
