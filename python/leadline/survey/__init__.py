@@ -1,10 +1,11 @@
 """The self-scaling survey (CP94 §6-8): which points to measure, and what they say."""
 
+from leadline.record import derive_seed
 from leadline.survey.begin import Asked, begin_survey
 from leadline.survey.explain import explain
 from leadline.survey.plan import PlanRefused, advised_cache_limit, make_plan
 from leadline.survey.run import BudgetSpent, Progress, run_survey
-from leadline.survey.strategy import PointRequest, ResumeMismatch, Surveyor, derive_seed
+from leadline.survey.strategy import PointRequest, ResumeMismatch, Surveyor
 from leadline.survey.warnings import CAP_REACHED
 
 __all__ = [
