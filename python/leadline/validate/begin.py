@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from leadline.engine import Engine
+from leadline.predict import Ranges
 from leadline.record import (
     DrawnRange,
     Measurement,
-    Region,
     Survey,
     ValidationPlan,
     ValidationStart,
@@ -112,40 +113,28 @@ def drawn_ranges(survey: Survey) -> tuple[DrawnRange, ...]:
     """Return what the families of a survey cover, region by region.
 
     Raises:
-        ValidationRefused: a region has no family of curves.
+        ValidationRefused: there is no region, or one without a family of curves.
 
     """
-    if not survey.regions:
+    surveyed = Ranges(survey)
+    if not survey.regions or not all(surveyed.is_surveyed(item.index) for item in survey.regions):
         raise ValidationRefused(
-            f"survey {survey.start.survey_id[:8]} found no region, so nothing can be predicted "
-            "from it; finish it (`leadline survey … --resume`) or make a new one"
+            f"survey {survey.start.survey_id[:8]} has no curves in every region, so there is "
+            f"nothing to validate: finish it (leadline survey {survey.start.target} --resume)"
         )
-    return tuple(_range(survey, region) for region in survey.regions)
-
-
-def _range(survey: Survey, region: Region) -> DrawnRange:
-    family = next((item for item in survey.families if item.region == region.index), None)
-    covered: dict[str, tuple[float, float]] = {}
-    for parameter in ("size_mean", "process_num", "read_frac", "seq_frac"):
-        curve = family.curve(parameter) if family else None
-        xs = [point.x for point in curve.points] if curve else []
-        if not xs:
-            raise ValidationRefused(
-                f"survey {survey.start.survey_id[:8]} has no curve over {parameter} in the "
-                f"region {region.name}, so nothing can be predicted there; finish it "
-                "(`leadline survey … --resume`) or make a new one"
-            )
-        covered[parameter] = (min(xs), max(xs))
-    return DrawnRange(
-        region=region.index,
-        name=region.name,
-        low_bytes=region.low_bytes,
-        high_bytes=region.high_bytes,
-        size_mean_min=round(covered["size_mean"][0]),
-        size_mean_max=round(covered["size_mean"][1]),
-        process_num_max=round(covered["process_num"][1]),
-        focal=region.focal,
-        surveyed_mb_s=region.throughput_mb_s,
+    return tuple(
+        DrawnRange(
+            region=region.index,
+            name=region.name,
+            low_bytes=max(region.low_bytes, math.ceil(surveyed.unique_bytes.low)),
+            high_bytes=min(region.high_bytes, math.floor(surveyed.unique_bytes.high)),
+            size_mean_min=math.ceil(surveyed.of(region.index, "size_mean").low),
+            size_mean_max=math.floor(surveyed.of(region.index, "size_mean").high),
+            process_num_max=math.floor(surveyed.of(region.index, "process_num").high),
+            focal=region.focal,
+            surveyed_mb_s=region.throughput_mb_s,
+        )
+        for region in survey.regions
     )
 
 

@@ -90,7 +90,7 @@ class Space:
     def at(self, unique_bytes: int) -> DrawnRange:
         """Return the region that holds this many bytes; the nearest one outside of all."""
         return next(
-            (item for item in self.ranges if unique_bytes < item.high_bytes), self.ranges[-1]
+            (item for item in self.ranges if unique_bytes <= item.high_bytes), self.ranges[-1]
         )
 
     @property
