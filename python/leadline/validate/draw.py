@@ -185,8 +185,10 @@ def requests(start: ValidationStart) -> tuple[PointRequest, ...]:
         points += [(ORTHOGONAL, workload) for workload in rivals[index :: len(PASSES)]]
         order.shuffle(points)
         script += points + _anchors(start, order)
+    # Not the survey's own seeds, which a survey of the same seed took already.
+    seed = derive_seed(start.seed, -1)
     return tuple(
-        PointRequest(number, stage, workload, derive_seed(start.seed, number))
+        PointRequest(number, stage, workload, derive_seed(seed, number))
         for number, (stage, workload) in enumerate(script)
     )
 

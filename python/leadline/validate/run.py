@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+import msgspec
+
 from leadline.engine import Engine, Limits, PointFailed
 from leadline.record import Measurement, ValidationStart, point_id
 from leadline.store import Store
-from leadline.units import format_seconds
 from leadline.validate.begin import POINT_S_MIN, clock_after
 from leadline.validate.draw import PointRequest, requests
 from leadline.validate.errors import BudgetSpent, ValidationRefused
@@ -17,6 +18,10 @@ from leadline.validate.errors import BudgetSpent, ValidationRefused
 MEASURE_S_ENOUGH = 10.0
 WARM_UP_SHARE = 0.45
 """As in a survey: what is compared must be measured alike."""
+
+LONGER = (1, 4, 16)
+"""A random workload may be so slow that no request of it ends within a point's time: it gets more,
+rather than that what is hard to measure is left out."""
 
 
 @dataclass(frozen=True)
@@ -36,12 +41,21 @@ def measure_validation(
     start: ValidationStart,
     points: Sequence[Measurement] = (),
     *,
+    budget_s: float | None = None,
     on_progress: Callable[[Progress], None] = lambda _: None,
 ) -> tuple[Measurement, ...]:
     """Measure every point still missing and return all points in their order.
 
     Every point is durable in the store before the next one starts. On any exception the stored
     points remain, and the validation can be resumed by passing them as `points`.
+
+    Args:
+        engine: the opened target.
+        store: where the points go; the validation was started in it.
+        start: what decides the validation.
+        points: what was measured in earlier sittings.
+        budget_s: hard cap on this sitting; None is what the plan's budget has left.
+        on_progress: told before each point.
 
     Raises:
         BudgetSpent: the budget ended early; the points so far are stored.
@@ -55,29 +69,29 @@ def measure_validation(
     done = list(points)
     before_s = points[-1].clock_s + points[-1].result.total_s if points else 0.0
     opened_s = engine.clock_s
+    end_s = start.plan.budget_s if budget_s is None else before_s + budget_s
     for request in asked[len(done) :]:
         now_s = before_s + engine.clock_s - opened_s
-        limits = limits_for(start, now_s, len(asked) - len(done))
-        on_progress(_progress(start, done, len(asked), request, now_s))
+        limits = limits_for(start, end_s - now_s, len(asked) - len(done))
+        on_progress(_progress(done, len(asked), request, limits, now_s))
         point = _measure(engine, start, request, limits, now_s)
         store.add_point(point)
         done.append(point)
     return tuple(done)
 
 
-def limits_for(start: ValidationStart, now_s: float, points_left: int) -> Limits:
+def limits_for(start: ValidationStart, left_s: float, points_left: int) -> Limits:
     """Time limits of the next point: the plan's, or an equal share of a budget that runs short.
 
     Raises:
         BudgetSpent: nothing useful fits any more.
 
     """
-    left_s = start.plan.budget_s - now_s
     share_s = min(start.plan.point_s, left_s * 0.98 / points_left)
     if share_s < POINT_S_MIN:
         raise BudgetSpent(
-            f"the budget of {format_seconds(start.plan.budget_s)} ended with {points_left} of "
-            f"{start.plan.points} points still to measure; what was measured is kept"
+            f"the budget ended with {points_left} of {start.plan.points} points still to measure; "
+            "what was measured is kept. --resume --budget TIME gives the rest more time"
         )
     warm_up_s = WARM_UP_SHARE * share_s
     return Limits(
@@ -103,10 +117,21 @@ def _measure(
     engine: Engine, start: ValidationStart, request: PointRequest, limits: Limits, now_s: float
 ) -> Measurement:
     started_at = datetime.now(UTC).isoformat()
-    try:
-        result = engine.run(request.workload, seed=request.seed, limits=limits)
-    except PointFailed as error:
-        raise PointFailed(f"point {request.order + 1} ({request.stage}): {error}") from error
+    begun_s = engine.clock_s
+    for times in LONGER:
+        spent_s = engine.clock_s - begun_s
+        longer = msgspec.structs.replace(
+            limits,
+            measure_s_max=times * limits.measure_s_max,
+            total_s_max=limits.total_s_max - spent_s,
+        )
+        try:
+            result = engine.run(request.workload, seed=request.seed, limits=longer)
+            break
+        except PointFailed as error:
+            failed = error
+    else:
+        raise PointFailed(f"point {request.order + 1} ({request.stage}): {failed}") from failed
     return Measurement(
         point_id=point_id(start.validation_id, request.order),
         survey_id=None,
@@ -124,13 +149,9 @@ def _measure(
 
 
 def _progress(
-    start: ValidationStart,
-    done: Sequence[Measurement],
-    planned: int,
-    request: PointRequest,
-    now_s: float,
+    done: Sequence[Measurement], planned: int, request: PointRequest, limits: Limits, now_s: float
 ) -> Progress:
-    share_s = now_s / len(done) if done else start.plan.point_s
-    left_s = min(start.plan.budget_s - now_s, share_s * (planned - len(done)))
+    share_s = now_s / len(done) if done else limits.warm_up_s_max + limits.measure_s_max
+    left_s = min(limits.total_s_max, share_s * (planned - len(done)))
     last = done[-1].result.throughput_mb_s.value if done else None
     return Progress(len(done), planned, request.stage, left_s, last)

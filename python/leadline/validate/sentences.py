@@ -133,7 +133,7 @@ def _parameter(score: ModelScore) -> str | None:
         return None
     guilty = min(known, key=lambda item: item.chance if item.chance is not None else 1.0)
     if guilty.chance is None or guilty.chance > CHANCE_MAX:
-        return "No parameter by itself carries the error: it differs along none of the five."
+        return "No single parameter is shown to carry the error."
     worst, best = _extremes(guilty)
     title = PARAMETER_TITLES[guilty.parameter].lower()
     return (
