@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from leadline.report.measured import render_measurement
     from leadline.report.page import render_html
     from leadline.report.terminal import render_terminal
+    from leadline.report.validation import validation_charts
 
 _HOMES = {
     "charts": "leadline.report.catalogue",
@@ -28,6 +29,7 @@ _HOMES = {
     "render_measurement": "leadline.report.measured",
     "render_html": "leadline.report.page",
     "render_terminal": "leadline.report.terminal",
+    "validation_charts": "leadline.report.validation",
 }
 
 __all__ = [
@@ -41,6 +43,7 @@ __all__ = [
     "save_chart",
     "save_report",
     "summary_chart",
+    "validation_charts",
 ]
 
 

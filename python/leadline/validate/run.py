@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from leadline.engine import Engine, Limits, PointFailed
-from leadline.record import Measurement, ValidationStart, point_id
+from leadline.record import EngineResult, Measurement, ValidationStart, point_id
 from leadline.store import Store
 from leadline.validate.begin import POINT_S_MIN, clock_after
 from leadline.validate.draw import PointRequest, requests
@@ -117,21 +117,7 @@ def _measure(
     engine: Engine, start: ValidationStart, request: PointRequest, limits: Limits, now_s: float
 ) -> Measurement:
     started_at = datetime.now(UTC).isoformat()
-    begun_s = engine.clock_s
-    for times in LONGER:
-        spent_s = engine.clock_s - begun_s
-        longer = msgspec.structs.replace(
-            limits,
-            measure_s_max=times * limits.measure_s_max,
-            total_s_max=limits.total_s_max - spent_s,
-        )
-        try:
-            result = engine.run(request.workload, seed=request.seed, limits=longer)
-            break
-        except PointFailed as error:
-            failed = error
-    else:
-        raise PointFailed(f"point {request.order + 1} ({request.stage}): {failed}") from failed
+    result = _result(engine, request, limits)
     return Measurement(
         point_id=point_id(start.validation_id, request.order),
         survey_id=None,
@@ -146,6 +132,22 @@ def _measure(
         direct=start.direct,
         result=result,
     )
+
+
+def _result(engine: Engine, request: PointRequest, limits: Limits) -> EngineResult:
+    begun_s, failure = engine.clock_s, PointFailed("there was no time to try it")
+    for times in LONGER:
+        left_s = limits.total_s_max - (engine.clock_s - begun_s)
+        if left_s < POINT_S_MIN:
+            break
+        longer = msgspec.structs.replace(
+            limits, measure_s_max=times * limits.measure_s_max, total_s_max=left_s
+        )
+        try:
+            return engine.run(request.workload, seed=request.seed, limits=longer)
+        except PointFailed as error:
+            failure = error
+    raise PointFailed(f"point {request.order + 1} ({request.stage}): {failure}") from failure
 
 
 def _progress(
