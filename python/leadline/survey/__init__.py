@@ -1,7 +1,7 @@
 """The self-scaling survey (CP94 §6-8): which points to measure, and what they say."""
 
 from leadline.survey.begin import Asked, begin_survey
-from leadline.survey.explain import explain
+from leadline.survey.explain import explain, explain_told
 from leadline.survey.plan import PlanRefused, advised_cache_limit, make_plan
 from leadline.survey.run import BudgetSpent, Progress, run_survey
 from leadline.survey.strategy import PointRequest, ResumeMismatch, Surveyor, derive_seed
@@ -20,6 +20,7 @@ __all__ = [
     "begin_survey",
     "derive_seed",
     "explain",
+    "explain_told",
     "make_plan",
     "run_survey",
 ]
