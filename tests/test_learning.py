@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -55,7 +56,9 @@ def test_workloads_of_a_design_fill_the_box_and_stay_inside() -> None:
         assert 1 <= workload.process_num <= 64
     low = sum(workload.unique_bytes < 2**27 for workload in drawn)
     assert 120 <= low <= 136
-    assert {workload.process_num for workload in drawn} >= {1, 64}
+    numbers = [workload.process_num for workload in drawn]
+    assert min(numbers) == 1
+    assert max(numbers) > 48
 
 
 def test_next_points_lie_inside_and_a_share_of_them_at_borders(
@@ -93,22 +96,20 @@ def test_chosen_points_take_more_doubt_away_than_points_at_random(
 def test_a_slow_point_is_chosen_only_when_it_is_worth_its_seconds(
     before: tuple[JointModel, list[Measurement], Box],
 ) -> None:
-    import msgspec  # noqa: PLC0415
-
     model, points, box = before
     middle = math.sqrt(box.unique_bytes[0] * box.unique_bytes[1])
     dear = [
         msgspec.structs.replace(
             point,
             result=msgspec.structs.replace(
-                point.result, total_s=1e5 if point.workload.unique_bytes > middle else 1.0
+                point.result, total_s=100.0 if point.workload.unique_bytes > middle else 1.0
             ),
         )
         for point in points
     ]
-    cheap = next_points(model, dear, box, 6, 5)
-    plain = next_points(model, points, box, 6, 5)
-    count = [sum(w.unique_bytes > 1.5 * middle for w in chosen) for chosen in (cheap, plain)]
+    cheap = next_points(model, dear, box, 12, 5)
+    plain = next_points(model, points, box, 12, 5)
+    count = [sum(w.unique_bytes > middle for w in chosen) for chosen in (cheap, plain)]
     assert count[0] < count[1], count
 
 
