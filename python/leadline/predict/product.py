@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,7 +32,7 @@ from leadline.predict.curve_line import BETWEEN, CurveLine
 from leadline.predict.model import Expected
 from leadline.predict.seq_frac_one import reached_at_one
 from leadline.record import Curve, CurvePoint, Measurement, Region, Survey, Workload
-from leadline.stats import Noise, pooled_noise, student_t
+from leadline.stats import Noise, pooled_noise
 
 Floats = NDArray[np.float64]
 
@@ -72,10 +73,15 @@ class ProductModel:
     name = "product"
 
     def __init__(self, survey: Survey, points: Sequence[Measurement]) -> None:
+        if not survey.families:
+            raise NoFamilies(
+                "this survey has no family of curves yet, so there is nothing to predict from; "
+                "finish it: leadline survey TARGET --resume"
+            )
         noise = _noise(points)
         self.df = noise.df
-        self._quantile = student_t(noise.df)
         self._noise_ln_sd = noise.sd_frac
+        self._point_variances = point_variances(survey, noise.sd_frac)
         self._nodes: dict[tuple[str, ...], int] = {}
         self._ln_mb_s: list[float] = []
         self._variance: list[float] = []
@@ -85,11 +91,6 @@ class ProductModel:
             self._part(survey, region) for region in survey.regions
             if any(family.region == region.index for family in survey.families)
         )  # fmt: skip
-        if not self._parts:
-            raise NoFamilies(
-                "this survey has no family of curves yet, so there is nothing to predict from; "
-                "finish it: leadline survey TARGET --resume"
-            )
         self.n = self._readings
 
     def expect(self, workloads: Sequence[Workload]) -> Expected:
@@ -175,24 +176,23 @@ class ProductModel:
             for parameter in MULTIPLIED
             if (curve := family.curve(parameter)) is not None
         }
+        noise_ln_sd = survey.noise_frac.get(region.name, self._noise_ln_sd)
         return _Part(
             region=region,
-            focal_node=self._focal_node(region, family.curves),
+            focal_node=self._focal_node(region, family.curves, noise_ln_sd),
             lines=lines,
-            noise_ln_sd=survey.noise_frac.get(region.name, self._noise_ln_sd),
+            noise_ln_sd=noise_ln_sd,
         )
 
-    def _focal_node(self, region: Region, curves: Sequence[Curve]) -> int:
+    def _focal_node(self, region: Region, curves: Sequence[Curve], noise_ln_sd: float) -> int:
         """The node of the pooled focal readings, which lies on every curve of the family."""
         for curve in curves:
             at = float(getattr(region.focal, curve.parameter))
             for point in curve.points:
                 if point.x == at:
                     return self._node(point)
-        raise NoFamilies(
-            f"the focal point of region {region.name!r} was not measured, so its curves have no "
-            "common level; survey it again"
-        )
+        pooled = region.throughput_mb_s
+        return self._add_node(math.log(pooled.value), noise_ln_sd**2 / max(1, pooled.n))
 
     def _line(self, curve: Curve) -> CurveLine:
         x = np.asarray([point.x for point in curve.points], dtype=np.float64)
@@ -211,7 +211,9 @@ class ProductModel:
         """The place of a measured workload among the nodes; a new one when first met."""
         if point.point_ids not in self._nodes:
             ln_mb_s = math.log(point.throughput_mb_s.value)
-            self._nodes[point.point_ids] = self._add_node(ln_mb_s, self._variance_of(point))
+            self._nodes[point.point_ids] = self._add_node(
+                ln_mb_s, self._point_variances[point.point_ids]
+            )
             self._readings += point.throughput_mb_s.n
         return self._nodes[point.point_ids]
 
@@ -220,17 +222,43 @@ class ProductModel:
         self._variance.append(variance)
         return len(self._ln_mb_s) - 1
 
-    def _variance_of(self, point: CurvePoint) -> float:
-        """Variance of ln(mean): from the point's own interval, which holds every kind of noise."""
-        interval = point.throughput_mb_s
-        if interval.low is None or interval.high is None:
-            return self._noise_ln_sd**2 / max(1, interval.n)
-        return float((math.log(interval.high / interval.low) / 2 / self._quantile) ** 2)
-
     def _part_of(self, unique_bytes: Floats) -> NDArray[np.intp]:
         """Index of the part whose region holds each unique_bytes, or lies next to it."""
         lows = np.asarray([part.region.low_bytes for part in self._parts[1:]], dtype=np.float64)
         return np.searchsorted(lows, unique_bytes, side="left").astype(np.intp)
+
+
+def point_variances(survey: Survey, otherwise_ln_sd: float) -> dict[tuple[str, ...], float]:
+    """Variance of ln throughput of every curve point's mean, by its point_ids.
+
+    The noise of its region over its readings; more where its own interval is wider than is usual
+    in the region, because its runs were less exact than the noise accounts for.
+    """
+    regions = {region.index: region for region in survey.regions}
+    by_region: dict[int, list[CurvePoint]] = {index: [] for index in regions}
+    for point in survey.unique_bytes_curve.points:
+        last = survey.regions[-1].index
+        held = next((r.index for r in survey.regions if point.x <= r.high_bytes), last)
+        by_region[held].append(point)
+    for family in survey.families:
+        by_region[family.region] += [point for curve in family.curves for point in curve.points]
+    variances = {}
+    for index, points in by_region.items():
+        ln_sd = survey.noise_frac.get(regions[index].name, otherwise_ln_sd)
+        spreads = [_spread(point) for point in points]
+        usual = statistics.median(spread for spread in spreads if spread) if any(spreads) else 0.0
+        for point, spread in zip(points, spreads, strict=True):
+            wider = max(1.0, spread / usual) if usual else 1.0
+            variances[point.point_ids] = ln_sd**2 * wider / max(1, point.throughput_mb_s.n)
+    return variances
+
+
+def _spread(point: CurvePoint) -> float:
+    """Squared width of the point's interval in logs, as if it were a single reading's."""
+    interval = point.throughput_mb_s
+    if not interval.low or not interval.high:
+        return 0.0
+    return math.log(interval.high / interval.low) ** 2 * interval.n
 
 
 def _values(workloads: Sequence[Workload], parameter: str) -> Floats:
