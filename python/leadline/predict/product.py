@@ -10,9 +10,10 @@ in every ratio at once. Each workload measured counts once, with the sum of its 
 all curves, so what the curves share (the focal point lies on all five) is counted right:
 variance = sum of weight^2 x variance of that workload's mean.
 
-What the product cannot see is how parameters act on each other. That error grows with how far
-the curves move away from the focal point together: its variance is INTERACTION^2 x the sum
-over pairs of curves of |effect| x |effect|, the effect being the ln ratio to the focal point.
+What the product cannot see is how parameters act on each other. Where one of two makes no
+difference there is nothing to act on, so that error is taken to grow with the lesser of each two
+effects, an effect being the ln ratio of a curve to the focal point beyond what noise could make:
+variance = INTERACTION^2 x the sum over pairs of min(effect, effect)^2.
 """
 
 from __future__ import annotations
@@ -39,9 +40,12 @@ Floats = NDArray[np.float64]
 MULTIPLIED = ("size_mean", "read_frac", "process_num", "seq_frac")
 """The parameters whose curves multiply; unique_bytes has a curve of absolute throughput."""
 
-INTERACTION = 0.33
-"""Standard deviation of ln throughput per root of the summed products of effects, over random
-workloads on simulated systems (docs/concepts/prediction.md has the table)."""
+INTERACTION = 0.71
+"""Standard deviation of ln throughput per lesser effect, from random workloads on the simulated
+machines of the paper: 90 % intervals cover 87 to 93 % on each (docs/concepts/prediction.md)."""
+
+NOISE_SDS = 3.0
+"""An effect counts from as many of its own standard deviations on."""
 
 
 class NoFamilies(LeadlineError):
@@ -119,9 +123,12 @@ class ProductModel:
             change = read - node_ln[part.focal_node]
             ln_mb_s += change
             weights += own
-            effects.append(np.sqrt(np.maximum(0.0, change**2 - own**2 @ node_variance)))
-        pairs = itertools.combinations(effects, 2)
-        together = np.sum([one * other for one, other in pairs], axis=0)
+            if parameter in MULTIPLIED:
+                by_noise = NOISE_SDS**2 * (own**2 @ node_variance)
+                effects.append(np.maximum(0.0, change**2 - by_noise))
+        together = np.zeros(ln_mb_s.size)
+        for one, other in itertools.combinations(effects, 2):
+            together += np.minimum(one, other)
         return ln_mb_s, weights**2 @ node_variance + INTERACTION**2 * together
 
     def embedded(self) -> dict[str, Any]:
@@ -142,15 +149,17 @@ class ProductModel:
         For a workload take the last of `regions` whose `low_bytes` is below its unique_bytes (or
         the first). Start with ln MB/s of `focal_node` and weight 1 on it. For unique_bytes and
         each curve: change = the curve's ln MB/s - that of `focal_node`; own = its weights, less
-        1 on `focal_node`; add both; effect = sqrt(max(0, change^2 - sum of own^2 x variance)).
-        The variance of ln MB/s is the sum of weight^2 x variance + `interaction`^2 x the sum over
-        pairs of curves of effect x effect; a run scatters by the region's `noise_ln_sd` beside.
+        1 on `focal_node`; add both. For each curve but unique_bytes: effect2 = max(0, change^2 -
+        `noise_sds`^2 x sum of own^2 x variance). The variance of ln MB/s is the sum of weight^2 x
+        variance + `interaction`^2 x the sum over pairs of these curves of the lesser effect2; a
+        run scatters by the region's `noise_ln_sd` beside. Intervals: value x exp(+-t(df) x sd).
         """
         return {
             "kind": self.name,
             "n": self.n,
             "df": self.df,
             "interaction": INTERACTION,
+            "noise_sds": NOISE_SDS,
             "nodes": {"ln_mb_s": self._ln_mb_s, "variance": self._variance},
             "unique_bytes": self._unique_bytes.embedded(),
             "regions": [
