@@ -13,7 +13,8 @@ variance = sum of weight^2 x variance of that workload's mean.
 What the product cannot see is how parameters act on each other. Where one of two makes no
 difference there is nothing to act on, so that error is taken to grow with the lesser of each two
 effects, an effect being the ln ratio of a curve to the focal point beyond what noise could make:
-variance = INTERACTION^2 x the sum over pairs of min(effect, effect)^2.
+variance = INTERACTION^2 x the sum over pairs of min(effect, effect)^2. In a border zone neither
+region's family is right, and half of how far the two disagree is added.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from numpy.typing import NDArray
 from leadline.errors import LeadlineError
 from leadline.predict.curve_line import BETWEEN, CurveLine
 from leadline.predict.model import Expected
+from leadline.predict.ranges import Ranges
 from leadline.predict.seq_frac_one import reached_at_one
 from leadline.record import Curve, CurvePoint, Measurement, Region, Survey, Workload
 from leadline.stats import Noise, pooled_noise
@@ -40,9 +42,12 @@ Floats = NDArray[np.float64]
 MULTIPLIED = ("size_mean", "read_frac", "process_num", "seq_frac")
 """The parameters whose curves multiply; unique_bytes has a curve of absolute throughput."""
 
-INTERACTION = 0.71
+INTERACTION = 0.65
 """Standard deviation of ln throughput per lesser effect, from random workloads on the simulated
-machines of the paper: 90 % intervals cover 87 to 93 % on each (docs/concepts/prediction.md)."""
+machines of the paper: 90 % intervals cover 87 to 94 % on each (docs/concepts/prediction.md)."""
+
+BORDER = 0.5
+"""Standard deviation in a border zone, per ln ratio between the two families that meet there."""
 
 NOISE_SDS = 3.0
 """An effect counts from as many of its own standard deviations on."""
@@ -95,6 +100,7 @@ class ProductModel:
             self._part(survey, region) for region in survey.regions
             if any(family.region == region.index for family in survey.families)
         )  # fmt: skip
+        self._border_zones = self._zones_between(survey)
         self.n = self._readings
 
     def expect(self, workloads: Sequence[Workload]) -> Expected:
@@ -108,6 +114,13 @@ class ProductModel:
             own = {parameter: at[chosen] for parameter, at in values.items()}
             ln_mb_s[chosen], variance[chosen] = self._in_part(part, own)
             noise[chosen] = part.noise_ln_sd
+        for zone, below, above in self._border_zones:
+            low, high = zone
+            inside = (low <= values["unique_bytes"]) & (values["unique_bytes"] <= high)
+            own = {parameter: at[inside] for parameter, at in values.items()}
+            apart = self._in_part(self._parts[below], own)[0]
+            apart -= self._in_part(self._parts[above], own)[0]
+            variance[inside] += (BORDER * apart) ** 2
         return Expected(ln_mb_s=ln_mb_s, ln_sd=np.sqrt(variance), noise_ln_sd=noise)
 
     def _in_part(self, part: _Part, values: dict[str, Floats]) -> tuple[Floats, Floats]:
@@ -152,7 +165,10 @@ class ProductModel:
         1 on `focal_node`; add both. For each curve but unique_bytes: effect2 = max(0, change^2 -
         `noise_sds`^2 x sum of own^2 x variance). The variance of ln MB/s is the sum of weight^2 x
         variance + `interaction`^2 x the sum over pairs of these curves of the lesser effect2; a
-        run scatters by the region's `noise_ln_sd` beside. Intervals: value x exp(+-t(df) x sd).
+        run scatters by the region's `noise_ln_sd` beside. For each of `border_zones` {"low_bytes",
+        "high_bytes", "below", "above"} that holds its unique_bytes, both ends included, the
+        variance grows by (`border` x (ln MB/s with `regions[below]` - with `regions[above]`))^2.
+        Intervals: value x exp(+-t(df) x sd).
         """
         return {
             "kind": self.name,
@@ -160,6 +176,11 @@ class ProductModel:
             "df": self.df,
             "interaction": INTERACTION,
             "noise_sds": NOISE_SDS,
+            "border": BORDER,
+            "border_zones": [
+                {"low_bytes": zone[0], "high_bytes": zone[1], "below": below, "above": above}
+                for zone, below, above in self._border_zones
+            ],
             "nodes": {"ln_mb_s": self._ln_mb_s, "variance": self._variance},
             "unique_bytes": self._unique_bytes.embedded(),
             "regions": [
@@ -175,6 +196,15 @@ class ProductModel:
                 for part in self._parts
             ],
         }
+
+    def _zones_between(self, survey: Survey) -> tuple[tuple[tuple[float, float], int, int], ...]:
+        """Border zones with the parts below and above them, where both were surveyed."""
+        places = {part.region.index: place for place, part in enumerate(self._parts)}
+        return tuple(
+            (zone, places[index], places[index + 1])
+            for index, zone in enumerate(Ranges(survey).border_zones)
+            if index in places and index + 1 in places
+        )
 
     # ---- from the survey's record -----------------------------------------------------------
 
