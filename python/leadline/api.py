@@ -21,7 +21,7 @@ from leadline.record import PARAMETERS, Interval, Measurement, Prediction, Surve
 from leadline.record.wording import say_rate, say_workload
 from leadline.report.tables import level_rows
 from leadline.store import Store, open_store
-from leadline.survey import Asked, begin_survey, choose_cache_limit, explain, run_survey
+from leadline.survey import LEARN_FRAC, Asked, begin_survey, choose_cache_limit, explain, run_survey
 from leadline.units import parse_bytes, parse_seconds
 
 BUDGET_S = 600.0
@@ -45,6 +45,7 @@ def survey(
     seed: int = 1,
     accuracy: float = 0.02,
     focal: str = "middle",
+    learn: float = LEARN_FRAC,
     store: str | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> SurveyedSystem:
@@ -61,6 +62,7 @@ def survey(
         seed: decides order, addresses and simulated noise.
         accuracy: a point ends when ± this fraction is reached.
         focal: `middle` or `75%`.
+        learn: share of the points put where predictions gain most.
         store: a file or URL; by default the one the command line uses.
         say: is told what a person should know, one sentence at a time.
 
@@ -85,7 +87,7 @@ def survey(
         findings = preflight(chosen, engine.facts)
         for finding in findings:
             say(str(finding))
-        asked = Asked(name or chosen.name, budget_s, most, seed, accuracy, focal)
+        asked = Asked(name or chosen.name, budget_s, most, seed, accuracy, focal, learn_frac=learn)
         warnings = tuple(str(finding) for finding in findings if not finding.note)
         start = begin_survey(engine, chosen, asked, warnings=warnings)
         kept.start_survey(start)

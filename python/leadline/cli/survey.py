@@ -35,6 +35,7 @@ from leadline.record import Measurement, Plan, Survey, SurveyStart, SurveyStatus
 from leadline.report import render_terminal
 from leadline.store import Store
 from leadline.survey import (
+    LEARN_FRAC,
     Asked,
     BudgetSpent,
     Progress,
@@ -70,6 +71,10 @@ def command(
     focal: Annotated[
         str, typer.Option(metavar="middle|75%", help="CP94 §8's focal points, or §7's.")
     ] = "middle",
+    learn: Annotated[
+        float,
+        typer.Option(min=0.0, max=0.6, help="Share of the points put where predictions gain most."),
+    ] = LEARN_FRAC,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with this system's unfinished survey.")
     ] = False,
@@ -80,7 +85,9 @@ def command(
         raise typer.BadParameter(f"--focal is middle or 75%, not {focal!r}")
     chosen = Target.parse(target)
     budget_s = budget or (VIRTUAL_BUDGET_S if chosen.kind == "simulated" else BUDGET_S)
-    asked = Asked(name or chosen.name, budget_s, max_bytes, seed, accuracy, focal, precondition)
+    asked = Asked(
+        name or chosen.name, budget_s, max_bytes, seed, accuracy, focal, precondition, learn
+    )
     own: Context = context.obj
     store = own.open_store()
     earlier = _unfinished(store, asked.system, chosen) if resume else None
