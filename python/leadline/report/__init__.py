@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from leadline.report.page import render_html
     from leadline.report.predicted import render_predictions
     from leadline.report.terminal import render_terminal
+    from leadline.report.validation import validation_charts
 
 _HOMES = {
     "charts": "leadline.report.catalogue",
@@ -30,6 +31,7 @@ _HOMES = {
     "render_html": "leadline.report.page",
     "render_predictions": "leadline.report.predicted",
     "render_terminal": "leadline.report.terminal",
+    "validation_charts": "leadline.report.validation",
 }
 
 __all__ = [
@@ -44,6 +46,7 @@ __all__ = [
     "save_chart",
     "save_report",
     "summary_chart",
+    "validation_charts",
 ]
 
 

@@ -21,13 +21,14 @@ import msgspec
 import vl_convert
 from markupsafe import Markup
 
-from leadline.record import Measurement, Survey
+from leadline.record import Measurement, Survey, Validation
 from leadline.record.wording import say_place
 from leadline.report import tables
 from leadline.report.catalogue import charts, not_measured, summary_chart
 from leadline.report.curves import FAMILY_PARAMETERS
 from leadline.report.overviews import drift_title
 from leadline.report.theme import config
+from leadline.report.validation import validation_charts, validation_rows
 
 _LABEL = re.compile(r"^(Runs best|Best and worst workloads|[A-Z][a-z]+(?: [a-z]+){0,2}): ")
 _UNIT_GAP = re.compile(r"(?<=\d) (?=(?:%|[kKMGT]?i?B(?:/s)?|ms|s|min|h)(?![a-zA-Z]))")
@@ -35,10 +36,23 @@ _MIXES = re.compile(r"(?<=\.) (?=(?:Reads against writes|Sequential against rand
 
 
 def render_html(
-    survey: Survey, points: Sequence[Measurement], others: Sequence[Survey] = ()
+    survey: Survey,
+    points: Sequence[Measurement],
+    others: Sequence[Survey] = (),
+    validation: Validation | None = None,
 ) -> str:
-    """Render the page; `others` are surveys of other systems for the summary chart (Fig. 10)."""
+    """Render the page.
+
+    Args:
+        survey: what it shows.
+        points: its points.
+        others: surveys of other systems for the summary chart (CP94 Fig. 10).
+        validation: its validation, for a section of its own (CP94 §9).
+
+    """
     drawn = charts(survey)
+    if validation is not None:
+        drawn |= validation_charts(validation)
     if others:
         drawn["summary"] = summary_chart([survey, *others])
     else:
@@ -56,6 +70,8 @@ def render_html(
         figures={name: _figure(name, chart) for name, chart in drawn.items()},
         missing=not_measured(survey),
         families=_families(survey),
+        validation=validation,
+        validation_rows=validation_rows(validation) if validation else (),
         sure=tables.sure_rows(survey, points, drift_title(survey)),
         plan=tables.plan_rows(survey, points),
         run=tables.run_rows(survey, points),
