@@ -160,11 +160,18 @@ def _memory_bytes(start: SurveyStart) -> int | None:
 
 
 def _profile_memory_bytes(profile: dict[str, Any]) -> int | None:
-    """Memory of a simulated system, where its profile tells it: `32 MB, 264 MB/s peak`."""
+    """Memory of a simulated system, where its profile tells it: `32 MB, 264 MB/s peak`.
+
+    Memory comes in powers of two, so its MB is read as MiB.
+    """
     facts = profile.get("meta", {}).get("facts", {})
     told = facts.get("memory") if isinstance(facts, dict) else None
     try:
-        return parse_bytes(told.partition(",")[0]) if isinstance(told, str) else None
+        return (
+            parse_bytes(told.partition(",")[0].replace("MB", "MiB"))
+            if isinstance(told, str)
+            else None
+        )
     except ValueError:
         return None
 

@@ -121,6 +121,8 @@ def _ratios_chart(a: str, b: str, rows: Sequence[ComparedWorkload]) -> alt.Layer
     ]
     source = rows[0].source
     subtitle = f"{source.capitalize()}. Right of 1, {a} is faster. Bars: 95 % intervals."
+    if any(row["guess"] for row in drawn):
+        subtitle += " *: extrapolated."
     return finish(
         layers, words.say_score(a, b, rows), subtitle, (NARROW_PX, ROW_PX * max(2, len(drawn)))
     )
@@ -129,8 +131,10 @@ def _ratios_chart(a: str, b: str, rows: Sequence[ComparedWorkload]) -> alt.Layer
 def _ratio_row(row: ComparedWorkload) -> Row:
     assert row.ratio is not None  # noqa: S101 - the caller left the others out
     said = {"a": f"{row.a} is faster", "b": f"{row.b} is faster", "cannot tell": "cannot tell"}
+    guess = any(": extrapolated: " in warning for warning in row.warnings)
     return {
-        "title": words.say_title(row.title, row.workload),
+        "title": words.say_title(row.title, row.workload) + ("*" if guess else ""),
+        "guess": guess,
         "workload": say_workload(row.workload),
         "x": row.ratio.value,
         "low": row.ratio.low,
@@ -189,8 +193,7 @@ def _reads_chart(rates: Sequence[CommonRate], place: str, size: str) -> alt.Laye
     best = max(rows, key=lambda row: float(row["x"]))
     title = f"Reads from the {place}: {best['name']} is the fastest, {format_rate(best['x'])}"
     subtitle = (
-        f"Predicted: {size} reads, half of them sequential, one process, touching the bytes of "
-        f"each {place}'s focal point. Bars: 95 % intervals."
+        f"Predicted: {size} reads, half sequential, one process, at each focal point's bytes."
     )
     axis = alt.Axis(title="Throughput (MB/s)", format=",~r", tickCount=5)
     return _bars(rows, axis, title, subtitle)
@@ -214,7 +217,9 @@ def _bars(rows: Sequence[Row], axis: alt.Axis, title: str, subtitle: str) -> alt
     chart = alt.Chart(values(placed))
     banded = [row for row in placed if row["low"] is not None and row["high"] is not None]
     layers: list[AnyChart] = [
-        chart.mark_bar(opacity=0.55, height={"band": 0.62}).encode(x=x, y=y, tooltip=tips),
+        chart.mark_bar(style="curve", opacity=0.45, height={"band": 0.62}).encode(
+            x=x, y=y, tooltip=tips
+        ),
         alt.Chart(values(banded))
         .mark_rule(style="interval")
         .encode(x=on_field(x, "low"), x2="high:Q", y=y),
@@ -240,15 +245,12 @@ def _curves_chart(curves: Sequence[CommonCurve], parameter: str, size: str) -> a
     y = throughput_y(min(ends), max(ends), log=wants_log(min(ends), max(ends)))
     if parameter == "read_frac":
         title = f"File caches against the share of reads: {_flattest(curves)}"
-        at = "touching the bytes of each file cache's focal point"
-        px = (NARROW_PX, LOW_PX)
+        at = "at each focal point's bytes"
+        px = (WIDE_PX, LOW_PX)
     else:
         title = f"At {size} requests: {_span(rows)}"
         at, px = "half reads", (WIDE_PX, TALL_PX)
-    subtitle = (
-        f"Predicted: {size} requests, half of them sequential, one process, {at}. "
-        "Bands: 95 % intervals."
-    )
+    subtitle = f"Predicted: {size} requests, half sequential, one process, {at}. Bands: 95 %."
     return finish(system_layers(rows, names, x, y), title, subtitle, px)
 
 
