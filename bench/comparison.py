@@ -4,15 +4,15 @@ Prints Fig. 17 for every pair of the paper's five machines, then how often the s
 of predicted and of measured ratios covered the truth, and how often two surveys of one system gave
 "cannot tell".
 
-    .venv/bin/python bench/comparison.py [--repetitions 200] [--processes 2] [--model NAME]
+    .venv/bin/python bench/comparison.py [--repetitions 200] [--processes 2] [--model NAME …]
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import multiprocessing
 import statistics
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -22,6 +22,7 @@ import numpy as np
 
 from leadline.compare import Asked, Opened, measure_in_turns, named_questions, paired_ratio
 from leadline.engine import Limits, Target, open_engine
+from leadline.predict import DEFAULT_MODEL, Predictor
 from leadline.record import Workload
 from leadline.store import open_store
 from leadline.survey import derive_seed
@@ -33,6 +34,7 @@ from leadline.testing.comparison import (
     surveyed,
     true_mb_s,
 )
+from leadline.testing.simulation import SimulatedSurvey, simulate_survey
 
 WORKLOADS = 5
 """Random workloads of one repetition."""
@@ -51,23 +53,42 @@ class Repetition:
     """Of one system measured against itself: whether its interval holds 1."""
 
 
-def repeat(number: int, model: str | None) -> Repetition:
-    """Survey a random pair afresh and hold its ratios against the truth."""
+Run = tuple[str, int]
+"""A survey by profile and seed."""
+_RUNS: dict[Run, SimulatedSurvey] = {}
+"""Filled before the second pool forks, so that every process has all surveys."""
+
+
+def survey_of(run: Run) -> SimulatedSurvey:
+    """Survey one profile with one seed."""
+    return simulate_survey(*run)
+
+
+def runs_of(number: int, seeds: int) -> tuple[Run, Run, Run]:
+    """Return the surveys of one repetition: a random pair, and the first system once more."""
     rng = np.random.default_rng(number)
     a, b = (str(name) for name in rng.choice(PAPER_MACHINES, size=2, replace=False))
+    return (a, number % seeds), (b, number % seeds), (a, (number + 1) % seeds)
+
+
+def repeat(number: int, seeds: int, model: str | None, *, measure: bool) -> Repetition:
+    """Hold one pair's ratios against the truth, and one system's against itself."""
+    runs = runs_of(number, seeds)
+    a, b = runs[0][0], runs[1][0]
     first, second, again = (
-        surveyed(profile, seed, model=model)
-        for profile, seed in ((a, 3 * number), (b, 3 * number + 1), (a, 3 * number + 2))
+        Predictor(_RUNS[run].survey, _RUNS[run].points, model=model) for run in runs
     )
     questions = random_questions((first, second), WORKLOADS, number)
     _, different = held_comparison((a, b), (first, second), questions)
     own = random_questions((first, again), WORKLOADS, number)
     _, same = held_comparison((a, a), (first, again), own)
+    few = [each.workload for each in questions[: 2 * measure]]
+    few_own = [each.workload for each in own[: 2 * measure]]
     return Repetition(
         different=different,
         same=same,
-        measured_covered=measured((a, b), [each.workload for each in questions[:2]], number),
-        measured_alone=measured((a, a), [each.workload for each in own[:2]], number),
+        measured_covered=measured((a, b), few, number),
+        measured_alone=measured((a, a), few_own, number),
     )
 
 
@@ -120,35 +141,59 @@ def share(values: list[bool]) -> str:
     return f"{100 * statistics.fmean(values):.1f} % of {len(values)}"
 
 
+def print_coverage(model: str | None, rows: list[Repetition]) -> None:
+    """Print how often what was stated was so."""
+    different = [held for row in rows for held in row.different]
+    same = [held for row in rows for held in row.same]
+    errors = [abs(held.ratio / held.true_ratio - 1) for held in different]
+    unsure = [all(held.verdict == "cannot tell" for held in row.same) for row in rows]
+    lines = [
+        ("predicted ratio covers the truth", share([held.covered for held in different])),
+        ("  median error of the ratio", f"{100 * statistics.median(errors):.1f} %"),
+        ("  verdict for the slower system", share([held.wrong_verdict for held in different])),
+        ("  true ratio beyond 15 %, told", _told(different)),
+        (
+            "same system: cannot tell, each alone",
+            share([held.verdict_alone == "cannot tell" for held in same]),
+        ),
+        ("same system: cannot tell on all five", share(unsure)),
+    ]
+    for title, name in (
+        ("measured ratio covers the truth", "measured_covered"),
+        ("same system measured: cannot tell", "measured_alone"),
+    ):
+        found = [covered for row in rows for covered in getattr(row, name)]
+        lines += [(title, share(found))] if found else []
+    print(f"model {model or DEFAULT_MODEL}, {len(rows)} repetitions")
+    for title, text in lines:
+        print(f"  {title:<40}{text}")
+    print(flush=True)
+
+
+def _told(different: list[HeldRatio]) -> str:
+    clear = [h for h in different if abs(math.log(h.true_ratio)) > math.log(1 + CLEAR)]
+    return share([held.verdict_alone != "cannot tell" for held in clear])
+
+
 def main() -> None:
     """Print Fig. 17 and the coverage."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repetitions", type=int, default=200)
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--model", default=None)
+    parser.add_argument("--model", nargs="*", default=[DEFAULT_MODEL])
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
-    print_fig_17(asked.model, asked.seed)
-    begin = time.monotonic()
+    for model in asked.model:
+        print_fig_17(model, asked.seed)
+    numbers = range(asked.seed, asked.seed + asked.repetitions)
+    seeds = max(2, round(asked.repetitions / len(PAPER_MACHINES)))
+    needed = sorted({run for number in numbers for run in runs_of(number, seeds)})
     with multiprocessing.Pool(asked.processes) as pool:
-        numbers = range(asked.seed, asked.seed + asked.repetitions)
-        rows = pool.map(partial(repeat, model=asked.model), numbers, chunksize=1)
-    different = [held for row in rows for held in row.different]
-    same = [held for row in rows for held in row.same]
-    errors = [abs(held.ratio / held.true_ratio - 1) for held in different]
-    print(f"{asked.repetitions} repetitions, {time.monotonic() - begin:.0f} s")
-    print(f"predicted ratio covers the truth     {share([h.covered for h in different])}")
-    print(f"  median error of the ratio          {100 * statistics.median(errors):.1f} %")
-    print(f"  verdict for the slower one         {share([h.wrong_verdict for h in different])}")
-    print(f"same system: cannot tell, alone      "
-          f"{share([h.verdict_alone == 'cannot tell' for h in same])}")  # fmt: skip
-    print(f"same system: cannot tell, together   "
-          f"{share([all(h.verdict == 'cannot tell' for h in row.same) for row in rows])}"
-          " comparisons")  # fmt: skip
-    print(f"measured ratio covers the truth      "
-          f"{share([c for row in rows for c in row.measured_covered])}")  # fmt: skip
-    print(f"same system measured: cannot tell    "
-          f"{share([c for row in rows for c in row.measured_alone])}")  # fmt: skip
+        _RUNS.update(zip(needed, pool.map(survey_of, needed, chunksize=1), strict=True))
+    for position, model in enumerate(asked.model):
+        work = partial(repeat, seeds=seeds, model=model, measure=position == 0)
+        with multiprocessing.get_context("fork").Pool(asked.processes) as pool:
+            print_coverage(model, pool.map(work, numbers, chunksize=1))
 
 
 if __name__ == "__main__":
