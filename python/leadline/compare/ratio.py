@@ -20,7 +20,8 @@ from leadline.record.comparison import Verdict
 from leadline.stats import pooled_noise
 from leadline.stats.intervals import CONFIDENCE, student_t
 
-ALPHA = 1 - CONFIDENCE
+ALPHA = 0.05
+"""Chance of a wrong verdict: what the 95 % intervals leave."""
 
 
 @dataclass(frozen=True)
