@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 from leadline.record import Interval, Workload
 from leadline.record.comparison import ComparedWorkload, FactDifference, Gate, SystemsComparison
-from leadline.record.findings import Comparison
-from leadline.record.wording import say_count, say_percent, say_rate, say_times, say_workload
+from leadline.record.wording import say_count, say_number, say_percent, say_rate, say_workload
 from leadline.report.tables import say_fact
 
 PRICE_UNIT = 1000
@@ -24,7 +23,10 @@ def say_ratio(ratio: Interval | None) -> str:
     """Write `×3.1 (2.9 to 3.3)`."""
     if ratio is None:
         return "not known"
-    return say_times(Comparison(ratio.value, ratio.low, ratio.high))
+    value = f"×{say_number(ratio.value)}"
+    if ratio.low is None or ratio.high is None:
+        return value
+    return f"{value} ({say_number(ratio.low)} to {say_number(ratio.high)})"
 
 
 def say_verdict(pair: ComparedWorkload) -> str:

@@ -41,8 +41,9 @@ from leadline.report.theme import SYSTEM_SHAPES
 from leadline.units import format_bytes, format_rate
 
 Row = dict[str, Any]
-ROW_PX = 34
-"""Height of one system or workload in a chart of rows."""
+ROW_PX = 44
+"""Height of one system or workload in a chart of rows, its name above its mark: beside it, long
+names would leave a narrow page no room for the marks."""
 _LABEL_ROOM = 1.75
 """How far the axis of a bar chart reaches beyond the longest bar, for the number beside it."""
 
@@ -99,8 +100,8 @@ def _ratios_chart(a: str, b: str, rows: Sequence[ComparedWorkload]) -> alt.Layer
     domain = [f"{a} is faster", f"{b} is faster", "cannot tell"]
     order = [row["title"] for row in drawn]
     ends = [end for row in drawn for end in (row["low"], row["high"], row["x"]) if end]
-    x = _ratio_x([*ends, 1.0], f"{a} / {b} (ratio of throughput, log scale)")
-    y = alt.Y("title:N", sort=order, axis=alt.Axis(title=None, labelLimit=260))
+    x = _ratio_x([*ends, 1.0])
+    y = alt.Y("title:N", sort=order, axis=None)
     shapes = [*SYSTEM_SHAPES[:2], "cross"]
     colour = alt.Color("verdict:N", scale=alt.Scale(domain=domain), legend=_legend("Verdict"))
     shape = alt.Shape(
@@ -114,17 +115,21 @@ def _ratios_chart(a: str, b: str, rows: Sequence[ComparedWorkload]) -> alt.Layer
     chart = alt.Chart(values(drawn))
     layers: list[AnyChart] = [
         alt.Chart(values([{"x": 1.0}])).mark_rule(style="average").encode(x=x),
+        _row_names(drawn, "title", y),
         chart.mark_rule(strokeWidth=2).encode(x=on_field(x, "low"), x2="high:Q", y=y, color=colour),
         chart.mark_point(filled=True, size=90, opacity=1).encode(
             x=x, y=y, color=colour, shape=shape, tooltip=tips
         ),
     ]
     source = rows[0].source
-    subtitle = f"{source.capitalize()}. Right of 1, {a} is faster. Bars: 95 % intervals."
+    subtitle = (
+        f"{source.capitalize()} throughput of {a} over that of {b}: right of 1, {a} is faster. "
+        "Bars: 95 % intervals."
+    )
     if any(row["guess"] for row in drawn):
         subtitle += " *: extrapolated."
     return finish(
-        layers, words.say_score(a, b, rows), subtitle, (NARROW_PX, ROW_PX * max(2, len(drawn)))
+        layers, words.say_score(a, b, rows), subtitle, (WIDE_PX, ROW_PX * max(2, len(drawn)))
     )
 
 
@@ -146,7 +151,7 @@ def _ratio_row(row: ComparedWorkload) -> Row:
     }
 
 
-def _ratio_x(ends: Sequence[float], title: str) -> alt.X:
+def _ratio_x(ends: Sequence[float]) -> alt.X:
     low, high = min(ends) / 1.1, max(ends) * 1.1
     steps = (1, 2, 5) if high / low < 200 else (1,)
     ticks = [10.0**power * step for power in range(-9, 10) for step in steps]
@@ -154,14 +159,24 @@ def _ratio_x(ends: Sequence[float], title: str) -> alt.X:
         "x:Q",
         scale=alt.Scale(type="log", domain=[low, high], nice=False),
         axis=alt.Axis(
-            title=title, values=[tick for tick in ticks if low <= tick <= high],
+            title="Ratio of throughput (log scale)",
+            values=[tick for tick in ticks if low <= tick <= high],
             labelExpr="'×' + format(datum.value, '~r')", labelOverlap="parity",
         ),
     )  # fmt: skip
 
 
 def _legend(title: str) -> alt.Legend:
-    return alt.Legend(title=title)
+    return alt.Legend(title=title, columns=1)
+
+
+def _row_names(rows: Sequence[Row], field: str, y: alt.Y) -> AnyChart:
+    """Write each row's name above its mark, at the left edge."""
+    text = alt.Chart(values(rows)).mark_text(
+        style="region-label", align="left", baseline="bottom", dy=-9, fontSize=12, fontWeight=400
+    )
+    named: AnyChart = text.encode(x=alt.value(0), y=y, text=f"{field}:N")
+    return named
 
 
 # ---- CP93 Figs. 2, 3, 5 and 8 ---------------------------------------------------------------
@@ -209,17 +224,14 @@ def _bars(rows: Sequence[Row], axis: alt.Axis, title: str, subtitle: str) -> alt
     reach = [max(float(row["x"]), float(row["high"] or 0.0)) for row in ordered]
     domain = [0, max(reach) * _LABEL_ROOM]
     x = alt.X("x:Q", scale=alt.Scale(domain=domain, nice=False), axis=axis)
-    y = alt.Y(
-        "name:N", sort=[row["name"] for row in ordered], axis=alt.Axis(title=None, labelLimit=200)
-    )
+    y = alt.Y("name:N", sort=[row["name"] for row in ordered], axis=None)
     tips = [alt.Tooltip("name:N", title="System"), alt.Tooltip("said:N", title="95 %")]
     placed = [row | {"end": end} for row, end in zip(ordered, reach, strict=True)]
     chart = alt.Chart(values(placed))
     banded = [row for row in placed if row["low"] is not None and row["high"] is not None]
     layers: list[AnyChart] = [
-        chart.mark_bar(style="curve", opacity=0.45, height={"band": 0.62}).encode(
-            x=x, y=y, tooltip=tips
-        ),
+        chart.mark_bar(style="curve", opacity=0.45, height=12).encode(x=x, y=y, tooltip=tips),
+        _row_names(placed, "name", y),
         alt.Chart(values(banded))
         .mark_rule(style="interval")
         .encode(x=on_field(x, "low"), x2="high:Q", y=y),

@@ -15,7 +15,7 @@ from leadline.engine import Limits, Target, open_engine
 from leadline.predict import Predictor
 from leadline.record import Workload
 from leadline.record.comparison import SystemsComparison
-from leadline.testing.simulation import simulate_survey
+from leadline.testing.simulation import SimulatedSurvey, simulate_survey
 
 PAPER_MACHINES = (
     "hp-730", "convex-c240", "decstation-5000-sprite", "solbourne-5e905", "sparcstation-1plus",
@@ -38,11 +38,16 @@ def true_mb_s(profile: str, workload: Workload) -> float:
 
 
 @functools.lru_cache(maxsize=16)
+def _run(profile: str, seed: int) -> SimulatedSurvey:
+    return simulate_survey(profile, seed)
+
+
+@functools.lru_cache(maxsize=32)
 def surveyed(
     profile: str, seed: int, *, model: str | None = None, extrapolate: bool = False
 ) -> Predictor:
     """Survey a simulated system and fit a model."""
-    run = simulate_survey(profile, seed)
+    run = _run(profile, seed)
     return Predictor(run.survey, run.points, model=model, extrapolate=extrapolate)
 
 
