@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from markupsafe import Markup
 
-from leadline.record import Measurement, Survey
+from leadline.record import Measurement, Survey, Validation
 from leadline.record.wording import say_place
 from leadline.report import tables
 from leadline.report.catalogue import charts, not_measured, summary_chart
@@ -32,16 +32,30 @@ from leadline.report.embedding import (
 )
 from leadline.report.overviews import drift_title
 from leadline.report.theme import config
+from leadline.report.validation import validation_charts, validation_rows
 
 _LABEL = re.compile(r"^(Runs best|Best and worst workloads|[A-Z][a-z]+(?: [a-z]+){0,2}): ")
 _MIXES = re.compile(r"(?<=\.) (?=(?:Reads against writes|Sequential against random): )")
 
 
 def render_html(
-    survey: Survey, points: Sequence[Measurement], others: Sequence[Survey] = ()
+    survey: Survey,
+    points: Sequence[Measurement],
+    others: Sequence[Survey] = (),
+    validation: Validation | None = None,
 ) -> str:
-    """Render the page; `others` are surveys of other systems for the summary chart (Fig. 10)."""
+    """Render the page.
+
+    Args:
+        survey: what it shows.
+        points: its points.
+        others: surveys of other systems for the summary chart (CP94 Fig. 10).
+        validation: its validation, for a section of its own (CP94 §9).
+
+    """
     drawn = charts(survey)
+    if validation is not None:
+        drawn |= validation_charts(validation)
     if others:
         drawn["summary"] = summary_chart([survey, *others])
     else:
@@ -59,6 +73,8 @@ def render_html(
         figures={name: page_figure(name, chart) for name, chart in drawn.items()},
         missing=not_measured(survey),
         families=_families(survey),
+        validation=validation,
+        validation_rows=validation_rows(validation) if validation else (),
         sure=tables.sure_rows(survey, points, drift_title(survey)),
         plan=tables.plan_rows(survey, points),
         run=tables.run_rows(survey, points),
