@@ -1,7 +1,7 @@
 """The report as one page that needs nothing but a browser: no network, no files beside it.
 
 Everything a stranger controls (names, facts, warnings) reaches the page through Jinja's autoescape
-or as JSON with `<`, `>` and `&` written as escapes. A content security policy allows only the two
+or as JSON with `<`, `>` and `&` written as escapes. A content security policy allows only the
 scripts written here, by their hash, and no connection at all.
 """
 
@@ -28,6 +28,7 @@ from leadline.report.catalogue import charts, not_measured, summary_chart
 from leadline.report.curves import FAMILY_PARAMETERS
 from leadline.report.overviews import drift_title
 from leadline.report.theme import config
+from leadline.report.what_if import what_if_document
 
 _LABEL = re.compile(r"^(Runs best|Best and worst workloads|[A-Z][a-z]+(?: [a-z]+){0,2}): ")
 _UNIT_GAP = re.compile(r"(?<=\d) (?=(?:%|[kKMGT]?i?B(?:/s)?|ms|s|min|h)(?![a-zA-Z]))")
@@ -45,7 +46,10 @@ def render_html(
         drawn.pop("summary", None)
     looks = {"light": config(), "dark": config(dark=True)}
     specs = {name: _spec(chart) for name, chart in drawn.items()}
+    asked = what_if_document(survey, points)
     scripts = [_bundle(), _text("page.js")]
+    if not isinstance(asked, str):
+        scripts += [_text("what_if_models.js"), _text("what_if.js")]
     return _template().render(
         survey=survey,
         status=survey.status.value,
@@ -56,6 +60,8 @@ def render_html(
         figures={name: _figure(name, chart) for name, chart in drawn.items()},
         missing=not_measured(survey),
         families=_families(survey),
+        what_if=asked,
+        what_if_json=_json(asked),
         sure=tables.sure_rows(survey, points, drift_title(survey)),
         plan=tables.plan_rows(survey, points),
         run=tables.run_rows(survey, points),
@@ -65,7 +71,7 @@ def render_html(
         csv_href=_data_uri("text/csv", tables.points_csv(points).encode()),
         icon_href=_data_uri("image/svg+xml", _ICON.encode()),
         policy=_policy(scripts),
-        scripts=[Markup(script) for script in scripts],  # noqa: S704 - our own two scripts
+        scripts=[Markup(script) for script in scripts],  # noqa: S704 - our own scripts
         style=Markup(_text("page.css")),  # noqa: S704 - our own style sheet
         icon=Markup(_ICON),  # noqa: S704 - our own drawing
         chart_json=_json({"specs": specs, "looks": looks}),
