@@ -36,9 +36,17 @@ _MIXES = re.compile(r"(?<=\.) (?=(?:Reads against writes|Sequential against rand
 
 
 def render_html(
-    survey: Survey, points: Sequence[Measurement], others: Sequence[Survey] = ()
+    survey: Survey,
+    points: Sequence[Measurement],
+    others: Sequence[Survey] = (),
+    *,
+    model: str | None = None,
 ) -> str:
-    """Render the page; `others` are surveys of other systems for the summary chart (Fig. 10)."""
+    """Render the page.
+
+    `others` are surveys of other systems for the summary chart (Fig. 10); `model` is the one that
+    the what-if section predicts with, None the default.
+    """
     drawn = charts(survey)
     if others:
         drawn["summary"] = summary_chart([survey, *others])
@@ -46,7 +54,7 @@ def render_html(
         drawn.pop("summary", None)
     looks = {"light": config(), "dark": config(dark=True)}
     specs = {name: _spec(chart) for name, chart in drawn.items()}
-    asked = what_if_document(survey, points)
+    asked = what_if_document(survey, points, model)
     scripts = [_bundle(), _text("page.js")]
     if not isinstance(asked, str):
         scripts += [_text("what_if_models.js"), _text("what_if.js")]

@@ -259,5 +259,5 @@ const leadlineWhatIf = (() => {
   dark.addEventListener("change", soon);
   find("controls").hidden = false;
   update();
-  return { predict, current, draw };
+  return { predict, current, draw, sayBytes, sayRate, saySeconds };
 })();

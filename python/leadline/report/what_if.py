@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from leadline.errors import LeadlineError
-from leadline.predict import PredictionRefused, Predictor
+from leadline.predict import Predictor
 from leadline.predict.ranges import FRACTIONS, SIZE_SHARE_MAX
 from leadline.record import PARAMETERS, Measurement, Region, Survey
 from leadline.record.wording import PARAMETER_TITLES
@@ -29,8 +29,12 @@ _PACKED = ("precision", "jacobian")
 """Matrices of a model that travel as the bytes of their numbers: half the length, every bit."""
 
 
-def what_if_document(survey: Survey, points: Sequence[Measurement]) -> dict[str, Any] | str:
+def what_if_document(
+    survey: Survey, points: Sequence[Measurement], model: str | None = None
+) -> dict[str, Any] | str:
     """Return what the page predicts from, or a sentence that says why it cannot.
+
+    `model` is one of `leadline.predict.MODELS`; None is the default.
 
     Keys: `survey_id`; `model` (`Model.embedded()`, its matrices packed by `pack`); `t`, the 95 %
     quantile for the model's df; `sliders`, every parameter with the values it can take and where
@@ -40,7 +44,7 @@ def what_if_document(survey: Survey, points: Sequence[Measurement]) -> dict[str,
     with a linear and a log axis; `log_ratio`, most over least throughput from which log is chosen.
     """
     try:
-        predictor = Predictor(survey, points)
+        predictor = Predictor(survey, points, model=model)
     except LeadlineError as reason:
         return str(reason)
     regions = [item for item in survey.regions if predictor.ranges.is_surveyed(item.index)]
