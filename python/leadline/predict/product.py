@@ -2,18 +2,22 @@
 
     throughput(U, S, R, Q, P) = curve_U(U) x product over X in S, R, Q, P of curve_X(X) / focal
 
-with the family of the region that holds U. Between measured points ln throughput is a straight
-line over ln x, or over x for fractions; beyond them it stays at the end's value.
+with the family of the region that holds U. `leadline.predict.curve_line` says how a curve goes
+between its points, `leadline.predict.seq_frac_one` what becomes of a reading at seq_frac = 1.
 
 The divisor is the pooled focal throughput of the region: a single noisy focal reading would be
-in every ratio at once. The whole prediction is a weighted sum of the logarithms of measured
-throughputs, each workload measured counting once with the sum of its weights. So what the curves
-share (the focal point, on all five of them) is counted right: variance = sum of weight^2 x
-variance of that workload's mean.
+in every ratio at once. Each workload measured counts once, with the sum of its weights over
+all curves, so what the curves share (the focal point lies on all five) is counted right:
+variance = sum of weight^2 x variance of that workload's mean.
+
+What the product cannot see is how parameters act on each other. That error grows with how far
+the curves move away from the focal point together: its variance is INTERACTION^2 x the sum
+over pairs of curves of |effect| x |effect|, the effect being the ln ratio to the focal point.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,7 +27,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leadline.errors import LeadlineError
+from leadline.predict.curve_line import BETWEEN, CurveLine
 from leadline.predict.model import Expected
+from leadline.predict.seq_frac_one import reached_at_one
 from leadline.record import Curve, CurvePoint, Measurement, Region, Survey, Workload
 from leadline.stats import Noise, pooled_noise, student_t
 
@@ -32,10 +38,9 @@ Floats = NDArray[np.float64]
 MULTIPLIED = ("size_mean", "read_frac", "process_num", "seq_frac")
 """The parameters whose curves multiply; unique_bytes has a curve of absolute throughput."""
 
-FRACTIONS = ("read_frac", "seq_frac")
-
-INTERACTION_LN_SD = 0.08
-"""Standard deviation of ln throughput that the product cannot see, off the curves."""
+INTERACTION = 0.33
+"""Standard deviation of ln throughput per root of the summed products of effects, over random
+workloads on simulated systems (docs/concepts/prediction.md has the table)."""
 
 
 class NoFamilies(LeadlineError):
@@ -45,35 +50,12 @@ class NoFamilies(LeadlineError):
 
 
 @dataclass(frozen=True)
-class _Line:
-    """A curve as places on its axis and the nodes (workloads measured) there."""
-
-    places: Floats
-    nodes: NDArray[np.intp]
-    log: bool
-
-    def add_weights(self, weights: Floats, values: Floats) -> None:
-        """Add to `weights` (workloads, nodes) the line's at `values` (workloads,)."""
-        x = np.log(values) if self.log else values
-        x = np.clip(x, self.places[0], self.places[-1])
-        rows = np.arange(x.size)
-        right = np.clip(np.searchsorted(self.places, x), 1, max(1, self.places.size - 1))
-        if self.places.size == 1:
-            weights[rows, self.nodes[0]] += 1.0
-            return
-        gap = self.places[right] - self.places[right - 1]
-        share = (x - self.places[right - 1]) / gap
-        weights[rows, self.nodes[right - 1]] += 1.0 - share
-        weights[rows, self.nodes[right]] += share
-
-
-@dataclass(frozen=True)
 class _Part:
     """One region's factors."""
 
     region: Region
     focal_node: int
-    lines: dict[str, _Line]
+    lines: dict[str, CurveLine]
     noise_ln_sd: float
 
 
@@ -112,44 +94,64 @@ class ProductModel:
 
     def expect(self, workloads: Sequence[Workload]) -> Expected:
         """Return what is expected of each workload, by the region next to its unique_bytes."""
-        weights = np.zeros((len(workloads), len(self._ln_mb_s)))
+        count = len(workloads)
         values = {p: _values(workloads, p) for p in ("unique_bytes", *MULTIPLIED)}
-        self._unique_bytes.add_weights(weights, values["unique_bytes"])
+        ln_mb_s, variance, noise = np.zeros(count), np.zeros(count), np.zeros(count)
         parts = self._part_of(values["unique_bytes"])
-        noise = np.zeros(len(workloads))
         for index, part in enumerate(self._parts):
             chosen = np.flatnonzero(parts == index)
-            own = weights[chosen]
-            for parameter, line in part.lines.items():
-                line.add_weights(own, values[parameter][chosen])
-                own[:, part.focal_node] -= 1.0
-            weights[chosen] = own
+            own = {parameter: at[chosen] for parameter, at in values.items()}
+            ln_mb_s[chosen], variance[chosen] = self._in_part(part, own)
             noise[chosen] = part.noise_ln_sd
-        variance = weights**2 @ np.asarray(self._variance) + INTERACTION_LN_SD**2
-        return Expected(
-            ln_mb_s=weights @ np.asarray(self._ln_mb_s),
-            ln_sd=np.sqrt(variance),
-            noise_ln_sd=noise,
-        )
+        return Expected(ln_mb_s=ln_mb_s, ln_sd=np.sqrt(variance), noise_ln_sd=noise)
+
+    def _in_part(self, part: _Part, values: dict[str, Floats]) -> tuple[Floats, Floats]:
+        """Return ln MB/s and its variance for workloads of one region, (workloads,) each."""
+        node_ln, node_variance = np.asarray(self._ln_mb_s), np.asarray(self._variance)
+        ln_mb_s = np.full(values["unique_bytes"].size, node_ln[part.focal_node])
+        weights = np.zeros((ln_mb_s.size, node_ln.size))
+        weights[:, part.focal_node] = 1.0
+        effects = []
+        for parameter, line in (("unique_bytes", self._unique_bytes), *part.lines.items()):
+            read, own = line.read(values[parameter], node_ln)
+            own[:, part.focal_node] -= 1.0
+            change = read - node_ln[part.focal_node]
+            ln_mb_s += change
+            weights += own
+            effects.append(np.sqrt(np.maximum(0.0, change**2 - own**2 @ node_variance)))
+        pairs = itertools.combinations(effects, 2)
+        together = np.sum([one * other for one, other in pairs], axis=0)
+        return ln_mb_s, weights**2 @ node_variance + INTERACTION**2 * together
 
     def embedded(self) -> dict[str, Any]:
         """Return all a browser needs to predict the same, as plain JSON values.
 
-        `nodes.ln_mb_s[i]`, `nodes.variance[i]`: the workloads measured. `unique_bytes` and each
-        `regions[].curves[parameter]` are {"places", "nodes", "log"}: places on the axis (ln x when
-        `log`), and which node stands at each. For a workload: start with the two weights by which
-        `unique_bytes` interpolates at its U; take the last region whose `low_bytes` is below U
-        (or the first); for each of its curves add the two weights at X and take 1 from
-        `focal_node`. Then ln MB/s = sum of weight x ln_mb_s, and variance = sum of weight^2 x
-        variance + `interaction_ln_sd`^2; a run scatters by the region's `noise_ln_sd` beside.
+        `nodes.ln_mb_s[i]`, `nodes.variance[i]`: what was measured. `unique_bytes` and each
+        `regions[].curves[parameter]` are curves {"between", "x", "nodes", "alone"}: ascending x,
+        the node at each, how to go between two (see `leadline.predict.curve_line`), and an
+        [x, node] that holds for exactly that x, or null.
+
+        Reading a curve at a value gives ln MB/s and weights on nodes. Clip the value to x's ends;
+        find the points left and right of it; share s = (value - left) / (right - left), of
+        logarithms when "logarithmic". Then the weights are 1 - s and s, and ln MB/s their sum
+        over the nodes'; but for "mixed" and "per request" let t = exp(-ln MB/s) of a node, for
+        "per request" times its x: the weights are (1 - s) x t_left and s x t_right, each over
+        their sum, and ln MB/s = -ln(sum), for "per request" + ln(clipped value).
+
+        For a workload take the last of `regions` whose `low_bytes` is below its unique_bytes (or
+        the first). Start with ln MB/s of `focal_node` and weight 1 on it. For unique_bytes and
+        each curve: change = the curve's ln MB/s - that of `focal_node`; own = its weights, less
+        1 on `focal_node`; add both; effect = sqrt(max(0, change^2 - sum of own^2 x variance)).
+        The variance of ln MB/s is the sum of weight^2 x variance + `interaction`^2 x the sum over
+        pairs of curves of effect x effect; a run scatters by the region's `noise_ln_sd` beside.
         """
         return {
             "kind": self.name,
             "n": self.n,
             "df": self.df,
-            "interaction_ln_sd": INTERACTION_LN_SD,
+            "interaction": INTERACTION,
             "nodes": {"ln_mb_s": self._ln_mb_s, "variance": self._variance},
-            "unique_bytes": _embedded_line(self._unique_bytes),
+            "unique_bytes": self._unique_bytes.embedded(),
             "regions": [
                 {
                     "index": part.region.index,
@@ -158,7 +160,7 @@ class ProductModel:
                     "high_bytes": part.region.high_bytes,
                     "focal_node": part.focal_node,
                     "noise_ln_sd": part.noise_ln_sd,
-                    "curves": {p: _embedded_line(line) for p, line in part.lines.items()},
+                    "curves": {p: line.embedded() for p, line in part.lines.items()},
                 }
                 for part in self._parts
             ],
@@ -192,24 +194,31 @@ class ProductModel:
             "common level; survey it again"
         )
 
-    def _line(self, curve: Curve) -> _Line:
-        log = curve.parameter not in FRACTIONS
-        xs = np.asarray([point.x for point in curve.points], dtype=np.float64)
-        return _Line(
-            places=np.log(xs) if log else xs,
-            nodes=np.asarray([self._node(point) for point in curve.points], dtype=np.intp),
-            log=log,
-        )
+    def _line(self, curve: Curve) -> CurveLine:
+        x = np.asarray([point.x for point in curve.points], dtype=np.float64)
+        nodes = np.asarray([self._node(point) for point in curve.points], dtype=np.intp)
+        alone = None
+        if curve.parameter == "seq_frac":
+            reached = reached_at_one(
+                x, np.asarray(self._ln_mb_s)[nodes], np.asarray(self._variance)[nodes]
+            )
+            if reached is not None:
+                alone = (1.0, int(nodes[-1]))
+                nodes[-1] = self._add_node(*reached)
+        return CurveLine(BETWEEN[curve.parameter], x, nodes, alone)
 
     def _node(self, point: CurvePoint) -> int:
         """The place of a measured workload among the nodes; a new one when first met."""
         if point.point_ids not in self._nodes:
-            self._nodes[point.point_ids] = len(self._ln_mb_s)
-            interval = point.throughput_mb_s
-            self._ln_mb_s.append(math.log(interval.value))
-            self._variance.append(self._variance_of(point))
-            self._readings += interval.n
+            ln_mb_s = math.log(point.throughput_mb_s.value)
+            self._nodes[point.point_ids] = self._add_node(ln_mb_s, self._variance_of(point))
+            self._readings += point.throughput_mb_s.n
         return self._nodes[point.point_ids]
+
+    def _add_node(self, ln_mb_s: float, variance: float) -> int:
+        self._ln_mb_s.append(ln_mb_s)
+        self._variance.append(variance)
+        return len(self._ln_mb_s) - 1
 
     def _variance_of(self, point: CurvePoint) -> float:
         """Variance of ln(mean): from the point's own interval, which holds every kind of noise."""
@@ -237,7 +246,3 @@ def _noise(points: Sequence[Measurement]) -> Noise:
                 max(point.result.throughput_mb_s.value, 1e-6)
             )
     return pooled_noise([group for group in groups.values() if len(group) > 1])
-
-
-def _embedded_line(line: _Line) -> dict[str, Any]:
-    return {"places": line.places.tolist(), "nodes": line.nodes.tolist(), "log": line.log}
