@@ -209,6 +209,8 @@ def test_the_section_says_what_python_predicts_at_the_sliders(
 def test_a_slider_moves_by_keys_and_tells_a_screen_reader_its_value(
     browser: Any, fixture_page: Path
 ) -> None:
+    ranges = Predictor(made.two_region(), made.points(made.two_region())).ranges
+    least = {name: getattr(ranges, name).low for name in PARAMETERS}
     keys = pytest.importorskip("selenium.webdriver.common.keys").Keys
     page = OpenedPage(browser, fixture_page, 1280)
     for name in PARAMETERS:
@@ -222,7 +224,7 @@ def test_a_slider_moves_by_keys_and_tells_a_screen_reader_its_value(
         words = slider.get_attribute("aria-valuetext")
         assert words == page.ask(_TEXTS, [f"{name}-value"])[f"{name}-value"]
         slider.send_keys(keys.HOME)
-        assert page.ask(_PLACE)[name] == min(_slider(made.two_region(), name)["values"])
+        assert page.ask(_PLACE)[name] == least[name]
 
 
 def _slider(survey: Survey, parameter: str) -> dict[str, Any]:
@@ -308,7 +310,7 @@ def test_the_chart_runs_over_the_chosen_parameter_and_marks_the_place(
         page.wait("leadlineWhatIf.draw()")
         chart = page.ask(_CHART)
         assert chart["key"].split(" ")[0] == name
-        assert chart["points"] >= 10
+        assert chart["points"] >= 5
         assert chart["xs"] == sorted(chart["xs"])
         place = Workload(**page.ask(_PLACE))
         at = min(range(chart["points"]), key=lambda each: abs(chart["xs"][each] - chart["mark"]))
@@ -381,7 +383,7 @@ def test_a_level_without_curves_cannot_be_chosen() -> None:
 def test_a_packed_matrix_arrives_in_the_browser_to_the_bit(
     browser: Any,
     fixture_page: Path,
-    symmetric: bool,  # noqa: FBT001
+    symmetric: bool,
 ) -> None:
     rng = np.random.default_rng(5)
     matrix = rng.standard_normal((17, 17))

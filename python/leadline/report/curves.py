@@ -64,6 +64,7 @@ def _levels_title(survey: Survey) -> str:
 
 
 def border_layers(survey: Survey, x: alt.X, *, labelled: bool = True) -> list[AnyChart]:
+    """Return the ends of the levels as dashed rules, their intervals as bands, none without."""
     rows = [
         {
             "x": border.bytes.value,

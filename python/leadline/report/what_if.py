@@ -128,7 +128,7 @@ def _values(predictor: Predictor, regions: list[Region], parameter: str) -> list
 
 
 def _ladder(parameter: str, low: float, high: float) -> list[float]:
-    """Return low, high and even steps between: of percent, of one process, of parts of an octave."""
+    """Return low, high and steps between: of one percent, one process, a part of an octave."""
     if parameter in FRACTIONS:
         steps: list[float] = [percent / 100 for percent in range(101)]
     else:
@@ -136,8 +136,8 @@ def _ladder(parameter: str, low: float, high: float) -> list[float]:
         powers = range(math.floor(parts * math.log2(low)), math.ceil(parts * math.log2(high)) + 1)
         steps = [float(round(2 ** (power / parts))) for power in powers]
     if parameter == "process_num":
-        steps += map(float, range(1, _EVERY_COUNT_TO + 1))
-        steps = [step for step in steps if step <= _EVERY_COUNT_TO or step % 4 == 0]
+        every = range(1, _EVERY_COUNT_TO + 1)
+        steps = [*map(float, every), *(step for step in steps if step > _EVERY_COUNT_TO)]
     return sorted({low, high, *(step for step in steps if low < step < high)})
 
 

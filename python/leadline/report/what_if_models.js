@@ -6,39 +6,79 @@ const leadlineModels = (() => {
 
   // ---- product of curves: leadline/predict/product.py -------------------------------------------
 
-  const addWeights = (weights, line, value) => {
-    const { places, nodes } = line;
-    if (places.length === 1) {
-      weights[nodes[0]] += 1;
-      return;
-    }
-    const at = line.log ? Math.log(value) : value;
-    const x = Math.min(Math.max(at, places[0]), places[places.length - 1]);
+  // A curve between its points: leadline/predict/curve_line.py.
+  const between = {
+    logarithmic: {
+      share: (x, left, right) => Math.log(x / left) / Math.log(right / left),
+      mix: (share, left, right) => ({
+        lnMbS: (1 - share) * left.lnMbS + share * right.lnMbS, parts: [1 - share, share],
+      }),
+    },
+    mixed: {
+      share: (x, left, right) => (x - left) / (right - left),
+      mix: (share, left, right) => mixTimes((1 - share) * Math.exp(-left.lnMbS),
+        share * Math.exp(-right.lnMbS), 1),
+    },
+    "per request": {
+      share: (x, left, right) => (x - left) / (right - left),
+      mix: (share, left, right, x) => mixTimes((1 - share) * left.x * Math.exp(-left.lnMbS),
+        share * right.x * Math.exp(-right.lnMbS), x),
+    },
+  };
+
+  const mixTimes = (left, right, size) => {
+    const whole = left + right;
+    return { lnMbS: Math.log(size) - Math.log(whole), parts: [left / whole, right / whole] };
+  };
+
+  // ln MB/s at a value, and [node, weight] of the points it comes from.
+  const readCurve = (curve, value, nodeLn) => {
+    const { x: xs, nodes } = curve;
+    if (curve.alone !== null && curve.alone[0] === value)
+      return { lnMbS: nodeLn[curve.alone[1]], weights: [[curve.alone[1], 1]] };
+    if (xs.length === 1) return { lnMbS: nodeLn[nodes[0]], weights: [[nodes[0], 1]] };
+    const x = Math.min(Math.max(value, xs[0]), xs[xs.length - 1]);
     let right = 1;
-    while (right < places.length - 1 && places[right] < x) right += 1;
-    const share = (x - places[right - 1]) / (places[right] - places[right - 1]);
-    weights[nodes[right - 1]] += 1 - share;
-    weights[nodes[right]] += share;
+    while (right < xs.length - 1 && xs[right] < x) right += 1;
+    const [low, high] = [right - 1, right].map((at) => ({ x: xs[at], lnMbS: nodeLn[nodes[at]] }));
+    const { share, mix } = between[curve.between];
+    const { lnMbS, parts } = mix(share(x, low.x, high.x), low, high, x);
+    return { lnMbS, weights: [[nodes[right - 1], parts[0]], [nodes[right], parts[1]]] };
+  };
+
+  const weigh = (weights, variance) =>
+    weights.reduce((sum, weight, node) => sum + square(weight) * variance[node], 0);
+
+  // Sum over pairs of one times the other.
+  const pairs = (effects) => {
+    let sum = 0, before = 0;
+    for (const effect of effects) {
+      sum += before * effect;
+      before += effect;
+    }
+    return sum;
   };
 
   const product = (model) => {
-    const { ln_mb_s: lnMbS, variance } = model.nodes;
+    const { ln_mb_s: nodeLn, variance } = model.nodes;
     const regionOf = (bytes) =>
       model.regions.findLast((region, at) => at === 0 || region.low_bytes < bytes);
     return (workload) => {
-      const region = regionOf(workload.unique_bytes);
-      const weights = new Float64Array(lnMbS.length);
-      addWeights(weights, model.unique_bytes, workload.unique_bytes);
-      for (const [parameter, line] of Object.entries(region.curves)) {
-        addWeights(weights, line, workload[parameter]);
-        weights[region.focal_node] -= 1;
-      }
-      let mean = 0, spread = square(model.interaction_ln_sd);
-      weights.forEach((weight, node) => {
-        mean += weight * lnMbS[node];
-        spread += square(weight) * variance[node];
+      const region = regionOf(workload.unique_bytes), focal = region.focal_node;
+      const curves = Object.entries({ unique_bytes: model.unique_bytes, ...region.curves });
+      const weights = new Float64Array(nodeLn.length);
+      let lnMbS = nodeLn[focal];
+      weights[focal] = 1;
+      const effects = curves.map(([parameter, curve]) => {
+        const found = readCurve(curve, workload[parameter], nodeLn);
+        const change = found.lnMbS - nodeLn[focal], own = new Float64Array(nodeLn.length);
+        for (const [node, weight] of [...found.weights, [focal, -1]]) own[node] += weight;
+        own.forEach((weight, node) => { weights[node] += weight; });
+        lnMbS += change;
+        return Math.sqrt(Math.max(0, square(change) - weigh(own, variance)));
       });
-      return { lnMbS: mean, lnSd: Math.sqrt(spread), noiseLnSd: region.noise_ln_sd };
+      const spread = weigh(weights, variance) + square(model.interaction) * pairs(effects);
+      return { lnMbS, lnSd: Math.sqrt(spread), noiseLnSd: region.noise_ln_sd };
     };
   };
 
