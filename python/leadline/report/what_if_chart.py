@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import altair as alt
 
@@ -23,12 +23,17 @@ def what_if_charts(survey: Survey, values: Mapping[str, Sequence[float]]) -> dic
     `top` and `ticks` with the ends of the throughput axis and, on a log one, its ticks.
     """
     return {
-        parameter: {kind: _chart(survey, parameter, xs, kind) for kind in ("linear", "log")}
+        parameter: {
+            "linear": _chart(survey, parameter, xs, "linear"),
+            "log": _chart(survey, parameter, xs, "log"),
+        }
         for parameter, xs in values.items()
     }
 
 
-def _chart(survey: Survey, parameter: str, xs: Sequence[float], kind: str) -> dict[str, Any]:
+def _chart(
+    survey: Survey, parameter: str, xs: Sequence[float], kind: Literal["linear", "log"]
+) -> dict[str, Any]:
     x = parameter_x(parameter, xs)
     title = "Throughput (MB/s, log scale)" if kind == "log" else "Throughput (MB/s)"
     ticks = {"tickCount": 5} if kind == "linear" else {"values": {"expr": "ticks"}}
