@@ -1,5 +1,6 @@
 """Models of a surveyed system: throughput of workloads nobody measured (CP94 §9). Pure, no I/O."""
 
+from leadline.predict.joint import JointModel, fit_joint
 from leadline.predict.model import Expected, Model
 from leadline.predict.named import NAMED
 from leadline.predict.predictor import (
@@ -17,6 +18,7 @@ __all__ = [
     "MODELS",
     "NAMED",
     "Expected",
+    "JointModel",
     "Model",
     "NoFamilies",
     "Outside",
@@ -25,5 +27,6 @@ __all__ = [
     "ProductModel",
     "Ranges",
     "Span",
+    "fit_joint",
     "interval_at",
 ]
