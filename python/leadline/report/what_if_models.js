@@ -98,8 +98,6 @@ const leadlineModels = (() => {
     return sum;
   };
 
-  const times = (matrix, vector) => matrix.map((row) => dot(row, vector));
-
   const rowsOf = ({ rows, columns, numbers }) =>
     Array.from({ length: rows }, (_, row) =>
       numbers.subarray(row * columns, (row + 1) * columns));
@@ -116,20 +114,143 @@ const leadlineModels = (() => {
     return symmetric ? 2 * sum : sum;
   };
 
-  const matern32 = (distance) => {
-    const scaled = Math.sqrt(3) * distance;
-    return (1 + scaled) * Math.exp(-scaled);
+  // ---- time per request: leadline/predict/operation_time.py -------------------------------------
+
+  const PLACE = 11, BORDER = 3, SIZE_REFERENCE_BYTES = 32768;
+  const expit = (value) => 1 / (1 + Math.exp(-value));
+
+  // The workload as the formula takes it; a request is never larger than the bytes touched.
+  const requestOf = (workload) => ({
+    lnUnique: Math.log(workload.unique_bytes),
+    lnSize: Math.log(Math.min(workload.size_mean, workload.unique_bytes)),
+    read: workload.read_frac,
+    sequential: workload.seq_frac,
+    lnOutstanding: Math.log(workload.process_num),
+  });
+
+  // Units that one request keeps busy, and derivatives of logarithms by the parameters.
+  const busyUnits = (size, gain, lnUnit) => {
+    const half = expit(gain), g = 2 * half, byGain = 1 - half;
+    const disks = Math.max(1, 1 / g), ratio = size * Math.exp(-lnUnit);
+    const near = Math.exp(-1 / ratio), far = Math.exp(-disks / ratio);
+    const units = 1 + ratio * (near - far);
+    const byRatio = near * (1 + 1 / ratio) - far * (1 + disks / ratio);
+    const byDisks = disks > 1 ? -disks * byGain : 0;
+    return { queued: g * units, units, gainByGain: byGain,
+      unitsByGain: far * byDisks / units, unitsByUnit: -byRatio * ratio / units };
+  };
+
+  // Time per request of n at once over that of one, and derivatives of its logarithm.
+  const stretch = (lnN, queued, power) => {
+    const p = 1 + Math.exp(power), nP = Math.exp(-p * lnN), gP = queued ** p;
+    const inner = nP * (1 - gP) + gP;
+    const innerByP = -lnN * nP * (1 - gP) + (1 - nP) * gP * Math.log(queued);
+    return { e: inner ** (1 / p), byQueued: (1 - nP) * gP / inner,
+      byPower: (innerByP / inner / p - Math.log(inner) / p ** 2) * (p - 1) };
+  };
+
+  const uniformMiss = (distance) => {
+    const held = Math.exp(-Math.max(distance, 0));
+    return { miss: 1 - held, byCentre: distance > 0 ? -held : 0, byWidth: 0 };
+  };
+
+  const smearedMiss = (distance, lnWidth) => {
+    const scaled = distance * Math.exp(-lnWidth), miss = expit(scaled);
+    const steep = miss * (1 - miss);
+    return { miss, byCentre: -steep * Math.exp(-lnWidth), byWidth: -steep * scaled };
+  };
+
+  // Share that misses past a border, with its derivatives by ln C and ln width.
+  const missPast = (request, [lnBytes, lnWidth, addedByWrites], smeared, added) => {
+    const distance = request.lnUnique - (lnBytes + added * addedByWrites);
+    const drawn = smeared ? smearedMiss(distance, lnWidth) : uniformMiss(distance);
+    const passes = Math.exp(Math.max(request.lnUnique - request.lnSize, 0));
+    const whole = request.sequential ** passes, beyond = distance > 0 ? 1 : 0;
+    return { miss: whole * beyond + (1 - whole) * drawn.miss,
+      byCentre: (1 - whole) * drawn.byCentre, byWidth: (1 - whole) * drawn.byWidth };
+  };
+
+  // Time that one kind of operation spends at one place; its derivatives are added to `slope`.
+  const spentAt = (model, request, place, added, slope) => {
+    const first = PLACE * place, t = model.theta.slice(first, first + PLACE);
+    const q = request.sequential, size = Math.exp(request.lnSize) / SIZE_REFERENCE_BYTES;
+    const random = Math.exp(t[0] + added * t[3]) * (1 - q);
+    const sequential = Math.exp(t[0] + t[1] + added * (t[3] + t[4])) * q;
+    const busy = busyUnits(size, t[6] + added * t[7], t[10]);
+    const transfer = Math.exp(t[2] + added * t[5]) * size / busy.units;
+    const work = random + sequential + transfer;
+    const { e, byQueued, byPower } = stretch(request.lnOutstanding, busy.queued, t[8]);
+    const distance = request.lnUnique - model.ln_unique_reference;
+    const share = added ? 1 - request.read : request.read;
+    const reached = share * Math.exp(t[9] * distance) * e;
+    let miss = 1;
+    if (place > 0) {
+      const at = PLACE * (model.smeared.length + 1) + BORDER * (place - 1);
+      const past = missPast(request, model.theta.slice(at, at + BORDER),
+        model.smeared[place - 1], added);
+      miss = past.miss;
+      slope[at] += reached * work * past.byCentre;
+      slope[at + 1] += reached * work * past.byWidth;
+      slope[at + 2] += added * reached * work * past.byCentre;
+    }
+    const common = reached * miss, spent = common * work, moving = common * transfer;
+    const fixed = common * (random + sequential);
+    const byGain = spent * byQueued * (busy.gainByGain + busy.unitsByGain)
+      - moving * busy.unitsByGain;
+    const byUnit = (spent * byQueued - moving) * busy.unitsByUnit;
+    [fixed, common * sequential, moving, added * fixed, added * common * sequential,
+      added * moving, byGain, added * byGain, spent * byPower, spent * distance, byUnit,
+    ].forEach((derivative, at) => { slope[first + at] += derivative; });
+    return spent;
+  };
+
+  // ln MB/s, and its derivatives by the parameters.
+  const operationTime = (model, request) => {
+    const slope = new Float64Array(model.theta.length);
+    let seconds = 0;
+    for (let place = 0; place <= model.smeared.length; place += 1)
+      for (const added of [0, 1]) seconds += spentAt(model, request, place, added, slope);
+    return { lnMbS: request.lnSize - Math.log(seconds) - Math.log(1e6),
+      jacobian: slope.map((each) => -each / seconds) };
+  };
+
+  // ---- the joint model: leadline/predict/joint.py, gaussian_process.py --------------------------
+
+  const matern = (distance) => {
+    const root = Math.sqrt(3) * distance;
+    return (1 + root) * Math.exp(-root);
   };
 
   const covariance = (kernel, left, right) => {
-    let sum = 0, apart = 0;
+    let single = 0, apart = 0;
     for (let axis = 0; axis < left.length; axis += 1) {
-      const gap = Math.abs(left[axis] - right[axis]);
-      sum += kernel.additive_var[axis] * matern32(gap / kernel.additive_scale[axis]);
-      apart += square(gap / kernel.joint_scale[axis]);
+      const gap = (left[axis] - right[axis]) / kernel.scale;
+      single += matern(Math.abs(gap));
+      apart += square(gap);
     }
-    return sum + kernel.joint_var * matern32(Math.sqrt(apart));
+    return kernel.additive_var * single + kernel.joint_var * matern(Math.sqrt(apart));
   };
 
-  return { product, unpack, quadratic, covariance, times, rowsOf, dot };
+  const joint = (model) => {
+    const precision = unpack(model.precision), slopes = rowsOf(unpack(model.jacobian));
+    const { kernel, places, axes, prior_sd: priorSd } = model;
+    const anywhere = 5 * kernel.additive_var + kernel.joint_var;
+    const noiseAt = (bytes) =>
+      model.noise_ln_sd[model.noise_edges_bytes.filter((edge) => edge <= bytes).length];
+    return (workload) => {
+      const request = requestOf(workload);
+      const { lnMbS, jacobian } = operationTime(model, request);
+      const own = jacobian.map((slope, at) => slope * priorSd[at]);
+      const raw = [request.lnUnique, request.lnSize, request.read, request.sequential,
+        request.lnOutstanding];
+      const place = raw.map((value, at) => (value - axes.low[at]) / (axes.high[at] - axes.low[at]));
+      const near = places.map((each) => covariance(kernel, place, each));
+      const known = near.map((each, at) => each + dot(own, slopes[at]));
+      const variance = dot(own, own) + anywhere - quadratic(precision, known);
+      return { lnMbS: lnMbS + dot(near, model.weights),
+        lnSd: Math.sqrt(Math.max(variance, 1e-12)), noiseLnSd: noiseAt(workload.unique_bytes) };
+    };
+  };
+
+  return { product, joint, unpack, quadratic };
 })();
