@@ -49,6 +49,8 @@ from leadline.survey import (
 from leadline.units import format_bytes, format_rate, format_seconds
 
 BUDGET_S = 600.0
+LEARN_FRAC = 0.4
+"""Curves alone leave interactions unseen: bench/prediction.py has the errors with and without."""
 VIRTUAL_BUDGET_S = 14 * 3600.0
 """Virtual time is free; the paper's own surveys took 14 hours (CP94 §9)."""
 
@@ -73,6 +75,10 @@ def command(
     focal: Annotated[
         str, typer.Option(metavar="middle|75%", help="CP94 §8's focal points, or §7's.")
     ] = "middle",
+    learn: Annotated[
+        float,
+        typer.Option(min=0.0, max=0.6, help="Share of the points put where predictions gain most."),
+    ] = LEARN_FRAC,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with this system's unfinished survey.")
     ] = False,
@@ -83,7 +89,9 @@ def command(
         raise typer.BadParameter(f"--focal is middle or 75%, not {focal!r}")
     chosen = Target.parse(target)
     budget_s = budget or (VIRTUAL_BUDGET_S if chosen.kind == "simulated" else BUDGET_S)
-    asked = Asked(name or chosen.name, budget_s, max_bytes, seed, accuracy, focal, precondition)
+    asked = Asked(
+        name or chosen.name, budget_s, max_bytes, seed, accuracy, focal, precondition, learn
+    )
     own: Context = context.obj
     store = own.open_store()
     earlier = _unfinished(store, asked.system, chosen) if resume else None

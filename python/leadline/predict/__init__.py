@@ -1,6 +1,8 @@
 """Models of a surveyed system: throughput of workloads nobody measured (CP94 §9). Pure, no I/O."""
 
+from leadline.predict.design import Box, spread_out
 from leadline.predict.joint import JointModel, fit_joint
+from leadline.predict.learning import BATCH, enough, next_points
 from leadline.predict.model import Expected, Model
 from leadline.predict.named import NAMED
 from leadline.predict.predictor import (
@@ -12,11 +14,14 @@ from leadline.predict.predictor import (
 )
 from leadline.predict.product import NoFamilies, ProductModel
 from leadline.predict.ranges import Outside, Ranges, Span
+from leadline.predict.sample import Sample, sample_of
 
 __all__ = [
+    "BATCH",
     "DEFAULT_MODEL",
     "MODELS",
     "NAMED",
+    "Box",
     "Expected",
     "JointModel",
     "Model",
@@ -26,7 +31,12 @@ __all__ = [
     "Predictor",
     "ProductModel",
     "Ranges",
+    "Sample",
     "Span",
+    "enough",
     "fit_joint",
     "interval_at",
+    "next_points",
+    "sample_of",
+    "spread_out",
 ]

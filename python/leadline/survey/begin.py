@@ -22,6 +22,8 @@ class Asked:
     accuracy: float
     focal_mode: str
     precondition_bytes_max: int | None = None
+    learn_frac: float = 0.0
+    """Share of the points that go where predictions gain most."""
 
 
 def begin_survey(
@@ -56,6 +58,7 @@ def begin_survey(
         process_num_max=engine.process_num_max,
         virtual=engine.virtual,
         focal_mode=asked.focal_mode,
+        learn_frac=asked.learn_frac,
     )
     if asked.precondition_bytes_max is not None and engine.virtual:
         raise PlanRefused(

@@ -60,6 +60,7 @@ def simulate_survey(
     budget_s: float = VIRTUAL_BUDGET_S,
     accuracy: float = 0.02,
     focal_mode: str = "middle",
+    learn_frac: float = 0.0,
     store: Store | None = None,
 ) -> SimulatedSurvey:
     """Survey `sim:PROFILE` in virtual time, in this process.
@@ -70,13 +71,16 @@ def simulate_survey(
         budget_s: virtual seconds.
         accuracy: half-width, as a fraction, at which a point ends.
         focal_mode: "middle" or "75%".
+        learn_frac: share of the points that go where predictions gain most.
         store: where the points go; by default a store in memory.
 
     """
     target = Target.parse(f"sim:{profile}")
     kept = store or open_store("sqlite://")
     with open_engine(target, run_seed=seed) as engine:
-        asked = Asked(target.name, budget_s, None, seed, accuracy, focal_mode)
+        asked = Asked(
+            target.name, budget_s, None, seed, accuracy, focal_mode, learn_frac=learn_frac
+        )
         start = begin_survey(engine, target, asked, survey_id=f"{target.name}-{seed}")
         kept.start_survey(start)
         survey = run_survey(engine, kept, start)
