@@ -25,7 +25,7 @@ from leadline.stats import student_t
 _STEPS_PER_OCTAVE = {"unique_bytes": 8, "size_mean": 4, "process_num": 4}
 _EVERY_COUNT_TO = 32
 """Processes are counted one by one up to here."""
-_PACKED = ("precision", "jacobian")
+_PACKED = ("whitening", "jacobian")
 """Matrices of a model that travel as the bytes of their numbers: half the length, every bit."""
 
 
@@ -67,8 +67,8 @@ def what_if_document(
 def pack(embedded: dict[str, Any]) -> dict[str, Any]:
     """Write the matrices of a model as base64 of little-endian float64, row after row.
 
-    `{"rows", "columns", "float64"}`; a square one that is symmetric to the bit keeps only the rows'
-    parts from the diagonal on, and says so by `"symmetric": true`.
+    `{"rows", "columns", "triangular", "float64"}`; a square one with nothing above its diagonal
+    keeps only the rows' parts up to there, and says so by `"triangular": true`.
     """
     packed = dict(embedded)
     for name in _PACKED:
@@ -79,12 +79,12 @@ def pack(embedded: dict[str, Any]) -> dict[str, Any]:
 
 def _packed(matrix: np.ndarray[Any, np.dtype[np.float64]]) -> dict[str, Any]:
     rows, columns = matrix.shape
-    symmetric = rows == columns and bool((matrix == matrix.T).all())
-    numbers = matrix[np.triu_indices(rows)] if symmetric else matrix
+    triangular = rows == columns and not np.triu(matrix, 1).any()
+    numbers = matrix[np.tril_indices(rows)] if triangular else matrix
     return {
         "rows": rows,
         "columns": columns,
-        "symmetric": symmetric,
+        "triangular": triangular,
         "float64": base64.b64encode(np.ascontiguousarray(numbers).tobytes()).decode(),
     }
 

@@ -82,37 +82,29 @@ const leadlineModels = (() => {
     };
   };
 
-  // ---- linear algebra on packed matrices --------------------------------------------------------
+  // ---- packed matrices ------------------------------------------------------------------------
 
-  const unpack = ({ rows, columns, symmetric, float64 }) => {
-    const text = atob(float64);
-    const bytes = new DataView(Uint8Array.from(text, (letter) => letter.charCodeAt(0)).buffer);
-    const numbers = new Float64Array(bytes.byteLength / 8);
-    for (let at = 0; at < numbers.length; at += 1) numbers[at] = bytes.getFloat64(8 * at, true);
-    return { rows, columns, symmetric, numbers };
+  // The rows of a matrix; of a triangular one up to the diagonal.
+  const unpack = ({ rows, columns, triangular, float64 }) => {
+    const bytes = Uint8Array.from(atob(float64), (letter) => letter.charCodeAt(0));
+    const view = new DataView(bytes.buffer);
+    let at = 0;
+    return Array.from({ length: rows }, (_, row) =>
+      Float64Array.from({ length: triangular ? row + 1 : columns }, () => {
+        at += 8;
+        return view.getFloat64(at - 8, true);
+      }));
   };
 
+  // Over the left one's length.
   const dot = (left, right) => {
     let sum = 0;
     for (let at = 0; at < left.length; at += 1) sum += left[at] * right[at];
     return sum;
   };
 
-  const rowsOf = ({ rows, columns, numbers }) =>
-    Array.from({ length: rows }, (_, row) =>
-      numbers.subarray(row * columns, (row + 1) * columns));
-
-  // v' M v; a symmetric M holds its rows from the diagonal on.
-  const quadratic = ({ rows, columns, symmetric, numbers }, vector) => {
-    let sum = 0, at = 0;
-    for (let row = 0; row < rows; row += 1) {
-      let inner = symmetric ? vector[row] * numbers[at++] / 2 : 0;
-      for (let column = symmetric ? row + 1 : 0; column < columns; column += 1)
-        inner += numbers[at++] * vector[column];
-      sum += inner * vector[row];
-    }
-    return symmetric ? 2 * sum : sum;
-  };
+  const squaredLength = (rows, vector) =>
+    rows.reduce((sum, row) => sum + square(dot(row, vector)), 0);
 
   // ---- time per request: leadline/predict/operation_time.py -------------------------------------
 
@@ -232,7 +224,7 @@ const leadlineModels = (() => {
   };
 
   const joint = (model) => {
-    const precision = unpack(model.precision), slopes = rowsOf(unpack(model.jacobian));
+    const whitening = unpack(model.whitening), slopes = unpack(model.jacobian);
     const { kernel, places, axes, prior_sd: priorSd } = model;
     const anywhere = 5 * kernel.additive_var + kernel.joint_var;
     const noiseAt = (bytes) =>
@@ -246,11 +238,11 @@ const leadlineModels = (() => {
       const place = raw.map((value, at) => (value - axes.low[at]) / (axes.high[at] - axes.low[at]));
       const near = places.map((each) => covariance(kernel, place, each));
       const known = near.map((each, at) => each + dot(own, slopes[at]));
-      const variance = dot(own, own) + anywhere - quadratic(precision, known);
+      const variance = dot(own, own) + anywhere - squaredLength(whitening, known);
       return { lnMbS: lnMbS + dot(near, model.weights),
         lnSd: Math.sqrt(Math.max(variance, 1e-12)), noiseLnSd: noiseAt(workload.unique_bytes) };
     };
   };
 
-  return { product, joint, unpack, quadratic };
+  return { product, joint, unpack };
 })();
