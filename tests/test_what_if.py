@@ -362,10 +362,19 @@ def test_hostile_names_stay_text_in_the_prediction(browser: Any, tmp_path: Path)
     assert page.console() == []
 
 
-def test_a_survey_without_curves_says_why_nothing_can_be_predicted() -> None:
+@pytest.mark.parametrize("model", MODELS)
+def test_a_survey_without_curves_says_why_nothing_can_be_predicted(model: str) -> None:
     survey = made.empty()
-    html = render_html(survey, ())
-    assert "No prediction: this survey has no family of curves yet" in html
+    reason = "no level of this survey has curves yet; finish it: leadline survey /srv/data --resume"
+    assert what_if_document(survey, (), model) == reason
+
+
+def test_a_page_without_a_prediction_has_no_sliders() -> None:
+    whole = made.two_region()
+    survey = msgspec.structs.replace(whole, families=())
+    html = render_html(survey, made.points(whole))
+    assert "No prediction: no level of this survey has curves yet" in html
+    assert "what-if-controls" not in html
     assert "leadline-what-if" not in html
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from leadline.errors import LeadlineError
 from leadline.predict import Predictor
-from leadline.predict.ranges import FRACTIONS, SIZE_SHARE_MAX
+from leadline.predict.ranges import FRACTIONS, SIZE_SHARE_MAX, Ranges
 from leadline.record import PARAMETERS, Measurement, Region, Survey
 from leadline.record.wording import PARAMETER_TITLES
 from leadline.report.scale import LOG_THROUGHPUT_RATIO
@@ -43,11 +43,15 @@ def what_if_document(
     the chart over unique_bytes is evaluated; `charts`, a Vega-Lite specification per parameter,
     with a linear and a log axis; `log_ratio`, most over least throughput from which log is chosen.
     """
+    ranges = Ranges(survey)
+    regions = [region for region in survey.regions if ranges.is_surveyed(region.index)]
+    if not regions:
+        remedy = f"finish it: leadline survey {survey.start.target} --resume"
+        return f"no level of this survey has curves yet; {remedy}"
     try:
         predictor = Predictor(survey, points, model=model)
     except LeadlineError as reason:
         return str(reason)
-    regions = [item for item in survey.regions if predictor.ranges.is_surveyed(item.index)]
     sliders = [_slider(predictor, regions, parameter) for parameter in PARAMETERS]
     return {
         "survey_id": survey.start.survey_id,
