@@ -236,6 +236,6 @@ def marks(result: EngineResult) -> str:
         found.append(f"level shift ({len(result.levels)} rates)")
     if result.stalls:
         found.append(f"stall ({format_seconds(max(s.seconds for s in result.stalls))})")
-    if not result.warm_up.steady:
+    if result.warm_up.steady is False:
         found.append("not steady")
     return ", ".join(found)
