@@ -1,0 +1,232 @@
+"""Predictions of one surveyed system: ranges guarded, region and warnings attached."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from leadline.errors import LeadlineError
+from leadline.predict.model import Model
+from leadline.predict.product import ProductModel
+from leadline.predict.ranges import Outside, Ranges
+from leadline.record import Interval, Measurement, Prediction, Region, Survey, Workload
+from leadline.stats import student_t
+from leadline.units import format_bytes
+
+MODELS: dict[str, Callable[[Survey, Sequence[Measurement]], Model]] = {"product": ProductModel}
+"""Every model by the name it is chosen by."""
+
+DEFAULT_MODEL = "product"
+
+EXTRAPOLATION_LN_SD = 0.5
+"""Added for each e-fold beyond what was measured: an exponent of the throughput unknown by half,
+where a pure power of the size would have one of 1 at most. For a fraction, of its whole range."""
+
+
+class PredictionRefused(LeadlineError):
+    """The survey says nothing of this workload; the message says what would."""
+
+    exit_code = 2
+
+
+class Predictor:
+    """One system's predictions: ranges guarded, region and warnings attached.
+
+    Attributes:
+        survey: what was measured.
+        model: the fitted model.
+        ranges: where it may speak.
+        extrapolate: whether it speaks beyond them, with a warning and a wider interval.
+
+    """
+
+    survey: Survey
+    model: Model
+    ranges: Ranges
+
+    def __init__(
+        self,
+        survey: Survey,
+        points: Sequence[Measurement],
+        *,
+        model: str | None = None,
+        extrapolate: bool = False,
+    ) -> None:
+        """Fit a model to a survey.
+
+        Args:
+            survey: the explained survey.
+            points: its measurements, extra ones included.
+            model: one of MODELS; None is the default.
+            extrapolate: answer beyond the surveyed ranges, marked and with a wider interval.
+
+        Raises:
+            PredictionRefused: no such model, or the survey has nothing to fit it to.
+
+        """
+        chosen = model or DEFAULT_MODEL
+        if chosen not in MODELS:
+            raise PredictionRefused(
+                f"there is no model called {chosen!r}; the models are: {', '.join(MODELS)}"
+            )
+        self.survey = survey
+        self.extrapolate = extrapolate
+        self.ranges = Ranges(survey)
+        self.model = MODELS[chosen](survey, points)
+
+    def predict(self, workload: Workload) -> Prediction:
+        """Return the throughput expected of a workload, see `predict_all`."""
+        return self.predict_all([workload])[0]
+
+    def predict_all(self, workloads: Sequence[Workload]) -> tuple[Prediction, ...]:
+        """Return the throughput expected of each workload, in their order.
+
+        Raises:
+            PredictionRefused: a value lies outside what was surveyed and `extrapolate` is false,
+                or the workload is of a kind that no survey measures.
+
+        """
+        asked = [self._guarded(workload) for workload in workloads]
+        if not asked:
+            return ()
+        expected = self.model.expect([guarded.surveyed for guarded in asked])
+        return tuple(
+            self._prediction(
+                workload, guarded, float(expected.ln_mb_s[index]), float(expected.ln_sd[index]),
+                float(expected.noise_ln_sd[index]),
+            )
+            for index, (workload, guarded) in enumerate(zip(workloads, asked, strict=True))
+        )  # fmt: skip
+
+    def _prediction(
+        self, workload: Workload, guarded: _Guarded, ln_mb_s: float, ln_sd: float, noise: float
+    ) -> Prediction:
+        sd = math.hypot(ln_sd, guarded.extra_ln_sd)
+        run_sd = math.hypot(sd, noise)
+        half = student_t(self.model.df)
+        return Prediction(
+            workload=workload,
+            throughput_mb_s=_interval(ln_mb_s, half * sd, self.model.n),
+            run_throughput_mb_s=_interval(ln_mb_s, half * run_sd, self.model.n),
+            ln_sd=sd,
+            run_ln_sd=run_sd,
+            df=self.model.df,
+            region=guarded.region,
+            model=self.model.name,
+            extrapolated=guarded.extrapolated,
+            warnings=guarded.warnings,
+        )
+
+    # ---- what may be asked ------------------------------------------------------------------
+
+    def _guarded(self, workload: Workload) -> _Guarded:
+        if workload.think_time_s > 0:
+            raise PredictionRefused(
+                "think_time: a survey's processes never wait between requests, so it says nothing "
+                "of those that do; leave think_time out, or measure it: "
+                f"leadline measure {self.survey.start.target} --workload …"
+            )
+        surveyed, warnings = _as_surveyed(workload)
+        outside = self.ranges.outside(surveyed)
+        region = self.ranges.nearest_region(surveyed.unique_bytes)
+        if region is None or not self.ranges.is_surveyed(region.index):
+            raise PredictionRefused(self._unsurveyed(region))
+        if outside and not self.extrapolate:
+            raise PredictionRefused(self._refusal(outside[0]))
+        if outside:
+            warnings.append("extrapolated: " + "; ".join(_beyond(item) for item in outside))
+        zone = self.ranges.border_zone(surveyed.unique_bytes)
+        if zone is not None:
+            warnings.append(
+                f"region border: unique_bytes={format_bytes(surveyed.unique_bytes)} lies where one "
+                f"level ends and the next begins ({format_bytes(zone[0])} to "
+                f"{format_bytes(zone[1])}); throughput is unsteady there and errors are largest"
+            )
+        held = self.ranges.region_of(surveyed.unique_bytes)
+        return _Guarded(
+            surveyed=surveyed,
+            region=held.index if held else None,
+            extrapolated=bool(outside),
+            extra_ln_sd=EXTRAPOLATION_LN_SD * math.hypot(*(item.ln_distance for item in outside)),
+            warnings=tuple(warnings),
+        )
+
+    def _unsurveyed(self, region: Region | None) -> str:
+        what = "no region" if region is None else f"no curves in the region {region.name!r}"
+        return (
+            f"the survey of {self.survey.start.system} has {what}, so it cannot predict there; "
+            f"finish it: leadline survey {self.survey.start.target} --resume"
+        )
+
+    def _refusal(self, item: Outside) -> str:
+        remedy = "survey with a larger --max-bytes (or a larger --budget)"
+        if item.parameter != "unique_bytes" or item.value < item.span.low:
+            remedy = f"measure it: leadline measure {self.survey.start.target} --workload …"
+        return (
+            f"{_beyond(item)}; nothing was measured there. Stay inside, {remedy}, or take a guess "
+            "with --extrapolate"
+        )
+
+
+class _Guarded(msgspec.Struct, frozen=True, kw_only=True):
+    """A workload that may be predicted, as the survey would spell it."""
+
+    surveyed: Workload
+    region: int | None
+    extrapolated: bool
+    extra_ln_sd: float
+    warnings: tuple[str, ...]
+
+
+def interval_at(prediction: Prediction, confidence: float, *, run: bool = False) -> Interval:
+    """Return a prediction's interval at another confidence.
+
+    Args:
+        prediction: the prediction.
+        confidence: between 0 and 1.
+        run: of one more run instead of the mean of many.
+
+    """
+    sd = prediction.run_ln_sd if run else prediction.ln_sd
+    half = student_t(prediction.df, confidence) * sd
+    stated = prediction.throughput_mb_s
+    return _interval(math.log(stated.value), half, stated.n)
+
+
+def _interval(ln_mb_s: float, half: float, n: int) -> Interval:
+    return Interval(math.exp(ln_mb_s), math.exp(ln_mb_s - half), math.exp(ln_mb_s + half), n)
+
+
+def _as_surveyed(workload: Workload) -> tuple[Workload, list[str]]:
+    """Spell a workload with what surveys measure, and say what that takes for granted."""
+    warnings = []
+    if workload.size_dist != "normal":
+        warnings.append(
+            "not surveyed: sizes of one fixed value; predicted as sizes scattered about the same "
+            "mean, which is near as long as time grows evenly with size"
+        )
+    processes = workload.process_num * workload.queue_depth
+    if workload.queue_depth > 1:
+        warnings.append(
+            f"not surveyed: queue_depth={workload.queue_depth}; predicted as {processes} "
+            "processes with one request each"
+        )
+    surveyed = msgspec.structs.replace(
+        workload, process_num=min(processes, 1024), queue_depth=1, size_dist="normal"
+    )
+    return surveyed, warnings
+
+
+def _beyond(item: Outside) -> str:
+    shown = _shown(item.parameter, item.value)
+    low, high = _shown(item.parameter, item.span.low), _shown(item.parameter, item.span.high)
+    where = "" if item.parameter == "unique_bytes" else f" in the region {item.region!r}"
+    return f"{item.parameter}={shown} lies outside the surveyed {low} to {high}{where}"
+
+
+def _shown(parameter: str, value: float) -> str:
+    if parameter in ("unique_bytes", "size_mean"):
+        return format_bytes(value)
+    return f"{value:g}"

@@ -1,0 +1,248 @@
+"""The product of single-parameter curves (CP94 §9, Fig. 11).
+
+    throughput(U, S, R, Q, P) = curve_U(U) x product over X in S, R, Q, P of curve_X(X) / focal
+
+with the family of the region that holds U. `leadline.predict.curve_line` says how a curve goes
+between its points, `leadline.predict.seq_frac_one` what becomes of a reading at seq_frac = 1.
+
+The divisor is the pooled focal throughput of the region: a single noisy focal reading would be
+in every ratio at once. Each workload measured counts once, with the sum of its weights over
+all curves, so what the curves share (the focal point lies on all five) is counted right:
+variance = sum of weight^2 x variance of that workload's mean.
+
+What the product cannot see is how parameters act on each other. That error grows with how far
+the curves move away from the focal point together: its variance is INTERACTION^2 x the sum
+over pairs of curves of |effect| x |effect|, the effect being the ln ratio to the focal point.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leadline.errors import LeadlineError
+from leadline.predict.curve_line import BETWEEN, CurveLine
+from leadline.predict.model import Expected
+from leadline.predict.seq_frac_one import reached_at_one
+from leadline.record import Curve, CurvePoint, Measurement, Region, Survey, Workload
+from leadline.stats import Noise, pooled_noise, student_t
+
+Floats = NDArray[np.float64]
+
+MULTIPLIED = ("size_mean", "read_frac", "process_num", "seq_frac")
+"""The parameters whose curves multiply; unique_bytes has a curve of absolute throughput."""
+
+INTERACTION = 0.33
+"""Standard deviation of ln throughput per root of the summed products of effects, over random
+workloads on simulated systems (docs/concepts/prediction.md has the table)."""
+
+
+class NoFamilies(LeadlineError):
+    """The survey has no region with a family of curves: nothing to multiply."""
+
+    exit_code = 2
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One region's factors."""
+
+    region: Region
+    focal_node: int
+    lines: dict[str, CurveLine]
+    noise_ln_sd: float
+
+
+class ProductModel:
+    """CP94's model: see the module's first lines.
+
+    Attributes:
+        name: "product".
+        n: readings it rests on.
+        df: degrees of freedom of the survey's replicates.
+
+    """
+
+    name = "product"
+
+    def __init__(self, survey: Survey, points: Sequence[Measurement]) -> None:
+        noise = _noise(points)
+        self.df = noise.df
+        self._quantile = student_t(noise.df)
+        self._noise_ln_sd = noise.sd_frac
+        self._nodes: dict[tuple[str, ...], int] = {}
+        self._ln_mb_s: list[float] = []
+        self._variance: list[float] = []
+        self._readings = 0
+        self._unique_bytes = self._line(survey.unique_bytes_curve)
+        self._parts = tuple(
+            self._part(survey, region) for region in survey.regions
+            if any(family.region == region.index for family in survey.families)
+        )  # fmt: skip
+        if not self._parts:
+            raise NoFamilies(
+                "this survey has no family of curves yet, so there is nothing to predict from; "
+                "finish it: leadline survey TARGET --resume"
+            )
+        self.n = self._readings
+
+    def expect(self, workloads: Sequence[Workload]) -> Expected:
+        """Return what is expected of each workload, by the region next to its unique_bytes."""
+        count = len(workloads)
+        values = {p: _values(workloads, p) for p in ("unique_bytes", *MULTIPLIED)}
+        ln_mb_s, variance, noise = np.zeros(count), np.zeros(count), np.zeros(count)
+        parts = self._part_of(values["unique_bytes"])
+        for index, part in enumerate(self._parts):
+            chosen = np.flatnonzero(parts == index)
+            own = {parameter: at[chosen] for parameter, at in values.items()}
+            ln_mb_s[chosen], variance[chosen] = self._in_part(part, own)
+            noise[chosen] = part.noise_ln_sd
+        return Expected(ln_mb_s=ln_mb_s, ln_sd=np.sqrt(variance), noise_ln_sd=noise)
+
+    def _in_part(self, part: _Part, values: dict[str, Floats]) -> tuple[Floats, Floats]:
+        """Return ln MB/s and its variance for workloads of one region, (workloads,) each."""
+        node_ln, node_variance = np.asarray(self._ln_mb_s), np.asarray(self._variance)
+        ln_mb_s = np.full(values["unique_bytes"].size, node_ln[part.focal_node])
+        weights = np.zeros((ln_mb_s.size, node_ln.size))
+        weights[:, part.focal_node] = 1.0
+        effects = []
+        for parameter, line in (("unique_bytes", self._unique_bytes), *part.lines.items()):
+            read, own = line.read(values[parameter], node_ln)
+            own[:, part.focal_node] -= 1.0
+            change = read - node_ln[part.focal_node]
+            ln_mb_s += change
+            weights += own
+            effects.append(np.sqrt(np.maximum(0.0, change**2 - own**2 @ node_variance)))
+        pairs = itertools.combinations(effects, 2)
+        together = np.sum([one * other for one, other in pairs], axis=0)
+        return ln_mb_s, weights**2 @ node_variance + INTERACTION**2 * together
+
+    def embedded(self) -> dict[str, Any]:
+        """Return all a browser needs to predict the same, as plain JSON values.
+
+        `nodes.ln_mb_s[i]`, `nodes.variance[i]`: what was measured. `unique_bytes` and each
+        `regions[].curves[parameter]` are curves {"between", "x", "nodes", "alone"}: ascending x,
+        the node at each, how to go between two (see `leadline.predict.curve_line`), and an
+        [x, node] that holds for exactly that x, or null.
+
+        Reading a curve at a value gives ln MB/s and weights on nodes. Clip the value to x's ends;
+        find the points left and right of it; share s = (value - left) / (right - left), of
+        logarithms when "logarithmic". Then the weights are 1 - s and s, and ln MB/s their sum
+        over the nodes'; but for "mixed" and "per request" let t = exp(-ln MB/s) of a node, for
+        "per request" times its x: the weights are (1 - s) x t_left and s x t_right, each over
+        their sum, and ln MB/s = -ln(sum), for "per request" + ln(clipped value).
+
+        For a workload take the last of `regions` whose `low_bytes` is below its unique_bytes (or
+        the first). Start with ln MB/s of `focal_node` and weight 1 on it. For unique_bytes and
+        each curve: change = the curve's ln MB/s - that of `focal_node`; own = its weights, less
+        1 on `focal_node`; add both; effect = sqrt(max(0, change^2 - sum of own^2 x variance)).
+        The variance of ln MB/s is the sum of weight^2 x variance + `interaction`^2 x the sum over
+        pairs of curves of effect x effect; a run scatters by the region's `noise_ln_sd` beside.
+        """
+        return {
+            "kind": self.name,
+            "n": self.n,
+            "df": self.df,
+            "interaction": INTERACTION,
+            "nodes": {"ln_mb_s": self._ln_mb_s, "variance": self._variance},
+            "unique_bytes": self._unique_bytes.embedded(),
+            "regions": [
+                {
+                    "index": part.region.index,
+                    "name": part.region.name,
+                    "low_bytes": part.region.low_bytes,
+                    "high_bytes": part.region.high_bytes,
+                    "focal_node": part.focal_node,
+                    "noise_ln_sd": part.noise_ln_sd,
+                    "curves": {p: line.embedded() for p, line in part.lines.items()},
+                }
+                for part in self._parts
+            ],
+        }
+
+    # ---- from the survey's record -----------------------------------------------------------
+
+    def _part(self, survey: Survey, region: Region) -> _Part:
+        family = next(item for item in survey.families if item.region == region.index)
+        lines = {
+            parameter: self._line(curve)
+            for parameter in MULTIPLIED
+            if (curve := family.curve(parameter)) is not None
+        }
+        return _Part(
+            region=region,
+            focal_node=self._focal_node(region, family.curves),
+            lines=lines,
+            noise_ln_sd=survey.noise_frac.get(region.name, self._noise_ln_sd),
+        )
+
+    def _focal_node(self, region: Region, curves: Sequence[Curve]) -> int:
+        """The node of the pooled focal readings, which lies on every curve of the family."""
+        for curve in curves:
+            at = float(getattr(region.focal, curve.parameter))
+            for point in curve.points:
+                if point.x == at:
+                    return self._node(point)
+        raise NoFamilies(
+            f"the focal point of region {region.name!r} was not measured, so its curves have no "
+            "common level; survey it again"
+        )
+
+    def _line(self, curve: Curve) -> CurveLine:
+        x = np.asarray([point.x for point in curve.points], dtype=np.float64)
+        nodes = np.asarray([self._node(point) for point in curve.points], dtype=np.intp)
+        alone = None
+        if curve.parameter == "seq_frac":
+            reached = reached_at_one(
+                x, np.asarray(self._ln_mb_s)[nodes], np.asarray(self._variance)[nodes]
+            )
+            if reached is not None:
+                alone = (1.0, int(nodes[-1]))
+                nodes[-1] = self._add_node(*reached)
+        return CurveLine(BETWEEN[curve.parameter], x, nodes, alone)
+
+    def _node(self, point: CurvePoint) -> int:
+        """The place of a measured workload among the nodes; a new one when first met."""
+        if point.point_ids not in self._nodes:
+            ln_mb_s = math.log(point.throughput_mb_s.value)
+            self._nodes[point.point_ids] = self._add_node(ln_mb_s, self._variance_of(point))
+            self._readings += point.throughput_mb_s.n
+        return self._nodes[point.point_ids]
+
+    def _add_node(self, ln_mb_s: float, variance: float) -> int:
+        self._ln_mb_s.append(ln_mb_s)
+        self._variance.append(variance)
+        return len(self._ln_mb_s) - 1
+
+    def _variance_of(self, point: CurvePoint) -> float:
+        """Variance of ln(mean): from the point's own interval, which holds every kind of noise."""
+        interval = point.throughput_mb_s
+        if interval.low is None or interval.high is None:
+            return self._noise_ln_sd**2 / max(1, interval.n)
+        return float((math.log(interval.high / interval.low) / 2 / self._quantile) ** 2)
+
+    def _part_of(self, unique_bytes: Floats) -> NDArray[np.intp]:
+        """Index of the part whose region holds each unique_bytes, or lies next to it."""
+        lows = np.asarray([part.region.low_bytes for part in self._parts[1:]], dtype=np.float64)
+        return np.searchsorted(lows, unique_bytes, side="left").astype(np.intp)
+
+
+def _values(workloads: Sequence[Workload], parameter: str) -> Floats:
+    return np.asarray([getattr(item, parameter) for item in workloads], dtype=np.float64)
+
+
+def _noise(points: Sequence[Measurement]) -> Noise:
+    """Run-to-run noise pooled over everything measured more than once."""
+    groups: dict[Workload, list[float]] = {}
+    for point in points:
+        if point.result.admissible:
+            groups.setdefault(point.workload, []).append(
+                max(point.result.throughput_mb_s.value, 1e-6)
+            )
+    return pooled_noise([group for group in groups.values() if len(group) > 1])
