@@ -44,14 +44,12 @@ from leadline.record import (
 )
 
 PROGRAM = "fio"
-_LAUNCHER = (
-    sys.executable,
-    "-I",
-    "-c",
-    # 1 is PR_SET_PDEATHSIG: a load generator must not outlive whoever asked for it.
+# 1 is PR_SET_PDEATHSIG: a load generator must not outlive whoever asked for it.
+_START = (
     "import ctypes, os, signal, sys; ctypes.CDLL(None).prctl(1, signal.SIGKILL); "
-    "os.execvp(sys.argv[1], sys.argv[1:])",
+    "os.execvp(sys.argv[1], sys.argv[1:])"
 )
+_LAUNCHER = (sys.executable, "-I", "-c", _START)
 _TUNABLES = "glibc.malloc.hugetlb=1"
 """Huge pages for fio's buffers where they are large enough, as Leadline's have: a direct read into
 scattered pages is up to twice as slow."""
@@ -122,7 +120,9 @@ class FioEngine:
         laid_out = self._lay_out(workload, seed, limits, on_event)
         prepare_s = time.monotonic() - began_s
         left_s = max(limits.total_s_max - prepare_s, 0.0)
-        ramp_s = _RAMP_SHARE * limits.warm_up_s_max
+        # Beside a think time fio 3.33 counts the ramp's requests into the run.
+        paced = workload.think_time_s > 0 and arrivals.kind == "closed"
+        ramp_s = 0.0 if paced else _RAMP_SHARE * limits.warm_up_s_max
         measure_s = min(limits.measure_s_max, left_s - ramp_s)
         if measure_s <= 0:
             raise TargetRefused(
@@ -130,9 +130,13 @@ class FioEngine:
                 "smaller unique_bytes"
             )
         placement = laid_out.placement
-        job = self._job(workload, seed, arrivals, measure_s, ramp_s, placement)
+        how = FioRun(
+            filename=DATA, backend=self.backend, direct=self.direct, arrivals=arrivals,
+            seconds=measure_s, ramp_s=ramp_s, granule_bytes=self._granule_bytes(),
+            options=_options(seed, placement),
+        )  # fmt: skip
         answer = run_fio(
-            job,
+            write_job(workload, how),
             directory=str(self._claim.run_directory),
             deadline_s=ramp_s + measure_s + GRACE_S + workload.think_time_s,
             group=self._group,
@@ -166,38 +170,25 @@ class FioEngine:
         self._own.close()  # its memory counts against the group's limit
         return result
 
-    def _job(
-        self,
-        workload: Workload,
-        seed: int,
-        arrivals: Arrivals,
-        measure_s: float,
-        ramp_s: float,
-        placement: Placed | None,
-    ) -> str:
-        options: dict[str, str | int] = {
-            "randseed": seed % (2**31 - 1) + 1,
-            "allow_file_create": 0,
-            "unified_rw_reporting": "both",
-            "lat_percentiles": 1,
-            "clat_percentiles": 0,
-            "percentile_list": ":".join(map(str, _PERCENTILES)),
-        }
-        if placement is not None and placement.pinned:
-            options["cpus_allowed"] = ",".join(map(str, placement.cpus))
-            options["cpus_allowed_policy"] = "split"
+    def _granule_bytes(self) -> int:
         block = self.facts.get("logical_block_bytes")
-        run = FioRun(
-            filename=DATA,
-            backend=self.backend,
-            direct=self.direct,
-            arrivals=arrivals,
-            seconds=measure_s,
-            ramp_s=ramp_s,
-            granule_bytes=int(block) if self.direct and isinstance(block, int) else 512,
-            options=options,
-        )
-        return write_job(workload, run)
+        return block if self.direct and isinstance(block, int) else 512
+
+
+def _options(seed: int, placement: Placed | None) -> dict[str, str | int]:
+    """What fio needs beside a job: the answer in full, the issuers where Leadline has them."""
+    options: dict[str, str | int] = {
+        "randseed": seed % (2**31 - 1) + 1,
+        "allow_file_create": 0,
+        "unified_rw_reporting": "both",
+        "lat_percentiles": 1,
+        "clat_percentiles": 0,
+        "percentile_list": ":".join(map(str, _PERCENTILES)),
+    }
+    if placement is not None and placement.pinned:
+        options["cpus_allowed"] = ",".join(map(str, placement.cpus))
+        options["cpus_allowed_policy"] = "split"
+    return options
 
 
 def fio_version() -> str:

@@ -22,13 +22,16 @@ class Paced(NamedTuple):
     read_frac: float
 
 
-def read_think_time(
-    options: dict[str, str], depth: int, warnings: list[str]
-) -> tuple[float, int]:
+def read_think_time(options: dict[str, str], depth: int, warnings: list[str]) -> tuple[float, int]:
     """Return seconds of pause after each request, and the queue depth that is left."""
     think_s = read_seconds("thinktime", options.get("thinktime", "0"), default_unit="us")
     if think_s == 0:
         return 0.0, depth
+    if read_seconds("ramp_time", options.get("ramp_time", "0")) > 0:
+        warnings.append(
+            "differs: beside a thinktime fio 3.33 counts the requests of ramp_time but not its "
+            "seconds, so that it tells too high a rate; leave ramp_time out there"
+        )
     blocks = read_whole("thinktime_blocks", options.get("thinktime_blocks", "1"), 1, 2**31)
     if blocks > 1:
         warnings.append(
@@ -46,8 +49,8 @@ def read_think_time(
 
 def read_arrivals(
     options: dict[str, str],
-    read: Sizes,
-    write: Sizes,
+    *,
+    sizes: tuple[Sizes, Sizes],
     read_frac: float,
     process_num: int,
     kb_base: int,
@@ -70,8 +73,9 @@ def read_arrivals(
         raise FioJobRefused(f"rate_process={process}: fio has linear and poisson")
     key = given[0]
     limits = [read_bytes(key, text, kb_base) if text else 0 for text in read_pair(options[key])]
-    wanted = [(limits[0], read, read_frac > 0), (limits[1], write, read_frac < 1)]
-    asked = [(limit, sizes) for limit, sizes, used in wanted if used]
+    used = (read_frac > 0, read_frac < 1)
+    asked = [pair for pair, is_used in zip(zip(limits, sizes, strict=True), used, strict=True)
+             if is_used]  # fmt: skip
     if not all(limit for limit, _ in asked):
         if any(limit for limit, _ in asked):
             warnings.append(
@@ -79,7 +83,7 @@ def read_arrivals(
                 "only reads or only writes; here neither is"
             )
         return closed
-    rates = [_per_second(key, process, limit, sizes) for limit, sizes in asked]
+    rates = [_per_second(key, process, limit, each) for limit, each in asked]
     total = sum(rates)
     if len(rates) == 2 and abs(rates[0] / total - read_frac) > 0.005:
         warnings.append(
@@ -97,9 +101,8 @@ def read_arrivals(
 
 def _per_second(key: str, process: str, limit: int, sizes: Sizes) -> float:
     """Return the requests a second that one process makes of one kind."""
-    # fio keeps the rate in bytes, a request counting as the smallest one, and gets requests back
-    # in the same way for a Poisson process and for a bssplit.
+    # fio keeps the rate in bytes, a request counting as the smallest one; a Poisson process gets
+    # its requests back in the same way, a linear one spends the bytes.
     if key == "rate_iops":
-        whole = process == "poisson" or bool(sizes.split)
-        return limit if whole else limit * sizes.min_bytes / sizes.mean_bytes
+        return limit if process == "poisson" else limit * sizes.min_bytes / sizes.mean_bytes
     return limit / (sizes.min_bytes if process == "poisson" else sizes.mean_bytes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -63,9 +64,7 @@ def read_job(
         try:
             text = source.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise FioJobRefused(
-                f"{source} cannot be read: {error}; give a fio job file"
-            ) from error
+            raise FioJobRefused(f"{source} cannot be read: {error}; give a fio job file") from error
     else:
         text = source
     jobs = read_sections(text, environment or {})
@@ -107,8 +106,9 @@ class _Reader:
         read, write = (read_sizes(self.options, index, self.kb_base) for index in (0, 1))
         think_time_s, depth = read_think_time(self.options, depth, self.warnings)
         paced = read_arrivals(
-            self.options, read, write, read_frac, process_num, self.kb_base, self.warnings
-        )
+            self.options, sizes=(read, write), read_frac=read_frac, process_num=process_num,
+            kb_base=self.kb_base, warnings=self.warnings,
+        )  # fmt: skip
         read_frac = paced.read_frac
         if paced.arrivals.kind != "closed" and think_time_s:
             self.warnings.append("not mapped: thinktime beside a rate; the rate is kept")
@@ -162,9 +162,10 @@ class _Reader:
                     "after each request; here the next one follows at once"
                 )
             return 1.0
-        shares = []
-        for value in read_pair(self.options.get("percentage_random", "100")):
-            shares.append(read_whole("percentage_random", value or "100", 0, 100) / 100)
+        shares = [
+            read_whole("percentage_random", value or "100", 0, 100) / 100
+            for value in read_pair(self.options.get("percentage_random", "100"))
+        ]
         random_frac = round(read_frac * shares[0] + (1 - read_frac) * shares[1], 12)
         if shares[0] != shares[1] and 0 < read_frac < 1:
             self.warnings.append(
@@ -196,7 +197,8 @@ class _Reader:
         engine = self.options.get("ioengine", "psync").partition(":")[0]
         if engine not in BACKENDS:
             raise FioJobRefused(
-                f"ioengine={engine}: not file I/O that Leadline does; it takes {', '.join(BACKENDS)}"
+                f"ioengine={engine}: not file I/O that Leadline does; it takes "
+                f"{', '.join(BACKENDS)}"
             )
         depth = read_whole("iodepth", self.options.get("iodepth", "1"), 1, 4096)
         backend = BACKENDS[engine]
@@ -247,7 +249,7 @@ class _Reader:
 
     def _sizes(
         self, sizes: Sizes, read: Sizes, write: Sizes, read_frac: float, unique_bytes: int
-    ) -> tuple[int, str]:
+    ) -> tuple[int, Literal["normal", "fixed"]]:
         mean = max(round(sizes.mean_bytes), GRANULE_BYTES)
         if sizes.cv == 0.0:
             whole = max(round(mean / GRANULE_BYTES), 1) * GRANULE_BYTES
@@ -260,7 +262,7 @@ class _Reader:
             return whole, "fixed"
         if sizes.split and sizes.split == normal_split(mean, unique_bytes, self._granule()):
             return mean, "normal"
-        dist = "fixed" if sizes.cv < FIXED_BELOW_CV else "normal"
+        dist: Literal["normal", "fixed"] = "fixed" if sizes.cv < FIXED_BELOW_CV else "normal"
         if dist == "fixed":
             mean = round(mean / GRANULE_BYTES) * GRANULE_BYTES
         apart = read != write and 0 < read_frac < 1

@@ -190,4 +190,5 @@ def _slice_means(scale: float, most: int) -> np.ndarray[tuple[int], np.dtype[np.
     above = 1.0 - (np.arange(points) + 0.5) / points
     # From the upper tail: below a scale of 1/16 nothing but the tail is left.
     values = scale * (1.0 - ndtri(above * ndtr((scale - 0.5) / scale)))
-    return np.clip(np.round(values), 1, most).reshape(_SLICES, -1).mean(axis=1)
+    granules = np.clip(np.round(values), 1, most).reshape(_SLICES, -1)
+    return np.asarray(granules.mean(axis=1), dtype=np.float64)
