@@ -62,8 +62,8 @@ _SAID_BYTES = 2000
 _SUB_BUCKETS = 128
 """Buckets per octave of the engine's histogram (crates/engine/src/histogram.rs)."""
 UNKNOWN = (
-    "fio tells no more: not where the bytes came from, not whether the rate was steady, no "
-    "interval within one run"
+    "measured by fio, which does not tell where the bytes came from, whether the rate was steady, "
+    "or how exact one run is"
 )
 
 

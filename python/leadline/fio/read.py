@@ -13,7 +13,7 @@ from leadline.fio.options import MAPPED, not_mapped
 from leadline.fio.pacing import read_arrivals, read_think_time
 from leadline.fio.quantities import read_bytes, read_pair, read_seconds, read_switch, read_whole
 from leadline.fio.sections import Section, read_sections
-from leadline.fio.sizes import Sizes, mixed, normal_split, read_sizes
+from leadline.fio.sizes import Sizes, distance, mixed, normal_split, read_sizes
 from leadline.record import Arrivals, Workload, WorkloadError
 from leadline.units import format_bytes
 
@@ -28,6 +28,8 @@ NORMAL_CV = 0.616
 """Coefficient of variation of Leadline's normal sizes (crates/engine/src/sizes.rs)."""
 FIXED_BELOW_CV = NORMAL_CV / 2
 """Sizes that vary less than this are nearer to one fixed size than to the normal ones."""
+ALIKE = 0.045
+"""Largest distance at which a bssplit is Leadline's normal sizes: two of its slices of 2 %."""
 _READS = {"read": 1.0, "randread": 1.0, "write": 0.0, "randwrite": 0.0}
 
 
@@ -260,8 +262,10 @@ class _Reader:
                     "1024, unless kb_base=1000)"
                 )
             return whole, "fixed"
-        if sizes.split and sizes.split == normal_split(mean, unique_bytes, self._granule()):
-            return mean, "normal"
+        if sizes.split and mean <= unique_bytes:
+            own = normal_split(mean, unique_bytes, self._granule())
+            if distance(sizes.split, own) <= ALIKE:
+                return mean, "normal"
         dist: Literal["normal", "fixed"] = "fixed" if sizes.cv < FIXED_BELOW_CV else "normal"
         if dist == "fixed":
             mean = round(mean / GRANULE_BYTES) * GRANULE_BYTES

@@ -153,6 +153,12 @@ def merged(pairs: Sequence[tuple[int, int]]) -> Split:
     return tuple(sorted(total.items()))
 
 
+def distance(one: Split, other: Split) -> float:
+    """Return the largest difference between the shares of requests up to a size, 0 to 1."""
+    signed = merged([*one, *((size, -percent) for size, percent in other)])
+    return max(abs(float(total)) for total in np.cumsum([percent for _, percent in signed])) / 100
+
+
 def normal_split(size_mean: int, unique_bytes: int, granule_bytes: int) -> Split:
     """Return Leadline's normal sizes as at most 64 (bytes, percent) pairs of the same mean.
 
