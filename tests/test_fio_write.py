@@ -141,7 +141,7 @@ def test_processes_that_would_walk_in_step_do_not() -> None:
     ("run", "said"),
     [
         (FioRun(backend="simulated"), "simulated"),
-        (FioRun(filename="/tmp/a;b"), "comments"),
+        (FioRun(filename="/data/a;b"), "comments"),
         (FioRun(filename=" "), "cannot hold"),
         (FioRun(name="global"), "name"),
         (FioRun(name="a]b"), "name"),
