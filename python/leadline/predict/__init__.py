@@ -11,6 +11,7 @@ from leadline.predict.predictor import (
 )
 from leadline.predict.product import NoFamilies, ProductModel
 from leadline.predict.ranges import Outside, Ranges, Span
+from leadline.predict.rates import iops_of, response_us_of
 
 __all__ = [
     "DEFAULT_MODEL",
@@ -26,4 +27,6 @@ __all__ = [
     "Ranges",
     "Span",
     "interval_at",
+    "iops_of",
+    "response_us_of",
 ]
