@@ -35,10 +35,10 @@ EngineName = Annotated[
 ]
 
 
-def read_file(path: Path) -> tuple[FioWorkload, ...]:
-    """Read a job file, `${NAME}` from the environment; say what does not map."""
+def read_file(path: Path, *, tell: bool) -> tuple[FioWorkload, ...]:
+    """Read a job file, `${NAME}` from the environment; `tell` says what does not map."""
     jobs = read_job(path, environment=os.environ)
-    for job in jobs:
+    for job in jobs if tell else ():
         for warning in job.warnings:
             talk(f"warning: [{job.name}] {warning}")
     return jobs

@@ -203,7 +203,7 @@ def _jobs(
             direct=direct or (job.direct and files), seconds=seconds or job.seconds,
             warnings=job.warnings,
         )
-        for job in read_file(source)
+        for job in read_file(source, tell=True)
     )  # fmt: skip
 
 

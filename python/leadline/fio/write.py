@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import msgspec
 
 from leadline.fio.errors import FioJobRefused
-from leadline.fio.sizes import normal_split
+from leadline.fio.sizes import mean_of_fitting, normal_split
 from leadline.record import Arrivals, Workload
 
 ENGINES = {"pread": "psync", "uring": "io_uring", "mmap": "mmap"}
@@ -161,9 +161,11 @@ def _sizes(workload: Workload, run: FioRun, differences: list[str]) -> list[str]
         f"sizes are one of {len(split)} lengths with a mean of {mean:.0f} bytes for the asked "
         f"{workload.size_mean}; Leadline draws every multiple of {granule}"
     )
+    drawn = mean_of_fitting(split, workload.unique_bytes)
+    short = f", so that the mean is {drawn:.0f} bytes" if drawn < 0.99 * mean else ""
     differences.append(
         "a place is any multiple of the smallest transfer, and a request that would reach past "
-        "the end is drawn again, shorter; Leadline favours no part of the file"
+        f"the end is drawn again, shorter{short}; Leadline favours no part of the file"
     )
     entries = ":".join(f"{size}/{percent}" for size, percent in split)
     return [f"bssplit={entries}", "bs_unaligned=1", f"ba={granule}"]
