@@ -110,7 +110,7 @@ def test_a_written_job_runs_as_it_is_for_its_whole_time(workload: Workload, tmp_
 
 
 def test_sizes_shortened_at_the_end_of_a_small_file_are_foretold(tmp_path: Path) -> None:
-    """Places of few requests' length: fio draws again what does not fit."""
+    """Places of few requests' length."""
     asked = Workload(unique_bytes=2 * MIB, size_mean=MIB // 4, read_frac=1.0, seq_frac=0.0)
     job = write_job(asked, FioRun(seconds=0.5, ramp_s=0))
     (told,) = re.findall(r"the mean is (\d+) bytes", " ".join(job.replace("#", "").split()))

@@ -191,15 +191,15 @@ def normal_split(size_mean: int, unique_bytes: int, granule_bytes: int) -> Split
 
 
 def mean_of_fitting(split: Split, unique_bytes: int) -> float:
-    """Return the mean in bytes when a size is drawn until it fits between a place and the end.
+    """Return the mean in bytes when a size that does not fit is made the longest that does.
 
-    Places are uniform over `unique_bytes`: between two neighbouring sizes before the end, only the
-    smaller ones can be drawn.
+    Places are uniform over `unique_bytes`; what fits is between the place and the end.
     """
     sizes = np.array([size for size, _ in split], dtype=np.float64)
     shares = np.array([percent for _, percent in split], dtype=np.float64)
     room = np.diff(np.append(sizes, unique_bytes)) / (unique_bytes - sizes[0])
-    return float((room * np.cumsum(sizes * shares) / np.cumsum(shares)).sum())
+    means = np.cumsum(sizes * shares) + sizes * (100 - np.cumsum(shares))
+    return float((room * means / 100).sum())
 
 
 def _slice_means(scale: float, most: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

@@ -165,9 +165,10 @@ def _sizes(workload: Workload, run: FioRun, differences: list[str]) -> list[str]
     short = f", so that the mean is {drawn:.0f} bytes" if drawn < 0.99 * mean else ""
     differences.append(
         "a place is any multiple of the smallest transfer, and a request that would reach past "
-        f"the end is drawn again, shorter{short}; Leadline favours no part of the file"
+        f"the end is made shorter{short}; Leadline favours no part of the file"
     )
-    entries = ":".join(f"{size}/{percent}" for size, percent in split)
+    # fio takes the next entry that fits when the drawn one does not: the longest that does.
+    entries = ":".join(f"{size}/{percent}" for size, percent in reversed(split))
     return [f"bssplit={entries}", "bs_unaligned=1", f"ba={granule}"]
 
 
