@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -54,6 +54,14 @@ _TUNABLES = "glibc.malloc.hugetlb=1"
 """Huge pages for fio's buffers where they are large enough, as Leadline's have: a direct read into
 scattered pages is up to twice as slow."""
 _PERCENTILES = (50.0, 90.0, 99.0, 99.9)
+_REPORT: dict[str, str | int] = {
+    "allow_file_create": 0,
+    "unified_rw_reporting": "both",
+    "lat_percentiles": 1,
+    "clat_percentiles": 0,
+    "percentile_list": ":".join(map(str, _PERCENTILES)),
+}
+"""What every job gets: no file but the one that is there, and the answer in full."""
 _RAMP_SHARE = 0.5
 """fio's ramp time, as a share of the longest warm-up: the cache has been filled before."""
 _POLITE_S = 2.0
@@ -77,7 +85,8 @@ class FioEngine:
             TargetRefused: fio is not installed, or does not run.
 
         """
-        self._own = own
+        self.own = own
+        """Leadline's engine on the same file."""
         self._claim = claimed
         self._group = group
         self._runs = 0
@@ -94,11 +103,11 @@ class FioEngine:
     @property
     def clock_s(self) -> float:
         """Wall seconds since it was opened (plus what was skipped)."""
-        return self._own.clock_s
+        return self.own.clock_s
 
     def skip_to(self, clock_s: float) -> None:
         """Set the clock forward."""
-        self._own.skip_to(clock_s)
+        self.own.skip_to(clock_s)
 
     def prepare(self) -> None:
         """Do nothing: fio's own limit is not measured."""
@@ -116,27 +125,62 @@ class FioEngine:
         """Lay out with Leadline's engine, then run fio for `measure_s_max`."""
         if precondition_bytes_max is not None:
             raise TargetRefused("--precondition is Leadline's; leave it or --engine fio out")
+        paced = workload.think_time_s > 0 and arrivals.kind == "closed"
+        # Beside a think time fio 3.33 counts the ramp's requests into the run.
+        ramp_s = 0.0 if paced else _RAMP_SHARE * limits.warm_up_s_max
+
+        def job(measure_s: float, placement: Placed | None) -> str:
+            return write_job(workload, FioRun(
+                filename=DATA, backend=self.backend, direct=self.direct, arrivals=arrivals,
+                seconds=measure_s, ramp_s=ramp_s, granule_bytes=self._granule_bytes(),
+                options=_options(seed, placement),
+            ))  # fmt: skip
+
+        return self._run(job, workload, seed, limits, ramp_s=ramp_s, on_event=on_event)
+
+    def run_text(self, text: str, workload: Workload, *, seed: int, limits: Limits) -> EngineResult:
+        """Run a person's own job of one section, its file and its times replaced.
+
+        Args:
+            text: the job file.
+            workload: the workload that it was read as, for laying out the file.
+            seed: of the layout; the job keeps its own.
+            limits: how long to warm up and to measure.
+
+        """
+        ramp_s = _RAMP_SHARE * limits.warm_up_s_max
+
+        def job(measure_s: float, _placement: Placed | None) -> str:
+            replaced = {
+                "filename": DATA, "overwrite": 1, "time_based": 1, "group_reporting": 1,
+                "thread": 1, "runtime": f"{round(1e3 * measure_s)}ms",
+                "ramp_time": f"{round(1e3 * ramp_s)}ms", **_REPORT,
+            }  # fmt: skip
+            return "\n".join([text, *(f"{key}={value}" for key, value in replaced.items()), ""])
+
+        return self._run(job, workload, seed, limits, ramp_s=ramp_s, on_event=None)
+
+    def _run(
+        self,
+        job: Callable[[float, Placed | None], str],
+        workload: Workload,
+        seed: int,
+        limits: Limits,
+        *,
+        ramp_s: float,
+        on_event: OnEvent | None,
+    ) -> EngineResult:
         began_s = time.monotonic()
         laid_out = self._lay_out(workload, seed, limits, on_event)
         prepare_s = time.monotonic() - began_s
-        left_s = max(limits.total_s_max - prepare_s, 0.0)
-        # Beside a think time fio 3.33 counts the ramp's requests into the run.
-        paced = workload.think_time_s > 0 and arrivals.kind == "closed"
-        ramp_s = 0.0 if paced else _RAMP_SHARE * limits.warm_up_s_max
-        measure_s = min(limits.measure_s_max, left_s - ramp_s)
+        measure_s = min(limits.measure_s_max, limits.total_s_max - prepare_s - ramp_s)
         if measure_s <= 0:
             raise TargetRefused(
                 "the time limit ended during layout, nothing was measured; allow more time or a "
                 "smaller unique_bytes"
             )
-        placement = laid_out.placement
-        how = FioRun(
-            filename=DATA, backend=self.backend, direct=self.direct, arrivals=arrivals,
-            seconds=measure_s, ramp_s=ramp_s, granule_bytes=self._granule_bytes(),
-            options=_options(seed, placement),
-        )  # fmt: skip
         answer = run_fio(
-            write_job(workload, how),
+            job(measure_s, laid_out.placement),
             directory=str(self._claim.run_directory),
             deadline_s=ramp_s + measure_s + GRACE_S + workload.think_time_s,
             group=self._group,
@@ -148,7 +192,7 @@ class FioEngine:
             prepare_s=prepare_s,
             total_s=time.monotonic() - began_s,
             cache_resident_bytes=self._group.usage_bytes() if self._group else None,
-            placement=placement,
+            placement=laid_out.placement,
             written_bytes=WrittenBytes(
                 layout=laid_out.written_bytes.layout, workload=result.workload_bytes.write
             ),
@@ -159,7 +203,7 @@ class FioEngine:
     ) -> EngineResult:
         """Read with Leadline's engine for a moment: the file is then real, settled and cached."""
         warm_up_s = 0.1 if self.direct else limits.warm_up_s_max
-        result = self._own.run(
+        result = self.own.run(
             msgspec.structs.replace(workload, read_frac=1.0, think_time_s=0.0),
             seed=seed,
             limits=msgspec.structs.replace(
@@ -167,7 +211,7 @@ class FioEngine:
             ),
             on_event=on_event,
         )
-        self._own.close()  # its memory counts against the group's limit
+        self.own.close()  # its memory counts against the group's limit
         return result
 
     def _granule_bytes(self) -> int:
@@ -177,14 +221,7 @@ class FioEngine:
 
 def _options(seed: int, placement: Placed | None) -> dict[str, str | int]:
     """What fio needs beside a job: the answer in full, the issuers where Leadline has them."""
-    options: dict[str, str | int] = {
-        "randseed": seed % (2**31 - 1) + 1,
-        "allow_file_create": 0,
-        "unified_rw_reporting": "both",
-        "lat_percentiles": 1,
-        "clat_percentiles": 0,
-        "percentile_list": ":".join(map(str, _PERCENTILES)),
-    }
+    options: dict[str, str | int] = {"randseed": seed % (2**31 - 1) + 1, **_REPORT}
     if placement is not None and placement.pinned:
         options["cpus_allowed"] = ",".join(map(str, placement.cpus))
         options["cpus_allowed_policy"] = "split"
