@@ -147,8 +147,9 @@ def lines(chosen: Iterable[Case]) -> Iterable[str]:
         span = "" if low is None or high is None else f" [{low:.2f}, {high:.2f}]"
         how = case.setup.backend + (", direct" if case.setup.direct else "")
         yield (
-            f"| {case.text}{' *' if case.marked else ''} | {how} | {statistics.median(case.own):.4g} "
-            f"| {statistics.median(case.fio):.4g} | {value:.3f}{span} |"
+            f"| {case.text}{' *' if case.marked else ''} | {how} "
+            f"| {statistics.median(case.own):.4g} | {statistics.median(case.fio):.4g} "
+            f"| {value:.3f}{span} |"
         )
 
 

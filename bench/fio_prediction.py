@@ -85,6 +85,14 @@ def variants() -> Iterator[tuple[str, str, str]]:
             yield name, " ".join(changed), "\n".join([texts[name], *changed])
 
 
+def scaled(text: str, scale: float) -> str:
+    """Return the job with its data shrunk or grown, for a trial of the bench itself."""
+    if scale == 1.0:
+        return text
+    (job,) = read_job(text)
+    return f"{text}\nsize={round(job.workload.unique_bytes * scale)}\n"
+
+
 def predicted(predictor: Predictor, workload: Workload) -> tuple[float, float, float] | None:
     """Return value, low and high of a single run."""
     try:
@@ -131,7 +139,8 @@ def run(asked: argparse.Namespace, directory: str) -> list[Outcome]:
         Target.parse(str(target)), engine="fio", cache_limit_bytes=parse_bytes(asked.cache)
     ) as engine:
         assert isinstance(engine, FioEngine)
-        for number, (name, changed, text) in enumerate(list(variants())[: asked.only]):
+        for number, (name, changed, whole) in enumerate(list(variants())[: asked.only]):
+            text = scaled(whole, asked.scale)
             (job,) = read_job(text)
             # Predicted before fio is asked, so that nothing of the answer can leak.
             first, second = predicted(predictor, job.workload), by_pages(predictor, job)
@@ -178,6 +187,7 @@ def main() -> None:
     parser.add_argument("--bytes", default="1536MiB", help="largest unique_bytes surveyed")
     parser.add_argument("--seconds", type=float, default=6.0, help="of each run of fio")
     parser.add_argument("--warm-up", type=float, default=4.0, help="at most, before each")
+    parser.add_argument("--scale", type=float, default=1.0, help="of the jobs' sizes")
     parser.add_argument("--only", type=int, default=None, help="the first N cases")
     parser.add_argument("--directory", type=Path, default=Path(), help="where to put the files")
     parser.add_argument("--json", type=Path, default=None, help="write every number here")

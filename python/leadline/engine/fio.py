@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -62,6 +63,8 @@ _REPORT: dict[str, str | int] = {
     "percentile_list": ":".join(map(str, _PERCENTILES)),
 }
 """What every job gets: no file but the one that is there, and the answer in full."""
+_ITS_FILE = re.compile(r"\s*(filename|directory)\s*=")
+"""fio adds a second filename to the first."""
 _RAMP_SHARE = 0.5
 """fio's ramp time, as a share of the longest warm-up: the cache has been filled before."""
 _POLITE_S = 2.0
@@ -156,7 +159,8 @@ class FioEngine:
                 "thread": 1, "runtime": f"{round(1e3 * measure_s)}ms",
                 "ramp_time": f"{round(1e3 * ramp_s)}ms", **_REPORT,
             }  # fmt: skip
-            return "\n".join([text, *(f"{key}={value}" for key, value in replaced.items()), ""])
+            kept = [line for line in text.splitlines() if not _ITS_FILE.match(line)]
+            return "\n".join([*kept, *(f"{key}={value}" for key, value in replaced.items()), ""])
 
         return self._run(job, workload, seed, limits, ramp_s=ramp_s, on_event=None)
 
