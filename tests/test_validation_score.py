@@ -11,6 +11,7 @@ import pytest
 
 from leadline.record import (
     Border,
+    FocalDrift,
     Interval,
     Measurement,
     ModelScore,
@@ -22,7 +23,7 @@ from leadline.record import (
 from leadline.testing.samples import sample_point, sample_start, sample_survey
 from leadline.validate import drawn_workloads, requests
 from leadline.validate.draw import ANCHORS, ORTHOGONAL, PASSES, Space, draw, grid_workloads
-from leadline.validate.drift import focal_drifts
+from leadline.validate.drift import focal_drifts, moved
 from leadline.validate.orthogonal import interpolate
 from leadline.validate.score import (
     Contestant,
@@ -306,6 +307,19 @@ def test_a_system_that_stayed_is_seldom_said_to_have_moved() -> None:
         assert together is not None
         wrong += not together.covers(0.0)
     assert wrong <= 7, "5 % of 60 are 3"
+
+
+def test_one_of_several_regions_must_move_by_more_than_chance_allows_them_all() -> None:
+    def drift(low: float, high: float) -> FocalDrift:
+        middle = (low + high) / 2
+        return FocalDrift(0, "disk", Interval(middle, low, high, 12))
+
+    steady, barely, surely = drift(-0.03, 0.02), drift(0.001, 0.05), drift(0.02, 0.05)
+    assert moved([steady], steady.change_frac) is None
+    assert moved([steady, barely], steady.change_frac) is None, "one of three by chance"
+    assert moved([], barely.change_frac) == (), "asked alone"
+    assert moved([steady, surely], steady.change_frac) == (surely,)
+    assert moved([], None) is None
 
 
 def test_drift_rests_on_the_anchors_alone() -> None:

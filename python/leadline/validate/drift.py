@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from statistics import NormalDist
 
 from leadline.record import FocalDrift, Interval, Measurement, ValidationStart, Workload
 from leadline.record.findings import compare
@@ -39,6 +40,27 @@ def focal_drifts(
         found.append(FocalDrift(item.region, item.name, interval))
         logs.append((math.log(change.ratio), math.log(change.high / change.low) / 2, n))
     return tuple(found), _together(logs)
+
+
+def moved(drift: Sequence[FocalDrift], together: Interval | None) -> tuple[FocalDrift, ...] | None:
+    """Return the regions that are shown to have moved; None when nothing is shown to have.
+
+    All regions and their mean are asked, so each must exclude 0 by an interval that is wider than
+    its own 95 % one (Bonferroni), on the log scale.
+    """
+    tests = len(drift) + 1
+    regions = tuple(item for item in drift if _excludes_zero(item.change_frac, tests))
+    whole = together is not None and _excludes_zero(together, tests)
+    return regions if whole or regions else None
+
+
+def _excludes_zero(change: Interval, tests: int) -> bool:
+    if change.low is None or change.high is None:
+        return False
+    normal = NormalDist()
+    stretch = normal.inv_cdf(1 - 0.025 / tests) / normal.inv_cdf(0.975)
+    middle, low, high = (math.log1p(end) for end in (change.value, change.low, change.high))
+    return middle - stretch * (middle - low) > 0 or middle + stretch * (high - middle) < 0
 
 
 def drift_within(points: Sequence[Measurement]) -> Interval | None:

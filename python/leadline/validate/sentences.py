@@ -21,6 +21,7 @@ from leadline.record.wording import (
     say_span,
     say_value,
 )
+from leadline.validate.drift import moved
 
 CHANCE_MAX = 0.05
 """A parameter carries the error when chance makes such a spread less often than this."""
@@ -69,9 +70,9 @@ def validation_warnings(
             f"({'; '.join(list(reasons)[:2])})"
         )
     change = validation.drift_frac
-    moved = [item for item in validation.drift if not item.change_frac.covers(0.0)]
-    if change is not None and (not change.covers(0.0) or moved):
-        where = "; ".join(f"{item.name} {say_change(item.change_frac)}" for item in moved)
+    regions = moved(validation.drift, change)
+    if change is not None and regions is not None:
+        where = "; ".join(f"{item.name} {say_change(item.change_frac)}" for item in regions)
         found.append(
             f"drift: the focal points read {say_change(change)} against the survey"
             + (f" ({where})" if where else "")
@@ -202,7 +203,7 @@ def _drift(validation: Validation) -> str | None:
     change = validation.drift_frac
     if change is None:
         return "Whether the system moved since its survey is not known: no focal point was read."
-    shown = "" if change.covers(0.0) else ", so it moved"
+    shown = "" if moved(validation.drift, change) is None else ", so it moved"
     return f"The focal points read {say_change(change)} against the survey{shown}."
 
 
