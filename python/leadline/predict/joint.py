@@ -121,9 +121,10 @@ class JointModel:
         """Return all a browser needs to predict the same.
 
         `theta` and `smeared` are `OperationTime`'s, `jacobian` is scaled by `prior_sd`, `places`
-        and `axes` are `Axes`', `weights` and `precision` combine the readings:
-        mean = m(x) + k(x) weights, variance = |J(x)|^2 + k(x, x) - c precision c' with
-        c = J(x) jacobian' + k(x).
+        and `axes` are `Axes`', `weights` and `whitening` combine the readings:
+        mean = m(x) + k(x) weights, variance = |J(x)|^2 + k(x, x) - |whitening c|^2 with
+        c = J(x) jacobian' + k(x). `whitening` is the inverse of the covariance's lower Cholesky
+        factor: through the inverse covariance itself a quiet system would lose six digits.
         """
         identity = np.eye(self.n)
         return {
@@ -138,7 +139,7 @@ class JointModel:
             "places": self._places.tolist(),
             "jacobian": self._jacobian.tolist(),
             "weights": self._weights.tolist(),
-            "precision": cho_solve(self._factor, identity).tolist(),
+            "whitening": solve_triangular(self._factor[0], identity, lower=True).tolist(),
             "kernel": {
                 "additive_var": self.kernel.additive_var,
                 "joint_var": self.kernel.joint_var,

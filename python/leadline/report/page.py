@@ -1,7 +1,7 @@
 """The report as one page that needs nothing but a browser: no network, no files beside it.
 
 Everything a stranger controls (names, facts, warnings) reaches the page through Jinja's autoescape
-or as JSON with `<`, `>` and `&` written as escapes. A content security policy allows only the two
+or as JSON with `<`, `>` and `&` written as escapes. A content security policy allows only the
 scripts written here, by their hash, and no connection at all.
 """
 
@@ -33,6 +33,7 @@ from leadline.report.embedding import (
 from leadline.report.overviews import drift_title
 from leadline.report.theme import config
 from leadline.report.validation import validation_charts, validation_rows
+from leadline.report.what_if import what_if_document
 
 _LABEL = re.compile(r"^(Runs best|Best and worst workloads|[A-Z][a-z]+(?: [a-z]+){0,2}): ")
 _MIXES = re.compile(r"(?<=\.) (?=(?:Reads against writes|Sequential against random): )")
@@ -43,6 +44,8 @@ def render_html(
     points: Sequence[Measurement],
     others: Sequence[Survey] = (),
     validation: Validation | None = None,
+    *,
+    model: str | None = None,
 ) -> str:
     """Render the page.
 
@@ -51,6 +54,7 @@ def render_html(
         points: its points.
         others: surveys of other systems for the summary chart (CP94 Fig. 10).
         validation: its validation, for a section of its own (CP94 §9).
+        model: the one that the what-if section predicts with; None is the default.
 
     """
     drawn = charts(survey)
@@ -62,7 +66,10 @@ def render_html(
         drawn.pop("summary", None)
     looks = {"light": config(), "dark": config(dark=True)}
     specs = {name: page_spec(chart) for name, chart in drawn.items()}
+    asked = what_if_document(survey, points, model)
     scripts = [vega_bundle(), packaged_text("page.js")]
+    if not isinstance(asked, str):
+        scripts += [packaged_text("what_if_models.js"), packaged_text("what_if.js")]
     return template("template.html.j2").render(
         survey=survey,
         status=survey.status.value,
@@ -75,6 +82,8 @@ def render_html(
         families=_families(survey),
         validation=validation,
         validation_rows=validation_rows(validation) if validation else (),
+        what_if=asked,
+        what_if_json=script_json(asked),
         sure=tables.sure_rows(survey, points, drift_title(survey)),
         plan=tables.plan_rows(survey, points),
         run=tables.run_rows(survey, points),
@@ -84,7 +93,7 @@ def render_html(
         csv_href=data_uri("text/csv", tables.points_csv(points).encode()),
         icon_href=data_uri("image/svg+xml", ICON.encode()),
         policy=content_policy(scripts),
-        scripts=[Markup(script) for script in scripts],  # noqa: S704 - our own two scripts
+        scripts=[Markup(script) for script in scripts],  # noqa: S704 - our own scripts
         style=Markup(packaged_text("page.css")),  # noqa: S704 - our own style sheet
         icon=Markup(ICON),  # noqa: S704 - our own drawing
         chart_json=script_json({"specs": specs, "looks": looks}),
