@@ -14,6 +14,7 @@ from leadline.predict.predictor import (
 )
 from leadline.predict.product import NoFamilies, ProductModel
 from leadline.predict.ranges import Outside, Ranges, Span
+from leadline.predict.rates import iops_of, response_us_of
 from leadline.predict.sample import Sample, sample_of
 
 __all__ = [
@@ -36,7 +37,9 @@ __all__ = [
     "enough",
     "fit_joint",
     "interval_at",
+    "iops_of",
     "next_points",
+    "response_us_of",
     "sample_of",
     "spread_out",
 ]

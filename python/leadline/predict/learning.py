@@ -25,7 +25,7 @@ BORDER_SHARE = 0.25
 BORDER_ZONE = (0.7, 1.8)
 """Factors of a border between which candidates count as at it."""
 CANDIDATES = 256
-_COST_SCALE = 0.5
+_COST_SCALE = 0.25
 """Distance, in surveyed ranges, over which a point's cost tells that of another."""
 
 MEDIAN_SIGMAS_ENOUGH = 1.0
@@ -101,5 +101,5 @@ def _seconds(candidates: Sequence[Workload], points: Sequence[Measurement]) -> F
     axes = Axes.over(workloads)
     apart = axes.place(candidates)[:, None, :] - axes.place(workloads)[None, :, :]
     weight = matern(np.sqrt((apart**2).sum(axis=2)) / _COST_SCALE) + 1e-9
-    took = np.array([max(point.result.total_s, 1e-3) for point in points])
-    return np.asarray(weight @ took / weight.sum(axis=1))
+    took = np.log([max(point.result.total_s, 1e-3) for point in points])
+    return np.asarray(np.exp(weight @ took / weight.sum(axis=1)))

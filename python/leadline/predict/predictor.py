@@ -12,7 +12,7 @@ from leadline.predict.joint import joint_of_survey
 from leadline.predict.model import Model
 from leadline.predict.product import ProductModel
 from leadline.predict.ranges import Outside, Ranges
-from leadline.record import Interval, Measurement, Prediction, Region, Survey, Workload
+from leadline.record import Interval, Measurement, Prediction, Survey, Workload
 from leadline.stats import student_t
 from leadline.units import format_bytes
 
@@ -133,34 +133,45 @@ class Predictor:
                 f"leadline measure {self.survey.start.target} --workload …"
             )
         surveyed, warnings = _as_surveyed(workload)
-        outside = self.ranges.outside(surveyed)
         region = self.ranges.nearest_region(surveyed.unique_bytes)
-        if region is None or not self.ranges.is_surveyed(region.index):
-            raise PredictionRefused(self._unsurveyed(region))
-        if outside and not self.extrapolate:
-            raise PredictionRefused(self._refusal(outside[0]))
-        if outside:
-            warnings.append("extrapolated: " + "; ".join(_beyond(item) for item in outside))
-        zone = self.ranges.border_zone(surveyed.unique_bytes)
-        if zone is not None:
-            warnings.append(
-                f"region border: unique_bytes={format_bytes(surveyed.unique_bytes)} lies where one "
-                f"level ends and the next begins ({format_bytes(zone[0])} to "
-                f"{format_bytes(zone[1])}); throughput is unsteady there and errors are largest"
-            )
+        if region is None:
+            raise PredictionRefused(self._unfinished("has no region yet"))
+        beyond = [_beyond(item) for item in self.ranges.outside(surveyed)]
+        far = [item.ln_distance for item in self.ranges.outside(surveyed)]
+        if not self.ranges.is_surveyed(region.index):
+            missing = f"has no curves in the region {region.name!r}"
+            if not self.extrapolate:
+                raise PredictionRefused(self._unfinished(missing))
+            beyond = [f"the survey {missing}; those of a region beside it stand in", *beyond]
+            far.append(1.0)
+        elif beyond and not self.extrapolate:
+            raise PredictionRefused(self._refusal(self.ranges.outside(surveyed)[0]))
+        if beyond:
+            warnings.append("extrapolated: " + "; ".join(beyond))
+        warnings += self._border_warning(surveyed.unique_bytes)
         held = self.ranges.region_of(surveyed.unique_bytes)
         return _Guarded(
             surveyed=surveyed,
             region=held.index if held else None,
-            extrapolated=bool(outside),
-            extra_ln_sd=EXTRAPOLATION_LN_SD * math.hypot(*(item.ln_distance for item in outside)),
+            extrapolated=bool(beyond),
+            extra_ln_sd=EXTRAPOLATION_LN_SD * math.hypot(*far),
             warnings=tuple(warnings),
         )
 
-    def _unsurveyed(self, region: Region | None) -> str:
-        what = "no region" if region is None else f"no curves in the region {region.name!r}"
+    def _border_warning(self, unique_bytes: int) -> list[str]:
+        zone = self.ranges.border_zone(unique_bytes)
+        if zone is None:
+            return []
+        warning = (
+            f"region border: unique_bytes={format_bytes(unique_bytes)} lies where one level ends "
+            f"and the next begins ({format_bytes(zone[0])} to {format_bytes(zone[1])}); "
+            "throughput is unsteady there and errors are largest"
+        )
+        return [warning]
+
+    def _unfinished(self, what: str) -> str:
         return (
-            f"the survey of {self.survey.start.system} has {what}, so it cannot predict there; "
+            f"the survey of {self.survey.start.system} {what}, so it cannot predict there; "
             f"finish it: leadline survey {self.survey.start.target} --resume"
         )
 

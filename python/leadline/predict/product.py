@@ -10,15 +10,18 @@ in every ratio at once. Each workload measured counts once, with the sum of its 
 all curves, so what the curves share (the focal point lies on all five) is counted right:
 variance = sum of weight^2 x variance of that workload's mean.
 
-What the product cannot see is how parameters act on each other. That error grows with how far
-the curves move away from the focal point together: its variance is INTERACTION^2 x the sum
-over pairs of curves of |effect| x |effect|, the effect being the ln ratio to the focal point.
+What the product cannot see is how parameters act on each other. Where one of two makes no
+difference there is nothing to act on, so that error is taken to grow with the lesser of each two
+effects, an effect being the ln ratio of a curve to the focal point beyond what noise could make:
+variance = INTERACTION^2 x the sum over pairs of min(effect, effect)^2. In a border zone neither
+region's family is right, and half of how far the two disagree is added.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,18 +32,25 @@ from numpy.typing import NDArray
 from leadline.errors import LeadlineError
 from leadline.predict.curve_line import BETWEEN, CurveLine
 from leadline.predict.model import Expected
+from leadline.predict.ranges import Ranges
 from leadline.predict.seq_frac_one import reached_at_one
 from leadline.record import Curve, CurvePoint, Measurement, Region, Survey, Workload
-from leadline.stats import Noise, pooled_noise, student_t
+from leadline.stats import Noise, pooled_noise
 
 Floats = NDArray[np.float64]
 
 MULTIPLIED = ("size_mean", "read_frac", "process_num", "seq_frac")
 """The parameters whose curves multiply; unique_bytes has a curve of absolute throughput."""
 
-INTERACTION = 0.33
-"""Standard deviation of ln throughput per root of the summed products of effects, over random
-workloads on simulated systems (docs/concepts/prediction.md has the table)."""
+INTERACTION = 0.65
+"""Standard deviation of ln throughput per lesser effect, from random workloads on the simulated
+machines of the paper: 90 % intervals cover 87 to 94 % on each (docs/concepts/prediction.md)."""
+
+BORDER = 0.5
+"""Standard deviation in a border zone, per ln ratio between the two families that meet there."""
+
+NOISE_SDS = 3.0
+"""An effect counts from as many of its own standard deviations on."""
 
 
 class NoFamilies(LeadlineError):
@@ -72,10 +82,15 @@ class ProductModel:
     name = "product"
 
     def __init__(self, survey: Survey, points: Sequence[Measurement]) -> None:
+        if not survey.families:
+            raise NoFamilies(
+                "this survey has no family of curves yet, so there is nothing to predict from; "
+                "finish it: leadline survey TARGET --resume"
+            )
         noise = _noise(points)
         self.df = noise.df
-        self._quantile = student_t(noise.df)
         self._noise_ln_sd = noise.sd_frac
+        self._point_variances = point_variances(survey, noise.sd_frac)
         self._nodes: dict[tuple[str, ...], int] = {}
         self._ln_mb_s: list[float] = []
         self._variance: list[float] = []
@@ -85,11 +100,7 @@ class ProductModel:
             self._part(survey, region) for region in survey.regions
             if any(family.region == region.index for family in survey.families)
         )  # fmt: skip
-        if not self._parts:
-            raise NoFamilies(
-                "this survey has no family of curves yet, so there is nothing to predict from; "
-                "finish it: leadline survey TARGET --resume"
-            )
+        self._border_zones = self._zones_between(survey)
         self.n = self._readings
 
     def expect(self, workloads: Sequence[Workload]) -> Expected:
@@ -103,6 +114,13 @@ class ProductModel:
             own = {parameter: at[chosen] for parameter, at in values.items()}
             ln_mb_s[chosen], variance[chosen] = self._in_part(part, own)
             noise[chosen] = part.noise_ln_sd
+        for zone, below, above in self._border_zones:
+            low, high = zone
+            inside = (low <= values["unique_bytes"]) & (values["unique_bytes"] <= high)
+            own = {parameter: at[inside] for parameter, at in values.items()}
+            apart = self._in_part(self._parts[below], own)[0]
+            apart -= self._in_part(self._parts[above], own)[0]
+            variance[inside] += (BORDER * apart) ** 2
         return Expected(ln_mb_s=ln_mb_s, ln_sd=np.sqrt(variance), noise_ln_sd=noise)
 
     def _in_part(self, part: _Part, values: dict[str, Floats]) -> tuple[Floats, Floats]:
@@ -118,9 +136,12 @@ class ProductModel:
             change = read - node_ln[part.focal_node]
             ln_mb_s += change
             weights += own
-            effects.append(np.sqrt(np.maximum(0.0, change**2 - own**2 @ node_variance)))
-        pairs = itertools.combinations(effects, 2)
-        together = np.sum([one * other for one, other in pairs], axis=0)
+            if parameter in MULTIPLIED:
+                by_noise = NOISE_SDS**2 * (own**2 @ node_variance)
+                effects.append(np.maximum(0.0, change**2 - by_noise))
+        together = np.zeros(ln_mb_s.size)
+        for one, other in itertools.combinations(effects, 2):
+            together += np.minimum(one, other)
         return ln_mb_s, weights**2 @ node_variance + INTERACTION**2 * together
 
     def embedded(self) -> dict[str, Any]:
@@ -141,15 +162,25 @@ class ProductModel:
         For a workload take the last of `regions` whose `low_bytes` is below its unique_bytes (or
         the first). Start with ln MB/s of `focal_node` and weight 1 on it. For unique_bytes and
         each curve: change = the curve's ln MB/s - that of `focal_node`; own = its weights, less
-        1 on `focal_node`; add both; effect = sqrt(max(0, change^2 - sum of own^2 x variance)).
-        The variance of ln MB/s is the sum of weight^2 x variance + `interaction`^2 x the sum over
-        pairs of curves of effect x effect; a run scatters by the region's `noise_ln_sd` beside.
+        1 on `focal_node`; add both. For each curve but unique_bytes: effect2 = max(0, change^2 -
+        `noise_sds`^2 x sum of own^2 x variance). The variance of ln MB/s is the sum of weight^2 x
+        variance + `interaction`^2 x the sum over pairs of these curves of the lesser effect2; a
+        run scatters by the region's `noise_ln_sd` beside. For each of `border_zones` {"low_bytes",
+        "high_bytes", "below", "above"} that holds its unique_bytes, both ends included, the
+        variance grows by (`border` x (ln MB/s with `regions[below]` - with `regions[above]`))^2.
+        Intervals: value x exp(+-t(df) x sd).
         """
         return {
             "kind": self.name,
             "n": self.n,
             "df": self.df,
             "interaction": INTERACTION,
+            "noise_sds": NOISE_SDS,
+            "border": BORDER,
+            "border_zones": [
+                {"low_bytes": zone[0], "high_bytes": zone[1], "below": below, "above": above}
+                for zone, below, above in self._border_zones
+            ],
             "nodes": {"ln_mb_s": self._ln_mb_s, "variance": self._variance},
             "unique_bytes": self._unique_bytes.embedded(),
             "regions": [
@@ -166,6 +197,15 @@ class ProductModel:
             ],
         }
 
+    def _zones_between(self, survey: Survey) -> tuple[tuple[tuple[float, float], int, int], ...]:
+        """Border zones with the parts below and above them, where both were surveyed."""
+        places = {part.region.index: place for place, part in enumerate(self._parts)}
+        return tuple(
+            (zone, places[index], places[index + 1])
+            for index, zone in enumerate(Ranges(survey).border_zones)
+            if index in places and index + 1 in places
+        )
+
     # ---- from the survey's record -----------------------------------------------------------
 
     def _part(self, survey: Survey, region: Region) -> _Part:
@@ -175,24 +215,23 @@ class ProductModel:
             for parameter in MULTIPLIED
             if (curve := family.curve(parameter)) is not None
         }
+        noise_ln_sd = survey.noise_frac.get(region.name, self._noise_ln_sd)
         return _Part(
             region=region,
-            focal_node=self._focal_node(region, family.curves),
+            focal_node=self._focal_node(region, family.curves, noise_ln_sd),
             lines=lines,
-            noise_ln_sd=survey.noise_frac.get(region.name, self._noise_ln_sd),
+            noise_ln_sd=noise_ln_sd,
         )
 
-    def _focal_node(self, region: Region, curves: Sequence[Curve]) -> int:
+    def _focal_node(self, region: Region, curves: Sequence[Curve], noise_ln_sd: float) -> int:
         """The node of the pooled focal readings, which lies on every curve of the family."""
         for curve in curves:
             at = float(getattr(region.focal, curve.parameter))
             for point in curve.points:
                 if point.x == at:
                     return self._node(point)
-        raise NoFamilies(
-            f"the focal point of region {region.name!r} was not measured, so its curves have no "
-            "common level; survey it again"
-        )
+        pooled = region.throughput_mb_s
+        return self._add_node(math.log(pooled.value), noise_ln_sd**2 / max(1, pooled.n))
 
     def _line(self, curve: Curve) -> CurveLine:
         x = np.asarray([point.x for point in curve.points], dtype=np.float64)
@@ -211,7 +250,9 @@ class ProductModel:
         """The place of a measured workload among the nodes; a new one when first met."""
         if point.point_ids not in self._nodes:
             ln_mb_s = math.log(point.throughput_mb_s.value)
-            self._nodes[point.point_ids] = self._add_node(ln_mb_s, self._variance_of(point))
+            self._nodes[point.point_ids] = self._add_node(
+                ln_mb_s, self._point_variances[point.point_ids]
+            )
             self._readings += point.throughput_mb_s.n
         return self._nodes[point.point_ids]
 
@@ -220,17 +261,43 @@ class ProductModel:
         self._variance.append(variance)
         return len(self._ln_mb_s) - 1
 
-    def _variance_of(self, point: CurvePoint) -> float:
-        """Variance of ln(mean): from the point's own interval, which holds every kind of noise."""
-        interval = point.throughput_mb_s
-        if interval.low is None or interval.high is None:
-            return self._noise_ln_sd**2 / max(1, interval.n)
-        return float((math.log(interval.high / interval.low) / 2 / self._quantile) ** 2)
-
     def _part_of(self, unique_bytes: Floats) -> NDArray[np.intp]:
         """Index of the part whose region holds each unique_bytes, or lies next to it."""
         lows = np.asarray([part.region.low_bytes for part in self._parts[1:]], dtype=np.float64)
         return np.searchsorted(lows, unique_bytes, side="left").astype(np.intp)
+
+
+def point_variances(survey: Survey, otherwise_ln_sd: float) -> dict[tuple[str, ...], float]:
+    """Variance of ln throughput of every curve point's mean, by its point_ids.
+
+    The noise of its region over its readings; more where its own interval is wider than is usual
+    in the region, because its runs were less exact than the noise accounts for.
+    """
+    regions = {region.index: region for region in survey.regions}
+    by_region: dict[int, list[CurvePoint]] = {index: [] for index in regions}
+    for point in survey.unique_bytes_curve.points:
+        last = survey.regions[-1].index
+        held = next((r.index for r in survey.regions if point.x <= r.high_bytes), last)
+        by_region[held].append(point)
+    for family in survey.families:
+        by_region[family.region] += [point for curve in family.curves for point in curve.points]
+    variances = {}
+    for index, points in by_region.items():
+        ln_sd = survey.noise_frac.get(regions[index].name, otherwise_ln_sd)
+        spreads = [_spread(point) for point in points]
+        usual = statistics.median(spread for spread in spreads if spread) if any(spreads) else 0.0
+        for point, spread in zip(points, spreads, strict=True):
+            wider = max(1.0, spread / usual) if usual else 1.0
+            variances[point.point_ids] = ln_sd**2 * wider / max(1, point.throughput_mb_s.n)
+    return variances
+
+
+def _spread(point: CurvePoint) -> float:
+    """Squared width of the point's interval in logs, as if it were a single reading's."""
+    interval = point.throughput_mb_s
+    if not interval.low or not interval.high:
+        return 0.0
+    return math.log(interval.high / interval.low) ** 2 * interval.n
 
 
 def _values(workloads: Sequence[Workload], parameter: str) -> Floats:

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from leadline.report.images import ReportError, save_all_charts, save_chart, save_report
     from leadline.report.measured import render_measurement
     from leadline.report.page import render_html
+    from leadline.report.predicted import render_predictions
     from leadline.report.terminal import render_terminal
+    from leadline.report.validation import validation_charts
 
 _HOMES = {
     "charts": "leadline.report.catalogue",
@@ -27,7 +29,9 @@ _HOMES = {
     "save_report": "leadline.report.images",
     "render_measurement": "leadline.report.measured",
     "render_html": "leadline.report.page",
+    "render_predictions": "leadline.report.predicted",
     "render_terminal": "leadline.report.terminal",
+    "validation_charts": "leadline.report.validation",
 }
 
 __all__ = [
@@ -36,11 +40,13 @@ __all__ = [
     "not_measured",
     "render_html",
     "render_measurement",
+    "render_predictions",
     "render_terminal",
     "save_all_charts",
     "save_chart",
     "save_report",
     "summary_chart",
+    "validation_charts",
 ]
 
 

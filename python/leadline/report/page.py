@@ -21,13 +21,14 @@ import msgspec
 import vl_convert
 from markupsafe import Markup
 
-from leadline.record import Measurement, Survey
+from leadline.record import Measurement, Survey, Validation
 from leadline.record.wording import say_place
 from leadline.report import tables
 from leadline.report.catalogue import charts, not_measured, summary_chart
 from leadline.report.curves import FAMILY_PARAMETERS
 from leadline.report.overviews import drift_title
 from leadline.report.theme import config
+from leadline.report.validation import validation_charts, validation_rows
 from leadline.report.what_if import what_if_document
 
 _LABEL = re.compile(r"^(Runs best|Best and worst workloads|[A-Z][a-z]+(?: [a-z]+){0,2}): ")
@@ -39,15 +40,23 @@ def render_html(
     survey: Survey,
     points: Sequence[Measurement],
     others: Sequence[Survey] = (),
+    validation: Validation | None = None,
     *,
     model: str | None = None,
 ) -> str:
     """Render the page.
 
-    `others` are surveys of other systems for the summary chart (Fig. 10); `model` is the one that
-    the what-if section predicts with, None the default.
+    Args:
+        survey: what it shows.
+        points: its points.
+        others: surveys of other systems for the summary chart (CP94 Fig. 10).
+        validation: its validation, for a section of its own (CP94 §9).
+        model: what the what-if section predicts with; None is the default.
+
     """
     drawn = charts(survey)
+    if validation is not None:
+        drawn |= validation_charts(validation)
     if others:
         drawn["summary"] = summary_chart([survey, *others])
     else:
@@ -70,6 +79,8 @@ def render_html(
         families=_families(survey),
         what_if=asked,
         what_if_json=_json(asked),
+        validation=validation,
+        validation_rows=validation_rows(validation) if validation else (),
         sure=tables.sure_rows(survey, points, drift_title(survey)),
         plan=tables.plan_rows(survey, points),
         run=tables.run_rows(survey, points),

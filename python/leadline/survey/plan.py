@@ -14,7 +14,7 @@ POINTS_MAX = 84
 """CP94 §9: the SPARCstation's survey took 84 points."""
 
 POINTS_MIN = 34
-LEARNING_POINTS_MIN = 60
+LEARNING_POINTS_MIN = 40
 """A plan of fewer points keeps all of them for the curves: it has none to spare for learning."""
 POINTS_MAX_LEARNING = 140
 """With learning on a real target, where more points cost time and no claim of CP94's."""

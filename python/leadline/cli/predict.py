@@ -1,0 +1,120 @@
+"""`leadline predict S`: how fast would this workload be?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import typer
+
+from leadline.cli.context import Context
+from leadline.cli.load import load_survey
+from leadline.cli.options import Json, Ref
+from leadline.cli.talk import put_json, show, talk
+from leadline.predict import (
+    DEFAULT_MODEL,
+    MODELS,
+    NAMED,
+    PredictionRefused,
+    Predictor,
+    iops_of,
+    response_us_of,
+)
+from leadline.record import Prediction, Survey, Workload
+from leadline.report import render_predictions
+
+
+def command(
+    context: typer.Context,
+    *,
+    survey: Ref,
+    workload: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="k=v,…",
+            help="unique_bytes=2GiB,size_mean=32KiB,read_frac=0.8,seq_frac=0.1,process_num=4; "
+            "may be given several times.",
+        ),
+    ] = None,
+    named: Annotated[
+        bool, typer.Option("--named", help=f"The paper's workloads: {', '.join(NAMED)}.")
+    ] = False,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help=f"One of {', '.join(MODELS)}.  [default: {DEFAULT_MODEL}]"
+        ),
+    ] = None,
+    extrapolate: Annotated[
+        bool, typer.Option("--extrapolate", help="Guess beyond what was surveyed, and say so.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Predict workloads from a stored survey, without measuring anything."""
+    asked = [(text, Workload.parse(text)) for text in workload or ()]
+    if not asked and not named:
+        raise typer.BadParameter(
+            "nothing to predict: give --workload "
+            "unique_bytes=2GiB,size_mean=32KiB,read_frac=0.8,seq_frac=0.1,process_num=4, or --named"
+        )
+    own: Context = context.obj
+    found, points = load_survey(own.open_store(), survey)
+    predictor = Predictor(found, points, model=model, extrapolate=extrapolate)
+    predictions = list(predictor.predict_all([item for _, item in asked]))
+    names = [f"workload {index}" for index in range(1, len(asked) + 1)]
+    refused: dict[str, str] = {}
+    for name, item in NAMED.items() if named else ():
+        try:
+            predictions.append(predictor.predict(item))
+            names.append(name)
+        except PredictionRefused as reason:
+            refused[name] = str(reason)
+    if json:
+        put_json(predictions_document(found, names, predictions, refused))
+        return
+    if predictions:
+        show(render_predictions(found, predictions, names if named else None))
+    for name, said in refused.items():
+        talk(f"{name}: {said}")
+
+
+def predictions_document(
+    survey: Survey,
+    names: Sequence[str],
+    predictions: Sequence[Prediction],
+    refused: Mapping[str, str],
+) -> dict[str, Any]:
+    """The keys DESIGN.md promises for `predict --json`, under `predictions`, one for each.
+
+    A single prediction's keys stand at the top as well, for who asked one question. `refused` has
+    the named workloads that lie outside what was surveyed, and why.
+    """
+    rows = [
+        {"name": name, **prediction_document(survey, prediction)}
+        for name, prediction in zip(names, predictions, strict=True)
+    ]
+    first = rows[0] if len(rows) == 1 else {}
+    return {
+        **first,
+        "system": survey.start.system,
+        "survey": survey.start.survey_id,
+        "predictions": rows,
+        "refused": [{"name": name, "reason": reason} for name, reason in refused.items()],
+    }
+
+
+def prediction_document(survey: Survey, prediction: Prediction) -> dict[str, Any]:
+    """One prediction with what follows from it."""
+    regions = {region.index: region.name for region in survey.regions}
+    return {
+        "workload": prediction.workload,
+        "throughput_mb_s": prediction.throughput_mb_s,
+        "run_throughput_mb_s": prediction.run_throughput_mb_s,
+        "iops": iops_of(prediction),
+        "response_us": response_us_of(prediction),
+        "region": prediction.region,
+        "region_name": None if prediction.region is None else regions[prediction.region],
+        "model": prediction.model,
+        "extrapolated": prediction.extrapolated,
+        "warnings": prediction.warnings,
+    }
