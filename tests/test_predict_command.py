@@ -67,14 +67,14 @@ def test_the_table_has_interval_region_and_warnings(store: Path) -> None:
     assert "kB/s" in done.stdout
     assert "disk *" in done.stdout
     assert "region border: unique_bytes=3.05 MiB" in done.stdout
-    assert "model: product" in done.stdout
+    assert "readings of hp-730" in done.stdout
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (["hp-730", "--workload", "unique_bytes=1TiB,size_mean=4KiB"], "--extrapolate"),
-        (["hp-730", "--workload", WORK, "--model", "oracle"], "the models are: product"),
+        (["hp-730", "--workload", WORK, "--model", "oracle"], "the models are: joint, product"),
         (["nobody", "--workload", WORK], "no survey or system 'nobody'"),
         (["hp-730", "--workload", "size_mean=4KiB"], "unique_bytes missing"),
         (["hp-730"], "nothing to predict"),

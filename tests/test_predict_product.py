@@ -14,7 +14,7 @@ import pytest
 
 import survey_fixture
 from leadline.predict import NoFamilies, Predictor, ProductModel
-from leadline.record import Curve, CurvePoint, Interval, Survey, Workload
+from leadline.record import Curve, CurvePoint, Interval, Measurement, Survey, Workload
 from survey_fixture import MIB, Level, Machine, build, points, three_region, two_region
 
 DISK = Level("disk", 2**50, 240, 130, 60.0, 800.0, processes=4)
@@ -87,10 +87,12 @@ def test_a_system_that_is_a_product_is_predicted_exactly() -> None:
 def test_the_focal_point_is_predicted_as_sure_as_it_was_measured() -> None:
     survey = multiplied(noise=0.1)
     region = survey.regions[0]
-    found = ProductModel(survey, points(survey)).expect([region.focal])
+    model = ProductModel(survey, points(survey))
+    found = model.expect([region.focal])
     focal = next(p for p in survey.families[0].curves[0].points if p.x == region.focal.size_mean)
     assert math.exp(found.ln_mb_s[0]) == pytest.approx(focal.throughput_mb_s.value)
-    assert found.ln_sd[0] == pytest.approx(survey.noise_frac[region.name] / math.sqrt(4))
+    assert found.noise_ln_sd[0] == pytest.approx(0.1, rel=0.2)
+    assert found.ln_sd[0] == pytest.approx(found.noise_ln_sd[0] / math.sqrt(4))
 
 
 def test_the_stated_deviation_is_the_scatter_over_repeated_surveys() -> None:
@@ -168,6 +170,40 @@ def test_two_effects_together_are_less_sure_than_each_alone() -> None:
     both = size.with_value("seq_frac", 0.0)
     sds = model.expect([size, seq, both]).ln_sd
     assert sds[2] > 1.5 * max(sds[0], sds[1])
+
+
+def test_readings_far_off_the_curves_tell_how_far_the_product_is_wrong() -> None:
+    survey = two_region()
+    known = points(survey)
+    focal = survey.regions[1].focal
+    far = [
+        msgspec.structs.replace(
+            focal, size_mean=size, read_frac=read, seq_frac=seq, unique_bytes=2**30
+        )
+        for size, read, seq in itertools.product((1024, 2**20), (0.1, 0.9), (0.1, 0.9))
+    ]
+    plain = ProductModel(survey, known)
+    expected = plain.expect(far).ln_mb_s
+
+    def told(wrong: float) -> float:
+        """The interaction after readings that lie off the product by turns, up and down."""
+        extra = [
+            _reading(known[0], work, math.exp(ln_mb_s + wrong * (-1) ** index), index)
+            for index, (work, ln_mb_s) in enumerate(zip(far, expected, strict=True))
+        ]
+        return float(ProductModel(survey, [*known, *extra]).embedded()["interaction"])
+
+    usual = plain.embedded()["interaction"]
+    assert told(0.0) < usual < told(3.0)
+
+
+def _reading(like: Measurement, work: Workload, mb_s: float, number: int) -> Measurement:
+    result = msgspec.structs.replace(
+        like.result, throughput_mb_s=Interval(mb_s, 0.99 * mb_s, 1.01 * mb_s, 10), admissible=True
+    )
+    return msgspec.structs.replace(
+        like, workload=work, result=result, point_id=f"far-{number}", stage="learning"
+    )
 
 
 def test_where_two_families_meet_their_disagreement_is_in_the_interval() -> None:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 import typer
+from rich.text import Text
 
 from leadline.cli.context import Context
+from leadline.cli.fio_jobs import EngineName, FioFile, WriteFio, one_of, read_file, write_file
 from leadline.cli.options import (
     Backend,
     CacheLimit,
@@ -25,6 +29,7 @@ from leadline.cli.options import (
 )
 from leadline.cli.talk import put_json, show, tell_findings
 from leadline.engine import Engine, Limits, Target, open_engine, preflight, require_fit
+from leadline.fio import FioRun
 from leadline.record import Arrivals, EngineResult, Measurement, RunReading, Workload
 from leadline.report import render_measurement
 from leadline.stats import pooled_result
@@ -36,16 +41,17 @@ short to become steady in."""
 
 
 _Workload = Annotated[
-    str,
+    str | None,
     typer.Option(
         metavar="k=v,…",
         help="unique_bytes=2GiB,size_mean=32KiB,read_frac=0.8,seq_frac=0.1,process_num=4",
     ),
 ]
 _Seconds = Annotated[
-    float,
+    float | None,
     typer.Option(
-        parser=reader(positive_seconds), help="Time to measure, at most, all runs together."
+        parser=reader(positive_seconds),
+        help="Time to measure, at most, all runs together.  [default: 5, or a fio job's runtime]",
     ),
 ]
 _Runs = Annotated[
@@ -90,11 +96,27 @@ PAUSE_S = 2.0
 seconds: five runs in six seconds scattered by 4 %, the same runs spread over minutes by 8 %."""
 
 
+SECONDS = 5.0
+
+
+class _Job(msgspec.Struct, frozen=True, kw_only=True):
+    """One workload to run, from the command line or from a fio job file."""
+
+    name: str | None = None
+    """Of a fio job."""
+    workload: Workload
+    arrivals: Arrivals
+    backend: str | None
+    direct: bool
+    seconds: float | None
+    warnings: tuple[str, ...] = ()
+    """What of a fio job does not map."""
+
+
 class _Asked(msgspec.Struct, frozen=True, kw_only=True):
     """The options that decide a lone measurement."""
 
-    workload: Workload
-    arrivals: Arrivals
+    job: _Job
     limits: Limits
     precondition_bytes_max: int | None
     seed: int
@@ -105,8 +127,9 @@ def command(
     context: typer.Context,
     *,
     target: TargetArgument,
-    workload: _Workload,
-    seconds: _Seconds = 5.0,
+    workload: _Workload = None,
+    fio: FioFile = None,
+    seconds: _Seconds = None,
     runs: _Runs = None,
     accuracy: _Accuracy = 0.01,
     rate: _Rate = None,
@@ -117,37 +140,102 @@ def command(
     precondition: Precondition = None,
     cache_limit: CacheLimit = None,
     max_bytes: MaxBytes = None,
+    engine: EngineName = "leadline",
+    write_fio: WriteFio = None,
     seed: Seed = 1,
     json: Json = False,
 ) -> None:
     """Measure one workload: throughput, response times, and where the bytes came from."""
-    runs = _runs(runs, rate)
-    asked = _Asked(
-        workload=Workload.parse(workload),
-        arrivals=_arrivals(rate, arrivals),
-        limits=_limits(seconds / runs, accuracy),
-        runs=runs,
-        precondition_bytes_max=precondition,
-        seed=seed,
-    )
     chosen = Target.parse(target)
+    if fio is not None and (rate is not None or arrivals is not None):
+        raise typer.BadParameter("--rate and --arrivals go with --workload: a job has its own")
+    jobs = _jobs(
+        one_of(workload, fio), chosen, backend=backend, direct=direct, seconds=seconds,
+        arrivals=_arrivals(rate, arrivals),
+    )  # fmt: skip
+    if write_fio is not None:
+        _write(write_fio, jobs, chosen)
+        return
     own: Context = context.obj
     store = own.open_store()
-    with open_engine(
-        chosen, backend=backend, direct=direct, placement=placement,
-        cache_limit_bytes=cache_limit or None, max_bytes=max_bytes, run_seed=seed,
-    ) as engine:  # fmt: skip
-        point = _measure(engine, chosen, asked)
-    store.add_point(point)
+    points = []
+    for job in jobs:
+        count = _runs(runs, job.arrivals.rate_per_s)
+        asked = _Asked(
+            job=job, limits=_limits((job.seconds or SECONDS) / count, accuracy), runs=count,
+            precondition_bytes_max=precondition, seed=seed,
+        )  # fmt: skip
+        with open_engine(
+            chosen, backend=job.backend, direct=job.direct, placement=placement, engine=engine,
+            cache_limit_bytes=cache_limit or None, max_bytes=max_bytes, run_seed=seed,
+        ) as opened:  # fmt: skip
+            point = _measure(opened, chosen, asked)
+        store.add_point(point)
+        points.append(point)
+        if not json:
+            if job.name is not None:
+                show(Text(f"[{job.name}]"))
+            show(render_measurement(point))
     if json:
-        put_json(measurement_document(point))
-    else:
-        show(render_measurement(point))
+        _put([job.name for job in jobs], points)
+
+
+def _jobs(
+    source: str | Path,
+    target: Target,
+    *,
+    backend: str | None,
+    direct: bool,
+    seconds: float | None,
+    arrivals: Arrivals,
+) -> tuple[_Job, ...]:
+    """What to run; of a fio job the command's own choices go over the job's."""
+    if isinstance(source, str):
+        return (_Job(
+            workload=Workload.parse(source), arrivals=arrivals, backend=backend, direct=direct,
+            seconds=seconds,
+        ),)  # fmt: skip
+    files = target.kind == "directory"
+    return tuple(
+        _Job(
+            name=job.name, workload=job.workload, arrivals=job.arrivals,
+            backend=backend or (job.backend if files else None),
+            direct=direct or (job.direct and files), seconds=seconds or job.seconds,
+            warnings=job.warnings,
+        )
+        for job in read_file(source, tell=True)
+    )  # fmt: skip
+
+
+def _put(names: Sequence[str | None], points: Sequence[Measurement]) -> None:
+    """One document of a workload; of a fio file `jobs`, a document each with its `name`."""
+    if names[0] is None:
+        put_json(measurement_document(points[0]))
+        return
+    put_json({"jobs": [
+        {"name": name} | measurement_document(point)
+        for name, point in zip(names, points, strict=True)
+    ]})  # fmt: skip
+
+
+def _write(path: Path, jobs: Sequence[_Job], target: Target) -> None:
+    if len(jobs) != 1:
+        raise typer.BadParameter(
+            f"--write-fio writes one workload, and the file has {len(jobs)} jobs; "
+            "give one with --workload"
+        )
+    job = jobs[0]
+    length_s = job.seconds or SECONDS
+    run = FioRun(
+        backend=job.backend or "pread", direct=job.direct, arrivals=job.arrivals,
+        seconds=length_s, ramp_s=_limits(length_s, 0.01).warm_up_s_max,
+    )  # fmt: skip
+    write_file(path, job.workload, run, target)
 
 
 def _measure(engine: Engine, target: Target, asked: _Asked) -> Measurement:
-    require_fit(asked.workload, capacity_bytes=engine.capacity_bytes, backend=engine.backend)
-    warnings = tell_findings(preflight(target, engine.facts))
+    require_fit(asked.job.workload, capacity_bytes=engine.capacity_bytes, backend=engine.backend)
+    warnings = asked.job.warnings + tell_findings(preflight(target, engine.facts))
     engine.prepare()
     started_at = datetime.now(UTC).isoformat()
     results, readings = [], []
@@ -156,10 +244,10 @@ def _measure(engine: Engine, target: Target, asked: _Asked) -> Measurement:
             time.sleep(PAUSE_S)
         seed = derive_seed(asked.seed, number)
         result = engine.run(
-            asked.workload,
+            asked.job.workload,
             seed=seed,
             limits=asked.limits,
-            arrivals=asked.arrivals,
+            arrivals=asked.job.arrivals,
             precondition_bytes_max=asked.precondition_bytes_max if number == 0 else None,
         )
         results.append(result)
@@ -169,8 +257,8 @@ def _measure(engine: Engine, target: Target, asked: _Asked) -> Measurement:
         ))  # fmt: skip
     return Measurement(
         point_id=uuid.uuid4().hex, survey_id=None, order=0, stage="measure",
-        started_at=started_at, clock_s=0.0, seed=asked.seed, workload=asked.workload,
-        backend=engine.backend, direct=engine.direct, arrivals=asked.arrivals,
+        started_at=started_at, clock_s=0.0, seed=asked.seed, workload=asked.job.workload,
+        backend=engine.backend, direct=engine.direct, arrivals=asked.job.arrivals,
         facts=engine.facts, warnings=warnings, result=_answer(results, asked.limits.accuracy),
         runs=tuple(readings),
     )  # fmt: skip

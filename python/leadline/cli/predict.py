@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
+import msgspec
 import typer
 
 from leadline.cli.context import Context
+from leadline.cli.fio_jobs import FioFile, read_file
 from leadline.cli.load import load_survey
 from leadline.cli.options import Json, Ref
 from leadline.cli.talk import put_json, show, talk
+from leadline.fio import FioWorkload
 from leadline.predict import (
     DEFAULT_MODEL,
     MODELS,
@@ -39,6 +42,7 @@ def command(
     named: Annotated[
         bool, typer.Option("--named", help=f"The paper's workloads: {', '.join(NAMED)}.")
     ] = False,
+    fio: FioFile = None,
     model: Annotated[
         str | None,
         typer.Option(
@@ -52,10 +56,12 @@ def command(
 ) -> None:
     """Predict workloads from a stored survey, without measuring anything."""
     asked = [(text, Workload.parse(text)) for text in workload or ()]
-    if not asked and not named:
+    jobs = read_file(fio, tell=False) if fio else ()
+    if not asked and not named and not jobs:
         raise typer.BadParameter(
             "nothing to predict: give --workload "
-            "unique_bytes=2GiB,size_mean=32KiB,read_frac=0.8,seq_frac=0.1,process_num=4, or --named"
+            "unique_bytes=2GiB,size_mean=32KiB,read_frac=0.8,seq_frac=0.1,process_num=4, "
+            "--fio JOB.fio, or --named"
         )
     own: Context = context.obj
     found, points = load_survey(own.open_store(), survey)
@@ -63,6 +69,14 @@ def command(
     predictions = list(predictor.predict_all([item for _, item in asked]))
     names = [f"workload {index}" for index in range(1, len(asked) + 1)]
     refused: dict[str, str] = {}
+    for job in jobs:
+        try:
+            predictions.append(_of_job(predictor, job))
+            names.append(job.name)
+        except PredictionRefused as reason:
+            if len(jobs) == 1:
+                raise PredictionRefused(f"{fio}: [{job.name}]: {reason}") from reason
+            refused[job.name] = str(reason)
     for name, item in NAMED.items() if named else ():
         try:
             predictions.append(predictor.predict(item))
@@ -73,9 +87,28 @@ def command(
         put_json(predictions_document(found, names, predictions, refused))
         return
     if predictions:
-        show(render_predictions(found, predictions, names if named else None))
+        show(render_predictions(found, predictions, names if named or jobs else None))
     for name, said in refused.items():
         talk(f"{name}: {said}")
+
+
+def _of_job(predictor: Predictor, job: FioWorkload) -> Prediction:
+    """Predict a fio job; what of it differs from the survey is added to its warnings."""
+    prediction = predictor.predict(job.workload)
+    start, extra = predictor.survey.start, list(job.warnings)
+    if start.backend != "simulated" and (job.backend, job.direct) != (start.backend, start.direct):
+        asked, surveyed = (
+            f"{backend}, {'direct' if direct else 'buffered'}"
+            for backend, direct in ((job.backend, job.direct), (start.backend, start.direct))
+        )
+        extra.append(f"not surveyed: the job goes by {asked}, the survey went by {surveyed}")
+    rate_per_s = job.arrivals.rate_per_s
+    if rate_per_s is not None and rate_per_s < iops_of(prediction).value:
+        extra.append(
+            f"differs: the job asks for no more than {rate_per_s:g} requests/s; predicted is what "
+            "the system could do"
+        )
+    return msgspec.structs.replace(prediction, warnings=(*prediction.warnings, *extra))
 
 
 def predictions_document(

@@ -10,6 +10,7 @@ from leadline.engine.cgroup import memory_cgroup
 from leadline.engine.child import ENGINE_COMMAND, OnEvent
 from leadline.engine.claim import claim
 from leadline.engine.errors import CacheLimitRefused, TargetRefused
+from leadline.engine.fio import FioEngine
 from leadline.engine.jobs import CLOSED, Limits
 from leadline.engine.process import ProcessEngine
 from leadline.engine.simulated import SimulatedEngine
@@ -23,6 +24,7 @@ BACKENDS = {
 }
 """What each kind of target takes; the first is the default."""
 PLACEMENTS = ("auto", "free")
+ENGINES = ("leadline", "fio")
 
 
 class Engine(Protocol):
@@ -99,6 +101,7 @@ def open_engine(
     cache_limit_bytes: int | None = None,
     max_bytes: int | None = None,
     run_seed: int = 0,
+    engine: str = "leadline",
     command: Sequence[str] = ENGINE_COMMAND,
 ) -> Iterator[Engine]:
     """Open a target until the block ends; then nothing of it is left behind.
@@ -112,6 +115,7 @@ def open_engine(
         cache_limit_bytes: run the engine in a memory cgroup of this size.
         max_bytes: use no more than this of the target.
         run_seed: decides a simulated system's noise.
+        engine: "leadline", or "fio" for a cross-check on a directory.
         command: the engine, for tests.
 
     Raises:
@@ -122,6 +126,12 @@ def open_engine(
     backend = _backend(target, backend, direct=direct)
     if placement not in PLACEMENTS:
         raise TargetRefused(f"--placement is auto or free, not {placement!r}")
+    if engine not in ENGINES:
+        raise TargetRefused(f"--engine is leadline or fio, not {engine!r}")
+    if engine == "fio" and target.kind != "directory":
+        raise TargetRefused(
+            f"--engine fio needs a directory, which {target.text} is not: leave --engine out"
+        )
     if target.kind == "simulated":
         if cache_limit_bytes is not None:
             raise CacheLimitRefused(
@@ -138,7 +148,7 @@ def open_engine(
         group = None
         if cache_limit_bytes is not None:
             group = stack.enter_context(memory_cgroup(cache_limit_bytes))
-        engine = ProcessEngine(
+        own = ProcessEngine(
             target,
             {"name": backend, "direct": direct},
             claimed=claimed,
@@ -147,8 +157,12 @@ def open_engine(
             placement=placement,
             command=command,
         )
-        stack.callback(engine.close)
-        yield engine
+        stack.callback(own.close)
+        if engine == "fio":
+            assert claimed is not None  # noqa: S101 - a directory was claimed
+            yield FioEngine(own, claimed, group)
+        else:
+            yield own
 
 
 def _backend(target: Target, backend: str | None, *, direct: bool) -> str:

@@ -41,9 +41,10 @@ class Realised(msgspec.Struct, frozen=True):
     """What the drawn requests really were, to hold against what was asked."""
 
     size_mean: float
-    size_cv: float
+    size_cv: float | None
+    """None, as below, when another engine than Leadline's does not tell."""
     read_frac: float
-    seq_frac: float
+    seq_frac: float | None
 
 
 class IntervalRecord(msgspec.Struct, frozen=True):
@@ -59,7 +60,8 @@ class WarmUp(msgspec.Struct, frozen=True):
     """How the run became steady, or that it did not."""
 
     seconds: float
-    steady: bool
+    steady: bool | None
+    """None when nobody looked, as with another engine than Leadline's."""
     intervals: tuple[IntervalRecord, ...] = ()
 
 

@@ -48,6 +48,8 @@ def _share(result: EngineResult) -> str:
 def _device(result: EngineResult) -> str:
     asked, moved = result.workload_bytes, result.device_bytes
     said = f"{format_bytes(asked.read)} read and {format_bytes(asked.write)} written"
+    if moved is None and result.clock is None:
+        return f"another engine than Leadline's does not look, for {said}"
     if moved is None:
         return f"the device's counters cannot be read here, for {said}"
     return (
@@ -236,6 +238,6 @@ def marks(result: EngineResult) -> str:
         found.append(f"level shift ({len(result.levels)} rates)")
     if result.stalls:
         found.append(f"stall ({format_seconds(max(s.seconds for s in result.stalls))})")
-    if not result.warm_up.steady:
+    if result.warm_up.steady is False:
         found.append("not steady")
     return ", ".join(found)

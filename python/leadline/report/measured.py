@@ -74,6 +74,8 @@ def _processor(result: EngineResult) -> str:
 
 
 def _steadiness(result: EngineResult) -> str:
+    if result.warm_up.steady is None:
+        return "nobody looked whether it was steady"
     return "steady" if result.warm_up.steady else "not steady when its time was up"
 
 

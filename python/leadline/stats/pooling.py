@@ -78,7 +78,7 @@ def pooled_result(runs: Sequence[EngineResult]) -> EngineResult:
         realised=_realised(runs),
         warm_up=WarmUp(
             sum(run.warm_up.seconds for run in runs),
-            all(run.warm_up.steady for run in runs),
+            _steady(runs),
             runs[0].warm_up.intervals,
         ),
         intervals=_shifted(runs, lambda run: run.intervals),
@@ -209,11 +209,21 @@ def _added(kind: type[Struct], parts: Sequence[Struct]) -> Struct:
 
 
 def _realised(runs: Sequence[EngineResult]) -> Realised:
-    def over_operations(name: str) -> float:
+    def over_operations(name: str) -> float | None:
         pairs = ((run.read.operations + run.write.operations, run.realised) for run in runs)
-        return _weighted((weight, getattr(part, name)) for weight, part in pairs) or 0.0
+        return _weighted((weight, getattr(part, name)) for weight, part in pairs)
 
-    return Realised(*(over_operations(field) for field in Realised.__struct_fields__))
+    return Realised(
+        size_mean=over_operations("size_mean") or 0.0,
+        size_cv=over_operations("size_cv"),
+        read_frac=over_operations("read_frac") or 0.0,
+        seq_frac=over_operations("seq_frac"),
+    )
+
+
+def _steady(runs: Sequence[EngineResult]) -> bool | None:
+    known = [run.warm_up.steady for run in runs]
+    return None if None in known else all(known)
 
 
 def _shifted(

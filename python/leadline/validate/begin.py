@@ -28,6 +28,8 @@ POINT_S_MIN = 0.3
 """With less time no point says anything."""
 LAYOUT_BYTES_PER_S = 300e6
 """Cautious writing rate, as for a survey's forecast."""
+BUDGET_SHARE = 0.98
+"""What of a budget goes to the points; the rest is for what stands between them."""
 BUDGET_FACTOR = 1.1
 """Time over the points' own, for preparing them, when nobody names a budget."""
 RIVAL_COSTS = (1, 2)
@@ -149,7 +151,7 @@ def _plan(
     layout_s = layout_bytes / LAYOUT_BYTES_PER_S
     point_s = asked.seconds or survey.start.plan.point_s
     budget_s = asked.budget_s or BUDGET_FACTOR * points * point_s + layout_s
-    share_s = (budget_s - layout_s) / points
+    share_s = BUDGET_SHARE * (budget_s - layout_s) / points
     if share_s < POINT_S_MIN:
         raise ValidationRefused(
             f"a budget of {format_seconds(budget_s)} leaves {format_seconds(max(0.0, share_s))} "

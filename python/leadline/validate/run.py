@@ -11,7 +11,7 @@ import msgspec
 from leadline.engine import Engine, Limits, PointFailed
 from leadline.record import EngineResult, Measurement, ValidationStart, point_id
 from leadline.store import Store
-from leadline.validate.begin import POINT_S_MIN, clock_after
+from leadline.validate.begin import BUDGET_SHARE, POINT_S_MIN, clock_after
 from leadline.validate.draw import PointRequest, requests
 from leadline.validate.errors import BudgetSpent, ValidationRefused
 
@@ -87,7 +87,7 @@ def limits_for(start: ValidationStart, left_s: float, points_left: int) -> Limit
         BudgetSpent: nothing useful fits any more.
 
     """
-    share_s = min(start.plan.point_s, left_s * 0.98 / points_left)
+    share_s = min(start.plan.point_s, BUDGET_SHARE * left_s / points_left)
     if share_s < POINT_S_MIN:
         raise BudgetSpent(
             f"the budget ended with {points_left} of {start.plan.points} points still to measure; "

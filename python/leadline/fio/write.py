@@ -1,0 +1,207 @@
+"""Any workload as a fio job that does as nearly the same as fio can."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Mapping
+
+import msgspec
+
+from leadline.fio.errors import FioJobRefused
+from leadline.fio.sizes import mean_of_fitting, normal_split
+from leadline.record import Arrivals, Workload
+
+ENGINES = {"pread": "psync", "uring": "io_uring", "mmap": "mmap"}
+"""fio's engine for each of Leadline's backends."""
+IN_STEP_RANDOM_PERCENT = 1
+"""Share of random requests given to several processes that would otherwise walk in step."""
+_NOT_IN_A_FILE = re.compile(r"[;#\n\r]")
+_NAME = re.compile(r"[^\]\[;#\n\r]{1,200}")
+
+
+class FioRun(msgspec.Struct, frozen=True, kw_only=True):
+    """How a workload is run, beside what it is."""
+
+    name: str = "leadline"
+    filename: str = "leadline-fio.bin"
+    """Relative to where fio is started, or absolute. fio makes the file if it is missing."""
+    backend: str = "pread"
+    direct: bool = False
+    arrivals: Arrivals = Arrivals()
+    seconds: float = 30.0
+    ramp_s: float = 10.0
+    granule_bytes: int = 512
+    """Smallest transfer, of which sizes and places are multiples; with `direct` the logical block
+    of the device."""
+    options: Mapping[str, str | int] = {}
+    """More options of fio, as they are."""
+
+
+def write_job(workload: Workload, run: FioRun | None = None) -> str:
+    """Write a fio job file (fio 3.33); comments at the top say what differs.
+
+    Rounding: fractions to 1 % (and 1 % random for several processes that would all be sequential),
+    normal sizes to at most 64 lengths of the same mean (see `normal_split`), think time to 1 µs,
+    rates to whole requests (Poisson) or bytes (constant) per second, process and direction.
+
+    Raises:
+        FioJobRefused: a backend that fio lacks, or a file name that a job file cannot hold.
+
+    """
+    run = run or FioRun()
+    _check(workload, run)
+    differences: list[str] = []
+    lines = [
+        *_place(workload, run),
+        *_pattern(workload, differences),
+        *_sizes(workload, run, differences),
+        *_pacing(workload, run, differences),
+        "time_based=1",
+        f"runtime={_milliseconds(run.seconds)}ms",
+        *_ramp(workload, run),
+        "group_reporting=1",
+        *(f"{key}={value}" for key, value in run.options.items()),
+    ]
+    differences.append(
+        "the cache is warmed by ramp_time at most; Leadline first reads the file once and then "
+        "waits until the rate is steady"
+    )
+    return "\n".join([*_head(workload, differences), f"[{run.name}]", *lines, ""])
+
+
+def _check(workload: Workload, run: FioRun) -> None:
+    if run.backend not in ENGINES:
+        raise FioJobRefused(
+            f"backend {run.backend} has no equal in fio; write a job for {', '.join(ENGINES)}"
+        )
+    if _NOT_IN_A_FILE.search(run.filename) or not run.filename.strip():
+        raise FioJobRefused(
+            f"{run.filename!r}: a job file cannot hold this name, because fio takes ; and # for "
+            "comments; choose another directory"
+        )
+    if not _NAME.fullmatch(run.name) or run.name.startswith("global"):
+        raise FioJobRefused(f"{run.name!r} is no name of a fio job; write letters and digits")
+    if workload.unique_bytes < run.granule_bytes:
+        raise FioJobRefused(
+            f"unique_bytes={workload.unique_bytes} is below the smallest transfer of "
+            f"{run.granule_bytes} bytes; ask for more"
+        )
+
+
+def _head(workload: Workload, differences: list[str]) -> list[str]:
+    asked = ",".join(f"{field}={getattr(workload, field)}" for field in workload.__struct_fields__)
+    lines = ["# Leadline's workload for fio:"]
+    lines += [f"#   {line}" for line in textwrap.wrap(asked.replace(",", ", "), 92)]
+    lines.append("# What fio does differently:")
+    for difference in differences:
+        first, *rest = textwrap.wrap(difference, 92)
+        lines += [f"# - {first}", *(f"#   {line}" for line in rest)]
+    return lines
+
+
+def _place(workload: Workload, run: FioRun) -> list[str]:
+    engine = ENGINES[run.backend]
+    return [
+        "filename=" + run.filename.replace(":", "\\:"),
+        f"size={workload.unique_bytes // run.granule_bytes * run.granule_bytes}",
+        "# The file is written once in full before the run, never a hole.",
+        "overwrite=1",
+        "fallocate=none",
+        "invalidate=0",
+        f"ioengine={engine}",
+        f"direct={int(run.direct)}",
+        "# Neither hints nor a map of places: as Leadline asks.",
+        "fadvise_hint=0",
+        "norandommap=1",
+        "random_generator=tausworthe64",
+        "randrepeat=0",
+        "thread=1",
+        f"numjobs={workload.process_num}",
+        *([f"iodepth={workload.queue_depth}"] if workload.queue_depth > 1 else []),
+    ]
+
+
+def _pattern(workload: Workload, differences: list[str]) -> list[str]:
+    reads, sequential = round(100 * workload.read_frac), round(100 * workload.seq_frac)
+    for name, percent in (("read_frac", reads), ("seq_frac", sequential)):
+        asked = getattr(workload, name)
+        if abs(asked - percent / 100) > 1e-9:
+            differences.append(f"{name} is {percent / 100:g} instead of {asked:g}: whole percent")
+    if sequential > 0 and 0 < reads < 100:
+        differences.append(
+            "a sequential request continues the last one of its own kind, read or write; in "
+            "Leadline the last one of either"
+        )
+    if sequential == 100 and workload.process_num > 1:
+        sequential -= IN_STEP_RANDOM_PERCENT
+        differences.append(
+            f"{IN_STEP_RANDOM_PERCENT} % of the requests are random, because fio's processes all "
+            "begin at byte 0 and would walk in step; Leadline's begin at places of their own"
+        )
+    kind = {0: "write", 100: "read"}.get(reads, "rw")
+    random = sequential < 100
+    lines = [f"rw={'rand' if random else ''}{kind}"]
+    if kind == "rw":
+        lines.append(f"rwmixread={reads}")
+    if 0 < sequential < 100:
+        lines.append(f"percentage_random={100 - sequential}")
+    return lines
+
+
+def _sizes(workload: Workload, run: FioRun, differences: list[str]) -> list[str]:
+    granule = run.granule_bytes
+    if workload.size_dist == "fixed":
+        return [f"bs={min(workload.size_mean, workload.unique_bytes // granule * granule)}"]
+    split = normal_split(workload.size_mean, workload.unique_bytes, granule)
+    if len(split) == 1:
+        return [f"bs={split[0][0]}"]
+    mean = sum(size * percent for size, percent in split) / 100
+    differences.append(
+        f"sizes are one of {len(split)} lengths with a mean of {mean:.0f} bytes for the asked "
+        f"{workload.size_mean}; Leadline draws every multiple of {granule}"
+    )
+    drawn = mean_of_fitting(split, workload.unique_bytes)
+    short = f", so that the mean is {drawn:.0f} bytes" if drawn < 0.99 * mean else ""
+    differences.append(
+        "a place is any multiple of the smallest transfer, and a request that would reach past "
+        f"the end is made shorter{short}; Leadline favours no part of the file"
+    )
+    # fio takes the next entry that fits when the drawn one does not: the longest that does.
+    entries = ":".join(f"{size}/{percent}" for size, percent in reversed(split))
+    return [f"bssplit={entries}", "bs_unaligned=1", f"ba={granule}"]
+
+
+def _pacing(workload: Workload, run: FioRun, differences: list[str]) -> list[str]:
+    lines = []
+    if workload.think_time_s > 0 and run.arrivals.kind == "closed":
+        lines.append(f"thinktime={max(1, round(1e6 * workload.think_time_s))}us")
+        if workload.queue_depth > 1:
+            differences.append("a think time leaves one request outstanding, whatever iodepth says")
+    rate_per_s = run.arrivals.rate_per_s
+    if rate_per_s is None:
+        return lines
+    poisson = run.arrivals.kind == "poisson"
+    read_frac = round(100 * workload.read_frac) / 100
+    each = rate_per_s / workload.process_num * (1 if poisson else workload.size_mean)
+    rates = [str(max(1, round(each * share))) if share else "" for share in
+             (read_frac, 1 - read_frac)]  # fmt: skip
+    if read_frac in (0.0, 1.0):
+        rates = [next(filter(None, rates))]
+    differences.append(
+        "each process and direction has a rate of its own, and one that falls behind asks later: "
+        "response times leave the wait out; Leadline counts from when a request was due"
+    )
+    lines += [f"rate_process={'poisson' if poisson else 'linear'}"]
+    return [*lines, f"{'rate_iops' if poisson else 'rate'}={','.join(rates)}"]
+
+
+def _ramp(workload: Workload, run: FioRun) -> list[str]:
+    # Beside a thinktime fio 3.33 counts the requests of the ramp time, but not its seconds.
+    if run.ramp_s <= 0 or (workload.think_time_s > 0 and run.arrivals.kind == "closed"):
+        return []
+    return [f"ramp_time={_milliseconds(run.ramp_s)}ms"]
+
+
+def _milliseconds(seconds: float) -> int:
+    return max(0, round(1e3 * seconds))

@@ -1,0 +1,177 @@
+"""fio's job files on the command line: run, predicted, written, and fio as a cross-check."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from command import leadline
+from leadline.fio import read_job
+
+ROOT = Path(__file__).parent.parent
+WORKLOAD = "unique_bytes=1MiB,size_mean=4KiB"
+GLOBAL = "[global]\nfilename=f\nsize=1m\nnorandommap\ninvalidate=0\nfadvise_hint=0\n"
+TWO = f"{GLOBAL}[pages]\nrw=randread\nbs=8k\n[log]\nstonewall\nrw=write\nbs=64k\nfsync=1\n"
+
+
+@pytest.fixture
+def jobs(tmp_path: Path) -> Path:
+    path = tmp_path / "two.fio"
+    path.write_text(TWO, encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def surveyed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    store = tmp_path_factory.mktemp("store") / "s.sqlite"
+    done = leadline("survey", "sim:two-level", "--budget", "2m", store=store)
+    assert done.returncode == 0, done.stderr
+    return store
+
+
+def test_every_job_of_a_file_is_measured_and_stored(jobs: Path, tmp_path: Path) -> None:
+    store = tmp_path / "s.sqlite"
+    done = leadline("measure", "sim:two-level", "--fio", str(jobs), "--json", store=store)
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)["jobs"]
+    assert [job["name"] for job in answer] == ["pages", "log"]
+    assert [job["workload"]["read_frac"] for job in answer] == [1.0, 0.0]
+    assert "fsync=1" in answer[1]["warnings"][0]
+    assert "warning: [log] not mapped: fsync=1" in done.stderr
+    again = json.loads(leadline("show", answer[1]["point"], "--json", store=store).stdout)
+    assert {"name": "log"} | again == answer[1], "the warning is stored with the point"
+
+
+def test_a_table_stands_under_each_jobs_name(jobs: Path, tmp_path: Path) -> None:
+    done = leadline("measure", "sim:two-level", "--fio", str(jobs), store=tmp_path / "s.sqlite")
+    assert done.returncode == 0, done.stderr
+    assert re.findall(r"^\[(\w+)\]", done.stdout, flags=re.MULTILINE) == ["pages", "log"]
+
+
+def test_a_job_brings_its_time_and_the_command_can_change_it(tmp_path: Path) -> None:
+    path = tmp_path / "timed.fio"
+    path.write_text(f"{GLOBAL}[a]\nrw=randread\nruntime=1\n", encoding="utf-8")
+    spent = []
+    for options in ([], ["--seconds", "0.5"]):
+        done = leadline("measure", "sim:two-level", "--fio", str(path), "--accuracy", "0.0005",
+                        "--json", *options, store=tmp_path / "s.sqlite")  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        spent.append(json.loads(done.stdout)["jobs"][0]["result"]["wall_s"])
+    assert spent == [pytest.approx(1, rel=0.1), pytest.approx(0.5, rel=0.1)]
+
+
+@pytest.mark.real
+def test_a_directory_gets_the_jobs_own_engine_and_flags(tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    target.mkdir()
+    path = tmp_path / "direct.fio"
+    path.write_text(
+        f"{GLOBAL}[a]\nrw=randread\nioengine=io_uring\niodepth=4\ndirect=1\n", encoding="utf-8"
+    )
+    done = leadline("measure", str(target), "--fio", str(path), "--seconds", "0.5", "--runs", "1",
+                    "--json", store=tmp_path / "s.sqlite")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (job,) = json.loads(done.stdout)["jobs"]
+    assert (job["backend"], job["direct"], job["workload"]["queue_depth"]) == ("uring", True, 4)
+    assert not list(target.iterdir())
+
+
+@pytest.mark.real
+@pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed: apt-get install fio")
+def test_fio_as_the_engine_has_the_same_table_and_says_what_it_cannot(tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    target.mkdir()
+    store = tmp_path / "s.sqlite"
+    done = leadline("measure", str(target), "--workload", WORKLOAD, "--engine", "fio",
+                    "--seconds", "0.6", "--runs", "2", "--json", store=store)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["facts"]["engine"].startswith("fio-")
+    assert answer["throughput_mb_s"]["low"] is not None
+    assert answer["cached_share"] is None
+    table = leadline("show", answer["point"], store=store).stdout
+    words = " ".join(table.split())
+    assert "another engine than Leadline's does not look" in words
+    assert "nobody looked whether it was steady" in words
+    assert not list(target.iterdir())
+
+
+def test_a_workload_is_written_for_the_target_and_nothing_is_measured(tmp_path: Path) -> None:
+    path, target = tmp_path / "out.fio", tmp_path / "target"
+    target.mkdir()
+    done = leadline("measure", str(target), "--workload", f"{WORKLOAD},read_frac=0.8", "--seconds",
+                    "7", "--direct", "--backend", "uring", "--write-fio", str(path),
+                    store=tmp_path / "s.sqlite")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    text = path.read_text(encoding="utf-8")
+    assert f"filename={target}/leadline-fio.bin" in text
+    (job,) = read_job(path)
+    assert (job.backend, job.direct, job.seconds) == ("uring", True, 7.0)
+    assert job.workload.read_frac == 0.8
+    assert str(path) in done.stderr
+    assert list(target.iterdir()) == []
+
+
+def test_a_job_is_predicted_with_what_differs(surveyed: Path, tmp_path: Path) -> None:
+    path = tmp_path / "pages.fio"
+    path.write_text(f"{GLOBAL}[pages]\nrw=randrw\nbs=8k\nrate_iops=3\nfsync=1\n", encoding="utf-8")
+    done = leadline("predict", "two-level", "--fio", str(path), "--json", store=surveyed)
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads(done.stdout)["predictions"]
+    assert row["name"] == "pages"
+    assert row["throughput_mb_s"]["value"] > 0
+    assert any("fsync=1" in warning for warning in row["warnings"])
+    assert any("no more than 6 requests/s" in warning for warning in row["warnings"])
+    assert "pages" in leadline("predict", "two-level", "--fio", str(path), store=surveyed).stdout
+
+
+def test_a_job_outside_the_survey_is_refused_and_the_others_are_told(
+    surveyed: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "large.fio"
+    path.write_text(f"{GLOBAL}[far]\nsize=900g\n", encoding="utf-8")
+    alone = leadline("predict", "two-level", "--fio", str(path), store=surveyed)
+    assert alone.returncode == 2
+    assert "[far]" in alone.stderr
+    path.write_text(f"{GLOBAL}[near]\nrw=randread\n[far]\nstonewall\nsize=900g\n", encoding="utf-8")
+    both = leadline("predict", "two-level", "--fio", str(path), "--json", store=surveyed)
+    assert both.returncode == 0, both.stderr
+    answer = json.loads(both.stdout)
+    assert [row["name"] for row in answer["predictions"]] == ["near"]
+    assert [row["name"] for row in answer["refused"]] == ["far"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ([], "either --workload"),
+        (["--workload", WORKLOAD, "--fio", "JOBS"], "either --workload"),
+        (["--fio", "absent.fio"], "absent.fio cannot be read"),
+        (["--fio", "JOBS", "--rate", "5"], "a job has its own"),
+        (["--fio", "JOBS", "--write-fio", "x.fio"], "2 jobs"),
+        (["--workload", WORKLOAD, "--engine", "fio"], "needs a directory"),
+        (["--workload", WORKLOAD, "--engine", "dd"], "leadline or fio"),
+        (["--workload", WORKLOAD, "--write-fio", "/no/such/place.fio"], "cannot be written"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_what_makes_no_sense_is_refused(
+    options: list[str], said: str, jobs: Path, tmp_path: Path
+) -> None:
+    typed = [str(jobs) if word == "JOBS" else word for word in options]
+    done = leadline("measure", "sim:two-level", *typed, store=tmp_path / "s.sqlite")
+    assert done.returncode == 2, done.stderr
+    assert said in " ".join(done.stderr.replace("│", " ").split())
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize("name", ["database", "streaming"])
+def test_the_jobs_that_come_along_are_read_without_a_warning_of_weight(name: str) -> None:
+    (job,) = read_job(ROOT / "workloads" / f"{name}.fio")
+    assert job.name == name
+    assert not [warning for warning in job.warnings if not warning.startswith("differs: in fio")]
