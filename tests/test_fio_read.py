@@ -86,6 +86,10 @@ def test_what_a_job_says_again_counts_as_said_last() -> None:
     assert job.workload.read_frac == 0.6
 
 
+def test_a_blank_after_the_equals_sign_of_a_bare_number_does_no_harm() -> None:
+    assert one("rw=randrw\nrwmixread = 70\nnumjobs =2").workload.read_frac == 0.7
+
+
 def test_a_path_and_the_environment_are_read(tmp_path: Path) -> None:
     path = tmp_path / "job.fio"
     path.write_text("[a]\nsize=${SIZE}\nnumjobs=2\nfilename=x\n", encoding="utf-8")
@@ -102,6 +106,7 @@ def test_a_path_and_the_environment_are_read(tmp_path: Path) -> None:
         ("size=1m\n", "line 1"),
         ("[a\nsize=1m\n", "section"),
         ("[a]\ninclude b.fio\n", "include"),
+        ("[a]\nsize = 64m\n", "write size=64m"),
         ("[a]\nsize=8*$mb_memory\n", "keywords"),
         ("[a]\nsize=(1+1)\n", "expressions"),
         ("[a]\nrw=read\n", "size"),
