@@ -9,9 +9,7 @@ from __future__ import annotations
 import base64
 import csv
 import io
-import json
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,12 +22,7 @@ from leadline.record import IntervalRecord, Measurement, Survey
 from leadline.report import charts, render_html
 from leadline.report.outliers import slice_outliers
 from leadline.survey.sentences import sentences
-
-_FLAGS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-    "--disable-dev-shm-usage",
-)  # fmt: skip
+from opened_page import OpenedPage, start_browser
 
 
 def _answered(survey: Survey) -> Survey:
@@ -38,60 +31,7 @@ def _answered(survey: Survey) -> Survey:
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    driver = shutil.which("chromedriver")
-    if chromium is None or driver is None:
-        pytest.skip("chromium and chromedriver are not both installed: the page was not opened")
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    for flag in (*_FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    chrome = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
-    yield chrome
-    chrome.quit()
-
-
-_WAIT = """
-const done = arguments[0], drawn = document.documentElement.dataset;
-const look = () => drawn.charts ? done() : setTimeout(look, 40);
-look();
-"""
-
-
-class _Opened:
-    """A page in the browser after all its charts were drawn."""
-
-    def __init__(self, browser: Any, page: Path, width_px: int, scheme: str = "light") -> None:
-        self.browser = browser
-        for kind in ("browser", "performance"):
-            browser.get_log(kind)
-        size = {"width": width_px, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-        media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
-        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
-        browser.get(page.as_uri())
-        browser.set_script_timeout(60)
-        browser.execute_async_script(_WAIT)
-
-    def ask(self, script: str) -> Any:
-        return self.browser.execute_script(script)
-
-    def console(self) -> list[str]:
-        return [entry["message"] for entry in self.browser.get_log("browser")]
-
-    def requests(self) -> list[str]:
-        """Every URL that anything on the page asked for, but files and data inside it."""
-        sent = self.network("Network.requestWillBeSent")
-        urls = [event["request"]["url"] for event in sent]
-        return [url for url in urls if not url.startswith(("data:", "file:"))]
-
-    def network(self, method: str) -> list[dict[str, Any]]:
-        """Return what Chromium's network log holds of one kind of event, and empty the log."""
-        entries = self.browser.get_log("performance")
-        messages = [json.loads(entry["message"])["message"] for entry in entries]
-        return [message["params"] for message in messages if message["method"] == method]
+    yield from start_browser(tmp_path_factory.mktemp("chromium"))
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +57,7 @@ return Object.fromEntries([...document.querySelectorAll('[data-chart]')].map(box
 def test_the_page_is_drawn_quiet_offline_and_never_too_wide(
     browser: Any, two_region_page: Path, width_px: int, scheme: str
 ) -> None:
-    page = _Opened(browser, two_region_page, width_px, scheme)
+    page = OpenedPage(browser, two_region_page, width_px, scheme)
     survey = made.two_region()
     drawn = page.ask(_MARKS)
     assert set(drawn) == set(charts(survey))
@@ -149,7 +89,7 @@ def test_the_browser_would_have_seen_a_request_and_an_error(
     loud = "<script>console.error('loud')</script><img src='http://127.0.0.1:9/x.png'>"
     path = tmp_path / "loud.html"
     path.write_text(html.replace("</main>", f"{loud}</main>"), encoding="utf-8")
-    page = _Opened(browser, path, 1280)
+    page = OpenedPage(browser, path, 1280)
     assert page.requests() == ["http://127.0.0.1:9/x.png"]
     assert any("loud" in message for message in page.console())
 
@@ -161,7 +101,7 @@ def test_the_policy_stops_a_script_and_a_request_of_a_stranger(
     stranger = "<script>document.title='owned'</script><img src='http://127.0.0.1:9/x.png'>"
     path = tmp_path / "stranger.html"
     path.write_text(html.replace("</main>", f"{stranger}</main>"), encoding="utf-8")
-    page = _Opened(browser, path, 1280)
+    page = OpenedPage(browser, path, 1280)
     assert page.ask("return document.title") == "atlas · Leadline survey"
     reasons = [event.get("blockedReason") for event in page.network("Network.loadingFailed")]
     assert reasons == ["csp"]
@@ -171,7 +111,7 @@ def test_hostile_names_stay_text(browser: Any, tmp_path: Path) -> None:
     survey = made.hostile()
     path = tmp_path / "hostile.html"
     path.write_text(render_html(survey, made.points(survey)), encoding="utf-8")
-    page = _Opened(browser, path, 400)
+    page = OpenedPage(browser, path, 400)
     assert page.ask("return document.querySelector('h1').textContent") == made.HOSTILE
     assert page.ask("return document.querySelectorAll('img').length") == 0
     assert page.ask("return document.title").startswith("</script>")
@@ -182,7 +122,7 @@ def test_hostile_names_stay_text(browser: Any, tmp_path: Path) -> None:
 
 
 def test_a_tooltip_says_place_and_interval(browser: Any, two_region_page: Path) -> None:
-    page = _Opened(browser, two_region_page, 1280)
+    page = OpenedPage(browser, two_region_page, 1280)
     page.ask(
         """const box = document.querySelector('[data-chart="region-1-size_mean"]');
         const marks = [...box.querySelectorAll('.mark-symbol')];
@@ -198,7 +138,7 @@ def test_a_tooltip_says_place_and_interval(browser: Any, two_region_page: Path) 
 
 
 def test_the_data_can_be_taken_out_of_the_page(browser: Any, two_region_page: Path) -> None:
-    page = _Opened(browser, two_region_page, 1280)
+    page = OpenedPage(browser, two_region_page, 1280)
     href = page.ask("return document.getElementById('save-json').href")
     assert href.startswith("data:application/json")
     data = page.ask("return JSON.parse(document.getElementById('leadline-data').textContent)")

@@ -10,10 +10,11 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from leadline.store import Store, StoreError, default_path, open_store
-from leadline.testing.samples import sample_point, sample_start
+from leadline.testing.samples import sample_point, sample_start, sample_validation_start
 from leadline.testing.store_conformance import StoreConformance
 
 
@@ -138,7 +139,7 @@ def test_full_and_ahead_of_the_commit(tmp_path: Path) -> None:
 WRITER = """
 import sys
 from leadline.store import open_store
-from leadline.testing.samples import sample_point, sample_start
+from leadline.testing.samples import sample_point, sample_start, sample_validation_start
 store = open_store(sys.argv[1])
 store.start_survey(sample_start())
 for order in range(10**6):
@@ -183,3 +184,47 @@ def test_two_processes_make_one_store(tmp_path: Path) -> None:
         assert writer.returncode == 0, said.decode()
     with open_store(str(path)) as store:
         assert len(store.surveys()) == 3
+
+
+FIRST_SCHEMA = """
+CREATE TABLE leadline_schema (version INTEGER NOT NULL);
+INSERT INTO leadline_schema VALUES (1);
+CREATE TABLE leadline_surveys (
+  sequence INTEGER NOT NULL PRIMARY KEY, survey_id TEXT NOT NULL UNIQUE, system TEXT NOT NULL,
+  target TEXT NOT NULL, started_at TEXT NOT NULL, status TEXT NOT NULL, wall_s FLOAT,
+  start_document TEXT NOT NULL, survey_document TEXT,
+  CONSTRAINT status_known CHECK (status IN ('running', 'stopped', 'done')));
+CREATE TABLE leadline_points (
+  sequence INTEGER NOT NULL PRIMARY KEY, point_id TEXT NOT NULL UNIQUE,
+  survey_id TEXT REFERENCES leadline_surveys (survey_id), position INTEGER NOT NULL,
+  document TEXT NOT NULL, CONSTRAINT one_point_per_position UNIQUE (survey_id, position));
+"""
+
+
+def test_a_store_of_the_first_version_is_brought_up_and_keeps_its_points(tmp_path: Path) -> None:
+    path, now = tmp_path / "old.sqlite", tmp_path / "now.sqlite"
+    start, point = sample_start(), sample_point("point-1")
+    with open_store(str(now)) as store:
+        store.start_survey(start)
+        store.add_point(point)
+    with closing(sqlite3.connect(path)) as old, old:
+        old.executescript(FIRST_SCHEMA)
+        old.execute("ATTACH DATABASE ? AS fresh", (str(now),))
+        for table in ("surveys", "points"):
+            names = [row[1] for row in old.execute(f"PRAGMA main.table_info(leadline_{table})")]
+            columns = ", ".join(names)
+            old.execute(
+                f"INSERT INTO main.leadline_{table} ({columns}) "  # noqa: S608 - our own names
+                f"SELECT {columns} FROM fresh.leadline_{table}"
+            )
+    with open_store(str(path)) as store:
+        assert store.points("survey-a") == (point,)
+        store.start_validation(sample_validation_start())
+        own = msgspec.structs.replace(
+            sample_point("point-2", survey_id=None), validation_id="validation-a"
+        )
+        store.add_point(own)
+        with pytest.raises(StoreError, match="taken"):
+            store.add_point(msgspec.structs.replace(own, point_id="point-3"))
+    with open_store(str(path)) as again:
+        assert again.validation_points("validation-a") == (own,)

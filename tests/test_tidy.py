@@ -34,6 +34,7 @@ LAYERS = {
     "validate": 4,
     "compare": 4,
     "report": 4,
+    "api": 5,
     "testing": 5,
     "cli": 6,
 }

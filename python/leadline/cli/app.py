@@ -9,7 +9,17 @@ from typing import Annotated
 
 import typer
 
-from leadline.cli import export, measure, predict, report, show, survey, systems
+from leadline.cli import (
+    compare,
+    export,
+    measure,
+    predict,
+    report,
+    show,
+    survey,
+    systems,
+    validate,
+)
 from leadline.cli.context import Context
 from leadline.cli.talk import talk
 from leadline.engine import stop_on_signals
@@ -49,7 +59,7 @@ def _common(
     context.obj = Context(store_url=store, debug=debug)
 
 
-for command in (survey, measure, predict, report, systems, show, export):
+for command in (survey, measure, predict, validate, compare, report, systems, show, export):
     app.command(name=command.__name__.rpartition(".")[2])(command.command)
 
 

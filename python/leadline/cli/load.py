@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from leadline.record import Measurement, Survey
+from collections.abc import Sequence
+
+from leadline.record import Measurement, Survey, Validation
 from leadline.store import Store
 from leadline.survey import explain
+from leadline.validate import explain_validation
 
 
 def load_survey(store: Store, ref: str) -> tuple[Survey, tuple[Measurement, ...]]:
@@ -12,3 +15,21 @@ def load_survey(store: Store, ref: str) -> tuple[Survey, tuple[Measurement, ...]
     start = store.survey_start(ref)
     points = store.points(start.survey_id)
     return store.survey(start.survey_id) or explain(start, points), points
+
+
+def load_validation(
+    store: Store, survey: Survey, survey_points: Sequence[Measurement]
+) -> Validation | None:
+    """Return the newest validation of a survey that has any point; None without one.
+
+    A finished one is as it was stored; another is explained from what it has.
+    """
+    for summary in store.validations(survey.start.survey_id):
+        stored = store.validation(summary.validation_id)
+        if stored is not None:
+            return stored
+        points = store.validation_points(summary.validation_id)
+        if points:
+            start = store.validation_start(summary.validation_id)
+            return explain_validation(start, survey, survey_points, points)
+    return None

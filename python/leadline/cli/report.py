@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from leadline.cli.context import Context
-from leadline.cli.load import load_survey
+from leadline.cli.load import load_survey, load_validation
 from leadline.cli.options import Ref
 from leadline.cli.talk import talk
 from leadline.engine import TargetRefused
@@ -39,8 +39,9 @@ def command(
     path = output or Path(f"leadline-{found.start.system.replace('/', '_')}.html")
     if not path.absolute().parent.is_dir():
         raise TargetRefused(f"the directory of {path} does not exist; create it first")
-    save_report(found, points, path, others)
+    validation = load_validation(store, found, points)
+    save_report(found, points, path, others, validation)
     talk(f"wrote {path}")
     if charts is not None:
-        save_all_charts(found, charts, "svg")
+        save_all_charts(found, charts, "svg", validation)
         talk(f"wrote the charts to {charts}")

@@ -23,13 +23,10 @@ from leadline.cli.options import (
 )
 from leadline.cli.talk import console, put_json, show, talk, tell_findings
 from leadline.engine import (
-    CacheLimitRefused,
     Engine,
     Stopped,
     Target,
     TargetRefused,
-    available_memory_bytes,
-    memory_cgroup,
     open_engine,
     preflight,
 )
@@ -38,11 +35,12 @@ from leadline.record import Measurement, Plan, Survey, SurveyStart, SurveyStatus
 from leadline.report import render_terminal
 from leadline.store import Store
 from leadline.survey import (
+    LEARN_FRAC,
     Asked,
     BudgetSpent,
     Progress,
-    advised_cache_limit,
     begin_survey,
+    choose_cache_limit,
     explain,
     run_survey,
 )
@@ -73,6 +71,10 @@ def command(
     focal: Annotated[
         str, typer.Option(metavar="middle|75%", help="CP94 §8's focal points, or §7's.")
     ] = "middle",
+    learn: Annotated[
+        float,
+        typer.Option(min=0.0, max=0.6, help="Share of the points put where predictions gain most."),
+    ] = LEARN_FRAC,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with this system's unfinished survey.")
     ] = False,
@@ -83,7 +85,9 @@ def command(
         raise typer.BadParameter(f"--focal is middle or 75%, not {focal!r}")
     chosen = Target.parse(target)
     budget_s = budget or (VIRTUAL_BUDGET_S if chosen.kind == "simulated" else BUDGET_S)
-    asked = Asked(name or chosen.name, budget_s, max_bytes, seed, accuracy, focal, precondition)
+    asked = Asked(
+        name or chosen.name, budget_s, max_bytes, seed, accuracy, focal, precondition, learn
+    )
     own: Context = context.obj
     store = own.open_store()
     earlier = _unfinished(store, asked.system, chosen) if resume else None
@@ -92,7 +96,7 @@ def command(
         cache_limit, seed = earlier.cache_limit_bytes, earlier.seed
         backend, direct = earlier.backend, earlier.direct
     elif chosen.kind == "directory":
-        cache_limit = _cache_limit(cache_limit, budget_s)
+        cache_limit = choose_cache_limit(cache_limit, budget_s, talk)
     with open_engine(
         chosen, backend=backend, direct=direct, cache_limit_bytes=cache_limit or None,
         max_bytes=max_bytes, run_seed=seed,
@@ -107,33 +111,6 @@ def command(
         _tell_plan(start, points)
         survey = _run(engine, store, start, points)
     _answer(survey, json=json)
-
-
-def _cache_limit(asked_bytes: int | None, budget_s: float) -> int | None:
-    """The memory cap to use: the user's, or one without which the disk could not be reached.
-
-    A cap that Leadline chose itself is given up, in words, where the machine does not allow it;
-    one that the user asked for never is.
-    """
-    if asked_bytes is not None:
-        return asked_bytes or None
-    advised = advised_cache_limit(budget_s, available_memory_bytes() or 0)
-    if advised is None:
-        return None
-    try:
-        with memory_cgroup(advised):
-            pass
-    except CacheLimitRefused as reason:
-        talk(
-            f"the file cache keeps the machine's whole memory, so that the disk behind it may not "
-            f"be reached: {reason}"
-        )
-        return None
-    talk(
-        f"memory is capped at {format_bytes(advised)}, so that the disk behind the file cache is "
-        "reached in time; --cache-limit SIZE chooses another cap, none leaves it out"
-    )
-    return advised
 
 
 def _clock_after(points: Sequence[Measurement]) -> float:

@@ -1,5 +1,8 @@
 """Models of a surveyed system: throughput of workloads nobody measured (CP94 §9). Pure, no I/O."""
 
+from leadline.predict.design import Box, spread_out
+from leadline.predict.joint import JointModel, fit_joint
+from leadline.predict.learning import BATCH, enough, next_points
 from leadline.predict.model import Expected, Model
 from leadline.predict.named import NAMED
 from leadline.predict.predictor import (
@@ -12,12 +15,16 @@ from leadline.predict.predictor import (
 from leadline.predict.product import NoFamilies, ProductModel
 from leadline.predict.ranges import Outside, Ranges, Span
 from leadline.predict.rates import iops_of, response_us_of
+from leadline.predict.sample import Sample, sample_of
 
 __all__ = [
+    "BATCH",
     "DEFAULT_MODEL",
     "MODELS",
     "NAMED",
+    "Box",
     "Expected",
+    "JointModel",
     "Model",
     "NoFamilies",
     "Outside",
@@ -25,8 +32,14 @@ __all__ = [
     "Predictor",
     "ProductModel",
     "Ranges",
+    "Sample",
     "Span",
+    "enough",
+    "fit_joint",
     "interval_at",
     "iops_of",
+    "next_points",
     "response_us_of",
+    "sample_of",
+    "spread_out",
 ]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from leadline.errors import LeadlineError
+from leadline.predict.joint import joint_of_survey
 from leadline.predict.model import Model
 from leadline.predict.product import ProductModel
 from leadline.predict.ranges import Outside, Ranges
@@ -15,7 +16,10 @@ from leadline.record import Interval, Measurement, Prediction, Survey, Workload
 from leadline.stats import student_t
 from leadline.units import format_bytes
 
-MODELS: dict[str, Callable[[Survey, Sequence[Measurement]], Model]] = {"product": ProductModel}
+MODELS: dict[str, Callable[[Survey, Sequence[Measurement]], Model]] = {
+    "joint": joint_of_survey,
+    "product": ProductModel,
+}
 """Every model by the name it is chosen by."""
 
 DEFAULT_MODEL = "product"

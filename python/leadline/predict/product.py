@@ -13,7 +13,9 @@ variance = sum of weight^2 x variance of that workload's mean.
 What the product cannot see is how parameters act on each other. Where one of two makes no
 difference there is nothing to act on, so that error is taken to grow with the lesser of each two
 effects, an effect being the ln ratio of a curve to the focal point beyond what noise could make:
-variance = INTERACTION^2 x the sum over pairs of min(effect, effect)^2.
+variance = interaction^2 x the sum over pairs of min(effect, effect)^2. How strongly is taken from
+simulated machines first and then corrected by the survey's own readings far off the curves. In a
+border zone neither region's family is right, and half of how far the two disagree is added.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +33,8 @@ from numpy.typing import NDArray
 from leadline.errors import LeadlineError
 from leadline.predict.curve_line import BETWEEN, CurveLine
 from leadline.predict.model import Expected
+from leadline.predict.ranges import Ranges
+from leadline.predict.sample import sample_of
 from leadline.predict.seq_frac_one import reached_at_one
 from leadline.record import Curve, CurvePoint, Measurement, Region, Survey, Workload
 from leadline.stats import Noise, pooled_noise
@@ -40,9 +44,22 @@ Floats = NDArray[np.float64]
 MULTIPLIED = ("size_mean", "read_frac", "process_num", "seq_frac")
 """The parameters whose curves multiply; unique_bytes has a curve of absolute throughput."""
 
-INTERACTION = 0.71
+INTERACTION = 0.66
 """Standard deviation of ln throughput per lesser effect, from random workloads on the simulated
-machines of the paper: 90 % intervals cover 87 to 93 % on each (docs/concepts/prediction.md)."""
+machines of the paper: 90 % intervals cover 87 to 94 % on each (docs/concepts/prediction.md)."""
+
+INTERACTION_WEIGHT = 2.0
+"""How much min(effect, effect)^2 the survey's own readings off the curves must show, summed, to
+count as much as INTERACTION; the points that a survey learns from show about 0.3 each."""
+
+OFF_FOCAL_MIN = 3
+"""Parameters off the focal point in a reading that says how they act on each other."""
+
+SIGMAS_MAX = 4.0
+"""A reading off the curves counts as no farther from the product than this."""
+
+BORDER = 0.5
+"""Standard deviation in a border zone, per ln ratio between the two families that meet there."""
 
 NOISE_SDS = 3.0
 """An effect counts from as many of its own standard deviations on."""
@@ -77,15 +94,15 @@ class ProductModel:
     name = "product"
 
     def __init__(self, survey: Survey, points: Sequence[Measurement]) -> None:
-        if not survey.families:
+        if not survey.families or not points:
             raise NoFamilies(
                 "this survey has no family of curves yet, so there is nothing to predict from; "
                 "finish it: leadline survey TARGET --resume"
             )
         noise = _noise(points)
         self.df = noise.df
-        self._noise_ln_sd = noise.sd_frac
-        self._point_variances = point_variances(survey, noise.sd_frac)
+        self._noise_ln_sd = region_noise(survey, points)
+        self._point_variances = point_variances(survey, self._noise_ln_sd)
         self._nodes: dict[tuple[str, ...], int] = {}
         self._ln_mb_s: list[float] = []
         self._variance: list[float] = []
@@ -95,7 +112,10 @@ class ProductModel:
             self._part(survey, region) for region in survey.regions
             if any(family.region == region.index for family in survey.families)
         )  # fmt: skip
+        self._border_zones = self._zones_between(survey)
         self.n = self._readings
+        self._interaction = INTERACTION
+        self._interaction = self._learned_interaction(survey, points)
 
     def expect(self, workloads: Sequence[Workload]) -> Expected:
         """Return what is expected of each workload, by the region next to its unique_bytes."""
@@ -108,6 +128,13 @@ class ProductModel:
             own = {parameter: at[chosen] for parameter, at in values.items()}
             ln_mb_s[chosen], variance[chosen] = self._in_part(part, own)
             noise[chosen] = part.noise_ln_sd
+        for zone, below, above in self._border_zones:
+            low, high = zone
+            inside = (low <= values["unique_bytes"]) & (values["unique_bytes"] <= high)
+            own = {parameter: at[inside] for parameter, at in values.items()}
+            apart = self._in_part(self._parts[below], own)[0]
+            apart -= self._in_part(self._parts[above], own)[0]
+            variance[inside] += (BORDER * apart) ** 2
         return Expected(ln_mb_s=ln_mb_s, ln_sd=np.sqrt(variance), noise_ln_sd=noise)
 
     def _in_part(self, part: _Part, values: dict[str, Floats]) -> tuple[Floats, Floats]:
@@ -129,7 +156,7 @@ class ProductModel:
         together = np.zeros(ln_mb_s.size)
         for one, other in itertools.combinations(effects, 2):
             together += np.minimum(one, other)
-        return ln_mb_s, weights**2 @ node_variance + INTERACTION**2 * together
+        return ln_mb_s, weights**2 @ node_variance + self._interaction**2 * together
 
     def embedded(self) -> dict[str, Any]:
         """Return all a browser needs to predict the same, as plain JSON values.
@@ -152,14 +179,22 @@ class ProductModel:
         1 on `focal_node`; add both. For each curve but unique_bytes: effect2 = max(0, change^2 -
         `noise_sds`^2 x sum of own^2 x variance). The variance of ln MB/s is the sum of weight^2 x
         variance + `interaction`^2 x the sum over pairs of these curves of the lesser effect2; a
-        run scatters by the region's `noise_ln_sd` beside. Intervals: value x exp(+-t(df) x sd).
+        run scatters by the region's `noise_ln_sd` beside. For each of `border_zones` {"low_bytes",
+        "high_bytes", "below", "above"} that holds its unique_bytes, both ends included, the
+        variance grows by (`border` x (ln MB/s with `regions[below]` - with `regions[above]`))^2.
+        Intervals: value x exp(+-t(df) x sd).
         """
         return {
             "kind": self.name,
             "n": self.n,
             "df": self.df,
-            "interaction": INTERACTION,
+            "interaction": self._interaction,
             "noise_sds": NOISE_SDS,
+            "border": BORDER,
+            "border_zones": [
+                {"low_bytes": zone[0], "high_bytes": zone[1], "below": below, "above": above}
+                for zone, below, above in self._border_zones
+            ],
             "nodes": {"ln_mb_s": self._ln_mb_s, "variance": self._variance},
             "unique_bytes": self._unique_bytes.embedded(),
             "regions": [
@@ -176,6 +211,42 @@ class ProductModel:
             ],
         }
 
+    def _zones_between(self, survey: Survey) -> tuple[tuple[tuple[float, float], int, int], ...]:
+        """Border zones with the parts below and above them, where both were surveyed."""
+        places = {part.region.index: place for place, part in enumerate(self._parts)}
+        return tuple(
+            (zone, places[index], places[index + 1])
+            for index, zone in enumerate(Ranges(survey).border_zones)
+            if index in places and index + 1 in places
+        )
+
+    def _learned_interaction(self, survey: Survey, points: Sequence[Measurement]) -> float:
+        """INTERACTION, corrected by readings far off the curves.
+
+        The scouting varies one or two parameters at once, and never the fractions: it would make
+        any system look like a product.
+        """
+        ranges = Ranges(survey)
+        off = [p for p in points if p.result.admissible and ranges.holds(p.workload)]
+        off = [p for p in off if self._off_focal(p.workload) >= OFF_FOCAL_MIN]
+        if not off:
+            return INTERACTION
+        found = self.expect([point.workload for point in off])
+        self._interaction = 0.0
+        certain = self.expect([point.workload for point in off]).ln_sd ** 2 + found.noise_ln_sd**2
+        together = (found.ln_sd**2 + found.noise_ln_sd**2 - certain) / INTERACTION**2
+        readings = np.log([max(p.result.throughput_mb_s.value, 1e-6) for p in off])
+        most = SIGMAS_MAX**2 * (certain + INTERACTION**2 * together)
+        squares = np.minimum((readings - found.ln_mb_s) ** 2, most) - certain
+        learned = INTERACTION_WEIGHT * INTERACTION**2 + max(0.0, float(squares.sum()))
+        return math.sqrt(learned / (INTERACTION_WEIGHT + float(together.sum())))
+
+    def _off_focal(self, workload: Workload) -> int:
+        """How many of the multiplied parameters differ from the focal point's."""
+        part = self._parts[int(self._part_of(_values([workload], "unique_bytes"))[0])]
+        focal = part.region.focal
+        return sum(getattr(workload, name) != getattr(focal, name) for name in MULTIPLIED)
+
     # ---- from the survey's record -----------------------------------------------------------
 
     def _part(self, survey: Survey, region: Region) -> _Part:
@@ -185,7 +256,7 @@ class ProductModel:
             for parameter in MULTIPLIED
             if (curve := family.curve(parameter)) is not None
         }
-        noise_ln_sd = survey.noise_frac.get(region.name, self._noise_ln_sd)
+        noise_ln_sd = self._noise_ln_sd[region.index]
         return _Part(
             region=region,
             focal_node=self._focal_node(region, family.curves, noise_ln_sd),
@@ -237,7 +308,19 @@ class ProductModel:
         return np.searchsorted(lows, unique_bytes, side="left").astype(np.intp)
 
 
-def point_variances(survey: Survey, otherwise_ln_sd: float) -> dict[tuple[str, ...], float]:
+def region_noise(survey: Survey, points: Sequence[Measurement]) -> dict[int, float]:
+    """Run-to-run noise by region, drawn towards the whole survey's where replicates are few."""
+    noise = sample_of(points, [border.bytes for border in survey.borders]).noise
+    last = len(noise.weights) - 1
+    return {
+        region.index: noise.overall_ln_sd * math.sqrt(noise.weights[min(region.index, last)])
+        for region in survey.regions
+    }
+
+
+def point_variances(
+    survey: Survey, noise_ln_sd: Mapping[int, float]
+) -> dict[tuple[str, ...], float]:
     """Variance of ln throughput of every curve point's mean, by its point_ids.
 
     The noise of its region over its readings; more where its own interval is wider than is usual
@@ -253,7 +336,7 @@ def point_variances(survey: Survey, otherwise_ln_sd: float) -> dict[tuple[str, .
         by_region[family.region] += [point for curve in family.curves for point in curve.points]
     variances = {}
     for index, points in by_region.items():
-        ln_sd = survey.noise_frac.get(regions[index].name, otherwise_ln_sd)
+        ln_sd = noise_ln_sd[index]
         spreads = [_spread(point) for point in points]
         usual = statistics.median(spread for spread in spreads if spread) if any(spreads) else 0.0
         for point, spread in zip(points, spreads, strict=True):

@@ -21,6 +21,9 @@ Floats = NDArray[np.float64]
 SIGMAS = 3.0
 """From how many standard deviations a reading at 1 stands alone."""
 
+SD_MIN = 0.01
+"""A line is not drawn truer than this, however steady the readings: nothing is quite straight."""
+
 POINTS_BELOW_MIN = 3
 """A line through two points has nothing to be judged by."""
 
@@ -39,6 +42,7 @@ def reached_at_one(x: Floats, ln_mb_s: Floats, variance: Floats) -> tuple[float,
     """
     if x.size <= POINTS_BELOW_MIN or x[-1] != 1.0:
         return None
+    variance = np.maximum(variance, SD_MIN**2)
     time = np.exp(-ln_mb_s[:-1])
     weight = 1.0 / (variance[:-1] * time**2)
     design = np.column_stack([np.ones(x.size - 1), x[:-1]])

@@ -289,3 +289,5 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     """What was found before a lone `measure`, each beginning with its name."""
     runs: tuple[RunReading, ...] = ()
     """The runs that `result` pools, of a lone `measure`."""
+    validation_id: str | None = None
+    """The validation that this point belongs to; then `survey_id` is None."""

@@ -12,16 +12,25 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from leadline.report.catalogue import charts, not_measured, summary_chart
+    from leadline.report.comparison_files import save_comparison
+    from leadline.report.comparison_page import render_comparison_html
+    from leadline.report.comparison_terminal import render_comparison
     from leadline.report.images import ReportError, save_all_charts, save_chart, save_report
     from leadline.report.measured import render_measurement
     from leadline.report.page import render_html
     from leadline.report.predicted import render_predictions
+    from leadline.report.systems_charts import comparison_charts
     from leadline.report.terminal import render_terminal
+    from leadline.report.validation import validation_charts
 
 _HOMES = {
     "charts": "leadline.report.catalogue",
     "not_measured": "leadline.report.catalogue",
     "summary_chart": "leadline.report.catalogue",
+    "comparison_charts": "leadline.report.systems_charts",
+    "save_comparison": "leadline.report.comparison_files",
+    "render_comparison_html": "leadline.report.comparison_page",
+    "render_comparison": "leadline.report.comparison_terminal",
     "ReportError": "leadline.report.images",
     "save_all_charts": "leadline.report.images",
     "save_chart": "leadline.report.images",
@@ -30,20 +39,26 @@ _HOMES = {
     "render_html": "leadline.report.page",
     "render_predictions": "leadline.report.predicted",
     "render_terminal": "leadline.report.terminal",
+    "validation_charts": "leadline.report.validation",
 }
 
 __all__ = [
     "ReportError",
     "charts",
+    "comparison_charts",
     "not_measured",
+    "render_comparison",
+    "render_comparison_html",
     "render_html",
     "render_measurement",
     "render_predictions",
     "render_terminal",
     "save_all_charts",
     "save_chart",
+    "save_comparison",
     "save_report",
     "summary_chart",
+    "validation_charts",
 ]
 
 

@@ -73,16 +73,10 @@ def throughput_y(
 ) -> alt.Y:
     """Return the throughput axis in MB/s (10^6 bytes): from zero, or log when asked."""
     if log and least_mb_s > 0:
-        span = math.log10(most_mb_s / least_mb_s)
-        top = most_mb_s * 10 ** (span * (headroom - 1) + 0.02)
-        ticks = [10.0**power * mantissa for power in range(-6, 9) for mantissa in (1, 2, 5)]
-        if span > 1.6:
-            ticks = [10.0**power for power in range(-6, 9)]
-        bottom = least_mb_s / 1.25
-        shown = [tick for tick in ticks if bottom <= tick <= top]
+        scale, shown = _log_throughput(least_mb_s, most_mb_s, headroom, (1,))
         return alt.Y(
             "y:Q",
-            scale=alt.Scale(type="log", domain=[bottom, top], nice=False),
+            scale=scale,
             axis=alt.Axis(title="Throughput (MB/s, log scale)", values=shown, format=",~r"),
         )
     return alt.Y(
@@ -90,3 +84,31 @@ def throughput_y(
         scale=alt.Scale(domain=[0, most_mb_s * headroom], nice=False),
         axis=alt.Axis(title="Throughput (MB/s)", format=",~r", tickCount=5),
     )
+
+
+def throughput_xy(
+    least_mb_s: float, most_mb_s: float, x_title: str, y_title: str
+) -> tuple[alt.X, alt.Y, list[float]]:
+    """Return two equal log axes in MB/s, one throughput against another, and their ends."""
+    scale, shown = _log_throughput(least_mb_s, most_mb_s, 1.02, (1, 3))
+    x_axis, y_axis = (
+        alt.Axis(title=f"{title} (MB/s, log scale)", values=shown, format=",~r",
+                 labelOverlap="parity")
+        for title in (x_title, y_title)
+    )  # fmt: skip
+    ends: list[float] = scale.to_dict()["domain"]
+    return alt.X("x:Q", scale=scale, axis=x_axis), alt.Y("y:Q", scale=scale, axis=y_axis), ends
+
+
+def _log_throughput(
+    least_mb_s: float, most_mb_s: float, headroom: float, long_ticks: Sequence[int]
+) -> tuple[alt.Scale, list[float]]:
+    """Return a log scale with room at its ends, and its ticks: `long_ticks` where it is long."""
+    span = math.log10(most_mb_s / least_mb_s)
+    top = most_mb_s * 10 ** (span * (headroom - 1) + 0.02)
+    ticks = [10.0**power * mantissa for power in range(-6, 9) for mantissa in (1, 2, 5)]
+    if span > 1.6:
+        ticks = [10.0**power * mantissa for power in range(-6, 9) for mantissa in long_ticks]
+    bottom = least_mb_s / 1.25
+    shown = [tick for tick in ticks if bottom <= tick <= top]
+    return alt.Scale(type="log", domain=[bottom, top], nice=False), shown

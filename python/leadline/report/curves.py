@@ -45,7 +45,7 @@ def unique_bytes_chart(survey: Survey) -> alt.LayerChart:
     log = wants_log(least, most)
     x = bytes_x([point.x for point in curve.points], "Bytes touched (unique_bytes, log scale)")
     y = throughput_y(least, most, headroom=1.24, log=log)
-    layers = [*_border_layers(survey, x), *curve_layers(curve, x, y), *_region_labels(survey, x)]
+    layers = [*border_layers(survey, x), *curve_layers(curve, x, y), *_region_labels(survey, x)]
     focal = say_workload(curve.focal).partition(", ")[2]
     subtitle = f"At {focal}. Bars: 95 % intervals; small rings: single readings."
     return finish(layers, _levels_title(survey), subtitle, (WIDE_PX, TALL_PX))
@@ -63,7 +63,8 @@ def _levels_title(survey: Survey) -> str:
     return "No border shown: one level" if survey.regions else "Throughput so far"
 
 
-def _border_layers(survey: Survey, x: alt.X, *, labelled: bool = True) -> list[AnyChart]:
+def border_layers(survey: Survey, x: alt.X, *, labelled: bool = True) -> list[AnyChart]:
+    """Return the ends of the levels as dashed rules, their intervals as bands, none without."""
     rows = [
         {
             "x": border.bytes.value,
@@ -130,7 +131,7 @@ def slope_chart(survey: Survey) -> alt.LayerChart:
     x = bytes_x(curve_xs, "Bytes touched (unique_bytes, log scale)")
     y = alt.Y("y:Q", axis=alt.Axis(title="Slope (MB/s per MB touched)", format="~r", tickCount=5))
     tips = [alt.Tooltip("where:N", title="At"), alt.Tooltip("slope:N", title="Slope")]
-    layers: list[AnyChart] = _border_layers(survey, x, labelled=False)
+    layers: list[AnyChart] = border_layers(survey, x, labelled=False)
     chart = alt.Chart(values(rows))
     layers += [
         chart.mark_line(style="curve").encode(x=x, y=y),

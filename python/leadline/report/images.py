@@ -9,10 +9,11 @@ import altair as alt
 import vl_convert
 
 from leadline.errors import LeadlineError
-from leadline.record import Measurement, Survey
+from leadline.record import Measurement, Survey, Validation
 from leadline.report.catalogue import charts, not_measured
 from leadline.report.page import render_html
 from leadline.report.poster import poster_pdf
+from leadline.report.validation import validation_charts
 
 CHART_FORMATS = ("svg", "png", "pdf")
 
@@ -37,13 +38,16 @@ def save_chart(chart: alt.LayerChart | alt.Chart, path: Path) -> None:
             raise ReportError(f"cannot write a chart as {other!r}; use .svg, .png or .pdf")
 
 
-def save_all_charts(survey: Survey, directory: Path, image_format: str) -> tuple[Path, ...]:
-    """Write every chart of the survey as `<name>.<format>` in `directory`, made when missing."""
+def save_all_charts(
+    survey: Survey, directory: Path, image_format: str, validation: Validation | None = None
+) -> tuple[Path, ...]:
+    """Write every chart as `<name>.<format>` in `directory`, made when missing."""
     if image_format not in CHART_FORMATS:
         raise ReportError(f"cannot write charts as {image_format!r}; use svg, png or pdf")
     directory.mkdir(parents=True, exist_ok=True)
     paths = []
-    for name, chart in charts(survey).items():
+    drawn = charts(survey) | (validation_charts(validation) if validation else {})
+    for name, chart in drawn.items():
         path = directory / f"{name}.{image_format}"
         save_chart(chart, path)
         paths.append(path)
@@ -51,17 +55,21 @@ def save_all_charts(survey: Survey, directory: Path, image_format: str) -> tuple
 
 
 def save_report(
-    survey: Survey, points: Sequence[Measurement], path: Path, others: Sequence[Survey] = ()
+    survey: Survey,
+    points: Sequence[Measurement],
+    path: Path,
+    others: Sequence[Survey] = (),
+    validation: Validation | None = None,
 ) -> None:
     """Write the report; the suffix of `path` decides what.
 
     .html: the whole page. .pdf: sentences and all charts on one sheet. .svg or .png: the chart of
     throughput against bytes touched. `others` join the page's summary of several systems (CP94
-    Fig. 10).
+    Fig. 10), `validation` has a section of its own there.
     """
     match path.suffix.lower():
         case ".html" | ".htm":
-            path.write_text(render_html(survey, points, others), encoding="utf-8")
+            path.write_text(render_html(survey, points, others, validation), encoding="utf-8")
         case ".pdf":
             path.write_bytes(poster_pdf(survey))
         case ".svg" | ".png":

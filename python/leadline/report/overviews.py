@@ -7,7 +7,7 @@ from typing import Any
 
 import altair as alt
 
-from leadline.record import Survey
+from leadline.record import Curve, Survey
 from leadline.record.wording import say_change, say_rate, say_step
 from leadline.report.axes import bytes_x, on_field, throughput_y
 from leadline.report.layers import (
@@ -32,9 +32,12 @@ def summary_chart(surveys: Sequence[Survey]) -> alt.LayerChart:
     drawn = [survey for survey in surveys if survey.unique_bytes_curve.points]
     if not drawn:
         raise ValueError("no survey with a curve over the bytes touched: nothing to draw")
-    curves = [survey.unique_bytes_curve for survey in drawn]
+    return curves_chart(_names(drawn), [survey.unique_bytes_curve for survey in drawn])
+
+
+def curves_chart(names: Sequence[str], curves: Sequence[Curve]) -> alt.LayerChart:
+    """Draw curves over the bytes touched on one chart, each under its system's name."""
     least, most = throughput_range(curves)
-    names = _names(drawn)
     rows = [
         {"x": point.x, "y": point.throughput_mb_s.value, "low": point.throughput_mb_s.low,
          "high": point.throughput_mb_s.high, "system": name,
@@ -45,7 +48,7 @@ def summary_chart(surveys: Sequence[Survey]) -> alt.LayerChart:
     x = bytes_x([float(str(row["x"])) for row in rows], "Bytes touched (unique_bytes, log scale)")
     y = throughput_y(least, most, log=wants_log(least, most))
     return finish(
-        _summary_layers(rows, names, x, y),
+        system_layers(rows, names, x, y),
         _summary_title(names, least, most),
         "Each at its own focal workload; bands: 95 % intervals.",
         (WIDE_PX, TALL_PX),
@@ -66,16 +69,22 @@ def _names(surveys: Sequence[Survey]) -> list[str]:
     ]
 
 
-def _summary_layers(
-    rows: list[dict[str, Any]], names: list[str], x: alt.X, y: alt.Y
+def system_layers(
+    rows: list[dict[str, Any]], names: Sequence[str], x: alt.X, y: alt.Y
 ) -> list[AnyChart]:
+    """Draw one line per system, told apart by colour, dash and shape, with bands for intervals.
+
+    `rows` have x, y, low, high, system, where and rate.
+    """
     series = len(names)
     dashes = [SYSTEM_DASHES[at % len(SYSTEM_DASHES)] for at in range(series)]
     shapes = [SYSTEM_SHAPES[at % len(SYSTEM_SHAPES)] for at in range(series)]
-    colour = alt.Color("system:N", scale=alt.Scale(domain=names), legend=alt.Legend(title="System"))
-    dash = alt.StrokeDash("system:N", scale=alt.Scale(domain=names, range=dashes),
+    colour = alt.Color(
+        "system:N", scale=alt.Scale(domain=list(names)), legend=alt.Legend(title="System")
+    )
+    dash = alt.StrokeDash("system:N", scale=alt.Scale(domain=list(names), range=dashes),
                           legend=alt.Legend(title="System"))  # fmt: skip
-    shape = alt.Shape("system:N", scale=alt.Scale(domain=names, range=shapes),
+    shape = alt.Shape("system:N", scale=alt.Scale(domain=list(names), range=shapes),
                       legend=alt.Legend(title="System"))  # fmt: skip
     tips = [alt.Tooltip("system:N", title="System"), alt.Tooltip("where:N", title="At"),
             alt.Tooltip("rate:N", title="Throughput (95 %)")]  # fmt: skip

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from leadline.engine.facts import FACTS, Unit
+from leadline.engine.facts import FACTS
 from leadline.record import PARAMETERS, Measurement, Survey
 from leadline.record.wording import (
     say_bytes,
@@ -189,11 +189,12 @@ def run_rows(survey: Survey, points: Sequence[Measurement]) -> list[tuple[str, s
 def fact_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
     """Every fact with its title and unit; one that this version does not know keeps its name."""
     known = [name for name in FACTS if name in facts]
-    rows = [(FACTS[name].title, _fact(facts[name], FACTS[name].unit)) for name in known]
-    return rows + [(name, _fact(facts[name], "text")) for name in facts if name not in FACTS]
+    rows = [(FACTS[name].title, say_fact(facts[name], FACTS[name].unit)) for name in known]
+    return rows + [(name, say_fact(facts[name], "text")) for name in facts if name not in FACTS]
 
 
-def _fact(value: Any, unit: Unit) -> str:
+def say_fact(value: Any, unit: str) -> str:
+    """Write a fact for people by its unit (`leadline.engine.facts`)."""
     if value is None:
         return "not known"
     if isinstance(value, bool):
@@ -204,7 +205,7 @@ def _fact(value: Any, unit: Unit) -> str:
     return write(value)
 
 
-_UNIT_WRITERS: dict[Unit, Callable[[Any], str]] = {
+_UNIT_WRITERS: dict[str, Callable[[Any], str]] = {
     "bytes": format_bytes,
     "percent": lambda value: f"{value:g} %",
     "centiseconds": lambda value: format_seconds(value / 100),

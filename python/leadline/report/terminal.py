@@ -43,7 +43,7 @@ class SurveyView:
         """Yield sentences, chart, table and warnings for this console."""
         plain = options.ascii_only
         for number, sentence in enumerate(self.survey.sentences):
-            yield Text(_clean(sentence, plain=plain), style="bold" if number == 0 else "")
+            yield Text(printable(sentence, plain=plain), style="bold" if number == 0 else "")
             yield Text("")
         for line in chart_lines(self.survey, options.max_width, plain=plain):
             yield Text(line, no_wrap=True, overflow="crop")
@@ -51,10 +51,10 @@ class SurveyView:
             yield Text("")
             yield _table(self.survey, plain=plain)
         for warning in self.survey.warnings:
-            yield Text(_clean(f"warning: {warning}", plain=plain), style="yellow")
+            yield Text(printable(f"warning: {warning}", plain=plain), style="yellow")
 
 
-def _clean(text: str, *, plain: bool) -> str:
+def printable(text: str, *, plain: bool) -> str:
     """Replace control characters, and on an ASCII terminal every sign it cannot show."""
     shown = "".join(sign if sign.isprintable() else "?" for sign in text)
     return shown.translate(_ASCII).encode("ascii", "replace").decode() if plain else shown
@@ -73,7 +73,7 @@ def _table(survey: Survey, *, plain: bool) -> Table:
             say_rate(region.throughput_mb_s),
             say_percent(noise) if noise is not None else "not measured",
         )
-        table.add_row(*(Text(_clean(cell, plain=plain)) for cell in cells))
+        table.add_row(*(Text(printable(cell, plain=plain)) for cell in cells))
     return table
 
 

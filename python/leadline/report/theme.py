@@ -78,5 +78,11 @@ def _styles(tone: dict[str, Any]) -> dict[str, Any]:
         "border-label": label | {"color": tone["border"], "fontWeight": 600},
         "region-label": label | {"fontSize": 13, "fontWeight": 600, "color": tone["ink"]},
         "average": {"color": tone["soft"], "strokeDash": [8, 4], "strokeWidth": 1.4},
+        "single": {"color": tone["soft"], "strokeWidth": 1.4},
+        "spread": {"color": tone["soft"], "strokeWidth": 1.4},
+        "spread-end": {"color": tone["soft"]},
+        "band": {"color": tone["line"], "opacity": 0.16},
+        "prediction-band": {"color": tone["line"], "opacity": 0.18},
+        "touch": dot | {"size": 120, "opacity": 0},
         "steep": dot | {"color": tone["focal"], "shape": "triangle-down", "size": 100},
     }  # fmt: skip

@@ -1,6 +1,6 @@
-"""Keeps surveys and their points; the only package that knows SQL."""
+"""Keeps surveys, validations and their points; the only package that knows SQL."""
 
-from leadline.store._base import Store, SurveySummary
+from leadline.store._base import Store, SurveySummary, ValidationSummary
 from leadline.store._open import default_path, open_store
 from leadline.store.errors import StoreError, UpdateFinishedError
 from leadline.store.export import FORMATS, export_points, rows
@@ -11,6 +11,7 @@ __all__ = [
     "StoreError",
     "SurveySummary",
     "UpdateFinishedError",
+    "ValidationSummary",
     "default_path",
     "export_points",
     "open_store",

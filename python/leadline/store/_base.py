@@ -7,7 +7,14 @@ from typing import Protocol, Self
 
 import msgspec
 
-from leadline.record import Measurement, Survey, SurveyStart, SurveyStatus
+from leadline.record import (
+    Measurement,
+    Survey,
+    SurveyStart,
+    SurveyStatus,
+    Validation,
+    ValidationStart,
+)
 
 
 class SurveySummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,20 +31,30 @@ class SurveySummary(msgspec.Struct, frozen=True, kw_only=True):
     """None until the survey ended or stopped."""
 
 
-class Store(Protocol):
-    """Keeps surveys and their points.
+class ValidationSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of the list of a survey's validations."""
 
-    Durability: when `start_survey`, `add_point` or `finish_survey` returns, the document survives a
-    kill of the process and a loss of power (as far as the device keeps its promises). When one
-    raises, nothing of it is kept.
+    validation_id: str
+    survey_id: str
+    started_at: str
+    """UTC, ISO 8601."""
+    status: SurveyStatus
+
+
+class Store(Protocol):
+    """Keeps surveys and validations of them, and the points of both.
+
+    Durability: when a method that starts, adds or finishes something returns, the document
+    survives a kill of the process and a loss of power (as far as the device keeps its promises).
+    When one raises, nothing of it is kept.
 
     Threading: every method may be called from any thread, and from several processes at once.
 
     Ownership: documents are immutable, those given and those returned; nothing is shared.
 
-    Immutability: a point is never changed or removed. A survey whose status is `done` takes neither
-    points nor another end; one that is `stopped` may go on and end again. Breaking either raises
-    `UpdateFinishedError`, whatever the document says.
+    Immutability: a point is never changed or removed. A survey or validation whose status is `done`
+    takes neither points nor another end; one that is `stopped` may go on and end again. Breaking
+    either raises `UpdateFinishedError`, whatever the document says.
 
     References: `ref` is a survey's id, its system's name (which means its newest survey), or the
     first four or more characters of exactly one id; tried in this order.
@@ -49,11 +66,12 @@ class Store(Protocol):
         """Record what decides a survey, before its first point."""
 
     def add_point(self, point: Measurement) -> None:
-        """Record a finished point, of a survey that was started or of none (`measure`).
+        """Record a finished point, of a survey or validation that was started, or of none.
 
         Raises:
-            UpdateFinishedError: the point is there already, or its survey is done.
-            StoreError: its survey was never started, or has a point of the same order.
+            UpdateFinishedError: the point is there already, or its survey or validation is done.
+            StoreError: its survey or validation was never started, or has a point of the same
+                order.
 
         """
 
@@ -80,6 +98,30 @@ class Store(Protocol):
 
     def measurement(self, point_id: str) -> Measurement:
         """Return a point by its id or an unambiguous beginning (at least 4 characters) of it."""
+
+    def start_validation(self, start: ValidationStart) -> None:
+        """Record what decides a validation, before its first point.
+
+        Raises:
+            UpdateFinishedError: it was started already.
+            StoreError: its survey was never started.
+
+        """
+
+    def finish_validation(self, validation: Validation) -> None:
+        """Record the answer of a validation, `stopped` or `done`; raises as `finish_survey`."""
+
+    def validation_start(self, ref: str) -> ValidationStart:
+        """Return the start record of a validation by its id or an unambiguous beginning of it."""
+
+    def validation(self, ref: str) -> Validation | None:
+        """Return the answer; None while it has none. Raises `StoreError` as `validation_start`."""
+
+    def validation_points(self, validation_id: str) -> tuple[Measurement, ...]:
+        """Return a validation's points in their order of execution; none for an unknown id."""
+
+    def validations(self, survey_id: str) -> tuple[ValidationSummary, ...]:
+        """Return a summary of every validation of a survey, the newest first."""
 
     def close(self) -> None:
         """Let go of the connections; further calls open new ones."""

@@ -23,9 +23,24 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import ArgumentError, IntegrityError, InvalidRequestError, SQLAlchemyError
 
-from leadline.record import Measurement, Survey, SurveyStart, SurveyStatus
-from leadline.store._base import SurveySummary
-from leadline.store._tables import SCHEMA_VERSION, metadata, points, schema, surveys
+from leadline.record import (
+    Measurement,
+    Survey,
+    SurveyStart,
+    SurveyStatus,
+    Validation,
+    ValidationStart,
+)
+from leadline.store._base import SurveySummary, ValidationSummary
+from leadline.store._migrate import migrate, tables_of
+from leadline.store._tables import (
+    SCHEMA_VERSION,
+    metadata,
+    points,
+    schema,
+    surveys,
+    validations,
+)
 from leadline.store.errors import StoreError, UpdateFinishedError
 
 PREFIX_MIN = 4
@@ -75,10 +90,13 @@ class SqlStore:
                 raise UpdateFinishedError(f"point {point.point_id} is stored already")
             if point.survey_id is not None:
                 self._open_row(connection, point.survey_id)
+            if point.validation_id is not None:
+                self._open_validation(connection, point.validation_id)
             connection.execute(
                 points.insert().values(
                     point_id=point.point_id,
                     survey_id=point.survey_id,
+                    validation_id=point.validation_id,
                     position=point.order,
                     document=_encode(point),
                 )
@@ -113,14 +131,7 @@ class SqlStore:
 
     def points(self, survey_id: str) -> tuple[Measurement, ...]:
         """Return a survey's points in their order of execution."""
-        query = (
-            select(points.c.document)
-            .where(points.c.survey_id == survey_id)
-            .order_by(points.c.position)
-        )
-        with self._transaction() as connection:
-            documents = connection.execute(query).scalars().all()
-        return tuple(self._decode(document, Measurement) for document in documents)
+        return self._points(points.c.survey_id, survey_id)
 
     def survey(self, ref: str) -> Survey | None:
         """Return the answer of a survey; None while it has none."""
@@ -153,6 +164,73 @@ class SqlStore:
         if row is None:
             raise StoreError(f"no point {point_id!r} in {self._shown}; `leadline show` lists them")
         return self._decode(row.document, Measurement)
+
+    def start_validation(self, start: ValidationStart) -> None:
+        """Record what decides a validation."""
+        with self._transaction() as connection:
+            known = validations.c.validation_id == start.validation_id
+            if connection.execute(select(validations.c.sequence).where(known)).first() is not None:
+                raise UpdateFinishedError(f"validation {start.validation_id} was started already")
+            if self._row(connection, start.survey_id) is None:
+                raise StoreError(f"survey {start.survey_id} was never started in {self._shown}")
+            connection.execute(
+                validations.insert().values(
+                    validation_id=start.validation_id,
+                    survey_id=start.survey_id,
+                    started_at=start.started_at,
+                    status=SurveyStatus.RUNNING.value,
+                    start_document=_encode(start),
+                )
+            )
+
+    def finish_validation(self, validation: Validation) -> None:
+        """Record the answer of a validation."""
+        validation_id = validation.start.validation_id
+        if validation.status is SurveyStatus.RUNNING:
+            raise StoreError(f"validation {validation_id} still runs; only an end can be recorded")
+        with self._transaction() as connection:
+            row = self._open_validation(connection, validation_id)
+            if row.start_document != _encode(validation.start):
+                raise UpdateFinishedError(
+                    f"validation {validation_id} began otherwise than its answer says; a start is "
+                    "never changed"
+                )
+            connection.execute(
+                validations.update()
+                .where(validations.c.validation_id == validation_id)
+                .values(status=validation.status.value, validation_document=_encode(validation))
+            )
+
+    def validation_start(self, ref: str) -> ValidationStart:
+        """Return the start record of a validation."""
+        with self._transaction() as connection:
+            return self._decode(self._find_validation(connection, ref).start_document,
+                                ValidationStart)  # fmt: skip
+
+    def validation(self, ref: str) -> Validation | None:
+        """Return the answer of a validation; None while it has none."""
+        with self._transaction() as connection:
+            document = self._find_validation(connection, ref).validation_document
+        return None if document is None else self._decode(document, Validation)
+
+    def validation_points(self, validation_id: str) -> tuple[Measurement, ...]:
+        """Return a validation's points in their order of execution."""
+        return self._points(points.c.validation_id, validation_id)
+
+    def validations(self, survey_id: str) -> tuple[ValidationSummary, ...]:
+        """Return a summary of every validation of a survey, the newest first."""
+        wanted = [validations.c[field] for field in ValidationSummary.__struct_fields__]
+        query = (
+            select(*wanted)
+            .where(validations.c.survey_id == survey_id)
+            .order_by(validations.c.sequence.desc())
+        )
+        with self._transaction() as connection:
+            rows = connection.execute(query).mappings().all()
+        return tuple(
+            ValidationSummary(**(dict(row) | {"status": SurveyStatus(row["status"])}))
+            for row in rows
+        )
 
     def close(self) -> None:
         """Let go of the connections."""
@@ -188,7 +266,6 @@ class SqlStore:
     def _prepare(self) -> None:
         with self._transaction() as connection:
             names = set(inspect(connection).get_table_names())
-            ours = {table.name for table in metadata.sorted_tables}
             if schema.name not in names:
                 if names:
                     raise StoreError(
@@ -198,14 +275,17 @@ class SqlStore:
                 metadata.create_all(connection)
                 connection.execute(schema.insert().values(version=SCHEMA_VERSION))
                 return
-            version = connection.execute(select(schema.c.version)).scalar()
-        if not isinstance(version, int) or not ours <= names:
-            raise self._damaged("its tables are not complete")
-        if version > SCHEMA_VERSION:
-            raise StoreError(
-                f"{self._shown} was made by a newer Leadline (schema {version}, this one knows "
-                f"{SCHEMA_VERSION}); upgrade Leadline or name another file with --store"
-            )
+            # Locked where the database can: two processes must not migrate it at once.
+            found = connection.execute(select(schema.c.version).with_for_update()).scalar()
+            if not isinstance(found, int) or not tables_of(found) <= names:
+                raise self._damaged("its tables are not complete")
+            if found > SCHEMA_VERSION:
+                raise StoreError(
+                    f"{self._shown} was made by a newer Leadline (schema {found}, this one knows "
+                    f"{SCHEMA_VERSION}); upgrade Leadline or name another file with --store"
+                )
+            if found < SCHEMA_VERSION:
+                migrate(connection, found)
 
     def _write_ahead(self) -> None:
         """Let readers and a writer work at once; only now, because it changes the file for good.
@@ -265,6 +345,35 @@ class SqlStore:
             raise StoreError(f"survey {survey_id} was never started in {self._shown}")
         if row.status == SurveyStatus.DONE.value:
             raise UpdateFinishedError(f"survey {survey_id} is done; a finished one never changes")
+        return row
+
+    def _points(self, owner: Column[Any], owner_id: str) -> tuple[Measurement, ...]:
+        query = select(points.c.document).where(owner == owner_id).order_by(points.c.position)
+        with self._transaction() as connection:
+            documents = connection.execute(query).scalars().all()
+        return tuple(self._decode(document, Measurement) for document in documents)
+
+    def _open_validation(self, connection: Connection, validation_id: str) -> Any:
+        query = select(validations).where(validations.c.validation_id == validation_id)
+        row = connection.execute(query.with_for_update()).first()
+        if row is None:
+            raise StoreError(f"validation {validation_id} was never started in {self._shown}")
+        if row.status == SurveyStatus.DONE.value:
+            raise UpdateFinishedError(
+                f"validation {validation_id} is done; a finished one never changes"
+            )
+        return row
+
+    def _find_validation(self, connection: Connection, ref: str) -> Any:
+        query = select(validations)
+        known = query.where(validations.c.validation_id == ref)
+        row = connection.execute(known).first() or self._by_prefix(
+            connection, query, validations.c.validation_id, ref
+        )
+        if row is None:
+            raise StoreError(
+                f"no validation {ref!r} in {self._shown}; `leadline validate S` makes one"
+            )
         return row
 
     def _find(self, connection: Connection, ref: str) -> Any:

@@ -7,6 +7,7 @@ from sqlalchemy import (
     Column,
     Float,
     ForeignKey,
+    Index,
     Integer,
     MetaData,
     Table,
@@ -14,7 +15,8 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+"""1: surveys and points. 2: validations, and points that belong to one."""
 
 metadata = MetaData()
 
@@ -40,13 +42,31 @@ surveys = Table(
     CheckConstraint("status IN ('running', 'stopped', 'done')", name="status_known"),
 )
 
+validations = Table(
+    "leadline_validations",
+    metadata,
+    Column("sequence", Integer, primary_key=True, autoincrement=True),
+    Column("validation_id", Text, nullable=False, unique=True),
+    Column("survey_id", Text, ForeignKey(surveys.c.survey_id), nullable=False, index=True),
+    Column("started_at", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("start_document", Text, nullable=False),
+    Column("validation_document", Text),
+    CheckConstraint("status IN ('running', 'stopped', 'done')", name="validation_status_known"),
+)
+
 points = Table(
     "leadline_points",
     metadata,
     Column("sequence", Integer, primary_key=True, autoincrement=True),
     Column("point_id", Text, nullable=False, unique=True),
     Column("survey_id", Text, ForeignKey(surveys.c.survey_id), index=True),
+    Column("validation_id", Text, ForeignKey(validations.c.validation_id)),
     Column("position", Integer, nullable=False),
     Column("document", Text, nullable=False),
     UniqueConstraint("survey_id", "position", name="one_point_per_position"),
+)
+
+one_validation_point = Index(
+    "one_point_per_validation_position", points.c.validation_id, points.c.position, unique=True
 )

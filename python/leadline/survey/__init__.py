@@ -1,14 +1,16 @@
 """The self-scaling survey (CP94 §6-8): which points to measure, and what they say."""
 
-from leadline.survey.begin import Asked, begin_survey
-from leadline.survey.explain import explain
+from leadline.record import derive_seed
+from leadline.survey.begin import LEARN_FRAC, Asked, begin_survey, choose_cache_limit
+from leadline.survey.explain import explain, explain_told
 from leadline.survey.plan import PlanRefused, advised_cache_limit, make_plan
 from leadline.survey.run import BudgetSpent, Progress, run_survey
-from leadline.survey.strategy import PointRequest, ResumeMismatch, Surveyor, derive_seed
+from leadline.survey.strategy import PointRequest, ResumeMismatch, Surveyor
 from leadline.survey.warnings import CAP_REACHED
 
 __all__ = [
     "CAP_REACHED",
+    "LEARN_FRAC",
     "Asked",
     "BudgetSpent",
     "PlanRefused",
@@ -18,8 +20,10 @@ __all__ = [
     "Surveyor",
     "advised_cache_limit",
     "begin_survey",
+    "choose_cache_limit",
     "derive_seed",
     "explain",
+    "explain_told",
     "make_plan",
     "run_survey",
 ]

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from leadline.predict import BATCH, Box, JointModel, enough, fit_joint, next_points, sample_of
 from leadline.record import Plan, Workload
 from leadline.stats import (
     BorderFit,
@@ -92,6 +93,7 @@ class MiddleStrategy:
         yield from self._ends("ends", (0, 1, 1, 0))
         yield from self._unique_bytes()
         yield from self._families()
+        yield from self._learning()
         yield from self._ends("closing", (1, 0))
 
     def focal_in(self, region: RegionBounds) -> Workload:
@@ -99,7 +101,7 @@ class MiddleStrategy:
         return self.focal.with_value("unique_bytes", region.focal_bytes)
 
     def _count(self, stage: str) -> int:
-        return next(item.points for item in self.plan.stages if item.name == stage)
+        return sum(item.points for item in self.plan.stages if item.name == stage)
 
     # ---- the focal vector -------------------------------------------------------------------
 
@@ -207,6 +209,29 @@ class MiddleStrategy:
             return 1.0, max(focal, self.tops["process_num"])
         high = self._size_max(region.focal_bytes)
         return float(min(self.plan.size_mean_min, focal)), float(max(high, focal))
+
+    # ---- learning ---------------------------------------------------------------------------
+
+    def _learning(self) -> Script:
+        """Measure where predictions gain most, until they are as good as a run of one's own."""
+        left = self._count("learning")
+        box = Box(
+            (self.plan.unique_bytes_min, self.plan.unique_bytes_max),
+            (self.plan.size_mean_min, self.tops["size_mean"]),
+            (1.0, self.tops["process_num"]),
+        )
+        borders = [border.bytes for border in self.fit.borders] if self.fit else []
+        model: JointModel | None = None
+        while left > 0:
+            points = self.readings.all
+            model = fit_joint(sample_of(points, borders), model)
+            seed = self.seed + len(points)
+            if enough(model, box, seed):
+                return
+            batch = next_points(model, points, box, min(BATCH, left), seed)
+            left -= len(batch)
+            for workload in batch:
+                yield "learning", workload
 
 
 def half_way_of(curves: list[tuple[list[float], list[float]]], parameter: str) -> float:

@@ -14,7 +14,13 @@ POINTS_MAX = 84
 """CP94 §9: the SPARCstation's survey took 84 points."""
 
 POINTS_MIN = 34
+LEARNING_POINTS_MIN = 40
+"""A plan of fewer points keeps all of them for the curves: it has none to spare for learning."""
+POINTS_MAX_LEARNING = 140
+"""With learning on a real target, where more points cost time and no claim of CP94's."""
 SECONDS_PER_POINT_WANTED = 2.6
+SECONDS_PER_POINT_LEARNING = 4.0
+"""A plan that learns takes longer readings rather than more than it can make use of."""
 SECONDS_PER_POINT_MIN = 0.8
 LAYOUT_BYTES_PER_S = 300e6
 """Cautious writing rate for the forecast before anything has been measured."""
@@ -50,6 +56,7 @@ def make_plan(
     process_num_max: int,
     virtual: bool,
     focal_mode: str = "middle",
+    learn_frac: float = 0.0,
 ) -> Plan:
     """Lay out a survey within a budget.
 
@@ -62,6 +69,8 @@ def make_plan(
         process_num_max: most issuers at once worth trying.
         virtual: whether time costs nothing (a simulated system).
         focal_mode: "middle" (CP94 §8) or "75%" (CP94 §7).
+        learn_frac: share of the points that go where predictions gain most, instead of onto
+            curves; none when the budget is small or the mode has no regions.
 
     Raises:
         PlanRefused: the budget, or the room for data, is too small for any survey.
@@ -73,9 +82,13 @@ def make_plan(
     low, high = _unique_bytes_range(capacity_bytes, max_bytes, memory_bytes, l3_cache_bytes)
     low, high = -(-low // BLOCK_BYTES) * BLOCK_BYTES, high // BLOCK_BYTES * BLOCK_BYTES
     layout_s = 0.0 if virtual else high / LAYOUT_BYTES_PER_S
-    points = int((budget_s * 0.97 - layout_s) / SECONDS_PER_POINT_WANTED)
-    points = max(POINTS_MIN, min(POINTS_MAX, points))
-    stages = _stages_75(points) if focal_mode == "75%" else _stages(points)
+    points, learning = _points(budget_s * 0.97 - layout_s, learn_frac, virtual=virtual)
+    if focal_mode == "75%":
+        points, learning = min(points + learning, POINTS_MAX), 0
+        stages = _stages_75(points)
+    else:
+        stages = _stages(points, learning)
+    points += learning
     point_s = (budget_s * 0.97 - layout_s) / points
     return Plan(
         stages=stages,
@@ -101,6 +114,19 @@ def advised_cache_limit(budget_s: float, memory_bytes: int) -> int | None:
     if affordable >= MEMORY_FACTOR * memory_bytes:
         return None
     return max(64 * 2**20, min(CACHE_LIMIT_MAX, affordable // MEMORY_FACTOR))
+
+
+def _points(measuring_s: float, learn_frac: float, *, virtual: bool) -> tuple[int, int]:
+    """Points on curves, and points for learning."""
+    if learn_frac > 0:
+        most = POINTS_MAX if virtual else POINTS_MAX_LEARNING
+        points = min(most, int(measuring_s / SECONDS_PER_POINT_LEARNING))
+        if points >= LEARNING_POINTS_MIN:
+            learning = round(points * learn_frac)
+            on_curves = min(POINTS_MAX, max(POINTS_MIN, points - learning))
+            return on_curves, max(0, points - on_curves)
+    points = int(measuring_s / SECONDS_PER_POINT_WANTED)
+    return max(POINTS_MIN, min(POINTS_MAX, points)), 0
 
 
 def _refuse_tiny_budget(budget_s: float) -> None:
@@ -134,16 +160,20 @@ def _unique_bytes_range(
     return low, high
 
 
-def _stages(points: int) -> tuple[PlanStage, ...]:
+def _stages(points: int, learning: int) -> tuple[PlanStage, ...]:
     scout = 18 if points >= 70 else 12 if points >= 45 else 8
     curve = max(7, round(points / 4.7))
     ends, closing = 4, 2
     families = points - scout - ends - curve - closing
+    learned = PlanStage(
+        "learning", learning, "where predictions gain most; ends when they are good"
+    )
     return (
         PlanStage("scout", scout, "coarse size and process curves at both ends: the focal vector"),
         PlanStage("ends", ends, "both ends of unique_bytes, twice: noise and contrast"),
         PlanStage("unique_bytes", curve, "where it falls steepest: borders between levels"),
         PlanStage("families", families, "four curves per region, focal points repeated"),
+        *((learned,) if learning else ()),
         PlanStage("closing", closing, "both ends once more: drift"),
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -10,7 +9,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from leadline.engine import Engine, Limits, PointFailed
-from leadline.record import EngineResult, Measurement, Survey, SurveyStart
+from leadline.record import EngineResult, Measurement, Survey, SurveyStart, point_id
 from leadline.store import Store
 from leadline.survey.explain import explain_told
 from leadline.survey.strategy import PointRequest, Surveyor
@@ -169,11 +168,6 @@ def _measure(
         direct=start.direct,
         result=result,
     )
-
-
-def point_id(survey_id: str, order: int) -> str:
-    """Id of a point: the same for the same survey and order, so a replay has the same ids."""
-    return hashlib.blake2b(f"{survey_id}:{order}".encode(), digest_size=16).hexdigest()
 
 
 def _progress(

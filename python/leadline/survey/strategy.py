@@ -7,11 +7,10 @@ That makes a resumed survey the same survey: the stored measurements are told ag
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Generator
 from dataclasses import dataclass
 
-from leadline.record import Measurement, SurveyStart, Workload
+from leadline.record import Measurement, SurveyStart, Workload, derive_seed
 from leadline.survey.middle import MiddleStrategy
 from leadline.survey.readings import Readings
 from leadline.survey.seventy_five import SeventyFiveStrategy
@@ -79,9 +78,3 @@ class Surveyor:
             return None
         order = len(self.points)
         return PointRequest(order, stage, workload, derive_seed(self.start.seed, order))
-
-
-def derive_seed(seed: int, order: int) -> int:
-    """Seed of one point: 63 bits, the same in every process and on every machine."""
-    digest = hashlib.blake2b(f"{seed}:{order}".encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "big") >> 1

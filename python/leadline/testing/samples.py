@@ -17,6 +17,9 @@ from leadline.record import (
     Survey,
     SurveyStart,
     SurveyStatus,
+    Validation,
+    ValidationPlan,
+    ValidationStart,
     WarmUp,
     Workload,
 )
@@ -130,5 +133,52 @@ def sample_survey(start: SurveyStart, status: SurveyStatus = SurveyStatus.DONE) 
         settled=True,
         cross_check_bytes=(),
         sentences=("Nothing was found.",),
+        warnings=(),
+    )
+
+
+def sample_validation_start(
+    validation_id: str = "validation-a", survey_id: str = "survey-a"
+) -> ValidationStart:
+    """Return the start of a validation."""
+    stages = (PlanStage("pass 1", 4, "random workloads"), PlanStage("pass 2", 4, "once more"))
+    plan = ValidationPlan(stages=stages, budget_s=60.0, point_s=5.0, layout_bytes=2**30)
+    return ValidationStart(
+        validation_id=validation_id,
+        survey_id=survey_id,
+        system="disk",
+        target="/data",
+        seed=2**63 - 1,
+        started_at="2026-01-02T04:04:05+00:00",
+        count=4,
+        backend="pread",
+        direct=False,
+        cache_limit_bytes=None,
+        accuracy=0.05,
+        plan=plan,
+        ranges=(),
+        singles=(),
+        facts={"cpu_count": 2, "device_model": None},
+    )
+
+
+def sample_validation(
+    start: ValidationStart, status: SurveyStatus = SurveyStatus.DONE
+) -> Validation:
+    """Return an answer that scored nothing."""
+    return Validation(
+        start=start,
+        status=status,
+        wall_s=30.5,
+        points=0,
+        n=0,
+        model="product",
+        inherent_error=None,
+        scores=(),
+        workloads=(),
+        drift=(),
+        drift_frac=None,
+        drift_within_frac=None,
+        sentences=("Nothing was scored.",),
         warnings=(),
     )

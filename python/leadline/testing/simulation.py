@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from leadline.engine import Target, open_engine
-from leadline.record import CurvePoint, Measurement, Survey
+from leadline.record import CurvePoint, Measurement, Survey, Validation
 from leadline.store import Store, open_store
 from leadline.survey import Asked, begin_survey, run_survey
+from leadline.validate import Asked as AskedValidation
+from leadline.validate import begin_validation, explain_validation, measure_validation
 
 VIRTUAL_BUDGET_S = 14 * 3600.0
 
@@ -60,6 +62,7 @@ def simulate_survey(
     budget_s: float = VIRTUAL_BUDGET_S,
     accuracy: float = 0.02,
     focal_mode: str = "middle",
+    learn_frac: float = 0.0,
     store: Store | None = None,
 ) -> SimulatedSurvey:
     """Survey `sim:PROFILE` in virtual time, in this process.
@@ -70,13 +73,16 @@ def simulate_survey(
         budget_s: virtual seconds.
         accuracy: half-width, as a fraction, at which a point ends.
         focal_mode: "middle" or "75%".
+        learn_frac: share of the points that go where predictions gain most.
         store: where the points go; by default a store in memory.
 
     """
     target = Target.parse(f"sim:{profile}")
     kept = store or open_store("sqlite://")
     with open_engine(target, run_seed=seed) as engine:
-        asked = Asked(target.name, budget_s, None, seed, accuracy, focal_mode)
+        asked = Asked(
+            target.name, budget_s, None, seed, accuracy, focal_mode, learn_frac=learn_frac
+        )
         start = begin_survey(engine, target, asked, survey_id=f"{target.name}-{seed}")
         kept.start_survey(start)
         survey = run_survey(engine, kept, start)
@@ -86,4 +92,46 @@ def simulate_survey(
         points=kept.points(start.survey_id),
         true_regions=int(truth.get("regions", 0)),
         true_borders=tuple(float(x) for x in truth.get("borders_bytes", ())),
+    )
+
+
+@dataclass(frozen=True)
+class SimulatedValidation:
+    """A validation of a simulated survey, with its points, whose results tell the truth."""
+
+    validation: Validation
+    points: tuple[Measurement, ...]
+
+
+def simulate_validation(
+    surveyed: SimulatedSurvey,
+    seed: int,
+    *,
+    count: int = 100,
+    rivals: bool = False,
+    model: str | None = None,
+) -> SimulatedValidation:
+    """Validate a simulated survey on the system it was made on, in this process.
+
+    Args:
+        surveyed: what `simulate_survey` returned.
+        seed: decides workloads, order and noise.
+        count: random workloads.
+        rivals: measure the orthogonal samples as well.
+        model: the model of the headline; None is the default.
+
+    """
+    survey = surveyed.survey
+    target = Target(text=survey.start.target, kind="simulated", profile=survey.start.system_profile)
+    kept = open_store("sqlite://")
+    kept.start_survey(survey.start)
+    asked = AskedValidation(count, seed, None, None, rivals)
+    with open_engine(target, run_seed=seed) as engine:
+        start = begin_validation(
+            engine, survey, surveyed.points, asked, validation_id=f"validation-{seed}"
+        )
+        kept.start_validation(start)
+        points = measure_validation(engine, kept, start)
+    return SimulatedValidation(
+        explain_validation(start, survey, surveyed.points, points, model=model), points
     )

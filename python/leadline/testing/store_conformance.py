@@ -15,7 +15,13 @@ import pytest
 
 from leadline.record import SurveyStatus
 from leadline.store import Store, StoreError, UpdateFinishedError
-from leadline.testing.samples import sample_point, sample_start, sample_survey
+from leadline.testing.samples import (
+    sample_point,
+    sample_start,
+    sample_survey,
+    sample_validation,
+    sample_validation_start,
+)
 
 
 class StoreConformance:
@@ -169,6 +175,77 @@ class StoreConformance:
             store.add_point(sample_point("point-1", survey_id=None, mb_s=float("nan")))
         with pytest.raises(StoreError, match="no point"):
             store.measurement("point-1")
+
+    def test_a_validation_comes_back_as_it_was(self, store: Store) -> None:
+        """Beside its survey, with points of its own that are none of the survey's."""
+        store.start_survey(sample_start())
+        store.add_point(sample_point("point-1"))
+        store.finish_survey(sample_survey(sample_start()))
+        start = sample_validation_start()
+        store.start_validation(start)
+        point = msgspec.structs.replace(
+            sample_point("point-2", survey_id=None), validation_id="validation-a"
+        )
+        store.add_point(point)
+        validation = sample_validation(start)
+        store.finish_validation(validation)
+        assert store.validation_start("vali") == start
+        assert store.validation("validation-a") == validation
+        assert store.validation_points("validation-a") == (point,)
+        assert [kept.point_id for kept in store.points("survey-a")] == ["point-1"]
+        assert store.surveys()[0].points == 1
+
+    def test_a_validation_that_is_done_takes_nothing_more(self, store: Store) -> None:
+        """Neither points, nor another end, nor another start; one that is stopped goes on."""
+        start = sample_validation_start()
+        store.start_survey(sample_start())
+        store.start_validation(start)
+        store.finish_validation(sample_validation(start, SurveyStatus.STOPPED))
+        lone = sample_point("point-1", survey_id=None)
+        store.add_point(msgspec.structs.replace(lone, validation_id="validation-a"))
+        store.finish_validation(sample_validation(start))
+        second = msgspec.structs.replace(lone, validation_id="validation-a", point_id="point-2")
+        with pytest.raises(UpdateFinishedError):
+            store.add_point(msgspec.structs.replace(second, order=1))
+        with pytest.raises(UpdateFinishedError):
+            store.finish_validation(sample_validation(start))
+        with pytest.raises(UpdateFinishedError):
+            store.start_validation(start)
+        assert len(store.validation_points("validation-a")) == 1
+
+    def test_what_of_a_validation_could_not_be_explained_is_refused(self, store: Store) -> None:
+        """Without its survey or its start, one place twice, another start, no end."""
+        start = sample_validation_start()
+        with pytest.raises(StoreError, match="survey-a was never started"):
+            store.start_validation(start)
+        lone = sample_point("point-1", survey_id=None)
+        own = msgspec.structs.replace(lone, validation_id="validation-a")
+        with pytest.raises(StoreError, match="validation-a was never started"):
+            store.add_point(own)
+        with pytest.raises(StoreError, match="never started"):
+            store.finish_validation(sample_validation(start))
+        store.start_survey(sample_start())
+        store.start_validation(start)
+        store.add_point(own)
+        with pytest.raises(StoreError, match="taken"):
+            store.add_point(msgspec.structs.replace(own, point_id="point-2"))
+        other = msgspec.structs.replace(start, seed=2)
+        with pytest.raises(UpdateFinishedError, match="never"):
+            store.finish_validation(sample_validation(other))
+        with pytest.raises(StoreError, match="still runs"):
+            store.finish_validation(sample_validation(start, SurveyStatus.RUNNING))
+        with pytest.raises(StoreError, match="leadline validate"):
+            store.validation("nobody")
+
+    def test_validations_of_a_survey_are_listed_newest_first(self, store: Store) -> None:
+        """Only that survey's."""
+        for name in ("survey-a", "survey-b"):
+            store.start_survey(sample_start(name))
+        for name, survey in (("first", "survey-a"), ("other", "survey-b"), ("last", "survey-a")):
+            store.start_validation(sample_validation_start(name, survey))
+        found = store.validations("survey-a")
+        assert [item.validation_id for item in found] == ["last", "first"]
+        assert {item.status for item in found} == {SurveyStatus.RUNNING}
 
     def test_many_threads_at_once(self, store: Store) -> None:
         """No point is lost or doubled."""

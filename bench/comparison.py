@@ -1,0 +1,200 @@
+"""Hold comparisons of simulated systems against the truth: ratios, verdicts, CP94 Fig. 17.
+
+Prints Fig. 17 for every pair of the paper's five machines, then how often the stated 95 % intervals
+of predicted and of measured ratios covered the truth, and how often two surveys of one system gave
+"cannot tell".
+
+    .venv/bin/python bench/comparison.py [--repetitions 200] [--processes 2] [--model NAME …]
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import multiprocessing
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import combinations
+
+import numpy as np
+
+from leadline.compare import Asked, Opened, measure_in_turns, named_questions, paired_ratio
+from leadline.engine import Limits, Target, open_engine
+from leadline.predict import DEFAULT_MODEL, Predictor
+from leadline.record import Workload
+from leadline.store import open_store
+from leadline.survey import derive_seed
+from leadline.testing.comparison import (
+    PAPER_MACHINES,
+    HeldRatio,
+    held_comparison,
+    random_questions,
+    surveyed,
+    true_mb_s,
+)
+from leadline.testing.simulation import SimulatedSurvey, simulate_survey
+
+WORKLOADS = 5
+"""Random workloads of one repetition."""
+CLEAR = 0.15
+"""Truth that differs by more than this must be seen."""
+
+
+@dataclass(frozen=True)
+class Repetition:
+    """One repetition: two systems, and one system twice."""
+
+    different: tuple[HeldRatio, ...]
+    same: tuple[HeldRatio, ...]
+    measured_covered: tuple[bool, ...]
+    measured_alone: tuple[bool, ...]
+    """Of one system measured against itself: whether its interval holds 1."""
+
+
+Run = tuple[str, int]
+"""A survey by profile and seed."""
+_RUNS: dict[Run, SimulatedSurvey] = {}
+"""Filled before the second pool forks, so that every process has all surveys."""
+
+
+def survey_of(run: Run) -> SimulatedSurvey:
+    """Survey one profile with one seed."""
+    return simulate_survey(*run)
+
+
+def runs_of(number: int, seeds: int) -> tuple[Run, Run, Run]:
+    """Return the surveys of one repetition: a random pair, and the first system once more."""
+    rng = np.random.default_rng(number)
+    a, b = (str(name) for name in rng.choice(PAPER_MACHINES, size=2, replace=False))
+    return (a, number % seeds), (b, number % seeds), (a, (number + 1) % seeds)
+
+
+def repeat(number: int, seeds: int, model: str | None, *, measure: bool) -> Repetition:
+    """Hold one pair's ratios against the truth, and one system's against itself."""
+    runs = runs_of(number, seeds)
+    a, b = runs[0][0], runs[1][0]
+    first, second, again = (
+        Predictor(_RUNS[run].survey, _RUNS[run].points, model=model) for run in runs
+    )
+    questions = random_questions((first, second), WORKLOADS, number)
+    _, different = held_comparison((a, b), (first, second), questions)
+    own = random_questions((first, again), WORKLOADS, number)
+    _, same = held_comparison((a, a), (first, again), own)
+    few = [each.workload for each in questions[: 2 * measure]]
+    few_own = [each.workload for each in own[: 2 * measure]]
+    return Repetition(
+        different=different,
+        same=same,
+        measured_covered=measured((a, b), few, number),
+        measured_alone=measured((a, a), few_own, number),
+    )
+
+
+def measured(
+    profiles: tuple[str, str], workloads: Sequence[Workload], number: int
+) -> tuple[bool, ...]:
+    """Measure in turns and tell for each workload whether the interval holds the true ratio."""
+    limits = Limits(
+        warm_up_s_max=30.0, measure_s_min=30.0, measure_s_max=60.0, accuracy=0.005,
+        total_s_max=3600.0,
+    )  # fmt: skip
+    asked = Asked(6, limits, partial(derive_seed, number))
+    targets = [Target.parse(f"sim:{profile}") for profile in profiles]
+    with (
+        open_engine(targets[0], run_seed=2 * number) as one,
+        open_engine(targets[1], run_seed=2 * number + 1) as other,
+    ):
+        systems = [Opened("a", one), Opened("b", other)]
+        found = measure_in_turns(systems, workloads, asked, open_store("sqlite://"))
+    covered = []
+    for readings in found:
+        ratio = paired_ratio(list(zip(readings.mb_s["a"], readings.mb_s["b"], strict=True)))
+        assert ratio is not None
+        truths = [true_mb_s(profile, readings.workload) for profile in profiles]
+        covered.append(ratio.interval().covers(truths[0] / truths[1]))
+    return tuple(covered)
+
+
+def print_fig_17(model: str | None, seed: int) -> None:
+    """Print the true and the predicted ratio of every pair on every named workload."""
+    print(f"{'pair':<44}{'workload':<18}{'true':>8}{'ratio':>9}{'95 %':>18}  winner  verdict")
+    wrong = clear = false = 0
+    for a, b in combinations(PAPER_MACHINES, 2):
+        one, other = (surveyed(name, seed, model=model, extrapolate=True) for name in (a, b))
+        for held in held_comparison((a, b), (one, other), named_questions())[1]:
+            sure = max(held.true_ratio, 1 / held.true_ratio) > 1 + CLEAR
+            clear += sure
+            wrong += sure and not held.right_winner
+            false += held.wrong_verdict
+            said = "right" if held.right_winner else "WRONG" if sure else "close"
+            span = f"{held.low:.3g} to {held.high:.3g}"
+            print(f"{f'{a} / {b}':<44}{held.title or '':<18}{held.true_ratio:>8.3g}"
+                  f"{held.ratio:>9.3g}{span:>18}  {said:<8}{held.verdict}")  # fmt: skip
+    print(f"{clear} ratios differ by more than {CLEAR:.0%}; {wrong} name the wrong winner; "
+          f"{false} verdicts are wrong\n")  # fmt: skip
+
+
+def share(values: list[bool]) -> str:
+    """Format a share with its count."""
+    return f"{100 * statistics.fmean(values):.1f} % of {len(values)}"
+
+
+def print_coverage(model: str | None, rows: list[Repetition]) -> None:
+    """Print how often what was stated was so."""
+    different = [held for row in rows for held in row.different]
+    same = [held for row in rows for held in row.same]
+    errors = [abs(held.ratio / held.true_ratio - 1) for held in different]
+    unsure = [all(held.verdict == "cannot tell" for held in row.same) for row in rows]
+    lines = [
+        ("predicted ratio covers the truth", share([held.covered for held in different])),
+        ("  median error of the ratio", f"{100 * statistics.median(errors):.1f} %"),
+        ("  verdict for the slower system", share([held.wrong_verdict for held in different])),
+        ("  true ratio beyond 15 %, told", _told(different)),
+        (
+            "same system: cannot tell, each alone",
+            share([held.verdict_alone == "cannot tell" for held in same]),
+        ),
+        ("same system: cannot tell on all five", share(unsure)),
+    ]
+    for title, name in (
+        ("measured ratio covers the truth", "measured_covered"),
+        ("same system measured: cannot tell", "measured_alone"),
+    ):
+        found = [covered for row in rows for covered in getattr(row, name)]
+        lines += [(title, share(found))] if found else []
+    print(f"model {model or DEFAULT_MODEL}, {len(rows)} repetitions")
+    for title, text in lines:
+        print(f"  {title:<40}{text}")
+    print(flush=True)
+
+
+def _told(different: list[HeldRatio]) -> str:
+    clear = [h for h in different if abs(math.log(h.true_ratio)) > math.log(1 + CLEAR)]
+    return share([held.verdict_alone != "cannot tell" for held in clear])
+
+
+def main() -> None:
+    """Print Fig. 17 and the coverage."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repetitions", type=int, default=200)
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--model", nargs="*", default=[DEFAULT_MODEL])
+    parser.add_argument("--seed", type=int, default=1)
+    asked = parser.parse_args()
+    for model in asked.model:
+        print_fig_17(model, asked.seed)
+    numbers = range(asked.seed, asked.seed + asked.repetitions)
+    seeds = max(2, round(asked.repetitions / len(PAPER_MACHINES)))
+    needed = sorted({run for number in numbers for run in runs_of(number, seeds)})
+    with multiprocessing.Pool(asked.processes) as pool:
+        _RUNS.update(zip(needed, pool.map(survey_of, needed, chunksize=1), strict=True))
+    for position, model in enumerate(asked.model):
+        work = partial(repeat, seeds=seeds, model=model, measure=position == 0)
+        with multiprocessing.get_context("fork").Pool(asked.processes) as pool:
+            print_coverage(model, pool.map(work, numbers, chunksize=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,205 @@
+"""`leadline compare S1 S2 …`: which is faster, for what, by how much, and is it sure?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from leadline.cli.context import Context
+from leadline.cli.load import load_survey
+from leadline.cli.options import Json, Seed, positive_seconds, reader
+from leadline.cli.talk import put_json, show, talk, tell_findings
+from leadline.compare import (
+    PASSES,
+    Asked,
+    ComparisonRefused,
+    Named,
+    Opened,
+    Question,
+    Readings,
+    Terms,
+    compare_systems,
+    focal_questions,
+    measure_in_turns,
+    name_systems,
+    named_questions,
+    parse_prices,
+    parse_rule,
+)
+from leadline.engine import Limits, Target, TargetRefused, open_engine, preflight
+from leadline.predict import Predictor
+from leadline.record import Workload
+from leadline.record.comparison import SystemsComparison
+from leadline.record.wording import say_workload
+from leadline.report import render_comparison, save_comparison
+from leadline.store import Store
+from leadline.survey import derive_seed
+
+EXIT_GATE = 4
+"""The gate of --fail-if failed: the new system is slower, beyond doubt."""
+
+SECONDS = 2.0
+VIRTUAL_SECONDS = 60.0
+"""A simulated disk of 1990 answers some twenty requests a second; its time is free."""
+
+
+def command(
+    context: typer.Context,
+    *,
+    surveys: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="S1 S2 …", help="Surveys' ids or the first letters of them, or systems."
+        ),
+    ],
+    named: Annotated[
+        bool, typer.Option("--named", help="On the five named workloads of CP94 Fig. 16.")
+    ] = False,
+    workload: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="k=v,…",
+            help="On this workload; may be given several times. Without --named and --workload: "
+            "the five named ones and each system's focal points.",
+        ),
+    ] = None,
+    measure: Annotated[
+        bool,
+        typer.Option("--measure", help="Measure now, turn by turn; every target must be here."),
+    ] = False,
+    passes: Annotated[
+        int, typer.Option(min=2, max=1000, help="With --measure: readings of each system.")
+    ] = PASSES,
+    seconds: Annotated[
+        float | None,
+        typer.Option(
+            parser=reader(positive_seconds),
+            metavar="TIME",
+            help="With --measure: time of one reading, at most.  [default: 2s]",
+        ),
+    ] = None,
+    model: Annotated[str | None, typer.Option(metavar="NAME", help="Which model predicts.")] = None,
+    extrapolate: Annotated[
+        bool, typer.Option("--extrapolate", help="Answer beyond the surveyed ranges, marked.")
+    ] = False,
+    price: Annotated[
+        list[str] | None,
+        typer.Option(metavar="S=AMOUNT,…", help="Prices, for MB/s per money: A=1200 EUR,B=800 EUR"),
+    ] = None,
+    fail_if: Annotated[
+        str | None,
+        typer.Option(
+            metavar="slower=5%",
+            help="End with exit code 4 when the second system is shown to be slower by more.",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE", help="Draw it: .html, .svg or .png"),
+    ] = None,
+    seed: Seed = 1,
+    json: Json = False,
+) -> None:
+    """Compare surveyed systems: ratios with intervals, and a verdict where there is one."""
+    slower_frac = parse_rule(fail_if) if fail_if is not None else None
+    own_questions = [Question(None, Workload.parse(text)) for text in workload or ()]
+    if output is not None and not output.absolute().parent.is_dir():
+        raise TargetRefused(f"the directory of {output} does not exist; create it first")
+    own: Context = context.obj
+    store = own.open_store()
+    systems = _systems(store, surveys, model=model, extrapolate=extrapolate)
+    names = [system.name for system in systems]
+    questions = _questions(systems, own_questions, named=named)
+    prices = parse_prices(price, names) if price else {}
+    measured = None
+    if measure:
+        asked = _asked(systems, passes, seconds, seed)
+        measured = _measure(store, systems, [item.workload for item in questions], asked)
+    document = compare_systems(
+        systems,
+        Terms(questions=questions, prices=prices, slower_frac=slower_frac, measured=measured),
+    )
+    _answer(document, output, json=json)
+
+
+def _systems(
+    store: Store, refs: Sequence[str], *, model: str | None, extrapolate: bool
+) -> tuple[Named, ...]:
+    loaded = [load_survey(store, ref) for ref in refs]
+    names = name_systems([survey for survey, _ in loaded])
+    return tuple(
+        Named(name, Predictor(survey, points, model=model, extrapolate=extrapolate))
+        for name, (survey, points) in zip(names, loaded, strict=True)
+    )
+
+
+def _questions(
+    systems: Sequence[Named], own: Sequence[Question], *, named: bool
+) -> tuple[Question, ...]:
+    found = [*(named_questions() if named or not own else ()), *own]
+    if not named and not own:
+        found += focal_questions(systems)
+    return tuple({item.workload: item for item in reversed(found)}.values())[::-1]
+
+
+def _asked(systems: Sequence[Named], passes: int, seconds: float | None, seed: int) -> Asked:
+    virtual = all(s.predictor.survey.start.target.startswith("sim:") for s in systems)
+    seconds = seconds or (VIRTUAL_SECONDS if virtual else SECONDS)
+    limits = Limits(
+        warm_up_s_max=max(2.0, seconds), measure_s_min=seconds / 2, measure_s_max=seconds,
+        accuracy=0.005, total_s_max=3600.0,
+    )  # fmt: skip
+    return Asked(passes, limits, lambda number: derive_seed(seed, number))
+
+
+def _measure(
+    store: Store, systems: Sequence[Named], workloads: Sequence[Workload], asked: Asked
+) -> Mapping[Workload, Readings]:
+    targets = [Target.parse(system.predictor.survey.start.target) for system in systems]
+    paths = [target.path for target in targets if target.path is not None]
+    for path in paths:
+        if paths.count(path) > 1:
+            raise ComparisonRefused(
+                f"two of the surveys are of {path}: measured now, both would be the same system. "
+                "Leave out --measure to compare what was surveyed"
+            )
+    with ExitStack() as stack:
+        opened = []
+        for number, (system, target) in enumerate(zip(systems, targets, strict=True)):
+            start = system.predictor.survey.start
+            engine = stack.enter_context(
+                open_engine(
+                    target, backend=start.backend, direct=start.direct,
+                    cache_limit_bytes=start.cache_limit_bytes,
+                    run_seed=derive_seed(start.seed, -1 - number),
+                )
+            )  # fmt: skip
+            tell_findings(preflight(target, engine.facts))
+            opened.append(Opened(system.name, engine))
+        talk(
+            f"measuring {len(workloads)} workloads on {len(opened)} systems, {asked.passes} "
+            f"passes of {asked.limits.measure_s_max:g} s at most each"
+        )
+        found = measure_in_turns(opened, workloads, asked, store, on_reading=_tell_reading)
+    return {readings.workload: readings for readings in found}
+
+
+def _tell_reading(name: str, workload: Workload, turn: int) -> None:
+    talk(f"  pass {turn + 1}: {name}, {say_workload(workload)}")
+
+
+def _answer(document: SystemsComparison, output: Path | None, *, json: bool) -> None:
+    if output is not None:
+        save_comparison(document, output)
+        talk(f"wrote {output}")
+    if json:
+        put_json(document)
+    else:
+        show(render_comparison(document))
+    if document.gate is not None and document.gate.failed:
+        talk(f"slower by more than {100 * document.gate.slower_frac:g} %: exit code {EXIT_GATE}")
+        raise typer.Exit(EXIT_GATE)

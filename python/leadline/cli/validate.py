@@ -1,0 +1,311 @@
+"""`leadline validate S`: how good are the predictions of this survey?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+from rich.console import Group
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+from rich.progress import Progress as Bar
+from rich.table import Table
+from rich.text import Text
+
+from leadline.cli.context import Context
+from leadline.cli.load import load_survey
+from leadline.cli.options import Duration, Json, Ref, Seed
+from leadline.cli.talk import console, put_json, show, talk, tell_findings
+from leadline.engine import Engine, Stopped, Target, open_engine, preflight
+from leadline.errors import LeadlineError
+from leadline.predict import DEFAULT_MODEL, MODELS
+from leadline.record import (
+    Interval,
+    Measurement,
+    ModelScore,
+    Survey,
+    SurveyStatus,
+    Validation,
+    ValidationStart,
+)
+from leadline.record.wording import say_number, say_percent, say_span
+from leadline.store import Store
+from leadline.units import format_bytes, format_rate, format_seconds
+from leadline.validate import (
+    Asked,
+    Progress,
+    ValidationRefused,
+    begin_validation,
+    explain_validation,
+    measure_validation,
+)
+
+
+def command(
+    context: typer.Context,
+    *,
+    survey: Ref,
+    count: Annotated[
+        int, typer.Option(min=1, max=10_000, help="Random workloads; each is measured twice.")
+    ] = 100,
+    seed: Seed = 1,
+    seconds: Duration = None,
+    budget: Duration = None,
+    rivals: Annotated[
+        bool | None,
+        typer.Option(
+            "--rivals/--no-rivals",
+            help="Measure an orthogonal sample of the survey's cost and of twice that as well; "
+            "the default on a simulated system.",
+            show_default=False,
+        ),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with this survey's unfinished validation.")
+    ] = False,
+    model: Annotated[
+        str | None,
+        typer.Option(metavar="M", help=f"The model of the headline (default: {DEFAULT_MODEL})."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Measure random workloads and hold them against what the survey's models predict."""
+    if model is not None and model not in MODELS:
+        raise typer.BadParameter(f"--model is one of {', '.join(MODELS)}, not {model!r}")
+    own: Context = context.obj
+    store = own.open_store()
+    found, survey_points = load_survey(store, survey)
+    _require_finished(found)
+    target = _target(found)
+    earlier = _unfinished(store, found) if resume else None
+    asked = Asked(
+        count=count,
+        seed=seed,
+        seconds=seconds,
+        budget_s=budget,
+        rivals=target.kind == "simulated" if rivals is None else rivals,
+    )
+    start = found.start
+    with open_engine(
+        target,
+        backend=start.backend,
+        direct=start.direct,
+        cache_limit_bytes=start.cache_limit_bytes,
+        max_bytes=start.plan.unique_bytes_max,
+        run_seed=earlier.seed if earlier else seed,
+    ) as engine:
+        warnings = tell_findings(preflight(target, engine.facts))
+        begun = earlier or begin_validation(engine, found, survey_points, asked, warnings=warnings)
+        points = store.validation_points(begun.validation_id)
+        if earlier is None:
+            store.start_validation(begun)
+        _tell_plan(begun, points)
+        try:
+            measured = _run(engine, store, begun, points, budget_s=budget if earlier else None)
+        except (Stopped, LeadlineError, KeyboardInterrupt):
+            kept = store.validation_points(begun.validation_id)
+            _tell_kept(explain_validation(begun, found, survey_points, kept, model=model))
+            raise
+    validation = explain_validation(begun, found, survey_points, measured, model=model)
+    store.finish_validation(validation)
+    _answer(validation, json=json)
+
+
+def _require_finished(survey: Survey) -> None:
+    if survey.status is not SurveyStatus.DONE:
+        raise ValidationRefused(
+            f"survey {survey.start.survey_id[:8]} is not finished, and what it predicts would "
+            f"change: leadline survey {survey.start.target} --name {survey.start.system} --resume"
+        )
+
+
+def _target(survey: Survey) -> Target:
+    """The target of the survey; of a simulated one the very system that was surveyed."""
+    start = survey.start
+    if start.system_profile is not None:
+        return Target(text=start.target, kind="simulated", profile=start.system_profile)
+    return Target.parse(start.target)
+
+
+def _unfinished(store: Store, survey: Survey) -> ValidationStart:
+    for summary in store.validations(survey.start.survey_id):
+        if summary.status is not SurveyStatus.DONE:
+            return store.validation_start(summary.validation_id)
+    raise ValidationRefused(
+        f"no unfinished validation of survey {survey.start.survey_id[:8]} is stored; leave out "
+        "--resume to start one"
+    )
+
+
+def _tell_plan(start: ValidationStart, points: Sequence[Measurement]) -> None:
+    plan = start.plan
+    talk(
+        f"validation {start.validation_id[:8]} of survey {start.survey_id[:8]} "
+        f"({start.system}, {start.target}), seed {start.seed}"
+        + (f", {len(points)} points kept" if points else "")
+    )
+    if start.cache_limit_bytes:
+        talk(f"memory capped at {format_bytes(start.cache_limit_bytes)} by a cgroup")
+    talk(
+        f"plan: {plan.points} points, {format_seconds(plan.point_s)} each at most; ends within "
+        f"{format_seconds(plan.budget_s)}"
+        + (f"; writes {format_bytes(plan.layout_bytes)} of data first" if plan.layout_bytes else "")
+    )
+    for stage in plan.stages:
+        talk(f"  {stage.name:<15}{stage.points:>4} points  {stage.purpose}")
+
+
+def _run(
+    engine: Engine,
+    store: Store,
+    start: ValidationStart,
+    points: Sequence[Measurement],
+    *,
+    budget_s: float | None,
+) -> tuple[Measurement, ...]:
+    bar = Bar(
+        TextColumn("{task.fields[stage]:<15}"), BarColumn(), MofNCompleteColumn(),
+        TextColumn("{task.fields[left]} left  last {task.fields[rate]}"),
+        console=console(), transient=True,
+    )  # fmt: skip
+    with bar:
+        task = bar.add_task("", total=start.plan.points, stage="", left="", rate="")
+
+        def on_progress(at: Progress) -> None:
+            rate = "-" if at.throughput_mb_s is None else format_rate(at.throughput_mb_s)
+            bar.update(task, completed=at.done, stage=at.stage, left=format_seconds(at.left_s),
+                       rate=rate)  # fmt: skip
+
+        return measure_validation(
+            engine, store, start, points, budget_s=budget_s, on_progress=on_progress
+        )
+
+
+def _tell_kept(validation: Validation) -> None:
+    start = validation.start
+    talk(
+        f"{validation.points} of {start.plan.points} points are kept as "
+        f"{start.validation_id[:8]}; leadline validate {start.survey_id[:8]} --resume goes on"
+    )
+    for sentence in validation.sentences:
+        talk(sentence)
+
+
+def _answer(validation: Validation, *, json: bool) -> None:
+    if json:
+        put_json(validation_document(validation))
+        return
+    parts: list[Any] = [_table(validation), Text()]
+    parts += [Text(text) for text in validation.sentences]
+    parts += [Text(f"warning: {text}") for text in validation.warnings]
+    show(Group(*parts))
+    talk(f"\nleadline report {validation.start.survey_id[:8]} -o survey.html draws it")
+
+
+def _table(validation: Validation) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("model or rival", no_wrap=True)
+    heads = ("points", "median error (95 %)", "75 %", "90 %", "enhanced", "A", "50/90/95 %")
+    for head in heads:
+        table.add_column(head, justify="right", no_wrap=True)
+    for score in validation.scores:
+        table.add_row(*_cells(score))
+    table.caption = (
+        "enhanced: median without region borders. A: median error over inherent error. "
+        "50/90/95 %: share of the measured values in the intervals of that confidence."
+    )
+    table.caption_justify = "left"
+    return table
+
+
+def _cells(score: ModelScore) -> tuple[str, ...]:
+    enhanced, times = score.enhanced_median_error, score.amplification
+    return (
+        score.model,
+        str(score.readings),
+        _span(score.median_error),
+        say_percent(score.p75_error.value),
+        say_percent(score.p90_error.value),
+        "-" if enhanced is None else say_percent(enhanced.value),
+        "-" if times is None else say_number(times.value),
+        "/".join(f"{100 * item.share.value:.0f}" for item in score.coverage) or "-",
+    )
+
+
+def _span(number: Interval) -> str:
+    text = say_percent(number.value)
+    if number.low is None or number.high is None:
+        return text
+    return f"{text} ({say_span(say_percent(number.low), say_percent(number.high))})"
+
+
+def validation_document(validation: Validation) -> dict[str, Any]:
+    """The keys DESIGN.md promises for `validate --json`, and more beside them.
+
+    The promised numbers are plain, and of the headline's model; `intervals` has each of them with
+    its 95 % interval and n.
+    """
+    start, score = validation.start, validation.score(validation.model)
+    intervals = _intervals(score) if score else {}
+    return {
+        "validation": start.validation_id,
+        "survey": start.survey_id,
+        "system": start.system,
+        "status": validation.status,
+        "seed": start.seed,
+        "wall_s": validation.wall_s,
+        "points": validation.points,
+        "planned_points": start.plan.points,
+        "n": validation.n,
+        "model": validation.model,
+        **{name: _value(intervals.get(name)) for name in _PROMISED},
+        "inherent_error": _value(validation.inherent_error),
+        "coverage": _coverage(score),
+        "intervals": intervals | {"inherent_error": validation.inherent_error},
+        "models": {
+            item.model: {
+                **{name: _value(getattr(item, name)) for name in _PROMISED},
+                "coverage": _coverage(item),
+                "intervals": _intervals(item),
+                "kind": item.kind,
+                "readings": item.readings,
+                "by_parameter": item.by_parameter,
+                "by_place": item.by_place,
+            }
+            for item in validation.scores
+        },
+        "workloads": validation.workloads,
+        "drift_frac": validation.drift_frac,
+        "drift": validation.drift,
+        "drift_within_frac": validation.drift_within_frac,
+        "plan": start.plan,
+        "facts": start.facts,
+        "sentences": validation.sentences,
+        "warnings": validation.warnings,
+    }
+
+
+_PROMISED = (
+    "median_error",
+    "p75_error",
+    "p90_error",
+    "enhanced_median_error",
+    "amplification",
+    "bias_frac",
+)
+
+
+def _intervals(score: ModelScore) -> dict[str, Any]:
+    found: dict[str, Any] = {name: getattr(score, name) for name in _PROMISED}
+    found["coverage"] = {f"{100 * item.confidence:.0f}": item.share for item in score.coverage}
+    return found
+
+
+def _coverage(score: ModelScore | None) -> dict[str, float] | None:
+    if score is None or not score.coverage:
+        return None
+    return {f"{100 * item.confidence:.0f}": item.share.value for item in score.coverage}
+
+
+def _value(number: Interval | None) -> float | None:
+    return None if number is None else number.value

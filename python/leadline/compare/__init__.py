@@ -1,0 +1,42 @@
+"""Systems against each other: ratios with verdicts, common curves, prices, a gate (METHODS §4)."""
+
+from leadline.compare.curves import Named
+from leadline.compare.document import (
+    ComparisonRefused,
+    Question,
+    Terms,
+    compare_systems,
+    focal_questions,
+    name_systems,
+    named_questions,
+)
+from leadline.compare.facts import differing_facts
+from leadline.compare.gate import GateRefused, parse_rule
+from leadline.compare.measured import PASSES, Asked, Opened, Readings, measure_in_turns
+from leadline.compare.price import PriceRefused, parse_prices
+from leadline.compare.ratio import LogRatio, holm, paired_ratio, predicted_ratio
+
+__all__ = [
+    "PASSES",
+    "Asked",
+    "ComparisonRefused",
+    "GateRefused",
+    "LogRatio",
+    "Named",
+    "Opened",
+    "PriceRefused",
+    "Question",
+    "Readings",
+    "Terms",
+    "compare_systems",
+    "differing_facts",
+    "focal_questions",
+    "holm",
+    "measure_in_turns",
+    "name_systems",
+    "named_questions",
+    "paired_ratio",
+    "parse_prices",
+    "parse_rule",
+    "predicted_ratio",
+]

@@ -1,0 +1,302 @@
+"""The whole comparison from surveys: facts, ratios with verdicts, common curves, prices, gate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+
+import msgspec
+
+from leadline.compare.curves import (
+    COMMON_SIZE_BYTES,
+    Named,
+    cache_sizes,
+    common_curves,
+    common_rates,
+    common_size,
+)
+from leadline.compare.facts import differing_facts
+from leadline.compare.gate import GateRefused, Judged, judge
+from leadline.compare.measured import Readings
+from leadline.compare.price import per_price, per_price_ratio
+from leadline.compare.ratio import (
+    ALPHA,
+    LogRatio,
+    holm,
+    paired_ratio,
+    predicted_ratio,
+    verdict_of,
+)
+from leadline.errors import LeadlineError
+from leadline.predict import NAMED, PredictionRefused
+from leadline.record import Interval, Prediction, Survey, Workload
+from leadline.record.comparison import (
+    ComparedWorkload,
+    Contender,
+    Gate,
+    OwnCurve,
+    Price,
+    SystemsComparison,
+)
+from leadline.stats import pooled_noise, reading_interval
+from leadline.units import format_bytes
+
+
+class ComparisonRefused(LeadlineError):
+    """Nothing can be compared as asked; the message says what to type instead."""
+
+    exit_code = 2
+
+
+@dataclass(frozen=True)
+class Question:
+    """A workload to compare on, with its name where it has one."""
+
+    title: str | None
+    workload: Workload
+
+
+@dataclass(frozen=True)
+class Terms:
+    """How to compare."""
+
+    questions: Sequence[Question]
+    prices: Mapping[str, Price] = field(default_factory=dict)
+    slower_frac: float | None = None
+    """The gate's rule; None without a gate."""
+    measured: Mapping[Workload, Readings] | None = None
+    """Readings of every question, when measured; None predicts."""
+
+
+def name_systems(surveys: Sequence[Survey]) -> tuple[str, ...]:
+    """Return the names that tell the systems apart: with the survey's id where names repeat.
+
+    Raises:
+        ComparisonRefused: fewer than two surveys, or one of them twice.
+
+    """
+    ids = [survey.start.survey_id for survey in surveys]
+    if len(ids) < 2:
+        raise ComparisonRefused(
+            "comparing takes two or more surveys: leadline compare S1 S2; "
+            "leadline systems lists them"
+        )
+    for survey_id in ids:
+        if ids.count(survey_id) > 1:
+            raise ComparisonRefused(
+                f"survey {survey_id[:8]} is given twice. A system's name means its newest survey; "
+                "name an older one by its id: leadline systems lists them"
+            )
+    systems = [survey.start.system for survey in surveys]
+    return tuple(
+        system if systems.count(system) == 1 else f"{system} ({survey_id[:8]})"
+        for system, survey_id in zip(systems, ids, strict=True)
+    )
+
+
+def named_questions() -> tuple[Question, ...]:
+    """Return the five workloads of CP94 Fig. 16."""
+    return tuple(Question(title, workload) for title, workload in NAMED.items())
+
+
+def focal_questions(systems: Sequence[Named]) -> tuple[Question, ...]:
+    """Return each system's focal points, each workload once."""
+    found: dict[Workload, str] = {}
+    for system in systems:
+        for region in system.predictor.survey.regions:
+            found.setdefault(region.focal, f"{region.name} of {system.name}")
+    return tuple(Question(title, workload) for workload, title in found.items())
+
+
+def compare_systems(systems: Sequence[Named], terms: Terms) -> SystemsComparison:
+    """Compare every pair of systems on every question.
+
+    Raises:
+        ComparisonRefused: no question at all, or none that any pair of systems can answer.
+        GateRefused: a gate over other than two systems.
+
+    """
+    if not terms.questions:
+        raise ComparisonRefused("no workload to compare on; give --workload or --named")
+    if terms.slower_frac is not None and len(systems) != 2:
+        raise GateRefused("--fail-if judges a new system against an old one: give exactly two, OLD "
+                          "then NEW")  # fmt: skip
+    pairs = [
+        pair
+        for a, b in combinations(systems, 2)
+        for pair in _on_questions(a, b, terms)
+    ]  # fmt: skip
+    if not any(pair.ratio is not None for pair, _ in pairs):
+        reasons = list(dict.fromkeys(reason for pair, _ in pairs for reason in pair.reasons))
+        raise ComparisonRefused("no workload can be compared: " + "; ".join(reasons[:3]))
+    judged = _with_verdicts(pairs)
+    surveys = [system.predictor.survey for system in systems]
+    size = common_size(systems)
+    decidable = sum(pair.ratio is not None for pair in judged)
+    return SystemsComparison(
+        contenders=tuple(_contender(system, terms) for system in systems),
+        differing_facts=differing_facts([survey.start for survey in surveys]),
+        pairs=judged,
+        verdicts=decidable,
+        expected_by_chance=ALPHA * decidable,
+        common_size_bytes=size,
+        rates=common_rates(systems, size) if size else (),
+        curves=common_curves(systems, size) if size else (),
+        cache_sizes=cache_sizes(systems),
+        own_curves=tuple(
+            OwnCurve(system.name, system.predictor.survey.unique_bytes_curve)
+            for system in systems
+        ),
+        gate=_gate(pairs, terms),
+        notes=_notes(systems, terms, size),
+    )  # fmt: skip
+
+
+_Pair = tuple[ComparedWorkload, LogRatio | None]
+
+
+def _contender(system: Named, terms: Terms) -> Contender:
+    start = system.predictor.survey.start
+    return Contender(
+        name=system.name, system=start.system, survey_id=start.survey_id, target=start.target,
+        started_at=start.started_at, model=system.predictor.model.name,
+        price=terms.prices.get(system.name),
+    )  # fmt: skip
+
+
+def _on_questions(a: Named, b: Named, terms: Terms) -> list[_Pair]:
+    found = []
+    for question in terms.questions:
+        if terms.measured is None:
+            pair, ratio = _predicted(a, b, question)
+        else:
+            pair, ratio = _measured(a, b, question, terms.measured[question.workload])
+        prices = terms.prices.get(a.name), terms.prices.get(b.name)
+        found.append(
+            (
+                msgspec.structs.replace(
+                    pair,
+                    a_mb_s_per_price=per_price(pair.a_mb_s, prices[0]),
+                    b_mb_s_per_price=per_price(pair.b_mb_s, prices[1]),
+                    per_price_ratio=per_price_ratio(pair.ratio, *prices),
+                ),
+                ratio,
+            )
+        )
+    return found
+
+
+def _predicted(a: Named, b: Named, question: Question) -> _Pair:
+    sides = [_predict(system, question.workload) for system in (a, b)]
+    reasons = [side for side in sides if isinstance(side, str)]
+    known = [side for side in sides if isinstance(side, Prediction)]
+    ratio = predicted_ratio(known[0], known[1]) if len(known) == 2 else None
+    if len(known) == 2 and ratio is None:
+        reasons.append("a prediction has no spread to judge by")
+    warnings = tuple(
+        f"{system.name}: {warning}"
+        for system, side in zip((a, b), sides, strict=True)
+        if isinstance(side, Prediction)
+        for warning in side.warnings
+    )
+    rates = [side.throughput_mb_s if isinstance(side, Prediction) else None for side in sides]
+    pair = _compared((a, b), question, rates, ratio, reasons)
+    return msgspec.structs.replace(pair, source="predicted", warnings=warnings), ratio
+
+
+def _predict(system: Named, workload: Workload) -> Prediction | str:
+    try:
+        return system.predictor.predict(workload)
+    except PredictionRefused as refusal:
+        return f"{system.name}: {refusal}"
+
+
+def _measured(a: Named, b: Named, question: Question, readings: Readings) -> _Pair:
+    refused = [readings.refused[name] for name in (a.name, b.name) if name in readings.refused]
+    if refused:
+        pair = _compared((a, b), question, [None, None], None, refused)
+        return msgspec.structs.replace(pair, source="measured"), None
+    sides = (readings.mb_s[a.name], readings.mb_s[b.name])
+    passes = tuple(zip(*sides, strict=True))
+    ratio = paired_ratio(passes)
+    reasons = [] if ratio is not None else ["fewer than two passes, or one that moved nothing"]
+    reasons += [
+        f"{name}: a reading is not admissible ({'; '.join(why)}); measure again"
+        for name, why in readings.inadmissible.items()
+        if name in (a.name, b.name)
+    ]
+    pair = _compared((a, b), question, [_mean(side) for side in sides], ratio, reasons)
+    return msgspec.structs.replace(pair, source="measured", readings=passes), ratio
+
+
+def _mean(readings: Sequence[float]) -> Interval:
+    if len(readings) < 2 or min(readings) <= 0:
+        return Interval(sum(readings) / len(readings), None, None, len(readings))
+    return reading_interval(readings, None, pooled_noise([readings]))
+
+
+def _compared(
+    systems: tuple[Named, Named],
+    question: Question,
+    rates: Sequence[Interval | None],
+    ratio: LogRatio | None,
+    reasons: Sequence[str],
+) -> ComparedWorkload:
+    alone = verdict_of(ratio, ratio.p_value()) if ratio and not reasons else "cannot tell"
+    return ComparedWorkload(
+        a=systems[0].name, b=systems[1].name, title=question.title, workload=question.workload,
+        source="predicted", a_mb_s=rates[0], b_mb_s=rates[1],
+        ratio=ratio.interval() if ratio else None,
+        p_value=ratio.p_value() if ratio else None,
+        verdict="cannot tell", verdict_alone=alone, reasons=tuple(reasons),
+    )  # fmt: skip
+
+
+def _with_verdicts(pairs: Sequence[_Pair]) -> tuple[ComparedWorkload, ...]:
+    """Give each pair the verdict that answers for all of them together."""
+    adjusted = iter(holm([ratio.p_value() for _, ratio in pairs if ratio is not None]))
+    found = []
+    for pair, ratio in pairs:
+        if ratio is None:
+            found.append(pair)
+            continue
+        verdict = verdict_of(ratio, next(adjusted))
+        decides = not pair.reasons
+        found.append(
+            msgspec.structs.replace(pair, verdict=verdict if decides else "cannot tell")
+        )  # fmt: skip
+    return tuple(found)
+
+
+def _gate(pairs: Sequence[_Pair], terms: Terms) -> Gate | None:
+    if terms.slower_frac is None:
+        return None
+    judged = [
+        Judged(pair.title, pair.workload, ratio, admissible=not pair.reasons)
+        for pair, ratio in pairs
+    ]
+    return judge(terms.slower_frac, judged)
+
+
+def _notes(systems: Sequence[Named], terms: Terms, size: int | None) -> tuple[str, ...]:
+    notes = []
+    if terms.measured is None:
+        notes.append(
+            "Ratios are predicted from the surveys; --measure measures them now, --extrapolate "
+            "takes a marked guess where a system was not surveyed."
+        )
+    else:
+        notes.append(
+            "Ratios are measured now, turn by turn; the other charts are from the surveys."
+        )
+    if size is None:
+        notes.append("No common charts: the surveyed request sizes have none in common.")
+    else:
+        at = "" if size == COMMON_SIZE_BYTES else f" ({format_bytes(COMMON_SIZE_BYTES)} was not)"
+        models = ", ".join(dict.fromkeys(system.predictor.model.name for system in systems))
+        notes.append(
+            f"Curves are brought to {format_bytes(size)} requests by each system's {models} model "
+            f"(CP93 Table 3); that size was surveyed on all of them{at}."
+        )
+    return tuple(notes)

@@ -1,0 +1,131 @@
+"""Measure workloads on several systems now, turn by turn, so that ratios come from pairs.
+
+Systems are read in passes: A B C, then C B A, and so on. A pass's readings of two systems make one
+pair. What drifts while they run changes sign from pass to pass, and both sides of a pair have the
+same seed, so the same addresses. Every reading is stored before the next one starts.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from leadline.engine import Engine, Limits, TargetRefused, require_fit
+from leadline.record import EngineResult, Measurement, Workload
+from leadline.store import Store
+
+PASSES = 6
+"""Five degrees of freedom: t is 2.6, where three passes would have 4.3."""
+STAGE = "compare"
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A system that can be measured now."""
+
+    name: str
+    engine: Engine
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How to measure."""
+
+    passes: int
+    limits: Limits
+    seed_of: Callable[[int], int]
+    """The seed of a reading by its number; systems of one pass share it."""
+
+
+@dataclass(frozen=True)
+class Readings:
+    """One workload measured on several systems."""
+
+    workload: Workload
+    mb_s: dict[str, tuple[float, ...]]
+    """Of each system, in the order of the passes."""
+    inadmissible: dict[str, tuple[str, ...]]
+    """Why readings of a system should decide nothing; systems without such are absent."""
+    refused: dict[str, str]
+    """Why a system cannot take the workload; it has no readings then."""
+
+
+def measure_in_turns(
+    systems: Sequence[Opened],
+    workloads: Sequence[Workload],
+    asked: Asked,
+    store: Store,
+    *,
+    on_reading: Callable[[str, Workload, int], None] = lambda *_: None,
+) -> tuple[Readings, ...]:
+    """Measure every workload on every system that can take it, `asked.passes` times each.
+
+    A workload that fewer than two systems can take is measured nowhere.
+
+    Args:
+        systems: opened targets, each its own.
+        workloads: what to run on all of them.
+        asked: passes, limits of one reading, seeds.
+        store: where every reading goes as a point of its own.
+        on_reading: told the system, the workload and the pass before each reading.
+
+    Raises:
+        PointFailed: a reading met an I/O error. What was measured is stored.
+        EngineFault: an engine died, hung or spoke nonsense. What was measured is stored.
+
+    """
+    for system in systems:
+        system.engine.prepare()
+    found, order = [], 0
+    for number, work in enumerate(workloads):
+        refused = {s.name: why for s in systems if (why := _refusal(s, work)) is not None}
+        able = [system for system in systems if system.name not in refused]
+        results: dict[str, list[EngineResult]] = {system.name: [] for system in able}
+        for turn in range(asked.passes if len(able) > 1 else 0):
+            seed = asked.seed_of(number * asked.passes + turn)
+            for system in able if turn % 2 == 0 else reversed(able):
+                on_reading(system.name, work, turn)
+                point = _read(system.engine, work, seed, asked.limits, order)
+                store.add_point(point)
+                results[system.name].append(point.result)
+                order += 1
+        found.append(_readings(work, results, refused))
+    return tuple(found)
+
+
+def _refusal(system: Opened, work: Workload) -> str | None:
+    engine = system.engine
+    try:
+        require_fit(work, capacity_bytes=engine.capacity_bytes, backend=engine.backend)
+    except TargetRefused as refusal:
+        return f"{system.name}: {refusal}"
+    return None
+
+
+def _read(
+    engine: Engine, work: Workload, seed: int, limits: Limits, order: int
+) -> Measurement:  # fmt: skip
+    started_at, clock_s = datetime.now(UTC).isoformat(), engine.clock_s
+    result = engine.run(work, seed=seed, limits=limits)
+    return Measurement(
+        point_id=uuid.uuid4().hex, survey_id=None, order=order, stage=STAGE,
+        started_at=started_at, clock_s=clock_s, seed=seed, workload=work,
+        backend=engine.backend, direct=engine.direct, facts=engine.facts, result=result,
+    )  # fmt: skip
+
+
+def _readings(
+    work: Workload, results: dict[str, list[EngineResult]], refused: dict[str, str]
+) -> Readings:
+    bad = {
+        name: tuple(dict.fromkeys(reason for result in mine for reason in result.reasons))
+        for name, mine in results.items()
+        if not all(result.admissible for result in mine)
+    }
+    rates = {
+        name: tuple(result.throughput_mb_s.value for result in mine)
+        for name, mine in results.items()
+    }
+    return Readings(work, rates, bad, refused)

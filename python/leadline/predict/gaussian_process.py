@@ -1,0 +1,130 @@
+"""A Gaussian process over workloads: what a mean function leaves unexplained, and how unsure it is.
+
+The covariance of ln throughput is the sum of
+
+    J P J'                                what the mean's parameters leave open (linearised)
+    a * sum over axes of k(|x_i - y_i| / s)    smooth effects of single parameters (CP94's product)
+    v * k(|x - y| / s)                    interactions
+    noise on the diagonal                 run-to-run differences and the runs' own error
+
+with k the Matern-3/2 correlation, rough enough for real systems (LITERATURE §1.1: robust under
+noise). With a constant mean this is LITERATURE §1.5's `additive+`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import optimize
+from scipy.linalg import cho_factor, cho_solve
+
+from leadline.predict.model import Floats
+from leadline.record import Workload
+
+
+@dataclass(frozen=True)
+class Axes:
+    """The five parameters brought to [0, 1] over the surveyed ranges."""
+
+    low: Floats
+    high: Floats
+
+    @staticmethod
+    def over(workloads: Sequence[Workload]) -> Axes:
+        """Return the axes that span these workloads; an axis of one value spans a unit."""
+        raw = _raw(workloads)
+        low, high = raw.min(axis=0), raw.max(axis=0)
+        return Axes(low, np.where(high > low, high, low + 1))
+
+    def place(self, workloads: Sequence[Workload]) -> Floats:
+        """Return the places of workloads, (workloads, 5)."""
+        return np.asarray((_raw(workloads) - self.low) / (self.high - self.low))
+
+
+def _raw(workloads: Sequence[Workload]) -> Floats:
+    rows = [
+        (np.log(w.unique_bytes), np.log(min(w.size_mean, w.unique_bytes)), w.read_frac,
+         w.seq_frac, np.log(w.process_num * w.queue_depth))
+        for w in workloads
+    ]  # fmt: skip
+    return np.array(rows, dtype=np.float64).reshape(-1, 5)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """Covariance of what the mean leaves unexplained."""
+
+    additive_var: float
+    """Of the effect of each single parameter, in ln throughput squared."""
+    joint_var: float
+    """Of all parameters together."""
+    scale: float
+    """Distance over which it changes, in units of the surveyed range."""
+
+    def between(self, left: Floats, right: Floats) -> Floats:
+        """Covariance of places, (left, right)."""
+        apart = (left[:, None, :] - right[None, :, :]) / self.scale
+        single = matern(np.abs(apart)).sum(axis=2)
+        together = matern(np.sqrt((apart**2).sum(axis=2)))
+        return np.asarray(self.additive_var * single + self.joint_var * together)
+
+    @property
+    def at_a_place(self) -> float:
+        """Variance anywhere."""
+        return self.additive_var * 5 + self.joint_var
+
+
+def matern(distance: Floats) -> Floats:
+    """Matern-3/2 correlation at a distance."""
+    root = np.sqrt(3.0) * distance
+    return np.asarray((1 + root) * np.exp(-root))
+
+
+@dataclass(frozen=True)
+class Beliefs:
+    """Log-normal priors of the kernel and the noise, as (median, sd of the logarithm)."""
+
+    additive_sd: tuple[float, float]
+    joint_sd: tuple[float, float]
+    scale: tuple[float, float]
+    noise_sd: tuple[float, float]
+
+
+def learn(
+    places: Floats, residual: Floats, known: Floats, noise_weight: Floats, beliefs: Beliefs
+) -> tuple[Kernel, float]:
+    """Return the most probable kernel and noise sd.
+
+    Args:
+        places: of the readings, (readings, 5).
+        residual: readings less the prior mean, (readings,).
+        known: covariance that is already known, J P J', (readings, readings).
+        noise_weight: variance of each reading relative to the common noise's, (readings,).
+        beliefs: priors.
+
+    """
+    priors = (beliefs.additive_sd, beliefs.joint_sd, beliefs.scale, beliefs.noise_sd)
+    start = np.log([median for median, _ in priors])
+    spread = np.array([sd for _, sd in priors])
+    apart = places[:, None, :] - places[None, :, :]
+    far = np.sqrt((apart**2).sum(axis=2))
+    apart = np.abs(apart)
+
+    def cost(at: Floats) -> float:
+        additive, joint, scale, noise = np.exp(np.clip(at, -12, 6))
+        covariance = known + additive**2 * matern(apart / scale).sum(axis=2)
+        covariance += joint**2 * matern(far / scale)
+        covariance[np.diag_indices_from(covariance)] += noise**2 * noise_weight
+        try:
+            factor = cho_factor(covariance, lower=True)
+        except np.linalg.LinAlgError:
+            return 1e12
+        fitted = float(residual @ cho_solve(factor, residual))
+        size = 2 * float(np.log(np.diag(factor[0])).sum())
+        return 0.5 * (fitted + size) + 0.5 * float((((at - start) / spread) ** 2).sum())
+
+    found = optimize.minimize(cost, start, method="L-BFGS-B", options={"maxiter": 40})
+    additive, joint, scale, noise = np.exp(np.clip(found.x, -12, 6))
+    return Kernel(float(additive**2), float(joint**2), float(scale)), float(noise)

@@ -1,0 +1,105 @@
+"""Where to measure next, so that predictions gain most per second (CP94 §11's future work).
+
+A reading helps a prediction as far as the two are believed to vary together. Of a space-filling
+set of candidates, the next is the one that takes most variance off a like set of workloads per
+second of measuring; then the next, given that one. Variance alone would pass by the borders, where
+the model is wrong rather than unsure (LITERATURE §1.1, Jump-GP), so a share is forced there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from leadline.predict.design import Box, spread_out
+from leadline.predict.gaussian_process import Axes, matern
+from leadline.predict.joint import JointModel
+from leadline.predict.model import Floats
+from leadline.record import Measurement, Workload
+
+BATCH = 6
+"""Points between two fits."""
+BORDER_SHARE = 0.25
+BORDER_ZONE = (0.7, 1.8)
+"""Factors of a border between which candidates count as at it."""
+CANDIDATES = 256
+_COST_SCALE = 0.25
+"""Distance, in surveyed ranges, over which a point's cost tells that of another."""
+
+MEDIAN_SIGMAS_ENOUGH = 1.0
+P90_SIGMAS_ENOUGH = 2.0
+"""Learning ends when predictions are this well known, in run-to-run standard deviations: at the
+first, half of them are nearer to the truth than one run of the workload itself would be."""
+
+
+def next_points(
+    model: JointModel, points: Sequence[Measurement], box: Box, count: int, seed: int
+) -> list[Workload]:
+    """Choose the next workloads to measure.
+
+    Args:
+        model: fitted to `points`.
+        points: what was measured, with what it took.
+        box: where to look.
+        count: how many.
+        seed: of the candidates and of the workloads they are to help.
+
+    Returns:
+        `count` workloads, those at borders among them.
+
+    """
+    free = spread_out(box, CANDIDATES, seed)
+    near = _near_borders(model, box, seed)
+    helped = spread_out(box, CANDIDATES, seed + 1)
+    candidates = free + near
+    covariance = model.covariance(candidates + helped)
+    noise = model.noise_at(candidates) ** 2
+    seconds = _seconds(candidates, points)
+    forced = round(count * BORDER_SHARE) if near else 0
+    open_ = np.ones(len(candidates), dtype=bool)
+    chosen: list[Workload] = []
+    for step in range(count):
+        allowed = open_.copy()
+        if step < forced:
+            allowed[: len(free)] = False
+        own = np.diag(covariance)[: len(candidates)] + noise
+        gain = (covariance[: len(candidates), len(candidates) :] ** 2).sum(axis=1) / own / seconds
+        best = int(np.argmax(np.where(allowed, gain, -1.0)))
+        chosen.append(candidates[best])
+        open_[best] = False
+        column = covariance[:, best]
+        covariance = covariance - np.outer(column, column) / own[best]
+    return chosen
+
+
+def enough(model: JointModel, box: Box, seed: int) -> bool:
+    """Whether predictions are about as exact as one run of the workload itself would be."""
+    expected = model.expect(spread_out(box, CANDIDATES, seed))
+    sigmas = expected.ln_sd / expected.noise_ln_sd
+    median, p90 = np.quantile(sigmas, [0.5, 0.9])
+    return bool(median <= MEDIAN_SIGMAS_ENOUGH and p90 <= P90_SIGMAS_ENOUGH)
+
+
+def _near_borders(model: JointModel, box: Box, seed: int) -> list[Workload]:
+    """Return candidates in the zone of each border that lies inside the box."""
+    found: list[Workload] = []
+    for index, (ln_bytes, _) in enumerate(model.sample.borders):
+        border = float(np.exp(ln_bytes))
+        low = max(BORDER_ZONE[0] * border, box.unique_bytes[0])
+        high = min(BORDER_ZONE[1] * border, box.unique_bytes[1])
+        if low < high:
+            zone = replace(box, unique_bytes=(low, high))
+            found += spread_out(zone, CANDIDATES // 4, seed + 2 + index)
+    return found
+
+
+def _seconds(candidates: Sequence[Workload], points: Sequence[Measurement]) -> Floats:
+    """Expect a candidate to take as long as the points measured near it."""
+    workloads = [point.workload for point in points]
+    axes = Axes.over(workloads)
+    apart = axes.place(candidates)[:, None, :] - axes.place(workloads)[None, :, :]
+    weight = matern(np.sqrt((apart**2).sum(axis=2)) / _COST_SCALE) + 1e-9
+    took = np.log([max(point.result.total_s, 1e-3) for point in points])
+    return np.asarray(np.exp(weight @ took / weight.sum(axis=1)))

@@ -1,0 +1,106 @@
+"""Readings brought together for fitting: what was measured, how noisy, and where levels end."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from leadline.predict.gaussian_process import Kernel
+from leadline.predict.model import Floats
+from leadline.record import Interval, Measurement, Workload
+from leadline.stats import pooled_noise, student_t
+
+BORDER_LN_SD_MIN = 0.05
+"""A border is never taken for better known: the fit moves it as all readings want it."""
+REGION_DF = 3.0
+"""Replicates a region needs until its own noise counts as much as the whole system's."""
+_WITHIN_DF = 9.0
+"""Degrees of freedom of the engine's batch means, see stats.intervals."""
+
+
+@dataclass(frozen=True)
+class RegionNoise:
+    """Run-to-run noise by region of unique_bytes."""
+
+    overall_ln_sd: float
+    edges_bytes: tuple[float, ...]
+    """The borders between the regions."""
+    weights: tuple[float, ...]
+    """Variance of each region relative to the overall one."""
+
+    def weight_at(self, workloads: Sequence[Workload]) -> Floats:
+        """Return the relative noise variance of each workload."""
+        regions = [bisect_right(self.edges_bytes, w.unique_bytes) for w in workloads]
+        return np.array([self.weights[region] for region in regions])
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What a model is fitted to; arrays are (readings,)."""
+
+    workloads: tuple[Workload, ...]
+    ln_mb_s: Floats
+    noise_weight: Floats
+    """Variance of each reading relative to the common noise's."""
+    noise: RegionNoise
+    borders: tuple[tuple[float, float], ...]
+    """ln bytes of each border, and its sd."""
+
+    def doubting(self, residual: Floats, kernel: Kernel, noise: float, sigmas: float) -> Sample:
+        """Return the sample with readings far off their fit counting less; none is dropped."""
+        scale = np.sqrt(noise**2 * self.noise_weight + kernel.at_a_place)
+        far = np.maximum(np.abs(residual) / scale / sigmas, 1.0)
+        return replace(self, noise_weight=self.noise_weight * far**2)
+
+
+def sample_of(points: Sequence[Measurement], borders: Sequence[Interval]) -> Sample:
+    """Bring measurements together.
+
+    Args:
+        points: of one system; those not admissible are left out while others are there.
+        borders: bytes at which levels end, as fitted.
+
+    Raises:
+        ValueError: no points.
+
+    """
+    usable = [point for point in points if point.result.admissible] or list(points)
+    if not usable:
+        raise ValueError("a model needs measurements")
+    edges = tuple(border.value for border in borders)
+    noise = _noise(usable, edges)
+    workloads = tuple(point.workload for point in usable)
+    quantile = student_t(_WITHIN_DF)
+    halves = [point.result.throughput_mb_s.half_width_frac or 0.0 for point in usable]
+    within = (np.array(halves) / quantile / noise.overall_ln_sd) ** 2
+    return Sample(
+        workloads=workloads,
+        ln_mb_s=np.log([max(point.result.throughput_mb_s.value, 1e-6) for point in usable]),
+        # Replicates hold a run's own error already: it adds only where it is the larger part.
+        noise_weight=np.maximum(noise.weight_at(workloads), within),
+        noise=noise,
+        borders=tuple((float(np.log(border.value)), _ln_sd(border)) for border in borders),
+    )
+
+
+def _noise(points: Sequence[Measurement], edges: tuple[float, ...]) -> RegionNoise:
+    groups: dict[Workload, list[float]] = {}
+    for point in points:
+        groups.setdefault(point.workload, []).append(max(point.result.throughput_mb_s.value, 1e-6))
+    overall = pooled_noise(list(groups.values())).sd_frac
+    weights = []
+    for region in range(len(edges) + 1):
+        own = [g for w, g in groups.items() if bisect_right(edges, w.unique_bytes) == region]
+        found = pooled_noise(own)
+        shrunk = found.df * found.sd_frac**2 + REGION_DF * overall**2
+        weights.append(shrunk / (found.df + REGION_DF) / overall**2)
+    return RegionNoise(overall, edges, tuple(float(weight) for weight in weights))
+
+
+def _ln_sd(border: Interval) -> float:
+    if border.low is None or border.high is None or border.low <= 0:
+        return 0.2
+    return max(float(np.log(border.high / border.low)) / 3.92, BORDER_LN_SD_MIN)

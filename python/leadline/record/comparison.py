@@ -1,0 +1,173 @@
+"""Two or more systems held against each other (METHODS §4): what differs, what is faster, for what.
+
+A ratio is always A over B of throughput, so above 1 says that A is the faster one. Every interval
+holds 95 % by itself; a verdict also answers for all the other verdicts of the same document.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from leadline.record.survey import Curve
+from leadline.record.workload import Interval, Workload
+
+Verdict = Literal["a", "b", "cannot tell"]
+
+
+class Price(msgspec.Struct, frozen=True):
+    """What a system costs."""
+
+    amount: float
+    currency: str | None
+    """The same word for all systems of a comparison; None when none was given."""
+
+
+class Contender(msgspec.Struct, frozen=True, kw_only=True):
+    """One of the systems compared."""
+
+    name: str
+    """As `a` and `b` have it: the system's name, with the survey's id where names repeat."""
+    system: str
+    survey_id: str
+    target: str
+    started_at: str
+    model: str
+    """The model that predicted for it."""
+    price: Price | None = None
+
+
+class FactDifference(msgspec.Struct, frozen=True):
+    """A recorded fact in which the systems differ."""
+
+    group: str
+    name: str
+    title: str
+    unit: str
+    values: tuple[Any, ...]
+    """One per contender, in their order; None where it is not known."""
+
+
+class ComparedWorkload(msgspec.Struct, frozen=True, kw_only=True):
+    """One workload on one pair of systems."""
+
+    a: str
+    b: str
+    title: str | None
+    """Its name where it has one: `workstation`, `disk of hp-730`."""
+    workload: Workload
+    source: Literal["predicted", "measured"]
+    a_mb_s: Interval | None
+    b_mb_s: Interval | None
+    ratio: Interval | None
+    """A over B; None where it cannot be had, and `reasons` say why."""
+    p_value: float | None
+    """Of the hypothesis that both are equally fast, by itself; None without a ratio."""
+    verdict: Verdict
+    """Holm's procedure over all verdicts of the document keeps the chance of any wrong one at 5 %.
+    """
+    verdict_alone: Verdict
+    """What the ratio's own interval says, had this been the only question."""
+    a_mb_s_per_price: Interval | None = None
+    """MB/s for one unit of money."""
+    b_mb_s_per_price: Interval | None = None
+    per_price_ratio: Interval | None = None
+    """A over B of MB/s for one unit of money."""
+    readings: tuple[tuple[float, float], ...] = ()
+    """MB/s of A and B in each pass, when measured; none is dropped."""
+    reasons: tuple[str, ...] = ()
+    """Why there is no ratio, or why it does not decide."""
+    warnings: tuple[str, ...] = ()
+
+
+class CommonRate(msgspec.Struct, frozen=True, kw_only=True):
+    """Throughput of one system at the common request size, reads only (CP93 Figs. 2 and 3)."""
+
+    name: str
+    place: Literal["disk", "file cache"]
+    workload: Workload | None
+    throughput_mb_s: Interval | None
+    missing: str | None = None
+    """Why there is none."""
+
+
+class CommonPoint(msgspec.Struct, frozen=True):
+    """One x of a curve that a model drew."""
+
+    x: float
+    throughput_mb_s: Interval
+
+
+class CommonCurve(msgspec.Struct, frozen=True, kw_only=True):
+    """A system's throughput against one parameter, the others common to all systems.
+
+    Only `unique_bytes` may differ where the curve is over another parameter: it is the focal
+    point of the system's own file cache, because what fits one cache overflows another.
+    """
+
+    name: str
+    parameter: Literal["unique_bytes", "read_frac"]
+    at: Workload
+    """The parameters that stay; that of the curve itself means nothing."""
+    points: tuple[CommonPoint, ...]
+
+
+class CacheSize(msgspec.Struct, frozen=True, kw_only=True):
+    """The effective file cache of one system (CP93 Fig. 4)."""
+
+    name: str
+    bytes: Interval | None
+    memory_bytes: int | None
+    """What the share is of: the memory, or the cap when the survey ran under one."""
+    capped: bool
+    share: Interval | None
+
+
+class OwnCurve(msgspec.Struct, frozen=True):
+    """A system's measured curve over the bytes touched, at its own focal point (CP94 Fig. 10)."""
+
+    name: str
+    curve: Curve
+
+
+class GateFailure(msgspec.Struct, frozen=True, kw_only=True):
+    """A workload that is slower than the gate allows, beyond doubt."""
+
+    title: str | None
+    workload: Workload
+    new_over_old: Interval
+
+
+class Gate(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether the second system may replace the first."""
+
+    slower_frac: float
+    """0.05: slower by 5 % is too much."""
+    failed: bool
+    failures: tuple[GateFailure, ...]
+    undecided: tuple[str, ...]
+    """Workloads whose intervals reach below the limit: a slowdown there would not have been told.
+    """
+
+
+class SystemsComparison(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer of `compare`, with all that its page draws."""
+
+    version: int = 1
+    contenders: tuple[Contender, ...]
+    differing_facts: tuple[FactDifference, ...]
+    pairs: tuple[ComparedWorkload, ...]
+    verdicts: int
+    """How many of the pairs could be decided: what Holm's procedure answers for."""
+    expected_by_chance: float
+    """How many of them would go wrong on equal systems if each were judged alone."""
+    common_size_bytes: int | None
+    """Request size of the common charts; None when the surveyed ranges share none."""
+    rates: tuple[CommonRate, ...]
+    curves: tuple[CommonCurve, ...]
+    cache_sizes: tuple[CacheSize, ...]
+    own_curves: tuple[OwnCurve, ...]
+    gate: Gate | None = None
+    notes: tuple[str, ...] = ()
+    """How the numbers came about, for people."""

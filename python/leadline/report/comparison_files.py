@@ -1,0 +1,30 @@
+"""A comparison as a file: the page, or its first chart as a picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from leadline.record.comparison import SystemsComparison
+from leadline.report.comparison_page import render_comparison_html
+from leadline.report.images import ReportError, save_chart
+from leadline.report.systems_charts import comparison_charts
+
+
+def save_comparison(document: SystemsComparison, path: Path) -> None:
+    """Write the comparison; the suffix of `path` decides what.
+
+    .html: the page with every chart. .svg, .png or .pdf: the ratios of the first two systems; the
+    other charts go beside it as `<stem>-<chart><suffix>`.
+
+    Raises:
+        ReportError: another suffix.
+
+    """
+    suffix = path.suffix.lower()
+    if suffix in (".html", ".htm"):
+        path.write_text(render_comparison_html(document), encoding="utf-8")
+        return
+    if suffix not in (".svg", ".png", ".pdf"):
+        raise ReportError(f"cannot write a comparison as {suffix!r}; use .html, .svg, .png or .pdf")
+    for number, (name, chart) in enumerate(comparison_charts(document).items()):
+        save_chart(chart, path if number == 0 else path.with_stem(f"{path.stem}-{name}"))

@@ -1,0 +1,340 @@
+"""Charts across systems: CP93 Figs. 2 to 5 and 8, CP94 Figs. 10 and 17."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+
+from leadline.record import Interval
+from leadline.record.comparison import (
+    CacheSize,
+    CommonCurve,
+    CommonRate,
+    ComparedWorkload,
+    SystemsComparison,
+)
+from leadline.record.wording import (
+    say_bytes,
+    say_percent,
+    say_rate,
+    say_span,
+    say_value,
+    say_workload,
+)
+from leadline.report import comparison_words as words
+from leadline.report.axes import on_field, parameter_x, throughput_y
+from leadline.report.layers import (
+    LOW_PX,
+    NARROW_PX,
+    TALL_PX,
+    WIDE_PX,
+    AnyChart,
+    finish,
+    values,
+)
+from leadline.report.overviews import curves_chart, system_layers
+from leadline.report.scale import wants_log
+from leadline.report.theme import SYSTEM_SHAPES
+from leadline.units import format_bytes, format_rate
+
+Row = dict[str, Any]
+ROW_PX = 44
+"""Height of one system or workload in a chart of rows, its name above its mark: beside it, long
+names would leave a narrow page no room for the marks."""
+_LABEL_ROOM = 1.75
+"""How far the axis of a bar chart reaches beyond the longest bar, for the number beside it."""
+
+
+def comparison_charts(document: SystemsComparison) -> dict[str, alt.LayerChart]:
+    """Return every chart that the comparison has numbers for, under stable names.
+
+    `ratios-<a>-<b>` with the systems' positions from 1, `bytes_touched_own`, `bytes_touched`,
+    `read_share`, `disk_reads`, `cache_reads`, `cache_bytes`, `cache_share`.
+    """
+    names = [each.name for each in document.contenders]
+    found: dict[str, alt.LayerChart] = {}
+    for a, b, rows in words.pair_groups(document):
+        if any(row.ratio is not None for row in rows):
+            name = f"ratios-{names.index(a) + 1}-{names.index(b) + 1}"
+            found[name] = _ratios_chart(a, b, rows)
+    own = [each for each in document.own_curves if each.curve.points]
+    if own:
+        found["bytes_touched_own"] = curves_chart(
+            [each.name for each in own], [each.curve for each in own]
+        )
+    found |= _common_charts(document)
+    sized = [size for size in document.cache_sizes if size.bytes is not None]
+    if sized:
+        found["cache_bytes"] = _cache_bytes_chart(sized)
+    shared = [size for size in sized if size.share is not None]
+    if shared:
+        found["cache_share"] = _cache_share_chart(shared)
+    return found
+
+
+def missing_charts(document: SystemsComparison) -> dict[str, str]:
+    """Say of every system that a chart leaves out, why."""
+    missing = {}
+    for name, place in (("disk_reads", "disk"), ("cache_reads", "file cache")):
+        absent = [r for r in document.rates if r.place == place and r.throughput_mb_s is None]
+        if absent:
+            missing[name] = "; ".join(f"{rate.name}: {rate.missing}" for rate in absent)
+    unsized = [size.name for size in document.cache_sizes if size.bytes is None]
+    if unsized:
+        missing["cache_bytes"] = f"no border of a cache was found on {', '.join(unsized)}"
+    unshared = [each.name for each in document.cache_sizes if each.bytes and each.share is None]
+    if unshared:
+        missing["cache_share"] = f"the memory of {', '.join(unshared)} is not known"
+    return missing
+
+
+# ---- CP94 Fig. 17 ---------------------------------------------------------------------------
+
+
+def _ratios_chart(a: str, b: str, rows: Sequence[ComparedWorkload]) -> alt.LayerChart:
+    """Ratio of two systems on every workload, with its interval (CP94 Fig. 17)."""
+    drawn = [_ratio_row(row) for row in rows if row.ratio is not None]
+    domain = [f"{a} is faster", f"{b} is faster", "cannot tell"]
+    order = [row["title"] for row in drawn]
+    ends = [end for row in drawn for end in (row["low"], row["high"], row["x"]) if end]
+    x = _ratio_x([*ends, 1.0])
+    y = alt.Y("title:N", sort=order, axis=None)
+    shapes = [*SYSTEM_SHAPES[:2], "cross"]
+    colour = alt.Color("verdict:N", scale=alt.Scale(domain=domain), legend=_legend("Verdict"))
+    shape = alt.Shape(
+        "verdict:N", scale=alt.Scale(domain=domain, range=shapes), legend=_legend("Verdict")
+    )
+    tips = [
+        alt.Tooltip("workload:N", title="Workload"), alt.Tooltip("said:N", title="Ratio (95 %)"),
+        alt.Tooltip("a:N", title=a), alt.Tooltip("b:N", title=b),
+        alt.Tooltip("verdict:N", title="Verdict"),
+    ]  # fmt: skip
+    chart = alt.Chart(values(drawn))
+    layers: list[AnyChart] = [
+        alt.Chart(values([{"x": 1.0}])).mark_rule(style="average").encode(x=x),
+        _row_names(drawn, "title", y),
+        chart.mark_rule(strokeWidth=2).encode(x=on_field(x, "low"), x2="high:Q", y=y, color=colour),
+        chart.mark_point(filled=True, size=90, opacity=1).encode(
+            x=x, y=y, color=colour, shape=shape, tooltip=tips
+        ),
+    ]
+    source = rows[0].source
+    subtitle = (
+        f"{source.capitalize()} throughput of {a} over that of {b}: right of 1, {a} is faster. "
+        "Bars: 95 % intervals."
+    )
+    if any(row["guess"] for row in drawn):
+        subtitle += " *: extrapolated."
+    return finish(
+        layers, words.say_score(a, b, rows), subtitle, (WIDE_PX, ROW_PX * max(2, len(drawn)))
+    )
+
+
+def _ratio_row(row: ComparedWorkload) -> Row:
+    assert row.ratio is not None  # noqa: S101 - the caller left the others out
+    said = {"a": f"{row.a} is faster", "b": f"{row.b} is faster", "cannot tell": "cannot tell"}
+    guess = any(": extrapolated: " in warning for warning in row.warnings)
+    return {
+        "title": words.say_title(row.title, row.workload) + ("*" if guess else ""),
+        "guess": guess,
+        "workload": say_workload(row.workload),
+        "x": row.ratio.value,
+        "low": row.ratio.low,
+        "high": row.ratio.high,
+        "said": words.say_ratio(row.ratio),
+        "a": say_rate(row.a_mb_s) if row.a_mb_s else "not known",
+        "b": say_rate(row.b_mb_s) if row.b_mb_s else "not known",
+        "verdict": said[row.verdict],
+    }
+
+
+def _ratio_x(ends: Sequence[float]) -> alt.X:
+    low, high = min(ends) / 1.1, max(ends) * 1.1
+    steps = (1, 2, 5) if high / low < 200 else (1,)
+    ticks = [10.0**power * step for power in range(-9, 10) for step in steps]
+    return alt.X(
+        "x:Q",
+        scale=alt.Scale(type="log", domain=[low, high], nice=False),
+        axis=alt.Axis(
+            title="Ratio of throughput (log scale)",
+            values=[tick for tick in ticks if low <= tick <= high],
+            labelExpr="'×' + format(datum.value, '~r')", labelOverlap="parity",
+        ),
+    )  # fmt: skip
+
+
+def _legend(title: str) -> alt.Legend:
+    return alt.Legend(title=title, columns=1)
+
+
+def _row_names(rows: Sequence[Row], field: str, y: alt.Y) -> AnyChart:
+    """Write each row's name above its mark, at the left edge."""
+    text = alt.Chart(values(rows)).mark_text(
+        style="region-label", align="left", baseline="bottom", dy=-9, fontSize=12, fontWeight=400
+    )
+    named: AnyChart = text.encode(x=alt.value(0), y=y, text=f"{field}:N")
+    return named
+
+
+# ---- CP93 Figs. 2, 3, 5 and 8 ---------------------------------------------------------------
+
+
+def _common_charts(document: SystemsComparison) -> dict[str, alt.LayerChart]:
+    if document.common_size_bytes is None:
+        return {}
+    size = format_bytes(document.common_size_bytes)
+    found = {}
+    for name, place in (("disk_reads", "disk"), ("cache_reads", "file cache")):
+        rates = [r for r in document.rates if r.place == place and r.throughput_mb_s is not None]
+        if rates:
+            found[name] = _reads_chart(rates, place, size)
+    for chart, parameter in (("read_share", "read_frac"), ("bytes_touched", "unique_bytes")):
+        curves = [curve for curve in document.curves if curve.parameter == parameter]
+        if curves:
+            found[chart] = _curves_chart(curves, parameter, size)
+    return found
+
+
+def _reads_chart(rates: Sequence[CommonRate], place: str, size: str) -> alt.LayerChart:
+    """Bars of reads at the common size from one place (CP93 Figs. 2 and 3)."""
+    rows = [
+        _bar(rate.name, known, say_rate(known))
+        for rate in rates
+        if (known := rate.throughput_mb_s) is not None
+    ]
+    best = max(rows, key=lambda row: float(row["x"]))
+    title = f"Reads from the {place}: {best['name']} is the fastest, {format_rate(best['x'])}"
+    subtitle = (
+        f"Predicted: {size} reads, half sequential, one process, at each focal point's bytes."
+    )
+    axis = alt.Axis(title="Throughput (MB/s)", format=",~r", tickCount=5)
+    return _bars(rows, axis, title, subtitle)
+
+
+def _bar(name: str, number: Interval, said: str) -> Row:
+    return {"name": name, "x": number.value, "low": number.low, "high": number.high, "said": said}
+
+
+def _bars(rows: Sequence[Row], axis: alt.Axis, title: str, subtitle: str) -> alt.LayerChart:
+    """Horizontal bars from zero, the longest first, each with its interval and its number."""
+    ordered = sorted(rows, key=lambda row: -float(row["x"]))
+    reach = [max(float(row["x"]), float(row["high"] or 0.0)) for row in ordered]
+    domain = [0, max(reach) * _LABEL_ROOM]
+    x = alt.X("x:Q", scale=alt.Scale(domain=domain, nice=False), axis=axis)
+    y = alt.Y("name:N", sort=[row["name"] for row in ordered], axis=None)
+    tips = [alt.Tooltip("name:N", title="System"), alt.Tooltip("said:N", title="95 %")]
+    placed = [row | {"end": end} for row, end in zip(ordered, reach, strict=True)]
+    chart = alt.Chart(values(placed))
+    banded = [row for row in placed if row["low"] is not None and row["high"] is not None]
+    layers: list[AnyChart] = [
+        chart.mark_bar(style="curve", opacity=0.45, height=12).encode(x=x, y=y, tooltip=tips),
+        _row_names(placed, "name", y),
+        alt.Chart(values(banded))
+        .mark_rule(style="interval")
+        .encode(x=on_field(x, "low"), x2="high:Q", y=y),
+        chart.mark_text(style="region-label", align="left", dx=6, fontSize=12).encode(
+            x=on_field(x, "end"), y=y, text="said:N"
+        ),
+    ]
+    return finish(layers, title, subtitle, (NARROW_PX, ROW_PX * max(2, len(rows))))
+
+
+def _curves_chart(curves: Sequence[CommonCurve], parameter: str, size: str) -> alt.LayerChart:
+    """Curves of several systems at the common size (CP93 Figs. 5 and 8)."""
+    rows = [
+        {"x": point.x, "y": point.throughput_mb_s.value, "low": point.throughput_mb_s.low,
+         "high": point.throughput_mb_s.high, "system": curve.name,
+         "where": say_value(parameter, point.x), "rate": say_rate(point.throughput_mb_s)}
+        for curve in curves
+        for point in curve.points
+    ]  # fmt: skip
+    names = [curve.name for curve in curves]
+    ends = [float(str(row[end])) for row in rows for end in ("y", "low", "high") if row[end]]
+    x = parameter_x(parameter, [float(str(row["x"])) for row in rows])
+    y = throughput_y(min(ends), max(ends), log=wants_log(min(ends), max(ends)))
+    if parameter == "read_frac":
+        title = f"File caches against the share of reads: {_flattest(curves)}"
+        at = "at each focal point's bytes"
+        px = (WIDE_PX, LOW_PX)
+    else:
+        title = f"At {size} requests: {_span(rows)}"
+        at, px = "half reads", (WIDE_PX, TALL_PX)
+    subtitle = f"Predicted: {size} requests, half sequential, one process, {at}. Bands: 95 %."
+    return finish(system_layers(rows, names, x, y), title, subtitle, px)
+
+
+def _span(rows: Sequence[Row]) -> str:
+    rates = [float(row["y"]) for row in rows]
+    return f"{format_rate(max(rates))} at most, {format_rate(min(rates))} at least"
+
+
+def _flattest(curves: Sequence[CommonCurve]) -> str:
+    """Say where writes cost least: a cache that cancels writes has a flat line (CP93 §4.2)."""
+    falls = {
+        curve.name: curve.points[0].throughput_mb_s.value / curve.points[-1].throughput_mb_s.value
+        for curve in curves
+    }
+    name = min(falls, key=lambda each: abs(math.log(falls[each])))
+    return f"{name} is the flattest"
+
+
+# ---- CP93 Fig. 4 ----------------------------------------------------------------------------
+
+
+def _cache_bytes_chart(sizes: Sequence[CacheSize]) -> alt.LayerChart:
+    rows = [
+        _bar(size.name, known, say_bytes(known))
+        for size in sizes
+        if (known := size.bytes) is not None
+    ]
+    unit, divisor = _unit(max(float(row["x"]) for row in rows))
+    scaled = [
+        row | {end: None if row[end] is None else float(row[end]) / divisor for end in _ENDS}
+        for row in rows
+    ]
+    best = max(rows, key=lambda row: float(row["x"]))
+    axis = alt.Axis(title=f"Effective file cache ({unit})", format=",~r", tickCount=5)
+    title = f"The largest file cache has {format_bytes(best['x'])}: {best['name']}"
+    return _bars(scaled, axis, title, "Where the file cache ends. Bars: 95 % intervals.")
+
+
+_ENDS = ("x", "low", "high")
+
+
+def _unit(most_bytes: float) -> tuple[str, float]:
+    for unit, power in (("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)):
+        if most_bytes >= 2**power:
+            return unit, 2.0**power
+    return "B", 1.0
+
+
+def _cache_share_chart(sizes: Sequence[CacheSize]) -> alt.LayerChart:
+    rows = [
+        _bar(
+            f"{size.name} (capped)" if size.capped else size.name,
+            _hundredfold(known),
+            f"{_say_share(known)} of {format_bytes(size.memory_bytes or 0)}",
+        )
+        for size in sizes
+        if (known := size.share) is not None
+    ]
+    best = max(rows, key=lambda row: float(row["x"]))
+    capped = " Capped: of the memory cap it ran under." if any(s.capped for s in sizes) else ""
+    axis = alt.Axis(title="Effective file cache (% of memory)", format=",~r", tickCount=5)
+    title = f"{best['name']} gives most of its memory to the file cache: {best['x']:.0f} %"
+    return _bars(rows, axis, title, f"Bars: 95 % intervals.{capped}")
+
+
+def _hundredfold(share: Interval) -> Interval:
+    low, high = (None if end is None else 100 * end for end in (share.low, share.high))
+    return Interval(100 * share.value, low, high, share.n)
+
+
+def _say_share(share: Interval) -> str:
+    said = say_percent(share.value)
+    if share.low is None or share.high is None:
+        return said
+    return f"{said} ({say_span(say_percent(share.low), say_percent(share.high))})"

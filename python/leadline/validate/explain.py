@@ -1,0 +1,100 @@
+"""A validation explained from its start, its survey and its points; the same every time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from leadline.errors import LeadlineError
+from leadline.predict import DEFAULT_MODEL, MODELS, PredictionRefused, Predictor
+from leadline.record import (
+    Measurement,
+    Prediction,
+    Survey,
+    SurveyStatus,
+    Validation,
+    ValidationStart,
+)
+from leadline.validate.draw import drawn_workloads
+from leadline.validate.drift import drift_within, focal_drifts
+from leadline.validate.score import (
+    contestants,
+    inherent_error,
+    model_scores,
+    validated_workloads,
+)
+from leadline.validate.sentences import validation_sentences, validation_warnings
+
+
+def explain_validation(
+    start: ValidationStart,
+    survey: Survey,
+    survey_points: Sequence[Measurement],
+    points: Sequence[Measurement],
+    *,
+    model: str | None = None,
+) -> Validation:
+    """Score every model and rival over what has been measured so far.
+
+    Args:
+        start: what decided the validation.
+        survey: the survey it is of.
+        survey_points: the survey's points; models are fitted to nothing else.
+        points: the validation's points.
+        model: the model of the headline; None is the default of `predict`.
+
+    Raises:
+        PredictionRefused: there is no model of that name, or it could not be fitted.
+
+    """
+    chosen = model or DEFAULT_MODEL
+    predictions, left_out = _predictions(start, survey, survey_points, chosen)
+    rivals = contestants(start, survey_points, predictions, points)
+    rows = validated_workloads(start, survey, points, rivals)
+    drift, together = focal_drifts(start, points)
+    done = len(points) == start.plan.points
+    validation = Validation(
+        start=start,
+        status=SurveyStatus.DONE if done else SurveyStatus.STOPPED,
+        wall_s=points[-1].clock_s + points[-1].result.total_s if points else 0.0,
+        points=len(points),
+        n=sum(row.measured_mb_s is not None for row in rows),
+        model=chosen,
+        inherent_error=inherent_error(rows, start.seed),
+        scores=model_scores(start, rivals, rows),
+        workloads=rows,
+        drift=drift,
+        drift_frac=together,
+        drift_within_frac=drift_within(points),
+        sentences=(),
+        warnings=(),
+    )
+    return msgspec.structs.replace(
+        validation,
+        sentences=validation_sentences(validation),
+        warnings=validation_warnings(validation, points, left_out),
+    )
+
+
+def _predictions(
+    start: ValidationStart, survey: Survey, survey_points: Sequence[Measurement], chosen: str
+) -> tuple[dict[str, tuple[Prediction, ...]], list[str]]:
+    """Let every model predict the drawn workloads, the chosen one first."""
+    if chosen not in MODELS:
+        raise PredictionRefused(
+            f"there is no model called {chosen!r}; the models are: {', '.join(MODELS)}"
+        )
+    drawn = drawn_workloads(start)
+    found: dict[str, tuple[Prediction, ...]] = {}
+    left_out = []
+    for name in sorted(MODELS, key=lambda name: name != chosen):
+        try:
+            # The draw stays inside the surveyed ranges up to its rounding to whole blocks.
+            predictor = Predictor(survey, survey_points, model=name, extrapolate=True)
+            found[name] = predictor.predict_all(drawn)
+        except LeadlineError as error:
+            if name == chosen:
+                raise
+            left_out.append(f"model left out: {name}: {error}")
+    return found, left_out

@@ -1,0 +1,52 @@
+"""Made-up systems to compare, without measuring."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+import survey_fixture as made
+from leadline.compare import Named, Question, name_systems
+from leadline.predict import Predictor
+from leadline.record import Survey, Workload
+
+MIB = 2**20
+INSIDE = Workload(unique_bytes=100 * MIB, size_mean=32768, process_num=2)
+
+
+def renamed(survey: Survey, survey_id: str, **changes: Any) -> Survey:
+    """The same survey under another id, with parts of its start changed."""
+    start = msgspec.structs.replace(survey.start, survey_id=survey_id, **changes)
+    return msgspec.structs.replace(survey, start=start)
+
+
+def atlas() -> Survey:
+    """480 MiB of cache before a disk."""
+    return renamed(made.two_region(), "aaaa0001")
+
+
+def quicker(factor: float = 2.0, survey_id: str = "bbbb0002", system: str = "rapid") -> Survey:
+    """The same machine, so many times faster throughout."""
+    levels = tuple(
+        made.Level(
+            level.name, level.holds_bytes, level.read_mb_s * factor, level.write_mb_s * factor,
+            level.cost_us / factor, level.random_cost_us / factor, level.processes,
+        )
+        for level in (made.CACHE, made.DISK)
+    )  # fmt: skip
+    survey = made.build(made.Machine(levels), [480 * MIB], top_bytes=3 * 2**30, system=system)
+    return renamed(survey, survey_id)
+
+
+def systems(*surveys: Survey, extrapolate: bool = False) -> tuple[Named, ...]:
+    """Systems under the names that a comparison gives them."""
+    return tuple(
+        Named(name, Predictor(survey, made.points(survey), extrapolate=extrapolate))
+        for name, survey in zip(name_systems(surveys), surveys, strict=True)
+    )
+
+
+def question(title: str | None = None, **changes: Any) -> Question:
+    """A workload inside what the made-up systems were surveyed for."""
+    return Question(title, msgspec.structs.replace(INSIDE, **changes))

@@ -1,0 +1,79 @@
+"""A page of the report, opened in headless Chromium through chromedriver (selenium)."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+_FLAGS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+    "--disable-dev-shm-usage",
+)  # fmt: skip
+
+
+def start_browser(profile: Path) -> Iterator[Any]:
+    """Yield a driver of one browser, or skip with the reason; for a fixture to yield from."""
+    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    driver = shutil.which("chromedriver")
+    if chromium is None or driver is None:
+        pytest.skip("chromium and chromedriver are not both installed: the page was not opened")
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for flag in (*_FLAGS, f"--user-data-dir={profile}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    chrome = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    yield chrome
+    chrome.quit()
+
+
+_WAIT = """
+const done = arguments[0], drawn = document.documentElement.dataset;
+const look = () => drawn.charts ? done() : setTimeout(look, 40);
+look();
+"""
+
+
+class OpenedPage:
+    """A page in the browser after all its charts were drawn."""
+
+    def __init__(self, browser: Any, page: Path, width_px: int, scheme: str = "light") -> None:
+        self.browser = browser
+        for kind in ("browser", "performance"):
+            browser.get_log(kind)
+        size = {"width": width_px, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+        browser.get(page.as_uri())
+        browser.set_script_timeout(60)
+        browser.execute_async_script(_WAIT)
+
+    def ask(self, script: str, *arguments: Any) -> Any:
+        return self.browser.execute_script(script, *arguments)
+
+    def wait(self, promise: str) -> None:
+        """Wait until a JavaScript promise is kept."""
+        self.browser.execute_async_script(f"({promise}).then(arguments[0])")
+
+    def console(self) -> list[str]:
+        return [entry["message"] for entry in self.browser.get_log("browser")]
+
+    def requests(self) -> list[str]:
+        """Every URL that anything on the page asked for, but files and data inside it."""
+        sent = self.network("Network.requestWillBeSent")
+        urls = [event["request"]["url"] for event in sent]
+        return [url for url in urls if not url.startswith(("data:", "file:"))]
+
+    def network(self, method: str) -> list[dict[str, Any]]:
+        """Return what Chromium's network log holds of one kind of event, and empty the log."""
+        entries = self.browser.get_log("performance")
+        messages = [json.loads(entry["message"])["message"] for entry in entries]
+        return [message["params"] for message in messages if message["method"] == method]

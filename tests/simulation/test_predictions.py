@@ -1,0 +1,81 @@
+"""Predictions of the paper's machines against the truth that a simulation knows."""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+from functools import cache
+
+import pytest
+
+from leadline.engine import Limits, Target, open_engine
+from leadline.predict import Predictor, interval_at
+from leadline.record import Prediction, Workload
+from leadline.testing.simulation import simulate_survey
+
+LIMITS = Limits(
+    warm_up_s_max=5.0, measure_s_min=5.0, measure_s_max=5.0, accuracy=0.02, total_s_max=1e6
+)
+SURVEYS = 3
+WORKLOADS = 40
+
+
+def drawn(predictor: Predictor, rng: random.Random) -> Workload:
+    """A workload anywhere inside what was surveyed: even in logs of sizes and counts."""
+    ranges = predictor.ranges
+    while True:
+        u, s, p = (
+            math.exp(rng.uniform(math.log(span.low), math.log(span.high)))
+            for span in (ranges.unique_bytes, ranges.size_mean, ranges.process_num)
+        )
+        work = Workload(
+            unique_bytes=max(4096, round(u / 4096) * 4096),
+            size_mean=round(s),
+            read_frac=rng.random(),
+            seq_frac=rng.random(),
+            process_num=round(p),
+        )
+        if ranges.holds(work):
+            return work
+
+
+@cache
+def scored(profile: str) -> list[tuple[Prediction, float, bool]]:
+    """Predictions with the truth, and whether each lies in a border zone."""
+    found = []
+    with open_engine(Target.parse(f"sim:{profile}"), run_seed=7) as engine:
+        for seed in range(SURVEYS):
+            run = simulate_survey(profile, 500 + seed)
+            predictor = Predictor(run.survey, run.points)
+            rng = random.Random(seed)
+            works = [drawn(predictor, rng) for _ in range(WORKLOADS)]
+            for work, prediction in zip(works, predictor.predict_all(works), strict=True):
+                result = engine.run(work, seed=seed, limits=LIMITS)
+                assert result.simulated is not None
+                near = predictor.ranges.border_zone(work.unique_bytes) is not None
+                found.append((prediction, result.simulated.truth_mb_s, near))
+    return found
+
+
+def error(prediction: Prediction, truth_mb_s: float) -> float:
+    return abs(prediction.throughput_mb_s.value / truth_mb_s - 1)
+
+
+MACHINES = ["sparcstation-1plus", "hp-730", "decstation-5000-sprite", "convex-c240"]
+
+
+@pytest.mark.parametrize("profile", MACHINES)
+def test_median_error_is_as_small_as_the_papers(profile: str) -> None:
+    found = scored(profile)
+    assert statistics.median(error(p, truth) for p, truth, _ in found) <= 0.12
+    enhanced = [error(p, truth) for p, truth, near in found if not near]
+    assert statistics.median(enhanced) <= 0.10
+
+
+@pytest.mark.parametrize("profile", MACHINES)
+def test_nine_of_ten_intervals_hold_the_truth(profile: str) -> None:
+    found = scored(profile)
+    held = [interval_at(p, 0.9).covers(truth) for p, truth, _ in found]
+    # 120 workloads of three surveys: the sampling error is about 4 %.
+    assert 0.82 <= statistics.mean(held) <= 0.98

@@ -1,0 +1,140 @@
+"""`leadline compare` as a user runs it: facts first, verdicts, prices, the gate's exit code."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from command import leadline
+from leadline.store import open_store
+from leadline.testing.simulation import simulate_survey
+
+INSIDE = "unique_bytes=1MiB,size_mean=8KiB,read_frac=0.8,seq_frac=0.5"
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("compare") / "store.sqlite"
+    with open_store(str(path)) as opened:
+        for profile, seed in (("hp-730", 1), ("hp-730", 2), ("sparcstation-1plus", 1)):
+            simulate_survey(profile, seed, store=opened)
+    return path
+
+
+def test_facts_come_before_the_ratios_and_the_faster_system_is_named(store: Path) -> None:
+    done = leadline("compare", "hp-730", "sparcstation-1plus", "--workload", INSIDE, store=store)
+    assert done.returncode == 0, done.stderr
+    differs, facts = done.stdout.index("What differs"), done.stdout.index("HP/UX 8.07")
+    assert differs < facts < done.stdout.index("hp-730 faster on 1 of 1 workload")
+    assert "hp-730 is faster" in " ".join(done.stdout.split())
+
+
+def test_json_has_the_promised_keys(store: Path) -> None:
+    done = leadline("compare", "hp-730", "sparcstation-1plus", "--named", "--json",
+                    "--price", "hp-730=35000 USD,sparcstation-1plus=15000 USD",
+                    store=store)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert {"pairs", "differing_facts"} <= set(document)
+    assert [pair["title"] for pair in document["pairs"]] == [
+        "workstation", "large_utility", "scientific_write", "scientific_read", "database",
+    ]  # fmt: skip
+    first = document["pairs"][0]
+    assert {"a", "b", "workload", "ratio", "verdict"} <= set(first)
+    assert set(first["ratio"]) == {"value", "low", "high", "n"}
+    assert {pair["verdict"] for pair in document["pairs"]} <= {"a", "b", "cannot tell"}
+    assert first["per_price_ratio"]["value"] == pytest.approx(first["ratio"]["value"] * 15 / 35)
+    assert document["pairs"][4]["ratio"] is None
+    assert "500 MiB" in document["pairs"][4]["reasons"][0]
+
+
+def test_without_a_workload_the_named_ones_and_the_focal_points_are_compared(store: Path) -> None:
+    done = leadline("compare", "hp-730", "sparcstation-1plus", "--json", store=store)
+    titles = [pair["title"] for pair in json.loads(done.stdout)["pairs"]]
+    assert titles[:5] == [
+        "workstation", "large_utility", "scientific_write", "scientific_read", "database",
+    ]  # fmt: skip
+    assert "file cache of hp-730" in titles
+    assert "disk of sparcstation-1plus" in titles
+
+
+def test_the_gate_fails_with_its_own_exit_code_and_only_on_what_is_slower(store: Path) -> None:
+    gate = ("--workload", INSIDE, "--fail-if", "slower=5%")
+    worse = leadline("compare", "hp-730", "sparcstation-1plus", *gate, store=store)
+    assert worse.returncode == 4
+    assert "gate failed" in worse.stdout
+    assert "exit code 4" in worse.stderr
+    better = leadline("compare", "sparcstation-1plus", "hp-730", *gate, store=store)
+    assert better.returncode == 0
+    assert "gate passed" in better.stdout
+
+
+def test_two_surveys_of_one_system_cannot_be_told_apart_and_pass_the_gate(store: Path) -> None:
+    done = leadline("compare", "hp-730-1", "hp-730-2", "--workload", INSIDE, "--json",
+                    "--fail-if", "slower=5%", store=store)  # fmt: skip
+    assert done.returncode == 0
+    document = json.loads(done.stdout)
+    assert [pair["verdict"] for pair in document["pairs"]] == ["cannot tell"]
+    assert document["differing_facts"] == []
+    assert document["gate"]["failed"] is False
+    assert document["contenders"][0]["name"] == "hp-730 (hp-730-1)"
+
+
+def test_measuring_reads_both_systems_now_and_keeps_the_readings(store: Path) -> None:
+    done = leadline("compare", "hp-730", "sparcstation-1plus", "--workload", INSIDE, "--measure",
+                    "--passes", "3", "--json", store=store)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (pair,) = json.loads(done.stdout)["pairs"]
+    assert (pair["source"], pair["verdict"]) == ("measured", "a")
+    assert len(pair["readings"]) == 3
+    assert "pass 3" in done.stderr
+
+
+def test_one_system_measured_against_itself_is_not_told_apart(store: Path) -> None:
+    done = leadline("compare", "hp-730-1", "hp-730-2", "--workload", INSIDE, "--measure",
+                    "--json", store=store)  # fmt: skip
+    (pair,) = json.loads(done.stdout)["pairs"]
+    assert pair["verdict"] == "cannot tell"
+    assert pair["ratio"]["low"] < 1 < pair["ratio"]["high"]
+    assert len(set(map(tuple, pair["readings"]))) == 6
+    assert all(one != other for one, other in pair["readings"]), "both met the same noise"
+
+
+@pytest.mark.parametrize("name", ["page.html", "chart.svg", "chart.png"])
+def test_the_comparison_is_drawn(store: Path, tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    done = leadline("compare", "hp-730", "sparcstation-1plus", "-o", str(path), store=store)
+    assert done.returncode == 0, done.stderr
+    assert path.stat().st_size > 5000
+    if name.endswith(".svg"):
+        assert (tmp_path / "chart-disk_reads.svg").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("hp-730",), "two or more surveys"),
+        (("hp-730", "hp-730"), "given twice"),
+        (("hp-730", "nobody"), "nobody"),
+        (("hp-730", "sparcstation-1plus", "--fail-if", "slower"), "slower=5%"),
+        (("hp-730", "sparcstation-1plus", "--model", "oracle"), "no model called"),
+        (("hp-730", "sparcstation-1plus", "--price", "hp-730=x"), "SYSTEM=AMOUNT"),
+        (("hp-730", "sparcstation-1plus", "--workload", "size=3"), "key=value"),
+        (("hp-730", "sparcstation-1plus", "-o", "/nowhere/page.html"), "does not exist"),
+        (("hp-730", "sparcstation-1plus", "-o", "page.doc"), ".doc"),
+        (
+            ("hp-730", "sparcstation-1plus", "--workload", "unique_bytes=9TiB,size_mean=8KiB"),
+            "no workload can be compared",
+        ),
+        (("hp-730-1", "hp-730-2", "sparcstation-1plus", "--fail-if", "slower=1%"), "exactly two"),
+    ],
+)
+def test_bad_input_gives_one_clear_message(
+    store: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    done = leadline("compare", *arguments, store=store)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,127 @@
+"""The joint model on known truth: errors, intervals, noise, outliers, determinism."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import t as student
+
+from leadline.predict import Box, JointModel, Sample, fit_joint, spread_out
+from leadline.predict.gaussian_process import Axes, Beliefs, Kernel, learn
+from leadline.predict.operation_time import PLACE, OperationTime, Requests
+from leadline.predict.sample import RegionNoise
+from leadline.record import Workload
+
+BOX = Box((2.0**20, 2.0**30), (4096.0, 2.0**20), (1.0, 16.0))
+BORDER_LN = math.log(64 * 2**20)
+NOISE = 0.03
+
+
+def truth(asked: list[Workload]) -> np.ndarray:
+    """ln MB/s of a machine with a smeared cache in front of a disk of four channels."""
+    mean = OperationTime((True,), 17.3)
+    theta = np.zeros(mean.parameters)
+    theta[:PLACE] = (-11.5, -0.1, -11.0, 0.3, 0.0, 0.2, -1.0, 0.0, 1.0, 0.0, 5.0)
+    theta[PLACE : 2 * PLACE] = (-5.0, -2.5, -8.0, 0.5, 0.0, 0.3, -1.9, 0.0, -3.0, 0.02, 5.0)
+    theta[mean.border(0) : mean.border(0) + 3] = (BORDER_LN, -2.5, 0.0)
+    return np.asarray(mean.ln_mb_s(Requests.of(asked), theta)[0])
+
+
+def bent(asked: list[Workload]) -> np.ndarray:
+    """The same with an effect that no sum of times has."""
+    places = Axes.over(spread_out(BOX, 64, 0)).place(asked)
+    return np.asarray(truth(asked) + 0.15 * np.sin(3 * places[:, 1]) * np.cos(3 * places[:, 2]))
+
+
+def sample(count: int, seed: int, law=truth) -> Sample:  # type: ignore[no-untyped-def]
+    asked = spread_out(BOX, count, seed)
+    noise = np.random.default_rng(seed).normal(0, NOISE, count)
+    return Sample(
+        workloads=tuple(asked),
+        ln_mb_s=law(asked) + noise,
+        noise_weight=np.ones(count),
+        noise=RegionNoise(NOISE, (math.exp(BORDER_LN),), (1.0, 1.0)),
+        borders=((BORDER_LN + 0.05, 0.1),),
+    )
+
+
+def judged(model: JointModel, law=truth) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[no-untyped-def]
+    """Errors of 200 unseen workloads, and whether the 90 % intervals cover the truth."""
+    asked = spread_out(BOX, 200, 999)
+    expected = model.expect(asked)
+    off = expected.ln_mb_s - law(asked)
+    half = student.ppf(0.95, model.df) * expected.ln_sd
+    return np.abs(np.expm1(off)), np.abs(off) <= half
+
+
+def test_forty_readings_predict_within_the_noise_of_one() -> None:
+    errors, _ = judged(fit_joint(sample(40, 1)))
+    assert np.median(errors) < NOISE
+    assert np.quantile(errors, 0.9) < 3 * NOISE
+
+
+def test_what_no_sum_of_times_has_is_learned_from_the_readings() -> None:
+    few, _ = judged(fit_joint(sample(32, 2, bent)), bent)
+    many, _ = judged(fit_joint(sample(120, 2, bent)), bent)
+    assert np.median(many) < 0.7 * np.median(few)
+    assert np.median(many) < NOISE
+
+
+@pytest.mark.parametrize(("law", "least"), [(truth, 0.86), (bent, 0.78)])
+def test_ninety_percent_intervals_cover_the_truth_about_so_often(law, least) -> None:  # type: ignore[no-untyped-def]
+    # Sixty readings say too little of an effect no sum of times has: intervals are narrow there,
+    # as docs/concepts/prediction.md says.
+    covered = [judged(fit_joint(sample(60, seed, law)), law)[1].mean() for seed in range(12)]
+    assert least <= np.mean(covered) <= 0.97, covered
+
+
+def test_one_wild_reading_spoils_nothing() -> None:
+    good = sample(60, 3)
+    wild = good.ln_mb_s.copy()
+    wild[17] -= 1.5
+    spoiled = fit_joint(Sample(good.workloads, wild, good.noise_weight, good.noise, good.borders))
+    errors, _ = judged(spoiled)
+    assert np.median(errors) < 1.5 * NOISE
+    assert spoiled.sample.noise_weight[17] > 25
+
+
+def test_a_fit_is_the_same_again_and_goes_on_from_an_earlier_one() -> None:
+    readings = sample(50, 4)
+    first, second = fit_joint(readings), fit_joint(readings)
+    assert np.array_equal(first.theta, second.theta)
+    more = sample(70, 4)
+    errors, _ = judged(fit_joint(more, first))
+    assert np.median(errors) < NOISE
+
+
+def test_a_kernel_and_the_noise_are_learned_from_readings_of_one() -> None:
+    random = np.random.default_rng(5)
+    places = random.random((150, 5))
+    kernel = Kernel(0.02, 0.0, 0.7)
+    drawn = random.multivariate_normal(np.zeros(150), kernel.between(places, places))
+    beliefs = Beliefs((0.05, 1.0), (0.05, 1.0), (0.7, 0.5), (0.05, 1.0))
+    found, noise = learn(
+        places, drawn + random.normal(0, 0.1, 150), np.zeros((150, 150)), np.ones(150), beliefs
+    )
+    assert noise == pytest.approx(0.1, rel=0.3)
+    assert 0.005 < found.additive_var < 0.08
+
+
+def test_the_embedded_document_holds_all_that_a_prediction_needs() -> None:
+    model = fit_joint(sample(40, 6))
+    page = model.embedded()
+    asked = spread_out(BOX, 20, 7)
+    axes = Axes(np.array(page["axes"]["low"]), np.array(page["axes"]["high"]))
+    kernel = Kernel(**page["kernel"])
+    mean = OperationTime(tuple(page["smeared"]), page["ln_unique_reference"])
+    fitted, jacobian = mean.ln_mb_s(Requests.of(asked), np.array(page["theta"]))
+    near = kernel.between(axes.place(asked), np.array(page["places"]))
+    scaled = jacobian * np.array(page["prior_sd"])
+    known = scaled @ np.array(page["jacobian"]).T + near
+    variance = (scaled**2).sum(axis=1) + kernel.at_a_place
+    variance -= np.einsum("ij,jk,ik->i", known, np.array(page["precision"]), known)
+    expected = model.expect(asked)
+    assert np.allclose(fitted + near @ np.array(page["weights"]), expected.ln_mb_s)
+    assert np.allclose(np.sqrt(variance), expected.ln_sd, rtol=1e-6)

@@ -1,0 +1,153 @@
+"""Where a survey measures next: inside its ranges, at borders too, and only while it helps."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+import numpy as np
+import pytest
+
+from leadline.predict import (
+    BATCH,
+    Box,
+    JointModel,
+    Predictor,
+    enough,
+    fit_joint,
+    next_points,
+    sample_of,
+    spread_out,
+)
+from leadline.predict.learning import BORDER_SHARE, BORDER_ZONE
+from leadline.record import Measurement
+from leadline.survey import Surveyor, make_plan
+from leadline.testing.simulation import SimulatedSurvey, simulate_survey
+
+PROFILE = "sparcstation-1plus"
+
+
+@pytest.fixture(scope="module")
+def learned() -> SimulatedSurvey:
+    return simulate_survey(PROFILE, 1, learn_frac=0.4)
+
+
+@pytest.fixture(scope="module")
+def before(learned: SimulatedSurvey) -> tuple[JointModel, list[Measurement], Box]:
+    """The model as it was before the first learning point."""
+    points = [p for p in learned.points if p.stage not in ("learning", "closing")]
+    plan = learned.survey.start.plan
+    box = Box(
+        (plan.unique_bytes_min, plan.unique_bytes_max),
+        (plan.size_mean_min, plan.size_mean_max),
+        (1.0, float(plan.process_num_max)),
+    )
+    borders = [border.bytes for border in learned.survey.borders]
+    return fit_joint(sample_of(points, borders)), points, box
+
+
+def test_workloads_of_a_design_fill_the_box_and_stay_inside() -> None:
+    box = Box((2.0**20, 2.0**34), (4096.0, 2.0**22), (1.0, 64.0))
+    drawn = spread_out(box, 256, 3)
+    assert drawn == spread_out(box, 256, 3) != spread_out(box, 256, 4)
+    for workload in drawn:
+        assert 2**20 <= workload.unique_bytes <= 2**34
+        assert 4096 <= workload.size_mean <= max(4096, workload.unique_bytes // 4 + 512)
+        assert 1 <= workload.process_num <= 64
+    low = sum(workload.unique_bytes < 2**27 for workload in drawn)
+    assert 120 <= low <= 136
+    numbers = [workload.process_num for workload in drawn]
+    assert min(numbers) == 1
+    assert max(numbers) > 48
+
+
+def test_next_points_lie_inside_and_a_share_of_them_at_borders(
+    before: tuple[JointModel, list[Measurement], Box],
+) -> None:
+    model, points, box = before
+    chosen = next_points(model, points, box, 8, 5)
+    assert chosen == next_points(model, points, box, 8, 5)
+    assert len(set(chosen)) == 8
+    border = math.exp(model.sample.borders[0][0])
+    low, high = (factor * border for factor in BORDER_ZONE)
+    at_border = [w for w in chosen if low <= w.unique_bytes <= high]
+    assert len(at_border) >= round(8 * BORDER_SHARE)
+    assert all(box.unique_bytes[0] <= w.unique_bytes <= box.unique_bytes[1] for w in chosen)
+
+
+def test_chosen_points_take_more_doubt_away_than_points_at_random(
+    before: tuple[JointModel, list[Measurement], Box],
+) -> None:
+    model, points, box = before
+    helped = spread_out(box, 128, 77)
+
+    def left(extra: list) -> float:  # type: ignore[type-arg]
+        covariance = model.covariance([*extra, *helped])
+        own = covariance[: len(extra), : len(extra)] + np.diag(model.noise_at(extra) ** 2)
+        cross = covariance[len(extra) :, : len(extra)]
+        gained = np.einsum("ij,ij->i", cross @ np.linalg.inv(own), cross)
+        return float(np.mean(np.diag(covariance)[len(extra) :] - gained))
+
+    chosen = left(next_points(model, points, box, BATCH, 5))
+    at_random = [left(spread_out(box, BATCH, seed)) for seed in range(10, 20)]
+    assert chosen < min(at_random)
+
+
+def test_a_slow_point_is_chosen_only_when_it_is_worth_its_seconds(
+    before: tuple[JointModel, list[Measurement], Box],
+) -> None:
+    model, points, box = before
+    middle = math.sqrt(box.unique_bytes[0] * box.unique_bytes[1])
+    dear = [
+        msgspec.structs.replace(
+            point,
+            result=msgspec.structs.replace(
+                point.result, total_s=100.0 if point.workload.unique_bytes > middle else 1.0
+            ),
+        )
+        for point in points
+    ]
+    cheap = next_points(model, dear, box, 12, 5)
+    plain = next_points(model, points, box, 12, 5)
+    count = [sum(w.unique_bytes > middle for w in chosen) for chosen in (cheap, plain)]
+    assert count[0] < count[1], count
+
+
+def test_learning_ends_when_predictions_are_as_good_as_a_run(learned: SimulatedSurvey) -> None:
+    stages = {stage.name: stage.points for stage in learned.survey.start.plan.stages}
+    ran = sum(point.stage == "learning" for point in learned.points)
+    assert 0 < ran < stages["learning"]
+    assert learned.points[-1].stage == "closing"
+    predictor = Predictor(learned.survey, learned.points, model="joint")
+    plan = learned.survey.start.plan
+    box = Box((plan.unique_bytes_min, plan.unique_bytes_max), (4096.0, 2.0**18), (1.0, 8.0))
+    assert isinstance(predictor.model, JointModel)
+    assert enough(predictor.model, box, 3)
+
+
+def test_a_survey_that_learns_asks_the_same_again(learned: SimulatedSurvey) -> None:
+    surveyor = Surveyor(learned.survey.start)
+    for point in learned.points:
+        asked = surveyor.ask()
+        assert asked is not None
+        assert asked.workload == point.workload
+        surveyor.tell(point)
+    assert surveyor.ask() is None
+
+
+def test_small_plans_keep_their_points_for_the_curves() -> None:
+    def plan(budget_s: float, *, virtual: bool = False):  # type: ignore[no-untyped-def]
+        return make_plan(
+            budget_s=budget_s, capacity_bytes=2**34, max_bytes=2**31, memory_bytes=2**29,
+            l3_cache_bytes=2**20, process_num_max=16, virtual=virtual, learn_frac=0.4,
+        )  # fmt: skip
+
+    def counts(made) -> tuple[int, int]:  # type: ignore[no-untyped-def]
+        learning = sum(s.points for s in made.stages if s.name == "learning")
+        return made.points - learning, learning
+
+    assert counts(plan(120.0))[1] == 0
+    on_curves, learning = counts(plan(600.0))
+    assert on_curves <= 84
+    assert learning >= 40
+    assert sum(counts(plan(14 * 3600.0, virtual=True))) == 84

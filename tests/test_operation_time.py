@@ -1,0 +1,106 @@
+"""The mean of the joint model: a sum of times, and its derivatives."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from leadline.predict.operation_time import BORDER, PLACE, OperationTime, Requests
+from leadline.record import Workload
+
+BORDERS_LN = (17.0, 19.0)
+
+
+def workloads(count: int, seed: int) -> list[Workload]:
+    random = np.random.default_rng(seed)
+    return [
+        Workload(
+            unique_bytes=int(math.exp(random.uniform(13, 21))),
+            size_mean=int(math.exp(random.uniform(8, 13))),
+            read_frac=float(random.random()),
+            seq_frac=float(random.random()),
+            process_num=int(random.integers(1, 33)),
+        )
+        for _ in range(count)
+    ]
+
+
+def parameters(mean: OperationTime, seed: int) -> np.ndarray:
+    theta = np.random.default_rng(seed).normal(0, 0.7, mean.parameters)
+    for index in range(len(mean.smeared)):
+        at = mean.border(index)
+        theta[at : at + BORDER] = (BORDERS_LN[index], -1.5, 0.1)
+    return theta
+
+
+@pytest.mark.parametrize("borders", [0, 1, 2])
+def test_derivatives_are_those_of_the_formula(borders: int) -> None:
+    for smeared in itertools.product((True, False), repeat=borders):
+        mean = OperationTime(smeared, 17.5)
+        theta, requests = parameters(mean, 1), Requests.of(workloads(60, 2))
+        _, jacobian = mean.ln_mb_s(requests, theta)
+        for index in range(mean.parameters):
+            step = np.zeros_like(theta)
+            step[index] = 1e-6
+            up, down = (mean.ln_mb_s(requests, theta + sign * step)[0] for sign in (1, -1))
+            assert np.allclose((up - down) / 2e-6, jacobian[:, index], atol=2e-5), index
+
+
+def test_one_request_at_a_time_pays_its_own_costs_and_nothing_else() -> None:
+    mean = OperationTime((), 17.5)
+    theta = np.zeros(PLACE)
+    theta[0], theta[1], theta[2] = math.log(2e-3), math.log(0.25), math.log(1e-3)
+    theta[10] = 30.0  # no stripes
+    alone = Workload(unique_bytes=2**24, size_mean=65536, read_frac=1.0, seq_frac=0.5)
+    seconds = 0.5 * 2e-3 + 0.5 * 0.5e-3 + 2 * 1e-3
+    ln_mb_s, _ = mean.ln_mb_s(Requests.of([alone]), theta)
+    assert math.exp(ln_mb_s[0]) == pytest.approx(65536e-6 / seconds)
+
+
+def test_n_requests_at_g_channels_have_the_balanced_networks_throughput() -> None:
+    mean = OperationTime((), 17.5)
+    theta = np.zeros(PLACE)
+    channels = 4
+    theta[6] = math.log((1 / channels) / (2 - 1 / channels))
+    theta[8], theta[10] = -40.0, 30.0
+    one, many = (
+        Workload(unique_bytes=2**24, size_mean=4096, process_num=n, read_frac=1.0) for n in (1, 16)
+    )
+    ln_mb_s, _ = mean.ln_mb_s(Requests.of([one, many]), theta)
+    gain = channels * 16 / (16 + channels - 1)
+    assert math.exp(ln_mb_s[1] - ln_mb_s[0]) == pytest.approx(gain)
+
+
+def test_a_uniform_cache_keeps_all_below_its_border_and_c_over_u_beyond() -> None:
+    mean = OperationTime((False,), 17.0)
+    theta = np.zeros(mean.parameters)
+    theta[0] = theta[2] = -9.0
+    theta[PLACE] = -3.0
+    theta[10] = theta[PLACE + 10] = 30.0
+    theta[mean.border(0)] = math.log(2**24)
+    asked = [
+        Workload(unique_bytes=u, size_mean=4096, read_frac=1.0, seq_frac=0.0)
+        for u in (2**22, 2**24, 2**25, 2**26)
+    ]
+    times = np.exp(-mean.ln_mb_s(Requests.of(asked), theta)[0])
+    assert times[0] == pytest.approx(times[1])
+    slow = times - times[0]
+    assert slow[3] / slow[2] == pytest.approx(0.75 / 0.5)
+
+
+def test_a_scan_over_all_of_a_too_large_file_finds_nothing() -> None:
+    mean = OperationTime((False,), 17.0)
+    theta = parameters(mean, 3)
+    theta[mean.border(0) : mean.border(0) + BORDER] = (math.log(2**24), -2.0, 0.0)
+    theta[1] = theta[PLACE + 1] = 0.0  # sequential requests cost what random ones do
+    random, scan = (
+        Workload(unique_bytes=2**25, size_mean=4096, read_frac=1.0, seq_frac=q) for q in (0.0, 1.0)
+    )
+    far = random.with_value("unique_bytes", 2**40)
+    theta[9] = theta[PLACE + 9] = 0.0
+    ln_mb_s, _ = mean.ln_mb_s(Requests.of([random, scan, far]), theta)
+    assert ln_mb_s[1] < ln_mb_s[0]
+    assert ln_mb_s[1] == pytest.approx(ln_mb_s[2], abs=1e-4)

@@ -1,0 +1,206 @@
+"""The validate command on simulated systems: its JSON, its store, its budget and resuming it."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from command import LEADLINE, environment, leadline
+from leadline.record import Validation
+from leadline.store import open_store
+from leadline.testing.simulation import (
+    SimulatedSurvey,
+    SimulatedValidation,
+    simulate_survey,
+    simulate_validation,
+)
+from leadline.validate import ValidationRefused, changed_facts
+from leadline.validate.same_system import require_same_system
+
+
+@pytest.fixture(scope="module")
+def surveyed() -> SimulatedSurvey:
+    return simulate_survey("hp-730", 3)
+
+
+@pytest.fixture(scope="module")
+def validated(surveyed: SimulatedSurvey) -> SimulatedValidation:
+    return simulate_validation(surveyed, 5, count=30, model="product")
+
+
+def stored(surveyed: SimulatedSurvey, path: Path) -> Path:
+    """A store that holds the survey."""
+    with open_store(str(path)) as store:
+        store.start_survey(surveyed.survey.start)
+        for point in surveyed.points:
+            store.add_point(point)
+        store.finish_survey(surveyed.survey)
+    return path
+
+
+def kept(path: Path, survey_id: str) -> int:
+    """Points stored so far of the newest validation."""
+    with open_store(str(path)) as store:
+        found = store.validations(survey_id)
+        return len(store.validation_points(found[0].validation_id)) if found else 0
+
+
+def test_the_promised_keys_are_there_and_the_answer_is_stored(
+    surveyed: SimulatedSurvey, tmp_path: Path
+) -> None:
+    path = stored(surveyed, tmp_path / "store.sqlite")
+    done = leadline("validate", "hp-730", "--count", "12", "--json", store=path)
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    promised = {"n", "median_error", "p75_error", "p90_error", "enhanced_median_error",
+                "inherent_error", "amplification", "coverage", "models"}  # fmt: skip
+    assert promised <= answer.keys()
+    assert answer["n"] == 12
+    assert set(answer["coverage"]) == {"50", "90", "95"}
+    assert {"value", "low", "high", "n"} == answer["intervals"]["median_error"].keys()
+    assert answer["intervals"]["median_error"]["value"] == answer["median_error"]
+    names = set(answer["models"])
+    assert {"product", "Andrew-like", "IOStone-like", "Bonnie-like", "survey median"} <= names
+    assert sum(name.startswith("orthogonal") for name in names) == 2, "measured on a simulation"
+    assert all(item["median_error"] >= 0 for item in answer["models"].values())
+    assert len(answer["workloads"]) == 12
+    with open_store(str(path)) as store:
+        summary = store.validations(surveyed.survey.start.survey_id)[0]
+        found = store.validation(summary.validation_id)
+    assert found is not None
+    assert found.n == 12
+    assert found.points == answer["points"] == answer["planned_points"]
+
+
+def test_a_killed_validation_resumes_to_the_very_same_answer(
+    surveyed: SimulatedSurvey, tmp_path: Path
+) -> None:
+    survey_id = surveyed.survey.start.survey_id
+    whole = stored(surveyed, tmp_path / "whole.sqlite")
+    cut = stored(surveyed, tmp_path / "cut.sqlite")
+    options = ["validate", "hp-730", "--count", "20", "--seed", "9", "--no-rivals", "--json"]
+    expected = json.loads(leadline(*options, store=whole).stdout)
+    child = subprocess.Popen([LEADLINE, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                             env=environment(cut))  # fmt: skip
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and child.poll() is None and kept(cut, survey_id) < 5:
+        time.sleep(0.02)
+    child.send_signal(signal.SIGKILL)
+    child.communicate(timeout=30)
+    before = kept(cut, survey_id)
+    if before == expected["points"]:
+        pytest.skip("the validation was faster than the kill")
+    resumed = leadline("validate", "hp-730", "--resume", "--json", store=cut)
+    assert resumed.returncode == 0, resumed.stderr
+    assert f"{before} points kept" in resumed.stderr
+    found = json.loads(resumed.stdout)
+    for key in ("points", "seed", "workloads", "models", "drift_frac", "sentences"):
+        assert found[key] == expected[key], key
+
+
+def test_a_spent_budget_keeps_what_was_measured_and_more_time_goes_on(
+    surveyed: SimulatedSurvey, tmp_path: Path
+) -> None:
+    path = stored(surveyed, tmp_path / "store.sqlite")
+    options = ["validate", "hp-730", "--count", "16", "--no-rivals"]
+    short = leadline(*options, "--budget", "16s", store=path)
+    assert short.returncode == 3, short.stderr
+    assert "--resume --budget" in short.stderr
+    before = kept(path, surveyed.survey.start.survey_id)
+    assert before > 0
+    again = leadline("validate", "hp-730", "--resume", "--budget", "5h", "--json", store=path)
+    assert again.returncode == 0, again.stderr
+    assert json.loads(again.stdout)["planned_points"] > before
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--count", "2"], "give 4 or more"),
+        (["--budget", "2s"], "give --budget"),
+        (["--resume"], "leave out --resume"),
+        (["--model", "oracle"], "is one of"),
+    ],
+)
+def test_what_cannot_be_validated_is_refused_with_what_to_type(
+    surveyed: SimulatedSurvey, tmp_path: Path, options: list[str], message: str
+) -> None:
+    path = stored(surveyed, tmp_path / "store.sqlite")
+    refused = leadline("validate", "hp-730", *options, store=path)
+    assert refused.returncode == 2
+    assert message in " ".join(refused.stderr.split())
+    assert refused.stdout == ""
+
+
+def test_an_unfinished_survey_is_refused(surveyed: SimulatedSurvey, tmp_path: Path) -> None:
+    path = tmp_path / "store.sqlite"
+    with open_store(str(path)) as store:
+        store.start_survey(surveyed.survey.start)
+        for point in surveyed.points[:60]:
+            store.add_point(point)
+    refused = leadline("validate", "hp-730", store=path)
+    assert refused.returncode == 2
+    assert "--resume" in refused.stderr
+
+
+def test_another_system_is_refused_by_the_facts_that_changed() -> None:
+    before = {"kernel_release": "6.1", "memory_bytes": 1000, "free_bytes": 5, "scheduler": "none",
+              "device_model": None, "host_name": "a"}  # fmt: skip
+    now = before | {"memory_bytes": 1005, "free_bytes": 9, "device_model": "disk", "host_name": "b"}
+    assert changed_facts(before, now) == ()
+    now["scheduler"] = "mq-deadline"
+    with pytest.raises(ValidationRefused, match="scheduler: none then, mq-deadline now") as refused:
+        require_same_system(before, now)
+    assert "kernel" not in str(refused.value)
+    assert refused.value.exit_code == 2
+
+
+def test_the_readings_are_about_the_truth_and_so_the_scores_are(
+    validated: SimulatedValidation,
+) -> None:
+    truths = {
+        point.workload: point.result.simulated.truth_mb_s
+        for point in validated.points
+        if point.result.simulated is not None
+    }
+    found = validated.validation
+    for row in found.workloads:
+        assert row.measured_mb_s == pytest.approx(truths[row.workload], rel=0.25)
+    score = found.score("product")
+    assert score is not None
+    true_errors = sorted(
+        abs(forecast.throughput_mb_s / truths[row.workload] - 1)
+        for row in found.workloads
+        for forecast in row.forecasts
+        if forecast.model == "product"
+    )
+    middle = (true_errors[14] + true_errors[15]) / 2
+    assert score.median_error.value == pytest.approx(middle, abs=0.02)
+    assert found.drift_frac is not None
+    assert found.drift_frac.covers(0.0)
+
+
+def test_a_validation_survives_being_written_and_read(validated: SimulatedValidation) -> None:
+    text = msgspec.json.encode(validated.validation)
+    assert msgspec.json.decode(text, type=Validation) == validated.validation
+
+
+def test_the_page_tells_of_the_newest_validation(
+    surveyed: SimulatedSurvey, validated: SimulatedValidation, tmp_path: Path
+) -> None:
+    path, page = stored(surveyed, tmp_path / "store.sqlite"), tmp_path / "page.html"
+    with open_store(str(path)) as store:
+        store.start_validation(validated.validation.start)
+        for point in validated.points:
+            store.add_point(point)
+        store.finish_validation(validated.validation)
+    assert leadline("report", "hp-730", "-o", str(page), store=path).returncode == 0
+    text = page.read_text(encoding="utf-8")
+    assert "How good its predictions are" in text
+    assert 'id="chart-validation-scatter"' in text
