@@ -28,11 +28,11 @@ CANDIDATES = 256
 _COST_SCALE = 0.25
 """Distance, in surveyed ranges, over which a point's cost tells that of another."""
 
-MEDIAN_SIGMAS_ENOUGH = 0.7
-P90_SIGMAS_ENOUGH = 1.5
+MEDIAN_SIGMAS_ENOUGH = 1.0
+P90_SIGMAS_ENOUGH = 2.0
 """Learning ends when predictions are this well known, in run-to-run standard deviations as
 replicates show them (the fit's own noise would count its misfit as noise): half of them are then
-as near to the truth as the mean of two runs of the workload itself would be."""
+as near to the truth as one run of the workload itself."""
 
 
 def next_points(
