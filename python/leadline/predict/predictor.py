@@ -93,8 +93,6 @@ class Predictor:
 
         """
         asked = [self._guarded(workload) for workload in workloads]
-        if not asked:
-            return ()
         expected = self.model.expect([guarded.surveyed for guarded in asked])
         return tuple(
             self._prediction(
