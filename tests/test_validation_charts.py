@@ -81,6 +81,7 @@ def test_coverage_ends_at_all_of_them(validation: Validation) -> None:
     rows = rows_of(validation_charts(validation)["validation-coverage"])
     steps = [row for row in rows if row.get("model") == "product" and "low" not in row]
     assert (steps[0]["y"], steps[-1]["y"]) == (0.0, 1.0)
+    assert [row["y"] for row in steps[1:-1]] == [(at + 1) / 40 for at in range(40)]
     assert [row["y"] for row in steps] == sorted(row["y"] for row in steps)
     marks = {row["x"]: row["y"] for row in rows if "low" in row}
     score = validation.score("product")

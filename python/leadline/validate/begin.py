@@ -102,7 +102,13 @@ def begin_validation(
         direct=engine.direct,
         cache_limit_bytes=engine.cache_limit_bytes,
         accuracy=start.accuracy,
-        plan=_plan(survey, len(survey_points), ranges, asked, virtual=engine.virtual),
+        plan=_plan(
+            survey,
+            len(survey_points),
+            ranges,
+            asked,
+            layout=not engine.virtual and engine.backend != "null",
+        ),
         ranges=ranges,
         singles=single_numbers(Space(ranges)),
         facts=dict(engine.facts),
@@ -141,13 +147,13 @@ def drawn_ranges(survey: Survey) -> tuple[DrawnRange, ...]:
 
 
 def _plan(
-    survey: Survey, cost: int, ranges: Sequence[DrawnRange], asked: Asked, *, virtual: bool
+    survey: Survey, cost: int, ranges: Sequence[DrawnRange], asked: Asked, *, layout: bool
 ) -> ValidationPlan:
     grids = tuple(grid_levels(times * cost) for times in RIVAL_COSTS) if asked.rivals else ()
     singles = single_numbers(Space(tuple(ranges)))
     stages = plan_stages(ranges, asked.count, grids, len(singles))
     points = sum(stage.points for stage in stages)
-    layout_bytes = 0 if virtual else ranges[-1].high_bytes
+    layout_bytes = ranges[-1].high_bytes if layout else 0
     layout_s = layout_bytes / LAYOUT_BYTES_PER_S
     point_s = asked.seconds or survey.start.plan.point_s
     budget_s = asked.budget_s or BUDGET_FACTOR * points * point_s + layout_s
