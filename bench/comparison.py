@@ -14,16 +14,17 @@ import math
 import multiprocessing
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
 
+import msgspec
 import numpy as np
 
 from leadline.compare import Asked, Opened, measure_in_turns, named_questions, paired_ratio
 from leadline.engine import Limits, Target, open_engine
 from leadline.predict import DEFAULT_MODEL, Predictor
-from leadline.record import Workload
+from leadline.record import Measurement, Workload
 from leadline.store import open_store
 from leadline.survey import derive_seed
 from leadline.testing.comparison import (
@@ -60,8 +61,22 @@ _RUNS: dict[Run, SimulatedSurvey] = {}
 
 
 def survey_of(run: Run) -> SimulatedSurvey:
-    """Survey one profile with one seed."""
-    return simulate_survey(*run)
+    """Survey one profile with one seed; without histograms and slices, which no model reads."""
+    found = simulate_survey(*run)
+    return replace(found, points=tuple(_light(point) for point in found.points))
+
+
+def _light(point: Measurement) -> Measurement:
+    result = point.result
+    change = msgspec.structs.replace
+    light = change(
+        result,
+        read=change(result.read, histogram=()),
+        write=change(result.write, histogram=()),
+        warm_up=change(result.warm_up, intervals=()),
+        intervals=(),
+    )
+    return change(point, result=light)
 
 
 def runs_of(number: int, seeds: int) -> tuple[Run, Run, Run]:

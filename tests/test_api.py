@@ -65,7 +65,8 @@ def test_objects_show_themselves_in_a_notebook(system: SurveyedSystem) -> None:
     several = system.predict_all([WORK, TEXT])
     assert several._repr_html_().count("<tr>") == 3
     assert "32 KiB requests" in repr(several[0])
-    assert len(several[:1]) == 1
+    assert several[1:][0] is several[1]
+    assert several[0] is not several[1]
 
 
 def test_a_name_with_markup_cannot_break_out(system: SurveyedSystem) -> None:

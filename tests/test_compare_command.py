@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from command import leadline
-from leadline.store import open_store
-from leadline.testing.simulation import simulate_survey
+from leadline.store import Store, open_store
+from leadline.testing.simulation import SimulatedSurvey, simulate_survey
 
 INSIDE = "unique_bytes=1MiB,size_mean=8KiB,read_frac=0.8,seq_frac=0.5"
 
@@ -100,6 +101,41 @@ def test_one_system_measured_against_itself_is_not_told_apart(store: Path) -> No
     assert pair["ratio"]["low"] < 1 < pair["ratio"]["high"]
     assert len(set(map(tuple, pair["readings"]))) == 6
     assert all(one != other for one, other in pair["readings"]), "both met the same noise"
+
+
+def keep(opened: Store, simulated: SimulatedSurvey, system: str, directory: Path) -> None:
+    """Store a simulated survey as if it were one of a directory."""
+    start = msgspec.structs.replace(
+        simulated.survey.start, survey_id=f"real-{system}", system=system, target=str(directory),
+        backend="pread", system_profile=None,
+    )  # fmt: skip
+    opened.start_survey(start)
+    for point in simulated.points:
+        own = f"{system}-{point.point_id}"
+        opened.add_point(msgspec.structs.replace(point, survey_id=start.survey_id, point_id=own))
+    opened.finish_survey(msgspec.structs.replace(simulated.survey, start=start))
+
+
+@pytest.mark.real
+def test_two_directories_are_measured_in_turns_and_left_as_they_were(tmp_path: Path) -> None:
+    path, directories = tmp_path / "store.sqlite", [tmp_path / "one", tmp_path / "other"]
+    simulated = simulate_survey("hp-730", 1)
+    with open_store(str(path)) as opened:
+        for directory in directories:
+            directory.mkdir()
+            keep(opened, simulated, directory.name, directory)
+        keep(opened, simulated, "again", directories[0])
+    small = "unique_bytes=2MiB,size_mean=16KiB,read_frac=0.5,seq_frac=0.5"
+    asked = ("--workload", small, "--measure", "--passes", "2", "--seconds", "300ms", "--json")
+    done = leadline("compare", "one", "other", *asked, store=path)
+    assert done.returncode == 0, done.stderr
+    (pair,) = json.loads(done.stdout)["pairs"]
+    assert pair["source"] == "measured"
+    assert all(reading > 1 for each in pair["readings"] for reading in each)
+    assert [list(directory.iterdir()) for directory in directories] == [[], []]
+    same = leadline("compare", "one", "again", *asked, store=path)
+    assert same.returncode == 2
+    assert "both would be the same system" in same.stderr
 
 
 @pytest.mark.parametrize("name", ["page.html", "chart.svg", "chart.png"])

@@ -61,10 +61,13 @@ def test_every_pair_of_several_systems_is_compared_once() -> None:
 
 
 def test_many_questions_take_a_doubtful_verdict_away_and_say_what_it_was_alone() -> None:
-    pair = systems(atlas(), quicker(1.2))
-    (alone,) = compare_systems(pair, Terms([question()])).pairs
+    for percent in range(105, 200, 5):
+        pair = systems(atlas(), quicker(percent / 100))
+        (alone,) = compare_systems(pair, Terms([question()])).pairs
+        if alone.p_value is not None and alone.p_value < 0.04:
+            break
     assert alone.p_value is not None
-    assert 0.05 / 20 < alone.p_value < 0.05, "the fixture must leave some doubt"
+    assert 0.05 / 20 < alone.p_value < 0.04, "no factor left some doubt"
     assert (alone.verdict, alone.verdict_alone) == ("b", "b")
     crowd = [question(size_mean=32768 + 64 * step) for step in range(20)]
     together = compare_systems(pair, Terms(crowd))

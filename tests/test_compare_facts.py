@@ -62,6 +62,12 @@ def test_a_fact_that_differs_is_listed_with_every_system_s_value(
     assert found[name].values == (FACTS_OF_A[name], value, FACTS_OF_A[name])
 
 
+def test_a_fact_in_which_only_the_last_of_three_differs_is_listed() -> None:
+    last = start(FACTS_OF_A | {"scheduler": "bfq"})
+    found = differences(start(FACTS_OF_A), start(FACTS_OF_A), last)
+    assert found["scheduler"].values == ("none", "none", "bfq")
+
+
 def test_how_a_survey_was_run_is_compared_too() -> None:
     one, other = start({}), start({}, direct=True, backend="uring", target="/other")
     found = differences(one, other)

@@ -15,7 +15,15 @@ from typing import Any
 
 import pytest
 
-from leadline.engine import EngineFault, Limits, PointFailed, Target, TargetRefused, open_engine
+from leadline.engine import (
+    EngineFault,
+    Limits,
+    PointFailed,
+    Target,
+    TargetRefused,
+    memory_cgroup,
+    open_engine,
+)
 from leadline.engine import fio as fio_engine
 from leadline.fio import FioRun, read_job, write_job
 from leadline.record import Arrivals, Workload
@@ -106,7 +114,16 @@ def test_a_written_job_runs_as_it_is_for_its_whole_time(workload: Workload, tmp_
     assert sum(kind["io_bytes"] for kind in kinds) / operations == pytest.approx(
         workload.size_mean, rel=0.15
     )
-    assert kinds[0]["total_ios"] / operations == pytest.approx(workload.read_frac, abs=0.06)
+    drawn = 0.01 + 5 * (workload.read_frac * (1 - workload.read_frac) / operations) ** 0.5
+    assert kinds[0]["total_ios"] / operations == pytest.approx(workload.read_frac, abs=drawn)
+
+
+def test_a_file_of_writes_alone_is_laid_out_whole_too(tmp_path: Path) -> None:
+    """Twenty writes into 16 MiB would leave the rest a hole."""
+    asked = Workload(unique_bytes=16 * MIB, size_mean=4096, read_frac=0.0, size_dist="fixed")
+    run = FioRun(arrivals=Arrivals("constant", 100.0), seconds=0.2, ramp_s=0)
+    ask_fio(write_job(asked, run), tmp_path)
+    assert (tmp_path / "leadline-fio.bin").stat().st_blocks * 512 >= asked.unique_bytes
 
 
 def test_sizes_shortened_at_the_end_of_a_small_file_are_foretold(tmp_path: Path) -> None:
@@ -246,8 +263,44 @@ def test_a_fio_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert not Path(f"/proc/{pid}").exists()
 
 
-def test_an_io_error_fails_the_point(tmp_path: Path) -> None:
-    """A file that is not there and may not be made."""
+@here
+def test_fio_is_inside_the_group_before_it_reads_its_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = "cat /proc/self/cgroup >&2; exit 1"
+    monkeypatch.setenv("PATH", f"{stand_in(tmp_path / 'bin', body)}:{os.environ['PATH']}")
+    with memory_cgroup(64 * MIB) as group, pytest.raises(EngineFault, match=group.path.name):
+        fio_engine.run_fio("[a]\n", directory=str(tmp_path), deadline_s=20, group=group)
+
+
+def test_a_data_file_that_vanished_is_not_made_by_fio(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def without_file(job: str, **options: Any) -> dict[str, Any]:
+        (Path(options["directory"]) / "data.bin").unlink()
+        return run_fio(job, **options)
+
+    run_fio = fio_engine.run_fio
+    monkeypatch.setattr(fio_engine, "run_fio", without_file)
+    with (
+        open_engine(Target.parse(str(tmp_path)), engine="fio") as engine,
+        pytest.raises((PointFailed, EngineFault), match="allow_file_create"),
+    ):
+        engine.run(MIXED, seed=1, limits=SHORT)
+
+
+def test_a_persons_own_job_runs_on_our_file_with_our_times(tmp_path: Path) -> None:
+    text = "[a]\nfilename=mine.bin\nsize=4m\nrw=randrw\nrwmixread=30\nbs=8k\nruntime=1h\n"
+    (job,) = read_job(text)
+    with open_engine(Target.parse(str(tmp_path)), engine="fio") as engine:
+        assert isinstance(engine, fio_engine.FioEngine)
+        result = engine.run_text(text, job.workload, seed=1, limits=SHORT)
+    assert result.realised.size_mean == 8192
+    assert result.realised.read_frac == pytest.approx(0.3, abs=0.05)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_job_that_fio_refuses_is_a_fault_with_its_words(tmp_path: Path) -> None:
     run = FioRun(filename="absent.bin", seconds=0.2, ramp_s=0, options={"allow_file_create": 0})
     with pytest.raises((PointFailed, EngineFault), match="allow_file_create"):
         fio_engine.run_fio(write_job(MIXED, run), directory=str(tmp_path), deadline_s=20)

@@ -50,6 +50,12 @@ def test_a_size_that_fio_reads_as_something_else_is_refused(text: str) -> None:
         read_bytes("size", text)
 
 
+@pytest.mark.parametrize("text", ["1.5g", "4 k", "1e3"])
+def test_the_refusal_says_where_fio_stops_reading(text: str) -> None:
+    with pytest.raises(FioJobRefused, match="stops at blanks"):
+        read_bytes("size", text)
+
+
 @pytest.mark.parametrize(
     ("text", "unit", "seconds"),
     [("30", "s", 30), ("30", "us", 3e-5), ("2m", "s", 120), ("250ms", "us", 0.25),
@@ -73,6 +79,17 @@ def test_a_job_inherits_the_globals_above_it_and_only_those() -> None:
     assert (first.name, second.name) == ("a", "b")
 
 
+def test_what_a_job_says_again_counts_as_said_last() -> None:
+    (job,) = read_job(
+        "[global]\nsize=1m\nrw=randrw\nrwmixread=70\nrwmixwrite=20\n[a]\nrwmixread=60"
+    )
+    assert job.workload.read_frac == 0.6
+
+
+def test_a_blank_after_the_equals_sign_of_a_bare_number_does_no_harm() -> None:
+    assert one("rw=randrw\nrwmixread = 70\nnumjobs =2").workload.read_frac == 0.7
+
+
 def test_a_path_and_the_environment_are_read(tmp_path: Path) -> None:
     path = tmp_path / "job.fio"
     path.write_text("[a]\nsize=${SIZE}\nnumjobs=2\nfilename=x\n", encoding="utf-8")
@@ -89,6 +106,7 @@ def test_a_path_and_the_environment_are_read(tmp_path: Path) -> None:
         ("size=1m\n", "line 1"),
         ("[a\nsize=1m\n", "section"),
         ("[a]\ninclude b.fio\n", "include"),
+        ("[a]\nsize = 64m\n", "write size=64m"),
         ("[a]\nsize=8*$mb_memory\n", "keywords"),
         ("[a]\nsize=(1+1)\n", "expressions"),
         ("[a]\nrw=read\n", "size"),

@@ -9,6 +9,7 @@ import pytest
 
 import survey_fixture
 from leadline.predict import (
+    MODELS,
     NAMED,
     NoFamilies,
     PredictionRefused,
@@ -25,7 +26,7 @@ WORK = Workload(unique_bytes=64 * MIB, size_mean=65536, process_num=2)
 
 def predictor(survey: Survey | None = None, *, extrapolate: bool = False) -> Predictor:
     survey = survey or two_region()
-    return Predictor(survey, points(survey), extrapolate=extrapolate)
+    return Predictor(survey, points(survey), model="product", extrapolate=extrapolate)
 
 
 def without_disk_curves() -> Survey:
@@ -62,14 +63,11 @@ def test_more_data_than_surveyed_names_the_option_that_surveys_it() -> None:
 
 
 def test_a_request_that_would_span_its_data_was_not_surveyed() -> None:
-    survey = two_region()
-    inside = Workload(unique_bytes=16 * MIB, size_mean=MIB, process_num=2)
-    assert predictor(survey).predict(inside).extrapolated is False
-    low = int(survey.unique_bytes_curve.points[0].x)
-    with pytest.raises(PredictionRefused, match=r"size_mean=\d+ "):
-        predictor(survey).predict(
-            inside.with_value("unique_bytes", 2 * low).with_value("size_mean", low)
-        )
+    asked = predictor(survey_fixture.three_region())
+    inside = Workload(unique_bytes=256 * 1024, size_mean=64 * 1024, process_num=2)
+    assert asked.predict(inside).extrapolated is False
+    with pytest.raises(PredictionRefused, match=r"size_mean=96 KiB .* 1 KiB to 64 KiB"):
+        asked.predict(inside.with_value("size_mean", 96 * 1024))
 
 
 def test_extrapolation_is_marked_and_less_sure_the_farther_it_goes() -> None:
@@ -169,8 +167,10 @@ def test_rates_and_response_times_obey_littles_law() -> None:
     assert run_high > iops.high
 
 
-def test_no_question_has_no_answer() -> None:
-    assert predictor().predict_all([]) == ()
+@pytest.mark.parametrize("model", MODELS)
+def test_no_question_has_no_answer(model: str) -> None:
+    survey = two_region()
+    assert Predictor(survey, points(survey), model=model).predict_all([]) == ()
 
 
 def test_the_named_workloads_are_those_of_the_paper() -> None:

@@ -10,34 +10,37 @@ from functools import cache
 import pytest
 
 from leadline.engine import Limits, Target, open_engine
-from leadline.predict import Predictor, interval_at
+from leadline.predict import Predictor, Span, interval_at
 from leadline.record import Prediction, Workload
 from leadline.testing.simulation import simulate_survey
 
 LIMITS = Limits(
-    warm_up_s_max=5.0, measure_s_min=5.0, measure_s_max=5.0, accuracy=0.02, total_s_max=1e6
+    warm_up_s_max=60.0, measure_s_min=60.0, measure_s_max=60.0, accuracy=0.02, total_s_max=1e6
 )
 SURVEYS = 3
 WORKLOADS = 40
 
 
 def drawn(predictor: Predictor, rng: random.Random) -> Workload:
-    """A workload anywhere inside what was surveyed: even in logs of sizes and counts."""
+    """A workload anywhere inside what was surveyed: even in logs of bytes, sizes and processes."""
     ranges = predictor.ranges
     while True:
-        u, s, p = (
-            math.exp(rng.uniform(math.log(span.low), math.log(span.high)))
-            for span in (ranges.unique_bytes, ranges.size_mean, ranges.process_num)
-        )
+        unique_bytes = round(_even(ranges.unique_bytes, rng) / 4096) * 4096
+        region = ranges.nearest_region(unique_bytes)
+        assert region is not None
         work = Workload(
-            unique_bytes=max(4096, round(u / 4096) * 4096),
-            size_mean=round(s),
+            unique_bytes=unique_bytes,
+            size_mean=round(_even(ranges.of(region.index, "size_mean"), rng)),
             read_frac=rng.random(),
             seq_frac=rng.random(),
-            process_num=round(p),
+            process_num=round(_even(ranges.of(region.index, "process_num"), rng)),
         )
         if ranges.holds(work):
             return work
+
+
+def _even(span: Span, rng: random.Random) -> float:
+    return math.exp(rng.uniform(math.log(span.low), math.log(span.high)))
 
 
 @cache
@@ -47,7 +50,7 @@ def scored(profile: str) -> list[tuple[Prediction, float, bool]]:
     with open_engine(Target.parse(f"sim:{profile}"), run_seed=7) as engine:
         for seed in range(SURVEYS):
             run = simulate_survey(profile, 500 + seed)
-            predictor = Predictor(run.survey, run.points)
+            predictor = Predictor(run.survey, run.points, model="product")
             rng = random.Random(seed)
             works = [drawn(predictor, rng) for _ in range(WORKLOADS)]
             for work, prediction in zip(works, predictor.predict_all(works), strict=True):
@@ -73,9 +76,11 @@ def test_median_error_is_as_small_as_the_papers(profile: str) -> None:
     assert statistics.median(enhanced) <= 0.10
 
 
-@pytest.mark.parametrize("profile", MACHINES)
-def test_nine_of_ten_intervals_hold_the_truth(profile: str) -> None:
-    found = scored(profile)
-    held = [interval_at(p, 0.9).covers(truth) for p, truth, _ in found]
-    # 120 workloads of three surveys: the sampling error is about 4 %.
-    assert 0.82 <= statistics.mean(held) <= 0.98
+def test_nine_of_ten_intervals_hold_the_truth() -> None:
+    held = [
+        interval_at(prediction, 0.9).covers(truth)
+        for profile in MACHINES
+        for prediction, truth, _ in scored(profile)
+    ]
+    # Coverage differs by 0.09 (sd) between surveys of one machine, and these are twelve.
+    assert 0.83 <= statistics.mean(held) <= 0.97

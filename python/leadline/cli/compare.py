@@ -47,60 +47,72 @@ VIRTUAL_SECONDS = 60.0
 """A simulated disk of 1990 answers some twenty requests a second; its time is free."""
 
 
+_Surveys = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="S1 S2 …", help="Surveys' ids or the first letters of them, or systems."
+    ),
+]
+_Named = Annotated[
+    bool, typer.Option("--named", help="On the five named workloads of CP94 Fig. 16.")
+]
+_Workloads = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="k=v,…",
+        help="On this workload; may be given several times. Without --named and --workload: "
+        "the five named ones and each system's focal points.",
+    ),
+]
+_Measure = Annotated[
+    bool, typer.Option("--measure", help="Measure now, turn by turn; every target must be here.")
+]
+_Passes = Annotated[
+    int, typer.Option(min=2, max=1000, help="With --measure: readings of each system.")
+]
+_Seconds = Annotated[
+    float | None,
+    typer.Option(
+        parser=reader(positive_seconds),
+        metavar="TIME",
+        help="With --measure: time of one reading, at most.  [default: 2s]",
+    ),
+]
+_Model = Annotated[str | None, typer.Option(metavar="NAME", help="Which model predicts.")]
+_Extrapolate = Annotated[
+    bool, typer.Option("--extrapolate", help="Answer beyond the surveyed ranges, marked.")
+]
+_Prices = Annotated[
+    list[str] | None,
+    typer.Option(metavar="S=AMOUNT,…", help="Prices, for MB/s per money: A=1200 EUR,B=800 EUR"),
+]
+_FailIf = Annotated[
+    str | None,
+    typer.Option(
+        metavar="slower=5%",
+        help="End with exit code 4 when the second system is shown to be slower by more.",
+    ),
+]
+_Output = Annotated[
+    Path | None,
+    typer.Option("-o", "--output", metavar="FILE", help="Draw it: .html, .svg, .png or .pdf"),
+]
+
+
 def command(
     context: typer.Context,
     *,
-    surveys: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="S1 S2 …", help="Surveys' ids or the first letters of them, or systems."
-        ),
-    ],
-    named: Annotated[
-        bool, typer.Option("--named", help="On the five named workloads of CP94 Fig. 16.")
-    ] = False,
-    workload: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="k=v,…",
-            help="On this workload; may be given several times. Without --named and --workload: "
-            "the five named ones and each system's focal points.",
-        ),
-    ] = None,
-    measure: Annotated[
-        bool,
-        typer.Option("--measure", help="Measure now, turn by turn; every target must be here."),
-    ] = False,
-    passes: Annotated[
-        int, typer.Option(min=2, max=1000, help="With --measure: readings of each system.")
-    ] = PASSES,
-    seconds: Annotated[
-        float | None,
-        typer.Option(
-            parser=reader(positive_seconds),
-            metavar="TIME",
-            help="With --measure: time of one reading, at most.  [default: 2s]",
-        ),
-    ] = None,
-    model: Annotated[str | None, typer.Option(metavar="NAME", help="Which model predicts.")] = None,
-    extrapolate: Annotated[
-        bool, typer.Option("--extrapolate", help="Answer beyond the surveyed ranges, marked.")
-    ] = False,
-    price: Annotated[
-        list[str] | None,
-        typer.Option(metavar="S=AMOUNT,…", help="Prices, for MB/s per money: A=1200 EUR,B=800 EUR"),
-    ] = None,
-    fail_if: Annotated[
-        str | None,
-        typer.Option(
-            metavar="slower=5%",
-            help="End with exit code 4 when the second system is shown to be slower by more.",
-        ),
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", metavar="FILE", help="Draw it: .html, .svg or .png"),
-    ] = None,
+    surveys: _Surveys,
+    named: _Named = False,
+    workload: _Workloads = None,
+    measure: _Measure = False,
+    passes: _Passes = PASSES,
+    seconds: _Seconds = None,
+    model: _Model = None,
+    extrapolate: _Extrapolate = False,
+    price: _Prices = None,
+    fail_if: _FailIf = None,
+    output: _Output = None,
     seed: Seed = 1,
     json: Json = False,
 ) -> None:

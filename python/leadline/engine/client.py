@@ -126,12 +126,7 @@ def open_engine(
     backend = _backend(target, backend, direct=direct)
     if placement not in PLACEMENTS:
         raise TargetRefused(f"--placement is auto or free, not {placement!r}")
-    if engine not in ENGINES:
-        raise TargetRefused(f"--engine is leadline or fio, not {engine!r}")
-    if engine == "fio" and target.kind != "directory":
-        raise TargetRefused(
-            f"--engine fio needs a directory, which {target.text} is not: leave --engine out"
-        )
+    _check_engine(target, engine)
     if target.kind == "simulated":
         if cache_limit_bytes is not None:
             raise CacheLimitRefused(
@@ -163,6 +158,15 @@ def open_engine(
             yield FioEngine(own, claimed, group)
         else:
             yield own
+
+
+def _check_engine(target: Target, engine: str) -> None:
+    if engine not in ENGINES:
+        raise TargetRefused(f"--engine is leadline or fio, not {engine!r}")
+    if engine == "fio" and target.kind != "directory":
+        raise TargetRefused(
+            f"--engine fio needs a directory, which {target.text} is not: leave --engine out"
+        )
 
 
 def _backend(target: Target, backend: str | None, *, direct: bool) -> str:

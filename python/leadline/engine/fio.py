@@ -207,7 +207,7 @@ class FioEngine:
     ) -> EngineResult:
         """Read with Leadline's engine for a moment: the file is then real, settled and cached."""
         warm_up_s = 0.1 if self.direct else limits.warm_up_s_max
-        result = self.own.run(
+        result = self.own.lay_out(
             msgspec.structs.replace(workload, read_frac=1.0, think_time_s=0.0),
             seed=seed,
             limits=msgspec.structs.replace(

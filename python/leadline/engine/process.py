@@ -124,11 +124,7 @@ class ProcessEngine:
             raise TargetRefused(
                 "--precondition writes to a real device; null: has none: leave it out"
             )
-        require_fit(workload, capacity_bytes=self.capacity_bytes, backend=self.backend)
-        if self._claim is not None:
-            # Others write to the file system too, so the room is looked at again each time.
-            missing = workload.unique_bytes - self._claim.data_bytes()
-            require_space(self._claim.directory, max(0, missing))
+        self._require_room(workload)
         self.prepare()
         options = JobOptions(
             arrivals=arrivals,
@@ -147,6 +143,34 @@ class ProcessEngine:
             options=options,
             on_event=on_event,
         )
+
+    def lay_out(
+        self,
+        workload: Workload,
+        *,
+        seed: int,
+        limits: Limits,
+        on_event: OnEvent | None = None,
+    ) -> EngineResult:
+        """Run for the sake of the file and the cache: the generator's ceiling is not asked for."""
+        self._require_room(workload)
+        options = JobOptions(placement=self._placement)
+        return self._ask(
+            self._target,
+            self._backend,
+            workload,
+            seed=seed,
+            limits=limits,
+            options=options,
+            on_event=on_event,
+        )
+
+    def _require_room(self, workload: Workload) -> None:
+        require_fit(workload, capacity_bytes=self.capacity_bytes, backend=self.backend)
+        if self._claim is not None:
+            # Others write to the file system too, so the room is looked at again each time.
+            missing = workload.unique_bytes - self._claim.data_bytes()
+            require_space(self._claim.directory, max(0, missing))
 
     def _ask(
         self,

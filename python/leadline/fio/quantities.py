@@ -87,7 +87,7 @@ def read_pair(text: str) -> tuple[str, str]:
 def _split(key: str, text: str) -> tuple[int, str]:
     match = _NUMBER.match(text)
     rest = text[match.end() :] if match else ""
-    if match is None or (rest and not (rest.isalpha() or rest == "%")):
+    if match is None or not (rest.isalpha() or rest in ("", "%")):
         raise FioJobRefused(
             f"{key}={text}: not a number that fio reads as written (it stops at blanks, points and "
             f"what else follows, and computes nothing without parentheses); write a whole number "

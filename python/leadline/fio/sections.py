@@ -66,6 +66,11 @@ def read_sections(text: str, environment: Mapping[str, str]) -> list[Section]:
 def _option(line: str, where: str, environment: Mapping[str, str]) -> tuple[str, str]:
     key, equals, value = line.partition("=")
     key = ALIASES.get(key.strip().lower(), key.strip().lower())
+    if value[:1].isspace() and not value.strip().isdecimal():
+        raise FioJobRefused(
+            f"{where}: fio takes the blank after = for a part of the value, and reads `bs = 4k` as "
+            f"4 bytes; write {key}={value.strip()}"
+        )
     value = value.strip() if equals else "1"
 
     def known(match: re.Match[str]) -> str:

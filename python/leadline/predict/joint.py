@@ -38,8 +38,9 @@ changes with unique_bytes within a level is known to be rare."""
 _LN_UNIT = 4.5
 """Prior mean of ln u over the reference size: a stripe unit beyond what is surveyed, no effect."""
 _LN_WIDTH = float(np.log(0.1))
-_BORDER_SD = (0.7, 0.1)
-"""Prior sd of ln width and of what writes add to ln C."""
+_BORDER_SD = (0.7, 0.5)
+"""Prior sd of ln width and of what writes add to ln C: a limit of dirty data may hold writes back
+long before the cache is full."""
 
 _SYSTEMATIC_SD = (0.03, 1.0)
 _SCALE = (0.7, 0.5)

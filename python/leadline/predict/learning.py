@@ -30,8 +30,9 @@ _COST_SCALE = 0.25
 
 MEDIAN_SIGMAS_ENOUGH = 1.0
 P90_SIGMAS_ENOUGH = 2.0
-"""Learning ends when predictions are this well known, in run-to-run standard deviations: at the
-first, half of them are nearer to the truth than one run of the workload itself would be."""
+"""Learning ends when predictions are this well known, in run-to-run standard deviations as
+replicates show them (the fit's own noise would count its misfit as noise): half of them are then
+as near to the truth as one run of the workload itself."""
 
 
 def next_points(
@@ -77,7 +78,8 @@ def next_points(
 def enough(model: JointModel, box: Box, seed: int) -> bool:
     """Whether predictions are about as exact as one run of the workload itself would be."""
     expected = model.expect(spread_out(box, CANDIDATES, seed))
-    sigmas = expected.ln_sd / expected.noise_ln_sd
+    replicates = model.sample.noise.overall_ln_sd / model.noise_ln_sd
+    sigmas = expected.ln_sd / (replicates * expected.noise_ln_sd)
     median, p90 = np.quantile(sigmas, [0.5, 0.9])
     return bool(median <= MEDIAN_SIGMAS_ENOUGH and p90 <= P90_SIGMAS_ENOUGH)
 

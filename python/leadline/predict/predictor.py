@@ -22,7 +22,7 @@ MODELS: dict[str, Callable[[Survey, Sequence[Measurement]], Model]] = {
 }
 """Every model by the name it is chosen by."""
 
-DEFAULT_MODEL = "product"
+DEFAULT_MODEL = "joint"
 
 EXTRAPOLATION_LN_SD = 0.5
 """Added for each e-fold beyond what was measured: an exponent of the throughput unknown by half,
@@ -93,8 +93,6 @@ class Predictor:
 
         """
         asked = [self._guarded(workload) for workload in workloads]
-        if not asked:
-            return ()
         expected = self.model.expect([guarded.surveyed for guarded in asked])
         return tuple(
             self._prediction(

@@ -21,6 +21,8 @@ import msgspec
 import vl_convert
 from markupsafe import Markup
 
+from leadline.report.drawable import drawable
+
 _UNIT_GAP = re.compile(r"(?<=\d) (?=(?:%|[kKMGT]?i?B(?:/s)?|ms|s|min|h)(?![a-zA-Z]))")
 
 ICON = (
@@ -35,7 +37,7 @@ ICON = (
 
 def page_spec(chart: alt.LayerChart) -> dict[str, Any]:
     """Turn a chart into one for the page: as wide as its box, title and colours from the page."""
-    spec: dict[str, Any] = chart.to_dict()
+    spec = drawable(chart)
     for key in ("config", "title"):
         spec.pop(key, None)
     spec["width"] = "container"
@@ -45,7 +47,7 @@ def page_spec(chart: alt.LayerChart) -> dict[str, Any]:
 
 def page_figure(name: str, chart: alt.LayerChart) -> dict[str, Any]:
     """Return a chart's title, subtitle and drawing for readers without scripts."""
-    spec: dict[str, Any] = chart.to_dict()
+    spec = drawable(chart)
     title = spec.pop("title")
     svg = vl_convert.vegalite_to_svg(spec)
     # vl-convert writes XML with every text escaped, so the drawing can stand in the page as it is.

@@ -48,7 +48,7 @@ def _share(result: EngineResult) -> str:
 def _device(result: EngineResult) -> str:
     asked, moved = result.workload_bytes, result.device_bytes
     said = f"{format_bytes(asked.read)} read and {format_bytes(asked.write)} written"
-    if moved is None and result.clock is None:
+    if moved is None and result.warm_up.steady is None:
         return f"another engine than Leadline's does not look, for {said}"
     if moved is None:
         return f"the device's counters cannot be read here, for {said}"

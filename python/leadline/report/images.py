@@ -11,6 +11,7 @@ import vl_convert
 from leadline.errors import LeadlineError
 from leadline.record import Measurement, Survey, Validation
 from leadline.report.catalogue import charts, not_measured
+from leadline.report.drawable import drawable
 from leadline.report.page import render_html
 from leadline.report.poster import poster_pdf
 from leadline.report.validation import validation_charts
@@ -26,7 +27,7 @@ class ReportError(LeadlineError):
 
 def save_chart(chart: alt.LayerChart | alt.Chart, path: Path) -> None:
     """Write one chart; the format is the suffix of `path`: .svg, .png (twice the size) or .pdf."""
-    spec = chart.to_json()
+    spec = drawable(chart)
     match path.suffix.lower():
         case ".svg":
             path.write_text(vl_convert.vegalite_to_svg(spec), encoding="utf-8")

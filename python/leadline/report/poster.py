@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 import textwrap
 from html import escape
-from typing import Any
 
 import altair as alt
 import vl_convert
 
 from leadline.record import Survey
 from leadline.report.catalogue import charts, not_measured
+from leadline.report.drawable import drawable
 from leadline.report.theme import FONT
 
 _WIDTH, _MARGIN, _GUTTER = 1000, 48, 32
@@ -83,8 +83,7 @@ def _words(
 
 def _chart(name: str, chart: alt.LayerChart, width: float) -> tuple[str, float]:
     """Return one chart `width` wide with holes for x and y, and its height."""
-    spec: dict[str, Any] = chart.to_dict()
-    svg: str = vl_convert.vegalite_to_svg(spec)
+    svg: str = vl_convert.vegalite_to_svg(drawable(chart))
     found = _SIZE.search(svg)
     if found is None:
         raise ValueError(f"the chart {name} was drawn without a size")

@@ -82,7 +82,6 @@ def _styles(tone: dict[str, Any]) -> dict[str, Any]:
         "spread": {"color": tone["soft"], "strokeWidth": 1.4},
         "spread-end": {"color": tone["soft"]},
         "band": {"color": tone["line"], "opacity": 0.16},
-        "prediction-band": {"color": tone["line"], "opacity": 0.18},
         "touch": dot | {"size": 120, "opacity": 0},
         "steep": dot | {"color": tone["focal"], "shape": "triangle-down", "size": 100},
     }  # fmt: skip

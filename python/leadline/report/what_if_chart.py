@@ -48,7 +48,7 @@ def _chart(
     tips = [alt.Tooltip("where:N", title="At"), alt.Tooltip("rate:N", title="Throughput (95 %)")]
     layers: list[AnyChart] = border_layers(survey, x) if parameter == "unique_bytes" else []
     layers += [
-        chart.mark_area(style="prediction-band").encode(y=low, y2="high:Q", detail="region:N"),
+        chart.mark_area(style="band").encode(y=low, y2="high:Q", detail="region:N"),
         chart.mark_line(style="curve").encode(y=y, detail="region:N"),
         here.mark_rule(style="focal-rule"),
         here.mark_rule(style="interval").encode(y=low, y2="high:Q"),

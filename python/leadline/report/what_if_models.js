@@ -49,36 +49,45 @@ const leadlineModels = (() => {
   const weigh = (weights, variance) =>
     weights.reduce((sum, weight, node) => sum + square(weight) * variance[node], 0);
 
-  // Sum over pairs of one times the other.
-  const pairs = (effects) => {
-    let sum = 0, before = 0;
-    for (const effect of effects) {
-      sum += before * effect;
-      before += effect;
+  // Sum over pairs of the lesser of two: in ascending order each is that of all after it.
+  const lesserOfPairs = (effects) => effects.toSorted((one, other) => one - other)
+    .reduce((sum, effect, at) => sum + effect * (effects.length - 1 - at), 0);
+
+  // ln MB/s and its variance by the curves of one region.
+  const readRegion = (model, region, workload) => {
+    const { ln_mb_s: nodeLn, variance } = model.nodes, focal = region.focal_node;
+    const weights = new Float64Array(nodeLn.length), effects = [];
+    let lnMbS = nodeLn[focal];
+    weights[focal] = 1;
+    const curves = { unique_bytes: model.unique_bytes, ...region.curves };
+    for (const [parameter, curve] of Object.entries(curves)) {
+      const found = readCurve(curve, workload[parameter], nodeLn);
+      const change = found.lnMbS - nodeLn[focal], own = new Float64Array(nodeLn.length);
+      for (const [node, weight] of [...found.weights, [focal, -1]]) own[node] += weight;
+      own.forEach((weight, node) => { weights[node] += weight; });
+      lnMbS += change;
+      if (parameter === "unique_bytes") continue;
+      effects.push(Math.max(0,
+        square(change) - square(model.noise_sds) * weigh(own, variance)));
     }
-    return sum;
+    const unseen = square(model.interaction) * lesserOfPairs(effects);
+    return { lnMbS, variance: weigh(weights, variance) + unseen };
   };
 
   const product = (model) => {
-    const { ln_mb_s: nodeLn, variance } = model.nodes;
+    const { regions } = model;
     const regionOf = (bytes) =>
-      model.regions.findLast((region, at) => at === 0 || region.low_bytes < bytes);
+      regions.findLast((region, at) => at === 0 || region.low_bytes < bytes);
+    const disagreement = (zone, workload) =>
+      readRegion(model, regions[zone.below], workload).lnMbS -
+      readRegion(model, regions[zone.above], workload).lnMbS;
     return (workload) => {
-      const region = regionOf(workload.unique_bytes), focal = region.focal_node;
-      const curves = Object.entries({ unique_bytes: model.unique_bytes, ...region.curves });
-      const weights = new Float64Array(nodeLn.length);
-      let lnMbS = nodeLn[focal];
-      weights[focal] = 1;
-      const effects = curves.map(([parameter, curve]) => {
-        const found = readCurve(curve, workload[parameter], nodeLn);
-        const change = found.lnMbS - nodeLn[focal], own = new Float64Array(nodeLn.length);
-        for (const [node, weight] of [...found.weights, [focal, -1]]) own[node] += weight;
-        own.forEach((weight, node) => { weights[node] += weight; });
-        lnMbS += change;
-        return Math.sqrt(Math.max(0, square(change) - weigh(own, variance)));
-      });
-      const spread = weigh(weights, variance) + square(model.interaction) * pairs(effects);
-      return { lnMbS, lnSd: Math.sqrt(spread), noiseLnSd: region.noise_ln_sd };
+      const bytes = workload.unique_bytes, region = regionOf(bytes);
+      let { lnMbS, variance } = readRegion(model, region, workload);
+      for (const zone of model.border_zones)
+        if (zone.low_bytes <= bytes && bytes <= zone.high_bytes)
+          variance += square(model.border * disagreement(zone, workload));
+      return { lnMbS, lnSd: Math.sqrt(variance), noiseLnSd: region.noise_ln_sd };
     };
   };
 
