@@ -39,10 +39,12 @@ def quicker(factor: float = 2.0, survey_id: str = "bbbb0002", system: str = "rap
     return renamed(survey, survey_id)
 
 
-def systems(*surveys: Survey, extrapolate: bool = False) -> tuple[Named, ...]:
+def systems(
+    *surveys: Survey, extrapolate: bool = False, model: str | None = None
+) -> tuple[Named, ...]:
     """Systems under the names that a comparison gives them."""
     return tuple(
-        Named(name, Predictor(survey, made.points(survey), extrapolate=extrapolate))
+        Named(name, Predictor(survey, made.points(survey), model=model, extrapolate=extrapolate))
         for name, survey in zip(name_systems(surveys), surveys, strict=True)
     )
 

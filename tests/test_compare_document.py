@@ -62,7 +62,7 @@ def test_every_pair_of_several_systems_is_compared_once() -> None:
 
 def test_many_questions_take_a_doubtful_verdict_away_and_say_what_it_was_alone() -> None:
     for percent in range(105, 200, 5):
-        pair = systems(atlas(), quicker(percent / 100))
+        pair = systems(atlas(), quicker(percent / 100), model="product")
         (alone,) = compare_systems(pair, Terms([question()])).pairs
         if alone.p_value is not None and alone.p_value < 0.04:
             break
