@@ -32,10 +32,17 @@ def test_the_file_cache_and_the_disk_are_found_within_the_budget(tmp_path: Path)
     answer = json.loads(done.stdout)
     assert wall_s < 60 + 10
     assert answer["points"] == answer["planned_points"] <= 84
-    assert len(answer["regions"]) == 2, answer["sentences"]
-    assert answer["borders_bytes"][0]["value"] == pytest.approx(90 << 20, rel=0.35)
+    # Beside the cap's border there may be one where writers begin to wait for the disk: the
+    # kernel lets a fifth of a cgroup's memory be dirty.
+    assert len(answer["regions"]) in {2, 3}, answer["sentences"]
+    assert any(_is_near(border, 90 << 20) for border in answer["borders_bytes"]), answer
     assert len(answer["sentences"]) >= 4
     assert not list(target.iterdir()), "nothing is left behind"
+
+
+def _is_near(border: dict[str, float], truth_bytes: int) -> bool:
+    """Whether the border's interval, widened by 35 %, holds the truth."""
+    return border["low"] / 1.35 <= truth_bytes <= border["high"] * 1.35
 
 
 def test_an_interrupt_keeps_the_points_and_removes_the_data(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import lsq_linear
 
 from leadline.stats import hierarchy
 from leadline.stats.hierarchy import SHAPE_OF_CODE, STEP, Codes, Fits, Floats, Readings
@@ -131,26 +132,45 @@ def bic(cost: Floats | float, parameters: int, count: int, prior_sd: float) -> F
 def _smooth(data: Readings, prior_sd: float) -> list[Explanation]:
     """Curves without a border; the constant shares the weak slope that every rival has."""
     found = []
-    z = data.x - data.middle
     for name, degree in (("constant", 1), ("power", 1), ("quadratic", 2)):
         if degree + 1 > data.x.size:
             continue
-        penalty = np.zeros(degree + 1)
-        if name == "constant":
-            penalty[1] = data.slope_penalty[0]
-        columns = np.vander(z, degree + 1, increasing=True)
-        weight = data.weight.copy()
-        for _ in range(8):
-            normal = columns.T @ (columns * weight[:, None]) + np.diag(penalty + 1e-12)
-            solved = np.linalg.solve(normal, columns.T @ (weight * data.y))
-            size = np.maximum(np.abs(data.y - columns @ solved), 1e-300)
-            weight = data.weight * np.minimum(1.0, data.huber_scale / size)
-        loss = data.weight * hierarchy.huber(data.y - columns @ solved, data.huber_scale)
-        cost = float(loss.sum() + (penalty * solved**2).sum())
+        penalty = data.slope_penalty[0] if name == "constant" else 0.0
+        solved = _polynomial(data, degree, penalty)
+        fitted = np.polynomial.polynomial.polyval(data.x - data.middle, solved)
+        loss = data.weight * hierarchy.huber(data.y - fitted, data.huber_scale)
+        cost = float(loss.sum() + penalty * solved[1] ** 2)
         parameters = 1 if name == "constant" else degree + 1
         evidence = float(bic(cost, parameters, data.x.size, prior_sd))
         found.append(Explanation(name, 0, evidence, parameters, cost, tuple(solved)))
     return [*found, _seek(data, prior_sd)]
+
+
+def _polynomial(data: Readings, degree: int, penalty: float) -> Floats:
+    """Fit ln time by a robust polynomial in ln U, nowhere steeper than `hierarchy.SLOPE_MAX`.
+
+    Its unknowns are its height and its slopes at both ends of the range: where those are within
+    bounds, so is every slope between them.
+    """
+    z = data.x - data.middle
+    span = 2 * float(np.abs(z).max())
+    to_powers = np.eye(degree + 1)
+    if degree == 2:
+        to_powers[1:, 1:] = [[0.5, 0.5], [-0.5 / span, 0.5 / span]]
+    columns = np.vander(z, degree + 1, increasing=True) @ to_powers
+    held = np.zeros(degree + 1)
+    held[1] = np.sqrt(penalty)
+    steepest = np.array([np.inf, *[hierarchy.SLOPE_MAX] * degree])
+    weight = data.weight
+    solved = np.zeros(degree + 1)
+    for _ in range(8 if np.isfinite(data.huber_scale) else 1):
+        root = np.sqrt(weight)
+        rows = np.vstack([columns * root[:, None], held])
+        wanted = np.append(data.y * root, 0.0)
+        solved = lsq_linear(rows, wanted, (-steepest, steepest), method="bvls").x
+        size = np.maximum(np.abs(data.y - columns @ solved), 1e-300)
+        weight = data.weight * np.minimum(1.0, data.huber_scale / size)
+    return np.asarray(to_powers @ solved)
 
 
 def _seek_growth(z: Floats, growth: float) -> Floats:

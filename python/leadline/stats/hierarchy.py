@@ -25,6 +25,10 @@ SMEAR_START = 0.2
 _LN_WIDTH_RANGE = (float(np.log(0.02)), float(np.log(0.5)))
 """Logistic scale in ln U; 10 % to 90 % of the fall takes a factor of 1.1 to 9 in U."""
 
+SLOPE_MAX = 0.5
+"""Steepest fall of a level by itself, as a power of unique_bytes: seeks over a span (LITERATURE
+§2.1). What falls faster over a range has a border in it, however smeared."""
+
 _LN_DELTA_RANGE = (-6.0, 12.0)
 """Bounds of ln(d_k / a); the lower one is a level that nobody could see."""
 
@@ -181,7 +185,7 @@ def _inside(data: Readings, theta: Floats, levels: int) -> Floats:
     at_delta, at_centre, at_width = places(levels)
     low, high = _LN_DELTA_RANGE
     theta[:, 0] = np.clip(theta[:, 0], data.y.min() - 3, data.y.max() + 3)
-    theta[:, 1:3] = np.clip(theta[:, 1:3], -0.5, 0.5)
+    theta[:, 1:3] = np.clip(theta[:, 1:3], -SLOPE_MAX, SLOPE_MAX)
     theta[:, at_delta] = np.clip(theta[:, at_delta], theta[:, :1] + low, theta[:, :1] + high)
     theta[:, at_centre] = np.clip(theta[:, at_centre], data.centre_low, data.centre_high)
     theta[:, at_width] = np.clip(theta[:, at_width], *_LN_WIDTH_RANGE)
