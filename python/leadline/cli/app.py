@@ -25,7 +25,7 @@ from leadline.cli.talk import talk
 from leadline.engine import stop_on_signals
 from leadline.errors import LeadlineError
 from leadline.record import WorkloadError
-from leadline.survey import BudgetSpent, PlanRefused, ResumeMismatch
+from leadline.survey import PlanRefused, ResumeMismatch
 
 EXIT_FAULT = 1
 EXIT_REFUSED = 2
@@ -71,8 +71,6 @@ def main() -> None:
             app()
     except (LeadlineError, WorkloadError, PlanRefused, ResumeMismatch) as error:
         _leave(str(error), getattr(error, "exit_code", EXIT_REFUSED), debug)
-    except BudgetSpent as error:
-        _leave(str(error), EXIT_STOPPED, debug)
     except SystemExit as leaving:
         if leaving.code != TYPER_INTERRUPTED:
             raise

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
-from rich.progress import Progress as Bar
 
 from leadline.cli.context import Context
 from leadline.cli.options import (
@@ -21,7 +19,8 @@ from leadline.cli.options import (
     Seed,
     TargetArgument,
 )
-from leadline.cli.talk import console, put_json, show, talk, tell_findings
+from leadline.cli.progress import progress_bar
+from leadline.cli.talk import put_json, show, talk, tell_findings
 from leadline.engine import (
     Engine,
     Stopped,
@@ -37,14 +36,12 @@ from leadline.store import Store
 from leadline.survey import (
     LEARN_FRAC,
     Asked,
-    BudgetSpent,
-    Progress,
     begin_survey,
     choose_cache_limit,
     explain,
     run_survey,
 )
-from leadline.units import format_bytes, format_rate, format_seconds
+from leadline.units import format_bytes, format_seconds
 
 BUDGET_S = 600.0
 VIRTUAL_BUDGET_S = 14 * 3600.0
@@ -157,25 +154,12 @@ def _tell_plan(start: SurveyStart, points: Sequence[Measurement]) -> None:
 
 
 def _run(engine: Engine, store: Store, start: SurveyStart, points: Sequence[Measurement]) -> Survey:
-    bar = Bar(
-        TextColumn("{task.fields[stage]:<13}"), BarColumn(), MofNCompleteColumn(),
-        TextColumn("{task.fields[left]} left  last {task.fields[rate]}"),
-        console=console(), transient=True,
-    )  # fmt: skip
-    with bar:
-        task = bar.add_task("", total=start.plan.points, stage="", left="", rate="")
-
-        def on_progress(at: Progress) -> None:
-            rate = "-" if at.throughput_mb_s is None else format_rate(at.throughput_mb_s)
-            bar.update(task, completed=at.done, stage=at.stage, left=format_seconds(at.left_s),
-                       rate=rate)  # fmt: skip
-
-        try:
+    try:
+        with progress_bar(start.plan.points) as on_progress:
             return run_survey(engine, store, start, points, on_progress=on_progress)
-        except (BudgetSpent, Stopped, LeadlineError, KeyboardInterrupt):
-            bar.stop()
-            _tell_kept(store, start)
-            raise
+    except (Stopped, LeadlineError, KeyboardInterrupt):
+        _tell_kept(store, start)
+        raise
 
 
 def _tell_kept(store: Store, start: SurveyStart) -> None:

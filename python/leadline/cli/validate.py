@@ -7,15 +7,14 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Group
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
-from rich.progress import Progress as Bar
 from rich.table import Table
 from rich.text import Text
 
 from leadline.cli.context import Context
 from leadline.cli.load import load_survey
 from leadline.cli.options import Duration, Json, Ref, Seed
-from leadline.cli.talk import console, put_json, show, talk, tell_findings
+from leadline.cli.progress import progress_bar
+from leadline.cli.talk import put_json, show, talk, tell_findings
 from leadline.engine import Engine, Stopped, Target, open_engine, preflight
 from leadline.errors import LeadlineError
 from leadline.predict import DEFAULT_MODEL, MODELS
@@ -30,10 +29,9 @@ from leadline.record import (
 )
 from leadline.record.wording import say_number, say_percent, say_span
 from leadline.store import Store
-from leadline.units import format_bytes, format_rate, format_seconds
+from leadline.units import format_bytes, format_seconds
 from leadline.validate import (
     Asked,
-    Progress,
     ValidationRefused,
     begin_validation,
     explain_validation,
@@ -163,19 +161,7 @@ def _run(
     *,
     budget_s: float | None,
 ) -> tuple[Measurement, ...]:
-    bar = Bar(
-        TextColumn("{task.fields[stage]:<15}"), BarColumn(), MofNCompleteColumn(),
-        TextColumn("{task.fields[left]} left  last {task.fields[rate]}"),
-        console=console(), transient=True,
-    )  # fmt: skip
-    with bar:
-        task = bar.add_task("", total=start.plan.points, stage="", left="", rate="")
-
-        def on_progress(at: Progress) -> None:
-            rate = "-" if at.throughput_mb_s is None else format_rate(at.throughput_mb_s)
-            bar.update(task, completed=at.done, stage=at.stage, left=format_seconds(at.left_s),
-                       rate=rate)  # fmt: skip
-
+    with progress_bar(start.plan.points) as on_progress:
         return measure_validation(
             engine, store, start, points, budget_s=budget_s, on_progress=on_progress
         )

@@ -5,18 +5,31 @@ from leadline.engine.client import Engine, open_engine
 from leadline.engine.errors import CacheLimitRefused, EngineFault, PointFailed, TargetRefused
 from leadline.engine.jobs import Limits, require_fit
 from leadline.engine.machine import available_memory_bytes
+from leadline.engine.pace import (
+    BUDGET_SHARE,
+    LAYOUT_BYTES_PER_S,
+    POINT_S_MIN,
+    BudgetSpent,
+    Progress,
+    share_limits,
+)
 from leadline.engine.preflight import Finding, preflight
 from leadline.engine.profiles import load_profile, profile_names
 from leadline.engine.stop import Stopped, stop_on_signals
 from leadline.engine.target import Target
 
 __all__ = [
+    "BUDGET_SHARE",
+    "LAYOUT_BYTES_PER_S",
+    "POINT_S_MIN",
+    "BudgetSpent",
     "CacheLimitRefused",
     "Engine",
     "EngineFault",
     "Finding",
     "Limits",
     "PointFailed",
+    "Progress",
     "Stopped",
     "Target",
     "TargetRefused",
@@ -27,5 +40,6 @@ __all__ = [
     "preflight",
     "profile_names",
     "require_fit",
+    "share_limits",
     "stop_on_signals",
 ]

@@ -4,7 +4,7 @@ from leadline.record import derive_seed
 from leadline.survey.begin import LEARN_FRAC, Asked, begin_survey, choose_cache_limit
 from leadline.survey.explain import explain, explain_told
 from leadline.survey.plan import PlanRefused, advised_cache_limit, make_plan
-from leadline.survey.run import BudgetSpent, Progress, run_survey
+from leadline.survey.run import run_survey
 from leadline.survey.strategy import PointRequest, ResumeMismatch, Surveyor
 from leadline.survey.warnings import CAP_REACHED
 
@@ -12,10 +12,8 @@ __all__ = [
     "CAP_REACHED",
     "LEARN_FRAC",
     "Asked",
-    "BudgetSpent",
     "PlanRefused",
     "PointRequest",
-    "Progress",
     "ResumeMismatch",
     "Surveyor",
     "advised_cache_limit",

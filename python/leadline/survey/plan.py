@@ -7,6 +7,7 @@ printed is the plan that runs (CP94 took 84 points; this never takes more).
 
 from __future__ import annotations
 
+from leadline.engine import LAYOUT_BYTES_PER_S
 from leadline.record import Plan, PlanStage
 from leadline.units import format_bytes, format_seconds
 
@@ -22,8 +23,6 @@ SECONDS_PER_POINT_WANTED = 2.6
 SECONDS_PER_POINT_LEARNING = 4.0
 """A plan that learns takes longer readings rather than more than it can make use of."""
 SECONDS_PER_POINT_MIN = 0.8
-LAYOUT_BYTES_PER_S = 300e6
-"""Cautious writing rate for the forecast before anything has been measured."""
 
 BLOCK_BYTES = 4096
 """Every unique_bytes is a multiple of this, so that direct I/O can touch all of it."""
@@ -82,14 +81,12 @@ def make_plan(
     low, high = _unique_bytes_range(capacity_bytes, max_bytes, memory_bytes, l3_cache_bytes)
     low, high = -(-low // BLOCK_BYTES) * BLOCK_BYTES, high // BLOCK_BYTES * BLOCK_BYTES
     layout_s = 0.0 if virtual else high / LAYOUT_BYTES_PER_S
-    points, learning = _points(budget_s * 0.97 - layout_s, learn_frac, virtual=virtual)
-    if focal_mode == "75%":
-        points, learning = min(points + learning, POINTS_MAX), 0
-        stages = _stages_75(points)
-    else:
-        stages = _stages(points, learning)
-    points += learning
-    point_s = (budget_s * 0.97 - layout_s) / points
+    revised = focal_mode != "75%"
+    measuring_s = budget_s * 0.97 - layout_s
+    on_curves, learning = _points(measuring_s, learn_frac if revised else 0.0, virtual=virtual)
+    stages = _stages(on_curves, learning) if revised else _stages_75(on_curves)
+    points = on_curves + learning
+    point_s = measuring_s / points
     return Plan(
         stages=stages,
         budget_s=budget_s,

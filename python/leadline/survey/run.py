@@ -3,45 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import msgspec
 
-from leadline.engine import Engine, Limits, PointFailed
+from leadline.engine import (
+    BUDGET_SHARE,
+    POINT_S_MIN,
+    BudgetSpent,
+    Engine,
+    Limits,
+    PointFailed,
+    Progress,
+    share_limits,
+)
 from leadline.record import EngineResult, Measurement, Survey, SurveyStart, point_id
 from leadline.store import Store
 from leadline.survey.explain import explain_told
 from leadline.survey.strategy import PointRequest, Surveyor
 
-POINT_S_MIN = 0.3
-"""With less time left than this no point says anything; the survey stops instead."""
-
-MEASURE_S_ENOUGH = 10.0
-"""A window is a quarter of a point's time or this long before its own interval may end it: a short
-one can look exact between two bursts."""
-
-WARM_UP_SHARE = 0.45
-"""Most of a point's time that may go into reaching the steady state."""
-
 PRECONDITION_BYTES_PER_S_MIN = 20e6
 """A device that preconditions slower than this takes the rest from the first point's own time."""
-
-
-@dataclass(frozen=True)
-class Progress:
-    """Where a running survey stands."""
-
-    done: int
-    planned: int
-    stage: str
-    workload: str
-    left_s: float
-    throughput_mb_s: float | None
-
-
-class BudgetSpent(Exception):
-    """The time budget ended before the plan did."""
 
 
 def run_survey(
@@ -117,19 +99,12 @@ def limits_for(start: SurveyStart, now_s: float, points_left: int) -> Limits:
 
     """
     left_s = start.plan.budget_s - now_s
-    share_s = left_s * 0.98 / points_left
+    share_s = BUDGET_SHARE * left_s / points_left
     if share_s < POINT_S_MIN:
         raise BudgetSpent(
             f"the budget ended with {points_left} of {start.plan.points} points still to measure"
         )
-    warm_up_s = WARM_UP_SHARE * share_s
-    return Limits(
-        warm_up_s_max=warm_up_s,
-        measure_s_min=min(0.25 * share_s, MEASURE_S_ENOUGH),
-        measure_s_max=share_s - warm_up_s,
-        accuracy=start.accuracy,
-        total_s_max=left_s,
-    )
+    return share_limits(share_s, left_s=left_s, accuracy=start.accuracy)
 
 
 def _measure(
@@ -177,5 +152,4 @@ def _progress(
     share_s = now_s / done if done else start.plan.point_s
     left_s = min(start.plan.budget_s - now_s, share_s * (start.plan.points - done))
     last = surveyor.points[-1].result.throughput_mb_s.value if done else None
-    return Progress(done, start.plan.points, request.stage, str(request.workload), left_s,
-                    last)  # fmt: skip
+    return Progress(done, start.plan.points, request.stage, left_s, last)

@@ -2,15 +2,13 @@
 
 from leadline.validate.begin import Asked, begin_validation, drawn_ranges
 from leadline.validate.draw import drawn_workloads, requests
-from leadline.validate.errors import BudgetSpent, ValidationRefused
+from leadline.validate.errors import ValidationRefused
 from leadline.validate.explain import explain_validation
-from leadline.validate.run import Progress, measure_validation
+from leadline.validate.run import measure_validation
 from leadline.validate.same_system import changed_facts
 
 __all__ = [
     "Asked",
-    "BudgetSpent",
-    "Progress",
     "ValidationRefused",
     "begin_validation",
     "changed_facts",

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from leadline.engine import Engine
+from leadline.engine import BUDGET_SHARE, LAYOUT_BYTES_PER_S, POINT_S_MIN, Engine
 from leadline.predict import Ranges
 from leadline.record import (
     DrawnRange,
@@ -24,12 +24,6 @@ from leadline.validate.same_system import require_same_system
 
 COUNT_MIN = 4
 """A median of fewer says nothing."""
-POINT_S_MIN = 0.3
-"""With less time no point says anything."""
-LAYOUT_BYTES_PER_S = 300e6
-"""Cautious writing rate, as for a survey's forecast."""
-BUDGET_SHARE = 0.98
-"""What of a budget goes to the points; the rest is for what stands between them."""
 BUDGET_FACTOR = 1.1
 """Time over the points' own, for preparing them, when nobody names a budget."""
 RIVAL_COSTS = (1, 2)

@@ -3,36 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import msgspec
 
-from leadline.engine import Engine, Limits, PointFailed
+from leadline.engine import (
+    BUDGET_SHARE,
+    POINT_S_MIN,
+    BudgetSpent,
+    Engine,
+    Limits,
+    PointFailed,
+    Progress,
+    share_limits,
+)
 from leadline.record import EngineResult, Measurement, ValidationStart, point_id
 from leadline.store import Store
-from leadline.validate.begin import BUDGET_SHARE, POINT_S_MIN, clock_after
+from leadline.validate.begin import clock_after
 from leadline.validate.draw import PointRequest, requests
-from leadline.validate.errors import BudgetSpent, ValidationRefused
-
-MEASURE_S_ENOUGH = 10.0
-WARM_UP_SHARE = 0.45
-"""As in a survey: what is compared must be measured alike."""
+from leadline.validate.errors import ValidationRefused
 
 LONGER = (1, 4, 16)
 """A random workload may be so slow that no request of it ends within a point's time: it gets more,
 rather than that what is hard to measure is left out."""
-
-
-@dataclass(frozen=True)
-class Progress:
-    """Where a running validation stands."""
-
-    done: int
-    planned: int
-    stage: str
-    left_s: float
-    throughput_mb_s: float | None
 
 
 def measure_validation(
@@ -93,14 +86,7 @@ def limits_for(start: ValidationStart, left_s: float, points_left: int) -> Limit
             f"the budget ended with {points_left} of {start.plan.points} points still to measure; "
             "what was measured is kept. --resume --budget TIME gives the rest more time"
         )
-    warm_up_s = WARM_UP_SHARE * share_s
-    return Limits(
-        warm_up_s_max=warm_up_s,
-        measure_s_min=min(0.25 * share_s, MEASURE_S_ENOUGH),
-        measure_s_max=share_s - warm_up_s,
-        accuracy=start.accuracy,
-        total_s_max=left_s,
-    )
+    return share_limits(share_s, left_s=left_s, accuracy=start.accuracy)
 
 
 def _require_same_script(asked: Sequence[PointRequest], points: Sequence[Measurement]) -> None:

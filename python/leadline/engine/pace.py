@@ -1,0 +1,61 @@
+"""How the time budget of a survey or a validation is shared among its points."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from leadline.engine.jobs import Limits
+from leadline.errors import LeadlineError
+
+POINT_S_MIN = 0.3
+"""With less time left than this no point says anything; measuring stops instead."""
+
+BUDGET_SHARE = 0.98
+"""What of a budget goes to the points; the rest is for what stands between them."""
+
+LAYOUT_BYTES_PER_S = 300e6
+"""Cautious writing rate for the forecast before anything has been measured."""
+
+_MEASURE_S_ENOUGH = 10.0
+"""A window is a quarter of a point's time or this long before its own interval may end it: a short
+one can look exact between two bursts."""
+
+_WARM_UP_SHARE = 0.45
+"""Most of a point's time that may go into reaching the steady state."""
+
+
+class BudgetSpent(LeadlineError):
+    """The time budget ended before the plan did; what was measured is kept."""
+
+    exit_code = 3
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a running survey or validation stands."""
+
+    done: int
+    planned: int
+    stage: str
+    left_s: float
+    throughput_mb_s: float | None
+    """Of the point before; None ahead of the first."""
+
+
+def share_limits(share_s: float, *, left_s: float, accuracy: float) -> Limits:
+    """Time limits of one point.
+
+    Args:
+        share_s: what the point may take.
+        left_s: what is left of the whole budget: the hard end.
+        accuracy: relative half-width of its own interval that ends a point early.
+
+    """
+    warm_up_s = _WARM_UP_SHARE * share_s
+    return Limits(
+        warm_up_s_max=warm_up_s,
+        measure_s_min=min(0.25 * share_s, _MEASURE_S_ENOUGH),
+        measure_s_max=share_s - warm_up_s,
+        accuracy=accuracy,
+        total_s_max=left_s,
+    )
