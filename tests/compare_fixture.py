@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import msgspec
@@ -44,9 +45,16 @@ def systems(
 ) -> tuple[Named, ...]:
     """Systems under the names that a comparison gives them."""
     return tuple(
-        Named(name, Predictor(survey, made.points(survey), model=model, extrapolate=extrapolate))
+        Named(name, _predictor(msgspec.json.encode(survey), model, extrapolate=extrapolate))
         for name, survey in zip(name_systems(surveys), surveys, strict=True)
     )
+
+
+@functools.cache
+def _predictor(survey: bytes, model: str | None, *, extrapolate: bool) -> Predictor:
+    """Fitting takes a second or more, and most tests compare the same two systems."""
+    decoded = msgspec.json.decode(survey, type=Survey)
+    return Predictor(decoded, made.points(decoded), model=model, extrapolate=extrapolate)
 
 
 def question(title: str | None = None, **changes: Any) -> Question:
