@@ -82,6 +82,13 @@ def matern(distance: Floats) -> Floats:
     return np.asarray((1 + root) * np.exp(-root))
 
 
+def _matern_and_slope(distance: Floats) -> tuple[Floats, Floats]:
+    """Matern-3/2 correlation, and its derivative by the logarithm of the scale."""
+    root = np.sqrt(3.0) * distance
+    decay = np.exp(-root)
+    return (1 + root) * decay, root**2 * decay
+
+
 @dataclass(frozen=True)
 class Beliefs:
     """Log-normal priors of the kernel and the noise, as (median, sd of the logarithm)."""
@@ -112,19 +119,32 @@ def learn(
     far = np.sqrt((apart**2).sum(axis=2))
     apart = np.abs(apart)
 
-    def cost(at: Floats) -> float:
+    def cost(at: Floats) -> tuple[float, Floats]:
+        """Minus the log posterior, and its gradient by the logarithms."""
         additive, joint, scale, noise = np.exp(np.clip(at, -12, 6))
-        covariance = known + additive**2 * matern(apart / scale).sum(axis=2)
-        covariance += joint**2 * matern(far / scale)
-        covariance[np.diag_indices_from(covariance)] += noise**2 * noise_weight
+        single, single_by_scale = (part.sum(axis=2) for part in _matern_and_slope(apart / scale))
+        together, together_by_scale = _matern_and_slope(far / scale)
+        noisy = noise**2 * noise_weight
+        covariance = known + additive**2 * single + joint**2 * together + np.diag(noisy)
         try:
             factor = cho_factor(covariance, lower=True)
         except np.linalg.LinAlgError:
-            return 1e12
-        fitted = float(residual @ cho_solve(factor, residual))
+            return 1e12, np.zeros(4)
+        pull = cho_solve(factor, residual)
+        inverse = cho_solve(factor, np.eye(len(residual)))
+        # d cost = tr((K^-1 - K^-1 r r' K^-1) dK) / 2
+        lean = inverse - np.outer(pull, pull)
+        by_log = np.array([
+            additive**2 * (lean * single).sum(),
+            joint**2 * (lean * together).sum(),
+            (lean * (additive**2 * single_by_scale + joint**2 * together_by_scale)).sum() / 2,
+            np.diag(lean) @ noisy,
+        ])  # fmt: skip
         size = 2 * float(np.log(np.diag(factor[0])).sum())
-        return 0.5 * (fitted + size) + 0.5 * float((((at - start) / spread) ** 2).sum())
+        away = (at - start) / spread
+        value = 0.5 * (float(residual @ pull) + size + float(away @ away))
+        return value, np.asarray(by_log + away / spread)
 
-    found = optimize.minimize(cost, start, method="L-BFGS-B", options={"maxiter": 40})
+    found = optimize.minimize(cost, start, jac=True, method="L-BFGS-B", options={"maxiter": 40})
     additive, joint, scale, noise = np.exp(np.clip(found.x, -12, 6))
     return Kernel(float(additive**2), float(joint**2), float(scale)), float(noise)
