@@ -25,6 +25,7 @@ from leadline.engine.cgroup import MemoryCgroup
 from leadline.engine.child import GRACE_S, OnEvent
 from leadline.engine.claim import DATA, Claim
 from leadline.engine.errors import EngineFault, PointFailed, TargetRefused
+from leadline.engine.facts import granule_bytes
 from leadline.engine.jobs import CLOSED, WIRE_VERSION, Limits
 from leadline.engine.process import ProcessEngine
 from leadline.engine.stop import shielded
@@ -225,8 +226,7 @@ class FioEngine:
         return result
 
     def _granule_bytes(self) -> int:
-        block = self.facts.get("logical_block_bytes")
-        return block if self.direct and isinstance(block, int) else 512
+        return granule_bytes(self.facts, direct=self.direct)
 
 
 def _times(
