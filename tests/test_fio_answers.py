@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
+import importlib.util
 import re
+import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -142,7 +146,7 @@ def test_a_fio_that_does_not_start_is_refused(
     program = tmp_path / "fio"
     program.write_bytes(b"\x7fELF" if body == "no program" else body.encode())
     program.chmod(0o755)
-    monkeypatch.setattr(fio_engine.shutil, "which", lambda _: str(program))
+    monkeypatch.setattr(shutil, "which", lambda _: str(program))
     monkeypatch.setattr(fio_engine, "_VERSION_S", 0.2)
     with pytest.raises(TargetRefused, match="does not run"):
         fio_engine.fio_version()
@@ -157,3 +161,23 @@ def test_a_fio_that_cannot_be_started_leaves_its_own_error(
     monkeypatch.setattr(subprocess, "Popen", refuse)
     with pytest.raises(PermissionError, match="no more processes"):
         fio_engine.run_fio("[a]\n", directory=str(tmp_path), deadline_s=5)
+
+
+@pytest.mark.parametrize("store", [None, "mine.sqlite"])
+def test_the_benchmark_looks_for_a_stored_survey_where_it_lies(
+    store: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = Path(__file__).parent.parent / "bench" / "fio_prediction.py"
+    spec = importlib.util.spec_from_file_location("fio_prediction", path)
+    assert spec is not None
+    assert spec.loader is not None
+    bench = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "fio_prediction", bench)
+    spec.loader.exec_module(bench)
+
+    def opened(url: str | None) -> None:
+        raise LookupError(f"opened {url}")
+
+    monkeypatch.setattr(bench, "open_store", opened)
+    with pytest.raises(LookupError, match=f"opened {store}"):
+        bench.run(argparse.Namespace(store=store, survey="s"), "/nowhere")
