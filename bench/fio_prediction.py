@@ -118,9 +118,10 @@ def by_pages(predictor: Predictor, job: FioWorkload) -> tuple[float, float, floa
 
 def run(asked: argparse.Namespace, directory: str) -> list[Outcome]:
     """Survey when needed, then every case."""
-    store_url = asked.store or f"{directory}/store.sqlite"
+    store_url = asked.store  # a stored survey lies in the default store when none is named
     ref = asked.survey
     if ref is None:
+        store_url = store_url or f"{directory}/store.sqlite"
         target = Path(directory) / "target"
         target.mkdir()
         survey(asked, str(target), store_url)
@@ -180,7 +181,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--survey", default=None, help="a stored survey instead of a new one")
-    parser.add_argument("--store", default=None, help="its store")
+    parser.add_argument(
+        "--store", default=None, help="its store; with --survey the default one, else a new one"
+    )
     parser.add_argument("--model", default=None, help="default: the predictor's own")
     parser.add_argument("--budget", default="6m")
     parser.add_argument("--cache", default="512MiB", help="memory cap of survey and runs")

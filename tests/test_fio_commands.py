@@ -6,11 +6,18 @@ import json
 import re
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+import typer
 
 from command import leadline
-from leadline.fio import read_job
+from leadline.cli import measure as measure_command
+from leadline.cli.context import Context
+from leadline.engine import PointFailed, TargetRefused
+from leadline.fio import FioJobRefused, read_job
+from leadline.record import Measurement
 
 ROOT = Path(__file__).parent.parent
 WORKLOAD = "unique_bytes=1MiB,size_mean=4KiB"
@@ -168,6 +175,114 @@ def test_what_makes_no_sense_is_refused(
     assert said in " ".join(done.stderr.replace("│", " ").split())
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
+
+
+# ---- in this process, where a command of its own would tell no more ------------------------------
+
+
+def measure(target: str, store: Path, **options: Any) -> None:
+    """Call the command's function as typer does."""
+    context: Any = SimpleNamespace(obj=Context(store_url=str(store), debug=False))
+    measure_command.command(context, target=target, **options)
+
+
+def job_file(directory: Path, text: str) -> Path:
+    path = directory / "jobs.fio"
+    path.write_text(f"{GLOBAL}{text}", encoding="utf-8")
+    return path
+
+
+def test_what_is_wrong_with_a_later_job_is_found_before_the_first_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measure_command, "_measure", None)
+    store = tmp_path / "s.sqlite"
+    large = job_file(tmp_path, "[a]\n[b]\nstonewall\nsize=8p\n")
+    with pytest.raises(TargetRefused, match=r"^\[b\]: unique_bytes"):
+        measure("sim:two-level", store, fio=large)
+    rated = job_file(tmp_path, "[a]\n[b]\nstonewall\nrate_iops=5\n")
+    with pytest.raises(typer.BadParameter, match=r"\[b\]: --runs 3") as refusal:
+        measure("sim:two-level", store, fio=rated, runs=3)
+    assert refusal.value.exit_code == 2
+
+
+@pytest.mark.parametrize("json_too", [True, False])
+def test_what_was_measured_is_told_when_a_later_job_fails(
+    json_too: bool,
+    jobs: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    measured = measure_command._measure
+
+    def fail_at_log(engine: Any, target: Any, asked: Any) -> Measurement:
+        if asked.job.name == "log":
+            raise PointFailed("the device is gone")
+        return measured(engine, target, asked)
+
+    monkeypatch.setattr(measure_command, "_measure", fail_at_log)
+    with pytest.raises(PointFailed, match=r"^\[log\]: the device is gone") as failure:
+        measure("sim:two-level", tmp_path / "s.sqlite", fio=jobs, json=json_too)
+    assert failure.value.exit_code == 1
+    told = capfd.readouterr().out
+    if json_too:
+        assert [job["name"] for job in json.loads(told)["jobs"]] == ["pages"]
+    else:
+        assert "[pages]" in told
+
+
+def test_a_jobs_own_file_is_not_overwritten(tmp_path: Path) -> None:
+    path = job_file(tmp_path, "[a]\n")
+    before = path.read_text(encoding="utf-8")
+    (tmp_path / "other").symlink_to(path)
+    for name in ("jobs.fio", "other"):
+        with pytest.raises(typer.BadParameter, match="would overwrite"):
+            measure("sim:two-level", tmp_path / "s", fio=path, write_fio=tmp_path / name)
+    assert path.read_text(encoding="utf-8") == before
+
+
+def test_a_written_job_keeps_the_jobs_own_way_to_the_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out.fio"
+    path = job_file(tmp_path, "[a]\nrw=randread\nbs=8k\nioengine=io_uring\ndirect=1\niodepth=4\n")
+    measure("sim:two-level", tmp_path / "s", fio=path, write_fio=out)
+    (job,) = read_job(out)
+    assert (job.backend, job.direct, job.workload.queue_depth) == ("uring", True, 4)
+    monkeypatch.setattr(measure_command, "target_facts", lambda _: {"logical_block_bytes": 4096})
+    measure(str(tmp_path), tmp_path / "s", workload=WORKLOAD.replace("4KiB", "64KiB"),
+            direct=True, write_fio=out)  # fmt: skip
+    assert "\nba=4096\n" in out.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("workload", "options", "said"),
+    [
+        (f"{WORKLOAD},queue_depth=8", {}, "needs --backend uring"),
+        (WORKLOAD, {"backend": "mmap", "direct": True}, "by its nature"),
+        (f"{WORKLOAD},think_time=1ms", {"rate": 5.0}, "leave the think time"),
+    ],
+)
+def test_what_a_measurement_refuses_is_not_written(
+    workload: str, options: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    out = tmp_path / "out.fio"
+    with pytest.raises(FioJobRefused, match=said):
+        measure(str(tmp_path), tmp_path / "s", workload=workload, write_fio=out, **options)
+    assert not out.exists()
+
+
+def test_a_target_without_files_says_what_it_leaves_out(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = job_file(tmp_path, "[a]\nrw=randread\nioengine=io_uring\ndirect=1\niodepth=4\n")
+    measure("sim:two-level", tmp_path / "s.sqlite", fio=path, json=True)
+    told = capfd.readouterr()
+    (job,) = json.loads(told.out)["jobs"]
+    said = "not mapped: the job goes by uring, direct; sim:two-level has one way"
+    assert any(said in warning for warning in job["warnings"])
+    assert f"warning: [a] {said}" in told.err
 
 
 @pytest.mark.parametrize("name", ["database", "streaming"])

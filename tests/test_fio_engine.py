@@ -26,6 +26,7 @@ from leadline.engine import (
 )
 from leadline.engine import fio as fio_engine
 from leadline.fio import FioRun, read_job, write_job
+from leadline.fio.options import ALIASES, ANOTHER_WORKLOAD, MAPPED, WITHOUT_CONSEQUENCE
 from leadline.record import Arrivals, Workload
 from leadline.stats import pooled_result
 from test_cgroup import here
@@ -209,6 +210,31 @@ def test_arrivals_are_kept(tmp_path: Path) -> None:
             arrivals=Arrivals("constant", 200.0),
         )  # fmt: skip
     assert result.iops.value == pytest.approx(200, rel=0.25)
+
+
+def test_a_short_run_at_a_rate_is_timed(tmp_path: Path) -> None:
+    """As `--rate 200 --seconds 0.3`: the longest warm-up is longer than the run."""
+    with open_engine(Target.parse(str(tmp_path)), engine="fio") as engine:
+        result = engine.run(
+            MIXED, seed=1, limits=Limits(warm_up_s_max=2.0, measure_s_max=0.3),
+            arrivals=Arrivals("poisson", 200.0),
+        )  # fmt: skip
+    assert result.latency_us.mean > 0
+
+
+def test_every_other_name_of_an_option_is_known() -> None:
+    """`fio --cmdhelp=KEY` tells one other name of each."""
+    known = {*MAPPED, *WITHOUT_CONSEQUENCE, *ANOTHER_WORKLOAD}
+    found = {}
+    for key in sorted(known):
+        told = subprocess.run(
+            ["fio", f"--cmdhelp={key}"], capture_output=True, text=True, check=False, timeout=60
+        ).stdout
+        alias = re.search(r"^\s*alias: (\S+)", told, flags=re.MULTILINE)
+        if alias is not None:
+            found[alias[1]] = key
+    assert len(found) > 10
+    assert found.items() <= ALIASES.items()
 
 
 # ---- what goes wrong ----------------------------------------------------------------------------

@@ -79,6 +79,14 @@ def test_a_job_inherits_the_globals_above_it_and_only_those() -> None:
     assert (first.name, second.name) == ("a", "b")
 
 
+@pytest.mark.parametrize(
+    ("options", "files"), [("filename=b", 2), ("filename=b:c", 3), ("filename=b\nfilename=a", 3)]
+)
+def test_a_file_name_is_added_to_those_before_it(options: str, files: int) -> None:
+    (job,) = read_job(f"[global]\nfilename=a\n[job]\nsize=1m\n{options}\n")
+    assert named(job, f"{files} files")
+
+
 def test_what_a_job_says_again_counts_as_said_last() -> None:
     (job,) = read_job(
         "[global]\nsize=1m\nrw=randrw\nrwmixread=70\nrwmixwrite=20\n[a]\nrwmixread=60"
@@ -118,7 +126,11 @@ def test_a_path_and_the_environment_are_read(tmp_path: Path) -> None:
         ("[a]\nsize=1m\nrw=randrw\nrwmixread=120\n", "0 to 100"),
         ("[a]\nsize=1m\nbssplit=4k/60:8k/60\n", "above 100"),
         ("[a]\nsize=1m\nnumjobs=5000\n", "numjobs"),
-        ("[a]\nsize=100\n", "unique_bytes"),
+        ("[a]\nsize=100\nbs=64\n", "unique_bytes"),
+        ("[a]\nsize=4k\nbs=8k\n", "do not fit"),
+        ("[a]\nsize=1m\nfilesize=4k\nbssplit=8k/50:16k/50\n", "do not fit"),
+        ("[a]\nsize=1m\nkb_base=1010\n", "1000 or 1024"),
+        ("[a]\nsize=1m\nfilename=\n", "empty name"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_read_is_refused_with_the_reason(text: str, said: str) -> None:
@@ -160,18 +172,19 @@ def test_the_pattern(options: str, read_frac: float, seq_frac: float) -> None:
 @pytest.mark.parametrize(
     ("options", "unique_mib", "process_num"),
     [
-        ("numjobs=4", 64, 4),
-        ("numjobs=4\nfilename=", 256, 4),
-        ("filesize=8m\nnrfiles=4\nfilename=", 32, 1),
+        ("numjobs=4\nfilename=f", 64, 4),
+        ("numjobs=4", 256, 4),
+        ("filesize=8m\nnrfiles=4", 32, 1),
+        ("filesize=1g", 64, 1),
         ("filesize=8m\nfilename=a:b", 16, 1),
         ("filesize=4m-8m", 6, 1),
-        ("nrfiles=16\nfilename=", 64, 1),
+        ("nrfiles=16", 64, 1),
     ],
 )
 def test_the_bytes_are_those_of_all_files_together(
     options: str, unique_mib: int, process_num: int
 ) -> None:
-    workload = one(options).workload
+    workload = one(options, quiet=False).workload
     assert workload.unique_bytes == unique_mib * 2**20
     assert workload.process_num == process_num
 
@@ -279,8 +292,8 @@ def test_a_rate_of_one_direction_alone_is_not_mapped() -> None:
 
 
 def test_the_run_has_the_jobs_times() -> None:
-    job = one("runtime=2m\nramp_time=500ms\ntime_based")
-    assert (job.seconds, job.ramp_s) == (120.0, 0.5)
+    assert one("runtime=2m\nramp_time=500ms\ntime_based").seconds == 120.0
+    assert one("timeout=90").seconds == 90.0
     assert one("").seconds is None
 
 
@@ -299,10 +312,12 @@ def test_a_clean_job_has_no_warning() -> None:
     "option",
     ["fsync=1", "fdatasync=8", "sync=1", "sync=dsync", "verify=crc32c", "zonemode=strided",
      "wait_for=other", "offset=1g", "number_ios=5", "dedupe_percentage=50", "zero_buffers=1",
-     "iodepth_batch=8", "bs_is_seq_rand=1", "latency_target=5ms", "thinktime_spin=5"],
+     "iodepth_batch=8", "bs_is_seq_rand=1", "latency_target=5ms", "thinktime_spin=5",
+     "create_only=1", "ba=64k\nrw=randread", "io_size=1m", "io_size=50%"],
 )  # fmt: skip
 def test_an_option_that_makes_it_another_workload_is_said_strongly(option: str) -> None:
-    assert "ANOTHER workload" in named(one(option), f"not mapped: {option}")
+    key = option.split("\n", maxsplit=1)[0]
+    assert "ANOTHER workload" in named(one(option), f"not mapped: {key}")
 
 
 @pytest.mark.parametrize("option", ["prio=3", "nosuchoption=7", "hugepage-size=2m"])
@@ -310,7 +325,10 @@ def test_every_other_option_is_named(option: str) -> None:
     assert one(option).warnings == (f"not mapped: {option}",)
 
 
-@pytest.mark.parametrize("option", ["fsync=0", "sync=none", "zonemode=none", "iodepth_batch=1"])
+@pytest.mark.parametrize("option", [
+    "fsync=0", "sync=none", "zonemode=none", "iodepth_batch=1", "create_only=0", "ba=64k",
+    "ba=4k\nrw=randread", "io_size=1m\ntime_based", "io_size=64m", "io_size=100%",
+])  # fmt: skip
 def test_an_option_that_is_off_changes_nothing(option: str) -> None:
     assert one(option).warnings == ()
 
@@ -320,6 +338,7 @@ def test_an_option_that_is_off_changes_nothing(option: str) -> None:
     [
         ("rw=randread", "norandommap"),
         ("rw=randread", "invalidate=0"),
+        ("rw=randread\npre_read=0", "invalidate=0"),
         ("rw=read", "fadvise_hint=0"),
         ("rw=randread\npercentage_random=50", "fadvise_hint=0"),
         ("rw=read\nnumjobs=2\nfilename=x", "in step"),
@@ -343,4 +362,14 @@ def test_direct_io_knows_neither_cache_nor_map() -> None:
 def test_jobs_at_the_same_time_are_named_unless_they_wait() -> None:
     text = f"[global]\nsize=1m\nrw=randread\ndirect=1\n{QUIET}[a]\n[b]\n"
     assert all("same time" in job.warnings[0] for job in read_job(text))
+    assert all("same time" in job.warnings[0] for job in read_job(text + "stonewall=0\n"))
     assert not any(job.warnings for job in read_job(text + "stonewall\n"))
+
+
+def test_a_flag_of_the_command_is_as_one_of_the_job() -> None:
+    """With direct I/O libaio keeps its depth."""
+    text = "[a]\nsize=1m\ndirect=0\nbuffered=1\nioengine=libaio\niodepth=32\n"
+    found = [read_job(text, direct=direct)[0] for direct in (False, True)]
+    assert [(job.backend, job.direct, job.workload.queue_depth) for job in found] == [
+        ("pread", False, 1), ("uring", True, 32),
+    ]  # fmt: skip

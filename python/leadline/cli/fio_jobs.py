@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 
 from leadline.cli.talk import talk
@@ -35,13 +36,26 @@ EngineName = Annotated[
 ]
 
 
-def read_file(path: Path, *, tell: bool) -> tuple[FioWorkload, ...]:
-    """Read a job file, `${NAME}` from the environment; `tell` says what does not map."""
-    jobs = read_job(path, environment=os.environ)
+def read_file(path: Path, *, tell: bool, direct: bool = False) -> tuple[FioWorkload, ...]:
+    """Read a job file, `${NAME}` from the environment; `tell` says what does not map.
+
+    `direct` is the command's --direct, which goes over the jobs' own.
+    """
+    jobs = read_job(path, environment=os.environ, direct=direct)
     for job in jobs if tell else ():
         for warning in job.warnings:
             talk(f"warning: [{job.name}] {warning}")
     return jobs
+
+
+def without_files(job: FioWorkload, target: Target) -> FioWorkload:
+    """Return the job as a target without files takes it; what that leaves out is said."""
+    if job.backend == "pread" and not job.direct:
+        return job
+    left_out = f"{job.backend}, {'direct' if job.direct else 'buffered'}"
+    warning = f"not mapped: the job goes by {left_out}; {target.text} has one way, which is taken"
+    talk(f"warning: [{job.name}] {warning}")
+    return msgspec.structs.replace(job, warnings=(*job.warnings, warning))
 
 
 def one_of(workload: str | None, fio: Path | None) -> str | Path:
@@ -58,10 +72,7 @@ def one_of(workload: str | None, fio: Path | None) -> str | Path:
 def write_file(path: Path, workload: Workload, run: FioRun, target: Target) -> None:
     """Write a job file whose data file lies in the target's directory."""
     name = f"{target.path}/{DATA_NAME}" if target.path else DATA_NAME
-    text = write_job(workload, FioRun(
-        filename=name, backend=run.backend, direct=run.direct, arrivals=run.arrivals,
-        seconds=run.seconds, ramp_s=run.ramp_s,
-    ))  # fmt: skip
+    text = write_job(workload, msgspec.structs.replace(run, filename=name))
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:

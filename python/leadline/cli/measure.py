@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,7 +15,15 @@ import typer
 from rich.text import Text
 
 from leadline.cli.context import Context
-from leadline.cli.fio_jobs import EngineName, FioFile, WriteFio, one_of, read_file, write_file
+from leadline.cli.fio_jobs import (
+    EngineName,
+    FioFile,
+    WriteFio,
+    one_of,
+    read_file,
+    without_files,
+    write_file,
+)
 from leadline.cli.options import (
     Backend,
     CacheLimit,
@@ -28,7 +37,17 @@ from leadline.cli.options import (
     reader,
 )
 from leadline.cli.talk import put_json, show, tell_findings
-from leadline.engine import Engine, Limits, Target, open_engine, preflight, require_fit
+from leadline.engine import (
+    Engine,
+    Limits,
+    Target,
+    granule_bytes,
+    open_engine,
+    preflight,
+    require_fit,
+    target_facts,
+)
+from leadline.errors import LeadlineError
 from leadline.fio import FioRun
 from leadline.record import Arrivals, EngineResult, Measurement, RunReading, Workload
 from leadline.report import render_measurement
@@ -151,33 +170,69 @@ def command(
         raise typer.BadParameter("--rate and --arrivals go with --workload: a job has its own")
     jobs = _jobs(
         one_of(workload, fio), chosen, backend=backend, direct=direct, seconds=seconds,
-        arrivals=_arrivals(rate, arrivals),
+        arrivals=_arrivals(rate, arrivals), files=chosen.kind == "directory" or bool(write_fio),
     )  # fmt: skip
     if write_fio is not None:
-        _write(write_fio, jobs, chosen)
+        _write(write_fio, jobs, chosen, source=fio)
         return
     own: Context = context.obj
-    store = own.open_store()
-    points = []
-    for job in jobs:
-        count = _runs(runs, job.arrivals.rate_per_s)
-        asked = _Asked(
-            job=job, limits=_limits((job.seconds or SECONDS) / count, accuracy), runs=count,
-            precondition_bytes_max=precondition, seed=seed,
-        )  # fmt: skip
-        with open_engine(
+    asked = [_asked(job, runs, accuracy, precondition, seed) for job in jobs]
+
+    def opened(job: _Job) -> AbstractContextManager[Engine]:
+        return open_engine(
             chosen, backend=job.backend, direct=job.direct, placement=placement, engine=engine,
             cache_limit_bytes=cache_limit or None, max_bytes=max_bytes, run_seed=seed,
-        ) as opened:  # fmt: skip
-            point = _measure(opened, chosen, asked)
-        store.add_point(point)
-        points.append(point)
-        if not json:
-            if job.name is not None:
-                show(Text(f"[{job.name}]"))
-            show(render_measurement(point))
-    if json:
-        _put([job.name for job in jobs], points)
+        )  # fmt: skip
+
+    if len(jobs) > 1:  # a lone one is looked at when it begins
+        for job in jobs:
+            with _naming(job), opened(job) as looked_at:
+                _require_fit(job, looked_at)
+    store = own.open_store()
+    points: list[Measurement] = []
+    try:
+        for each in asked:
+            with _naming(each.job), opened(each.job) as target_engine:
+                point = _measure(target_engine, chosen, each)
+            store.add_point(point)
+            points.append(point)
+            if not json:
+                if each.job.name is not None:
+                    show(Text(f"[{each.job.name}]"))
+                show(render_measurement(point))
+    finally:  # what was measured is told, whatever became of the next job
+        if json and points:
+            _put([job.name for job in jobs[: len(points)]], points)
+
+
+@contextmanager
+def _naming(job: _Job) -> Iterator[None]:
+    """Put the name of a fio job before what is wrong with it."""
+    try:
+        yield
+    except LeadlineError as error:
+        if job.name is not None:
+            error.args = (f"[{job.name}]: {error}",)
+        raise
+
+
+def _asked(
+    job: _Job, runs: int | None, accuracy: float, precondition: int | None, seed: int
+) -> _Asked:
+    try:
+        count = _runs(runs, job.arrivals.rate_per_s)
+    except typer.BadParameter as error:
+        if job.name is None:
+            raise
+        raise typer.BadParameter(f"[{job.name}]: {error.message}") from error
+    return _Asked(
+        job=job, limits=_limits((job.seconds or SECONDS) / count, accuracy), runs=count,
+        precondition_bytes_max=precondition, seed=seed,
+    )  # fmt: skip
+
+
+def _require_fit(job: _Job, engine: Engine) -> None:
+    require_fit(job.workload, capacity_bytes=engine.capacity_bytes, backend=engine.backend)
 
 
 def _jobs(
@@ -188,6 +243,7 @@ def _jobs(
     direct: bool,
     seconds: float | None,
     arrivals: Arrivals,
+    files: bool,
 ) -> tuple[_Job, ...]:
     """What to run; of a fio job the command's own choices go over the job's."""
     if isinstance(source, str):
@@ -195,7 +251,7 @@ def _jobs(
             workload=Workload.parse(source), arrivals=arrivals, backend=backend, direct=direct,
             seconds=seconds,
         ),)  # fmt: skip
-    files = target.kind == "directory"
+    read = read_file(source, tell=True, direct=direct)
     return tuple(
         _Job(
             name=job.name, workload=job.workload, arrivals=job.arrivals,
@@ -203,7 +259,7 @@ def _jobs(
             direct=direct or (job.direct and files), seconds=seconds or job.seconds,
             warnings=job.warnings,
         )
-        for job in read_file(source, tell=True)
+        for job in (read if files else [without_files(job, target) for job in read])
     )  # fmt: skip
 
 
@@ -218,7 +274,11 @@ def _put(names: Sequence[str | None], points: Sequence[Measurement]) -> None:
     ]})  # fmt: skip
 
 
-def _write(path: Path, jobs: Sequence[_Job], target: Target) -> None:
+def _write(path: Path, jobs: Sequence[_Job], target: Target, *, source: Path | None) -> None:
+    if source is not None and path.exists() and path.samefile(source):
+        raise typer.BadParameter(
+            f"--write-fio {path} would overwrite the job that --fio reads; give another file"
+        )
     if len(jobs) != 1:
         raise typer.BadParameter(
             f"--write-fio writes one workload, and the file has {len(jobs)} jobs; "
@@ -226,15 +286,17 @@ def _write(path: Path, jobs: Sequence[_Job], target: Target) -> None:
         )
     job = jobs[0]
     length_s = job.seconds or SECONDS
+    facts = target_facts(target.path) if target.path and Path(target.path).is_dir() else {}
     run = FioRun(
-        backend=job.backend or "pread", direct=job.direct, arrivals=job.arrivals,
-        seconds=length_s, ramp_s=_limits(length_s, 0.01).warm_up_s_max,
+        backend=job.backend or "pread", direct=job.direct, arrivals=job.arrivals, seconds=length_s,
+        ramp_s=_limits(length_s, 0.01).warm_up_s_max,
+        granule_bytes=granule_bytes(facts, direct=job.direct),
     )  # fmt: skip
     write_file(path, job.workload, run, target)
 
 
 def _measure(engine: Engine, target: Target, asked: _Asked) -> Measurement:
-    require_fit(asked.job.workload, capacity_bytes=engine.capacity_bytes, backend=engine.backend)
+    _require_fit(asked.job, engine)
     warnings = asked.job.warnings + tell_findings(preflight(target, engine.facts))
     engine.prepare()
     started_at = datetime.now(UTC).isoformat()

@@ -3,6 +3,7 @@
 from leadline.engine.cgroup import memory_cgroup
 from leadline.engine.client import Engine, open_engine
 from leadline.engine.errors import CacheLimitRefused, EngineFault, PointFailed, TargetRefused
+from leadline.engine.facts import granule_bytes, target_facts
 from leadline.engine.jobs import Limits, require_fit
 from leadline.engine.machine import available_memory_bytes
 from leadline.engine.pace import (
@@ -34,6 +35,7 @@ __all__ = [
     "Target",
     "TargetRefused",
     "available_memory_bytes",
+    "granule_bytes",
     "load_profile",
     "memory_cgroup",
     "open_engine",
@@ -42,4 +44,5 @@ __all__ = [
     "require_fit",
     "share_limits",
     "stop_on_signals",
+    "target_facts",
 ]

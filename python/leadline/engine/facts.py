@@ -7,7 +7,7 @@ A fact that the machine does not tell is None, never a guess. `docs/reference/fa
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal
@@ -303,3 +303,9 @@ def target_facts(directory: str | Path) -> dict[str, Any]:
     """Return what is known of the file system and the device under a directory, by name."""
     place = place_of(directory)
     return {fact.name: fact.read(place) for fact in TARGET_FACTS}
+
+
+def granule_bytes(facts: Mapping[str, Any], *, direct: bool) -> int:
+    """Return the bytes of which a target with these facts takes multiples; buffered takes 512."""
+    block = facts.get("logical_block_bytes")
+    return block if direct and isinstance(block, int) else 512

@@ -25,10 +25,11 @@ from leadline.engine.cgroup import MemoryCgroup
 from leadline.engine.child import GRACE_S, OnEvent
 from leadline.engine.claim import DATA, Claim
 from leadline.engine.errors import EngineFault, PointFailed, TargetRefused
+from leadline.engine.facts import granule_bytes
 from leadline.engine.jobs import CLOSED, WIRE_VERSION, Limits
 from leadline.engine.process import ProcessEngine
 from leadline.engine.stop import shielded
-from leadline.fio import FioRun, write_job
+from leadline.fio import FioRun, fitting_ramp_s, read_job, write_job
 from leadline.record import (
     Arrivals,
     EngineResult,
@@ -65,10 +66,13 @@ _REPORT: dict[str, str | int] = {
 """What every job gets: no file but the one that is there, and the answer in full."""
 _ITS_FILE = re.compile(r"\s*(filename|directory)\s*=")
 """fio adds a second filename to the first."""
+_LAST_SECTION = re.compile(r"^\s*\[(.*)\]", flags=re.MULTILINE)
 _RAMP_SHARE = 0.5
 """fio's ramp time, as a share of the longest warm-up: the cache has been filled before."""
+_RAMP_S_MAX = 60.0
 _POLITE_S = 2.0
 _KILL_S = 30.0
+_VERSION_S = 30.0
 _SAID_BYTES = 2000
 _SUB_BUCKETS = 128
 """Buckets per octave of the engine's histogram (crates/engine/src/histogram.rs)."""
@@ -128,18 +132,15 @@ class FioEngine:
         """Lay out with Leadline's engine, then run fio for `measure_s_max`."""
         if precondition_bytes_max is not None:
             raise TargetRefused("--precondition is Leadline's; leave it or --engine fio out")
-        paced = workload.think_time_s > 0 and arrivals.kind == "closed"
-        # Beside a think time fio 3.33 counts the ramp's requests into the run.
-        ramp_s = 0.0 if paced else _RAMP_SHARE * limits.warm_up_s_max
 
-        def job(measure_s: float, placement: Placed | None) -> str:
+        def job(measure_s: float, ramp_s: float, placement: Placed | None) -> str:
             return write_job(workload, FioRun(
                 filename=DATA, backend=self.backend, direct=self.direct, arrivals=arrivals,
                 seconds=measure_s, ramp_s=ramp_s, granule_bytes=self._granule_bytes(),
                 options=_options(seed, placement),
             ))  # fmt: skip
 
-        return self._run(job, workload, seed, limits, ramp_s=ramp_s, on_event=on_event)
+        return self._run(job, workload, arrivals, seed=seed, limits=limits, on_event=on_event)
 
     def run_text(self, text: str, workload: Workload, *, seed: int, limits: Limits) -> EngineResult:
         """Run a person's own job of one section, its file and its times replaced.
@@ -150,10 +151,19 @@ class FioEngine:
             seed: of the layout; the job keeps its own.
             limits: how long to warm up and to measure.
 
-        """
-        ramp_s = _RAMP_SHARE * limits.warm_up_s_max
+        Raises:
+            TargetRefused: it has several sections, or ends with `[global]`.
+            FioJobRefused: it cannot be read.
 
-        def job(measure_s: float, _placement: Placed | None) -> str:
+        """
+        read = read_job(text, environment=os.environ)
+        if len(read) != 1 or _LAST_SECTION.findall(text)[-1].startswith("global"):
+            raise TargetRefused(
+                f"the job file has {len(read)} jobs, or ends with [global]: one job at a time is "
+                "run here, and its section comes last"
+            )
+
+        def job(measure_s: float, ramp_s: float, _placement: Placed | None) -> str:
             replaced = {
                 "filename": DATA, "overwrite": 1, "time_based": 1, "group_reporting": 1,
                 "thread": 1, "runtime": f"{round(1e3 * measure_s)}ms",
@@ -162,29 +172,25 @@ class FioEngine:
             kept = [line for line in text.splitlines() if not _ITS_FILE.match(line)]
             return "\n".join([*kept, *(f"{key}={value}" for key, value in replaced.items()), ""])
 
-        return self._run(job, workload, seed, limits, ramp_s=ramp_s, on_event=None)
+        return self._run(job, workload, read[0].arrivals, seed=seed, limits=limits, on_event=None)
 
     def _run(
         self,
-        job: Callable[[float, Placed | None], str],
+        job: Callable[[float, float, Placed | None], str],
         workload: Workload,
+        arrivals: Arrivals,
+        *,
         seed: int,
         limits: Limits,
-        *,
-        ramp_s: float,
         on_event: OnEvent | None,
     ) -> EngineResult:
+        job(limits.measure_s_max, 0.0, None)  # what cannot be written is refused before the layout
         began_s = time.monotonic()
         laid_out = self._lay_out(workload, seed, limits, on_event)
         prepare_s = time.monotonic() - began_s
-        measure_s = min(limits.measure_s_max, limits.total_s_max - prepare_s - ramp_s)
-        if measure_s <= 0:
-            raise TargetRefused(
-                "the time limit ended during layout, nothing was measured; allow more time or a "
-                "smaller unique_bytes"
-            )
+        measure_s, ramp_s = _times(limits, prepare_s, workload, arrivals)
         answer = run_fio(
-            job(measure_s, laid_out.placement),
+            job(measure_s, ramp_s, laid_out.placement),
             directory=str(self._claim.run_directory),
             deadline_s=ramp_s + measure_s + GRACE_S + workload.think_time_s,
             group=self._group,
@@ -193,6 +199,7 @@ class FioEngine:
         result = fio_result(answer, workload, f"fio-{self._runs}", ramp_s=ramp_s)
         return msgspec.structs.replace(
             result,
+            warnings=(*result.warnings, *_cut_short(measure_s, limits)),
             prepare_s=prepare_s,
             total_s=time.monotonic() - began_s,
             cache_resident_bytes=self._group.usage_bytes() if self._group else None,
@@ -219,8 +226,35 @@ class FioEngine:
         return result
 
     def _granule_bytes(self) -> int:
-        block = self.facts.get("logical_block_bytes")
-        return block if self.direct and isinstance(block, int) else 512
+        return granule_bytes(self.facts, direct=self.direct)
+
+
+def _times(
+    limits: Limits, prepare_s: float, workload: Workload, arrivals: Arrivals
+) -> tuple[float, float]:
+    """Return how long to measure, and the ramp before it.
+
+    Raises:
+        TargetRefused: the layout has left no time.
+
+    """
+    longest_s = min(_RAMP_S_MAX, _RAMP_SHARE * limits.warm_up_s_max)
+    ramp_s = fitting_ramp_s(longest_s, workload, arrivals, limits.measure_s_max)
+    measure_s = min(limits.measure_s_max, limits.total_s_max - prepare_s - ramp_s)
+    if measure_s <= 0:
+        raise TargetRefused(
+            f"the time limit of {limits.total_s_max:g} s was over after {prepare_s:.0f} s of "
+            f"layout and {ramp_s:.0f} s of fio's ramp, nothing was measured; allow more time or a "
+            "smaller unique_bytes"
+        )
+    return measure_s, fitting_ramp_s(ramp_s, workload, arrivals, measure_s)
+
+
+def _cut_short(measure_s: float, limits: Limits) -> tuple[str, ...]:
+    if measure_s >= limits.measure_s_max:
+        return ()
+    said = f"the time limit of {limits.total_s_max:g} s left fio {measure_s:.1f} s of the asked"
+    return (f"{said} {limits.measure_s_max:g} s",)
 
 
 def _options(seed: int, placement: Placed | None) -> dict[str, str | int]:
@@ -245,9 +279,12 @@ def fio_version() -> str:
             "--engine fio needs fio, which is not installed: apt-get install fio (or your "
             "system's package), or leave --engine out for Leadline's own engine"
         )
-    done = subprocess.run(
-        [program, "--version"], capture_output=True, text=True, check=False, timeout=30
-    )
+    try:
+        done = subprocess.run(
+            [program, "--version"], capture_output=True, text=True, check=False, timeout=_VERSION_S
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise TargetRefused(f"{program} does not run: {error}") from error
     if done.returncode or not done.stdout.startswith("fio-"):
         raise TargetRefused(f"{program} does not run: {done.stderr.strip() or done.stdout.strip()}")
     return done.stdout.strip()
@@ -264,17 +301,18 @@ def run_fio(
 
     """
     with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as written:
-        with shielded():  # a child that nobody knows could not be ended
-            process = subprocess.Popen(
-                [*_LAUNCHER, PROGRAM, "--output-format=json+", "-"],
-                stdin=subprocess.PIPE,
-                stdout=written,
-                stderr=said,
-                start_new_session=True,
-                cwd=directory,
-                env=os.environ | {"GLIBC_TUNABLES": _TUNABLES},
-            )
+        process: subprocess.Popen[bytes] | None = None
         try:
+            with shielded():  # a child that nobody knows could not be ended
+                process = subprocess.Popen(
+                    [*_LAUNCHER, PROGRAM, "--output-format=json+", "-"],
+                    stdin=subprocess.PIPE,
+                    stdout=written,
+                    stderr=said,
+                    start_new_session=True,
+                    cwd=directory,
+                    env=os.environ | {"GLIBC_TUNABLES": _TUNABLES},
+                )
             if group is not None:
                 group.adopt(process.pid)
             process.communicate(job.encode(), timeout=deadline_s)
@@ -284,7 +322,8 @@ def run_fio(
                 "target may be stuck"
             ) from None
         finally:
-            _end(process)
+            if process is not None:  # a stop may have come as it was started
+                _end(process)
         said.seek(0)
         written.seek(0)
         text = written.read().decode("utf-8", "replace")
@@ -337,6 +376,8 @@ def fio_result(
     if not operations or wall_s <= 0:
         raise PointFailed("fio completed no request in its run time; raise --seconds")
     latency = _latency(both)
+    if latency is None:
+        raise PointFailed("fio timed no request; raise --seconds")
     outstanding = workload.process_num * workload.queue_depth
     waiting = operations * latency.mean * 1e-6 / (outstanding * wall_s)
     thinking = operations * workload.think_time_s / (outstanding * wall_s)
@@ -383,8 +424,11 @@ def _operations(part: Mapping[str, Any]) -> OperationSummary:
     )
 
 
-def _latency(part: Mapping[str, Any]) -> LatencyUs:
+def _latency(part: Mapping[str, Any]) -> LatencyUs | None:
+    """None when requests were counted but none was timed: fio ended inside its ramp."""
     latency = part["lat_ns"]
+    if not latency["N"]:
+        return None
     quantiles = latency["percentile"]
     p50, p90, p99, p99_9 = (quantiles[f"{share:.6f}"] / 1e3 for share in _PERCENTILES)
     return LatencyUs(latency["mean"] / 1e3, p50, p90, p99, p99_9, latency["max"] / 1e3)

@@ -134,15 +134,7 @@ class ProcessEngine:
             if self._ceiling
             else None,
         )
-        return self._ask(
-            self._target,
-            self._backend,
-            workload,
-            seed=seed,
-            limits=limits,
-            options=options,
-            on_event=on_event,
-        )
+        return self._go(workload, seed, limits, options, on_event)
 
     def lay_out(
         self,
@@ -155,6 +147,16 @@ class ProcessEngine:
         """Run for the sake of the file and the cache: the generator's ceiling is not asked for."""
         self._require_room(workload)
         options = JobOptions(placement=self._placement)
+        return self._go(workload, seed, limits, options, on_event)
+
+    def _go(
+        self,
+        workload: Workload,
+        seed: int,
+        limits: Limits,
+        options: JobOptions,
+        on_event: OnEvent | None,
+    ) -> EngineResult:
         return self._ask(
             self._target,
             self._backend,

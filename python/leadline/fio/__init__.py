@@ -2,6 +2,6 @@
 
 from leadline.fio.errors import FioJobRefused
 from leadline.fio.read import FioWorkload, read_job
-from leadline.fio.write import FioRun, write_job
+from leadline.fio.write import FioRun, fitting_ramp_s, write_job
 
-__all__ = ["FioJobRefused", "FioRun", "FioWorkload", "read_job", "write_job"]
+__all__ = ["FioJobRefused", "FioRun", "FioWorkload", "fitting_ramp_s", "read_job", "write_job"]

@@ -15,6 +15,11 @@ ALIASES = {
     "iodepth_batch_submit": "iodepth_batch",
     "iodepth_batch_complete": "iodepth_batch_complete_min",
     "fill_fs": "fill_device",
+    "timeout": "runtime",
+    "nr_files": "nrfiles",
+    "fileoffset": "offset",
+    "ratemin": "rate_min",
+    "disable_bw": "disable_bw_measurement",
 }
 
 MAPPED = frozenset({
@@ -37,9 +42,9 @@ WITHOUT_CONSEQUENCE = frozenset({
     "log_unix_epoch", "log_alternate_epoch", "log_alternate_epoch_clock_id", "log_window_value",
     "clat_percentiles", "lat_percentiles", "slat_percentiles", "percentile_list",
     "significant_figures", "disk_util", "disable_lat", "disable_clat", "disable_slat",
-    "disable_bw_measurement", "disable_bw", "unit_base", "error_dump", "block_error_percentiles",
+    "disable_bw_measurement", "unit_base", "error_dump", "block_error_percentiles",
     # Laying out and clearing away: Leadline's file is real and written whatever these say.
-    "fallocate", "overwrite", "create_serialize", "create_fsync", "create_only", "create_on_open",
+    "fallocate", "overwrite", "create_serialize", "create_fsync", "create_on_open",
     "allow_file_create", "allow_mounted_write", "unlink", "unlink_each_loop",
     # Where random numbers come from, and how processes are made.
     "randrepeat", "allrandrepeat", "randseed", "random_generator", "thread", "scramble_buffers",
@@ -75,6 +80,7 @@ ANOTHER_WORKLOAD = {
     "offset_increment": "fio gives each process a part of its own; here they share one range",
     "file_append": "fio writes past the end of the file; here the range is fixed",
     "number_ios": "fio ends after that many requests; here a run has its time",
+    "create_only": "fio only makes the files and asks for nothing; here the workload runs",
     "fill_device": "fio writes until the device is full; here the range is fixed",
     "read_iolog": "fio replays a recorded trace; characterize it and give the five parameters",
     "flow": "fio ties the rates of jobs together; here each job runs by itself",

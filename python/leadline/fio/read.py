@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 
 from leadline.fio.errors import FioJobRefused
-from leadline.fio.options import MAPPED, not_mapped
+from leadline.fio.options import not_mapped
 from leadline.fio.pacing import read_arrivals, read_think_time
 from leadline.fio.quantities import read_bytes, read_pair, read_seconds, read_switch, read_whole
 from leadline.fio.sections import Section, read_sections
@@ -42,21 +42,24 @@ class FioWorkload(msgspec.Struct, frozen=True, kw_only=True):
     direct: bool
     arrivals: Arrivals = Arrivals()
     seconds: float | None = None
-    """`runtime`; None when the job ends by its size."""
-    ramp_s: float = 0.0
+    """`runtime`, the ramp time apart; None when the job ends by its size."""
     warnings: tuple[str, ...] = ()
     """What differs, each beginning with its name: `not mapped: …`, `approximated: …`,
     `differs: …`."""
 
 
 def read_job(
-    source: str | Path, *, environment: Mapping[str, str] | None = None
+    source: str | Path,
+    *,
+    environment: Mapping[str, str] | None = None,
+    direct: bool = False,
 ) -> tuple[FioWorkload, ...]:
     """Read a job file, given as a path or as its text; one workload per job section.
 
     Args:
         source: a Path, or text with at least one `[section]`.
         environment: values of `${NAME}`; none by default.
+        direct: read every job as if it had `direct=1` last, which decides what its depth means.
 
     Raises:
         FioJobRefused: what cannot be read or has no meaning here, and what to write instead.
@@ -70,12 +73,18 @@ def read_job(
     else:
         text = source
     jobs = read_sections(text, environment or {})
-    at_once = sum("stonewall" not in options for _, options in jobs[1:])
+    at_once = sum(not read_switch(options.get("stonewall", "0")) for _, options in jobs[1:])
+    forced = {"direct": "1"} if direct else {}
     try:
-        return tuple(_workload(job, at_once=at_once) for job in jobs)
+        return tuple(_workload((name, _put_last(options, forced)), at_once=at_once)
+                     for name, options in jobs)  # fmt: skip
     except FioJobRefused as error:
         where = f"{source}: " if isinstance(source, Path) else ""
         raise FioJobRefused(f"{where}{error}") from error
+
+
+def _put_last(options: dict[str, str], forced: dict[str, str]) -> dict[str, str]:
+    return {key: value for key, value in options.items() if key not in forced} | forced
 
 
 def _workload(job: Section, *, at_once: int) -> FioWorkload:
@@ -93,11 +102,13 @@ class _Reader:
         self.name = options.get("name", name)
         self.options = options
         self.kb_base = read_whole("kb_base", options.get("kb_base", "1024"), 1000, 1024)
+        if self.kb_base not in (1000, 1024):
+            raise FioJobRefused(f"kb_base={self.kb_base}: fio takes 1000 or 1024")
         self.warnings: list[str] = []
 
     def read(self, *, at_once: int) -> FioWorkload:
         for key, value in self.options.items():
-            warning = not_mapped(key, value) if key not in MAPPED else None
+            warning = not_mapped(key, value)
             if warning:
                 self.warnings.append(warning)
         kind, read_frac = self._kind()
@@ -115,7 +126,8 @@ class _Reader:
         if paced.arrivals.kind != "closed" and think_time_s:
             self.warnings.append("not mapped: thinktime beside a rate; the rate is kept")
             think_time_s = 0.0
-        unique_bytes = self._unique_bytes(process_num)
+        unique_bytes = self._unique_bytes(process_num, min(read.min_bytes, write.min_bytes))
+        self._alignment(seq_frac, read_frac, read, write)
         sizes = mixed(read, write, read_frac)
         size_mean, size_dist = self._sizes(sizes, read, write, read_frac, unique_bytes)
         self._caching(seq_frac, read_frac, direct=direct, process_num=process_num)
@@ -132,7 +144,6 @@ class _Reader:
                 queue_depth=depth, think_time_s=think_time_s,
             ),
             backend=backend, direct=direct, arrivals=paced.arrivals, seconds=self._seconds(),
-            ramp_s=read_seconds("ramp_time", self.options.get("ramp_time", "0")),
             warnings=tuple(self.warnings),
         )  # fmt: skip
 
@@ -216,21 +227,12 @@ class _Reader:
             return ("pread" if engine == "libaio" else backend), 1
         return backend, depth
 
-    def _unique_bytes(self, process_num: int) -> int:
+    def _unique_bytes(self, process_num: int, size_min: int) -> int:
         files = read_whole("nrfiles", self.options.get("nrfiles", "1"), 1, 2**31)
         named = self.options.get("filename", "").replace("\\:", "")
         if named:
             files = named.count(":") + 1
-        if "filesize" in self.options:
-            low, _, high = self.options["filesize"].replace(":", "-").partition("-")
-            ends = [read_bytes("filesize", end, self.kb_base) for end in (low, high or low)]
-            if ends[0] != ends[1]:
-                self.warnings.append("approximated: files of various sizes; taken as their mean")
-            size = files * sum(ends) // 2
-        elif "size" in self.options:
-            size = read_bytes("size", self.options["size"], self.kb_base)
-        else:
-            raise FioJobRefused("it has no size=, so only fio sees how much data there is; add one")
+        size = self._size(files, size_min)
         if files > 1:
             self.warnings.append(f"differs: {files} files in fio; here one of their size together")
         if named.startswith("/dev/"):
@@ -248,6 +250,57 @@ class _Reader:
             "(filename=… would make fio share too)"
         )
         return process_num * size
+
+    def _size(self, files: int, size_min: int) -> int:
+        """Return the bytes that one process goes over."""
+        found: list[int] = []
+        if "filesize" in self.options:
+            low, _, high = self.options["filesize"].replace(":", "-").partition("-")
+            ends = [read_bytes("filesize", end, self.kb_base) for end in (low, high or low)]
+            if ends[0] != ends[1]:
+                self.warnings.append("approximated: files of various sizes; taken as their mean")
+            found.append(files * sum(ends) // 2)
+        if "size" in self.options:
+            found.append(read_bytes("size", self.options["size"], self.kb_base))
+        if not found:
+            raise FioJobRefused("it has no size=, so only fio sees how much data there is; add one")
+        size = min(found)  # of larger files fio uses no more than `size`
+        if size < size_min:
+            raise FioJobRefused(
+                f"requests of at least {size_min} bytes do not fit into {size} bytes of data, and "
+                "fio refuses the job too; give a larger size="
+            )
+        self._end(size)
+        return size
+
+    def _end(self, size: int) -> None:
+        """Warn when `io_size` ends a process before it has been everywhere."""
+        text = self.options.get("io_size")
+        if text is None or read_switch(self.options.get("time_based", "0")):
+            return
+        if text.endswith("%"):
+            end = size * read_whole("io_size", text[:-1], 0, 2**31) // 100
+        else:
+            end = read_bytes("io_size", text, self.kb_base)
+        if 0 < end < size:
+            self.warnings.append(
+                f"not mapped: io_size={text} makes it ANOTHER workload: fio ends after those bytes "
+                f"(no time_based); here the run goes on over all {format_bytes(size)}"
+            )
+
+    def _alignment(self, seq_frac: float, read_frac: float, read: Sizes, write: Sizes) -> None:
+        """Warn when random places are further apart than the smallest request is long."""
+        aligned = read_pair(self.options.get("ba", ""))
+        used = ((read_frac > 0, read), (read_frac < 1, write))
+        for text, (is_used, sizes) in zip(aligned, used, strict=True):
+            if not (is_used and text) or seq_frac == 1:
+                continue
+            if read_bytes("ba", text, self.kb_base) > sizes.min_bytes:
+                self.warnings.append(
+                    f"not mapped: ba={self.options['ba']} makes it ANOTHER workload: fio's places "
+                    "are that far apart and leave gaps; here every part is asked for"
+                )
+                return
 
     def _sizes(
         self, sizes: Sizes, read: Sizes, write: Sizes, read_frac: float, unique_bytes: int
@@ -299,7 +352,8 @@ class _Reader:
                 "for all, so a cache that holds a share c serves c + (1-c)·ln(1-c) of the "
                 "requests instead of c"
             )
-        if not direct and read_switch(options.get("invalidate", "1")) and "pre_read" not in options:
+        pre_read = read_switch(options.get("pre_read", "0"))
+        if not direct and read_switch(options.get("invalidate", "1")) and not pre_read:
             warn(
                 "differs: without invalidate=0 fio drops the file from the cache at the start and "
                 "at each pass; here it stays as it is in use"

@@ -1,7 +1,7 @@
 """A fio job file as sections: HOWTO "Job file format", init.c of fio 3.33.
 
-Each job section starts from the `[global]` sections above it. Later lines win. Comments begin with
-`;` or `#` anywhere in a line, as fio has it.
+Each job section starts from the `[global]` sections above it. Later lines win, but a `filename` is
+added to those before it. Comments begin with `;` or `#` anywhere in a line, as fio has it.
 """
 
 from __future__ import annotations
@@ -56,11 +56,19 @@ def read_sections(text: str, environment: Mapping[str, str]) -> list[Section]:
                 f"{where}: an option outside of a section; begin with [global] or [name]"
             )
         key, value = _option(line, where, environment)
-        current.pop(key, None)  # so that the order is that of the last mention
-        current[key] = value
+        _put(current, key, value, where)
     if not jobs:
         raise FioJobRefused("the file holds no job: a job is a section such as [database]")
     return jobs
+
+
+def _put(options: dict[str, str], key: str, value: str, where: str) -> None:
+    before = options.pop(key, None)  # so that the order is that of the last mention
+    if key == "filename":
+        if not value:
+            raise FioJobRefused(f"{where}: fio refuses an empty name; leave the line out")
+        value = value if before is None else f"{before}:{value}"
+    options[key] = value
 
 
 def _option(line: str, where: str, environment: Mapping[str, str]) -> tuple[str, str]:

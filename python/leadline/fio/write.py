@@ -38,6 +38,17 @@ class FioRun(msgspec.Struct, frozen=True, kw_only=True):
     """More options of fio, as they are."""
 
 
+def fitting_ramp_s(ramp_s: float, workload: Workload, arrivals: Arrivals, seconds: float) -> float:
+    """Return the ramp time in seconds, of at most `ramp_s`, with which fio 3.33 counts right.
+
+    Beside a think time it counts the requests of the ramp but not its seconds: none then. With a
+    rate it ends inside a ramp as long as the run, having timed nothing: half of it at most.
+    """
+    if workload.think_time_s > 0:
+        return 0.0
+    return ramp_s if arrivals.kind == "closed" else min(ramp_s, seconds / 2)
+
+
 def write_job(workload: Workload, run: FioRun | None = None) -> str:
     """Write a fio job file (fio 3.33); comments at the top say what differs.
 
@@ -46,7 +57,8 @@ def write_job(workload: Workload, run: FioRun | None = None) -> str:
     rates to whole requests (Poisson) or bytes (constant) per second, process and direction.
 
     Raises:
-        FioJobRefused: a backend that fio lacks, or a file name that a job file cannot hold.
+        FioJobRefused: a backend that fio lacks or that cannot do this, a think time beside a rate,
+            or a file name that a job file cannot hold.
 
     """
     run = run or FioRun()
@@ -74,6 +86,21 @@ def _check(workload: Workload, run: FioRun) -> None:
     if run.backend not in ENGINES:
         raise FioJobRefused(
             f"backend {run.backend} has no equal in fio; write a job for {', '.join(ENGINES)}"
+        )
+    if run.direct and run.backend == "mmap":
+        raise FioJobRefused(
+            "backend mmap reads through the file cache by its nature, and direct goes past it: "
+            "leave --direct out, or use --backend pread or uring"
+        )
+    if workload.queue_depth > 1 and run.backend != "uring":
+        raise FioJobRefused(
+            f"queue_depth={workload.queue_depth} needs --backend uring: an issuer of {run.backend} "
+            "waits for each request before it makes the next"
+        )
+    if workload.think_time_s > 0 and run.arrivals.kind != "closed":
+        raise FioJobRefused(
+            f"think_time_s={workload.think_time_s:g} and a rate exclude each other: requests that "
+            "arrive by a clock wait for nothing; leave the think time or the rate out"
         )
     if _NOT_IN_A_FILE.search(run.filename) or not run.filename.strip():
         raise FioJobRefused(
@@ -174,7 +201,7 @@ def _sizes(workload: Workload, run: FioRun, differences: list[str]) -> list[str]
 
 def _pacing(workload: Workload, run: FioRun, differences: list[str]) -> list[str]:
     lines = []
-    if workload.think_time_s > 0 and run.arrivals.kind == "closed":
+    if workload.think_time_s > 0:
         lines.append(f"thinktime={max(1, round(1e6 * workload.think_time_s))}us")
         if workload.queue_depth > 1:
             differences.append("a think time leaves one request outstanding, whatever iodepth says")
@@ -197,10 +224,8 @@ def _pacing(workload: Workload, run: FioRun, differences: list[str]) -> list[str
 
 
 def _ramp(workload: Workload, run: FioRun) -> list[str]:
-    # Beside a thinktime fio 3.33 counts the requests of the ramp time, but not its seconds.
-    if run.ramp_s <= 0 or (workload.think_time_s > 0 and run.arrivals.kind == "closed"):
-        return []
-    return [f"ramp_time={_milliseconds(run.ramp_s)}ms"]
+    fitting = fitting_ramp_s(run.ramp_s, workload, run.arrivals, run.seconds)
+    return [f"ramp_time={_milliseconds(fitting)}ms"] if fitting > 0 else []
 
 
 def _milliseconds(seconds: float) -> int:
