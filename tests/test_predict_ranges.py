@@ -18,7 +18,7 @@ from leadline.predict import (
     iops_of,
     response_us_of,
 )
-from leadline.record import Survey, Workload
+from leadline.record import BYTES_MAX, Survey, Workload, WorkloadError
 from survey_fixture import MIB, points, two_region
 
 WORK = Workload(unique_bytes=64 * MIB, size_mean=65536, process_num=2)
@@ -109,6 +109,21 @@ def test_a_deep_queue_is_taken_as_more_processes_and_says_so() -> None:
     assert deep.warnings[0].startswith("not surveyed: queue_depth=8")
     with pytest.raises(PredictionRefused, match="process_num=128"):
         predictor().predict(msgspec.structs.replace(WORK, process_num=2, queue_depth=64))
+
+
+def test_more_requests_at_once_than_any_survey_has_are_refused_as_asked() -> None:
+    work = msgspec.structs.replace(WORK, process_num=1024, queue_depth=4096)
+    with pytest.raises(PredictionRefused, match=r"4194304 requests at once.*at most 1024"):
+        predictor(extrapolate=True).predict(work)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_largest_workload_there_is_may_be_guessed(model: str) -> None:
+    survey = two_region()
+    asked = Predictor(survey, points(survey), model=model, extrapolate=True)
+    assert asked.predict(WORK.with_value("unique_bytes", BYTES_MAX)).extrapolated
+    with pytest.raises(WorkloadError, match=r"unique_bytes is .*2\^60"):
+        WORK.with_value("unique_bytes", BYTES_MAX + 1)
 
 
 def test_fixed_sizes_are_predicted_with_a_warning() -> None:

@@ -12,7 +12,14 @@ from leadline.predict.joint import joint_of_survey
 from leadline.predict.model import Model
 from leadline.predict.product import ProductModel
 from leadline.predict.ranges import Outside, Ranges
-from leadline.record import Interval, Measurement, Prediction, Survey, Workload
+from leadline.record import (
+    PROCESSES_MAX,
+    Interval,
+    Measurement,
+    Prediction,
+    Survey,
+    Workload,
+)
 from leadline.stats import student_t
 from leadline.units import format_bytes
 
@@ -221,13 +228,19 @@ def _as_surveyed(workload: Workload) -> tuple[Workload, list[str]]:
             "mean, which is near as long as time grows evenly with size"
         )
     processes = workload.process_num * workload.queue_depth
+    if processes > PROCESSES_MAX:
+        raise PredictionRefused(
+            f"process_num={workload.process_num} with queue_depth={workload.queue_depth} is "
+            f"{processes} requests at once, and a survey has at most {PROCESSES_MAX}: "
+            "ask for a shallower queue or fewer processes"
+        )
     if workload.queue_depth > 1:
         warnings.append(
             f"not surveyed: queue_depth={workload.queue_depth}; predicted as {processes} "
             "processes with one request each"
         )
     surveyed = msgspec.structs.replace(
-        workload, process_num=min(processes, 1024), queue_depth=1, size_dist="normal"
+        workload, process_num=processes, queue_depth=1, size_dist="normal"
     )
     return surveyed, warnings
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from leadline.predict import BATCH, Box, JointModel, enough, fit_joint, next_points, sample_of
-from leadline.record import Plan, Workload
+from leadline.record import PROCESSES_MAX, Plan, Workload
 from leadline.stats import (
     BorderFit,
     fit_borders,
@@ -121,7 +121,7 @@ class MiddleStrategy:
                 yield "scout", workload
             curves_found = self._curves_at_ends(parameter)
             if any(still_rising(xs, ys, SCOUT_NOISE_FRAC) for xs, ys in curves_found):
-                self.tops[parameter] = RANGE_EXTENSION * self._planned_top(parameter)
+                self.tops[parameter] = self._extended_top(parameter)
             self.focal = self.focal.with_value(parameter, half_way_of(curves_found, parameter))
 
     def _end_values(self) -> tuple[int, int]:
@@ -138,9 +138,10 @@ class MiddleStrategy:
         xs += [low] * (count - len(xs))
         return [at_end.with_value(parameter, _snap(x, parameter)) for x in xs]
 
-    def _planned_top(self, parameter: str) -> float:
-        plan = self.plan
-        return float(plan.size_mean_max if parameter == "size_mean" else plan.process_num_max)
+    def _extended_top(self, parameter: str) -> float:
+        if parameter == "size_mean":
+            return RANGE_EXTENSION * self.plan.size_mean_max
+        return min(RANGE_EXTENSION * self.plan.process_num_max, float(PROCESSES_MAX))
 
     def _curves_at_ends(self, parameter: str) -> list[tuple[list[float], list[float]]]:
         """The coarse curve of one parameter at each end of unique_bytes."""

@@ -8,7 +8,7 @@ printed is the plan that runs (CP94 took 84 points; this never takes more).
 from __future__ import annotations
 
 from leadline.engine import LAYOUT_BYTES_PER_S
-from leadline.record import Plan, PlanStage
+from leadline.record import PROCESSES_MAX, Plan, PlanStage
 from leadline.units import format_bytes, format_seconds
 
 POINTS_MAX = 84
@@ -65,7 +65,7 @@ def make_plan(
         max_bytes: the user's own cap on data written, or None.
         memory_bytes: memory that can hold file cache (the cgroup's cap when there is one).
         l3_cache_bytes: the processor's last cache; data that fits it measures the processor.
-        process_num_max: most issuers at once worth trying.
+        process_num_max: most issuers at once worth trying; no more than a workload may have.
         virtual: whether time costs nothing (a simulated system).
         focal_mode: "middle" (CP94 §8) or "75%" (CP94 §7).
         learn_frac: share of the points that go where predictions gain most, instead of onto
@@ -97,7 +97,7 @@ def make_plan(
         unique_bytes_max=high,
         size_mean_min=SIZE_MEAN_MIN,
         size_mean_max=SIZE_MEAN_MAX,
-        process_num_max=process_num_max,
+        process_num_max=min(process_num_max, PROCESSES_MAX),
     )
 
 
