@@ -86,8 +86,28 @@ def test_a_region_without_curves_is_refused_and_may_be_guessed() -> None:
         predictor(without_disk_curves()).predict(beyond)
     guess = predictor(without_disk_curves(), extrapolate=True).predict(beyond)
     assert guess.extrapolated
-    assert "stand in" in guess.warnings[0]
+    assert "a guess from what was measured elsewhere" in guess.warnings[0]
     assert guess.ln_sd > 0.5
+    assert guess.region is None
+
+
+@pytest.mark.parametrize("missing", [0, 1, 2])
+def test_bytes_of_a_region_that_has_no_focal_reading_yet_are_nobodys(missing: int) -> None:
+    whole = survey_fixture.three_region()
+    unread = whole.regions[missing]
+    survey = msgspec.structs.replace(
+        whole,
+        regions=tuple(region for region in whole.regions if region != unread),
+        families=tuple(family for family in whole.families if family.region != unread.index),
+    )
+    middle = round(math.sqrt(unread.low_bytes * unread.high_bytes))
+    asked = WORK.with_value("unique_bytes", middle).with_value("size_mean", 8192)
+    assert predictor(whole).predict(asked).region == missing
+    with pytest.raises(PredictionRefused, match=r"no region with curves at .*--resume"):
+        predictor(survey).predict(asked)
+    guess = predictor(survey, extrapolate=True).predict(asked)
+    assert (guess.region, guess.extrapolated) == (None, True)
+    assert not predictor(survey).ranges.holds(asked)
 
 
 def test_a_survey_without_a_region_is_refused() -> None:

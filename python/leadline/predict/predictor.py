@@ -17,6 +17,7 @@ from leadline.record import (
     Interval,
     Measurement,
     Prediction,
+    Region,
     Survey,
     Workload,
 )
@@ -143,25 +144,38 @@ class Predictor:
             raise PredictionRefused(self._unfinished("has no region yet"))
         beyond = [_beyond(item) for item in self.ranges.outside(surveyed)]
         far = [item.ln_distance for item in self.ranges.outside(surveyed)]
-        if not self.ranges.is_surveyed(region.index):
-            missing = f"has no curves in the region {region.name!r}"
+        held = self.ranges.region_of(surveyed.unique_bytes)
+        missing = self._without_curves(surveyed.unique_bytes, held or region)
+        if missing:
             if not self.extrapolate:
                 raise PredictionRefused(self._unfinished(missing))
-            beyond = [f"the survey {missing}; those of a region beside it stand in", *beyond]
+            guessed = "a guess from what was measured elsewhere"
+            beyond = [f"the survey {missing}; this is {guessed}", *beyond]
             far.append(1.0)
         elif beyond and not self.extrapolate:
             raise PredictionRefused(self._refusal(self.ranges.outside(surveyed)[0]))
         if beyond:
             warnings.append("extrapolated: " + "; ".join(beyond))
         warnings += self._border_warning(surveyed.unique_bytes)
-        held = self.ranges.region_of(surveyed.unique_bytes)
         return _Guarded(
             surveyed=surveyed,
-            region=held.index if held else None,
+            region=held.index if held and not missing else None,
             extrapolated=bool(beyond),
             extra_ln_sd=EXTRAPOLATION_LN_SD * math.hypot(*far),
             warnings=tuple(warnings),
         )
+
+    def _without_curves(self, unique_bytes: int, region: Region) -> str | None:
+        """What the survey lacks when no curves were measured around so many bytes, else None.
+
+        Beyond all that was surveyed the region is the one next to them.
+        """
+        if not self.ranges.is_surveyed(region.index):
+            return f"has no curves in the region {region.name!r}"
+        surveyed = self.ranges.unique_bytes.holds(unique_bytes)
+        if surveyed and self.ranges.region_of(unique_bytes) is None:
+            return f"has no region with curves at unique_bytes={format_bytes(unique_bytes)}"
+        return None
 
     def _border_warning(self, unique_bytes: int) -> list[str]:
         zone = self.ranges.border_zone(unique_bytes)
