@@ -110,6 +110,12 @@ def test_bytes_of_a_region_that_has_no_focal_reading_yet_are_nobodys(missing: in
     assert not predictor(survey).ranges.holds(asked)
 
 
+@pytest.mark.parametrize("model", MODELS)
+def test_a_survey_without_points_is_refused_by_every_model(model: str) -> None:
+    with pytest.raises(PredictionRefused, match="--resume"):
+        Predictor(survey_fixture.empty(), (), model=model)
+
+
 def test_a_survey_without_a_region_is_refused() -> None:
     with pytest.raises(NoFamilies, match="--resume"):
         predictor(survey_fixture.empty(), extrapolate=True)

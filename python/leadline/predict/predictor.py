@@ -7,9 +7,8 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from leadline.errors import LeadlineError
 from leadline.predict.joint import joint_of_survey
-from leadline.predict.model import Model
+from leadline.predict.model import Model, PredictionRefused
 from leadline.predict.product import ProductModel
 from leadline.predict.ranges import Outside, Ranges
 from leadline.record import (
@@ -35,12 +34,6 @@ DEFAULT_MODEL = "joint"
 EXTRAPOLATION_LN_SD = 0.5
 """Added for each e-fold beyond what was measured: an exponent of the throughput unknown by half,
 where a pure power of the size would have one of 1 at most. For a fraction, of its whole range."""
-
-
-class PredictionRefused(LeadlineError):
-    """The survey says nothing of this workload; the message says what would."""
-
-    exit_code = 2
 
 
 class Predictor:
