@@ -213,10 +213,12 @@ def test_points_that_this_survey_would_not_have_asked_for_are_refused(
 
 
 def test_small_plans_keep_their_points_for_the_curves() -> None:
-    def plan(budget_s: float, *, virtual: bool = False):  # type: ignore[no-untyped-def]
+    def plan(  # type: ignore[no-untyped-def]
+        budget_s: float, *, virtual: bool = False, learn_frac: float = 0.4
+    ):
         return make_plan(
             budget_s=budget_s, capacity_bytes=2**34, max_bytes=2**31, memory_bytes=2**29,
-            l3_cache_bytes=2**20, process_num_max=16, virtual=virtual, learn_frac=0.4,
+            l3_cache_bytes=2**20, process_num_max=16, virtual=virtual, learn_frac=learn_frac,
         )  # fmt: skip
 
     def counts(made) -> tuple[int, int]:  # type: ignore[no-untyped-def]
@@ -227,4 +229,7 @@ def test_small_plans_keep_their_points_for_the_curves() -> None:
     on_curves, learning = counts(plan(600.0))
     assert on_curves <= 84
     assert learning >= 40
+    assert counts(plan(3600.0)) == (84, 56)
+    assert counts(plan(3600.0, learn_frac=0.1)) == (84, 14), "no more than its share of 140"
+    assert counts(plan(3600.0, learn_frac=0.9)) == (34, 106), "curves keep their least"
     assert sum(counts(plan(14 * 3600.0, virtual=True))) == 84
