@@ -35,20 +35,32 @@ def two_levels(workload: Workload, cache_bytes: float = 480 * MIB) -> float:
     return workload.size_mean / mean_us
 
 
-def plan(points_budget_s: float = 400.0, focal_mode: str = "middle") -> Plan:
+def plan(
+    points_budget_s: float = 400.0,
+    focal_mode: str = "middle",
+    process_num_max: int = 16,
+    learn_frac: float = 0.0,
+) -> Plan:
     return make_plan(
         budget_s=points_budget_s,
         capacity_bytes=4 * 2**30,
         max_bytes=3 * 2**30,
         memory_bytes=512 * MIB,
         l3_cache_bytes=32 * MIB,
-        process_num_max=16,
+        process_num_max=process_num_max,
         virtual=False,
         focal_mode=focal_mode,
+        learn_frac=learn_frac,
     )
 
 
-def start(seed: int = 7, focal_mode: str = "middle", budget_s: float = 400.0) -> SurveyStart:
+def start(
+    seed: int = 7,
+    focal_mode: str = "middle",
+    budget_s: float = 400.0,
+    process_num_max: int = 16,
+    learn_frac: float = 0.0,
+) -> SurveyStart:
     return SurveyStart(
         survey_id=f"survey{seed:04d}",
         system="formula",
@@ -60,7 +72,7 @@ def start(seed: int = 7, focal_mode: str = "middle", budget_s: float = 400.0) ->
         direct=False,
         cache_limit_bytes=None,
         accuracy=0.02,
-        plan=plan(budget_s, focal_mode),
+        plan=plan(budget_s, focal_mode, process_num_max, learn_frac),
         facts={"kernel_release": "0.0"},
     )
 

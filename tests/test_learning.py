@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import msgspec
 import numpy as np
@@ -19,9 +20,10 @@ from leadline.predict import (
     sample_of,
     spread_out,
 )
+from leadline.predict import learning as learning_module
 from leadline.predict.learning import BORDER_SHARE, BORDER_ZONE
-from leadline.record import Measurement
-from leadline.survey import Surveyor, make_plan
+from leadline.record import Measurement, SurveyStatus
+from leadline.survey import ResumeMismatch, Surveyor, explain, make_plan, middle
 from leadline.testing.simulation import SimulatedSurvey, simulate_survey
 
 PROFILE = "sparcstation-1plus"
@@ -62,17 +64,21 @@ def test_workloads_of_a_design_fill_the_box_and_stay_inside() -> None:
 
 
 def test_next_points_lie_inside_and_a_share_of_them_at_borders(
-    before: tuple[JointModel, list[Measurement], Box],
+    before: tuple[JointModel, list[Measurement], Box], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, points, box = before
-    chosen = next_points(model, points, box, 8, 5)
-    assert chosen == next_points(model, points, box, 8, 5)
-    assert len(set(chosen)) == 8
-    border = math.exp(model.sample.borders[0][0])
-    low, high = (factor * border for factor in BORDER_ZONE)
-    at_border = [w for w in chosen if low <= w.unique_bytes <= high]
-    assert len(at_border) >= round(8 * BORDER_SHARE)
-    assert all(box.unique_bytes[0] <= w.unique_bytes <= box.unique_bytes[1] for w in chosen)
+    low, high = (factor * math.exp(model.sample.borders[0][0]) for factor in BORDER_ZONE)
+    at_border = {}
+    for share in (0.0, BORDER_SHARE, 1.0):
+        monkeypatch.setattr(learning_module, "BORDER_SHARE", share)
+        chosen = next_points(model, points, box, 8, 5)
+        assert chosen == next_points(model, points, box, 8, 5)
+        assert len(set(chosen)) == 8
+        assert all(box.holds(workload) for workload in chosen)
+        at_border[share] = sum(low <= w.unique_bytes <= high for w in chosen)
+    assert at_border[1.0] == 8, "all are forced"
+    assert at_border[0.0] < 8, "none is, and most lie elsewhere"
+    assert at_border[BORDER_SHARE] >= 2
 
 
 def test_chosen_points_take_more_doubt_away_than_points_at_random(
@@ -135,11 +141,84 @@ def test_a_survey_that_learns_asks_the_same_again(learned: SimulatedSurvey) -> N
     assert surveyor.ask() is None
 
 
+@pytest.fixture
+def no_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> JointModel:
+        raise AssertionError("a model was fitted")
+
+    monkeypatch.setattr(middle, "fit_joint", refuse)
+
+
+def learning_at(points: Sequence[Measurement]) -> int:
+    return next(index for index, point in enumerate(points) if point.stage == "learning")
+
+
+@pytest.mark.usefixtures("no_fit")
+def test_a_stored_survey_is_explained_without_fitting_a_model(learned: SimulatedSurvey) -> None:
+    start, points = learned.survey.start, learned.points
+    first = learning_at(points)
+    assert explain(start, points).status is SurveyStatus.DONE
+    for kept in (first, first + 2, first + BATCH, len(points) - 1):
+        survey = explain(start, points[:kept])
+        assert survey.status is SurveyStatus.STOPPED
+        assert len(survey.regions) == len(learned.survey.regions)
+
+
+def test_a_survey_resumed_while_it_learns_goes_on_as_it_would_have(
+    learned: SimulatedSurvey,
+) -> None:
+    for kept in (learning_at(learned.points) + 2, learning_at(learned.points) + BATCH + 1):
+        request = Surveyor(learned.survey.start, learned.points[:kept]).ask()
+        assert request is not None
+        assert request.workload == learned.points[kept].workload
+        assert request.seed == learned.points[kept].seed
+
+
+def moved(points: Sequence[Measurement], index: int, read_frac: float) -> list[Measurement]:
+    """Points of which one measured another share of reads."""
+    changed = list(points)
+    other = points[index].workload.with_value("read_frac", read_frac)
+    changed[index] = msgspec.structs.replace(points[index], workload=other)
+    return changed
+
+
+@pytest.mark.usefixtures("no_fit")
+def test_a_point_learned_by_other_arithmetic_is_its_own_decision(
+    learned: SimulatedSurvey,
+) -> None:
+    index = learning_at(learned.points) + 1
+    foreign = moved(learned.points, index, 0.123)
+    assert Surveyor(learned.survey.start, foreign).points == foreign
+    assert explain(learned.survey.start, foreign[: index + 1]).points == index + 1
+
+
+@pytest.mark.usefixtures("no_fit")
+@pytest.mark.parametrize("fault", ["families", "outside", "swapped", "seed"])
+def test_points_that_this_survey_would_not_have_asked_for_are_refused(
+    learned: SimulatedSurvey, fault: str
+) -> None:
+    start, points = learned.survey.start, list(learned.points)
+    at = learning_at(points)
+    if fault == "families":
+        points = moved(points, at - 1, 0.123)
+    elif fault == "outside":
+        vast = points[at].workload.with_value("unique_bytes", 2 * start.plan.unique_bytes_max)
+        points[at] = msgspec.structs.replace(points[at], workload=vast)
+    elif fault == "swapped":
+        points[at : at + 2] = [points[at + 1], points[at]]
+    else:
+        start = msgspec.structs.replace(start, seed=start.seed + 1)
+    with pytest.raises(ResumeMismatch):
+        Surveyor(start, points)
+
+
 def test_small_plans_keep_their_points_for_the_curves() -> None:
-    def plan(budget_s: float, *, virtual: bool = False):  # type: ignore[no-untyped-def]
+    def plan(  # type: ignore[no-untyped-def]
+        budget_s: float, *, virtual: bool = False, learn_frac: float = 0.4
+    ):
         return make_plan(
             budget_s=budget_s, capacity_bytes=2**34, max_bytes=2**31, memory_bytes=2**29,
-            l3_cache_bytes=2**20, process_num_max=16, virtual=virtual, learn_frac=0.4,
+            l3_cache_bytes=2**20, process_num_max=16, virtual=virtual, learn_frac=learn_frac,
         )  # fmt: skip
 
     def counts(made) -> tuple[int, int]:  # type: ignore[no-untyped-def]
@@ -150,4 +229,7 @@ def test_small_plans_keep_their_points_for_the_curves() -> None:
     on_curves, learning = counts(plan(600.0))
     assert on_curves <= 84
     assert learning >= 40
+    assert counts(plan(3600.0)) == (84, 56)
+    assert counts(plan(3600.0, learn_frac=0.1)) == (84, 14), "no more than its share of 140"
+    assert counts(plan(3600.0, learn_frac=0.9)) == (34, 106), "curves keep their least"
     assert sum(counts(plan(14 * 3600.0, virtual=True))) == 84

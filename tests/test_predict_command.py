@@ -89,3 +89,13 @@ def test_what_cannot_be_predicted_is_refused_in_one_sentence(
     assert said in " ".join(done.stderr.replace("│", " ").split())
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
+
+
+def test_nothing_but_refusals_is_a_refusal_after_the_document(store: Path, tmp_path: Path) -> None:
+    path = tmp_path / "vast.fio"
+    path.write_text("[global]\nsize=1t\nbs=4k\nrw=read\n[a]\n[b]\n", encoding="utf-8")
+    done = leadline("predict", "hp-730", "--fio", str(path), "--json", store=store)
+    assert done.returncode == 2
+    answer = json.loads(done.stdout)
+    assert answer["predictions"] == []
+    assert [item["name"] for item in answer["refused"]] == ["a", "b"]

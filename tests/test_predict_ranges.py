@@ -18,7 +18,7 @@ from leadline.predict import (
     iops_of,
     response_us_of,
 )
-from leadline.record import Survey, Workload
+from leadline.record import BYTES_MAX, Survey, Workload, WorkloadError
 from survey_fixture import MIB, points, two_region
 
 WORK = Workload(unique_bytes=64 * MIB, size_mean=65536, process_num=2)
@@ -86,8 +86,34 @@ def test_a_region_without_curves_is_refused_and_may_be_guessed() -> None:
         predictor(without_disk_curves()).predict(beyond)
     guess = predictor(without_disk_curves(), extrapolate=True).predict(beyond)
     assert guess.extrapolated
-    assert "stand in" in guess.warnings[0]
+    assert "a guess from what was measured elsewhere" in guess.warnings[0]
     assert guess.ln_sd > 0.5
+    assert guess.region is None
+
+
+@pytest.mark.parametrize("missing", [0, 1, 2])
+def test_bytes_of_a_region_that_has_no_focal_reading_yet_are_nobodys(missing: int) -> None:
+    whole = survey_fixture.three_region()
+    unread = whole.regions[missing]
+    survey = msgspec.structs.replace(
+        whole,
+        regions=tuple(region for region in whole.regions if region != unread),
+        families=tuple(family for family in whole.families if family.region != unread.index),
+    )
+    middle = round(math.sqrt(unread.low_bytes * unread.high_bytes))
+    asked = WORK.with_value("unique_bytes", middle).with_value("size_mean", 8192)
+    assert predictor(whole).predict(asked).region == missing
+    with pytest.raises(PredictionRefused, match=r"no region with curves at .*--resume"):
+        predictor(survey).predict(asked)
+    guess = predictor(survey, extrapolate=True).predict(asked)
+    assert (guess.region, guess.extrapolated) == (None, True)
+    assert not predictor(survey).ranges.holds(asked)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_survey_without_points_is_refused_by_every_model(model: str) -> None:
+    with pytest.raises(PredictionRefused, match="--resume"):
+        Predictor(survey_fixture.empty(), (), model=model)
 
 
 def test_a_survey_without_a_region_is_refused() -> None:
@@ -109,6 +135,21 @@ def test_a_deep_queue_is_taken_as_more_processes_and_says_so() -> None:
     assert deep.warnings[0].startswith("not surveyed: queue_depth=8")
     with pytest.raises(PredictionRefused, match="process_num=128"):
         predictor().predict(msgspec.structs.replace(WORK, process_num=2, queue_depth=64))
+
+
+def test_more_requests_at_once_than_any_survey_has_are_refused_as_asked() -> None:
+    work = msgspec.structs.replace(WORK, process_num=1024, queue_depth=4096)
+    with pytest.raises(PredictionRefused, match=r"4194304 requests at once.*at most 1024"):
+        predictor(extrapolate=True).predict(work)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_largest_workload_there_is_may_be_guessed(model: str) -> None:
+    survey = two_region()
+    asked = Predictor(survey, points(survey), model=model, extrapolate=True)
+    assert asked.predict(WORK.with_value("unique_bytes", BYTES_MAX)).extrapolated
+    with pytest.raises(WorkloadError, match=r"unique_bytes is .*2\^60"):
+        WORK.with_value("unique_bytes", BYTES_MAX + 1)
 
 
 def test_fixed_sizes_are_predicted_with_a_warning() -> None:

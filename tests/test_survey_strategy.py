@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from leadline.record import SurveyStatus, Workload
+from leadline.record import PROCESSES_MAX, SurveyStatus, Workload
 from leadline.survey import PlanRefused, ResumeMismatch, Surveyor, explain, make_plan
 from leadline.survey.spread import share, spread
 from simulated_answers import MIB, answer, plan, start, surveyed, two_levels
@@ -156,6 +156,16 @@ def test_spread_takes_the_ends_first_then_the_widest_gap() -> None:
     assert spread(0, 1, (0.5,), 2, log=False) == [1, 0]
     assert spread(1, 16, (4,), 4, log=True) == pytest.approx([16, 1, 2, 8])
     assert spread(1, 1, (1,), 3, log=True) == []
+
+
+@pytest.mark.parametrize("processors", [65, 512])
+def test_a_range_that_still_rises_ends_where_workloads_do(processors: int) -> None:
+    def parallel(workload: Workload) -> float:
+        return two_levels(workload) * workload.process_num
+
+    begin = start(process_num_max=4 * processors)
+    most = max(point.workload.process_num for point in surveyed(begin, parallel).points)
+    assert begin.plan.process_num_max <= most == PROCESSES_MAX
 
 
 def test_share_gives_everything_away() -> None:

@@ -54,7 +54,10 @@ def command(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Predict workloads from a stored survey, without measuring anything."""
+    """Predict workloads from a stored survey, without measuring anything.
+
+    Of several, those that were not surveyed are named; the command fails when that is all of them.
+    """
     asked = [(text, Workload.parse(text)) for text in workload or ()]
     jobs = read_file(fio, tell=False) if fio else ()
     if not asked and not named and not jobs:
@@ -85,9 +88,20 @@ def command(
             refused[name] = str(reason)
     if json:
         put_json(predictions_document(found, names, predictions, refused))
-        return
+    else:
+        _tell(found, predictions, names if named or jobs else None, refused)
+    if not predictions:
+        raise typer.Exit(PredictionRefused.exit_code)
+
+
+def _tell(
+    survey: Survey,
+    predictions: Sequence[Prediction],
+    names: Sequence[str] | None,
+    refused: Mapping[str, str],
+) -> None:
     if predictions:
-        show(render_predictions(found, predictions, names if named or jobs else None))
+        show(render_predictions(survey, predictions, names))
     for name, said in refused.items():
         talk(f"{name}: {said}")
 

@@ -3,12 +3,11 @@
 from leadline.predict.design import Box, spread_out
 from leadline.predict.joint import JointModel, fit_joint
 from leadline.predict.learning import BATCH, enough, next_points
-from leadline.predict.model import Expected, Model
+from leadline.predict.model import Expected, Model, PredictionRefused
 from leadline.predict.named import NAMED
 from leadline.predict.predictor import (
     DEFAULT_MODEL,
     MODELS,
-    PredictionRefused,
     Predictor,
     interval_at,
 )

@@ -7,7 +7,6 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import qmc
 
 from leadline.predict.ranges import SIZE_SHARE_MAX
 from leadline.record import Workload
@@ -23,6 +22,17 @@ class Box:
     unique_bytes: tuple[float, float]
     size_mean: tuple[float, float]
     process_num: tuple[float, float]
+
+    def holds(self, workload: Workload) -> bool:
+        """Whether `workload` could have been drawn from this box."""
+        return (
+            self.unique_bytes[0] <= workload.unique_bytes <= self.unique_bytes[1]
+            and self.size_mean[0] <= workload.size_mean <= self.size_mean[1]
+            and self.process_num[0] <= workload.process_num <= self.process_num[1]
+            and workload.queue_depth == 1
+            and workload.size_dist == "normal"
+            and workload.think_time_s == 0
+        )
 
     def workload(self, place: tuple[float, ...]) -> Workload:
         """Return the workload at a place of the unit cube, in the order of PARAMETERS.
@@ -46,6 +56,8 @@ class Box:
 
 def spread_out(box: Box, count: int, seed: int) -> list[Workload]:
     """Return scrambled Sobol workloads, the same for a seed."""
+    from scipy.stats import qmc  # noqa: PLC0415 - half a second that only learning needs
+
     sobol = qmc.Sobol(d=5, scramble=True, seed=seed)
     with warnings.catch_warnings():
         # Balance wants a power of two; a design of any size is wanted here.

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
 from leadline.predict.gaussian_process import Axes, Beliefs, Kernel, learn
-from leadline.predict.model import Expected, Floats
+from leadline.predict.model import Expected, Floats, PredictionRefused
 from leadline.predict.operation_time import BORDER, PLACE, OperationTime, Requests
 from leadline.predict.sample import Sample, sample_of
 from leadline.record import Measurement, Survey, Workload
@@ -154,7 +154,17 @@ class JointModel:
 
 
 def joint_of_survey(survey: Survey, points: Sequence[Measurement]) -> JointModel:
-    """Fit the joint model to a stored survey and its points."""
+    """Fit the joint model to a stored survey and its points.
+
+    Raises:
+        PredictionRefused: there are no points.
+
+    """
+    if not points:
+        raise PredictionRefused(
+            f"the survey of {survey.start.system} has no points yet, so there is nothing to "
+            f"predict from; finish it: leadline survey {survey.start.target} --resume"
+        )
     return fit_joint(sample_of(points, [border.bytes for border in survey.borders]))
 
 

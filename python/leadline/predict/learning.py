@@ -22,6 +22,7 @@ from leadline.record import Measurement, Workload
 BATCH = 6
 """Points between two fits."""
 BORDER_SHARE = 0.25
+"""Of a batch, rounded: two points of six are at borders."""
 BORDER_ZONE = (0.7, 1.8)
 """Factors of a border between which candidates count as at it."""
 CANDIDATES = 256

@@ -9,9 +9,16 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline.errors import LeadlineError
 from leadline.record import Workload
 
 Floats = NDArray[np.float64]
+
+
+class PredictionRefused(LeadlineError):
+    """The survey says nothing of what is asked; the message says what would."""
+
+    exit_code = 2
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,19 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from leadline.errors import LeadlineError
 from leadline.predict.joint import joint_of_survey
-from leadline.predict.model import Model
+from leadline.predict.model import Model, PredictionRefused
 from leadline.predict.product import ProductModel
 from leadline.predict.ranges import Outside, Ranges
-from leadline.record import Interval, Measurement, Prediction, Survey, Workload
+from leadline.record import (
+    PROCESSES_MAX,
+    Interval,
+    Measurement,
+    Prediction,
+    Region,
+    Survey,
+    Workload,
+)
 from leadline.stats import student_t
 from leadline.units import format_bytes
 
@@ -27,12 +34,6 @@ DEFAULT_MODEL = "joint"
 EXTRAPOLATION_LN_SD = 0.5
 """Added for each e-fold beyond what was measured: an exponent of the throughput unknown by half,
 where a pure power of the size would have one of 1 at most. For a fraction, of its whole range."""
-
-
-class PredictionRefused(LeadlineError):
-    """The survey says nothing of this workload; the message says what would."""
-
-    exit_code = 2
 
 
 class Predictor:
@@ -136,25 +137,38 @@ class Predictor:
             raise PredictionRefused(self._unfinished("has no region yet"))
         beyond = [_beyond(item) for item in self.ranges.outside(surveyed)]
         far = [item.ln_distance for item in self.ranges.outside(surveyed)]
-        if not self.ranges.is_surveyed(region.index):
-            missing = f"has no curves in the region {region.name!r}"
+        held = self.ranges.region_of(surveyed.unique_bytes)
+        missing = self._without_curves(surveyed.unique_bytes, held or region)
+        if missing:
             if not self.extrapolate:
                 raise PredictionRefused(self._unfinished(missing))
-            beyond = [f"the survey {missing}; those of a region beside it stand in", *beyond]
+            guessed = "a guess from what was measured elsewhere"
+            beyond = [f"the survey {missing}; this is {guessed}", *beyond]
             far.append(1.0)
         elif beyond and not self.extrapolate:
             raise PredictionRefused(self._refusal(self.ranges.outside(surveyed)[0]))
         if beyond:
             warnings.append("extrapolated: " + "; ".join(beyond))
         warnings += self._border_warning(surveyed.unique_bytes)
-        held = self.ranges.region_of(surveyed.unique_bytes)
         return _Guarded(
             surveyed=surveyed,
-            region=held.index if held else None,
+            region=held.index if held and not missing else None,
             extrapolated=bool(beyond),
             extra_ln_sd=EXTRAPOLATION_LN_SD * math.hypot(*far),
             warnings=tuple(warnings),
         )
+
+    def _without_curves(self, unique_bytes: int, region: Region) -> str | None:
+        """What the survey lacks when no curves were measured around so many bytes, else None.
+
+        Beyond all that was surveyed the region is the one next to them.
+        """
+        if not self.ranges.is_surveyed(region.index):
+            return f"has no curves in the region {region.name!r}"
+        surveyed = self.ranges.unique_bytes.holds(unique_bytes)
+        if surveyed and self.ranges.region_of(unique_bytes) is None:
+            return f"has no region with curves at unique_bytes={format_bytes(unique_bytes)}"
+        return None
 
     def _border_warning(self, unique_bytes: int) -> list[str]:
         zone = self.ranges.border_zone(unique_bytes)
@@ -221,13 +235,19 @@ def _as_surveyed(workload: Workload) -> tuple[Workload, list[str]]:
             "mean, which is near as long as time grows evenly with size"
         )
     processes = workload.process_num * workload.queue_depth
+    if processes > PROCESSES_MAX:
+        raise PredictionRefused(
+            f"process_num={workload.process_num} with queue_depth={workload.queue_depth} is "
+            f"{processes} requests at once, and a survey has at most {PROCESSES_MAX}: "
+            "ask for a shallower queue or fewer processes"
+        )
     if workload.queue_depth > 1:
         warnings.append(
             f"not surveyed: queue_depth={workload.queue_depth}; predicted as {processes} "
             "processes with one request each"
         )
     surveyed = msgspec.structs.replace(
-        workload, process_num=min(processes, 1024), queue_depth=1, size_dist="normal"
+        workload, process_num=processes, queue_depth=1, size_dist="normal"
     )
     return surveyed, warnings
 

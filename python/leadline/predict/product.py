@@ -30,9 +30,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leadline.errors import LeadlineError
 from leadline.predict.curve_line import BETWEEN, CurveLine
-from leadline.predict.model import Expected
+from leadline.predict.model import Expected, PredictionRefused
 from leadline.predict.ranges import Ranges
 from leadline.predict.sample import sample_of
 from leadline.predict.seq_frac_one import reached_at_one
@@ -65,10 +64,8 @@ NOISE_SDS = 3.0
 """An effect counts from as many of its own standard deviations on."""
 
 
-class NoFamilies(LeadlineError):
+class NoFamilies(PredictionRefused):
     """The survey has no region with a family of curves: nothing to multiply."""
-
-    exit_code = 2
 
 
 @dataclass(frozen=True)

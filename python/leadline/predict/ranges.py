@@ -91,10 +91,16 @@ class Ranges:
         return Span(min(xs), max(xs))
 
     def region_of(self, unique_bytes: float) -> Region | None:
-        """Return the region that holds so many bytes; None outside all of them."""
-        if not self.unique_bytes.holds(unique_bytes):
+        """Return the region that holds so many bytes; None outside all of them.
+
+        An unfinished survey has no region yet where its focal point was not read: such bytes lie
+        in none, though the curve over `unique_bytes` went there.
+        """
+        region = self.nearest_region(unique_bytes)
+        if region is None or not self.unique_bytes.holds(unique_bytes):
             return None
-        return self.nearest_region(unique_bytes)
+        above = region.index == 0 or unique_bytes > region.low_bytes
+        return region if above and unique_bytes <= region.high_bytes else None
 
     def nearest_region(self, unique_bytes: float) -> Region | None:
         """Return the region that holds so many bytes, or the one next to them; None without any."""

@@ -56,10 +56,20 @@ from leadline.record.validation import (
     ValidationPlan,
     ValidationStart,
 )
-from leadline.record.workload import PARAMETERS, Arrivals, Interval, Workload, WorkloadError
+from leadline.record.workload import (
+    BYTES_MAX,
+    PARAMETERS,
+    PROCESSES_MAX,
+    Arrivals,
+    Interval,
+    Workload,
+    WorkloadError,
+)
 
 __all__ = [
+    "BYTES_MAX",
     "PARAMETERS",
+    "PROCESSES_MAX",
     "Arrivals",
     "BinError",
     "Border",

@@ -12,6 +12,11 @@ PARAMETERS = ("unique_bytes", "size_mean", "read_frac", "seq_frac", "process_num
 """The five parameters, in the order of CP94 §5."""
 
 
+BYTES_MAX = 2**60
+PROCESSES_MAX = 1024
+"""Most that the wire takes of `unique_bytes` and `size_mean`, and of `process_num`
+(protocol/job.schema.json)."""
+
 RATE_MIN_PER_S, RATE_MAX_PER_S = 1e-3, 1e9
 """Range of an open loop's rate (protocol/job.schema.json)."""
 
@@ -58,20 +63,20 @@ class Workload(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         """Reject values outside their range."""
         checks = {
-            "unique_bytes": self.unique_bytes >= 512,
-            "size_mean": self.size_mean >= 512,
+            "unique_bytes": 512 <= self.unique_bytes <= BYTES_MAX,
+            "size_mean": 512 <= self.size_mean <= BYTES_MAX,
             "read_frac": 0.0 <= self.read_frac <= 1.0,
             "seq_frac": 0.0 <= self.seq_frac <= 1.0,
-            "process_num": 1 <= self.process_num <= 1024,
+            "process_num": 1 <= self.process_num <= PROCESSES_MAX,
             "queue_depth": 1 <= self.queue_depth <= 4096,
             "think_time_s": 0.0 <= self.think_time_s <= 3600.0,
         }
         ranges = {
-            "unique_bytes": "at least 512 bytes",
-            "size_mean": "at least 512 bytes",
+            "unique_bytes": "between 512 bytes and 2^60 (a million TiB)",
+            "size_mean": "between 512 bytes and 2^60 (a million TiB)",
             "read_frac": "between 0 and 1",
             "seq_frac": "between 0 and 1",
-            "process_num": "between 1 and 1024",
+            "process_num": f"between 1 and {PROCESSES_MAX}",
             "queue_depth": "between 1 and 4096",
             "think_time_s": "between 0 and 3600 seconds",
         }

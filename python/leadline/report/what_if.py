@@ -124,7 +124,7 @@ def _values(predictor: Predictor, regions: list[Region], parameter: str) -> list
         own = ranges.unique_bytes
         ends = {own.nearest(region.high_bytes) for region in regions}
         steps = {*_ladder(parameter, own.low, own.high), *ends}
-        homes = {step: ranges.nearest_region(step) for step in steps}
+        homes = {step: ranges.region_of(step) for step in steps}
         return sorted(step for step, home in homes.items() if home in regions)
     spans = [ranges.of(region.index, parameter) for region in regions]
     ends = {end for span in spans for end in (span.low, span.high)}

@@ -63,11 +63,11 @@ def explain(
         points: every stored point, in order.
         wall_s: seconds the survey took; by default the clock at the end of the last point.
 
+    Raises:
+        ResumeMismatch: the points are not those of this survey.
+
     """
-    surveyor = Surveyor(start)
-    for point in points:
-        surveyor.tell(point)
-    return explain_told(surveyor, wall_s=wall_s)
+    return explain_told(Surveyor(start, points), wall_s=wall_s)
 
 
 def explain_told(surveyor: Surveyor, *, wall_s: float | None = None) -> Survey:
@@ -81,7 +81,7 @@ class _Explanation:
     def __init__(self, surveyor: Surveyor) -> None:
         self.start = surveyor.start
         self.points = surveyor.points
-        self.complete = surveyor.ask() is None
+        self.complete = surveyor.complete
         self.strategy: MiddleStrategy | SeventyFiveStrategy = surveyor.strategy
         self.readings: Readings = surveyor.strategy.readings
         self.noise = NoiseModel(self.readings, self.strategy.regions)

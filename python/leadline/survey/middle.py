@@ -11,13 +11,13 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from leadline.predict import BATCH, Box, JointModel, enough, fit_joint, next_points, sample_of
-from leadline.record import Plan, Workload
+from leadline.record import PROCESSES_MAX, Measurement, Plan, Workload
 from leadline.stats import (
     BorderFit,
     fit_borders,
@@ -50,7 +50,9 @@ RANGE_EXTENSION = 4.0
 REGION_SPAN = 8.0
 """The last region's middle lies between its border and this many times the border."""
 
-Script = Generator[tuple[str, Workload], None, None]
+Script = Generator[tuple[str, Workload] | None, None, None]
+"""Of (stage, workload) of the next point; None before a decision that takes thought: it need not
+be taken before the point is wanted."""
 
 
 @dataclass(frozen=True)
@@ -74,10 +76,26 @@ class MiddleStrategy:
 
     """
 
-    def __init__(self, plan: Plan, seed: int, readings: Readings) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        seed: int,
+        readings: Readings,
+        recorded: Sequence[Measurement] = (),
+    ) -> None:
+        """Begin a script.
+
+        Args:
+            plan: stages and ranges.
+            seed: of the order of points and of what learning chooses from.
+            readings: what was told so far; grows while the script runs.
+            recorded: the points that will be told first, in order, because they were stored.
+
+        """
         self.plan = plan
         self.seed = seed
         self.readings = readings
+        self.recorded = recorded
         self.focal = START
         self.tops = {
             "size_mean": float(plan.size_mean_max),
@@ -121,7 +139,7 @@ class MiddleStrategy:
                 yield "scout", workload
             curves_found = self._curves_at_ends(parameter)
             if any(still_rising(xs, ys, SCOUT_NOISE_FRAC) for xs, ys in curves_found):
-                self.tops[parameter] = RANGE_EXTENSION * self._planned_top(parameter)
+                self.tops[parameter] = self._extended_top(parameter)
             self.focal = self.focal.with_value(parameter, half_way_of(curves_found, parameter))
 
     def _end_values(self) -> tuple[int, int]:
@@ -138,9 +156,10 @@ class MiddleStrategy:
         xs += [low] * (count - len(xs))
         return [at_end.with_value(parameter, _snap(x, parameter)) for x in xs]
 
-    def _planned_top(self, parameter: str) -> float:
-        plan = self.plan
-        return float(plan.size_mean_max if parameter == "size_mean" else plan.process_num_max)
+    def _extended_top(self, parameter: str) -> float:
+        if parameter == "size_mean":
+            return RANGE_EXTENSION * self.plan.size_mean_max
+        return min(RANGE_EXTENSION * self.plan.process_num_max, float(PROCESSES_MAX))
 
     def _curves_at_ends(self, parameter: str) -> list[tuple[list[float], list[float]]]:
         """The coarse curve of one parameter at each end of unique_bytes."""
@@ -213,25 +232,63 @@ class MiddleStrategy:
     # ---- learning ---------------------------------------------------------------------------
 
     def _learning(self) -> Script:
-        """Measure where predictions gain most, until they are as good as a run of one's own."""
+        """Measure where predictions gain most, until they are as good as a run of one's own.
+
+        What was learned before is what the record says: a model's arithmetic differs between
+        processors in its last digits, and the best of many candidates with them. No model is
+        fitted until a point is wanted that the record does not have; then those of the batches
+        before are fitted too, each starts from the last, so that a resumed survey asks what it
+        would have asked.
+        """
         left = self._count("learning")
-        box = Box(
-            (self.plan.unique_bytes_min, self.plan.unique_bytes_max),
-            (self.plan.size_mean_min, self.tops["size_mean"]),
+        model: JointModel | None = None
+        fits_owed: list[int] = []
+        while left > 0:
+            size = min(BATCH, left)
+            before = len(self.readings.all)
+            fits_owed.append(before)
+            known = self._recorded_learning(size)
+            for workload in known:
+                yield "learning", workload
+            if len(known) < size:
+                if len(self.recorded) > len(self.readings.all):
+                    return
+                yield None
+                model = self._fitted(fits_owed, model)
+                fits_owed = []
+                seed = self.seed + before
+                if not known and enough(model, self._box(), seed):
+                    return
+                points = self.readings.all[:before]
+                batch = next_points(model, points, self._box(), size, seed)
+                for workload in batch[len(known) :]:
+                    yield "learning", workload
+            left -= size
+
+    def _recorded_learning(self, most: int) -> list[Workload]:
+        """Learning points at the head of what is still to be told, as far as the plan has them."""
+        head = self.recorded[len(self.readings.all) :][:most]
+        box = self._box()
+        learned = itertools.takewhile(
+            lambda point: point.stage == "learning" and box.holds(point.workload), head
+        )
+        return [point.workload for point in learned]
+
+    def _fitted(self, counts: Sequence[int], model: JointModel | None) -> JointModel:
+        """Fit the model of so many first points, each from the one before."""
+        borders = [border.bytes for border in self.fit.borders] if self.fit else []
+        for count in counts:
+            model = fit_joint(sample_of(self.readings.all[:count], borders), model)
+        assert model is not None  # noqa: S101 - a fit is asked for only where one is owed
+        return model
+
+    def _box(self) -> Box:
+        plan = self.plan
+        return Box(
+            (plan.unique_bytes_min, plan.unique_bytes_max),
+            (plan.size_mean_min, self.tops["size_mean"]),
             (1.0, self.tops["process_num"]),
         )
-        borders = [border.bytes for border in self.fit.borders] if self.fit else []
-        model: JointModel | None = None
-        while left > 0:
-            points = self.readings.all
-            model = fit_joint(sample_of(points, borders), model)
-            seed = self.seed + len(points)
-            if enough(model, box, seed):
-                return
-            batch = next_points(model, points, box, min(BATCH, left), seed)
-            left -= len(batch)
-            for workload in batch:
-                yield "learning", workload
 
 
 def half_way_of(curves: list[tuple[list[float], list[float]]], parameter: str) -> float:

@@ -2,13 +2,15 @@
 
 The number of points is decided by the budget alone, never by what is found on the way: stages
 that turn out to need fewer points leave them to the families of curves. So the plan that is
-printed is the plan that runs (CP94 took 84 points; this never takes more).
+printed is the plan that runs, but for learning, which ends once it has nothing to gain. Curves
+take at most CP94's 84 points, and on a simulated system the whole survey does; on a real target
+learning may add to them.
 """
 
 from __future__ import annotations
 
 from leadline.engine import LAYOUT_BYTES_PER_S
-from leadline.record import Plan, PlanStage
+from leadline.record import PROCESSES_MAX, Plan, PlanStage
 from leadline.units import format_bytes, format_seconds
 
 POINTS_MAX = 84
@@ -18,7 +20,8 @@ POINTS_MIN = 34
 LEARNING_POINTS_MIN = 40
 """A plan of fewer points keeps all of them for the curves: it has none to spare for learning."""
 POINTS_MAX_LEARNING = 140
-"""With learning on a real target, where more points cost time and no claim of CP94's."""
+"""With learning on a real target, where more points cost time and no claim of CP94's. Both kinds
+together: a small share for learning reaches fewer, for curves stop at POINTS_MAX."""
 SECONDS_PER_POINT_WANTED = 2.6
 SECONDS_PER_POINT_LEARNING = 4.0
 """A plan that learns takes longer readings rather than more than it can make use of."""
@@ -65,11 +68,12 @@ def make_plan(
         max_bytes: the user's own cap on data written, or None.
         memory_bytes: memory that can hold file cache (the cgroup's cap when there is one).
         l3_cache_bytes: the processor's last cache; data that fits it measures the processor.
-        process_num_max: most issuers at once worth trying.
+        process_num_max: most issuers at once worth trying; no more than a workload may have.
         virtual: whether time costs nothing (a simulated system).
         focal_mode: "middle" (CP94 §8) or "75%" (CP94 §7).
-        learn_frac: share of the points that go where predictions gain most, instead of onto
-            curves; none when the budget is small or the mode has no regions.
+        learn_frac: most of the points that the budget allows, as a share, that may go where
+            predictions gain most, instead of onto curves; none when the budget is small or the
+            mode has no regions.
 
     Raises:
         PlanRefused: the budget, or the room for data, is too small for any survey.
@@ -97,7 +101,7 @@ def make_plan(
         unique_bytes_max=high,
         size_mean_min=SIZE_MEAN_MIN,
         size_mean_max=SIZE_MEAN_MAX,
-        process_num_max=process_num_max,
+        process_num_max=min(process_num_max, PROCESSES_MAX),
     )
 
 
@@ -121,7 +125,7 @@ def _points(measuring_s: float, learn_frac: float, *, virtual: bool) -> tuple[in
         if points >= LEARNING_POINTS_MIN:
             learning = round(points * learn_frac)
             on_curves = min(POINTS_MAX, max(POINTS_MIN, points - learning))
-            return on_curves, max(0, points - on_curves)
+            return on_curves, min(learning, points - on_curves)
     points = int(measuring_s / SECONDS_PER_POINT_WANTED)
     return max(POINTS_MIN, min(POINTS_MAX, points)), 0
 

@@ -42,11 +42,10 @@ def run_survey(
     Raises:
         BudgetSpent: the budget ended early; the points so far are stored.
         PointFailed: the storage failed while measuring.
+        ResumeMismatch: `points` are not those of this survey.
 
     """
-    surveyor = Surveyor(start)
-    for point in points:
-        surveyor.tell(point)
+    surveyor = Surveyor(start, points)
     clock = _Clock(engine, points)
     while (request := surveyor.ask()) is not None:
         left = start.plan.points - len(surveyor.points)
