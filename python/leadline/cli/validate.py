@@ -27,7 +27,7 @@ from leadline.record import (
     Validation,
     ValidationStart,
 )
-from leadline.record.wording import say_number, say_percent, say_span
+from leadline.record.wording import say_number, say_percent, say_share
 from leadline.store import Store
 from leadline.units import format_bytes, format_seconds
 from leadline.validate import (
@@ -209,20 +209,13 @@ def _cells(score: ModelScore) -> tuple[str, ...]:
     return (
         score.model,
         str(score.readings),
-        _span(score.median_error),
+        say_share(score.median_error),
         say_percent(score.p75_error.value),
         say_percent(score.p90_error.value),
         "-" if enhanced is None else say_percent(enhanced.value),
         "-" if times is None else say_number(times.value),
         "/".join(f"{100 * item.share.value:.0f}" for item in score.coverage) or "-",
     )
-
-
-def _span(number: Interval) -> str:
-    text = say_percent(number.value)
-    if number.low is None or number.high is None:
-        return text
-    return f"{text} ({say_span(say_percent(number.low), say_percent(number.high))})"
 
 
 def validation_document(validation: Validation) -> dict[str, Any]:
