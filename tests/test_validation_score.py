@@ -402,6 +402,8 @@ def test_one_of_several_regions_must_move_by_more_than_chance_allows_them_all() 
     assert moved([], barely.change_frac) == (), "asked alone"
     assert moved([steady, surely], steady.change_frac) == (surely,)
     assert moved([], None) is None
+    vague = FocalDrift(0, "disk", Interval(-0.1, -1.0, 1e9, 2))
+    assert moved([vague], vague.change_frac) is None, "two readings bound nothing"
 
 
 def test_drift_rests_on_the_anchors_alone() -> None:
