@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 from leadline.store import Store, StoreError, default_path, open_store
+from leadline.store._tables import metadata
 from leadline.testing.samples import sample_point, sample_start, sample_validation_start
 from leadline.testing.store_conformance import StoreConformance
 
@@ -56,6 +57,12 @@ def make_newer(path: Path) -> None:
         connection.execute("UPDATE leadline_schema SET version = 99")
 
 
+def make_newer_with_other_tables(path: Path) -> None:
+    make_newer(path)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("ALTER TABLE leadline_points RENAME TO leadline_readings")
+
+
 def make_incomplete(path: Path) -> None:
     open_store(str(path)).close()
     with closing(sqlite3.connect(path)) as connection, connection:
@@ -78,11 +85,12 @@ def make_torn(path: Path) -> None:
         (lambda path: path.write_bytes(b"not a database, " * 100), "is not a Leadline store"),
         (make_other_database, "not a Leadline store .*'bookmarks'"),
         (make_newer, "newer Leadline .schema 99.*upgrade"),
+        (make_newer_with_other_tables, "newer Leadline .schema 99"),
         (make_incomplete, "damaged: its tables are not complete"),
         (make_torn, "damaged: database disk image is malformed"),
         (lambda path: path.mkdir(), "is a directory; name a file"),
     ],
-    ids=["garbage", "other", "newer", "incomplete", "torn", "directory"],
+    ids=["garbage", "other", "newer", "newer-other", "incomplete", "torn", "directory"],
 )
 def test_a_file_that_is_no_store(tmp_path: Path, make: object, message: str) -> None:
     path = tmp_path / "store.sqlite"
@@ -111,6 +119,23 @@ def test_a_file_that_is_no_store(tmp_path: Path, make: object, message: str) -> 
 def test_a_name_that_is_no_store(url: str, message: str) -> None:
     with pytest.raises(StoreError, match=message):
         open_store(url)
+
+
+def test_a_store_that_another_process_has_just_brought_up_is_no_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PostgreSQL: the tables were listed before the lock, which the other held while migrating."""
+
+    class Before:
+        def get_table_names(self) -> list[str]:
+            monkeypatch.undo()
+            return [name for name in metadata.tables if name != "leadline_validations"]
+
+    path = str(tmp_path / "store.sqlite")
+    open_store(path).close()
+    monkeypatch.setattr("leadline.store._sql.inspect", lambda _: Before())
+    with open_store(path) as store:
+        assert store.surveys() == ()
 
 
 def test_a_changed_document_is_damage(tmp_path: Path) -> None:

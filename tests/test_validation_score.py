@@ -20,18 +20,35 @@ from leadline.record import (
     ValidationStart,
     Workload,
 )
-from leadline.testing.samples import sample_point, sample_start, sample_survey
+from leadline.testing.samples import (
+    sample_point,
+    sample_start,
+    sample_survey,
+    sample_validation,
+)
 from leadline.validate import drawn_workloads, requests
-from leadline.validate.draw import ANCHORS, ORTHOGONAL, PASSES, Space, draw, grid_workloads
-from leadline.validate.drift import focal_drifts, moved
+from leadline.validate.draw import (
+    ANCHORS,
+    ORTHOGONAL,
+    PASSES,
+    SINGLES,
+    Space,
+    draw,
+    grid_workloads,
+    plan_stages,
+)
+from leadline.validate.drift import drift_within, focal_drifts, moved
+from leadline.validate.explain import extrapolated
 from leadline.validate.orthogonal import interpolate
 from leadline.validate.score import (
     Contestant,
     contestants,
     inherent_error,
     model_scores,
+    rivals_left_out,
     validated_workloads,
 )
+from leadline.validate.sentences import validation_warnings
 from leadline.validate.statistics import holm, quantile_interval
 from test_validation_draw import MIB, made_start
 
@@ -279,6 +296,71 @@ def test_single_numbers_say_what_was_measured_of_their_workloads() -> None:
         assert found[name].mb_s[0] == pytest.approx(value, rel=0.1)
 
 
+def test_levels_that_fall_on_one_value_cost_one_point() -> None:
+    start = made_start(count=10, grids=((2, 2, 2, 2, 3),))
+    ranges = tuple(msgspec.structs.replace(item, process_num_max=1) for item in start.ranges)
+    start = msgspec.structs.replace(start, ranges=ranges)
+    found = contestants(start, (), {}, measured(start, steady))
+    assert [(item.name, item.readings) for item in found if item.kind == "orthogonal"] == [
+        ("orthogonal 16", 16)
+    ]
+    assert "grids of 16 points" in plan_stages(ranges, 10, start.plan.grids, 3)[-1].purpose
+
+
+def test_a_rival_with_a_reading_that_does_not_do_is_missed_by_name() -> None:
+    start = made_start(count=10, grids=((2, 2, 2, 2, 2),))
+    points = list(measured(start, steady))
+    assert rivals_left_out(start, points) == ()
+    hole = next(point.workload for point in points if point.stage == ORTHOGONAL)
+    single = start.singles[-1]
+    once = next(p for p in points if p.stage == SINGLES and p.workload == start.singles[0].workload)
+    for at, point in enumerate(points):
+        lost = point.workload == hole and point.stage == ORTHOGONAL
+        if lost or (point.workload == single.workload and point.stage == SINGLES) or point == once:
+            bad = msgspec.structs.replace(point.result, admissible=False, reasons=("swapped",))
+            points[at] = msgspec.structs.replace(point, result=bad)
+    names = {item.name for item in contestants(start, (), {}, points)}
+    assert not {"orthogonal 32", single.name} & names
+    assert rivals_left_out(start, points) == (
+        "rival left out: orthogonal 32: no admissible reading of 1 of its 32 workloads (swapped)",
+        f"rival left out: {single.name}: no admissible reading of its workload (swapped)",
+    )
+
+
+def test_scored_predictions_beyond_what_was_surveyed_are_counted() -> None:
+    start = made_start(count=10)
+    said = list(predictions(start, 0.1, lambda _: 0.1))
+    _, rows = scored(start, measured(start, steady), said)
+    assert extrapolated({"made": said}, rows) == ()
+    said[3] = msgspec.structs.replace(said[3], extrapolated=True)
+    warning = extrapolated({"made": said, "other": said}, rows)
+    assert [text.split(",")[0] for text in warning] == [
+        "extrapolated: 1 of 10 scored workloads lie outside what was surveyed"
+    ]
+
+
+@pytest.mark.parametrize("frac", [0.0, -0.2, 0.2])
+def test_a_system_that_moves_during_the_validation_is_told(frac: float) -> None:
+    start = made_start(count=40)
+    still = measured(start, noisy(3, 0.01))
+    points = []
+    for point in still:
+        at = point.order / len(still)
+        faster = msgspec.structs.replace(
+            point.result.throughput_mb_s,
+            value=point.result.throughput_mb_s.value * (1 + frac) ** at,
+        )
+        result = msgspec.structs.replace(point.result, throughput_mb_s=faster)
+        points.append(msgspec.structs.replace(point, clock_s=10.0 * point.order, result=result))
+    change = drift_within(points)
+    assert change is not None
+    assert change.covers(frac)
+    validation = msgspec.structs.replace(sample_validation(start), drift_within_frac=change)
+    told = [text for text in validation_warnings(validation, points, ()) if "drift within" in text]
+    way = "slower" if frac < 0 else "faster"
+    assert [way in text for text in told] == ([True] if frac else [])
+
+
 def with_surveyed(start: ValidationStart, factor: float) -> ValidationStart:
     """The same start where the survey read `factor` times the truth at its focal points."""
     ranges = []
@@ -320,6 +402,8 @@ def test_one_of_several_regions_must_move_by_more_than_chance_allows_them_all() 
     assert moved([], barely.change_frac) == (), "asked alone"
     assert moved([steady, surely], steady.change_frac) == (surely,)
     assert moved([], None) is None
+    vague = FocalDrift(0, "disk", Interval(-0.1, -1.0, 1e9, 2))
+    assert moved([vague], vague.change_frac) is None, "two readings bound nothing"
 
 
 def test_drift_rests_on_the_anchors_alone() -> None:

@@ -1,4 +1,4 @@
-"""`leadline export S`: the points as data."""
+"""`leadline export S`: the points of a survey or a validation as data."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from typing import Annotated
 import typer
 
 from leadline.cli.context import Context
-from leadline.cli.options import Ref
 from leadline.cli.talk import talk
-from leadline.store import FORMATS, export_points
+from leadline.record import Measurement
+from leadline.store import FORMATS, Store, StoreError, export_points
 
 
 def command(
     context: typer.Context,
-    survey: Ref,
+    survey: Annotated[
+        str, typer.Argument(metavar="ID", help="A survey, a system, or a validation.")
+    ],
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Default: stdout.")
     ] = None,
@@ -25,16 +27,26 @@ def command(
         typer.Option(metavar="json|csv|parquet|arrow", help="Default: by FILE's ending."),
     ] = None,
 ) -> None:
-    """Write every point of a survey as JSON, CSV, Parquet or Arrow."""
+    """Write every point of a survey or validation as JSON, CSV, Parquet or Arrow."""
     own: Context = context.obj
     store = own.open_store()
-    start = store.survey_start(survey)
     chosen = format or (output.suffix.lstrip(".") if output else "json")
     if chosen not in FORMATS:
         raise typer.BadParameter(f"{chosen!r} is not one of {', '.join(FORMATS)}")
-    data = export_points(store.points(start.survey_id), chosen)
+    data = export_points(_points(store, survey), chosen)
     if output is None:
         sys.stdout.buffer.write(data)
         return
     output.write_bytes(data)
     talk(f"wrote {output}")
+
+
+def _points(store: Store, ref: str) -> tuple[Measurement, ...]:
+    try:
+        return store.points(store.survey_start(ref).survey_id)
+    except StoreError as not_a_survey:
+        try:
+            validation_id = store.validation_start(ref).validation_id
+        except StoreError:
+            raise not_a_survey from None
+    return store.validation_points(validation_id)

@@ -1,10 +1,8 @@
-"""Find a stored survey and explain it, finished or not."""
+"""Find a stored survey or validation and explain it, finished or not."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from leadline.record import Measurement, Survey, Validation
+from leadline.record import Measurement, Survey, SurveyStatus, Validation
 from leadline.store import Store
 from leadline.survey import explain
 from leadline.validate import explain_validation
@@ -17,19 +15,30 @@ def load_survey(store: Store, ref: str) -> tuple[Survey, tuple[Measurement, ...]
     return store.survey(start.survey_id) or explain(start, points), points
 
 
-def load_validation(
-    store: Store, survey: Survey, survey_points: Sequence[Measurement]
-) -> Validation | None:
-    """Return the newest validation of a survey that has any point; None without one.
+def explained_validation(store: Store, ref: str) -> Validation:
+    """Return a validation: a finished one as it was stored, another as what it has explains it.
 
-    A finished one is as it was stored; another is explained from what it has.
+    Raises:
+        StoreError: no validation, or several, go by this reference.
+
     """
-    for summary in store.validations(survey.start.survey_id):
-        stored = store.validation(summary.validation_id)
-        if stored is not None:
-            return stored
-        points = store.validation_points(summary.validation_id)
-        if points:
-            start = store.validation_start(summary.validation_id)
-            return explain_validation(start, survey, survey_points, points)
-    return None
+    start = store.validation_start(ref)
+    stored = store.validation(start.validation_id)
+    if stored is not None and stored.status is SurveyStatus.DONE:
+        return stored
+    survey, survey_points = load_survey(store, start.survey_id)
+    points = store.validation_points(start.validation_id)
+    return explain_validation(start, survey, survey_points, points)
+
+
+def load_validation(store: Store, survey_id: str) -> Validation | None:
+    """Return the newest validation of a survey that scores something; None without any point.
+
+    While none of them does, the newest that has a point: it says how far it is.
+    """
+    known = [item for item in store.validations(survey_id) if item.points]
+    found = (explained_validation(store, item.validation_id) for item in known)
+    newest = next(found, None)
+    if newest is None or newest.scores:
+        return newest
+    return next((item for item in found if item.scores), newest)

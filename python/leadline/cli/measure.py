@@ -377,6 +377,8 @@ def measurement_document(point: Measurement) -> dict[str, Any]:
     result = point.result
     return {
         "point": point.point_id,
+        "survey": point.survey_id,
+        "validation": point.validation_id,
         "workload": point.workload,
         "arrivals": point.arrivals,
         "backend": point.backend,

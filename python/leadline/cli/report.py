@@ -39,7 +39,7 @@ def command(
     path = output or Path(f"leadline-{found.start.system.replace('/', '_')}.html")
     if not path.absolute().parent.is_dir():
         raise TargetRefused(f"the directory of {path} does not exist; create it first")
-    validation = load_validation(store, found, points)
+    validation = load_validation(store, found.start.survey_id)
     save_report(found, points, path, others, validation)
     talk(f"wrote {path}")
     if charts is not None:

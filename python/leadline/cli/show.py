@@ -1,4 +1,4 @@
-"""`leadline show ID`: a survey, or a single measured point."""
+"""`leadline show ID`: a survey, a validation, or a single measured point."""
 
 from __future__ import annotations
 
@@ -7,28 +7,55 @@ from typing import Annotated
 import typer
 
 from leadline.cli.context import Context
-from leadline.cli.load import load_survey
+from leadline.cli.load import explained_validation, load_survey
 from leadline.cli.measure import measurement_document
 from leadline.cli.options import Json
 from leadline.cli.survey import survey_document
-from leadline.cli.talk import put_json, show
+from leadline.cli.talk import put_json, show, talk
+from leadline.cli.validate import tell_validation
+from leadline.record import Survey
+from leadline.record.wording import say_count
 from leadline.report import render_measurement, render_terminal
-from leadline.store import StoreError
+from leadline.store import Store, StoreError
 
 
 def command(
     context: typer.Context,
     ref: Annotated[
-        str, typer.Argument(metavar="ID", help="A survey, a system, or a measured point.")
+        str,
+        typer.Argument(metavar="ID", help="A survey, a system, a validation, or a measured point."),
     ],
     json: Json = False,
 ) -> None:
-    """Show what is stored under an id: the survey's answer, or one point whole."""
+    """Show what is stored under an id: a survey's or validation's answer, or one point whole."""
     own: Context = context.obj
     store = own.open_store()
     try:
-        survey, _ = load_survey(store, ref)
+        survey_id = store.survey_start(ref).survey_id
     except StoreError as not_a_survey:
+        _show_other(store, ref, not_a_survey, json=json)
+        return
+    _show_survey(store, load_survey(store, survey_id)[0], json=json)
+
+
+def _show_survey(store: Store, survey: Survey, *, json: bool) -> None:
+    validations = store.validations(survey.start.survey_id)
+    if json:
+        put_json(survey_document(survey) | {"validations": validations})
+        return
+    show(render_terminal(survey))
+    for item in validations:
+        name = item.validation_id[:8]
+        talk(
+            f"validation {name}: {item.status.value}, {say_count(item.points, 'point')}; "
+            f"leadline show {name}"
+        )
+
+
+def _show_other(store: Store, ref: str, not_a_survey: StoreError, *, json: bool) -> None:
+    try:
+        validation_id = store.validation_start(ref).validation_id
+    except StoreError:
         try:
             point = store.measurement(ref)
         except StoreError:
@@ -38,7 +65,4 @@ def command(
         else:
             show(render_measurement(point))
         return
-    if json:
-        put_json(survey_document(survey))
-    else:
-        show(render_terminal(survey))
+    tell_validation(explained_validation(store, validation_id), json=json)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -27,7 +29,7 @@ from leadline.record import (
     Validation,
     ValidationStart,
 )
-from leadline.record.wording import say_number, say_percent, say_span
+from leadline.record.wording import say_number, say_percent, say_share
 from leadline.store import Store
 from leadline.units import format_bytes, format_seconds
 from leadline.validate import (
@@ -36,6 +38,7 @@ from leadline.validate import (
     begin_validation,
     explain_validation,
     measure_validation,
+    require_as_surveyed,
 )
 
 
@@ -76,13 +79,8 @@ def command(
     _require_finished(found)
     target = _target(found)
     earlier = _unfinished(store, found) if resume else None
-    asked = Asked(
-        count=count,
-        seed=seed,
-        seconds=seconds,
-        budget_s=budget,
-        rivals=target.kind == "simulated" if rivals is None else rivals,
-    )
+    virtual = target.kind == "simulated"
+    asked = Asked(count, seed, seconds, budget, rivals=virtual if rivals is None else rivals)
     start = found.start
     with open_engine(
         target,
@@ -93,7 +91,11 @@ def command(
         run_seed=earlier.seed if earlier else seed,
     ) as engine:
         warnings = tell_findings(preflight(target, engine.facts))
+        if earlier:
+            require_as_surveyed(engine, found, earlier.ranges)
+            _tell_kept_options(earlier, asked, context)
         begun = earlier or begin_validation(engine, found, survey_points, asked, warnings=warnings)
+        explained = partial(explain_validation, begun, found, survey_points, model=model)
         points = store.validation_points(begun.validation_id)
         if earlier is None:
             store.start_validation(begun)
@@ -101,12 +103,11 @@ def command(
         try:
             measured = _run(engine, store, begun, points, budget_s=budget if earlier else None)
         except (Stopped, LeadlineError, KeyboardInterrupt):
-            kept = store.validation_points(begun.validation_id)
-            _tell_kept(explain_validation(begun, found, survey_points, kept, model=model))
+            _tell_kept(store, begun, explained)
             raise
-    validation = explain_validation(begun, found, survey_points, measured, model=model)
+    validation = explained(measured)
     store.finish_validation(validation)
-    _answer(validation, json=json)
+    tell_validation(validation, json=json)
 
 
 def _require_finished(survey: Survey) -> None:
@@ -133,6 +134,21 @@ def _unfinished(store: Store, survey: Survey) -> ValidationStart:
         f"no unfinished validation of survey {survey.start.survey_id[:8]} is stored; leave out "
         "--resume to start one"
     )
+
+
+def _tell_kept_options(earlier: ValidationStart, asked: Asked, context: typer.Context) -> None:
+    """Say which options were given in vain: a resumed validation keeps those it began with."""
+    rivals = bool(earlier.plan.grids)
+    own = {
+        "count": (asked.count == earlier.count, str(earlier.count)),
+        "seed": (asked.seed == earlier.seed, str(earlier.seed)),
+        "seconds": (asked.seconds == earlier.plan.point_s, format_seconds(earlier.plan.point_s)),
+        "rivals": (asked.rivals == rivals, "with them" if rivals else "without them"),
+    }
+    for name, (alike, began) in own.items():
+        source = context.get_parameter_source(name)
+        if not alike and source is not None and source.name == "COMMANDLINE":
+            talk(f"note: --{name} is not used: with --resume it goes on as it began ({began})")
 
 
 def _tell_plan(start: ValidationStart, points: Sequence[Measurement]) -> None:
@@ -167,17 +183,24 @@ def _run(
         )
 
 
-def _tell_kept(validation: Validation) -> None:
-    start = validation.start
-    talk(
-        f"{validation.points} of {start.plan.points} points are kept as "
-        f"{start.validation_id[:8]}; leadline validate {start.survey_id[:8]} --resume goes on"
-    )
-    for sentence in validation.sentences:
-        talk(sentence)
+def _tell_kept(
+    store: Store, start: ValidationStart, explained: Callable[[Sequence[Measurement]], Validation]
+) -> None:
+    """Say what is kept and how to go on, then what it tells so far.
+
+    Whatever goes wrong here, why the validation stopped is what the caller must hear.
+    """
+    with suppress(Exception):
+        kept = store.validation_points(start.validation_id)
+        talk(
+            f"{len(kept)} of {start.plan.points} points are kept as {start.validation_id[:8]}; "
+            f"leadline validate {start.survey_id[:8]} --resume goes on"
+        )
+        talk("\n".join(explained(kept).sentences))
 
 
-def _answer(validation: Validation, *, json: bool) -> None:
+def tell_validation(validation: Validation, *, json: bool) -> None:
+    """Put a validation on stdout: its JSON document, or a table with sentences and warnings."""
     if json:
         put_json(validation_document(validation))
         return
@@ -209,20 +232,13 @@ def _cells(score: ModelScore) -> tuple[str, ...]:
     return (
         score.model,
         str(score.readings),
-        _span(score.median_error),
+        say_share(score.median_error),
         say_percent(score.p75_error.value),
         say_percent(score.p90_error.value),
         "-" if enhanced is None else say_percent(enhanced.value),
         "-" if times is None else say_number(times.value),
         "/".join(f"{100 * item.share.value:.0f}" for item in score.coverage) or "-",
     )
-
-
-def _span(number: Interval) -> str:
-    text = say_percent(number.value)
-    if number.low is None or number.high is None:
-        return text
-    return f"{text} ({say_span(say_percent(number.low), say_percent(number.high))})"
 
 
 def validation_document(validation: Validation) -> dict[str, Any]:

@@ -9,6 +9,9 @@ import msgspec
 from leadline.record.survey import PlanStage, SurveyStatus
 from leadline.record.workload import Interval, Workload
 
+CHANCE_MAX = 0.05
+"""A parameter carries the error when chance makes such a spread no more often than this."""
+
 
 class DrawnRange(msgspec.Struct, frozen=True, kw_only=True):
     """What is drawn within one region of the survey: the ranges its family of curves covers."""
@@ -130,6 +133,11 @@ class ParameterError(msgspec.Struct, frozen=True, kw_only=True):
     """Probability of such a spread between the bins if the parameter did not matter, adjusted for
     five parameters (Kruskal-Wallis, Holm); None with too few workloads."""
 
+    @property
+    def matters(self) -> bool:
+        """Whether the parameter is shown to carry error: chance seldom makes such a spread."""
+        return self.chance is not None and self.chance <= CHANCE_MAX
+
 
 class PlaceError(msgspec.Struct, frozen=True):
     """Median error within one region away from its borders, or in the border zone."""
@@ -196,7 +204,7 @@ class Validation(msgspec.Struct, frozen=True, kw_only=True):
     drift_frac: Interval | None
     """Change of the focal points since the survey, pooled over regions."""
     drift_within_frac: Interval | None
-    """Change of the focal points from the start to the end of the validation."""
+    """Change from the first point to the last, from all that was measured more than once."""
     sentences: tuple[str, ...]
     warnings: tuple[str, ...]
 

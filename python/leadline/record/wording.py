@@ -54,6 +54,14 @@ def say_percent(frac: float, *, signed: bool = False) -> str:
     return f"{text} %"
 
 
+def say_share(share: Interval) -> str:
+    """Write a fraction with its interval where it has one: `2.1 % (1.8 to 2.4 %)`."""
+    said = say_percent(share.value)
+    if share.low is None or share.high is None:
+        return said
+    return f"{said} ({say_span(say_percent(share.low), say_percent(share.high))})"
+
+
 def say_number(value: float) -> str:
     """Write a bare number with two or three digits and a true minus sign."""
     return f"{value:.3g}".replace("-", "\N{MINUS SIGN}")

@@ -18,9 +18,8 @@ from leadline.record.comparison import (
 )
 from leadline.record.wording import (
     say_bytes,
-    say_percent,
     say_rate,
-    say_span,
+    say_share,
     say_value,
     say_workload,
 )
@@ -316,7 +315,7 @@ def _cache_share_chart(sizes: Sequence[CacheSize]) -> alt.LayerChart:
         _bar(
             f"{size.name} (capped)" if size.capped else size.name,
             _hundredfold(known),
-            f"{_say_share(known)} of {format_bytes(size.memory_bytes or 0)}",
+            f"{say_share(known)} of {format_bytes(size.memory_bytes or 0)}",
         )
         for size in sizes
         if (known := size.share) is not None
@@ -331,10 +330,3 @@ def _cache_share_chart(sizes: Sequence[CacheSize]) -> alt.LayerChart:
 def _hundredfold(share: Interval) -> Interval:
     low, high = (None if end is None else 100 * end for end in (share.low, share.high))
     return Interval(100 * share.value, low, high, share.n)
-
-
-def _say_share(share: Interval) -> str:
-    said = say_percent(share.value)
-    if share.low is None or share.high is None:
-        return said
-    return f"{said} ({say_span(say_percent(share.low), say_percent(share.high))})"

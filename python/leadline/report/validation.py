@@ -19,6 +19,7 @@ from leadline.record.wording import (
     PARAMETER_TITLES,
     say_number,
     say_percent,
+    say_share,
     say_span,
     say_value,
     say_workload,
@@ -70,7 +71,7 @@ def validation_rows(validation: Validation) -> list[tuple[str, ...]]:
         (
             score.model,
             str(score.readings),
-            _span(score.median_error),
+            say_share(score.median_error),
             say_percent(score.p75_error.value),
             say_percent(score.p90_error.value),
             say_percent(score.enhanced_median_error.value) if score.enhanced_median_error else "-",
@@ -170,7 +171,7 @@ def models_chart(validation: Validation) -> alt.LayerChart:
     ]  # fmt: skip
     inherent = validation.inherent_error
     if inherent is not None:
-        row = {"x": inherent.value, "said": _span(inherent)}
+        row = {"x": inherent.value, "said": say_share(inherent)}
         tip = alt.Tooltip("said:N", title="The same workload read twice")
         layers.insert(
             0,
@@ -204,7 +205,7 @@ def coverage_chart(validation: Validation) -> alt.LayerChart:
     dash = alt.StrokeDash("model:N", scale=alt.Scale(domain=names, range=dashes), legend=legend)
     marks = [
         {"x": item.confidence, "y": item.share.value, "low": item.share.low,
-         "high": item.share.high, "model": score.model, "said": _span(item.share)}
+         "high": item.share.high, "model": score.model, "said": say_share(item.share)}
         for score in scores if score.model == validation.model
         for item in score.coverage
     ]  # fmt: skip
@@ -247,7 +248,7 @@ def error_chart(validation: Validation, score: ModelScore, parameter: str) -> al
     bins = [
         {**_widened(parameter, item), "y": item.median_error.value,
          "least": item.median_error.low, "most": item.median_error.high,
-         "said": _span(item.median_error),
+         "said": say_share(item.median_error),
          "where": say_span(say_value(parameter, item.low), say_value(parameter, item.high))}
         for item in found.bins
     ]  # fmt: skip
@@ -294,7 +295,7 @@ def _widened(parameter: str, item: BinError) -> dict[str, float]:
 
 def _error_title(found: ParameterError) -> str:
     title = PARAMETER_TITLES[found.parameter].lower()
-    if found.chance is None or found.chance > 0.05:
+    if not found.matters:
         return f"Error is not shown to depend on {title}"
     low, *_, high = sorted(item.median_error.value for item in found.bins)
     return f"Error varies with {title}: {say_span(say_percent(low), say_percent(high))}"
@@ -339,7 +340,7 @@ def _score_row(score: ModelScore) -> dict[str, Any]:
         "high": _floor(median.value if median.high is None else median.high),
         "p75": _floor(score.p75_error.value),
         "p90": _floor(score.p90_error.value),
-        "said": _span(median),
+        "said": say_share(median),
         "said75": say_percent(score.p75_error.value),
         "said90": say_percent(score.p90_error.value),
         "readings": str(score.readings),
@@ -378,10 +379,3 @@ def _rate_span(rate: Interval) -> str:
     if rate.low is None or rate.high is None:
         return format_rate(rate.value)
     return f"{format_rate(rate.value)} ({say_span(format_rate(rate.low), format_rate(rate.high))})"
-
-
-def _span(number: Interval) -> str:
-    if number.low is None or number.high is None:
-        return say_percent(number.value)
-    span = say_span(say_percent(number.low), say_percent(number.high))
-    return f"{say_percent(number.value)} ({span})"

@@ -16,7 +16,7 @@ from leadline.stats.curves import (
     slope,
     still_rising,
 )
-from leadline.stats.drift import group_drift, group_step
+from leadline.stats.drift import DRIFT_FRAC_MIN, group_drift, group_step
 from leadline.stats.intervals import (
     Noise,
     pooled_noise,
@@ -27,6 +27,7 @@ from leadline.stats.placement import next_unique_bytes
 from leadline.stats.pooling import pooled_result
 
 __all__ = [
+    "DRIFT_FRAC_MIN",
     "BorderFit",
     "FittedBorder",
     "Noise",

@@ -22,6 +22,8 @@ STEP_SIDE_MIN = 3
 """Readings on either side of a step, at least."""
 STEP_FRAC_MIN = 0.05
 """A step below this is left to the drift, however sure."""
+DRIFT_FRAC_MIN = 0.02
+"""A drift smaller than this is not worth a warning, however sure."""
 STEP_BIC_MIN = 6.0
 """How much better than a drift a step must explain the readings: strong evidence."""
 _SEED = 1

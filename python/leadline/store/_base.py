@@ -39,6 +39,7 @@ class ValidationSummary(msgspec.Struct, frozen=True, kw_only=True):
     started_at: str
     """UTC, ISO 8601."""
     status: SurveyStatus
+    points: int
 
 
 class Store(Protocol):

@@ -12,14 +12,17 @@ import msgspec
 from sqlalchemy import (
     URL,
     Column,
+    ColumnElement,
     Connection,
     Engine,
+    Label,
     Select,
     create_engine,
     event,
     func,
     inspect,
     select,
+    update,
 )
 from sqlalchemy.exc import ArgumentError, IntegrityError, InvalidRequestError, SQLAlchemyError
 
@@ -69,7 +72,7 @@ class SqlStore:
     def start_survey(self, start: SurveyStart) -> None:
         """Record what decides a survey."""
         with self._transaction() as connection:
-            if self._row(connection, start.survey_id) is not None:
+            if self._row(connection, surveys.c.survey_id, start.survey_id) is not None:
                 raise UpdateFinishedError(f"survey {start.survey_id} was started already")
             connection.execute(
                 surveys.insert().values(
@@ -84,14 +87,17 @@ class SqlStore:
 
     def add_point(self, point: Measurement) -> None:
         """Record a finished point; durable when this returns."""
-        with self._transaction() as connection:
+        owner = "survey" if point.validation_id is None else "validation"
+        with self._transaction(
+            taken=f"place {point.order} of a point in its {owner} is taken already"
+        ) as connection:
             known = select(points.c.point_id).where(points.c.point_id == point.point_id)
             if connection.execute(known).first() is not None:
                 raise UpdateFinishedError(f"point {point.point_id} is stored already")
             if point.survey_id is not None:
-                self._open_row(connection, point.survey_id)
+                self._open(connection, surveys.c.survey_id, point.survey_id)
             if point.validation_id is not None:
-                self._open_validation(connection, point.validation_id)
+                self._open(connection, validations.c.validation_id, point.validation_id)
             connection.execute(
                 points.insert().values(
                     point_id=point.point_id,
@@ -104,25 +110,13 @@ class SqlStore:
 
     def finish_survey(self, survey: Survey) -> None:
         """Record the answer."""
-        survey_id = survey.start.survey_id
-        if survey.status is SurveyStatus.RUNNING:
-            raise StoreError(f"survey {survey_id} still runs; only an end can be recorded")
-        with self._transaction() as connection:
-            row = self._open_row(connection, survey_id)
-            if row.start_document != _encode(survey.start):
-                raise UpdateFinishedError(
-                    f"survey {survey_id} began otherwise than its answer says; a start is never "
-                    "changed"
-                )
-            connection.execute(
-                surveys.update()
-                .where(surveys.c.survey_id == survey_id)
-                .values(
-                    status=survey.status.value,
-                    wall_s=survey.wall_s,
-                    survey_document=_encode(survey),
-                )
-            )
+        self._finish(
+            surveys.c.survey_id,
+            survey.start.survey_id,
+            survey,
+            wall_s=survey.wall_s,
+            survey_document=_encode(survey),
+        )
 
     def survey_start(self, ref: str) -> SurveyStart:
         """Return the start record of a survey."""
@@ -141,14 +135,9 @@ class SqlStore:
 
     def surveys(self) -> tuple[SurveySummary, ...]:
         """Return a summary of every survey, the newest first."""
-        count = (
-            select(func.count())
-            .select_from(points)
-            .where(points.c.survey_id == surveys.c.survey_id)
-            .scalar_subquery()
-        )
         wanted = ("survey_id", "system", "target", "started_at", "status", "wall_s")
-        query = select(*(surveys.c[name] for name in wanted), count.label("points"))
+        count = _count_points(points.c.survey_id == surveys.c.survey_id)
+        query = select(*(surveys.c[name] for name in wanted), count)
         with self._transaction() as connection:
             rows = connection.execute(query.order_by(surveys.c.sequence.desc())).mappings().all()
         return tuple(
@@ -162,16 +151,19 @@ class SqlStore:
             row = connection.execute(query.where(points.c.point_id == point_id)).first()
             row = row or self._by_prefix(connection, query, points.c.point_id, point_id)
         if row is None:
-            raise StoreError(f"no point {point_id!r} in {self._shown}; `leadline show` lists them")
+            raise StoreError(
+                f"no point {point_id!r} in {self._shown}; `leadline export ID` lists those of a "
+                "survey or validation"
+            )
         return self._decode(row.document, Measurement)
 
     def start_validation(self, start: ValidationStart) -> None:
         """Record what decides a validation."""
         with self._transaction() as connection:
-            known = validations.c.validation_id == start.validation_id
-            if connection.execute(select(validations.c.sequence).where(known)).first() is not None:
+            known = self._row(connection, validations.c.validation_id, start.validation_id)
+            if known is not None:
                 raise UpdateFinishedError(f"validation {start.validation_id} was started already")
-            if self._row(connection, start.survey_id) is None:
+            if self._row(connection, surveys.c.survey_id, start.survey_id) is None:
                 raise StoreError(f"survey {start.survey_id} was never started in {self._shown}")
             connection.execute(
                 validations.insert().values(
@@ -185,21 +177,12 @@ class SqlStore:
 
     def finish_validation(self, validation: Validation) -> None:
         """Record the answer of a validation."""
-        validation_id = validation.start.validation_id
-        if validation.status is SurveyStatus.RUNNING:
-            raise StoreError(f"validation {validation_id} still runs; only an end can be recorded")
-        with self._transaction() as connection:
-            row = self._open_validation(connection, validation_id)
-            if row.start_document != _encode(validation.start):
-                raise UpdateFinishedError(
-                    f"validation {validation_id} began otherwise than its answer says; a start is "
-                    "never changed"
-                )
-            connection.execute(
-                validations.update()
-                .where(validations.c.validation_id == validation_id)
-                .values(status=validation.status.value, validation_document=_encode(validation))
-            )
+        self._finish(
+            validations.c.validation_id,
+            validation.start.validation_id,
+            validation,
+            validation_document=_encode(validation),
+        )
 
     def validation_start(self, ref: str) -> ValidationStart:
         """Return the start record of a validation."""
@@ -219,9 +202,10 @@ class SqlStore:
 
     def validations(self, survey_id: str) -> tuple[ValidationSummary, ...]:
         """Return a summary of every validation of a survey, the newest first."""
-        wanted = [validations.c[field] for field in ValidationSummary.__struct_fields__]
+        wanted = ("validation_id", "survey_id", "started_at", "status")
+        count = _count_points(points.c.validation_id == validations.c.validation_id)
         query = (
-            select(*wanted)
+            select(*(validations.c[name] for name in wanted), count)
             .where(validations.c.survey_id == survey_id)
             .order_by(validations.c.sequence.desc())
         )
@@ -277,13 +261,15 @@ class SqlStore:
                 return
             # Locked where the database can: two processes must not migrate it at once.
             found = connection.execute(select(schema.c.version).with_for_update()).scalar()
-            if not isinstance(found, int) or not tables_of(found) <= names:
-                raise self._damaged("its tables are not complete")
-            if found > SCHEMA_VERSION:
+            if isinstance(found, int) and found > SCHEMA_VERSION:
                 raise StoreError(
                     f"{self._shown} was made by a newer Leadline (schema {found}, this one knows "
                     f"{SCHEMA_VERSION}); upgrade Leadline or name another file with --store"
                 )
+            # Read once more: whoever held the lock may have migrated it meanwhile.
+            names = set(inspect(connection).get_table_names())
+            if not isinstance(found, int) or not tables_of(found) <= names:
+                raise self._damaged("its tables are not complete")
             if found < SCHEMA_VERSION:
                 migrate(connection, found)
 
@@ -301,14 +287,15 @@ class SqlStore:
             connection.close()
 
     @contextmanager
-    def _transaction(self) -> Iterator[Connection]:
+    def _transaction(
+        self, taken: str = "another process has stored it already"
+    ) -> Iterator[Connection]:
+        """Commit at the end of the block; `taken` says what a broken constraint means there."""
         try:
             with self._engine.begin() as connection:
                 yield connection
         except IntegrityError as error:
-            raise StoreError(
-                f"{self._shown}: the point's place in its survey is taken already: {error.orig}"
-            ) from error
+            raise StoreError(f"{self._shown}: {taken}: {error.orig}") from error
         except SQLAlchemyError as error:
             raise self._translated(error) from error
 
@@ -335,34 +322,43 @@ class SqlStore:
         except msgspec.MsgspecError as error:
             raise self._damaged(f"a {kind.__name__} in it cannot be read: {error}") from error
 
-    def _row(self, connection: Connection, survey_id: str) -> Any:
-        query = select(surveys).where(surveys.c.survey_id == survey_id)
+    def _row(self, connection: Connection, key: Column[Any], owner_id: str) -> Any:
+        query = select(key.table).where(key == owner_id)
         return connection.execute(query.with_for_update()).first()
 
-    def _open_row(self, connection: Connection, survey_id: str) -> Any:
-        row = self._row(connection, survey_id)
+    def _open(self, connection: Connection, key: Column[Any], owner_id: str) -> Any:
+        """Return and lock the row of a survey or validation that may still change."""
+        row, owner = self._row(connection, key, owner_id), _owner(key)
         if row is None:
-            raise StoreError(f"survey {survey_id} was never started in {self._shown}")
+            raise StoreError(f"{owner} {owner_id} was never started in {self._shown}")
         if row.status == SurveyStatus.DONE.value:
-            raise UpdateFinishedError(f"survey {survey_id} is done; a finished one never changes")
+            raise UpdateFinishedError(f"{owner} {owner_id} is done; a finished one never changes")
         return row
+
+    def _finish(
+        self, key: Column[Any], owner_id: str, answer: Survey | Validation, **columns: Any
+    ) -> None:
+        owner = _owner(key)
+        if answer.status is SurveyStatus.RUNNING:
+            raise StoreError(f"{owner} {owner_id} still runs; only an end can be recorded")
+        with self._transaction() as connection:
+            row = self._open(connection, key, owner_id)
+            if row.start_document != _encode(answer.start):
+                raise UpdateFinishedError(
+                    f"{owner} {owner_id} began otherwise than its answer says; a start is never "
+                    "changed"
+                )
+            connection.execute(
+                update(key.table)
+                .where(key == owner_id)
+                .values(status=answer.status.value, **columns)
+            )
 
     def _points(self, owner: Column[Any], owner_id: str) -> tuple[Measurement, ...]:
         query = select(points.c.document).where(owner == owner_id).order_by(points.c.position)
         with self._transaction() as connection:
             documents = connection.execute(query).scalars().all()
         return tuple(self._decode(document, Measurement) for document in documents)
-
-    def _open_validation(self, connection: Connection, validation_id: str) -> Any:
-        query = select(validations).where(validations.c.validation_id == validation_id)
-        row = connection.execute(query.with_for_update()).first()
-        if row is None:
-            raise StoreError(f"validation {validation_id} was never started in {self._shown}")
-        if row.status == SurveyStatus.DONE.value:
-            raise UpdateFinishedError(
-                f"validation {validation_id} is done; a finished one never changes"
-            )
-        return row
 
     def _find_validation(self, connection: Connection, ref: str) -> Any:
         query = select(validations)
@@ -404,6 +400,16 @@ class SqlStore:
             found = ", ".join(sorted(getattr(row, column.name) for row in rows)[:5])
             raise StoreError(f"{ref!r} may be any of {found}; type more of it")
         return rows[0] if rows else None
+
+
+def _owner(key: Column[Any]) -> str:
+    return key.name.removesuffix("_id")
+
+
+def _count_points(own: ColumnElement[bool]) -> Label[int]:
+    """Number of points of each row that `own` joins them to, under the name `points`."""
+    query = select(func.count()).select_from(points).where(own)
+    return query.scalar_subquery().label("points")
 
 
 def _encode(document: msgspec.Struct) -> str:

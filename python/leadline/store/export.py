@@ -42,6 +42,7 @@ def _row(point: Measurement) -> Row:
     result = point.result
     row: Row = {
         "survey_id": point.survey_id,
+        "validation_id": point.validation_id,
         "point_id": point.point_id,
         "order": point.order,
         "stage": point.stage,

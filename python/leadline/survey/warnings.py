@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from leadline.record import Measurement, Survey, SurveyStatus
 from leadline.record.wording import say_step
+from leadline.stats import DRIFT_FRAC_MIN
 from leadline.units import format_bytes, format_rate, format_seconds
 
 FOREIGN_CPU_MAX = 0.25
@@ -17,8 +18,6 @@ GENERATOR_BOUND, LEVEL_SHIFT, STALL = "generator-bound:", "level shift:", "stall
 """Names under which both the engine and a survey report; a survey counts them over its points."""
 ENGINE_WARNING_SHARE = 0.05
 """A warning of the engine at fewer points than this share is left to the table of points."""
-DRIFT_FRAC_MIN = 0.02
-"""A change of the sentinels smaller than this is not worth a warning, however sure."""
 
 
 def survey_warnings(survey: Survey, points: Sequence[Measurement]) -> tuple[str, ...]:

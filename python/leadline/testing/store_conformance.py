@@ -75,7 +75,7 @@ class StoreConformance:
         """Two points of one order are refused: one of them would be counted twice."""
         store.start_survey(sample_start())
         store.add_point(sample_point("point-1", order=0))
-        with pytest.raises(StoreError, match="taken"):
+        with pytest.raises(StoreError, match="place 0 of a point in its survey is taken"):
             store.add_point(sample_point("point-2", order=0))
         assert len(store.points("survey-a")) == 1
 
@@ -227,7 +227,7 @@ class StoreConformance:
         store.start_survey(sample_start())
         store.start_validation(start)
         store.add_point(own)
-        with pytest.raises(StoreError, match="taken"):
+        with pytest.raises(StoreError, match="place 0 of a point in its validation is taken"):
             store.add_point(msgspec.structs.replace(own, point_id="point-2"))
         other = msgspec.structs.replace(start, seed=2)
         with pytest.raises(UpdateFinishedError, match="never"):
@@ -238,13 +238,16 @@ class StoreConformance:
             store.validation("nobody")
 
     def test_validations_of_a_survey_are_listed_newest_first(self, store: Store) -> None:
-        """Only that survey's."""
+        """Only that survey's, with their points counted."""
         for name in ("survey-a", "survey-b"):
             store.start_survey(sample_start(name))
         for name, survey in (("first", "survey-a"), ("other", "survey-b"), ("last", "survey-a")):
             store.start_validation(sample_validation_start(name, survey))
+        lone = sample_point("point-1", survey_id=None)
+        store.add_point(msgspec.structs.replace(lone, validation_id="first"))
         found = store.validations("survey-a")
         assert [item.validation_id for item in found] == ["last", "first"]
+        assert [item.points for item in found] == [0, 1]
         assert {item.status for item in found} == {SurveyStatus.RUNNING}
 
     def test_many_threads_at_once(self, store: Store) -> None:

@@ -1,6 +1,11 @@
 """How good are the predictions? The paper's own experiment (CP94 §9), stored and resumable."""
 
-from leadline.validate.begin import Asked, begin_validation, drawn_ranges
+from leadline.validate.begin import (
+    Asked,
+    begin_validation,
+    drawn_ranges,
+    require_as_surveyed,
+)
 from leadline.validate.draw import drawn_workloads, requests
 from leadline.validate.errors import ValidationRefused
 from leadline.validate.explain import explain_validation
@@ -17,4 +22,5 @@ __all__ = [
     "explain_validation",
     "measure_validation",
     "requests",
+    "require_as_surveyed",
 ]

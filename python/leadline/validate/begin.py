@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from leadline.engine import BUDGET_SHARE, LAYOUT_BYTES_PER_S, POINT_S_MIN, Engine
 from leadline.predict import Ranges
 from leadline.record import (
+    PARAMETERS,
     DrawnRange,
     Measurement,
     Survey,
@@ -64,8 +65,8 @@ def begin_validation(
         warnings: what was found before the first point.
 
     Raises:
-        ValidationRefused: the survey has nothing to validate, the system changed, or the budget is
-            too small.
+        ValidationRefused: the survey has nothing to validate, the system changed, or the time of
+            a point or the budget is too small.
         EngineFault: the engine died, hung or spoke nonsense.
 
     """
@@ -73,15 +74,13 @@ def begin_validation(
         raise ValidationRefused(
             f"--count {asked.count} is too few for a median; give {COUNT_MIN} or more"
         )
-    ranges = drawn_ranges(survey)
-    require_same_system(survey.start.facts, engine.facts)
-    highest = ranges[-1].high_bytes
-    if engine.capacity_bytes < highest:
+    if asked.seconds is not None and asked.seconds < POINT_S_MIN:
         raise ValidationRefused(
-            f"the survey touched {format_bytes(highest)}, but only "
-            f"{format_bytes(engine.capacity_bytes)} may be used on {survey.start.target} now: "
-            "free some space"
+            f"--seconds {asked.seconds:g} is too short for a point to say anything; give "
+            f"{POINT_S_MIN} or more"
         )
+    ranges = drawn_ranges(survey)
+    require_as_surveyed(engine, survey, ranges)
     engine.prepare()
     start = survey.start
     return ValidationStart(
@@ -111,18 +110,41 @@ def begin_validation(
     )
 
 
+def require_as_surveyed(engine: Engine, survey: Survey, ranges: Sequence[DrawnRange]) -> None:
+    """Refuse what is not the surveyed system any more, or has no room for what was surveyed.
+
+    Raises:
+        ValidationRefused: which decisive facts differ, or how many bytes may be used.
+
+    """
+    require_same_system(survey.start.facts, engine.facts)
+    highest = ranges[-1].high_bytes
+    if engine.capacity_bytes < highest:
+        raise ValidationRefused(
+            f"the survey touched {format_bytes(highest)}, but only "
+            f"{format_bytes(engine.capacity_bytes)} may be used on {survey.start.target} now: "
+            "free some space"
+        )
+
+
 def drawn_ranges(survey: Survey) -> tuple[DrawnRange, ...]:
     """Return what the families of a survey cover, region by region.
 
     Raises:
-        ValidationRefused: there is no region, or one without a family of curves.
+        ValidationRefused: there is no region, or one without a curve of every parameter.
 
     """
     surveyed = Ranges(survey)
-    if not survey.regions or not all(surveyed.is_surveyed(item.index) for item in survey.regions):
+    wanted = set(PARAMETERS) - {"unique_bytes"}
+    if survey.start.plan.process_num_max == 1:
+        wanted -= {"process_num"}
+    whole = {item.region for item in survey.families if all(map(item.curve, wanted))}
+    if not survey.regions or not all(region.index in whole for region in survey.regions):
+        mode = survey.start.focal_mode
         raise ValidationRefused(
-            f"survey {survey.start.survey_id[:8]} has no curves in every region, so there is "
-            f"nothing to validate: finish it (leadline survey {survey.start.target} --resume)"
+            f"survey {survey.start.survey_id[:8]} has no curve of every parameter in every "
+            "region, so there is nothing to validate: survey it again (leadline survey "
+            f"{survey.start.target})" + ("" if mode == "middle" else f", without --focal {mode}")
         )
     return tuple(
         DrawnRange(

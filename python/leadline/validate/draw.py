@@ -207,7 +207,7 @@ def plan_stages(
         PlanStage(SINGLES, passes * singles, "stand-ins for benchmarks with a single answer"),
     ]  # fmt: skip
     if rivals:
-        sizes = " and ".join(str(math.prod(levels)) for levels in grids)
+        sizes = " and ".join(str(len(set(grid_workloads(space, levels)))) for levels in grids)
         stages.append(PlanStage(ORTHOGONAL, rivals, f"grids of {sizes} points to interpolate"))
     return tuple(stages)
 

@@ -59,7 +59,11 @@ def _excludes_zero(change: Interval, tests: int) -> bool:
         return False
     normal = NormalDist()
     stretch = normal.inv_cdf(1 - 0.025 / tests) / normal.inv_cdf(0.975)
-    middle, low, high = (math.log1p(end) for end in (change.value, change.low, change.high))
+    # Very few readings bound a change by nothing: the low end is then a fall by all of it.
+    middle, low, high = (
+        math.log1p(end) if end > -1 else -math.inf
+        for end in (change.value, change.low, change.high)
+    )
     return middle - stretch * (middle - low) > 0 or middle + stretch * (high - middle) < 0
 
 

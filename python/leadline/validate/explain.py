@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -13,6 +13,7 @@ from leadline.record import (
     Prediction,
     Survey,
     SurveyStatus,
+    ValidatedWorkload,
     Validation,
     ValidationStart,
 )
@@ -22,6 +23,7 @@ from leadline.validate.score import (
     contestants,
     inherent_error,
     model_scores,
+    rivals_left_out,
     validated_workloads,
 )
 from leadline.validate.sentences import validation_sentences, validation_warnings
@@ -51,9 +53,14 @@ def explain_validation(
     chosen = model or DEFAULT_MODEL
     predictions, left_out = _predictions(start, survey, survey_points, chosen)
     rivals = contestants(start, survey_points, predictions, points)
-    rows = validated_workloads(start, survey, points, rivals)
-    drift, together = focal_drifts(start, points)
     done = len(points) == start.plan.points
+    rows = validated_workloads(start, survey, points, rivals)
+    doubts = [
+        *left_out,
+        *extrapolated(predictions, rows),
+        *(rivals_left_out(start, points) if done else ()),
+    ]
+    drift, together = focal_drifts(start, points)
     validation = Validation(
         start=start,
         status=SurveyStatus.DONE if done else SurveyStatus.STOPPED,
@@ -73,8 +80,25 @@ def explain_validation(
     return msgspec.structs.replace(
         validation,
         sentences=validation_sentences(validation),
-        warnings=validation_warnings(validation, points, left_out),
+        warnings=validation_warnings(validation, points, doubts),
     )
+
+
+def extrapolated(
+    predictions: Mapping[str, Sequence[Prediction]], rows: Sequence[ValidatedWorkload]
+) -> tuple[str, ...]:
+    """Warn when something that is scored was predicted beyond what was surveyed."""
+    scored = {row.workload for row in rows if row.measured_mb_s is not None}
+    beyond = {
+        item.workload for said in predictions.values() for item in said if item.extrapolated
+    } & scored
+    if not beyond:
+        return ()
+    text = (
+        f"extrapolated: {len(beyond)} of {len(scored)} scored workloads lie outside what was "
+        "surveyed, so the errors are not those of predictions inside it"
+    )
+    return (text,)
 
 
 def _predictions(

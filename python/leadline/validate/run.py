@@ -102,8 +102,7 @@ def _require_same_script(asked: Sequence[PointRequest], points: Sequence[Measure
 def _measure(
     engine: Engine, start: ValidationStart, request: PointRequest, limits: Limits, now_s: float
 ) -> Measurement:
-    started_at = datetime.now(UTC).isoformat()
-    result = _result(engine, request, limits)
+    result, started_at, waited_s = _result(engine, request, limits)
     return Measurement(
         point_id=point_id(start.validation_id, request.order),
         survey_id=None,
@@ -111,7 +110,7 @@ def _measure(
         order=request.order,
         stage=request.stage,
         started_at=started_at,
-        clock_s=now_s,
+        clock_s=now_s + waited_s,
         seed=request.seed,
         workload=request.workload,
         backend=start.backend,
@@ -120,7 +119,14 @@ def _measure(
     )
 
 
-def _result(engine: Engine, request: PointRequest, limits: Limits) -> EngineResult:
+def _result(
+    engine: Engine, request: PointRequest, limits: Limits
+) -> tuple[EngineResult, str, float]:
+    """Return what the last attempt gave, when it began (UTC), and the seconds lost before it.
+
+    An I/O error is tried again too: the engine's event tells it from a window without a completed
+    request by its message alone.
+    """
     begun_s, failure = engine.clock_s, PointFailed("there was no time to try it")
     for times in LONGER:
         left_s = limits.total_s_max - (engine.clock_s - begun_s)
@@ -129,8 +135,10 @@ def _result(engine: Engine, request: PointRequest, limits: Limits) -> EngineResu
         longer = msgspec.structs.replace(
             limits, measure_s_max=times * limits.measure_s_max, total_s_max=left_s
         )
+        started_at, waited_s = datetime.now(UTC).isoformat(), engine.clock_s - begun_s
         try:
-            return engine.run(request.workload, seed=request.seed, limits=longer)
+            result = engine.run(request.workload, seed=request.seed, limits=longer)
+            return result, started_at, waited_s
         except PointFailed as error:
             failure = error
     raise PointFailed(f"point {request.order + 1} ({request.stage}): {failure}") from failure

@@ -36,7 +36,14 @@ from leadline.record import (
     Workload,
 )
 from leadline.stats import student_t
-from leadline.validate.draw import ORTHOGONAL, PASSES, SINGLES, Space, drawn_workloads
+from leadline.validate.draw import (
+    ORTHOGONAL,
+    PASSES,
+    SINGLES,
+    Space,
+    drawn_workloads,
+    grid_workloads,
+)
 from leadline.validate.orthogonal import interpolate
 from leadline.validate.statistics import (
     BIN_ROWS_MIN,
@@ -87,9 +94,10 @@ def contestants(
     grid = means(point for point in points if point.stage == ORTHOGONAL)
     for levels in start.plan.grids:
         values = interpolate(space, levels, grid, drawn)
-        size = math.prod(levels)
         if values is not None:
-            found.append(Contestant(f"orthogonal {size}", "orthogonal", size, tuple(values)))
+            # Levels may fall on one value of a parameter; that costs a single point.
+            size = len(set(grid_workloads(space, levels)))
+            found.append(Contestant(_grid_name(size), "orthogonal", size, tuple(values)))
     single = means(point for point in points if point.stage == SINGLES)
     for item in start.singles:
         if item.workload in single:
@@ -100,6 +108,33 @@ def contestants(
         middle = statistics.median(surveyed)
         found.append(Contestant(SURVEY_MEDIAN, "single", len(surveyed), (middle,) * len(drawn)))
     return tuple(found)
+
+
+def rivals_left_out(start: ValidationStart, points: Sequence[Measurement]) -> tuple[str, ...]:
+    """Name every rival whose readings were taken and do not do, and say why.
+
+    A grid with a hole cannot be interpolated; a single number needs one reading.
+    """
+    space, found = Space(start.ranges), []
+    grids = [set(grid_workloads(space, levels)) for levels in start.plan.grids]
+    rivals = [(_grid_name(len(grid)), ORTHOGONAL, grid) for grid in grids]
+    rivals += [(item.name, SINGLES, {item.workload}) for item in start.singles]
+    for name, stage, wanted in rivals:
+        own = [point for point in points if point.stage == stage and point.workload in wanted]
+        lost = {point.workload for point in own} - means(own).keys()
+        if not lost:
+            continue
+        reasons = dict.fromkeys(
+            reason for point in own if point.workload in lost for reason in point.result.reasons
+        )
+        said = f" ({'; '.join(list(reasons)[:2])})" if reasons else ""
+        where = f"{len(lost)} of its {len(wanted)} workloads" if len(wanted) > 1 else "its workload"
+        found.append(f"rival left out: {name}: no admissible reading of {where}{said}")
+    return tuple(found)
+
+
+def _grid_name(size: int) -> str:
+    return f"orthogonal {size}"
 
 
 def means(points: Iterable[Measurement]) -> dict[Workload, float]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from leadline.record import (
-    Interval,
     Measurement,
     ModelScore,
     ParameterError,
@@ -18,13 +17,13 @@ from leadline.record.wording import (
     say_count,
     say_number,
     say_percent,
+    say_share,
     say_span,
     say_value,
 )
+from leadline.stats import DRIFT_FRAC_MIN
 from leadline.validate.drift import moved
 
-CHANCE_MAX = 0.05
-"""A parameter carries the error when chance makes such a spread less often than this."""
 AMPLIFICATION_PAPER = "2.8 to 5.0"
 """CP94 Fig. 15: 10/2, 12/3, 13/3 and 14/5 %."""
 
@@ -52,11 +51,11 @@ def validation_sentences(validation: Validation) -> tuple[str, ...]:
 
 
 def validation_warnings(
-    validation: Validation, points: Sequence[Measurement], left_out: Sequence[str]
+    validation: Validation, points: Sequence[Measurement], doubts: Sequence[str]
 ) -> tuple[str, ...]:
-    """List the doubts about a validation; `left_out` are models that could not be fitted."""
+    """List the doubts about a validation; `doubts` are those that scoring found."""
     start = validation.start
-    found = list(left_out)
+    found = list(doubts)
     if validation.status is not SurveyStatus.DONE:
         found.append(
             f"unfinished: {len(points)} of {start.plan.points} planned points are measured; "
@@ -79,13 +78,28 @@ def validation_warnings(
             + "; this much of the error is the system's, not the model's. Nothing was corrected: "
             "survey it again to tell them apart."
         )
-    return (*found, *start.warnings)
+    within = _drift_within(validation)
+    return (*found, *([within] if within else []), *start.warnings)
+
+
+def _drift_within(validation: Validation) -> str | None:
+    change = validation.drift_within_frac
+    if change is None or change.low is None or change.high is None:
+        return None
+    if change.low <= 0 <= change.high or abs(change.value) < DRIFT_FRAC_MIN:
+        return None
+    way = "slower" if change.value < 0 else "faster"
+    return (
+        f"drift within: the repeated points became {say_percent(abs(change.value))} {way} over the "
+        f"validation ({say_change(change)}). They ran in random order, so all models and rivals "
+        "are hit alike, but the errors hold some of it."
+    )
 
 
 def _headline(validation: Validation, score: ModelScore) -> str:
     return (
         f"Half of {validation.n} random workloads were predicted within "
-        f"{_say(score.median_error)} by the {score.model} model, three quarters within "
+        f"{say_share(score.median_error)} by the {score.model} model, three quarters within "
         f"{say_percent(score.p75_error.value)}, nine in ten within "
         f"{say_percent(score.p90_error.value)}."
     )
@@ -99,7 +113,7 @@ def _inherent(validation: Validation, score: ModelScore) -> str | None:
     if times.low is not None and times.high is not None:
         span = f" ({say_span(say_number(times.low), say_number(times.high))})"
     return (
-        f"The same workload read twice differs by {_say(inherent)}; the error is "
+        f"The same workload read twice differs by {say_share(inherent)}; the error is "
         f"{say_number(times.value)} times that{span}, where the paper's was "
         f"{AMPLIFICATION_PAPER} times."
     )
@@ -112,7 +126,7 @@ def _enhanced(score: ModelScore) -> str | None:
     left_out = score.median_error.n - enhanced.n
     return (
         f"Without the {say_count(left_out, 'workload')} at a region border the median error is "
-        f"{_say(enhanced)}."
+        f"{say_share(enhanced)}."
     )
 
 
@@ -133,7 +147,7 @@ def _parameter(score: ModelScore) -> str | None:
     if not known:
         return None
     guilty = min(known, key=lambda item: item.chance if item.chance is not None else 1.0)
-    if guilty.chance is None or guilty.chance > CHANCE_MAX:
+    if not guilty.matters:
         return "No single parameter is shown to carry the error."
     worst, best = _extremes(guilty)
     title = PARAMETER_TITLES[guilty.parameter].lower()
@@ -167,7 +181,7 @@ def _models(validation: Validation, score: ModelScore) -> str | None:
     others = [s for s in validation.scores if s.kind == "model" and s.model != score.model]
     if not others:
         return None
-    parts = [f"{other.model} {_say(other.median_error)}" for other in others]
+    parts = [f"{other.model} {say_share(other.median_error)}" for other in others]
     return f"Other models on the same points: {', '.join(parts)}."
 
 
@@ -176,7 +190,8 @@ def _orthogonal(validation: Validation, score: ModelScore) -> str | None:
     if not rivals:
         return None
     parts = [
-        f"{_say(rival.median_error)} from {say_count(rival.readings, 'point')}" for rival in rivals
+        f"{say_share(rival.median_error)} from {say_count(rival.readings, 'point')}"
+        for rival in rivals
     ]
     return (
         f"Interpolation in an orthogonal sample reaches {' and '.join(parts)}; "
@@ -205,10 +220,3 @@ def _drift(validation: Validation) -> str | None:
         return "Whether the system moved since its survey is not known: no focal point was read."
     shown = "" if moved(validation.drift, change) is None else ", so it moved"
     return f"The focal points read {say_change(change)} against the survey{shown}."
-
-
-def _say(number: Interval) -> str:
-    text = say_percent(number.value)
-    if number.low is None or number.high is None:
-        return text
-    return f"{text} ({say_span(say_percent(number.low), say_percent(number.high))})"
