@@ -120,13 +120,22 @@ def _unfinished(store: Store, system: str, target: Target) -> SurveyStart:
     for summary in store.surveys():
         if summary.system == system and summary.status is not SurveyStatus.DONE:
             if summary.target != target.text:
-                raise TargetRefused(
-                    f"the unfinished survey of {system!r} is of {summary.target}, not of "
-                    f"{target.text}; give that target, or start a new survey without --resume"
-                )
+                raise TargetRefused(_other_target(system, summary.target, target))
             return store.survey_start(summary.survey_id)
     raise TargetRefused(
         f"no unfinished survey of {system!r} is stored; leave out --resume to start one"
+    )
+
+
+def _other_target(system: str, stored: str, target: Target) -> str:
+    if target.kind == "directory" and not (stored.startswith("/") or ":" in stored):
+        return (
+            f"the unfinished survey of {system!r} is of {stored!r}, relative to a directory that "
+            "an earlier Leadline did not keep; start a new survey without --resume"
+        )
+    return (
+        f"the unfinished survey of {system!r} is of {stored}, not of {target.text}; give that "
+        "target, or start a new survey without --resume"
     )
 
 
