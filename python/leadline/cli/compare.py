@@ -35,10 +35,9 @@ from leadline.predict import Predictor
 from leadline.record import Workload
 from leadline.record.comparison import SystemsComparison
 from leadline.record.wording import say_workload
-from leadline.report import render_comparison, save_comparison
+from leadline.report import render_comparison
 from leadline.store import Store
 from leadline.survey import derive_seed
-from leadline.validate import changed_facts
 
 EXIT_GATE = 4
 """The gate of --fail-if failed: the new system is slower, beyond doubt."""
@@ -205,6 +204,8 @@ def _measure(
 
 def _require_same_system(system: Named, engine: Engine) -> None:
     """Refuse a system that changed since its survey; another engine build is only told."""
+    from leadline.validate import changed_facts  # noqa: PLC0415 - only --measure needs it
+
     changed = changed_facts(system.predictor.survey.start.facts, engine.facts)
     decisive = [fact for fact in changed if not fact.startswith("engine_build:")]
     if decisive:
@@ -223,6 +224,8 @@ def _tell_reading(name: str, workload: Workload, turn: int) -> None:
 
 def _answer(document: SystemsComparison, output: Path | None, *, json: bool) -> None:
     if output is not None:
+        from leadline.report import save_comparison  # noqa: PLC0415 - it loads Altair
+
         save_comparison(document, output)
         talk(f"wrote {output}")
     if json:

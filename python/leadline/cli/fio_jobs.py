@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from leadline.cli.talk import talk
-from leadline.engine import Target
-from leadline.fio import FioJobRefused, FioRun, FioWorkload, read_job, write_job
-from leadline.record import Workload
+
+if TYPE_CHECKING:
+    from leadline.engine import Target
+    from leadline.fio import FioRun, FioWorkload
+    from leadline.record import Workload
 
 DATA_NAME = "leadline-fio.bin"
 """The file that a written job makes and keeps in the target; not in `.leadline`, which is ours."""
@@ -37,6 +39,8 @@ EngineName = Annotated[
 
 def read_file(path: Path, *, tell: bool) -> tuple[FioWorkload, ...]:
     """Read a job file, `${NAME}` from the environment; `tell` says what does not map."""
+    from leadline.fio import read_job  # noqa: PLC0415 - it loads scipy, and most runs need no fio
+
     jobs = read_job(path, environment=os.environ)
     for job in jobs if tell else ():
         for warning in job.warnings:
@@ -57,6 +61,8 @@ def one_of(workload: str | None, fio: Path | None) -> str | Path:
 
 def write_file(path: Path, workload: Workload, run: FioRun, target: Target) -> None:
     """Write a job file whose data file lies in the target's directory."""
+    from leadline.fio import FioJobRefused, FioRun, write_job  # noqa: PLC0415 - as above
+
     name = f"{target.path}/{DATA_NAME}" if target.path else DATA_NAME
     text = write_job(workload, FioRun(
         filename=name, backend=run.backend, direct=run.direct, arrivals=run.arrivals,

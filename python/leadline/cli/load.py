@@ -9,7 +9,6 @@ from leadline.engine import Target, TargetRefused
 from leadline.record import Measurement, Survey, Validation
 from leadline.store import Store
 from leadline.survey import explain
-from leadline.validate import explain_validation
 
 
 def load_survey(store: Store, ref: str) -> tuple[Survey, tuple[Measurement, ...]]:
@@ -50,6 +49,8 @@ def load_validation(
             return stored
         points = store.validation_points(summary.validation_id)
         if points:
+            from leadline.validate import explain_validation  # noqa: PLC0415 - a rare case
+
             start = store.validation_start(summary.validation_id)
             return explain_validation(start, survey, survey_points, points)
     return None

@@ -10,7 +10,6 @@ from leadline.engine.cgroup import memory_cgroup
 from leadline.engine.child import ENGINE_COMMAND, OnEvent
 from leadline.engine.claim import claim
 from leadline.engine.errors import CacheLimitRefused, TargetRefused
-from leadline.engine.fio import FioEngine
 from leadline.engine.jobs import CLOSED, Limits
 from leadline.engine.process import ProcessEngine
 from leadline.engine.simulated import SimulatedEngine
@@ -155,6 +154,8 @@ def open_engine(
         stack.callback(own.close)
         if engine == "fio":
             assert claimed is not None  # noqa: S101 - a directory was claimed
+            from leadline.engine.fio import FioEngine  # noqa: PLC0415 - it loads scipy
+
             yield FioEngine(own, claimed, group)
         else:
             yield own

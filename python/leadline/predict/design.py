@@ -7,7 +7,6 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import qmc
 
 from leadline.predict.ranges import SIZE_SHARE_MAX
 from leadline.record import Workload
@@ -46,6 +45,8 @@ class Box:
 
 def spread_out(box: Box, count: int, seed: int) -> list[Workload]:
     """Return scrambled Sobol workloads, the same for a seed."""
+    from scipy.stats import qmc  # noqa: PLC0415 - only who draws a design waits for it
+
     sobol = qmc.Sobol(d=5, scramble=True, seed=seed)
     with warnings.catch_warnings():
         # Balance wants a power of two; a design of any size is wanted here.

@@ -2,6 +2,7 @@
 
 from leadline.record.identity import derive_seed, point_id
 from leadline.record.measurement import (
+    CAP_REACHED,
     CacheEvents,
     EngineResult,
     Generator,
@@ -59,6 +60,7 @@ from leadline.record.validation import (
 from leadline.record.workload import PARAMETERS, Arrivals, Interval, Workload, WorkloadError
 
 __all__ = [
+    "CAP_REACHED",
     "PARAMETERS",
     "Arrivals",
     "BinError",

@@ -8,6 +8,7 @@ printed is the plan that runs (CP94 took 84 points; this never takes more).
 from __future__ import annotations
 
 from leadline.engine import LAYOUT_BYTES_PER_S
+from leadline.errors import LeadlineError
 from leadline.record import Plan, PlanStage
 from leadline.units import format_bytes, format_seconds
 
@@ -41,8 +42,10 @@ RANGE_FACTOR_MIN = 8
 """A curve over unique_bytes shorter than this factor cannot show a border and two plateaus."""
 
 
-class PlanRefused(ValueError):
+class PlanRefused(LeadlineError):
     """No sensible survey fits; the message says which limit to change, and how far."""
+
+    exit_code = 2
 
 
 def make_plan(
