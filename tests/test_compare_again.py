@@ -15,6 +15,7 @@ from leadline.cli import compare, survey
 from leadline.cli.load import surveyed_target
 from leadline.compare import ComparisonRefused
 from leadline.engine import Limits, Target, TargetRefused, load_profile
+from leadline.errors import LeadlineError
 from leadline.record import SurveyStatus, Workload
 from leadline.store import open_store
 from leadline.testing.simulation import simulate_survey
@@ -94,3 +95,18 @@ def test_the_surveys_cap_on_bytes_holds_for_measuring_too(hp: compare.Named) -> 
     with open_store("sqlite://") as store:
         found = compare._measure(store, [hp, capped], [large], ASKED)
     assert "capped: " in found[large].refused["capped"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"output": Path("page.doc")}, "cannot write a comparison"),
+        ({"fail_if": "slower=5%"}, "two"),
+    ],
+)
+def test_what_cannot_be_answered_is_refused_before_the_store_is_opened(
+    options: dict[str, Any], said: str
+) -> None:
+    nothing: Any = SimpleNamespace(obj=None)
+    with pytest.raises(LeadlineError, match=said):
+        compare.command(nothing, surveys=["a", "b", "c"], measure=True, **options)

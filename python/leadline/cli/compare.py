@@ -14,9 +14,11 @@ from leadline.cli.load import load_survey, surveyed_target
 from leadline.cli.options import Json, Seed, positive_seconds, reader
 from leadline.cli.talk import put_json, show, talk, tell_findings
 from leadline.compare import (
+    NOT_TWO,
     PASSES,
     Asked,
     ComparisonRefused,
+    GateRefused,
     Named,
     Opened,
     Question,
@@ -121,6 +123,12 @@ def command(
     own_questions = [Question(None, Workload.parse(text)) for text in workload or ()]
     if output is not None and not output.absolute().parent.is_dir():
         raise TargetRefused(f"the directory of {output} does not exist; create it first")
+    if output is not None:
+        from leadline.report import require_format  # noqa: PLC0415 - it loads Altair
+
+        require_format(output)
+    if slower_frac is not None and len(surveys) != 2:
+        raise GateRefused(NOT_TWO)
     own: Context = context.obj
     store = own.open_store()
     systems = _systems(store, surveys, model=model, extrapolate=extrapolate)
@@ -223,15 +231,15 @@ def _tell_reading(name: str, workload: Workload, turn: int) -> None:
 
 
 def _answer(document: SystemsComparison, output: Path | None, *, json: bool) -> None:
+    if json:
+        put_json(document)
+    else:
+        show(render_comparison(document))
     if output is not None:
         from leadline.report import save_comparison  # noqa: PLC0415 - it loads Altair
 
         save_comparison(document, output)
         talk(f"wrote {output}")
-    if json:
-        put_json(document)
-    else:
-        show(render_comparison(document))
     if document.gate is not None and document.gate.failed:
         talk(f"slower by more than {100 * document.gate.slower_frac:g} %: exit code {EXIT_GATE}")
         raise typer.Exit(EXIT_GATE)
