@@ -51,6 +51,8 @@ rust-test:
 	@mkdir -p $(LOGS)
 	cargo test --workspace --exclude leadline-python --quiet 2>&1 | tee $(LOGS)/rust.log
 
+# As the command line has it: threads for small matrices take twice the time.
+python-test: export OMP_NUM_THREADS := 1
 python-test: build
 	@mkdir -p $(LOGS)
 	$(BIN)/pytest -n 2 -q -m "not real" 2>&1 | tee $(LOGS)/python.log

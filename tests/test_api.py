@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import leadline
+import survey_fixture as made
 from leadline.api import FramesMissing, SurveyedSystem
 from leadline.predict import PredictionRefused
 from leadline.survey import PlanRefused
@@ -115,3 +116,12 @@ def test_a_budget_that_is_too_small_is_refused(tmp_path: Path) -> None:
     survey: Any = leadline.survey
     with pytest.raises(PlanRefused, match=r"too small"):
         survey("sim:hp-730", budget=5, store=str(tmp_path / "s"))
+
+
+def test_a_model_is_fitted_once_for_all_questions_to_one_object() -> None:
+    survey = made.two_region()
+    disk = SurveyedSystem(survey, made.points(survey))
+    first = disk._predictor("product", extrapolate=False)
+    assert disk._predictor("product", extrapolate=False) is first
+    assert disk._predictor("product", extrapolate=True) is not first
+    assert disk == SurveyedSystem(survey, disk.points)

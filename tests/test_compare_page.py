@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,9 +13,11 @@ import pytest
 from rich.console import Console
 
 import survey_fixture as made
-from compare_fixture import atlas, question, quicker, systems
+from compare_fixture import INSIDE, atlas, question, quicker, renamed, systems
 from leadline.compare import Terms, compare_systems
-from leadline.record.comparison import Price, SystemsComparison
+from leadline.compare.curves import common_rates
+from leadline.record import Interval, SurveyStatus, Workload
+from leadline.record.comparison import CommonCurve, CommonPoint, Price, SystemsComparison
 from leadline.report import (
     ReportError,
     comparison_charts,
@@ -37,10 +40,14 @@ ALL_CHARTS = {
 }  # fmt: skip
 
 
-def compared(**changes: Any) -> SystemsComparison:
+@functools.cache
+def _compared() -> SystemsComparison:
     asked = Terms(QUESTIONS, PRICES, slower_frac=0.05)
-    pair = systems(atlas(), quicker(4.0))
-    return msgspec.structs.replace(compare_systems(pair, asked), **changes)
+    return compare_systems(systems(atlas(), quicker(4.0), model="product"), asked)
+
+
+def compared(**changes: Any) -> SystemsComparison:
+    return msgspec.structs.replace(_compared(), **changes)
 
 
 def layers(chart: Any) -> list[dict[str, Any]]:
@@ -83,7 +90,9 @@ def test_ratios_are_drawn_on_a_log_axis_with_their_intervals_and_verdicts() -> N
 
 
 def test_an_extrapolated_ratio_is_marked_in_the_chart() -> None:
-    guessed = compare_systems(systems(atlas(), quicker(4.0), extrapolate=True), Terms(QUESTIONS))
+    guessed = compare_systems(
+        systems(atlas(), quicker(4.0), extrapolate=True, model="product"), Terms(QUESTIONS)
+    )
     chart = comparison_charts(guessed)["ratios-1-2"]
     titles = [row["title"] for row in rows(chart, "point")]
     assert titles[:3] == ["workstation", "large utility", "beyond*"]
@@ -101,6 +110,84 @@ def test_bars_start_at_zero_the_fastest_first_with_the_number_beside_them() -> N
     assert all(re.fullmatch(r".+ MB/s \(.+\)", text) for text in texts)
 
 
+def test_an_extrapolated_bar_is_marked_and_keeps_its_warnings() -> None:
+    small = quicker(4.0)
+    document = compared()
+    rates = tuple(
+        msgspec.structs.replace(rate, extrapolated=rate.name == "rapid") for rate in document.rates
+    )
+    chart = comparison_charts(msgspec.structs.replace(document, rates=rates))["disk_reads"]
+    assert [row["name"] for row in rows(chart, "bar")] == ["rapid*", "atlas"]
+    assert "*: extrapolated" in chart.to_dict()["title"]["subtitle"]
+    assert "*" not in comparison_charts(document)["disk_reads"].to_dict()["title"]["subtitle"]
+    beyond = Workload(unique_bytes=2**41, size_mean=32768, read_frac=1.0, seq_frac=0.5)
+    region = msgspec.structs.replace(small.regions[1], focal=beyond)
+    guess = msgspec.structs.replace(small, regions=(small.regions[0], region))
+    found = common_rates(systems(atlas(), guess, extrapolate=True, model="product"), 32768)
+    assert [rate.extrapolated for rate in found] == [False, True, False, False]
+    assert any(text.startswith("extrapolated: ") for text in found[1].warnings)
+
+
+def title(document: SystemsComparison, name: str) -> str:
+    return str(comparison_charts(document)[name].to_dict()["title"]["text"])
+
+
+@pytest.mark.parametrize(
+    ("name", "best", "neutral"),
+    [
+        ("disk_reads", "rapid is the fastest", "Reads from the disk: the best cannot be told"),
+        ("cache_reads", "rapid is the fastest", "file cache: the best cannot be told"),
+        ("cache_bytes", None, "Bytes of file cache: the best cannot be told"),
+    ],
+)
+def test_a_heading_names_the_best_only_where_it_is_shown(
+    name: str, best: str | None, neutral: str
+) -> None:
+    equal = compare_systems(systems(atlas(), quicker(1.01), model="product"), Terms(QUESTIONS))
+    assert neutral in title(equal, name)
+    assert (best or neutral) in title(compared(), name)
+
+
+def curve(name: str, ends: tuple[float, float], spread: float, last_x: float = 1.0) -> CommonCurve:
+    points = tuple(
+        CommonPoint(x, Interval(y, y / spread, y * spread, 5))
+        for x, y in zip((0.0, last_x), ends, strict=True)
+    )
+    return CommonCurve(name=name, parameter="read_frac", at=INSIDE, points=points)
+
+
+@pytest.mark.parametrize(
+    ("second", "said"),
+    [
+        (curve("b", (4.0, 1.0), 1.01), "reads: a is the flattest"),
+        (curve("b", (1.0, 4.0), 1.01), "reads: a is the flattest"),
+        (curve("b", (1.1, 1.0), 1.3), "reads: the flattest cannot be told"),
+        (curve("b", (1.0, 1.1), 1.01, last_x=0.5), "share of reads"),
+    ],
+)
+def test_the_flattest_curve_is_named_by_its_real_ends_and_only_where_shown(
+    second: CommonCurve, said: str
+) -> None:
+    curves = (curve("a", (1.0, 1.02), 1.01), second)
+    assert title(compared(curves=curves), "read_share").endswith(said)
+
+
+def test_what_a_survey_warns_of_is_told_beside_what_differs() -> None:
+    doubtful = renamed(made.drifting(), "cccc0003", system="shaky")
+    cut = msgspec.structs.replace(doubtful, status=SurveyStatus.STOPPED, warnings=("It drifted.",))
+    document = compare_systems(systems(atlas(), cut, model="product"), Terms(QUESTIONS))
+    first, second = document.contenders
+    assert first.warnings == atlas().warnings
+    assert second.warnings[0].startswith("not finished: ")
+    assert second.warnings[1] == "It drifted."
+    console = Console(width=500)
+    with console.capture() as captured:
+        console.print(render_comparison(document))
+    told = captured.get()
+    assert told.index("warning: shaky: It drifted.") < told.index("faster on")
+    assert "<li>shaky: It drifted.</li>" in render_comparison_html(document)
+
+
 def test_systems_differ_by_dash_and_shape_too_not_by_colour_alone() -> None:
     for name in ("bytes_touched", "read_share", "bytes_touched_own"):
         encodings = [layer["encoding"] for layer in layers(comparison_charts(compared())[name])]
@@ -110,7 +197,8 @@ def test_systems_differ_by_dash_and_shape_too_not_by_colour_alone() -> None:
 
 def test_what_a_system_lacks_is_left_out_and_said() -> None:
     document = compare_systems(
-        systems(atlas(), made.one_region()), Terms([question(unique_bytes=600 * 2**20)])
+        systems(atlas(), made.one_region(), model="product"),
+        Terms([question(unique_bytes=600 * 2**20)]),
     )
     assert [row["name"] for row in rows(comparison_charts(document)["cache_bytes"], "bar")] == [
         "atlas"
@@ -118,13 +206,19 @@ def test_what_a_system_lacks_is_left_out_and_said() -> None:
     missing = missing_charts(document)
     assert missing["cache_reads"] == "bare: the survey found no file cache apart"
     assert "bare" in missing["cache_bytes"]
+    assert missing["read_share"] == "bare: the survey found no file cache apart"
+    alone = [each for each in document.curves if each.name != "bare"]
+    few = missing_charts(msgspec.structs.replace(document, curves=tuple(alone)))
+    assert few["bytes_touched"] == "bare: surveyed at fewer than two places with 32 KiB requests"
+    none = missing_charts(msgspec.structs.replace(document, curves=(), common_size_bytes=None))
+    assert "none in common" in none["bytes_touched"]
     assert "no file cache apart" in render_comparison_html(document)
 
 
 def test_names_of_strangers_stay_text_on_the_page_and_on_the_terminal() -> None:
     named = f"[bold]{made.HOSTILE}[/bold]\x1b[31m"
     surveys = (atlas(), quicker(system=named))
-    document = compare_systems(systems(*surveys), Terms(QUESTIONS))
+    document = compare_systems(systems(*surveys, model="product"), Terms(QUESTIONS))
     html = render_comparison_html(document)
     assert "<img src=x" not in html
     assert "&lt;img" in html
@@ -156,6 +250,12 @@ def test_the_terminal_shows_price_gate_and_reasons() -> None:
 def test_an_unknown_ending_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ReportError, match=r"\.html, \.svg"):
         save_comparison(compared(), tmp_path / "page.doc")
+
+
+def test_a_file_that_cannot_be_written_is_refused_with_the_reason(tmp_path: Path) -> None:
+    (tmp_path / "taken.html").mkdir()
+    with pytest.raises(ReportError, match=r"taken\.html cannot be written: Is a directory"):
+        save_comparison(compared(), tmp_path / "taken.html")
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,7 @@ def test_a_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for text in (str(tmp_path), ".", f"{tmp_path}/", " . "):
         target = Target.parse(text)
         assert (target.kind, target.path) == ("directory", str(tmp_path.resolve()))
+        assert target.text == target.path, "what is stored finds it from any directory"
     assert list(tmp_path.iterdir()) == [], "parsing makes nothing"
 
 

@@ -194,7 +194,8 @@ def test_the_section_says_what_python_predicts_at_the_sliders(
         rate = found.throughput_mb_s
         assert f"{texts['throughput']} ({texts['throughput-range']})" == say_rate(rate)
         assert texts["region"] == ("file cache", "disk")[place == 63]
-        assert f"--workload {texts['command'].rsplit(' ', 1)[1]}" in texts["command"]
+        spelled = texts["command"].rsplit(" ", 1)[1]
+        assert f"--model {predictor.model.name} --workload {spelled}" in texts["command"]
         assert Workload.parse(texts["command"].rsplit(" ", 1)[1]) == workload
         requests_per_s = rate.value * 1e6 / workload.size_mean
         number = float(texts["requests"].removesuffix(" /s").replace(",", ""))

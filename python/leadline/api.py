@@ -10,7 +10,7 @@ What comes back shows itself in a notebook and turns into a pandas frame.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from typing import Any, overload
 
@@ -118,6 +118,18 @@ class SurveyedSystem:
 
     survey: Survey
     points: tuple[Measurement, ...]
+    _fitted: dict[tuple[str | None, bool], Predictor] = field(
+        default_factory=dict, init=False, compare=False
+    )
+
+    def _predictor(self, model: str | None, *, extrapolate: bool) -> Predictor:
+        """Fit a model at its first question; it takes seconds."""
+        asked = (model, extrapolate)
+        if asked not in self._fitted:
+            self._fitted[asked] = Predictor(
+                self.survey, self.points, model=model, extrapolate=extrapolate
+            )
+        return self._fitted[asked]
 
     def predict(
         self, workload: Workload | str, *, model: str | None = None, extrapolate: bool = False
@@ -140,7 +152,7 @@ class SurveyedSystem:
     ) -> Predictions:
         """Return the throughput expected of each workload; see `predict`."""
         asked = [Workload.parse(item) if isinstance(item, str) else item for item in workloads]
-        predictor = Predictor(self.survey, self.points, model=model, extrapolate=extrapolate)
+        predictor = self._predictor(model, extrapolate=extrapolate)
         return Predictions(tuple(Predicted(item) for item in predictor.predict_all(asked)))
 
     def to_frame(self) -> Any:

@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 import traceback
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from leadline.cli import (
-    compare,
-    export,
-    measure,
-    predict,
-    report,
-    show,
-    survey,
-    systems,
-    validate,
-)
 from leadline.cli.context import Context
 from leadline.cli.talk import talk
 from leadline.engine import stop_on_signals
 from leadline.errors import LeadlineError
 from leadline.record import WorkloadError
-from leadline.survey import PlanRefused, ResumeMismatch
 
 EXIT_FAULT = 1
 EXIT_REFUSED = 2
@@ -33,7 +23,52 @@ EXIT_STOPPED = 3
 TYPER_INTERRUPTED = 130
 """How typer ends a command that met a KeyboardInterrupt, which `Stopped` is."""
 
+COMMANDS = {
+    "survey": "Find the levels of a storage hierarchy, and what each does well.",
+    "measure": "Measure one workload: throughput, response times, and where the bytes came from.",
+    "predict": "Predict workloads from a stored survey, without measuring anything.",
+    "validate": "Measure random workloads and hold them against what the survey's models predict.",
+    "compare": "Compare surveyed systems: ratios with intervals, and a verdict where there is one.",
+    "report": "Draw a stored survey: one self-contained page that opens without a network.",
+    "systems": "List the stored surveys, newest first.",
+    "show": "Show what is stored under an id: the survey's answer, or one point whole.",
+    "export": "Write every point of a survey as JSON, CSV, Parquet or Arrow.",
+}
+"""Each command and its help: the first line of its docstring, which a test holds them to. The
+module `leadline.cli.NAME` is loaded only when its command is run, because what the commands need
+together takes a second to load, and `--help` needs none of it."""
+
+
+class _Commands(TyperGroup):
+    """The group of COMMANDS, each made from its module when it is asked for."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.commands: Any = dict.fromkeys(COMMANDS)  # the names, for typer's "Did you mean"
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - typer calls it so
+        """Return the names in the order of the help."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - as above
+        """Load a command; None when there is none of this name."""
+        if cmd_name not in COMMANDS:
+            return None
+        alone = typer.Typer(
+            add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
+        )
+        module = importlib.import_module(f"leadline.cli.{cmd_name}")
+        alone.command(name=cmd_name)(module.command)
+        return typer.main.get_command(alone)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - as above
+        """Write the list of commands without loading any."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
 app = typer.Typer(
+    cls=_Commands,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -59,17 +94,13 @@ def _common(
     context.obj = Context(store_url=store, debug=debug)
 
 
-for command in (survey, measure, predict, validate, compare, report, systems, show, export):
-    app.command(name=command.__name__.rpartition(".")[2])(command.command)
-
-
 def main() -> None:
     """Run the command and exit with DESIGN.md's code; every failure is one clear message."""
     debug = "--debug" in sys.argv
     try:
         with stop_on_signals():
             app()
-    except (LeadlineError, WorkloadError, PlanRefused, ResumeMismatch) as error:
+    except (LeadlineError, WorkloadError) as error:
         _leave(str(error), getattr(error, "exit_code", EXIT_REFUSED), debug)
     except SystemExit as leaving:
         if leaving.code != TYPER_INTERRUPTED:

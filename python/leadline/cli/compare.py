@@ -10,13 +10,15 @@ from typing import Annotated
 import typer
 
 from leadline.cli.context import Context
-from leadline.cli.load import load_survey
+from leadline.cli.load import load_survey, surveyed_target
 from leadline.cli.options import Json, Seed, positive_seconds, reader
 from leadline.cli.talk import put_json, show, talk, tell_findings
 from leadline.compare import (
+    NOT_TWO,
     PASSES,
     Asked,
     ComparisonRefused,
+    GateRefused,
     Named,
     Opened,
     Question,
@@ -30,12 +32,12 @@ from leadline.compare import (
     parse_prices,
     parse_rule,
 )
-from leadline.engine import Limits, Target, TargetRefused, open_engine, preflight
+from leadline.engine import Engine, Limits, TargetRefused, open_engine, preflight
 from leadline.predict import Predictor
 from leadline.record import Workload
 from leadline.record.comparison import SystemsComparison
 from leadline.record.wording import say_workload
-from leadline.report import render_comparison, save_comparison
+from leadline.report import render_comparison
 from leadline.store import Store
 from leadline.survey import derive_seed
 
@@ -121,6 +123,12 @@ def command(
     own_questions = [Question(None, Workload.parse(text)) for text in workload or ()]
     if output is not None and not output.absolute().parent.is_dir():
         raise TargetRefused(f"the directory of {output} does not exist; create it first")
+    if output is not None:
+        from leadline.report import require_format  # noqa: PLC0415 - it loads Altair
+
+        require_format(output)
+    if slower_frac is not None and len(surveys) != 2:
+        raise GateRefused(NOT_TWO)
     own: Context = context.obj
     store = own.open_store()
     systems = _systems(store, surveys, model=model, extrapolate=extrapolate)
@@ -171,7 +179,7 @@ def _asked(systems: Sequence[Named], passes: int, seconds: float | None, seed: i
 def _measure(
     store: Store, systems: Sequence[Named], workloads: Sequence[Workload], asked: Asked
 ) -> Mapping[Workload, Readings]:
-    targets = [Target.parse(system.predictor.survey.start.target) for system in systems]
+    targets = [surveyed_target(system.predictor.survey) for system in systems]
     paths = [target.path for target in targets if target.path is not None]
     for path in paths:
         if paths.count(path) > 1:
@@ -187,10 +195,12 @@ def _measure(
                 open_engine(
                     target, backend=start.backend, direct=start.direct,
                     cache_limit_bytes=start.cache_limit_bytes,
+                    max_bytes=start.plan.unique_bytes_max,
                     run_seed=derive_seed(start.seed, -1 - number),
                 )
             )  # fmt: skip
             tell_findings(preflight(target, engine.facts))
+            _require_same_system(system, engine)
             opened.append(Opened(system.name, engine))
         talk(
             f"measuring {len(workloads)} workloads on {len(opened)} systems, {asked.passes} "
@@ -200,18 +210,36 @@ def _measure(
     return {readings.workload: readings for readings in found}
 
 
+def _require_same_system(system: Named, engine: Engine) -> None:
+    """Refuse a system that changed since its survey; another engine build is only told."""
+    from leadline.validate import changed_facts  # noqa: PLC0415 - only --measure needs it
+
+    changed = changed_facts(system.predictor.survey.start.facts, engine.facts)
+    decisive = [fact for fact in changed if not fact.startswith("engine_build:")]
+    if decisive:
+        raise ComparisonRefused(
+            f"{system.name} is not the system that was surveyed: {'; '.join(decisive)}. What is "
+            "measured now would stand beside the charts of another system: survey it again "
+            "(`leadline survey`), set back what changed, or leave out --measure"
+        )
+    for fact in changed:
+        talk(f"note: {system.name}: {fact}")
+
+
 def _tell_reading(name: str, workload: Workload, turn: int) -> None:
     talk(f"  pass {turn + 1}: {name}, {say_workload(workload)}")
 
 
 def _answer(document: SystemsComparison, output: Path | None, *, json: bool) -> None:
-    if output is not None:
-        save_comparison(document, output)
-        talk(f"wrote {output}")
     if json:
         put_json(document)
     else:
         show(render_comparison(document))
+    if output is not None:
+        from leadline.report import save_comparison  # noqa: PLC0415 - it loads Altair
+
+        save_comparison(document, output)
+        talk(f"wrote {output}")
     if document.gate is not None and document.gate.failed:
         talk(f"slower by more than {100 * document.gate.slower_frac:g} %: exit code {EXIT_GATE}")
         raise typer.Exit(EXIT_GATE)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from leadline.store import Store, open_store
+if TYPE_CHECKING:
+    from leadline.store import Store
 
 
 @dataclass
@@ -16,4 +18,6 @@ class Context:
 
     def open_store(self) -> Store:
         """Open the store the user chose."""
+        from leadline.store import open_store  # noqa: PLC0415 - SQLAlchemy takes a while to load
+
         return open_store(self.store_url)

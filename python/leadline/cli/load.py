@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from leadline.engine import Target, TargetRefused
 from leadline.record import Measurement, Survey, SurveyStatus, Validation
 from leadline.store import Store
 from leadline.survey import explain
-from leadline.validate import explain_validation
 
 
 def load_survey(store: Store, ref: str) -> tuple[Survey, tuple[Measurement, ...]]:
@@ -15,6 +17,24 @@ def load_survey(store: Store, ref: str) -> tuple[Survey, tuple[Measurement, ...]
     return store.survey(start.survey_id) or explain(start, points), points
 
 
+def surveyed_target(survey: Survey) -> Target:
+    """Return the target of a survey; of a simulated one the very system that was surveyed.
+
+    Raises:
+        TargetRefused: it cannot be used now, or nobody can say which directory it was.
+
+    """
+    start = survey.start
+    if start.system_profile is not None:
+        return Target(text=start.target, kind="simulated", profile=start.system_profile)
+    if start.target != "null:" and not Path(start.target).expanduser().is_absolute():
+        raise TargetRefused(
+            f"survey {start.survey_id[:8]} is of {start.target!r}, relative to a directory that an "
+            "earlier Leadline did not keep: survey it again to measure on it"
+        )
+    return Target.parse(start.target)
+
+
 def explained_validation(store: Store, ref: str) -> Validation:
     """Return a validation: a finished one as it was stored, another as what it has explains it.
 
@@ -22,6 +42,8 @@ def explained_validation(store: Store, ref: str) -> Validation:
         StoreError: no validation, or several, go by this reference.
 
     """
+    from leadline.validate import explain_validation  # noqa: PLC0415 - most loads need none
+
     start = store.validation_start(ref)
     stored = store.validation(start.validation_id)
     if stored is not None and stored.status is SurveyStatus.DONE:

@@ -49,10 +49,16 @@ from leadline.engine import (
 )
 from leadline.errors import LeadlineError
 from leadline.fio import FioRun
-from leadline.record import Arrivals, EngineResult, Measurement, RunReading, Workload
+from leadline.record import (
+    CAP_REACHED,
+    Arrivals,
+    EngineResult,
+    Measurement,
+    RunReading,
+    Workload,
+    derive_seed,
+)
 from leadline.report import render_measurement
-from leadline.stats import pooled_result
-from leadline.survey import CAP_REACHED, derive_seed
 
 RUNS = 5
 """Runs of a closed loop; fewer tell too little of the spread between runs, and more leave each too
@@ -328,6 +334,8 @@ def _measure(engine: Engine, target: Target, asked: _Asked) -> Measurement:
 
 def _answer(results: list[EngineResult], accuracy: float) -> EngineResult:
     """The pooled result; whether the accuracy was reached is said of the whole, not of a run."""
+    from leadline.stats import pooled_result  # noqa: PLC0415 - numpy and scipy, after measuring
+
     pooled = pooled_result(results)
     reached = pooled.throughput_mb_s.half_width_frac
     if len(results) == 1 or reached is None:

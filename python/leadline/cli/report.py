@@ -12,7 +12,6 @@ from leadline.cli.load import load_survey, load_validation
 from leadline.cli.options import Ref
 from leadline.cli.talk import talk
 from leadline.engine import TargetRefused
-from leadline.report import save_all_charts, save_report
 
 
 def command(
@@ -39,6 +38,8 @@ def command(
     path = output or Path(f"leadline-{found.start.system.replace('/', '_')}.html")
     if not path.absolute().parent.is_dir():
         raise TargetRefused(f"the directory of {path} does not exist; create it first")
+    from leadline.report import save_all_charts, save_report  # noqa: PLC0415 - they load Altair
+
     validation = load_validation(store, found.start.survey_id)
     save_report(found, points, path, others, validation)
     talk(f"wrote {path}")

@@ -36,6 +36,7 @@ from leadline.store import Store
 from leadline.survey import (
     LEARN_FRAC,
     Asked,
+    ResumeMismatch,
     begin_survey,
     choose_cache_limit,
     explain,
@@ -120,13 +121,22 @@ def _unfinished(store: Store, system: str, target: Target) -> SurveyStart:
     for summary in store.surveys():
         if summary.system == system and summary.status is not SurveyStatus.DONE:
             if summary.target != target.text:
-                raise TargetRefused(
-                    f"the unfinished survey of {system!r} is of {summary.target}, not of "
-                    f"{target.text}; give that target, or start a new survey without --resume"
-                )
+                raise TargetRefused(_other_target(system, summary.target, target))
             return store.survey_start(summary.survey_id)
     raise TargetRefused(
         f"no unfinished survey of {system!r} is stored; leave out --resume to start one"
+    )
+
+
+def _other_target(system: str, stored: str, target: Target) -> str:
+    if target.kind == "directory" and not (stored.startswith("/") or ":" in stored):
+        return (
+            f"the unfinished survey of {system!r} is of {stored!r}, relative to a directory that "
+            "an earlier Leadline did not keep; start a new survey without --resume"
+        )
+    return (
+        f"the unfinished survey of {system!r} is of {stored}, not of {target.text}; give that "
+        "target, or start a new survey without --resume"
     )
 
 
@@ -157,6 +167,8 @@ def _run(engine: Engine, store: Store, start: SurveyStart, points: Sequence[Meas
     try:
         with progress_bar(start.plan.points) as on_progress:
             return run_survey(engine, store, start, points, on_progress=on_progress)
+    except ResumeMismatch:
+        raise
     except (Stopped, LeadlineError, KeyboardInterrupt):
         _tell_kept(store, start)
         raise

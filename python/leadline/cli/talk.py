@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import msgspec
-from rich.console import Console, RenderableType
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
 
-from leadline.engine import Finding
+    from leadline.engine import Finding
 
 
 def console() -> Console:
     """Console for people: stderr, honours NO_COLOR."""
+    from rich.console import Console  # noqa: PLC0415 - a command with nothing to say needs none
+
     return Console(file=sys.stderr, highlight=False, soft_wrap=True)
 
 
@@ -24,11 +26,15 @@ def talk(text: str) -> None:
 
 def show(renderable: RenderableType) -> None:
     """Put an answer for people on stdout."""
+    from rich.console import Console  # noqa: PLC0415 - as above
+
     Console(file=sys.stdout, highlight=False).print(renderable)
 
 
 def put_json(document: Any) -> None:
     """Put one JSON document on stdout."""
+    import msgspec  # noqa: PLC0415 - as above
+
     data = msgspec.json.format(msgspec.json.encode(document), indent=2)
     sys.stdout.buffer.write(data + b"\n")
     sys.stdout.flush()

@@ -13,11 +13,11 @@ from rich.table import Table
 from rich.text import Text
 
 from leadline.cli.context import Context
-from leadline.cli.load import load_survey
+from leadline.cli.load import load_survey, surveyed_target
 from leadline.cli.options import Duration, Json, Ref, Seed
 from leadline.cli.progress import progress_bar
 from leadline.cli.talk import put_json, show, talk, tell_findings
-from leadline.engine import Engine, Stopped, Target, open_engine, preflight
+from leadline.engine import Engine, Stopped, open_engine, preflight
 from leadline.errors import LeadlineError
 from leadline.predict import DEFAULT_MODEL, MODELS
 from leadline.record import (
@@ -77,7 +77,7 @@ def command(
     store = own.open_store()
     found, survey_points = load_survey(store, survey)
     _require_finished(found)
-    target = _target(found)
+    target = surveyed_target(found)
     earlier = _unfinished(store, found) if resume else None
     virtual = target.kind == "simulated"
     asked = Asked(count, seed, seconds, budget, rivals=virtual if rivals is None else rivals)
@@ -116,14 +116,6 @@ def _require_finished(survey: Survey) -> None:
             f"survey {survey.start.survey_id[:8]} is not finished, and what it predicts would "
             f"change: leadline survey {survey.start.target} --name {survey.start.system} --resume"
         )
-
-
-def _target(survey: Survey) -> Target:
-    """The target of the survey; of a simulated one the very system that was surveyed."""
-    start = survey.start
-    if start.system_profile is not None:
-        return Target(text=start.target, kind="simulated", profile=start.system_profile)
-    return Target.parse(start.target)
 
 
 def _unfinished(store: Store, survey: Survey) -> ValidationStart:

@@ -11,12 +11,13 @@ from leadline.compare.document import (
     named_questions,
 )
 from leadline.compare.facts import differing_facts
-from leadline.compare.gate import GateRefused, parse_rule
+from leadline.compare.gate import NOT_TWO, GateRefused, parse_rule
 from leadline.compare.measured import PASSES, Asked, Opened, Readings, measure_in_turns
 from leadline.compare.price import PriceRefused, parse_prices
 from leadline.compare.ratio import LogRatio, holm, paired_ratio, predicted_ratio
 
 __all__ = [
+    "NOT_TWO",
     "PASSES",
     "Asked",
     "ComparisonRefused",

@@ -110,13 +110,16 @@ def _rate(system: Named, place: Literal["disk", "file cache"], size_bytes: int) 
         )
     work = _reads_at(region, size_bytes)
     try:
-        rate = system.predictor.predict(work).throughput_mb_s
+        found = system.predictor.predict(work)
     except PredictionRefused as refusal:
         return CommonRate(
             name=system.name, place=place, workload=work, throughput_mb_s=None,
             missing=str(refusal),
         )  # fmt: skip
-    return CommonRate(name=system.name, place=place, workload=work, throughput_mb_s=rate)
+    return CommonRate(
+        name=system.name, place=place, workload=work, throughput_mb_s=found.throughput_mb_s,
+        warnings=found.warnings, extrapolated=found.extrapolated,
+    )  # fmt: skip
 
 
 def _over_read_frac(system: Named, size_bytes: int) -> CommonCurve | None:

@@ -17,7 +17,7 @@ from leadline.compare.curves import (
     common_size,
 )
 from leadline.compare.facts import differing_facts
-from leadline.compare.gate import GateRefused, Judged, judge
+from leadline.compare.gate import NOT_TWO, GateRefused, Judged, judge
 from leadline.compare.measured import Readings
 from leadline.compare.price import per_price, per_price_ratio
 from leadline.compare.ratio import (
@@ -30,7 +30,7 @@ from leadline.compare.ratio import (
 )
 from leadline.errors import LeadlineError
 from leadline.predict import NAMED, PredictionRefused
-from leadline.record import Interval, Prediction, Survey, Workload
+from leadline.record import Interval, Prediction, Survey, SurveyStatus, Workload
 from leadline.record.comparison import (
     ComparedWorkload,
     Contender,
@@ -120,8 +120,7 @@ def compare_systems(systems: Sequence[Named], terms: Terms) -> SystemsComparison
     if not terms.questions:
         raise ComparisonRefused("no workload to compare on; give --workload or --named")
     if terms.slower_frac is not None and len(systems) != 2:
-        raise GateRefused("--fail-if judges a new system against an old one: give exactly two, OLD "
-                          "then NEW")  # fmt: skip
+        raise GateRefused(NOT_TWO)
     pairs = [
         pair
         for a, b in combinations(systems, 2)
@@ -157,12 +156,24 @@ _Pair = tuple[ComparedWorkload, LogRatio | None]
 
 
 def _contender(system: Named, terms: Terms) -> Contender:
-    start = system.predictor.survey.start
+    survey = system.predictor.survey
+    start = survey.start
     return Contender(
         name=system.name, system=start.system, survey_id=start.survey_id, target=start.target,
         started_at=start.started_at, model=system.predictor.model.name,
-        price=terms.prices.get(system.name),
+        price=terms.prices.get(system.name), warnings=_survey_warnings(survey),
     )  # fmt: skip
+
+
+def _survey_warnings(survey: Survey) -> tuple[str, ...]:
+    if survey.status is SurveyStatus.DONE:
+        return survey.warnings
+    start = survey.start
+    unfinished = (
+        "not finished: what it predicts will change when it is; "
+        f"leadline survey {start.target} --name {start.system} --resume"
+    )
+    return (unfinished, *survey.warnings)
 
 
 def _on_questions(a: Named, b: Named, terms: Terms) -> list[_Pair]:

@@ -20,6 +20,9 @@ from leadline.record.wording import say_workload
 _RULE = re.compile(r"\s*slower\s*=\s*([0-9]+(?:\.[0-9]+)?)\s*%\s*\Z")
 
 
+NOT_TWO = "--fail-if judges a new system against an old one: give exactly two, OLD then NEW"
+
+
 class GateRefused(LeadlineError):
     """A rule that cannot be read or applied; the message says what to type."""
 

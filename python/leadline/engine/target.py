@@ -20,7 +20,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     """A target that was looked at and found usable; nothing is created in it yet."""
 
     text: str
-    """As it was typed."""
+    """A directory's path, or the scheme and name of another target: what finds it again from any
+    working directory, but for a simulated system's file, whose contents are in `profile`."""
     kind: Literal["directory", "simulated", "null"]
     path: str | None = None
     """Absolute path without symlinks, of a directory."""
@@ -53,7 +54,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         scheme = _SCHEME.match(spelled)
         if scheme:
             return cls._with_scheme(scheme[1].lower(), spelled[scheme.end() :], spelled)
-        return cls(text=spelled, kind="directory", path=str(_usable_directory(spelled)))
+        path = str(_usable_directory(spelled))
+        return cls(text=path, kind="directory", path=path)
 
     @classmethod
     def _with_scheme(cls, scheme: str, rest: str, spelled: str) -> Target:

@@ -2,6 +2,7 @@
 
 from leadline.record.identity import derive_seed, point_id
 from leadline.record.measurement import (
+    CAP_REACHED,
     CacheEvents,
     EngineResult,
     Generator,
@@ -68,6 +69,7 @@ from leadline.record.workload import (
 
 __all__ = [
     "BYTES_MAX",
+    "CAP_REACHED",
     "PARAMETERS",
     "PROCESSES_MAX",
     "Arrivals",

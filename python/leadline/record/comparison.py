@@ -36,6 +36,8 @@ class Contender(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     """The model that predicted for it."""
     price: Price | None = None
+    warnings: tuple[str, ...] = ()
+    """What its survey warns of, drift included, and that it is not finished."""
 
 
 class FactDifference(msgspec.Struct, frozen=True):
@@ -90,6 +92,10 @@ class CommonRate(msgspec.Struct, frozen=True, kw_only=True):
     throughput_mb_s: Interval | None
     missing: str | None = None
     """Why there is none."""
+    warnings: tuple[str, ...] = ()
+    """Of the prediction."""
+    extrapolated: bool = False
+    """Whether it is a guess beyond what was surveyed."""
 
 
 class CommonPoint(msgspec.Struct, frozen=True):

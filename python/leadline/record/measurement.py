@@ -8,6 +8,10 @@ import msgspec
 
 from leadline.record.workload import Arrivals, Interval, Workload
 
+CAP_REACHED = "time cap reached"
+"""The engine's words for a point that ended by time: a survey says instead, in its intervals and
+its accuracy, what the budget bought."""
+
 
 class LatencyUs(msgspec.Struct, frozen=True):
     """Response times in microseconds, from one histogram of one run."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from leadline.report.catalogue import charts, not_measured, summary_chart
-    from leadline.report.comparison_files import save_comparison
+    from leadline.report.comparison_files import require_format, save_comparison
     from leadline.report.comparison_page import render_comparison_html
     from leadline.report.comparison_terminal import render_comparison
     from leadline.report.images import ReportError, save_all_charts, save_chart, save_report
@@ -28,6 +28,7 @@ _HOMES = {
     "not_measured": "leadline.report.catalogue",
     "summary_chart": "leadline.report.catalogue",
     "comparison_charts": "leadline.report.systems_charts",
+    "require_format": "leadline.report.comparison_files",
     "save_comparison": "leadline.report.comparison_files",
     "render_comparison_html": "leadline.report.comparison_page",
     "render_comparison": "leadline.report.comparison_terminal",
@@ -53,6 +54,7 @@ __all__ = [
     "render_measurement",
     "render_predictions",
     "render_terminal",
+    "require_format",
     "save_all_charts",
     "save_chart",
     "save_comparison",

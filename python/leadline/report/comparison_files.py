@@ -9,6 +9,21 @@ from leadline.report.comparison_page import render_comparison_html
 from leadline.report.images import ReportError, save_chart
 from leadline.report.systems_charts import comparison_charts
 
+PAGES = (".html", ".htm")
+PICTURES = (".svg", ".png", ".pdf")
+
+
+def require_format(path: Path) -> None:
+    """Refuse what a comparison cannot be written as, before anything is measured.
+
+    Raises:
+        ReportError: another suffix.
+
+    """
+    suffix = path.suffix.lower()
+    if suffix not in PAGES + PICTURES:
+        raise ReportError(f"cannot write a comparison as {suffix!r}; use .html, .svg, .png or .pdf")
+
 
 def save_comparison(document: SystemsComparison, path: Path) -> None:
     """Write the comparison; the suffix of `path` decides what.
@@ -17,14 +32,17 @@ def save_comparison(document: SystemsComparison, path: Path) -> None:
     other charts go beside it as `<stem>-<chart><suffix>`.
 
     Raises:
-        ReportError: another suffix.
+        ReportError: another suffix, or the file cannot be written.
 
     """
-    suffix = path.suffix.lower()
-    if suffix in (".html", ".htm"):
-        path.write_text(render_comparison_html(document), encoding="utf-8")
-        return
-    if suffix not in (".svg", ".png", ".pdf"):
-        raise ReportError(f"cannot write a comparison as {suffix!r}; use .html, .svg, .png or .pdf")
-    for number, (name, chart) in enumerate(comparison_charts(document).items()):
-        save_chart(chart, path if number == 0 else path.with_stem(f"{path.stem}-{name}"))
+    require_format(path)
+    try:
+        if path.suffix.lower() in PAGES:
+            path.write_text(render_comparison_html(document), encoding="utf-8")
+            return
+        for number, (name, chart) in enumerate(comparison_charts(document).items()):
+            save_chart(chart, path if number == 0 else path.with_stem(f"{path.stem}-{name}"))
+    except OSError as error:
+        raise ReportError(
+            f"{path} cannot be written: {error.strerror}; give another file"
+        ) from error

@@ -43,6 +43,8 @@ class ComparisonView:
             yield _facts(document, plain=plain)
         else:
             yield text("No recorded fact differs.")
+        for line in words.survey_doubts(document):
+            yield text(f"warning: {line}", "yellow")
         for a, b, rows in words.pair_groups(document):
             yield text(words.say_score(a, b, rows), "bold")
             yield _ratios(a, b, rows, plain=plain)

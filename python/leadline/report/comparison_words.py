@@ -96,6 +96,11 @@ def say_chance(document: SystemsComparison) -> str:
     )
 
 
+def survey_doubts(document: SystemsComparison) -> list[str]:
+    """Write what each survey warns of, behind the system's name."""
+    return [f"{each.name}: {text}" for each in document.contenders for text in each.warnings]
+
+
 def gate_lines(gate: Gate) -> list[str]:
     """Return the gate's answer, the failures first."""
     limit = say_percent(gate.slower_frac)

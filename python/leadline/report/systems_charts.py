@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import altair as alt
@@ -16,6 +16,7 @@ from leadline.record.comparison import (
     ComparedWorkload,
     SystemsComparison,
 )
+from leadline.record.findings import compare
 from leadline.record.wording import (
     say_bytes,
     say_rate,
@@ -81,12 +82,33 @@ def missing_charts(document: SystemsComparison) -> dict[str, str]:
         absent = [r for r in document.rates if r.place == place and r.throughput_mb_s is None]
         if absent:
             missing[name] = "; ".join(f"{rate.name}: {rate.missing}" for rate in absent)
+    missing |= _missing_curves(document)
     unsized = [size.name for size in document.cache_sizes if size.bytes is None]
     if unsized:
         missing["cache_bytes"] = f"no border of a cache was found on {', '.join(unsized)}"
     unshared = [each.name for each in document.cache_sizes if each.bytes and each.share is None]
     if unshared:
         missing["cache_share"] = f"the memory of {', '.join(unshared)} is not known"
+    return missing
+
+
+def _missing_curves(document: SystemsComparison) -> dict[str, str]:
+    size = document.common_size_bytes
+    if size is None:
+        why = "the surveyed request sizes have none in common"
+        return dict.fromkeys(("read_share", "bytes_touched"), why)
+    few = f"surveyed at fewer than two places with {format_bytes(size)} requests"
+    no_cache = {
+        rate.name: rate.missing for rate in document.rates
+        if rate.place == "file cache" and rate.workload is None
+    }  # fmt: skip
+    missing = {}
+    for chart, parameter in (("read_share", "read_frac"), ("bytes_touched", "unique_bytes")):
+        drawn = {curve.name for curve in document.curves if curve.parameter == parameter}
+        reasons = no_cache if chart == "read_share" else {}
+        absent = [each.name for each in document.contenders if each.name not in drawn]
+        if absent:
+            missing[chart] = "; ".join(f"{name}: {reasons.get(name) or few}" for name in absent)
     return missing
 
 
@@ -200,21 +222,39 @@ def _common_charts(document: SystemsComparison) -> dict[str, alt.LayerChart]:
 def _reads_chart(rates: Sequence[CommonRate], place: str, size: str) -> alt.LayerChart:
     """Bars of reads at the common size from one place (CP93 Figs. 2 and 3)."""
     rows = [
-        _bar(rate.name, known, say_rate(known))
+        _bar(rate.name + ("*" if rate.extrapolated else ""), known, say_rate(known))
         for rate in rates
         if (known := rate.throughput_mb_s) is not None
     ]
-    best = max(rows, key=lambda row: float(row["x"]))
-    title = f"Reads from the {place}: {best['name']} is the fastest, {format_rate(best['x'])}"
+    title = _headline(
+        rows,
+        lambda best: (
+            f"Reads from the {place}: {best['name']} is the fastest, {format_rate(best['x'])}"
+        ),
+        f"Reads from the {place}",
+    )
     subtitle = (
         f"Predicted: {size} reads, half sequential, one process, at each focal point's bytes."
     )
+    if any(rate.extrapolated for rate in rates):
+        subtitle += " *: extrapolated."
     axis = alt.Axis(title="Throughput (MB/s)", format=",~r", tickCount=5)
     return _bars(rows, axis, title, subtitle)
 
 
 def _bar(name: str, number: Interval, said: str) -> Row:
     return {"name": name, "x": number.value, "low": number.low, "high": number.high, "said": said}
+
+
+def _headline(rows: Sequence[Row], say_best: Callable[[Row], str], subject: str) -> str:
+    """Name the best system only when its interval lies above those of all the others."""
+    best, *others = sorted(rows, key=lambda row: -float(row["x"]))
+    if not others:
+        return f"{subject}: {best['name']}"
+    highs = [row["high"] for row in others]
+    if best["low"] is None or not all(high is not None and high < best["low"] for high in highs):
+        return f"{subject}: the best cannot be told"
+    return say_best(best)
 
 
 def _bars(rows: Sequence[Row], axis: alt.Axis, title: str, subtitle: str) -> alt.LayerChart:
@@ -255,7 +295,7 @@ def _curves_chart(curves: Sequence[CommonCurve], parameter: str, size: str) -> a
     x = parameter_x(parameter, [float(str(row["x"])) for row in rows])
     y = throughput_y(min(ends), max(ends), log=wants_log(min(ends), max(ends)))
     if parameter == "read_frac":
-        title = f"File caches against the share of reads: {_flattest(curves)}"
+        title = f"File caches against the share of reads{_flattest(curves)}"
         at = "at each focal point's bytes"
         px = (WIDE_PX, LOW_PX)
     else:
@@ -271,13 +311,28 @@ def _span(rows: Sequence[Row]) -> str:
 
 
 def _flattest(curves: Sequence[CommonCurve]) -> str:
-    """Say where writes cost least: a cache that cancels writes has a flat line (CP93 §4.2)."""
-    falls = {
-        curve.name: curve.points[0].throughput_mb_s.value / curve.points[-1].throughput_mb_s.value
-        for curve in curves
-    }
-    name = min(falls, key=lambda each: abs(math.log(falls[each])))
-    return f"{name} is the flattest"
+    """Say where writes cost least: a cache that cancels writes has a flat line (CP93 §4.2).
+
+    Only curves from nothing but writes to nothing but reads are held against each other, and the
+    flattest is named when its fall is shown to be less than every other's.
+    """
+    whole = [curve for curve in curves if (curve.points[0].x, curve.points[-1].x) == (0.0, 1.0)]
+    if len(whole) < 2:
+        return ""
+    falls = {curve.name: _fall(curve) for curve in whole}
+    name = min(falls, key=lambda each: falls[each][1])
+    others = [least for each, (least, _) in falls.items() if each != name]
+    if len(whole) < len(curves) or not falls[name][1] < min(others):
+        return ": the flattest cannot be told"
+    return f": {name} is the flattest"
+
+
+def _fall(curve: CommonCurve) -> tuple[float, float]:
+    """Return the least and the most by which its ends may differ, as a factor of 1 or more."""
+    ends = compare(curve.points[0].throughput_mb_s, curve.points[-1].throughput_mb_s)
+    if ends.low is None or ends.high is None:
+        return 1.0, math.inf
+    return max(1.0, ends.low, 1 / ends.high), max(ends.high, 1 / ends.low)
 
 
 # ---- CP93 Fig. 4 ----------------------------------------------------------------------------
@@ -294,9 +349,12 @@ def _cache_bytes_chart(sizes: Sequence[CacheSize]) -> alt.LayerChart:
         row | {end: None if row[end] is None else float(row[end]) / divisor for end in _ENDS}
         for row in rows
     ]
-    best = max(rows, key=lambda row: float(row["x"]))
     axis = alt.Axis(title=f"Effective file cache ({unit})", format=",~r", tickCount=5)
-    title = f"The largest file cache has {format_bytes(best['x'])}: {best['name']}"
+    title = _headline(
+        rows,
+        lambda best: f"The largest file cache has {format_bytes(best['x'])}: {best['name']}",
+        "Bytes of file cache",
+    )
     return _bars(scaled, axis, title, "Where the file cache ends. Bars: 95 % intervals.")
 
 
@@ -320,10 +378,15 @@ def _cache_share_chart(sizes: Sequence[CacheSize]) -> alt.LayerChart:
         for size in sizes
         if (known := size.share) is not None
     ]
-    best = max(rows, key=lambda row: float(row["x"]))
     capped = " Capped: of the memory cap it ran under." if any(s.capped for s in sizes) else ""
     axis = alt.Axis(title="Effective file cache (% of memory)", format=",~r", tickCount=5)
-    title = f"{best['name']} gives most of its memory to the file cache: {best['x']:.0f} %"
+    title = _headline(
+        rows,
+        lambda best: (
+            f"{best['name']} gives the largest share of memory to the file cache: {best['x']:.0f} %"
+        ),
+        "Share of memory as file cache",
+    )
     return _bars(rows, axis, title, f"Bars: 95 % intervals.{capped}")
 
 

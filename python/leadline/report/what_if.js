@@ -164,7 +164,8 @@ const leadlineWhatIf = (() => {
     }));
     warnings.hidden = found.warnings.length === 0;
     const spelled = parameters.map((name) => `${name}=${workload[name]}`).join(",");
-    find("command").textContent = `leadline predict ${asked.survey_id} --workload ${spelled}`;
+    find("command").textContent = `leadline predict ${asked.survey_id} ` +
+      `--model ${asked.model.kind} --workload ${spelled}`;
   };
 
   // ---- the chart --------------------------------------------------------------------------------

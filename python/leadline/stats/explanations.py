@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import lsq_linear
 
 from leadline.stats import hierarchy
 from leadline.stats.hierarchy import SHAPE_OF_CODE, STEP, Codes, Fits, Floats, Readings
@@ -152,6 +151,8 @@ def _polynomial(data: Readings, degree: int, penalty: float) -> Floats:
     Its unknowns are its height and its slopes at both ends of the range: where those are within
     bounds, so is every slope between them.
     """
+    from scipy.optimize import lsq_linear  # noqa: PLC0415 - few commands need it, and it is large
+
     z = data.x - data.middle
     span = 2 * float(np.abs(z).max())
     to_powers = np.eye(degree + 1)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from leadline.record import Interval
 
@@ -26,7 +26,7 @@ def student_t(df: float, confidence: float = CONFIDENCE) -> float:
     """Two-sided Student t quantile; df may be fractional."""
     if not 0 < confidence < 1 or not df > 0:
         raise ValueError("student_t needs df > 0 and a confidence between 0 and 1")
-    return float(stats.t.ppf((1 + confidence) / 2, df))
+    return float(special.stdtrit(df, (1 + confidence) / 2))
 
 
 @dataclass(frozen=True)

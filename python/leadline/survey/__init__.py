@@ -6,10 +6,8 @@ from leadline.survey.explain import explain, explain_told
 from leadline.survey.plan import PlanRefused, advised_cache_limit, make_plan
 from leadline.survey.run import run_survey
 from leadline.survey.strategy import PointRequest, ResumeMismatch, Surveyor
-from leadline.survey.warnings import CAP_REACHED
 
 __all__ = [
-    "CAP_REACHED",
     "LEARN_FRAC",
     "Asked",
     "PlanRefused",

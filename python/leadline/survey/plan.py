@@ -10,6 +10,7 @@ learning may add to them.
 from __future__ import annotations
 
 from leadline.engine import LAYOUT_BYTES_PER_S
+from leadline.errors import LeadlineError
 from leadline.record import PROCESSES_MAX, Plan, PlanStage
 from leadline.units import format_bytes, format_seconds
 
@@ -44,8 +45,10 @@ RANGE_FACTOR_MIN = 8
 """A curve over unique_bytes shorter than this factor cannot show a border and two plateaus."""
 
 
-class PlanRefused(ValueError):
+class PlanRefused(LeadlineError):
     """No sensible survey fits; the message says which limit to change, and how far."""
+
+    exit_code = 2
 
 
 def make_plan(

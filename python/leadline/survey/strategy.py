@@ -12,14 +12,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from leadline.errors import LeadlineError
 from leadline.record import Measurement, SurveyStart, Workload, derive_seed
 from leadline.survey.middle import MiddleStrategy, Script
 from leadline.survey.readings import Readings
 from leadline.survey.seventy_five import SeventyFiveStrategy
 
 
-class ResumeMismatch(ValueError):
+class ResumeMismatch(LeadlineError):
     """A stored point is not the one this survey would have asked for."""
+
+    exit_code = 2
 
 
 @dataclass(frozen=True)

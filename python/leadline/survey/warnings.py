@@ -5,15 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from leadline.record import Measurement, Survey, SurveyStatus
+from leadline.record import CAP_REACHED, Measurement, Survey, SurveyStatus
 from leadline.record.wording import say_step
 from leadline.stats import DRIFT_FRAC_MIN
 from leadline.units import format_bytes, format_rate, format_seconds
 
 FOREIGN_CPU_MAX = 0.25
-CAP_REACHED = "time cap reached"
-"""The engine's words for a point that ended by time: a survey says instead, in its intervals and
-its accuracy, what the budget bought."""
 GENERATOR_BOUND, LEVEL_SHIFT, STALL = "generator-bound:", "level shift:", "stall:"
 """Names under which both the engine and a survey report; a survey counts them over its points."""
 ENGINE_WARNING_SHARE = 0.05

@@ -1,0 +1,58 @@
+"""The list of commands: loaded one at a time, and told as each tells itself."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from leadline.cli.app import COMMANDS, app
+from leadline.errors import LeadlineError
+from leadline.survey import PlanRefused, ResumeMismatch
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_tells_of_a_command_what_it_tells_itself(name: str) -> None:
+    told = inspect.getdoc(import_module(f"leadline.cli.{name}").command)
+    assert told is not None
+    assert told.partition("\n")[0] == COMMANDS[name]
+    assert f"`leadline {name}" in str(import_module(f"leadline.cli.{name}").__doc__)
+
+
+def test_every_command_there_is_has_its_place_in_the_help() -> None:
+    said = " ".join(CliRunner().invoke(app, ["--help"]).output.split())
+    positions = [said.index(f" {name} {line}") for name, line in COMMANDS.items()]
+    assert positions == sorted(positions)
+    package = Path(inspect.getfile(import_module("leadline.cli"))).parent
+    with_command = {
+        path.stem for path in package.glob("*.py") if "\ndef command(" in path.read_text("utf-8")
+    }
+    assert with_command == set(COMMANDS)
+
+
+def test_an_unknown_command_is_refused_with_the_nearest_name() -> None:
+    done = CliRunner().invoke(app, ["survay"])
+    assert done.exit_code == 2
+    assert "No such command 'survay'. Did you mean 'survey'?" in done.output
+
+
+def test_the_help_waits_for_no_library_of_numbers_stores_or_charts() -> None:
+    heavy = ("numpy", "scipy", "sqlalchemy", "altair", "leadline.survey")
+    code = (
+        "import sys; from typer.testing import CliRunner; from leadline.cli.app import app; "
+        "[CliRunner().invoke(app, a.split()) for a in ('--help', 'measure --help')]; "
+        f"print([name for name in {heavy} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("refusal", [PlanRefused, ResumeMismatch])
+def test_what_a_survey_refuses_ends_with_code_2(refusal: type[LeadlineError]) -> None:
+    assert issubclass(refusal, LeadlineError)
+    assert refusal.exit_code == 2

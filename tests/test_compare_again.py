@@ -1,0 +1,113 @@
+"""What `compare --measure` opens is the system that was surveyed, as it was surveyed."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pytest
+
+import compare_fixture as made
+from leadline.cli import compare, survey
+from leadline.cli.load import surveyed_target
+from leadline.compare import Asked, ComparisonRefused, Named
+from leadline.engine import Limits, Target, TargetRefused, load_profile
+from leadline.errors import LeadlineError
+from leadline.predict import Predictor
+from leadline.record import SurveyStatus, Workload
+from leadline.store import open_store
+from leadline.testing.simulation import simulate_survey
+
+LIMITS = Limits(
+    warm_up_s_max=30.0, measure_s_min=30.0, measure_s_max=60.0, accuracy=0.005, total_s_max=3600.0
+)
+ASKED = Asked(2, LIMITS, lambda number: number)
+
+
+@pytest.fixture(scope="module")
+def hp() -> Named:
+    run = simulate_survey("hp-730", 1)
+    return Named("hp", Predictor(run.survey, run.points))
+
+
+def changed(system: Named, name: str, **start: object) -> Named:
+    predictor = copy.copy(system.predictor)
+    predictor.survey = made.renamed(system.predictor.survey, name, **start)
+    return Named(name, predictor)
+
+
+def test_a_simulated_system_is_the_one_that_was_surveyed_not_what_its_file_says_now(
+    tmp_path: Path, hp: Named
+) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text("name = 'other'\n")
+    stored = made.renamed(hp.predictor.survey, "x", target=f"sim:{file}")
+    assert surveyed_target(stored).profile == load_profile("hp-730")
+
+
+def test_a_relative_target_of_an_earlier_version_is_refused_wherever_one_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hp: Named
+) -> None:
+    (tmp_path / "disk").mkdir()
+    monkeypatch.chdir(tmp_path)
+    stored = made.renamed(hp.predictor.survey, "x", target="disk", system_profile=None)
+    with pytest.raises(TargetRefused, match="'disk', relative to a directory"):
+        surveyed_target(stored)
+    said = survey._other_target("hp", "disk", Target.parse("disk"))
+    assert "relative to a directory" in said
+    assert "give that target" not in said
+
+
+def test_an_unfinished_survey_is_found_again_however_its_directory_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hp: Named
+) -> None:
+    (tmp_path / "disk").mkdir()
+    monkeypatch.chdir(tmp_path)
+    start = hp.predictor.survey.start
+    with open_store("sqlite://") as store:
+        store.start_survey(msgspec.structs.replace(start, target=Target.parse("disk").text))
+        for text in ("disk", "./disk/", str(tmp_path / "disk")):
+            assert survey._unfinished(store, start.system, Target.parse(text))
+        assert store.surveys()[0].status is not SurveyStatus.DONE
+
+
+def test_a_system_that_changed_since_its_survey_is_not_measured(
+    hp: Named, capsys: pytest.CaptureFixture[str]
+) -> None:
+    facts = hp.predictor.survey.start.facts
+    other = changed(hp, "other", facts=facts | {"simulated_system": "convex"})
+    with (
+        open_store("sqlite://") as store,
+        pytest.raises(ComparisonRefused, match=r"other is not .* surveyed: simulated_system"),
+    ):
+        compare._measure(store, [hp, other], [made.INSIDE], ASKED)
+    rebuilt: Any = SimpleNamespace(facts=facts | {"engine_build": "new"})
+    compare._require_same_system(changed(hp, "hp", facts=facts | {"engine_build": "old"}), rebuilt)
+    assert "note: hp: engine_build: old then, new now" in capsys.readouterr().err
+
+
+def test_the_surveys_cap_on_bytes_holds_for_measuring_too(hp: Named) -> None:
+    plan = msgspec.structs.replace(hp.predictor.survey.start.plan, unique_bytes_max=2**20)
+    capped = changed(hp, "capped", plan=plan)
+    large = Workload(unique_bytes=2 * 2**20, size_mean=8192)
+    with open_store("sqlite://") as store:
+        found = compare._measure(store, [hp, capped], [large], ASKED)
+    assert "capped: " in found[large].refused["capped"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"output": Path("page.doc")}, "cannot write a comparison"),
+        ({"fail_if": "slower=5%"}, "two"),
+    ],
+)
+def test_what_cannot_be_answered_is_refused_before_the_store_is_opened(
+    options: dict[str, Any], said: str
+) -> None:
+    nothing: Any = SimpleNamespace(obj=None)
+    with pytest.raises(LeadlineError, match=said):
+        compare.command(nothing, surveys=["a", "b", "c"], measure=True, **options)
