@@ -10,6 +10,6 @@ import os
 # Said before anything loads numpy, which reads it once.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from leadline.cli.app import main  # noqa: E402
+from leadline.cli.app import main
 
 __all__ = ["main"]
