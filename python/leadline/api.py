@@ -21,12 +21,16 @@ from leadline.record import PARAMETERS, Interval, Measurement, Prediction, Surve
 from leadline.record.wording import say_rate, say_workload
 from leadline.report.tables import level_rows
 from leadline.store import Store, open_store
-from leadline.survey import LEARN_FRAC, Asked, begin_survey, choose_cache_limit, explain, run_survey
+from leadline.survey import (
+    LEARN_FRAC,
+    Asked,
+    begin_survey,
+    choose_cache_limit,
+    explain,
+    run_survey,
+    usual_budget_s,
+)
 from leadline.units import parse_bytes, parse_seconds
-
-BUDGET_S = 600.0
-VIRTUAL_BUDGET_S = 14 * 3600.0
-"""Virtual time is free; the paper's own surveys took 14 hours (CP94 §9)."""
 
 
 class FramesMissing(LeadlineError):
@@ -73,7 +77,7 @@ def survey(
 
     """
     chosen = Target.parse(target)
-    usual_s = VIRTUAL_BUDGET_S if chosen.kind == "simulated" else BUDGET_S
+    usual_s = usual_budget_s(chosen)
     budget_s = usual_s if budget is None else _seconds(budget)
     limit = None if cache_limit is None else _bytes(cache_limit)
     if chosen.kind == "directory":

@@ -41,12 +41,9 @@ from leadline.survey import (
     choose_cache_limit,
     explain,
     run_survey,
+    usual_budget_s,
 )
 from leadline.units import format_bytes, format_seconds
-
-BUDGET_S = 600.0
-VIRTUAL_BUDGET_S = 14 * 3600.0
-"""Virtual time is free; the paper's own surveys took 14 hours (CP94 §9)."""
 
 
 def command(
@@ -82,7 +79,7 @@ def command(
     if focal not in ("middle", "75%"):
         raise typer.BadParameter(f"--focal is middle or 75%, not {focal!r}")
     chosen = Target.parse(target)
-    budget_s = budget or (VIRTUAL_BUDGET_S if chosen.kind == "simulated" else BUDGET_S)
+    budget_s = budget or usual_budget_s(chosen)
     asked = Asked(
         name or chosen.name, budget_s, max_bytes, seed, accuracy, focal, precondition, learn
     )

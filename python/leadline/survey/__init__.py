@@ -1,7 +1,14 @@
 """The self-scaling survey (CP94 §6-8): which points to measure, and what they say."""
 
 from leadline.record import derive_seed
-from leadline.survey.begin import LEARN_FRAC, Asked, begin_survey, choose_cache_limit
+from leadline.survey.begin import (
+    LEARN_FRAC,
+    VIRTUAL_BUDGET_S,
+    Asked,
+    begin_survey,
+    choose_cache_limit,
+    usual_budget_s,
+)
 from leadline.survey.explain import explain, explain_told
 from leadline.survey.plan import PlanRefused, advised_cache_limit, make_plan
 from leadline.survey.run import run_survey
@@ -9,6 +16,7 @@ from leadline.survey.strategy import PointRequest, ResumeMismatch, Surveyor
 
 __all__ = [
     "LEARN_FRAC",
+    "VIRTUAL_BUDGET_S",
     "Asked",
     "PlanRefused",
     "PointRequest",
@@ -22,4 +30,5 @@ __all__ = [
     "explain_told",
     "make_plan",
     "run_survey",
+    "usual_budget_s",
 ]

@@ -18,6 +18,9 @@ from leadline.record import SurveyStart
 from leadline.survey.plan import PlanRefused, advised_cache_limit, make_plan
 from leadline.units import format_bytes
 
+BUDGET_S = 600.0
+VIRTUAL_BUDGET_S = 14 * 3600.0
+"""Virtual time is free; the paper's own surveys took 14 hours (CP94 §9)."""
 LEARN_FRAC = 0.4
 """Curves alone leave interactions unseen: bench/prediction.py has the errors with and without."""
 
@@ -35,6 +38,11 @@ class Asked:
     precondition_bytes_max: int | None = None
     learn_frac: float = 0.0
     """Share of the points that go where predictions gain most."""
+
+
+def usual_budget_s(target: Target) -> float:
+    """Time of a survey when nobody says how much."""
+    return VIRTUAL_BUDGET_S if target.kind == "simulated" else BUDGET_S
 
 
 def begin_survey(

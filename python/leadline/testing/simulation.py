@@ -9,11 +9,9 @@ from dataclasses import dataclass
 from leadline.engine import Target, open_engine
 from leadline.record import CurvePoint, Measurement, Survey, Validation
 from leadline.store import Store, open_store
-from leadline.survey import Asked, begin_survey, run_survey
+from leadline.survey import VIRTUAL_BUDGET_S, Asked, begin_survey, run_survey
 from leadline.validate import Asked as AskedValidation
 from leadline.validate import begin_validation, explain_validation, measure_validation
-
-VIRTUAL_BUDGET_S = 14 * 3600.0
 
 
 @dataclass(frozen=True)
