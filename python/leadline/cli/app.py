@@ -31,7 +31,7 @@ COMMANDS = {
     "compare": "Compare surveyed systems: ratios with intervals, and a verdict where there is one.",
     "report": "Draw a stored survey: one self-contained page that opens without a network.",
     "systems": "List the stored surveys, newest first.",
-    "show": "Show what is stored under an id: a survey's or validation's answer, or one point whole.",
+    "show": "Show what is stored under an id: a survey's or validation's answer, or one point.",
     "export": "Write every point of a survey or validation as JSON, CSV, Parquet or Arrow.",
 }
 """Each command and its help: the first line of its docstring, which a test holds them to. The

@@ -27,7 +27,7 @@ def command(
     ],
     json: Json = False,
 ) -> None:
-    """Show what is stored under an id: a survey's or validation's answer, or one point whole."""
+    """Show what is stored under an id: a survey's or validation's answer, or one point."""
     own: Context = context.obj
     store = own.open_store()
     try:
