@@ -8,10 +8,6 @@ holds it.
 
     .venv/bin/python bench/fio_prediction.py [--budget 6m] [--cache 512MiB] [--bytes 1.5GiB]
         [--survey S] [--seconds 6] [--only N] [--json FILE]
-
-Fixed sizes are predicted from normal ones. Past the cache an aligned request touches fewer pages
-than a normal one of the same mean (a page less 512 bytes more in the mean); the second count takes
-a job's fixed size as the normal one that touches as many pages: `size - 3584`, its time kept.
 """
 
 from __future__ import annotations
@@ -27,11 +23,9 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import msgspec
-
 from leadline.engine import Limits, Target, open_engine
 from leadline.engine.fio import FioEngine
-from leadline.fio import FioWorkload, read_job
+from leadline.fio import read_job
 from leadline.predict import PredictionRefused, Predictor
 from leadline.record import Interval, Workload
 from leadline.store import open_store
@@ -39,10 +33,6 @@ from leadline.survey import explain
 from leadline.units import parse_bytes
 
 ROOT = Path(__file__).parent.parent
-PAGE_BYTES, GRANULE_BYTES = 4096, 512
-EXTRA_BYTES = PAGE_BYTES - GRANULE_BYTES
-"""Bytes around a request whose places and ends are multiples of 512, beyond whole pages."""
-
 Changes = dict[str, str | int]
 
 DATABASE: tuple[Changes, ...] = (
@@ -65,12 +55,14 @@ class Outcome:
     changed: str
     measured_mb_s: float
     predicted: tuple[float, float, float] | None
-    by_pages: tuple[float, float, float] | None
     refused: str | None = None
 
-    def held(self, interval: tuple[float, float, float] | None) -> bool:
-        """Whether the interval (value, low, high) holds what fio measured."""
-        return interval is not None and interval[1] <= self.measured_mb_s <= interval[2]
+    @property
+    def is_held(self) -> bool:
+        """Whether the predicted interval (value, low, high) holds what fio measured."""
+        return self.predicted is not None and (
+            self.predicted[1] <= self.measured_mb_s <= self.predicted[2]
+        )
 
 
 def variants() -> Iterator[tuple[str, str, str]]:
@@ -103,19 +95,6 @@ def predicted(predictor: Predictor, workload: Workload) -> tuple[float, float, f
     return found.value, found.low or 0.0, found.high or float("inf")
 
 
-def by_pages(predictor: Predictor, job: FioWorkload) -> tuple[float, float, float] | None:
-    """Predict a fixed size as the normal one that touches as many pages."""
-    workload = job.workload
-    if workload.size_dist != "fixed" or workload.size_mean <= PAGE_BYTES or job.direct:
-        return predicted(predictor, workload)
-    shorter = workload.size_mean - EXTRA_BYTES
-    found = predicted(predictor, msgspec.structs.replace(workload, size_mean=shorter))
-    if found is None:
-        return None
-    longer = workload.size_mean / shorter
-    return found[0] * longer, found[1] * longer, found[2] * longer
-
-
 def run(asked: argparse.Namespace, directory: str) -> list[Outcome]:
     """Survey when needed, then every case."""
     store_url = asked.store  # a stored survey lies in the default store when none is named
@@ -144,9 +123,9 @@ def run(asked: argparse.Namespace, directory: str) -> list[Outcome]:
             text = scaled(whole, asked.scale)
             (job,) = read_job(text)
             # Predicted before fio is asked, so that nothing of the answer can leak.
-            first, second = predicted(predictor, job.workload), by_pages(predictor, job)
+            expected = predicted(predictor, job.workload)
             result = engine.run_text(text, job.workload, seed=number, limits=limits)
-            outcomes.append(Outcome(name, changed, result.throughput_mb_s.value, first, second))
+            outcomes.append(Outcome(name, changed, result.throughput_mb_s.value, expected))
             print(line(outcomes[-1]), file=sys.stderr)
     return outcomes
 
@@ -164,14 +143,12 @@ def survey(asked: argparse.Namespace, target: str, store_url: str) -> None:
 def line(outcome: Outcome) -> str:
     """Return one row of the table."""
     cells = [outcome.name, outcome.changed or "as it is", f"{outcome.measured_mb_s:.4g}"]
-    for interval in (outcome.predicted, outcome.by_pages):
-        if interval is None:
-            cells.append("refused")
-            continue
-        value, low, high = interval
-        verdict = "yes" if outcome.held(interval) else "**no**"
-        error = value / outcome.measured_mb_s - 1
-        cells.append(f"{value:.4g} [{low:.4g}, {high:.4g}] {error:+.0%} {verdict}")
+    if outcome.predicted is None:
+        return f"| {' | '.join(cells)} | refused |"
+    value, low, high = outcome.predicted
+    verdict = "yes" if outcome.is_held else "**no**"
+    error = value / outcome.measured_mb_s - 1
+    cells.append(f"{value:.4g} [{low:.4g}, {high:.4g}] {error:+.0%} {verdict}")
     return f"| {' | '.join(cells)} |"
 
 
@@ -198,11 +175,10 @@ def main() -> None:
     began_s = time.monotonic()
     with tempfile.TemporaryDirectory(dir=asked.directory, prefix="leadline-bench-") as folder:
         outcomes = run(asked, str(Path(folder).resolve()))
-    print("| job | changed | fio MB/s | predicted [one run] | by pages |\n|---|---|---|---|---|")
+    print("| job | changed | fio MB/s | predicted [one run] |\n|---|---|---|---|")
     print("\n".join(line(outcome) for outcome in outcomes))
-    as_is = sum(outcome.held(outcome.predicted) for outcome in outcomes)
-    paged = sum(outcome.held(outcome.by_pages) for outcome in outcomes)
-    print(f"\nwithin the interval: {as_is} of {len(outcomes)}; by pages {paged}; "
+    held = sum(outcome.is_held for outcome in outcomes)
+    print(f"\nwithin the interval: {held} of {len(outcomes)}; "
           f"{time.monotonic() - began_s:.0f} s in all")  # fmt: skip
     if asked.json:
         asked.json.write_text(json.dumps([asdict(outcome) for outcome in outcomes], indent=1),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import msgspec
 import pytest
@@ -156,6 +157,35 @@ def test_fixed_sizes_are_predicted_with_a_warning() -> None:
     found = predictor().predict(msgspec.structs.replace(WORK, size_dist="fixed"))
     assert found.warnings[0].startswith("not surveyed: sizes of one fixed value")
     assert predictor().predict(WORK).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("unique_bytes", "size_mean", "seq_frac", "start", "normal_size"),
+    [
+        (2**30, 16384, 0.0, {}, 16384 - 3584),
+        (2**30, 16384, 0.5, {}, 16384 - 1792),
+        (2**30, 16384, 1.0, {}, 16384),
+        (2**30, 4096, 0.0, {}, 1024),  # the survey has no smaller ones
+        (2**30, 5120, 0.0, {}, 5120),  # no whole pages
+        (100 * 2**20, 16384, 0.0, {}, 16384),  # in the file cache
+        (2**30, 16384, 0.0, {"direct": True}, 16384),
+        (2**30, 16384, 0.0, {"backend": "simulated"}, 16384),
+    ],
+)
+def test_a_fixed_size_past_the_cache_is_the_scattered_one_that_touches_as_many_pages(
+    unique_bytes: int, size_mean: int, seq_frac: float, start: dict[str, Any], normal_size: int
+) -> None:
+    survey = two_region()
+    survey = msgspec.structs.replace(survey, start=msgspec.structs.replace(survey.start, **start))
+    asked = Predictor(survey, points(survey), model="product")
+    work = msgspec.structs.replace(
+        WORK, unique_bytes=unique_bytes, size_mean=size_mean, seq_frac=seq_frac
+    )
+    fixed = asked.predict(msgspec.structs.replace(work, size_dist="fixed"))
+    normal = asked.predict(work.with_value("size_mean", normal_size))
+    per_s = normal.throughput_mb_s.value / normal_size
+    assert fixed.throughput_mb_s.value == pytest.approx(per_s * size_mean)
+    assert fixed.workload.size_mean == size_mean
 
 
 def test_a_workload_near_a_border_is_warned_of() -> None:

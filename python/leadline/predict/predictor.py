@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from leadline.predict.as_surveyed import as_surveyed
 from leadline.predict.joint import joint_of_survey
 from leadline.predict.model import Model, PredictionRefused
 from leadline.predict.product import ProductModel
 from leadline.predict.ranges import Outside, Ranges
 from leadline.record import (
-    PROCESSES_MAX,
     Interval,
     Measurement,
     Prediction,
@@ -97,8 +97,8 @@ class Predictor:
         expected = self.model.expect([guarded.surveyed for guarded in asked])
         return tuple(
             self._prediction(
-                workload, guarded, float(expected.ln_mb_s[index]), float(expected.ln_sd[index]),
-                float(expected.noise_ln_sd[index]),
+                workload, guarded, float(expected.ln_mb_s[index]) + guarded.ln_bytes,
+                float(expected.ln_sd[index]), float(expected.noise_ln_sd[index]),
             )
             for index, (workload, guarded) in enumerate(zip(workloads, asked, strict=True))
         )  # fmt: skip
@@ -131,7 +131,8 @@ class Predictor:
                 "of those that do; leave think_time out, or measure it: "
                 f"leadline measure {self.survey.start.target} --workload …"
             )
-        surveyed, warnings = _as_surveyed(workload)
+        spelled = as_surveyed(workload, self.survey.start, self.ranges)
+        surveyed, warnings = spelled.workload, list(spelled.warnings)
         region = self.ranges.nearest_region(surveyed.unique_bytes)
         if region is None:
             raise PredictionRefused(self._unfinished("has no region yet"))
@@ -152,6 +153,7 @@ class Predictor:
         warnings += self._border_warning(surveyed.unique_bytes)
         return _Guarded(
             surveyed=surveyed,
+            ln_bytes=spelled.ln_bytes,
             region=held.index if held and not missing else None,
             extrapolated=bool(beyond),
             extra_ln_sd=EXTRAPOLATION_LN_SD * math.hypot(*far),
@@ -201,6 +203,7 @@ class _Guarded(msgspec.Struct, frozen=True, kw_only=True):
     """A workload that may be predicted, as the survey would spell it."""
 
     surveyed: Workload
+    ln_bytes: float
     region: int | None
     extrapolated: bool
     extra_ln_sd: float
@@ -224,32 +227,6 @@ def interval_at(prediction: Prediction, confidence: float, *, run: bool = False)
 
 def _interval(ln_mb_s: float, half: float, n: int) -> Interval:
     return Interval(math.exp(ln_mb_s), math.exp(ln_mb_s - half), math.exp(ln_mb_s + half), n)
-
-
-def _as_surveyed(workload: Workload) -> tuple[Workload, list[str]]:
-    """Spell a workload with what surveys measure, and say what that takes for granted."""
-    warnings = []
-    if workload.size_dist != "normal":
-        warnings.append(
-            "not surveyed: sizes of one fixed value; predicted as sizes scattered about the same "
-            "mean, which is near as long as time grows evenly with size"
-        )
-    processes = workload.process_num * workload.queue_depth
-    if processes > PROCESSES_MAX:
-        raise PredictionRefused(
-            f"process_num={workload.process_num} with queue_depth={workload.queue_depth} is "
-            f"{processes} requests at once, and a survey has at most {PROCESSES_MAX}: "
-            "ask for a shallower queue or fewer processes"
-        )
-    if workload.queue_depth > 1:
-        warnings.append(
-            f"not surveyed: queue_depth={workload.queue_depth}; predicted as {processes} "
-            "processes with one request each"
-        )
-    surveyed = msgspec.structs.replace(
-        workload, process_num=processes, queue_depth=1, size_dist="normal"
-    )
-    return surveyed, warnings
 
 
 def _beyond(item: Outside) -> str:
