@@ -5,6 +5,7 @@ of predicted and of measured ratios covered the truth, and how often two surveys
 "cannot tell".
 
     .venv/bin/python bench/comparison.py [--repetitions 200] [--processes 2] [--model NAME …]
+        [--learn 0.4]
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from leadline.engine import Limits, Target, open_engine
 from leadline.predict import DEFAULT_MODEL, Predictor
 from leadline.record import Measurement, Workload
 from leadline.store import open_store
-from leadline.survey import derive_seed
+from leadline.survey import LEARN_FRAC, derive_seed
 from leadline.testing.comparison import (
     PAPER_MACHINES,
     HeldRatio,
@@ -54,7 +55,7 @@ class Repetition:
     """Of one system measured against itself: whether its interval holds 1."""
 
 
-Run = tuple[str, int]
+Run = tuple[str, int, float]
 """A survey by profile and seed."""
 _RUNS: dict[Run, SimulatedSurvey] = {}
 """Filled before the second pool forks, so that every process has all surveys."""
@@ -62,7 +63,8 @@ _RUNS: dict[Run, SimulatedSurvey] = {}
 
 def survey_of(run: Run) -> SimulatedSurvey:
     """Survey one profile with one seed; without histograms and slices, which no model reads."""
-    found = simulate_survey(*run)
+    profile, seed, learn_frac = run
+    found = simulate_survey(profile, seed, learn_frac=learn_frac)
     return replace(found, points=tuple(_light(point) for point in found.points))
 
 
@@ -79,16 +81,19 @@ def _light(point: Measurement) -> Measurement:
     return change(point, result=light)
 
 
-def runs_of(number: int, seeds: int) -> tuple[Run, Run, Run]:
+def runs_of(number: int, seeds: int, learn_frac: float) -> tuple[Run, Run, Run]:
     """Return the surveys of one repetition: a random pair, and the first system once more."""
     rng = np.random.default_rng(number)
     a, b = (str(name) for name in rng.choice(PAPER_MACHINES, size=2, replace=False))
-    return (a, number % seeds), (b, number % seeds), (a, (number + 1) % seeds)
+    seed = number % seeds
+    return (a, seed, learn_frac), (b, seed, learn_frac), (a, (number + 1) % seeds, learn_frac)
 
 
-def repeat(number: int, seeds: int, model: str | None, *, measure: bool) -> Repetition:
+def repeat(
+    number: int, seeds: int, model: str | None, *, learn_frac: float, measure: bool
+) -> Repetition:
     """Hold one pair's ratios against the truth, and one system's against itself."""
-    runs = runs_of(number, seeds)
+    runs = runs_of(number, seeds, learn_frac)
     a, b = runs[0][0], runs[1][0]
     first, second, again = (
         Predictor(_RUNS[run].survey, _RUNS[run].points, model=model) for run in runs
@@ -132,12 +137,15 @@ def measured(
     return tuple(covered)
 
 
-def print_fig_17(model: str | None, seed: int) -> None:
+def print_fig_17(model: str | None, seed: int, learn_frac: float) -> None:
     """Print the true and the predicted ratio of every pair on every named workload."""
     print(f"{'pair':<44}{'workload':<18}{'true':>8}{'ratio':>9}{'95 %':>18}  winner  verdict")
     wrong = clear = false = 0
     for a, b in combinations(PAPER_MACHINES, 2):
-        one, other = (surveyed(name, seed, model=model, extrapolate=True) for name in (a, b))
+        one, other = (
+            surveyed(name, seed, model=model, extrapolate=True, learn_frac=learn_frac)
+            for name in (a, b)
+        )
         for held in held_comparison((a, b), (one, other), named_questions())[1]:
             sure = max(held.true_ratio, 1 / held.true_ratio) > 1 + CLEAR
             clear += sure
@@ -197,16 +205,18 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--model", nargs="*", default=[DEFAULT_MODEL])
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--learn", type=float, default=LEARN_FRAC, help="as the survey's --learn")
     asked = parser.parse_args()
     for model in asked.model:
-        print_fig_17(model, asked.seed)
+        print_fig_17(model, asked.seed, asked.learn)
     numbers = range(asked.seed, asked.seed + asked.repetitions)
     seeds = max(2, round(asked.repetitions / len(PAPER_MACHINES)))
-    needed = sorted({run for number in numbers for run in runs_of(number, seeds)})
+    needed = sorted({run for number in numbers for run in runs_of(number, seeds, asked.learn)})
     with multiprocessing.Pool(asked.processes) as pool:
         _RUNS.update(zip(needed, pool.map(survey_of, needed, chunksize=1), strict=True))
     for position, model in enumerate(asked.model):
-        work = partial(repeat, seeds=seeds, model=model, measure=position == 0)
+        work = partial(repeat, seeds=seeds, model=model, learn_frac=asked.learn,
+                       measure=position == 0)  # fmt: skip
         with multiprocessing.get_context("fork").Pool(asked.processes) as pool:
             print_coverage(model, pool.map(work, numbers, chunksize=1))
 

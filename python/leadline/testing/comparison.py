@@ -21,7 +21,7 @@ PAPER_MACHINES = (
     "hp-730", "convex-c240", "decstation-5000-sprite", "solbourne-5e905", "sparcstation-1plus",
 )  # fmt: skip
 _SHORT = Limits(
-    warm_up_s_max=5.0, measure_s_min=1.0, measure_s_max=10.0, accuracy=0.05, total_s_max=3600.0
+    warm_up_s_max=5.0, measure_s_min=1.0, measure_s_max=1000.0, accuracy=0.05, total_s_max=3600.0
 )
 
 
@@ -38,16 +38,21 @@ def true_mb_s(profile: str, workload: Workload) -> float:
 
 
 @functools.lru_cache(maxsize=16)
-def _run(profile: str, seed: int) -> SimulatedSurvey:
-    return simulate_survey(profile, seed)
+def _run(profile: str, seed: int, learn_frac: float) -> SimulatedSurvey:
+    return simulate_survey(profile, seed, learn_frac=learn_frac)
 
 
 @functools.lru_cache(maxsize=32)
 def surveyed(
-    profile: str, seed: int, *, model: str | None = None, extrapolate: bool = False
+    profile: str,
+    seed: int,
+    *,
+    model: str | None = None,
+    extrapolate: bool = False,
+    learn_frac: float = 0.0,
 ) -> Predictor:
     """Survey a simulated system and fit a model."""
-    run = _run(profile, seed)
+    run = _run(profile, seed, learn_frac)
     return Predictor(run.survey, run.points, model=model, extrapolate=extrapolate)
 
 
