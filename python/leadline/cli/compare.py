@@ -212,17 +212,17 @@ def _measure(
 
 def _require_same_system(system: Named, engine: Engine) -> None:
     """Refuse a system that changed since its survey; another engine build is only told."""
-    from leadline.validate import changed_facts  # noqa: PLC0415 - only --measure needs it
+    from leadline.validate import SYSTEM, changed_facts  # noqa: PLC0415 - only --measure needs it
 
-    changed = changed_facts(system.predictor.survey.start.facts, engine.facts)
-    decisive = [fact for fact in changed if not fact.startswith("engine_build:")]
+    surveyed = system.predictor.survey.start.facts
+    decisive = changed_facts(surveyed, engine.facts, SYSTEM)
     if decisive:
         raise ComparisonRefused(
             f"{system.name} is not the system that was surveyed: {'; '.join(decisive)}. What is "
             "measured now would stand beside the charts of another system: survey it again "
             "(`leadline survey`), set back what changed, or leave out --measure"
         )
-    for fact in changed:
+    for fact in changed_facts(surveyed, engine.facts, ("engine_build",)):
         talk(f"note: {system.name}: {fact}")
 
 

@@ -17,6 +17,11 @@ def load_survey(store: Store, ref: str) -> tuple[Survey, tuple[Measurement, ...]
     return store.survey(start.survey_id) or explain(start, points), points
 
 
+def is_relative(stored: str) -> bool:
+    """Whether a stored target is a directory as it was typed: earlier Leadlines kept no more."""
+    return ":" not in stored and not Path(stored).expanduser().is_absolute()
+
+
 def surveyed_target(survey: Survey) -> Target:
     """Return the target of a survey; of a simulated one the very system that was surveyed.
 
@@ -27,7 +32,7 @@ def surveyed_target(survey: Survey) -> Target:
     start = survey.start
     if start.system_profile is not None:
         return Target(text=start.target, kind="simulated", profile=start.system_profile)
-    if start.target != "null:" and not Path(start.target).expanduser().is_absolute():
+    if is_relative(start.target):
         raise TargetRefused(
             f"survey {start.survey_id[:8]} is of {start.target!r}, relative to a directory that an "
             "earlier Leadline did not keep: survey it again to measure on it"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import msgspec
 import typer
@@ -13,6 +13,7 @@ from leadline.cli.fio_jobs import FioFile, read_file
 from leadline.cli.load import load_survey
 from leadline.cli.options import Json, Ref
 from leadline.cli.talk import put_json, show, talk
+from leadline.fio import FioWorkload
 from leadline.predict import (
     DEFAULT_MODEL,
     MODELS,
@@ -24,9 +25,6 @@ from leadline.predict import (
 )
 from leadline.record import Prediction, Survey, Workload
 from leadline.report import render_predictions
-
-if TYPE_CHECKING:
-    from leadline.fio import FioWorkload
 
 
 def command(

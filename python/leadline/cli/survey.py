@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from leadline.cli.context import Context
+from leadline.cli.load import is_relative
 from leadline.cli.options import (
     Backend,
     CacheLimit,
@@ -126,7 +127,7 @@ def _unfinished(store: Store, system: str, target: Target) -> SurveyStart:
 
 
 def _other_target(system: str, stored: str, target: Target) -> str:
-    if target.kind == "directory" and not (stored.startswith("/") or ":" in stored):
+    if target.kind == "directory" and is_relative(stored):
         return (
             f"the unfinished survey of {system!r} is of {stored!r}, relative to a directory that "
             "an earlier Leadline did not keep; start a new survey without --resume"

@@ -6,6 +6,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
@@ -33,8 +35,6 @@ def show(renderable: RenderableType) -> None:
 
 def put_json(document: Any) -> None:
     """Put one JSON document on stdout."""
-    import msgspec  # noqa: PLC0415 - as above
-
     data = msgspec.json.format(msgspec.json.encode(document), indent=2)
     sys.stdout.buffer.write(data + b"\n")
     sys.stdout.flush()

@@ -78,8 +78,7 @@ class Kernel:
 
 def matern(distance: Floats) -> Floats:
     """Matern-3/2 correlation at a distance."""
-    root = np.sqrt(3.0) * distance
-    return np.asarray((1 + root) * np.exp(-root))
+    return _matern_and_slope(distance)[0]
 
 
 def _matern_and_slope(distance: Floats) -> tuple[Floats, Floats]:

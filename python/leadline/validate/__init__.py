@@ -10,9 +10,10 @@ from leadline.validate.draw import drawn_workloads, requests
 from leadline.validate.errors import ValidationRefused
 from leadline.validate.explain import explain_validation
 from leadline.validate.run import measure_validation
-from leadline.validate.same_system import changed_facts
+from leadline.validate.same_system import SYSTEM, changed_facts
 
 __all__ = [
+    "SYSTEM",
     "Asked",
     "ValidationRefused",
     "begin_validation",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from leadline.validate.errors import ValidationRefused
 
-DECISIVE = (
+SYSTEM = (
     "simulated_system",
     "kernel_release",
     "architecture",
@@ -32,20 +32,24 @@ DECISIVE = (
     "read_ahead_bytes",
     "write_cache",
     "loop_direct_io",
-    "engine_build",
 )
 """Facts (docs/reference/facts.md) of which each is known to change throughput by itself. Left out
 is what differs between two runs of one system: host and device names, free space, Leadline's own
 version, and the generator's ceiling, which is a measurement."""
 
+DECISIVE = (*SYSTEM, "engine_build")
+"""With another build of the engine a model's error cannot be told from the generator's."""
+
 MEMORY_SHARE = 0.01
 """Memory as the kernel counts it differs a little from start to start."""
 
 
-def changed_facts(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the decisive facts that differ, as `name: then, now`; unknown ones cannot differ."""
+def changed_facts(
+    before: Mapping[str, Any], now: Mapping[str, Any], names: Sequence[str] = DECISIVE
+) -> tuple[str, ...]:
+    """Return the named facts that differ, as `name: then, now`; unknown ones cannot differ."""
     found = []
-    for name in DECISIVE:
+    for name in names:
         old, new = before.get(name), now.get(name)
         if old is None or new is None:
             continue
