@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
+from scipy import optimize
 from scipy.stats import t as student
 
 from leadline.predict import Box, JointModel, Sample, fit_joint, spread_out
@@ -128,3 +130,23 @@ def test_the_embedded_document_holds_all_that_a_prediction_needs() -> None:
     expected = model.expect(asked)
     assert np.allclose(fitted + near @ np.array(page["weights"]), expected.ln_mb_s)
     assert np.allclose(np.sqrt(variance), expected.ln_sd, rtol=1e-6)
+
+
+def test_the_kernel_is_learned_with_the_true_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(1)
+    places, residual = rng.random((30, 5)), 0.1 * rng.normal(size=30)
+    seen: list[tuple[np.ndarray, list[float]]] = []
+    real = optimize.minimize
+
+    def watched(cost: Callable[..., Any], start: np.ndarray, **options: Any) -> Any:
+        at = start + 0.3
+        steps = 1e-5 * np.eye(len(at))
+        by_steps = [(cost(at + step)[0] - cost(at - step)[0]) / 2e-5 for step in steps]
+        seen.append((cost(at)[1], by_steps))
+        return real(cost, start, **options)
+
+    monkeypatch.setattr(optimize, "minimize", watched)
+    beliefs = Beliefs((0.1, 1.0), (0.05, 1.0), (0.5, 1.0), (0.03, 1.0))
+    learn(places, residual, 0.001 * np.eye(30), np.ones(30), beliefs)
+    ((gradient, by_steps),) = seen
+    assert gradient == pytest.approx(by_steps, rel=1e-5)

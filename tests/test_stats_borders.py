@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from leadline.stats import hierarchy
 from leadline.stats.borders import fit_borders
 from leadline.stats.change_points import change_points
 from leadline.stats.placement import next_unique_bytes
@@ -137,3 +138,22 @@ def test_change_points_find_steps_and_leave_noise_alone() -> None:
     assert found[1] == pytest.approx(2e8, rel=0.25)
     assert change_points(list(places), list(30 * noise)) == ()
     assert change_points([1e6, 2e6], [1.0, 2.0]) == ()
+
+
+FALLEN = [
+    (12.0, 12728.3), (12.0, 12133.6), (12.0, 9628.3), (19.47, 7912.9), (31.59, 5019.5),
+    (51.24, 3810.7), (83.14, 3240.7), (107.62, 717.5), (134.88, 693.6), (218.83, 456.7),
+    (576.0, 485.2), (576.0, 490.7), (576.0, 488.1),
+]  # fmt: skip
+"""(MiB, MB/s) of a real disk behind 96 MiB of file cache, whose writers wait from 19 MiB on."""
+
+
+def test_a_fall_steeper_than_seeks_make_is_a_border(monkeypatch: pytest.MonkeyPatch) -> None:
+    places, rates = ([row[column] for row in FALLEN] for column in (0, 1))
+    found = fit_borders([2**20 * place for place in places], rates, seed=1)
+    assert [border.bytes.value / 2**20 for border in found.borders] == [pytest.approx(90, rel=0.35)]
+    monkeypatch.setattr(hierarchy, "SLOPE_MAX", 5.0)
+    unbound = fit_borders([2**20 * place for place in places], rates, seed=1)
+    assert unbound.borders == (), (
+        "a power law explains it better, if it may be as steep as it likes"
+    )
