@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from leadline.cli.app import COMMANDS, app
+from leadline.cli.app import COMMANDS, app, main
 from leadline.errors import LeadlineError
 from leadline.survey import PlanRefused, ResumeMismatch
 
@@ -56,3 +56,18 @@ def test_the_help_waits_for_no_library_of_statistics_stores_or_charts() -> None:
 def test_what_a_survey_refuses_ends_with_code_2(refusal: type[LeadlineError]) -> None:
     assert issubclass(refusal, LeadlineError)
     assert refusal.exit_code == 2
+
+
+def test_a_defect_says_where_it_was_raised(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken() -> None:
+        raise IndexError("list index out of range")
+
+    monkeypatch.setattr("leadline.cli.app.app", broken)
+    with pytest.raises(SystemExit) as leaving:
+        main()
+    assert leaving.value.code == 1
+    said = capsys.readouterr().err
+    assert "IndexError: list index out of range at test_commands.py:" in said
+    assert "(broken)" in said

@@ -6,6 +6,7 @@ import importlib
 import os
 import sys
 import traceback
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -112,10 +113,16 @@ def main() -> None:
     except Exception as error:
         _leave(
             f"this is a defect in Leadline, please report it: {type(error).__name__}: {error} "
-            "(leadline --debug … shows where)",
+            f"at {_place(error)} (leadline --debug … shows the way there)",
             EXIT_FAULT,
             debug,
         )
+
+
+def _place(error: Exception) -> str:
+    """Where it was raised: a defect on a machine far away is seldom seen twice."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{Path(frame.filename).name}:{frame.lineno} ({frame.name})"
 
 
 def _leave(message: str, code: int, debug: bool) -> None:

@@ -85,6 +85,7 @@ class _Explanation:
         self.strategy: MiddleStrategy | SeventyFiveStrategy = surveyor.strategy
         self.readings: Readings = surveyor.strategy.readings
         self.noise = NoiseModel(self.readings, self.strategy.regions)
+        self.contradicted = False
 
     def survey(self, wall_s: float | None) -> Survey:
         fit = self._final_fit()
@@ -113,25 +114,28 @@ class _Explanation:
             sentences=(),
             warnings=(),
         )
-        return _with_words(draft, self.points)
+        return _with_words(draft, self.points, contradicted=self.contradicted)
 
     # ---- borders and regions ----------------------------------------------------------------
 
     def _final_fit(self) -> BorderFit | None:
         """Fit the borders again, now that the focal points have added readings to the curve.
 
-        The number of regions stays what the families were measured for.
+        The number of regions stays what the families were measured for. Where later readings
+        leave no fit with so many borders, the one that decided stands, with a warning.
         """
         decided = self.strategy.fit
         if decided is None:
             return None
         points = self.readings.along("unique_bytes", self.strategy.focal)
-        return fit_borders(
+        again = fit_borders(
             [value(p, "unique_bytes") for p in points],
             [throughput(p) for p in points],
             seed=self.start.seed,
             count=len(decided.borders),
         )
+        self.contradicted = len(again.borders) != len(decided.borders)
+        return decided if self.contradicted else again
 
     def _cross_check(self) -> tuple[float, ...]:
         """What a model-free change-point detector makes of the same curve."""
@@ -321,6 +325,7 @@ def _end_of(last: Measurement | None) -> float:
     return last.clock_s + last.result.total_s if last else 0.0
 
 
-def _with_words(draft: Survey, points: Sequence[Measurement]) -> Survey:
-    worded = msgspec.structs.replace(draft, warnings=survey_warnings(draft, points))
+def _with_words(draft: Survey, points: Sequence[Measurement], *, contradicted: bool) -> Survey:
+    warnings = survey_warnings(draft, points, contradicted=contradicted)
+    worded = msgspec.structs.replace(draft, warnings=warnings)
     return msgspec.structs.replace(worded, sentences=sentences(worded))

@@ -17,11 +17,17 @@ ENGINE_WARNING_SHARE = 0.05
 """A warning of the engine at fewer points than this share is left to the table of points."""
 
 
-def survey_warnings(survey: Survey, points: Sequence[Measurement]) -> tuple[str, ...]:
-    """List the doubts about a survey, most important first."""
+def survey_warnings(
+    survey: Survey, points: Sequence[Measurement], *, contradicted: bool = False
+) -> tuple[str, ...]:
+    """List the doubts about a survey, most important first.
+
+    `contradicted`: the focal points, measured after the borders, no longer show as many.
+    """
     found = [
         _unfinished(survey, points),
         _drift(survey),
+        _contradicted(survey) if contradicted else None,
         _not_admissible(points),
         _generator_bound(points),
         _level_shifts(points),
@@ -64,6 +70,15 @@ def _drift(survey: Survey) -> str | None:
         f"The system drifted: the repeated points became {abs(drift.value):.0%} {way} over the "
         f"survey (95 %: {drift.low:+.0%} to {drift.high:+.0%}). The points ran in random order, so "
         "the curves keep their shape, but absolute numbers depend on when they were taken."
+    )
+
+
+def _contradicted(survey: Survey) -> str:
+    borders = "border" if len(survey.borders) == 1 else f"{len(survey.borders)} borders"
+    return (
+        f"The {borders} found at first did not show again: the points measured later at the middle "
+        "of each region lie too near each other. What made the difference has changed since, or "
+        "was chance; survey again before relying on the levels."
     )
 
 
