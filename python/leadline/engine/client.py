@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from leadline.engine.cgroup import memory_cgroup
 from leadline.engine.child import ENGINE_COMMAND, OnEvent
 from leadline.engine.claim import claim
+from leadline.engine.dirty_limits import restore_left_limits
 from leadline.engine.errors import CacheLimitRefused, TargetRefused
 from leadline.engine.fio import FioEngine
 from leadline.engine.jobs import CLOSED, Limits
@@ -113,7 +114,7 @@ def open_engine(
         target: where I/O goes.
         backend: how; by default the only or the plainest one of the target.
         direct: past the file cache (O_DIRECT).
-        sync: which writes wait for the device: "none", "dsync", or "fsync=8" (each eighth).
+        sync: which writes wait for the device, as `record.parse_sync` spells it.
         placement: "auto" gives each issuer a processor of its own while there are enough, "free"
             leaves that to the kernel.
         cache_limit_bytes: run the engine in a memory cgroup of this size.
@@ -142,8 +143,8 @@ def open_engine(
     with ExitStack() as stack:
         claimed = None
         if target.kind == "directory":
-            assert target.path is not None  # noqa: S101 - parse sets it for a directory
-            claimed = stack.enter_context(claim(target.path))
+            restore_left_limits()
+            claimed = stack.enter_context(claim(target.path or ""))  # parse sets it
         group = None
         if cache_limit_bytes is not None:
             group = stack.enter_context(memory_cgroup(cache_limit_bytes))
