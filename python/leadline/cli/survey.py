@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -91,8 +92,8 @@ def command(
         # What decided the survey decides it still; only its limits may be given again.
         cache_limit, seed = earlier.cache_limit_bytes, earlier.seed
         backend, direct = earlier.backend, earlier.direct
-    elif chosen.kind == "directory":
-        cache_limit = choose_cache_limit(cache_limit, budget_s, talk)
+    elif chosen.path is not None:
+        cache_limit = choose_cache_limit(Path(chosen.path), cache_limit, budget_s, talk)
     with open_engine(
         chosen, backend=backend, direct=direct, cache_limit_bytes=cache_limit or None,
         max_bytes=max_bytes, run_seed=seed,

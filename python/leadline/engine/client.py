@@ -12,6 +12,7 @@ from leadline.engine.claim import claim
 from leadline.engine.errors import CacheLimitRefused, TargetRefused
 from leadline.engine.fio import FioEngine
 from leadline.engine.jobs import CLOSED, Limits
+from leadline.engine.mounts import is_in_memory
 from leadline.engine.process import ProcessEngine
 from leadline.engine.simulated import SimulatedEngine
 from leadline.engine.target import Target
@@ -142,6 +143,7 @@ def open_engine(
             claimed = stack.enter_context(claim(target.path))
         group = None
         if cache_limit_bytes is not None:
+            _check_cache(target)
             group = stack.enter_context(memory_cgroup(cache_limit_bytes))
         own = ProcessEngine(
             target,
@@ -158,6 +160,14 @@ def open_engine(
             yield FioEngine(own, claimed, group)
         else:
             yield own
+
+
+def _check_cache(target: Target) -> None:
+    if target.path is not None and is_in_memory(target.path):
+        raise CacheLimitRefused(
+            f"--cache-limit caps the file cache, and {target.text} has none: its file system is "
+            "memory itself, and a cap would end the engine. Leave --cache-limit out"
+        )
 
 
 def _check_engine(target: Target, engine: str) -> None:
