@@ -38,7 +38,7 @@ WORKLOADS = (
     "unique_bytes=320MiB,size_mean=256KiB,read_frac=1,seq_frac=1,process_num=4",
     "unique_bytes=320MiB,size_mean=64KiB,read_frac=0,seq_frac=1,process_num=4",
 )
-"""Inside most of the caches; a database; a file server; a scan; a log. Within every survey's ranges:
+"""Inside most of the caches; a database; a file server; a scan; a log. In every survey's ranges:
 six times the least cache, and one number of processes that all of them tried."""
 
 
