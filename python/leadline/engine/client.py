@@ -13,6 +13,7 @@ from leadline.engine.dirty_limits import restore_left_limits
 from leadline.engine.errors import CacheLimitRefused, TargetRefused
 from leadline.engine.fio import FioEngine
 from leadline.engine.jobs import CLOSED, Limits
+from leadline.engine.mounts import is_in_memory
 from leadline.engine.process import ProcessEngine
 from leadline.engine.simulated import SimulatedEngine
 from leadline.engine.target import Target
@@ -147,24 +148,26 @@ def open_engine(
             claimed = stack.enter_context(claim(target.path or ""))  # parse sets it
         group = None
         if cache_limit_bytes is not None:
+            _check_cache(target)
             group = stack.enter_context(memory_cgroup(cache_limit_bytes))
         own = ProcessEngine(
-            target,
-            backend,
-            direct=direct,
-            sync=sync,
-            claimed=claimed,
-            group=group,
-            max_bytes=max_bytes,
-            placement=placement,
-            command=command,
-        )
+            target, backend, direct=direct, sync=sync, claimed=claimed, group=group,
+            max_bytes=max_bytes, placement=placement, command=command,
+        )  # fmt: skip
         stack.callback(own.close)
         if engine == "fio":
             assert claimed is not None  # noqa: S101 - a directory was claimed
             yield FioEngine(own, claimed, group)
         else:
             yield own
+
+
+def _check_cache(target: Target) -> None:
+    if target.path is not None and is_in_memory(target.path):
+        raise CacheLimitRefused(
+            f"--cache-limit caps the file cache, and {target.text} has none: its file system is "
+            "memory itself, and a cap would end the engine. Leave --cache-limit out"
+        )
 
 
 def _check_engine(target: Target, engine: str, sync: str) -> None:

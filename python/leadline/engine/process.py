@@ -24,6 +24,7 @@ from leadline.engine.jobs import (
     result_of,
 )
 from leadline.engine.machine import available_memory_bytes, l3_cache_bytes
+from leadline.engine.mounts import is_in_memory
 from leadline.engine.space import USEFUL_BYTES, capacity_bytes, require_space
 from leadline.engine.stop import shielded
 from leadline.engine.target import Target
@@ -72,6 +73,8 @@ class ProcessEngine:
             "placement": placement,
         }
         self.memory_bytes: int | None = self.cache_limit_bytes or available_memory_bytes()
+        if claimed is not None and is_in_memory(claimed.directory):
+            self.memory_bytes = None  # no cache whose end could be found: the files are memory
         self.process_num_max = max(PROCESS_NUM_MAX, 4 * (self.facts["cpu_count"] or 1))
         capacity = NULL_CAPACITY_BYTES
         if claimed is not None:
