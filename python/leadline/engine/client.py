@@ -15,7 +15,7 @@ from leadline.engine.jobs import CLOSED, Limits
 from leadline.engine.process import ProcessEngine
 from leadline.engine.simulated import SimulatedEngine
 from leadline.engine.target import Target
-from leadline.record import Arrivals, EngineResult, Workload
+from leadline.record import NO_SYNC, Arrivals, EngineResult, Workload
 
 BACKENDS = {
     "directory": ("pread", "uring", "mmap"),
@@ -33,6 +33,8 @@ class Engine(Protocol):
     backend: str
     """Name of the backend."""
     direct: bool
+    sync: str
+    """Which writes wait for the device (`leadline.record.discipline`)."""
     virtual: bool
     """Whether its clock is virtual, so that time costs nothing."""
     capacity_bytes: int
@@ -97,6 +99,7 @@ def open_engine(
     *,
     backend: str | None = None,
     direct: bool = False,
+    sync: str = NO_SYNC,
     placement: str = "auto",
     cache_limit_bytes: int | None = None,
     max_bytes: int | None = None,
@@ -110,6 +113,7 @@ def open_engine(
         target: where I/O goes.
         backend: how; by default the only or the plainest one of the target.
         direct: past the file cache (O_DIRECT).
+        sync: which writes wait for the device: "none", "dsync", or "fsync=8" (each eighth).
         placement: "auto" gives each issuer a processor of its own while there are enough, "free"
             leaves that to the kernel.
         cache_limit_bytes: run the engine in a memory cgroup of this size.
@@ -126,14 +130,14 @@ def open_engine(
     backend = _backend(target, backend, direct=direct)
     if placement not in PLACEMENTS:
         raise TargetRefused(f"--placement is auto or free, not {placement!r}")
-    _check_engine(target, engine)
+    _check_engine(target, engine, sync)
     if target.kind == "simulated":
         if cache_limit_bytes is not None:
             raise CacheLimitRefused(
                 "--cache-limit caps real memory; a simulated system has the cache its profile "
                 "says: change it there"
             )
-        yield SimulatedEngine(target, max_bytes=max_bytes, run_seed=run_seed)
+        yield SimulatedEngine(target, max_bytes=max_bytes, run_seed=run_seed, sync=sync)
         return
     with ExitStack() as stack:
         claimed = None
@@ -145,7 +149,9 @@ def open_engine(
             group = stack.enter_context(memory_cgroup(cache_limit_bytes))
         own = ProcessEngine(
             target,
-            {"name": backend, "direct": direct},
+            backend,
+            direct=direct,
+            sync=sync,
             claimed=claimed,
             group=group,
             max_bytes=max_bytes,
@@ -160,13 +166,17 @@ def open_engine(
             yield own
 
 
-def _check_engine(target: Target, engine: str) -> None:
+def _check_engine(target: Target, engine: str, sync: str) -> None:
     if engine not in ENGINES:
         raise TargetRefused(f"--engine is leadline or fio, not {engine!r}")
     if engine == "fio" and target.kind != "directory":
         raise TargetRefused(
             f"--engine fio needs a directory, which {target.text} is not: leave --engine out"
         )
+    if sync != NO_SYNC and target.kind == "null":
+        raise TargetRefused(f"--sync {sync} waits for a device, and null: has none: leave it out")
+    if sync != NO_SYNC and engine == "fio":
+        raise TargetRefused(f"--sync {sync} is Leadline's; leave it or --engine fio out")
 
 
 def _backend(target: Target, backend: str | None, *, direct: bool) -> str:

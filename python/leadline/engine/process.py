@@ -18,6 +18,7 @@ from leadline.engine.jobs import (
     DEEP_BACKENDS,
     JobOptions,
     Limits,
+    backend_document,
     job_document,
     require_fit,
     result_of,
@@ -32,7 +33,7 @@ PROCESS_NUM_MAX = 16
 """A survey tries at least this many issuers; a disk's queue wants more than there are cores."""
 NULL_CAPACITY_BYTES = 2**40
 """The null target stores nothing; any size will do that the address stream can count."""
-_NULL = {"name": "null", "direct": False}
+_NULL = backend_document("null")
 
 
 class ProcessEngine:
@@ -41,8 +42,10 @@ class ProcessEngine:
     def __init__(
         self,
         target: Target,
-        backend: dict[str, Any],
+        backend: str,
         *,
+        direct: bool,
+        sync: str,
         claimed: Claim | None,
         group: MemoryCgroup | None,
         max_bytes: int | None,
@@ -50,9 +53,10 @@ class ProcessEngine:
         command: Sequence[str],
     ) -> None:
         self._start_s = time.monotonic()
-        self._backend = backend
-        self.backend: str = backend["name"]
-        self.direct: bool = backend["direct"]
+        self._backend = backend_document(backend, direct=direct, sync=sync)
+        self.backend = backend
+        self.direct = direct
+        self.sync = sync
         self.virtual = False
         self._claim = claimed
         self._group = group

@@ -93,6 +93,7 @@ def begin_survey(
         focal_mode=asked.focal_mode,
         backend=engine.backend,
         direct=engine.direct,
+        sync=engine.sync,
         cache_limit_bytes=engine.cache_limit_bytes,
         accuracy=asked.accuracy,
         plan=plan,
