@@ -14,6 +14,8 @@ Two exports of the same directory:
 `/sync`  synchronous (`NFS_Commit = true`): every write is `pwritev` and `fsync`, whatever the
          client asks for.
 
+By hand, until Ctrl-C: `python tests/real/nfs_server.py DIR [128MiB]`.
+
 The server's file cache is this kernel's, charged to the server's memory cgroup when it has one. It
 outlives the server's process: a restarted server finds it warm.
 """
@@ -29,6 +31,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -38,6 +41,7 @@ from typing import IO
 from leadline.engine import CacheLimitRefused, memory_cgroup
 from leadline.engine.cgroup import MemoryCgroup, remove_stale
 from leadline.engine.hierarchy import find_hierarchy
+from leadline.units import parse_bytes
 
 SLOTS = Path("/run/leadline-nfs")
 SLOTS_MAX = 250
@@ -311,3 +315,19 @@ def _ip(*words: str) -> str:
     if done.returncode:
         raise ServerFailed(f"ip {' '.join(words)}: {done.stderr.strip()}")
     return done.stdout
+
+
+def main() -> None:
+    """Serve a directory until Ctrl-C."""
+    directory = Path(sys.argv[1])
+    memory_bytes = parse_bytes(sys.argv[2]) if len(sys.argv) > 2 else None
+    if reason := why_not(directory):
+        sys.exit(f"no NFS server here: {reason}")
+    with nfs_server(directory, memory_bytes=memory_bytes) as server:
+        print(f"{server.url()}  {server.url('sync')}  pid {server.pid}  log {server.log}")
+        with suppress(KeyboardInterrupt):
+            signal.pause()
+
+
+if __name__ == "__main__":
+    main()
