@@ -22,7 +22,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -95,6 +95,9 @@ def serving(given: str | None) -> Iterator[str]:
             yield server.url()
 
 
+Turn = Callable[[Point, int], None]
+
+
 def measure(chosen: Sequence[Point], both: Both, rounds: int) -> None:
     """Fill in the readings: all rounds of UNSTABLE workloads, then those of FILE_SYNC."""
     for synchronous in (False, True):
@@ -103,7 +106,7 @@ def measure(chosen: Sequence[Point], both: Both, rounds: int) -> None:
         with open_engine(Target.parse(both.url), sync=sync, max_bytes=FILE_BYTES) as engine:
             for number in range(rounds):
                 for point in mine:
-                    turns = [partial(both.run_own, engine), both.run_bare]
+                    turns: list[Turn] = [partial(both.run_own, engine), both.run_bare]
                     for run in turns if number % 2 else turns[::-1]:
                         run(point, number)
                 print(f"round {number + 1} of {rounds}", file=sys.stderr)
