@@ -1,5 +1,14 @@
 """The nouns of Leadline as immutable documents: what is stored, sent and shown."""
 
+from leadline.record.file_cache import (
+    CachePlan,
+    CacheSize,
+    CacheStart,
+    CacheStudy,
+    Evidence,
+    FileCache,
+    WritePolicy,
+)
 from leadline.record.identity import derive_seed, point_id
 from leadline.record.measurement import (
     CAP_REACHED,
@@ -76,13 +85,19 @@ __all__ = [
     "BinError",
     "Border",
     "CacheEvents",
+    "CachePlan",
+    "CacheSize",
+    "CacheStart",
+    "CacheStudy",
     "Covered",
     "Curve",
     "CurvePoint",
     "DrawnRange",
     "DriftStep",
     "EngineResult",
+    "Evidence",
     "Family",
+    "FileCache",
     "FocalDrift",
     "Forecast",
     "Generator",
@@ -124,6 +139,7 @@ __all__ = [
     "WarmUp",
     "Workload",
     "WorkloadError",
+    "WritePolicy",
     "WrittenBytes",
     "derive_seed",
     "point_id",

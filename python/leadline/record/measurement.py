@@ -295,3 +295,5 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     """The runs that `result` pools, of a lone `measure`."""
     validation_id: str | None = None
     """The validation that this point belongs to; then `survey_id` is None."""
+    study_id: str | None = None
+    """The study (`leadline cache`) that this point belongs to; then both others are None."""
