@@ -12,7 +12,7 @@ from collections.abc import Generator, Sequence
 
 from leadline.file_cache.errors import CacheStudyRefused
 from leadline.file_cache.plan import BLOCK_BYTES
-from leadline.file_cache.sizes import kind_curve, read_border, write_border
+from leadline.file_cache.sizes import kind_curve, nearest_border
 from leadline.record import CacheStart, Measurement, Workload
 from leadline.stats import next_unique_bytes
 
@@ -97,11 +97,7 @@ class Questions:
 
     def _next_place(self, kind: float, left: int) -> float:
         plan = self.start.plan
-        points = kind_curve(self.points, kind, seed=self.start.seed, fit=False).points
-        readings = [
-            (float(p.workload.unique_bytes), max(p.result.throughput_mb_s.value, 1e-6))
-            for p in points
-        ]
+        readings = kind_curve(self.points, kind, seed=self.start.seed, fit=False).readings
         if left <= CLOSING:
             gap = self._gap_around_border(kind)
             if gap is not None:
@@ -115,7 +111,7 @@ class Questions:
         lower levels, whose borders are as steep, must not take all the readings.
         """
         curve = kind_curve(self.points, kind, seed=self.start.seed)
-        border = read_border(curve) if kind == READS else write_border(curve)
+        border = nearest_border(curve)
         if border is None:
             return None
         places = [float(point.workload.unique_bytes) for point in curve.points]
@@ -126,7 +122,7 @@ class Questions:
     def _rate_places(self) -> tuple[int, int]:
         plan, seed = self.start.plan, self.start.seed
         curves = [kind_curve(self.points, kind, seed=seed) for kind in (READS, WRITES)]
-        ends = [end for end in (read_border(curves[0]), write_border(curves[1])) if end]
+        ends = [end for curve in curves if (end := nearest_border(curve))]
         if not ends:
             return plan.unique_bytes_min, plan.unique_bytes_max
         smaller = min(end.bytes.value for end in ends)
