@@ -22,7 +22,7 @@ INSIDE = 0.25
 written over often enough for the bytes at the device to be a proof."""
 OUTSIDE = 4.0
 """The rates beyond it at this many times the larger one, or where the range ends."""
-CLOSING = 4
+CLOSING = 5
 """So many of the last readings of each kind first close in on the border of the file cache..."""
 GAP = 1.06
 """...until the two readings around it differ by no more than this factor."""
@@ -105,19 +105,23 @@ class Questions:
         return next_unique_bytes(readings, plan.unique_bytes_min, plan.unique_bytes_max, left)
 
     def _gap_around_border(self, kind: float) -> float | None:
-        """Middle of the gap between readings in which the border lies; None once it is narrow.
+        """Where the border is narrowed or confirmed; None once it is both.
 
-        Where hits end at once, as under a scan, nothing but a reading in the gap narrows it, and
-        lower levels, whose borders are as steep, must not take all the readings.
+        The middle of the gap between readings in which it lies: where hits end at once, as under a
+        scan, nothing else narrows it, and lower levels, whose borders are as steep, must not take
+        all the readings. Then the reading just beyond it once more: a moment's disturbance there
+        looks like a border.
         """
         curve = kind_curve(self.points, kind, seed=self.start.seed)
         border = nearest_border(curve)
         if border is None:
             return None
-        places = [float(point.workload.unique_bytes) for point in curve.points]
+        places = [place for place, _ in curve.readings]
         below = max((x for x in places if x <= border.bytes.value), default=min(places))
         above = min((x for x in places if x > border.bytes.value), default=max(places))
-        return math.sqrt(below * above) if above > GAP * below else None
+        if above > GAP * below:
+            return math.sqrt(below * above)
+        return above if places.count(above) == 1 else None
 
     def _rate_places(self) -> tuple[int, int]:
         plan, seed = self.start.plan, self.start.seed

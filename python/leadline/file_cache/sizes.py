@@ -47,9 +47,12 @@ class KindCurve:
 
     @property
     def readings(self) -> list[tuple[float, float]]:
-        """(unique_bytes, what the borders are fitted to) of every point."""
-        read = _pseudo_rate if self.basis == "misses" else throughput
-        return [(float(point.workload.unique_bytes), read(point)) for point in self.points]
+        """(unique_bytes, what the borders are fitted to) of every point, by unique_bytes."""
+        points = sorted(self.points, key=lambda point: point.workload.unique_bytes)
+        if self.basis == "throughput":
+            return [(float(p.workload.unique_bytes), throughput(p)) for p in points]
+        places = [float(point.workload.unique_bytes) for point in points]
+        return list(zip(places, _pseudo_rates(points), strict=True))
 
 
 def kind_curve(
@@ -102,9 +105,18 @@ def throughput(point: Measurement) -> float:
     return max(point.result.throughput_mb_s.value, 1e-6)
 
 
-def _pseudo_rate(point: Measurement) -> float:
-    """A rate at which nothing but misses takes time."""
-    return 1.0 / (MISS_FLOOR + (missed_frac(point) or 0.0))
+def _pseudo_rates(points: Sequence[Measurement]) -> list[float]:
+    """Rates at which nothing but misses takes time, of points by rising unique_bytes.
+
+    More data cannot miss less: where a smaller workload missed more than a larger one, somebody
+    else was there (a `sync`, another program's memory), and the larger one's share stands.
+    """
+    rates: list[float] = []
+    least = 1.0
+    for point in reversed(points):
+        least = min(least, missed_frac(point) or 0.0)
+        rates.append(1.0 / (MISS_FLOOR + least))
+    return rates[::-1]
 
 
 def nearest_border(curve: KindCurve) -> FittedBorder | None:
