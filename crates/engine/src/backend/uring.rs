@@ -21,6 +21,7 @@ use crate::backend::{Completion, QueueBackend, ended_early, failed};
 use crate::buffer::BufferSlice;
 use crate::error::EngineError;
 use crate::job::{Kind, Request};
+use crate::recorder::Wire;
 
 /// A slot's request and how much of it has been moved.
 #[derive(Clone, Copy, Debug)]
@@ -103,7 +104,8 @@ impl UringBackend {
         if code > 0 {
             transfer.moved += code as u64;
             if transfer.moved >= transfer.request.length_bytes {
-                return Ok(Some(Completion { slot, bytes: transfer.moved }));
+                let wire = Wire::default();
+                return Ok(Some(Completion { slot, bytes: transfer.moved, wire }));
             }
         } else if code == 0 {
             return Err(ended_early(&transfer.request, transfer.moved));
