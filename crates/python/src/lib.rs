@@ -32,9 +32,11 @@ mod _engine {
     /// Runs one job of a null or simulated target in this process and returns its event lines.
     #[pyfunction]
     fn run_job(py: Python<'_>, job_json: &str) -> PyResult<Vec<String>> {
-        if let Ok(Job { target: Target::Directory { .. }, .. }) = Job::parse(job_json) {
+        if let Ok(Job { target: Target::Directory { .. } | Target::Nfs { .. }, .. }) =
+            Job::parse(job_json)
+        {
             return Err(PyValueError::new_err(
-                "a directory is measured in the engine child (serve), never in this process",
+                "a real target is measured in the engine child (serve), never in this process",
             ));
         }
         Ok(py.detach(|| {

@@ -42,6 +42,13 @@ impl CpuTime {
     }
 }
 
+/// What this machine calls itself.
+#[must_use]
+pub fn name() -> String {
+    let name = read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    name.trim().to_owned()
+}
+
 /// Bytes this process made the block layer read and write since it began, truncated writes taken
 /// back; none where the kernel does not count them.
 #[must_use]
