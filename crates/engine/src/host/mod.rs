@@ -33,10 +33,20 @@ impl CpuTime {
     /// Now, from `getrusage(2)`.
     #[must_use]
     pub fn now() -> Self {
+        Self::used(libc::RUSAGE_SELF)
+    }
+
+    /// Now, of the calling thread alone.
+    #[must_use]
+    pub fn of_thread() -> Self {
+        Self::used(libc::RUSAGE_THREAD)
+    }
+
+    fn used(whose: libc::c_int) -> Self {
         // SAFETY: rusage is plain data, for which all zero bytes are valid.
         let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-        // SAFETY: a writable rusage; RUSAGE_SELF always works.
-        unsafe { libc::getrusage(libc::RUSAGE_SELF, &mut usage) };
+        // SAFETY: a writable rusage; both of these always work.
+        unsafe { libc::getrusage(whose, &mut usage) };
         let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 * 1e-6;
         Self { user_s: seconds(usage.ru_utime), system_s: seconds(usage.ru_stime) }
     }
