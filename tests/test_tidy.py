@@ -33,6 +33,7 @@ LAYERS = {
     "survey": 4,
     "validate": 4,
     "compare": 4,
+    "files": 4,
     "report": 4,
     "api": 5,
     "testing": 5,

@@ -30,6 +30,8 @@ COMMANDS = {
     "predict": "Predict workloads from a stored survey, without measuring anything.",
     "validate": "Measure random workloads and hold them against what the survey's models predict.",
     "compare": "Compare surveyed systems: ratios with intervals, and a verdict where there is one.",
+    "files": "Time plain files: read, written and rewritten, over file systems, block sizes and "
+    "drives.",
     "report": "Draw a stored survey: one self-contained page that opens without a network.",
     "systems": "List the stored surveys, newest first.",
     "show": "Show what is stored under an id: a survey's or validation's answer, or one point.",

@@ -8,10 +8,12 @@ from typing import Annotated
 import typer
 
 from leadline.cli.context import Context
+from leadline.cli.files import write_files
 from leadline.cli.load import load_survey, load_validation
 from leadline.cli.options import Ref
 from leadline.cli.talk import talk
 from leadline.engine import TargetRefused
+from leadline.store import Store, StoreError
 
 
 def command(
@@ -33,7 +35,11 @@ def command(
     """Draw a stored survey: one self-contained page that opens without a network."""
     own: Context = context.obj
     store = own.open_store()
-    found, points = load_survey(store, survey)
+    try:
+        found, points = load_survey(store, survey)
+    except StoreError as not_a_survey:
+        _report_files(store, survey, output, not_a_survey)
+        return
     others = [load_survey(store, ref)[0] for ref in beside or ()]
     path = output or Path(f"leadline-{found.start.system.replace('/', '_')}.html")
     if not path.absolute().parent.is_dir():
@@ -46,3 +52,14 @@ def command(
     if charts is not None:
         save_all_charts(found, charts, "svg", validation)
         talk(f"wrote the charts to {charts}")
+
+
+def _report_files(store: Store, ref: str, output: Path | None, not_a_survey: StoreError) -> None:
+    try:
+        study = store.files_study(ref)
+    except StoreError:
+        raise not_a_survey from None
+    path = output or Path(f"leadline-{study.start.system.replace('/', '_')}-files.html")
+    if not path.absolute().parent.is_dir():
+        raise TargetRefused(f"the directory of {path} does not exist; create it first")
+    write_files(study, path)

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from leadline.cli.context import Context
+from leadline.cli.files import tell_files
 from leadline.cli.load import explained_validation, load_survey
 from leadline.cli.measure import measurement_document
 from leadline.cli.options import Json
@@ -23,7 +24,9 @@ def command(
     context: typer.Context,
     ref: Annotated[
         str,
-        typer.Argument(metavar="ID", help="A survey, a system, a validation, or a measured point."),
+        typer.Argument(
+            metavar="ID", help="A survey, a system, a validation, a table of files, or a point."
+        ),
     ],
     json: Json = False,
 ) -> None:
@@ -56,6 +59,15 @@ def _show_other(store: Store, ref: str, not_a_survey: StoreError, *, json: bool)
     try:
         validation_id = store.validation_start(ref).validation_id
     except StoreError:
+        _show_files_or_point(store, ref, not_a_survey, json=json)
+        return
+    tell_validation(explained_validation(store, validation_id), json=json)
+
+
+def _show_files_or_point(store: Store, ref: str, not_a_survey: StoreError, *, json: bool) -> None:
+    try:
+        tell_files(store.files_study(ref), json=json)
+    except StoreError:
         try:
             point = store.measurement(ref)
         except StoreError:
@@ -64,5 +76,3 @@ def _show_other(store: Store, ref: str, not_a_survey: StoreError, *, json: bool)
             put_json(measurement_document(point))
         else:
             show(render_measurement(point))
-        return
-    tell_validation(explained_validation(store, validation_id), json=json)

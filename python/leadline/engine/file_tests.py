@@ -67,7 +67,10 @@ def image_bytes(file_bytes: int) -> int:
 
 @contextmanager
 def open_file_tests(
-    targets: Sequence[Target], *, command: Sequence[str] = ENGINE_COMMAND
+    targets: Sequence[Target],
+    *,
+    max_bytes: int | None = None,
+    command: Sequence[str] = ENGINE_COMMAND,
 ) -> Iterator[FileTests]:
     """Claim the directories until the block ends; then nothing of it is left behind.
 
@@ -78,7 +81,7 @@ def open_file_tests(
     with ExitStack() as stack:
         paths = [target.path for target in targets if target.path is not None]
         claims = [stack.enter_context(claim(path)) for path in paths]
-        tests = DirectoryTests(claims, command)
+        tests = DirectoryTests(claims, max_bytes, command)
         stack.callback(tests.close)
         yield tests
 
@@ -86,8 +89,11 @@ def open_file_tests(
 class DirectoryTests:
     """See `FileTests`."""
 
-    def __init__(self, claims: Sequence[Claim], command: Sequence[str]) -> None:
+    def __init__(
+        self, claims: Sequence[Claim], max_bytes: int | None, command: Sequence[str]
+    ) -> None:
         self._claims = claims
+        self._max_bytes = max_bytes
         self._command = command
         self._child: EngineChild | None = None
         self._jobs = 0
@@ -179,6 +185,8 @@ class DirectoryTests:
     def _file_bytes_max(self, directory: int, cells: Sequence[FilesCell]) -> int:
         count = len(self._claims)
         room = capacity_bytes(self._claims[directory].directory)
+        if self._max_bytes is not None:
+            room = min(room, self._max_bytes // count)
         here = max(
             (len(range(directory, cell.drives, count)) for cell in cells), default=1
         ) or 1  # fmt: skip

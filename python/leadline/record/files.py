@@ -86,6 +86,8 @@ class FilesStart(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     cells: tuple[FilesCell, ...]
     facts: dict[str, Any]
+    notes: tuple[str, ...] = ()
+    """What must be known of it before anything is measured."""
 
 
 class FilesStudy(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from leadline.report.comparison_files import require_format, save_comparison
     from leadline.report.comparison_page import render_comparison_html
     from leadline.report.comparison_terminal import render_comparison
+    from leadline.report.files_chart import files_charts
+    from leadline.report.files_file import require_files_format, save_files
+    from leadline.report.files_page import render_files_html
+    from leadline.report.files_terminal import render_files
     from leadline.report.images import ReportError, save_all_charts, save_chart, save_report
     from leadline.report.measured import render_measurement
     from leadline.report.page import render_html
@@ -32,6 +36,11 @@ _HOMES = {
     "save_comparison": "leadline.report.comparison_files",
     "render_comparison_html": "leadline.report.comparison_page",
     "render_comparison": "leadline.report.comparison_terminal",
+    "files_charts": "leadline.report.files_chart",
+    "require_files_format": "leadline.report.files_file",
+    "save_files": "leadline.report.files_file",
+    "render_files_html": "leadline.report.files_page",
+    "render_files": "leadline.report.files_terminal",
     "ReportError": "leadline.report.images",
     "save_all_charts": "leadline.report.images",
     "save_chart": "leadline.report.images",
@@ -47,17 +56,22 @@ __all__ = [
     "ReportError",
     "charts",
     "comparison_charts",
+    "files_charts",
     "not_measured",
     "render_comparison",
     "render_comparison_html",
+    "render_files",
+    "render_files_html",
     "render_html",
     "render_measurement",
     "render_predictions",
     "render_terminal",
+    "require_files_format",
     "require_format",
     "save_all_charts",
     "save_chart",
     "save_comparison",
+    "save_files",
     "save_report",
     "summary_chart",
     "validation_charts",

@@ -15,6 +15,7 @@ from leadline.record import (
     Validation,
     ValidationStart,
 )
+from leadline.record.files import FilesStudy
 
 
 class SurveySummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,6 +124,17 @@ class Store(Protocol):
 
     def validations(self, survey_id: str) -> tuple[ValidationSummary, ...]:
         """Return a summary of every validation of a survey, the newest first."""
+
+    def save_files(self, study: FilesStudy) -> None:
+        """Keep a study of plain files: before its first file, after each cell, and at its end.
+
+        Raises:
+            UpdateFinishedError: it is done already, began otherwise, or lacks runs that are stored.
+
+        """
+
+    def files_study(self, ref: str) -> FilesStudy:
+        """Return a study of plain files by its id, its system (the newest) or a beginning of it."""
 
     def close(self) -> None:
         """Let go of the connections; further calls open new ones."""
