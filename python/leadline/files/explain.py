@@ -36,7 +36,7 @@ def explain_files(study: FilesStudy) -> FilesStudy:
         )
     told = [
         *_rates(rows),
-        *_limits(rows),
+        *_limits(rows, paper=study.start.paper),
         *_block_sizes(rows, size),
         *_file_systems(rows, size),
         *_request_sizes(rows, size),
@@ -65,33 +65,31 @@ def _rates(rows: Sequence[FilesRow]) -> list[str]:
     return [f"On {say_system(first)}, {_count(first.drives)}: {join_words(said)}."]
 
 
-def _limits(rows: Sequence[FilesRow]) -> list[str]:
+def _limits(rows: Sequence[FilesRow], *, paper: bool) -> list[str]:
     alone = [row for row in rows if row.drives == 1]
     processor = [row for row in alone if _at_least(row.cpu_percent, CPU_BOUND_PERCENT)]
-    drive = [
-        row for row in alone
-        if row not in processor and _at_least(row.raw_percent, RAW_BOUND_PERCENT)
-    ]  # fmt: skip
-    neither = [row for row in alone if row not in processor and row not in drive]
     told = []
     if processor:
         told.append(
-            f"The processor limits {_list(processor)}: the program uses {CPU_BOUND_PERCENT:.0f} % "
-            "or more of it, and a faster drive would gain nothing."
+            f"The processor limits {_list(processor, alone)}: the program uses "
+            f"{CPU_BOUND_PERCENT:.0f} % or more of it, and a faster drive would gain nothing."
         )
+    if paper:  # without the drive in the clock there is nothing to hold against it
+        return told
+    rest = [row for row in alone if row not in processor and row.raw_percent is not None]
+    drive = [row for row in rest if _at_least(row.raw_percent, RAW_BOUND_PERCENT)]
+    waiting = [row for row in rest if row not in drive]
     if drive:
         told.append(
-            f"The drive limits {_list(drive)}: the file system moves {RAW_BOUND_PERCENT:.0f} % or "
-            "more of what the raw device does."
+            f"The drive limits {_list(drive, alone)}: the file system moves "
+            f"{RAW_BOUND_PERCENT:.0f} % or more of what the raw device does."
         )
-    waiting = [row for row in neither if row.raw_percent is not None]
     if waiting:
         shares = sorted(row.raw_percent.value for row in waiting if row.raw_percent)
-        span = say_span(f"{shares[0]:.0f} %", f"{shares[-1]:.0f} %")
         told.append(
-            f"Neither the processor nor the drive is used up in {_list(waiting)} ({span} of the "
-            "raw device): there the file system decides, and the wait of one program for one "
-            "request after the other."
+            f"Neither the processor nor the drive is used up by {_list(waiting, alone)} "
+            f"({_percents(shares[0], shares[-1])} of the raw device): there the file system "
+            "decides, and the wait of one program for one request after the other."
         )
     return told
 
@@ -102,7 +100,7 @@ def _block_sizes(rows: Sequence[FilesRow], size: int) -> list[str]:
         own = [row for row in rows if row.made and row.fs == fs and row.drives == 1]
         if len({row.block_bytes for row in own}) < 2:
             continue
-        found, open_tests = _contrasts(own, size)
+        found, open_tests = _contrasts(own, rows, size)
         said = [
             f"{test} is {_times(times)} as fast with {_blocks(fast)} as with {_blocks(slow)}"
             for test, fast, slow, times in found
@@ -124,7 +122,7 @@ def _file_systems(rows: Sequence[FilesRow], size: int) -> list[str]:
     own = [row for row in made if row.block_bytes == largest[row.fs]]
     if len(largest) < 2:
         return []
-    found, open_tests = _contrasts(own, size)
+    found, open_tests = _contrasts(own, rows, size)
     said = [
         f"{test} is {_times(times)} as fast on {fast.fs} as on {slow.fs}"
         for test, fast, slow, times in found
@@ -159,42 +157,40 @@ def _request_sizes(rows: Sequence[FilesRow], size: int) -> list[str]:
 
 def _drives(rows: Sequence[FilesRow], size: int) -> list[str]:
     several = [row for row in rows if row.drives > 1]
-    told = []
-    for system in dict.fromkeys(_system(row) for row in several):
-        pairs = [
-            (row, other) for row in several for other in rows
-            if _system(row) == system == _system(other) and other.drives == 1
-            and row.test == other.test
-        ]  # fmt: skip
-        said: list[str] = []
-        open_tests: list[str] = []
-        slower: list[str] = []
-        for row, other in pairs:
-            noise = rate_noise([one for one in rows if one.test == row.test], size)
-            times = ratio(row, other, noise, size, confidence=_joint(len(pairs)))
-            if not _decided(times):
-                open_tests.append(row.test)
-                continue
-            said.append(f"{row.test} {_times(times)}")
-            if times.value < 1:
-                slower.append(row.test)
-        if pairs:
-            head = f"{_count(pairs[0][0].drives)} against one on {say_system(pairs[0][0])}"
-            told += _said(head[0].upper() + head[1:], said, open_tests)
-        if slower:
-            told.append(
-                f"Drives at once that are slower than one alone ({join_words(slower)}) stand in "
-                "each other's way; in KM83 §5 a wrong constant in the driver did that."
-            )
+    pairs = [
+        (row, other) for row in several for other in rows
+        if other.drives == 1 and row.test == other.test and _system(row) == _system(other)
+    ]  # fmt: skip
+    said, open_pairs, slower = [], [], []
+    for row, other in pairs:
+        noise = rate_noise([one for one in rows if one.test == row.test], size)
+        times = ratio(row, other, noise, size, confidence=_joint(len(pairs)))
+        if not _decided(times):
+            open_pairs.append(row)
+            continue
+        said.append(f"{row.test} {_times(times)} on {say_system(row)}")
+        if times.value < 1:
+            slower.append(row)
+    if not pairs:
+        return []
+    head = _count(pairs[0][0].drives).capitalize()
+    undecided = [_list(open_pairs, several)] if open_pairs else []
+    told = _said(f"{head}, against one", said, undecided)
+    if slower:
+        told.append(
+            f"Drives at once that are slower than one alone ({_list(slower, several)}) stand in "
+            "each other's way; in KM83 §5 a wrong constant in the driver did that."
+        )
     return told
 
 
 def _contrasts(
-    rows: Sequence[FilesRow], size: int
+    rows: Sequence[FilesRow], among: Sequence[FilesRow], size: int
 ) -> tuple[list[tuple[str, FilesRow, FilesRow, Interval]], list[str]]:
     """Return per program the fastest and slowest row where they differ beyond doubt, and the rest.
 
-    Every pair of rows was looked at to find those two, so the intervals answer for all pairs.
+    Every pair of rows was looked at to find those two, so the intervals answer for all pairs. The
+    noise is that of the program `among` all file systems.
     """
     found: list[tuple[str, FilesRow, FilesRow, Interval]] = []
     undecided: list[str] = []
@@ -207,7 +203,7 @@ def _contrasts(
         if len(own) < 2:
             continue
         ranked = sorted(own, key=lambda row: row.kbytes_s.value if row.kbytes_s else 0.0)
-        noise = rate_noise(own, size)
+        noise = rate_noise([row for row in among if row.test == test], size)
         times = ratio(ranked[-1], ranked[0], noise, size, confidence=_joint(looked))
         if _decided(times):
             found.append((test, ranked[-1], ranked[0], times))
@@ -256,12 +252,23 @@ def _said(head: str, said: Sequence[str], undecided: Sequence[str]) -> list[str]
     return [f"{head}: {'; '.join(part for part in (join_words(list(said)), rest) if part)}."]
 
 
-def _list(rows: Sequence[FilesRow]) -> str:
-    by_test = {test: [row for row in rows if row.test == test] for test in FILE_PROGRAMS}
-    return "; ".join(
-        f"{test} on {join_words([say_system(row) for row in own])}"
-        for test, own in by_test.items() if own
-    )  # fmt: skip
+def _list(rows: Sequence[FilesRow], among: Sequence[FilesRow]) -> str:
+    """Write `read_8192 everywhere; write_4096 on xfs`: of the file systems that are `among`."""
+    tests: dict[str, list[str]] = {}
+    for test in FILE_PROGRAMS:
+        own = [row for row in rows if row.test == test]
+        every = {_system(row) for row in among if row.test == test}
+        where = "on " + join_words([say_system(row) for row in own])
+        if len(every) > 1 and {_system(row) for row in own} == every:
+            where = "on every file system"
+        if own:
+            tests.setdefault(where, []).append(test)
+    return "; ".join(f"{join_words(names)} {where}" for where, names in tests.items())
+
+
+def _percents(low: float, high: float) -> str:
+    one, other = f"{low:.0f} %", f"{high:.0f} %"
+    return one if one == other else say_span(one, other)
 
 
 def _system(row: FilesRow) -> tuple[str, int | None, bool]:

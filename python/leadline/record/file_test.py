@@ -21,9 +21,8 @@ class DriveRun(msgspec.Struct, frozen=True, kw_only=True):
     """From its open to its close."""
     sync_s: float
     """Of these, waiting for the drive to have the data; 0 when nobody waited."""
-    cpu_user_s: float
-    cpu_system_s: float
-    """Processor seconds of the program, and of the kernel on its behalf."""
+    cpu_s: float
+    """Processor seconds of the program, the kernel's on its behalf included."""
     cached_share: float | None
     """Share of the file in the file cache when a read began; None for writes or when unknown."""
 
@@ -53,8 +52,7 @@ class FileRun(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def cpu_percent(self) -> float:
         """Processor time in percent of the time, summed over the programs as KM83 §5 does."""
-        shares = ((one.cpu_user_s + one.cpu_system_s) / one.seconds for one in self.drives)
-        return 100 * sum(shares)
+        return 100 * sum(one.cpu_s / one.seconds for one in self.drives)
 
     def raw_percent(self, file_bytes: int) -> float | None:
         """Rate in percent of the raw devices' in the same moment; None without them."""

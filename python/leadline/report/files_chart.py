@@ -10,10 +10,10 @@ import altair as alt
 from leadline.record.file_test import FILE_PROGRAMS, KBYTE
 from leadline.record.files import FilesRow, FilesStudy
 from leadline.record.wording import say_count
-from leadline.report.files_terminal import say_kbytes, say_percent_interval
+from leadline.report.files_terminal import say_fs, say_kbytes, say_percent_interval
 from leadline.report.layers import NARROW_PX, AnyChart, finish, values
 from leadline.report.theme import SYSTEM_SHAPES
-from leadline.units import format_bytes, format_rate
+from leadline.units import format_rate
 
 _ROW_PX = 34
 _HEAD_PX = 40
@@ -57,7 +57,7 @@ def _chart(test: str, rows: Sequence[FilesRow]) -> alt.LayerChart:
     ]  # fmt: skip
     best = max(rows, key=lambda row: row.kbytes_s.value if row.kbytes_s else 0.0)
     rate = best.kbytes_s.value * KBYTE / 1e6 if best.kbytes_s else 0.0
-    title = f"{test}: {format_rate(rate)} at most, on {_system(best)}"
+    title = f"{test}: {format_rate(rate)} at most, on {say_fs(best)}"
     height = _HEAD_PX + _ROW_PX * len(systems)
     return finish(layers, title, "All drives together; lines: 95 % intervals.",
                   (NARROW_PX, height))  # fmt: skip
@@ -68,7 +68,7 @@ def _point(row: FilesRow) -> dict[str, Any]:
     assert rate is not None  # noqa: S101 - only measured rows are drawn
     scale = KBYTE / 1e6
     return {
-        "system": _system(row),
+        "system": say_fs(row),
         "drives": say_count(row.drives, "drive"),
         "rate": rate.value * scale,
         "low": None if rate.low is None else rate.low * scale,
@@ -77,8 +77,3 @@ def _point(row: FilesRow) -> dict[str, Any]:
         "cpu": say_percent_interval(row.cpu_percent),
         "raw": say_percent_interval(row.raw_percent),
     }
-
-
-def _system(row: FilesRow) -> str:
-    block = f" {format_bytes(row.block_bytes)}" if row.block_bytes else ""
-    return f"{'' if row.made else 'existing '}{row.fs}{block}"

@@ -22,6 +22,7 @@ from leadline.report.embedding import (
 from leadline.report.files_chart import files_charts
 from leadline.report.files_table import NOT_MEASURED, SUSPECT, TableSection, table_of
 from leadline.report.files_terminal import (
+    say_fs,
     say_how,
     say_kbytes,
     say_missing,
@@ -88,9 +89,8 @@ def _section(section: TableSection) -> dict[str, Any]:
 
 
 def _row(row: FilesRow) -> dict[str, str]:
-    block = f", {format_bytes(row.block_bytes)}" if row.block_bytes else ""
     return {
-        "fs": f"{'' if row.made else 'existing '}{row.fs}{block}",
+        "fs": say_fs(row),
         "drives": str(row.drives),
         "test": row.test,
         "rate": say_kbytes(row.kbytes_s),

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from rich import box
 from rich.console import Console, ConsoleOptions, RenderResult
-from rich.table import Table
 from rich.text import Text
 
 from leadline.record import Interval
@@ -43,7 +41,9 @@ class FilesView:
         measured = [row for row in study.rows if row.kbytes_s is not None]
         if measured:
             yield Text("")
-            yield _numbers(measured, plain=plain)
+            for line in _number_lines(measured):
+                yield Text(printable(line, plain=plain), no_wrap=True, overflow="ignore")
+            yield Text("")
         for sentence in study.sentences:
             yield text(sentence)
         for line in say_missing(study.rows):
@@ -76,12 +76,17 @@ def say_missing(rows: Sequence[FilesRow]) -> list[str]:
     reasons: dict[str, list[str]] = {}
     for row in rows:
         if row.missing is not None:
-            block = f" {format_bytes(row.block_bytes)}" if row.block_bytes else ""
-            name = f"{'' if row.made else 'existing '}{row.fs}{block}, {_drives(row)}"
+            name = f"{say_fs(row)}, {say_count(row.drives, 'drive')}"
             names = reasons.setdefault(row.missing, [])
             if name not in names:
                 names.append(name)
     return [f"{NOT_MEASURED} {'; '.join(names)}: {why}" for why, names in reasons.items()]
+
+
+def say_fs(row: FilesRow) -> str:
+    """Write `existing ext4 4 KiB`."""
+    block = f" {format_bytes(row.block_bytes)}" if row.block_bytes else ""
+    return f"{'' if row.made else 'existing '}{row.fs}{block}"
 
 
 def say_percent_interval(share: Interval | None) -> str:
@@ -108,24 +113,45 @@ def _three(value: float) -> str:
     return f"{float(f'{value:.3g}'):.0f}" if value >= 1 else f"{value:.2g}"
 
 
-def _drives(row: FilesRow) -> str:
-    return say_count(row.drives, "drive")
-
-
-def _numbers(rows: Sequence[FilesRow], *, plain: bool) -> Table:
-    table = Table(box=box.ASCII if plain else box.SIMPLE_HEAD, pad_edge=False)
-    for head in ("File system", "Drives", "Test", "Kbytes/s (95 %)", "n", "CPU", "of raw (95 %)"):
-        table.add_column(head, overflow="fold")
+def _number_lines(rows: Sequence[FilesRow]) -> list[str]:
+    """Return the numbers in fixed columns, 80 wide: rich would fold the intervals."""
+    heads = ("Test", "Kbytes/s", "95 %", "n", "CPU", "of raw", "95 %")
+    lines = [_columns(heads)]
+    before = None
     for row in rows:
-        block = f" {format_bytes(row.block_bytes)}" if row.block_bytes else ""
+        if (now := (say_fs(row), row.drives)) != before:
+            lines.append(f"{now[0]}, {say_count(row.drives, 'drive')}")
+            before = now
+        rate, raw = row.kbytes_s, row.raw_percent
         cells = (
-            f"{'' if row.made else 'existing '}{row.fs}{block}",
-            str(row.drives),
-            row.test + ("*" if row.suspect else ""),
-            say_kbytes(row.kbytes_s),
-            str(row.kbytes_s.n) if row.kbytes_s else "0",
+            f" {row.test}{'*' if row.suspect else ''}",
+            _three(rate.value) if rate else NOT_MEASURED,
+            _span(rate, _three),
+            str(rate.n) if rate else "0",
             f"{row.cpu_percent.value:.0f} %" if row.cpu_percent else NOT_MEASURED,
-            say_percent_interval(row.raw_percent),
+            _percent(raw.value) if raw else NOT_MEASURED,
+            _span(raw, _percent),
         )
-        table.add_row(*(Text(printable(cell, plain=plain)) for cell in cells))
-    return table
+        lines.append(_columns(cells))
+    return lines
+
+
+_WIDTHS = (-14, 9, -19, 3, 6, 7, -17)
+"""Of the columns; left-aligned ones are negative."""
+
+
+def _columns(cells: Sequence[str]) -> str:
+    pairs = zip(cells, _WIDTHS, strict=True)
+    return " ".join(
+        cell.rjust(width) if width > 0 else cell.ljust(-width) for cell, width in pairs
+    ).rstrip()
+
+
+def _percent(percent: float) -> str:
+    return f"{percent:.0f} %" if percent >= 99.5 else f"{percent:.2g} %"
+
+
+def _span(number: Interval | None, write: Callable[[float], str]) -> str:
+    if number is None or number.low is None or number.high is None:
+        return "no interval"
+    return say_span(write(max(0.0, number.low)), write(number.high))

@@ -230,10 +230,8 @@ pub struct DriveRun {
     pub seconds: f64,
     /// Of these, waiting for the drive to have the data; 0 when nobody waited.
     pub sync_s: f64,
-    /// Processor seconds of the program in user mode.
-    pub cpu_user_s: f64,
-    /// Processor seconds of the kernel on its behalf.
-    pub cpu_system_s: f64,
+    /// Processor seconds of the program, the kernel's on its behalf included.
+    pub cpu_s: f64,
     /// Share of the file that lay in the file cache when a read began; null for a write, or when
     /// that cannot be known.
     pub cached_share: Option<f64>,

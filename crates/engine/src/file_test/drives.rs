@@ -120,8 +120,7 @@ fn measured(ran: &[Ran], cached: &[Option<f64>], device_read_bytes: Option<u64>)
     let drives = ran.iter().zip(cached).map(|(one, cached)| DriveRun {
         seconds: s_from_ns(one.ended_ns - one.began_ns),
         sync_s: one.sync_s,
-        cpu_user_s: one.cpu.user_s,
-        cpu_system_s: one.cpu.system_s,
+        cpu_s: one.cpu_s,
         cached_share: *cached,
     });
     Run {

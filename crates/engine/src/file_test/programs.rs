@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::clock::{now_ns, s_from_ns};
 use crate::error::EngineError;
 use crate::file_test::{Test, Timing};
-use crate::host::CpuTime;
+use crate::host::thread_cpu_s;
 use crate::residency::Residency;
 
 /// The clock is looked at once in this many requests, to end a job whose time is up.
@@ -34,13 +34,13 @@ pub struct Ran {
     pub began_ns: u64,
     pub ended_ns: u64,
     pub sync_s: f64,
-    pub cpu: CpuTime,
+    pub cpu_s: f64,
 }
 
 /// Runs a program in this thread. `bytes` are written over and over, and read into; a multiple of
 /// the request, and so long that a drive which joins equal blocks finds none side by side.
 pub fn run(order: &Order, bytes: &mut [u8]) -> Result<Ran, EngineError> {
-    let cpu = CpuTime::of_thread();
+    let cpu_s = thread_cpu_s();
     let began_ns = now_ns();
     let mut file = open(order)?;
     transfer(order, &mut file, bytes)?;
@@ -52,9 +52,8 @@ pub fn run(order: &Order, bytes: &mut [u8]) -> Result<Ran, EngineError> {
     }
     drop(file);
     let ended_ns = now_ns();
-    let now = CpuTime::of_thread();
-    let cpu = CpuTime { user_s: now.user_s - cpu.user_s, system_s: now.system_s - cpu.system_s };
-    Ok(Ran { began_ns, ended_ns, sync_s, cpu })
+    let cpu_s = thread_cpu_s() - cpu_s;
+    Ok(Ran { began_ns, ended_ns, sync_s, cpu_s })
 }
 
 fn open(order: &Order) -> Result<File, EngineError> {
