@@ -43,8 +43,8 @@ def next_size(
         return None, f"there is room for files of {format_bytes(bytes_max)} at most"
     if plan_s(cells, doubled, runs=runs, step=last) > PLAN_SHARE * left_s:
         return None, (
-            "a larger one would not fit the budget; doubling it still changed its rates by more than "
-            f"{100 * SETTLED_FRAC:.0f} % (a larger --budget lets it grow)"
+            "a larger one would not fit the budget; the last doubling still changed a rate by more "
+            f"than {100 * SETTLED_FRAC:.0f} % (a larger --budget lets it grow)"
         )
     return doubled, ""
 
