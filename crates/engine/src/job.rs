@@ -148,6 +148,29 @@ pub struct BackendChoice {
     /// Bypass the file cache (`O_DIRECT`).
     #[serde(default)]
     pub direct: bool,
+    /// Which writes wait for the device.
+    #[serde(default)]
+    pub sync: WriteSync,
+}
+
+/// Most writes between two `fsync`s of an issuer.
+pub const FSYNC_EACH_MAX: u32 = 1_000_000;
+
+/// Which writes wait until their bytes are on the device. The wait is part of the write's response
+/// time.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum WriteSync {
+    /// None: the file cache writes them out when it likes.
+    #[default]
+    None,
+    /// Every one (`O_DSYNC`).
+    Dsync,
+    /// Each issuer calls `fsync` after this many of its writes; the last of them waits for it.
+    Fsync {
+        /// Writes from one `fsync` to the next, 1 for all.
+        each: u32,
+    },
 }
 
 /// When to stop. Times in seconds: wall time, or virtual time on a simulated target.
@@ -280,6 +303,7 @@ impl Job {
                 "choose the backend that serves the target's kind",
             ));
         }
+        self.check_sync()?;
         let direct_too = matches!(self.backend.name, BackendName::Pread | BackendName::Uring);
         if self.backend.direct && !direct_too {
             return Err(out_of_range(
@@ -290,6 +314,25 @@ impl Job {
             ));
         }
         Ok(())
+    }
+
+    fn check_sync(&self) -> Result<(), EngineError> {
+        if self.backend.sync != WriteSync::None && self.backend.name == BackendName::Null {
+            return Err(out_of_range(
+                "backend.sync",
+                "given",
+                "none with the backend null, which writes nothing that could be waited for",
+                "leave it out",
+            ));
+        }
+        let WriteSync::Fsync { each } = self.backend.sync else { return Ok(()) };
+        check_whole(
+            "backend.sync.each",
+            each.into(),
+            1,
+            FSYNC_EACH_MAX.into(),
+            "1 for an fsync after every write",
+        )
     }
 
     fn check_queue_depth(&self) -> Result<(), EngineError> {

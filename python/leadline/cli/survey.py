@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -18,6 +19,7 @@ from leadline.cli.options import (
     MaxBytes,
     Precondition,
     Seed,
+    Sync,
     TargetArgument,
 )
 from leadline.cli.progress import progress_bar
@@ -31,7 +33,8 @@ from leadline.engine import (
     preflight,
 )
 from leadline.errors import LeadlineError
-from leadline.record import Measurement, Plan, Survey, SurveyStart, SurveyStatus
+from leadline.file_cache import find_in_survey
+from leadline.record import NO_SYNC, Measurement, Plan, Survey, SurveyStart, SurveyStatus
 from leadline.report import render_terminal
 from leadline.store import Store
 from leadline.survey import (
@@ -59,6 +62,7 @@ def command(
     max_bytes: MaxBytes = None,
     backend: Backend = None,
     direct: Direct = False,
+    sync: Sync = None,
     precondition: Precondition = None,
     seed: Seed = 1,
     accuracy: Annotated[
@@ -91,11 +95,12 @@ def command(
         # What decided the survey decides it still; only its limits may be given again.
         cache_limit, seed = earlier.cache_limit_bytes, earlier.seed
         backend, direct = earlier.backend, earlier.direct
-    elif chosen.kind == "directory":
-        cache_limit = choose_cache_limit(cache_limit, budget_s, talk)
+        sync = _same_sync(earlier, sync)
+    elif chosen.path is not None:
+        cache_limit = choose_cache_limit(Path(chosen.path), cache_limit, budget_s, talk)
     with open_engine(
-        chosen, backend=backend, direct=direct, cache_limit_bytes=cache_limit or None,
-        max_bytes=max_bytes, run_seed=seed,
+        chosen, backend=backend, direct=direct, sync=sync or NO_SYNC,
+        cache_limit_bytes=cache_limit or None, max_bytes=max_bytes, run_seed=seed,
     ) as engine:  # fmt: skip
         warnings = tell_findings(preflight(chosen, engine.facts))
         start = earlier or begin_survey(engine, chosen, asked, warnings=warnings)
@@ -106,7 +111,7 @@ def command(
             store.start_survey(start)
         _tell_plan(start, points)
         survey = _run(engine, store, start, points)
-    _answer(survey, json=json)
+    tell_survey(survey, store.points(start.survey_id), json=json)
 
 
 def _clock_after(points: Sequence[Measurement]) -> float:
@@ -124,6 +129,16 @@ def _unfinished(store: Store, system: str, target: Target) -> SurveyStart:
     raise TargetRefused(
         f"no unfinished survey of {system!r} is stored; leave out --resume to start one"
     )
+
+
+def _same_sync(earlier: SurveyStart, sync: str | None) -> str:
+    """What decided the survey; another discipline would be another system."""
+    if sync is not None and sync != earlier.sync:
+        raise TargetRefused(
+            f"the unfinished survey of {earlier.system!r} has --sync {earlier.sync}, not {sync}: "
+            "leave --sync out, or start a new survey without --resume"
+        )
+    return earlier.sync
 
 
 def _other_target(system: str, stored: str, target: Target) -> str:
@@ -181,15 +196,16 @@ def _tell_kept(store: Store, start: SurveyStart) -> None:
             talk(sentence)
 
 
-def _answer(survey: Survey, *, json: bool) -> None:
+def tell_survey(survey: Survey, points: Sequence[Measurement], *, json: bool) -> None:
+    """Show a survey's answer, or put its document."""
     if json:
-        put_json(survey_document(survey))
+        put_json(survey_document(survey, points))
         return
-    show(render_terminal(survey))
+    show(render_terminal(survey, find_in_survey(survey, points)))
     talk(f"\nleadline report {survey.start.survey_id[:8]} -o survey.html draws it")
 
 
-def survey_document(survey: Survey) -> dict[str, Any]:
+def survey_document(survey: Survey, points: Sequence[Measurement]) -> dict[str, Any]:
     """The keys DESIGN.md promises for `survey --json`, and more beside them."""
     start = survey.start
     curves = [survey.unique_bytes_curve, *(c for f in survey.families for c in f.curves)]
@@ -217,6 +233,7 @@ def survey_document(survey: Survey) -> dict[str, Any]:
         ],
         "borders_bytes": [border.bytes for border in survey.borders],
         "cache_bytes": survey.cache_bytes,
+        "file_cache": find_in_survey(survey, points),
         "cross_check_bytes": survey.cross_check_bytes,
         "curves": [
             {
@@ -238,6 +255,8 @@ def survey_document(survey: Survey) -> dict[str, Any]:
         "accuracy_frac": survey.accuracy_frac,
         "settled": survey.settled,
         "cache_limit_bytes": start.cache_limit_bytes,
+        "direct": start.direct,
+        "sync": start.sync,
         "precondition_bytes_max": start.precondition_bytes_max,
         "facts": start.facts,
         "plan": start.plan,

@@ -6,6 +6,7 @@ from leadline.engine.errors import CacheLimitRefused, EngineFault, PointFailed, 
 from leadline.engine.facts import granule_bytes, target_facts
 from leadline.engine.jobs import Limits, require_fit
 from leadline.engine.machine import available_memory_bytes
+from leadline.engine.mounts import is_in_memory
 from leadline.engine.pace import (
     BUDGET_SHARE,
     LAYOUT_BYTES_PER_S,
@@ -36,6 +37,7 @@ __all__ = [
     "TargetRefused",
     "available_memory_bytes",
     "granule_bytes",
+    "is_in_memory",
     "load_profile",
     "memory_cgroup",
     "open_engine",

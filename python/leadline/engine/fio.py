@@ -100,6 +100,7 @@ class FioEngine:
         self.virtual = False
         self.backend = own.backend
         self.direct = own.direct
+        self.sync = own.sync
         self.capacity_bytes = own.capacity_bytes
         self.memory_bytes = own.memory_bytes
         self.process_num_max = own.process_num_max

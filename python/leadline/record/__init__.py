@@ -1,5 +1,12 @@
 """The nouns of Leadline as immutable documents: what is stored, sent and shown."""
 
+from leadline.record.discipline import (
+    NO_SYNC,
+    fsync_each,
+    parse_sync,
+    say_discipline,
+    sync_document,
+)
 from leadline.record.file_cache import (
     CachePlan,
     CacheSize,
@@ -79,6 +86,7 @@ from leadline.record.workload import (
 __all__ = [
     "BYTES_MAX",
     "CAP_REACHED",
+    "NO_SYNC",
     "PARAMETERS",
     "PROCESSES_MAX",
     "Arrivals",
@@ -142,5 +150,9 @@ __all__ = [
     "WritePolicy",
     "WrittenBytes",
     "derive_seed",
+    "fsync_each",
+    "parse_sync",
     "point_id",
+    "say_discipline",
+    "sync_document",
 ]

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from leadline.record.discipline import NO_SYNC
 from leadline.record.workload import Arrivals, Interval, Workload
 
 CAP_REACHED = "time cap reached"
@@ -295,5 +296,7 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     """The runs that `result` pools, of a lone `measure`."""
     validation_id: str | None = None
     """The validation that this point belongs to; then `survey_id` is None."""
+    sync: str = NO_SYNC
+    """Which writes wait for the device (`leadline.record.discipline`)."""
     study_id: str | None = None
     """The study (`leadline cache`) that this point belongs to; then both others are None."""

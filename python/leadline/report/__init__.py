@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from leadline.report.comparison_files import require_format, save_comparison
     from leadline.report.comparison_page import render_comparison_html
     from leadline.report.comparison_terminal import render_comparison
+    from leadline.report.file_cache_chart import cache_chart, save_cache_chart
+    from leadline.report.file_cache_terminal import render_cache_study
     from leadline.report.images import ReportError, save_all_charts, save_chart, save_report
     from leadline.report.measured import render_measurement
     from leadline.report.page import render_html
@@ -32,6 +34,9 @@ _HOMES = {
     "save_comparison": "leadline.report.comparison_files",
     "render_comparison_html": "leadline.report.comparison_page",
     "render_comparison": "leadline.report.comparison_terminal",
+    "cache_chart": "leadline.report.file_cache_chart",
+    "save_cache_chart": "leadline.report.file_cache_chart",
+    "render_cache_study": "leadline.report.file_cache_terminal",
     "ReportError": "leadline.report.images",
     "save_all_charts": "leadline.report.images",
     "save_chart": "leadline.report.images",
@@ -45,9 +50,11 @@ _HOMES = {
 
 __all__ = [
     "ReportError",
+    "cache_chart",
     "charts",
     "comparison_charts",
     "not_measured",
+    "render_cache_study",
     "render_comparison",
     "render_comparison_html",
     "render_html",
@@ -56,6 +63,7 @@ __all__ = [
     "render_terminal",
     "require_format",
     "save_all_charts",
+    "save_cache_chart",
     "save_chart",
     "save_comparison",
     "save_report",

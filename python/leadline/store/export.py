@@ -53,6 +53,7 @@ def _row(point: Measurement) -> Row:
         "seed": str(point.seed),
         "backend": point.backend,
         "direct": point.direct,
+        "sync": point.sync,
         "arrivals": point.arrivals.kind,
         "rate_per_s": point.arrivals.rate_per_s,
     }
