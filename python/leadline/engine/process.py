@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from leadline.engine.ceiling import LIMITS as CEILING_LIMITS
@@ -31,6 +32,9 @@ PROCESS_NUM_MAX = 16
 """A survey tries at least this many issuers; a disk's queue wants more than there are cores."""
 NULL_CAPACITY_BYTES = 2**40
 """The null target stores nothing; any size will do that the address stream can count."""
+COME_BACK_S = 5.0
+"""A server that went away has this long to come back before the next run."""
+COME_BACK_LOOK_S = 0.5
 _NULL = {"name": "null", "direct": False}
 
 
@@ -120,6 +124,7 @@ class ProcessEngine:
                 "--precondition writes to a real device of this machine; "
                 f"{self._target['kind']}: has none: leave it out"
             )
+        self._wait_for_server()
         self._require_room(workload)
         self.prepare()
         options = JobOptions(
@@ -162,6 +167,16 @@ class ProcessEngine:
             options=options,
             on_event=on_event,
         )
+
+    def _wait_for_server(self) -> None:
+        """Give a server that was lost a moment to come back; if it does not, the run says so."""
+        end_s = time.monotonic() + COME_BACK_S
+        while self._place is not None and self._place.lost and time.monotonic() < end_s:
+            with suppress(ServerLost):
+                self._place.require_room(0)
+                self._place.lost = False
+                return
+            time.sleep(COME_BACK_LOOK_S)
 
     def _require_room(self, workload: Workload) -> None:
         require_fit(workload, capacity_bytes=self.capacity_bytes, backend=self.backend)

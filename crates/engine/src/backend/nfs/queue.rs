@@ -4,8 +4,8 @@
 //! call; answers come in any order and are told apart by their number, which holds the slot. Small
 //! answers are taken many at a time through an inbox; the data of long reads goes straight from the
 //! socket to the slot's buffer. With nothing else to do an issuer sleeps in the very call that takes
-//! the next answer. Numbers are never used twice on a connection, because servers take a repeated
-//! number for the same call sent again.
+//! the next answer. Numbers are not used twice on a connection, nor soon on another that happens to
+//! have its port: servers take a repeated number for the same call sent again, and do not answer.
 
 use std::collections::VecDeque;
 use std::io::Error;
@@ -19,7 +19,7 @@ use nfs3_types::xdr_codec::Unpack;
 use crate::backend::nfs::calls::{Asked, CallHead, Stable};
 use crate::backend::nfs::inbox::Inbox;
 use crate::backend::nfs::reply::Answer;
-use crate::backend::nfs::rpc::{CONNECT_PATIENCE, connect, lost};
+use crate::backend::nfs::rpc::{self, CONNECT_PATIENCE, connect, lost};
 use crate::backend::nfs::{SILENCE_S_MAX, silence_ns_max};
 use crate::backend::{Completion, QueueBackend, ended_early};
 use crate::buffer::BufferSlice;
@@ -135,14 +135,13 @@ impl NfsQueue {
             })
             .collect();
         Ok(Self {
-            stream,
             peer,
             outbox: VecDeque::with_capacity(slots.len()),
             slots,
             sent: 0,
             inbox: Inbox::new(),
             slot_bits,
-            calls: 0,
+            calls: rpc::first_number(&stream),
             transfer_bytes_max: remote.transfer_bytes_max,
             durability,
             uncommitted: 0,
@@ -150,6 +149,7 @@ impl NfsQueue {
             heard_ns: now_ns(),
             verifier: None,
             restarted: false,
+            stream,
         })
     }
 
