@@ -90,7 +90,6 @@ class _Study:
         self._began_s = time.monotonic()
         self._store = store
         self.document = FilesStudy(start=start, status=SurveyStatus.RUNNING)
-        self.keep()
 
     @property
     def left_s(self) -> float:
@@ -110,6 +109,8 @@ class _Study:
         return every[-len(rows) :]
 
     def end(self, status: SurveyStatus) -> None:
+        if self.document.file_bytes is None:  # refused before the first cell: nothing to keep
+            return
         answer = explain_files(msgspec.structs.replace(self.document, status=status))
         self.keep(status=status, sentences=answer.sentences, warnings=answer.warnings)
 
@@ -127,7 +128,7 @@ def run_files(
 
     Args:
         tests: the opened directories.
-        store: where the study is kept, before the first file and after every cell.
+        store: where the study is kept, from when its size is decided, and after every cell.
         start: what decides it.
         file_bytes: the file's size; None scales it.
         on_size: told when the size is decided.
@@ -194,7 +195,7 @@ def _size(study: _Study, tests: FileTests, asked_bytes: int | None) -> None:
             study.keep(file_bytes=steps[-1].file_bytes, size_reason=why)
             return
         steps.append(_pilot(tests, study, size))
-        study.keep(size_steps=tuple(steps))
+        study.document = msgspec.structs.replace(study.document, size_steps=tuple(steps))
 
 
 def _pilot(tests: FileTests, study: _Study, file_bytes: int) -> SizeStep:

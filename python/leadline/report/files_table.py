@@ -92,24 +92,17 @@ def _system(fs: str, block_bytes: int | None, made: bool) -> str:
 
 
 def _column(storage: str, rows: Sequence[FilesRow]) -> TableColumn:
+    found = {(row.test, row.drives): row for row in rows}
     counts = sorted({row.drives for row in rows})
-    return TableColumn(
-        storage,
-        tuple(
-            (
-                count,
-                tuple(
-                    _cell(next(row for row in rows if (row.test, row.drives) == (test, count)))
-                    for test in FILE_PROGRAMS
-                ),
-            )
-            for count in counts
-        ),
+    drives = (
+        (count, tuple(_cell(found.get((test, count))) for test in FILE_PROGRAMS))
+        for count in counts
     )
+    return TableColumn(storage, tuple(drives))
 
 
-def _cell(row: FilesRow) -> TableCell:
-    if row.kbytes_s is None:
+def _cell(row: FilesRow | None) -> TableCell:
+    if row is None or row.kbytes_s is None:
         return TableCell(None)
     cpu = row.cpu_percent.value if row.cpu_percent else None
     return TableCell(row.kbytes_s.value, cpu, bool(row.suspect))
