@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -124,11 +125,11 @@ def command(
         write_files(study, output)
 
 
-def write_files(study: FilesStudy, output: Path) -> None:
+def write_files(study: FilesStudy, output: Path, others: Sequence[FilesStudy] = ()) -> None:
     """Write a study to a file; its ending decides what."""
     from leadline.report import save_files  # noqa: PLC0415 - it loads Altair
 
-    save_files(study, output)
+    save_files(study, output, others)
     talk(f"wrote {output}")
 
 

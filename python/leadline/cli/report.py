@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -38,7 +39,7 @@ def command(
     try:
         found, points = load_survey(store, survey)
     except StoreError as not_a_survey:
-        _report_files(store, survey, output, not_a_survey)
+        _report_files(store, survey, beside or (), output, not_a_survey)
         return
     others = [load_survey(store, ref)[0] for ref in beside or ()]
     path = output or Path(f"leadline-{found.start.system.replace('/', '_')}.html")
@@ -54,12 +55,19 @@ def command(
         talk(f"wrote the charts to {charts}")
 
 
-def _report_files(store: Store, ref: str, output: Path | None, not_a_survey: StoreError) -> None:
+def _report_files(
+    store: Store,
+    ref: str,
+    beside: Sequence[str],
+    output: Path | None,
+    not_a_survey: StoreError,
+) -> None:
     try:
         study = store.files_study(ref)
     except StoreError:
         raise not_a_survey from None
+    others = [store.files_study(name) for name in beside]
     path = output or Path(f"leadline-{study.start.system.replace('/', '_')}-files.html")
     if not path.absolute().parent.is_dir():
         raise TargetRefused(f"the directory of {path} does not exist; create it first")
-    write_files(study, path)
+    write_files(study, path, others)

@@ -224,6 +224,11 @@ def _warnings(study: FilesStudy) -> tuple[str, ...]:
                 "clock of the writes stopped before the drive had the data. Leave --paper out to "
                 "measure the drive"
             )
+    if any(run.raw is None for row in rows for run in row.kept):
+        told.append(
+            "a directory takes no direct I/O, so its drive's own rate, and with it the percentage "
+            "of the raw device, is not known"
+        )
     if any(row.fs in _MEMORY and not row.made for row in rows):
         told.append("the existing file system is memory: its rates are no drive's")
     if len(study.start.directories) == 1 and any(row.made and row.drives > 1 for row in rows):
