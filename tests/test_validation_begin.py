@@ -30,6 +30,7 @@ class Surveyed:
     facts: dict[str, Any] = field(default_factory=lambda: dict(SURVEY.start.facts))
     backend: str = "pread"
     direct: bool = False
+    sync: str = "none"
     cache_limit_bytes: int | None = None
     virtual: bool = False
     prepared: bool = False

@@ -12,12 +12,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from html import escape
+from pathlib import Path
 from typing import Any, overload
 
 from leadline.engine import Target, open_engine, preflight
 from leadline.errors import LeadlineError
 from leadline.predict import Predictor, iops_of, response_us_of
-from leadline.record import PARAMETERS, Interval, Measurement, Prediction, Survey, Workload
+from leadline.record import (
+    NO_SYNC,
+    PARAMETERS,
+    Interval,
+    Measurement,
+    Prediction,
+    Survey,
+    Workload,
+    parse_sync,
+)
 from leadline.record.wording import say_rate, say_workload
 from leadline.report.tables import level_rows
 from leadline.store import Store, open_store
@@ -46,6 +56,7 @@ def survey(
     max_bytes: str | int | None = None,
     backend: str | None = None,
     direct: bool = False,
+    sync: str = NO_SYNC,
     seed: int = 1,
     accuracy: float = 0.02,
     focal: str = "middle",
@@ -63,6 +74,7 @@ def survey(
         max_bytes: most data to write, in bytes or as `"8GiB"`.
         backend: `pread`, `uring` or `mmap`.
         direct: bypass the file cache.
+        sync: which writes wait for the device: `none`, `dsync`, `fsync` or `fsync=8`.
         seed: decides order, addresses and simulated noise.
         accuracy: a point ends when ± this fraction is reached.
         focal: `middle` or `75%`.
@@ -80,13 +92,13 @@ def survey(
     usual_s = usual_budget_s(chosen)
     budget_s = usual_s if budget is None else _seconds(budget)
     limit = None if cache_limit is None else _bytes(cache_limit)
-    if chosen.kind == "directory":
-        limit = choose_cache_limit(limit, budget_s, say)
+    if chosen.path is not None:
+        limit = choose_cache_limit(Path(chosen.path), limit, budget_s, say)
     most = None if max_bytes is None else _bytes(max_bytes)
     kept = open_store(store)
     with open_engine(
-        chosen, backend=backend, direct=direct, cache_limit_bytes=limit or None, max_bytes=most,
-        run_seed=seed,
+        chosen, backend=backend, direct=direct, sync=parse_sync(sync), max_bytes=most,
+        cache_limit_bytes=limit or None, run_seed=seed,
     ) as engine:  # fmt: skip
         findings = preflight(chosen, engine.facts)
         for finding in findings:

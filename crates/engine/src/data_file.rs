@@ -50,21 +50,21 @@ impl DataFile {
         Ok(data)
     }
 
-    /// Another open file on the same data, for one issuer.
+    /// Another open file on the same data, for one issuer; with `dsync` its writes wait for the device.
     ///
     /// # Errors
     /// `Target` when it cannot be opened that way.
-    pub fn reopen(&self, direct: bool) -> Result<File, EngineError> {
-        let file =
-            options(if direct { libc::O_DIRECT } else { 0 }).open(&self.path).map_err(|error| {
-                if direct && error.raw_os_error() == Some(libc::EINVAL) {
-                    return EngineError::target(format!(
-                        "{} lies on a file system without direct I/O; measure it without --direct",
-                        self.path.display()
-                    ));
-                }
-                refused(&self.path, &error)
-            })?;
+    pub fn reopen(&self, direct: bool, dsync: bool) -> Result<File, EngineError> {
+        let flags = if direct { libc::O_DIRECT } else { 0 } | if dsync { libc::O_DSYNC } else { 0 };
+        let file = options(flags).open(&self.path).map_err(|error| {
+            if direct && error.raw_os_error() == Some(libc::EINVAL) {
+                return EngineError::target(format!(
+                    "{} lies on a file system without direct I/O; measure it without --direct",
+                    self.path.display()
+                ));
+            }
+            refused(&self.path, &error)
+        })?;
         let (mine, theirs) = (self.file.metadata(), file.metadata());
         match (mine, theirs) {
             (Ok(mine), Ok(theirs)) if mine.dev() == theirs.dev() && mine.ino() == theirs.ino() => {

@@ -16,7 +16,7 @@ use crate::error::EngineError;
 use crate::events::{Phase, Reporter};
 use crate::extents::check_written;
 use crate::host::{self, BlockDevice};
-use crate::job::{BackendName, Job, SMALLEST_TRANSFER_BYTES};
+use crate::job::{BackendName, Job, SMALLEST_TRANSFER_BYTES, WriteSync};
 use crate::phases::{self, Run, Setting};
 use crate::precondition::precondition;
 use crate::provenance::Site;
@@ -90,7 +90,8 @@ impl Issuers {
         let slots = job.workload.queue_depth as usize;
         let length = buffer::slice_bytes(request_bytes, processes * slots);
         let mut buffers = buffer::allocate(processes * slots, length, job.seed)?;
-        let file = || data.reopen(job.backend.direct);
+        let sync = job.backend.sync;
+        let file = || data.reopen(job.backend.direct, sync == WriteSync::Dsync);
         Ok(match job.backend.name {
             BackendName::Uring => Self::Uring(
                 (0..processes)
@@ -99,13 +100,14 @@ impl Issuers {
                             file()?,
                             buffers.drain(..slots).collect(),
                             job.backend.direct,
+                            sync,
                         ))
                     })
                     .collect::<Result<_, EngineError>>()?,
             ),
             BackendName::Mmap => {
                 let issuer = |buffer| {
-                    Ok(MmapBackend::new(Mapping::new(data.file(), &job.workload)?, buffer))
+                    Ok(MmapBackend::new(Mapping::new(data.file(), &job.workload)?, buffer, sync))
                 };
                 let issuers = buffers.into_iter().map(issuer);
                 Self::Mmap(issuers.collect::<Result<_, EngineError>>()?)
@@ -113,7 +115,7 @@ impl Issuers {
             _ => Self::Pread(
                 buffers
                     .into_iter()
-                    .map(|buffer| Ok(PreadBackend::new(file()?, buffer)))
+                    .map(|buffer| Ok(PreadBackend::new(file()?, buffer, sync)))
                     .collect::<Result<_, EngineError>>()?,
             ),
         })

@@ -233,7 +233,7 @@ impl RandomWrites {
             return Err(EngineError::fault("no buffer to precondition with"));
         };
         Ok(Self {
-            file: data.reopen(job.backend.direct)?,
+            file: data.reopen(job.backend.direct, false)?,
             direct: job.backend.direct,
             buffer,
             request_bytes,

@@ -12,9 +12,10 @@ use leadline_engine::error::EngineError;
 use leadline_engine::events::Reporter;
 use leadline_engine::job::{Job, Request};
 use leadline_engine::phases::{self, Run};
+use leadline_engine::recorder::Wire;
 use leadline_engine::virtual_time::{VirtualDevice, VirtualRun, simulate};
 use leadline_engine::worker::{Blocking, Demand, OwnCost, Probe, Queued};
-use scratch::Scratch;
+use scratch::{Scratch, skip};
 use serde_json::{Value, json};
 use setting::setting;
 
@@ -74,6 +75,35 @@ fn undisturbed(job: &Value) -> Value {
     };
     let mut attempts = std::iter::repeat_with(|| result(job)).take(5);
     attempts.find(calm).unwrap_or_else(|| panic!("never calm: {job}"))
+}
+
+fn synced(mut job: Value, sync: Value) -> Value {
+    job["backend"]["sync"] = sync;
+    job
+}
+
+fn dsync(job: Value) -> Value {
+    synced(job, json!({"kind": "dsync"}))
+}
+
+fn fsync(job: Value, each: u32) -> Value {
+    synced(job, json!({"kind": "fsync", "each": each}))
+}
+
+/// Every way to make a write wait for the device.
+fn each_waiting(scratch: &Scratch, check: impl Fn(&str, Value)) {
+    for (name, backend, direct, depth) in [
+        ("pread", "pread", false, 1),
+        ("pread direct", "pread", true, 1),
+        ("mmap", "mmap", false, 1),
+        ("uring", "uring", false, 1),
+        ("uring queue", "uring", false, 8),
+        ("uring direct queue", "uring", true, 8),
+    ] {
+        let job = || deep(on(scratch, backend, direct), depth);
+        check(&format!("{name} dsync"), dsync(job()));
+        check(&format!("{name} fsync"), fsync(job(), 4));
+    }
 }
 
 fn each_real(check: impl Fn(&str, Value)) {
@@ -165,6 +195,65 @@ fn bytes_on_a_device_are_told_and_direct_reads_come_from_it() {
     );
     assert!(moved as f64 > 0.95 * asked as f64, "{moved} of {asked}");
     assert!(result["cached_share"].as_f64().unwrap() < 0.05);
+}
+
+#[test]
+fn writes_that_wait_are_on_the_device_when_they_are_counted() {
+    let scratch = Scratch::new("waiting");
+    each_waiting(&scratch, |name, mut job| {
+        job["workload"]["read_frac"] = json!(0.25);
+        job["workload"]["size_dist"] = json!("fixed");
+        let result = result(&job);
+        agrees(name, &result);
+        if result["device_bytes"].is_null() {
+            return; // no block device below the temporary directory (tmpfs)
+        }
+        let asked = result["write"]["bytes"].as_f64().unwrap();
+        let moved = result["device_bytes"]["write"].as_f64().unwrap();
+        assert!(asked > 0.0, "{name}");
+        // Two writes of one block before an fsync reach the device once.
+        assert!(moved > 0.8 * asked, "{name}: {moved} of {asked}");
+    });
+}
+
+#[test]
+fn a_write_that_waits_takes_longer_and_a_read_does_not_wait() {
+    let scratch = Scratch::new("wait-time");
+    let p50 = |job: &Value, kind: &str| result(job)[kind]["latency_us"]["p50"].as_f64().unwrap();
+    let job = directory(&scratch, false);
+    if result(&job)["device_bytes"].is_null() {
+        return skip("writes that wait", "no block device below the temporary directory");
+    }
+    let (buffered, waiting) = (p50(&job, "write"), p50(&dsync(job.clone()), "write"));
+    assert!(waiting > 3.0 * buffered, "{waiting} us, buffered {buffered} us");
+    let read = p50(&dsync(job), "read");
+    assert!(waiting > 3.0 * read, "a read waited {read} us, a write {waiting} us");
+}
+
+#[test]
+fn each_fourth_write_waits_for_the_fsync() {
+    let scratch = Scratch::new("fourth");
+    let mut job = directory(&scratch, false);
+    job["workload"]["read_frac"] = json!(0.0);
+    let base = result(&job);
+    if base["device_bytes"].is_null() {
+        return skip("fsync each four", "no block device below the temporary directory");
+    }
+    let base_us = base["latency_us"]["p50"].as_f64().unwrap();
+    for backend in ["pread", "uring", "mmap"] {
+        job["backend"]["name"] = json!(backend);
+        let latency = &result(&fsync(job.clone(), 4))["latency_us"];
+        let number = |name: &str| latency[name].as_f64().unwrap();
+        // Three of four do not wait: the median is theirs, the ninth decile is not.
+        assert!(number("p90") > 5.0 * base_us.max(number("p50")), "{backend}: {latency}");
+    }
+}
+
+#[test]
+fn nothing_waits_for_nothing() {
+    let error = events(&dsync(null())).pop().unwrap();
+    assert_eq!((&error["event"], &error["kind"]), (&json!("error"), &json!("bad_job")));
+    assert!(error["message"].as_str().unwrap().contains("backend.sync"), "{error}");
 }
 
 #[test]
@@ -296,7 +385,7 @@ impl QueueBackend for SleepyQueue {
         sleep_until(self.due.iter().flatten().map(|due| due.0).min().unwrap());
         for (slot, due) in self.due.iter_mut().enumerate() {
             if let Some((_, bytes)) = due.take_if(|due| due.0 <= now_ns()) {
-                done.push(Completion { slot, bytes });
+                done.push(Completion { slot, bytes, wire: Wire::default() });
             }
         }
         Ok(())

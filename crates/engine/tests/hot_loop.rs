@@ -20,7 +20,7 @@ use leadline_engine::buffer;
 use leadline_engine::data_file::DataFile;
 use leadline_engine::error::EngineError;
 use leadline_engine::events::Reporter;
-use leadline_engine::job::{Job, Request};
+use leadline_engine::job::{Job, Request, WriteSync};
 use leadline_engine::phases;
 use leadline_engine::residency::Residency;
 use leadline_engine::worker::{Blocking, Demand, Issue, OwnCost, Probe, Queued};
@@ -156,7 +156,7 @@ fn no_backend_allocates_between_its_hundredth_request_and_its_last() {
     let data = DataFile::open(scratch.text()).unwrap();
     data.extend(4 << 20, u64::MAX, &mut |_| {}).unwrap();
     let buffers = |count| buffer::allocate(count, 16_384, 1).unwrap();
-    let file = |direct| -> File { data.reopen(direct).unwrap() };
+    let file = |direct| -> File { data.reopen(direct, false).unwrap() };
     for arrivals in [json!({"kind": "closed"}), json!({"kind": "poisson", "rate_per_s": 50_000.0})]
     {
         let job = job(&arrivals);
@@ -175,15 +175,15 @@ fn no_backend_allocates_between_its_hundredth_request_and_its_last() {
         let null = Queued::new(Watched::new(NullQueue::new(8), &SEEN), demand(), 8);
         check("null queue", allocations(&job, null, &SEEN));
         for direct in [false, true] {
-            let pread = PreadBackend::new(file(direct), buffers(1).remove(0));
+            let pread = PreadBackend::new(file(direct), buffers(1).remove(0), WriteSync::None);
             let pread = Blocking::new(Watched::new(pread, &SEEN), demand());
             check("pread", allocations(&job, pread, &SEEN));
-            let uring = UringBackend::new(file(direct), buffers(8), direct);
+            let uring = UringBackend::new(file(direct), buffers(8), direct, WriteSync::None);
             let uring = Queued::new(Watched::new(uring, &SEEN), demand(), 8);
             check("uring", allocations(&job, uring, &SEEN));
         }
         let mapping = Mapping::new(data.file(), &job.workload).unwrap();
-        let mmap = MmapBackend::new(mapping, buffers(1).remove(0));
+        let mmap = MmapBackend::new(mapping, buffers(1).remove(0), WriteSync::None);
         let mmap = Blocking::new(Watched::new(mmap, &SEEN), demand());
         check("mmap", allocations(&job, mmap, &SEEN));
     }

@@ -95,7 +95,7 @@ fn half_a_range_in_the_cache_is_half_its_bytes() {
 #[test]
 fn the_view_outlives_the_file_it_was_made_from() {
     let Some(cold) = Cold::new(1 << 20) else { return };
-    let again = Residency::new(&cold.data.reopen(false).unwrap()).unwrap();
+    let again = Residency::new(&cold.data.reopen(false, false).unwrap()).unwrap();
     read(cold.data.file(), 0, 1 << 20);
     assert_eq!(again.cached_bytes(0, 1 << 20), Some(1 << 20));
 }
@@ -110,7 +110,7 @@ fn workload(size: u64, seq_frac: f64) -> Workload {
 
 /// Runs `reads` reads, looking up every seventh, and judges them.
 fn judged(cold: &Cold, size: u64, seq_frac: f64, reads: u64) -> Verdict {
-    let file = cold.data.reopen(false).unwrap();
+    let file = cold.data.reopen(false, false).unwrap();
     let mut stream = AccessStream::new(&workload(size, seq_frac), 512, 1, 0).unwrap();
     let device = BlockDevice::of(&file);
     let site = Site::of(&file, false, device.as_ref());

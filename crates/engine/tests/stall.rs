@@ -17,7 +17,7 @@ use leadline_engine::clock::{now_ns, sleep_until};
 use leadline_engine::data_file::DataFile;
 use leadline_engine::error::EngineError;
 use leadline_engine::events::Reporter;
-use leadline_engine::job::{Job, Request};
+use leadline_engine::job::{Job, Request, WriteSync};
 use leadline_engine::offered::due_spans;
 use leadline_engine::phases::{self, Run};
 use leadline_engine::worker::{Blocking, Demand, Issue, OwnCost, Probe, Queued};
@@ -112,15 +112,15 @@ fn each(job: &Job, check: impl Fn(&str, Run)) {
     let scratch = Scratch::new("stall");
     let data = DataFile::open(scratch.text()).unwrap();
     data.extend(4 << 20, u64::MAX, &mut |_| {}).unwrap();
-    let file = || data.reopen(false).unwrap();
+    let file = || data.reopen(false, false).unwrap();
     let buffers = |count| buffer::allocate(count, 4096, 1).unwrap();
     let pread = |demand| {
-        let backend = PreadBackend::new(file(), buffers(1).remove(0));
+        let backend = PreadBackend::new(file(), buffers(1).remove(0), WriteSync::None);
         Blocking::new(StallOnce::new(backend), demand)
     };
     check("pread", run(job, pread));
     let uring = |demand| {
-        let backend = UringBackend::new(file(), buffers(4), false);
+        let backend = UringBackend::new(file(), buffers(4), false, WriteSync::None);
         Queued::new(StallOnce::new(backend), demand, 4)
     };
     check("uring", run(job, uring));

@@ -33,11 +33,13 @@ mod _engine {
     /// Runs one job of a null or simulated target in this process and returns its event lines.
     #[pyfunction]
     fn run_job(py: Python<'_>, job_json: &str) -> PyResult<Vec<String>> {
-        let on_directory =
-            matches!(Job::parse(job_json), Ok(Job { target: Target::Directory { .. }, .. }));
-        if on_directory || FileTestJob::parse(job_json).is_ok() {
+        let on_real_target = matches!(
+            Job::parse(job_json),
+            Ok(Job { target: Target::Directory { .. } | Target::Nfs { .. }, .. })
+        );
+        if on_real_target || FileTestJob::parse(job_json).is_ok() {
             return Err(PyValueError::new_err(
-                "a directory is measured in the engine child (serve), never in this process",
+                "a real target is measured in the engine child (serve), never in this process",
             ));
         }
         Ok(py.detach(|| {

@@ -32,6 +32,7 @@ from leadline.cli.options import (
     MaxBytes,
     Precondition,
     Seed,
+    Sync,
     TargetArgument,
     positive_seconds,
     reader,
@@ -51,6 +52,7 @@ from leadline.errors import LeadlineError
 from leadline.fio import FioRun
 from leadline.record import (
     CAP_REACHED,
+    NO_SYNC,
     Arrivals,
     EngineResult,
     Measurement,
@@ -133,6 +135,7 @@ class _Job(msgspec.Struct, frozen=True, kw_only=True):
     arrivals: Arrivals
     backend: str | None
     direct: bool
+    sync: str
     seconds: float | None
     warnings: tuple[str, ...] = ()
     """What of a fio job does not map."""
@@ -161,6 +164,7 @@ def command(
     arrivals: _ArrivalsKind = None,
     backend: Backend = None,
     direct: Direct = False,
+    sync: Sync = None,
     placement: _Placement = "auto",
     precondition: Precondition = None,
     cache_limit: CacheLimit = None,
@@ -176,6 +180,7 @@ def command(
         raise typer.BadParameter("--rate and --arrivals go with --workload: a job has its own")
     jobs = _jobs(
         one_of(workload, fio), chosen, backend=backend, direct=direct, seconds=seconds,
+        sync=sync or NO_SYNC,
         arrivals=_arrivals(rate, arrivals), files=chosen.kind == "directory" or bool(write_fio),
     )  # fmt: skip
     if write_fio is not None:
@@ -186,8 +191,9 @@ def command(
 
     def opened(job: _Job) -> AbstractContextManager[Engine]:
         return open_engine(
-            chosen, backend=job.backend, direct=job.direct, placement=placement, engine=engine,
-            cache_limit_bytes=cache_limit or None, max_bytes=max_bytes, run_seed=seed,
+            chosen, backend=job.backend, direct=job.direct, sync=job.sync,
+            placement=placement, engine=engine, cache_limit_bytes=cache_limit or None,
+            max_bytes=max_bytes, run_seed=seed,
         )  # fmt: skip
 
     if len(jobs) > 1:  # a lone one is looked at when it begins
@@ -247,6 +253,7 @@ def _jobs(
     *,
     backend: str | None,
     direct: bool,
+    sync: str,
     seconds: float | None,
     arrivals: Arrivals,
     files: bool,
@@ -255,14 +262,14 @@ def _jobs(
     if isinstance(source, str):
         return (_Job(
             workload=Workload.parse(source), arrivals=arrivals, backend=backend, direct=direct,
-            seconds=seconds,
+            sync=sync, seconds=seconds,
         ),)  # fmt: skip
     read = read_file(source, tell=True, direct=direct)
     return tuple(
         _Job(
             name=job.name, workload=job.workload, arrivals=job.arrivals,
             backend=backend or (job.backend if files else None),
-            direct=direct or (job.direct and files), seconds=seconds or job.seconds,
+            direct=direct or (job.direct and files), sync=sync, seconds=seconds or job.seconds,
             warnings=job.warnings,
         )
         for job in (read if files else [without_files(job, target) for job in read])
@@ -291,6 +298,8 @@ def _write(path: Path, jobs: Sequence[_Job], target: Target, *, source: Path | N
             "give one with --workload"
         )
     job = jobs[0]
+    if job.sync != NO_SYNC:
+        raise typer.BadParameter(f"--sync {job.sync} does not go with --write-fio: leave it out")
     length_s = job.seconds or SECONDS
     facts = target_facts(target.path) if target.path and Path(target.path).is_dir() else {}
     run = FioRun(
@@ -326,9 +335,9 @@ def _measure(engine: Engine, target: Target, asked: _Asked) -> Measurement:
     return Measurement(
         point_id=uuid.uuid4().hex, survey_id=None, order=0, stage="measure",
         started_at=started_at, clock_s=0.0, seed=asked.seed, workload=asked.job.workload,
-        backend=engine.backend, direct=engine.direct, arrivals=asked.job.arrivals,
-        facts=engine.facts, warnings=warnings, result=_answer(results, asked.limits.accuracy),
-        runs=tuple(readings),
+        backend=engine.backend, direct=engine.direct, sync=engine.sync,
+        arrivals=asked.job.arrivals, facts=engine.facts, warnings=warnings,
+        result=_answer(results, asked.limits.accuracy), runs=tuple(readings),
     )  # fmt: skip
 
 
@@ -391,6 +400,7 @@ def measurement_document(point: Measurement) -> dict[str, Any]:
         "arrivals": point.arrivals,
         "backend": point.backend,
         "direct": point.direct,
+        "sync": point.sync,
         "throughput_mb_s": result.throughput_mb_s,
         "iops": result.iops,
         "latency_us": result.latency_us,

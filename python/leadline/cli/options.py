@@ -7,6 +7,7 @@ from typing import Annotated, TypeVar
 
 import typer
 
+from leadline.record import parse_sync
 from leadline.units import parse_bytes, parse_seconds
 
 _Value = TypeVar("_Value")
@@ -82,6 +83,15 @@ Precondition = Annotated[
     ),
 ]
 Direct = Annotated[bool, typer.Option("--direct", help="Bypass the file cache (O_DIRECT).")]
+Sync = Annotated[
+    str | None,
+    typer.Option(
+        parser=reader(parse_sync),
+        metavar="dsync|fsync|fsync=N",
+        help="Which writes wait for the device: every one (O_DSYNC), or with an fsync after each, "
+        "or each N, of an issuer. Without it none does.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
 Seed = Annotated[int, typer.Option(min=0, help="Decides order, addresses and simulated noise.")]
 TargetArgument = Annotated[

@@ -23,7 +23,7 @@ from leadline.predict import (
     iops_of,
     response_us_of,
 )
-from leadline.record import Prediction, Survey, Workload
+from leadline.record import NO_SYNC, Prediction, Survey, Workload, say_discipline
 from leadline.report import render_predictions
 
 
@@ -110,11 +110,14 @@ def _of_job(predictor: Predictor, job: FioWorkload) -> Prediction:
     """Predict a fio job; what of it differs from the survey is added to its warnings."""
     prediction = predictor.predict(job.workload)
     start, extra = predictor.survey.start, list(job.warnings)
-    if start.backend != "simulated" and (job.backend, job.direct) != (start.backend, start.direct):
-        asked, surveyed = (
-            f"{backend}, {'direct' if direct else 'buffered'}"
-            for backend, direct in ((job.backend, job.direct), (start.backend, start.direct))
+    asked, surveyed = (
+        f"{backend}, {say_discipline(sync, direct=direct)}"
+        for backend, direct, sync in (
+            (job.backend, job.direct, NO_SYNC),
+            (start.backend, start.direct, start.sync),
         )
+    )
+    if start.backend != "simulated" and asked != surveyed:
         extra.append(f"not surveyed: the job goes by {asked}, the survey went by {surveyed}")
     rate_per_s = job.arrivals.rate_per_s
     if rate_per_s is not None and rate_per_s < iops_of(prediction).value:

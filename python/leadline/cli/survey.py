@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -18,6 +19,7 @@ from leadline.cli.options import (
     MaxBytes,
     Precondition,
     Seed,
+    Sync,
     TargetArgument,
 )
 from leadline.cli.progress import progress_bar
@@ -31,7 +33,7 @@ from leadline.engine import (
     preflight,
 )
 from leadline.errors import LeadlineError
-from leadline.record import Measurement, Plan, Survey, SurveyStart, SurveyStatus
+from leadline.record import NO_SYNC, Measurement, Plan, Survey, SurveyStart, SurveyStatus
 from leadline.report import render_terminal
 from leadline.store import Store
 from leadline.survey import (
@@ -59,6 +61,7 @@ def command(
     max_bytes: MaxBytes = None,
     backend: Backend = None,
     direct: Direct = False,
+    sync: Sync = None,
     precondition: Precondition = None,
     seed: Seed = 1,
     accuracy: Annotated[
@@ -91,11 +94,12 @@ def command(
         # What decided the survey decides it still; only its limits may be given again.
         cache_limit, seed = earlier.cache_limit_bytes, earlier.seed
         backend, direct = earlier.backend, earlier.direct
-    elif chosen.kind == "directory":
-        cache_limit = choose_cache_limit(cache_limit, budget_s, talk)
+        sync = _same_sync(earlier, sync)
+    elif chosen.path is not None:
+        cache_limit = choose_cache_limit(Path(chosen.path), cache_limit, budget_s, talk)
     with open_engine(
-        chosen, backend=backend, direct=direct, cache_limit_bytes=cache_limit or None,
-        max_bytes=max_bytes, run_seed=seed,
+        chosen, backend=backend, direct=direct, sync=sync or NO_SYNC,
+        cache_limit_bytes=cache_limit or None, max_bytes=max_bytes, run_seed=seed,
     ) as engine:  # fmt: skip
         warnings = tell_findings(preflight(chosen, engine.facts))
         start = earlier or begin_survey(engine, chosen, asked, warnings=warnings)
@@ -124,6 +128,16 @@ def _unfinished(store: Store, system: str, target: Target) -> SurveyStart:
     raise TargetRefused(
         f"no unfinished survey of {system!r} is stored; leave out --resume to start one"
     )
+
+
+def _same_sync(earlier: SurveyStart, sync: str | None) -> str:
+    """What decided the survey; another discipline would be another system."""
+    if sync is not None and sync != earlier.sync:
+        raise TargetRefused(
+            f"the unfinished survey of {earlier.system!r} has --sync {earlier.sync}, not {sync}: "
+            "leave --sync out, or start a new survey without --resume"
+        )
+    return earlier.sync
 
 
 def _other_target(system: str, stored: str, target: Target) -> str:
@@ -238,6 +252,8 @@ def survey_document(survey: Survey) -> dict[str, Any]:
         "accuracy_frac": survey.accuracy_frac,
         "settled": survey.settled,
         "cache_limit_bytes": start.cache_limit_bytes,
+        "direct": start.direct,
+        "sync": start.sync,
         "precondition_bytes_max": start.precondition_bytes_max,
         "facts": start.facts,
         "plan": start.plan,

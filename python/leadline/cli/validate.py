@@ -86,6 +86,7 @@ def command(
         target,
         backend=start.backend,
         direct=start.direct,
+        sync=start.sync,
         cache_limit_bytes=start.cache_limit_bytes,
         max_bytes=start.plan.unique_bytes_max,
         run_seed=earlier.seed if earlier else seed,

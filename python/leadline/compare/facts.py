@@ -63,6 +63,7 @@ _START = (
     ("target", "Target", "text"),
     ("backend", "Backend", "text"),
     ("direct", "Past the file cache (O_DIRECT)", "flag"),
+    ("sync", "Writes that wait for the device", "text"),
     ("focal_mode", "Focal points", "text"),
 )
 """What the start record itself tells of how a survey was run: field, title, unit."""

@@ -112,7 +112,8 @@ def _read(
     return Measurement(
         point_id=uuid.uuid4().hex, survey_id=None, order=order, stage=STAGE,
         started_at=started_at, clock_s=clock_s, seed=seed, workload=work,
-        backend=engine.backend, direct=engine.direct, facts=engine.facts, result=result,
+        backend=engine.backend, direct=engine.direct, sync=engine.sync, facts=engine.facts,
+        result=result,
     )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from leadline.engine.file_systems import usual_blocks, why_not_made
 from leadline.engine.file_tests import FileTests, open_file_tests
 from leadline.engine.jobs import Limits, require_fit
 from leadline.engine.machine import available_memory_bytes
+from leadline.engine.mounts import is_in_memory
 from leadline.engine.pace import (
     BUDGET_SHARE,
     LAYOUT_BYTES_PER_S,
@@ -40,6 +41,7 @@ __all__ = [
     "available_memory_bytes",
     "granule_bytes",
     "host_facts",
+    "is_in_memory",
     "load_profile",
     "memory_cgroup",
     "open_engine",

@@ -9,13 +9,15 @@ from typing import Any, Protocol
 from leadline.engine.cgroup import memory_cgroup
 from leadline.engine.child import ENGINE_COMMAND, OnEvent
 from leadline.engine.claim import claim
+from leadline.engine.dirty_limits import restore_left_limits
 from leadline.engine.errors import CacheLimitRefused, TargetRefused
 from leadline.engine.fio import FioEngine
 from leadline.engine.jobs import CLOSED, Limits
+from leadline.engine.mounts import is_in_memory
 from leadline.engine.process import ProcessEngine
 from leadline.engine.simulated import SimulatedEngine
 from leadline.engine.target import Target
-from leadline.record import Arrivals, EngineResult, Workload
+from leadline.record import NO_SYNC, Arrivals, EngineResult, Workload
 
 BACKENDS = {
     "directory": ("pread", "uring", "mmap"),
@@ -33,6 +35,8 @@ class Engine(Protocol):
     backend: str
     """Name of the backend."""
     direct: bool
+    sync: str
+    """Which writes wait for the device (`leadline.record.discipline`)."""
     virtual: bool
     """Whether its clock is virtual, so that time costs nothing."""
     capacity_bytes: int
@@ -90,6 +94,14 @@ class Engine(Protocol):
     def skip_to(self, clock_s: float) -> None:
         """Set the clock forward, as a resumed survey needs it."""
 
+    def set_discipline(self, *, sync: str, direct: bool) -> None:
+        """Make the writes of later runs wait as `sync` says, past the file cache or through it.
+
+        Raises:
+            TargetRefused: the target or the backend cannot do that.
+
+        """
+
 
 @contextmanager
 def open_engine(
@@ -97,6 +109,7 @@ def open_engine(
     *,
     backend: str | None = None,
     direct: bool = False,
+    sync: str = NO_SYNC,
     placement: str = "auto",
     cache_limit_bytes: int | None = None,
     max_bytes: int | None = None,
@@ -110,6 +123,7 @@ def open_engine(
         target: where I/O goes.
         backend: how; by default the only or the plainest one of the target.
         direct: past the file cache (O_DIRECT).
+        sync: which writes wait for the device, as `record.parse_sync` spells it.
         placement: "auto" gives each issuer a processor of its own while there are enough, "free"
             leaves that to the kernel.
         cache_limit_bytes: run the engine in a memory cgroup of this size.
@@ -126,32 +140,28 @@ def open_engine(
     backend = _backend(target, backend, direct=direct)
     if placement not in PLACEMENTS:
         raise TargetRefused(f"--placement is auto or free, not {placement!r}")
-    _check_engine(target, engine)
+    _check_engine(target, engine, sync)
     if target.kind == "simulated":
         if cache_limit_bytes is not None:
             raise CacheLimitRefused(
                 "--cache-limit caps real memory; a simulated system has the cache its profile "
                 "says: change it there"
             )
-        yield SimulatedEngine(target, max_bytes=max_bytes, run_seed=run_seed)
+        yield SimulatedEngine(target, max_bytes=max_bytes, run_seed=run_seed, sync=sync)
         return
     with ExitStack() as stack:
         claimed = None
         if target.kind == "directory":
-            assert target.path is not None  # noqa: S101 - parse sets it for a directory
-            claimed = stack.enter_context(claim(target.path))
+            restore_left_limits()
+            claimed = stack.enter_context(claim(target.path or ""))  # parse sets it
         group = None
         if cache_limit_bytes is not None:
+            _check_cache(target)
             group = stack.enter_context(memory_cgroup(cache_limit_bytes))
         own = ProcessEngine(
-            target,
-            {"name": backend, "direct": direct},
-            claimed=claimed,
-            group=group,
-            max_bytes=max_bytes,
-            placement=placement,
-            command=command,
-        )
+            target, backend, direct=direct, sync=sync, claimed=claimed, group=group,
+            max_bytes=max_bytes, placement=placement, command=command,
+        )  # fmt: skip
         stack.callback(own.close)
         if engine == "fio":
             assert claimed is not None  # noqa: S101 - a directory was claimed
@@ -160,13 +170,25 @@ def open_engine(
             yield own
 
 
-def _check_engine(target: Target, engine: str) -> None:
+def _check_cache(target: Target) -> None:
+    if target.path is not None and is_in_memory(target.path):
+        raise CacheLimitRefused(
+            f"--cache-limit caps the file cache, and {target.text} has none: its file system is "
+            "memory itself, and a cap would end the engine. Leave --cache-limit out"
+        )
+
+
+def _check_engine(target: Target, engine: str, sync: str) -> None:
     if engine not in ENGINES:
         raise TargetRefused(f"--engine is leadline or fio, not {engine!r}")
     if engine == "fio" and target.kind != "directory":
         raise TargetRefused(
             f"--engine fio needs a directory, which {target.text} is not: leave --engine out"
         )
+    if sync != NO_SYNC and target.kind == "null":
+        raise TargetRefused(f"--sync {sync} waits for a device, and null: has none: leave it out")
+    if sync != NO_SYNC and engine == "fio":
+        raise TargetRefused(f"--sync {sync} is Leadline's; leave it or --engine fio out")
 
 
 def _backend(target: Target, backend: str | None, *, direct: bool) -> str:

@@ -100,6 +100,7 @@ class FioEngine:
         self.virtual = False
         self.backend = own.backend
         self.direct = own.direct
+        self.sync = own.sync
         self.capacity_bytes = own.capacity_bytes
         self.memory_bytes = own.memory_bytes
         self.process_num_max = own.process_num_max
@@ -115,6 +116,10 @@ class FioEngine:
     def skip_to(self, clock_s: float) -> None:
         """Set the clock forward."""
         self.own.skip_to(clock_s)
+
+    def set_discipline(self, *, sync: str, direct: bool) -> None:
+        """Refuse: fio's job is written for one discipline."""
+        raise TargetRefused(f"fio cannot change to sync={sync}, direct={direct} between two runs")
 
     def prepare(self) -> None:
         """Do nothing: fio's own limit is not measured."""

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from leadline.engine.errors import EngineFault, TargetRefused
-from leadline.record import Arrivals, EngineResult, Workload
+from leadline.record import NO_SYNC, Arrivals, EngineResult, Workload, sync_document
 from leadline.units import format_bytes
 
 WIRE_VERSION = 1
@@ -48,6 +48,12 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True):
         if self.ceiling_iops is not None:
             found["ceiling_iops"] = self.ceiling_iops
         return found
+
+
+def backend_document(name: str, *, direct: bool = False, sync: str = NO_SYNC) -> dict[str, Any]:
+    """Return the job's `backend`; `sync` is sent only when some write waits."""
+    waits = {} if sync == NO_SYNC else {"sync": sync_document(sync)}
+    return {"name": name, "direct": direct, **waits}
 
 
 def job_document(

@@ -18,21 +18,23 @@ from leadline.engine.jobs import (
     DEEP_BACKENDS,
     JobOptions,
     Limits,
+    backend_document,
     job_document,
     require_fit,
     result_of,
 )
 from leadline.engine.machine import available_memory_bytes, l3_cache_bytes
+from leadline.engine.mounts import is_in_memory
 from leadline.engine.space import USEFUL_BYTES, capacity_bytes, require_space
 from leadline.engine.stop import shielded
 from leadline.engine.target import Target
-from leadline.record import Arrivals, EngineResult, Workload
+from leadline.record import NO_SYNC, Arrivals, EngineResult, Workload
 
 PROCESS_NUM_MAX = 16
 """A survey tries at least this many issuers; a disk's queue wants more than there are cores."""
 NULL_CAPACITY_BYTES = 2**40
 """The null target stores nothing; any size will do that the address stream can count."""
-_NULL = {"name": "null", "direct": False}
+_NULL = backend_document("null")
 
 
 class ProcessEngine:
@@ -41,8 +43,10 @@ class ProcessEngine:
     def __init__(
         self,
         target: Target,
-        backend: dict[str, Any],
+        backend: str,
         *,
+        direct: bool,
+        sync: str,
         claimed: Claim | None,
         group: MemoryCgroup | None,
         max_bytes: int | None,
@@ -50,9 +54,10 @@ class ProcessEngine:
         command: Sequence[str],
     ) -> None:
         self._start_s = time.monotonic()
-        self._backend = backend
-        self.backend: str = backend["name"]
-        self.direct: bool = backend["direct"]
+        self._backend = backend_document(backend, direct=direct, sync=sync)
+        self.backend = backend
+        self.direct = direct
+        self.sync = sync
         self.virtual = False
         self._claim = claimed
         self._group = group
@@ -68,6 +73,8 @@ class ProcessEngine:
             "placement": placement,
         }
         self.memory_bytes: int | None = self.cache_limit_bytes or available_memory_bytes()
+        if claimed is not None and is_in_memory(claimed.directory):
+            self.memory_bytes = None  # no cache whose end could be found: the files are memory
         self.process_num_max = max(PROCESS_NUM_MAX, 4 * (self.facts["cpu_count"] or 1))
         capacity = NULL_CAPACITY_BYTES
         if claimed is not None:
@@ -90,6 +97,15 @@ class ProcessEngine:
     def skip_to(self, clock_s: float) -> None:
         """Set the clock forward."""
         self._start_s = min(self._start_s, time.monotonic() - clock_s)
+
+    def set_discipline(self, *, sync: str, direct: bool) -> None:
+        """Make the writes of later runs wait as `sync` says, past the file cache or through it."""
+        if self._claim is None and (direct or sync != NO_SYNC):
+            raise TargetRefused("null: has no device to wait for and no file cache to go past")
+        if direct and self.backend == "mmap":
+            raise TargetRefused("--backend mmap cannot go past the file cache")
+        self._backend = backend_document(self.backend, direct=direct, sync=sync)
+        self.direct, self.sync = direct, sync
 
     def prepare(self) -> None:
         """Measure the generator's ceiling, once; the null target is itself that measurement."""

@@ -10,9 +10,17 @@ from typing import Any
 from leadline.engine.child import OnEvent, answer
 from leadline.engine.errors import EngineFault, TargetRefused
 from leadline.engine.facts import leadline_version
-from leadline.engine.jobs import CLOSED, JobOptions, Limits, job_document, require_fit, result_of
+from leadline.engine.jobs import (
+    CLOSED,
+    JobOptions,
+    Limits,
+    backend_document,
+    job_document,
+    require_fit,
+    result_of,
+)
 from leadline.engine.target import Target
-from leadline.record import Arrivals, EngineResult, Workload
+from leadline.record import NO_SYNC, Arrivals, EngineResult, Workload
 
 PROCESS_NUM_MAX = 16
 CAPACITY_BYTES = 2**40
@@ -22,11 +30,14 @@ CAPACITY_BYTES = 2**40
 class SimulatedEngine:
     """A simulated system; see `Engine` for what every engine offers."""
 
-    def __init__(self, target: Target, *, max_bytes: int | None, run_seed: int) -> None:
+    def __init__(
+        self, target: Target, *, max_bytes: int | None, run_seed: int, sync: str = NO_SYNC
+    ) -> None:
         self._profile = target.profile or {}
-        self._backend = {"name": "simulated", "direct": False}
+        self._backend = backend_document("simulated", sync=sync)
         self.backend = "simulated"
         self.direct = False
+        self.sync = sync
         self.virtual = True
         self.memory_bytes: int | None = None
         self._run_seed = run_seed
@@ -52,6 +63,13 @@ class SimulatedEngine:
     def skip_to(self, clock_s: float) -> None:
         """Set the virtual clock forward."""
         self._clock_s = max(self._clock_s, clock_s)
+
+    def set_discipline(self, *, sync: str, direct: bool) -> None:
+        """Make the writes of later runs wait as `sync` says."""
+        if direct:
+            raise TargetRefused("a simulated system has no file that could be opened O_DIRECT")
+        self._backend = backend_document("simulated", sync=sync)
+        self.sync = sync
 
     def prepare(self) -> None:
         """Do nothing: a virtual clock has no generator that could fall short."""

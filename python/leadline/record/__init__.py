@@ -1,5 +1,21 @@
 """The nouns of Leadline as immutable documents: what is stored, sent and shown."""
 
+from leadline.record.discipline import (
+    NO_SYNC,
+    fsync_each,
+    parse_sync,
+    say_discipline,
+    sync_document,
+)
+from leadline.record.file_cache import (
+    CachePlan,
+    CacheSize,
+    CacheStart,
+    CacheStudy,
+    Evidence,
+    FileCache,
+    WritePolicy,
+)
 from leadline.record.identity import derive_seed, point_id
 from leadline.record.measurement import (
     CAP_REACHED,
@@ -70,19 +86,26 @@ from leadline.record.workload import (
 __all__ = [
     "BYTES_MAX",
     "CAP_REACHED",
+    "NO_SYNC",
     "PARAMETERS",
     "PROCESSES_MAX",
     "Arrivals",
     "BinError",
     "Border",
     "CacheEvents",
+    "CachePlan",
+    "CacheSize",
+    "CacheStart",
+    "CacheStudy",
     "Covered",
     "Curve",
     "CurvePoint",
     "DrawnRange",
     "DriftStep",
     "EngineResult",
+    "Evidence",
     "Family",
+    "FileCache",
     "FocalDrift",
     "Forecast",
     "Generator",
@@ -124,7 +147,12 @@ __all__ = [
     "WarmUp",
     "Workload",
     "WorkloadError",
+    "WritePolicy",
     "WrittenBytes",
     "derive_seed",
+    "fsync_each",
+    "parse_sync",
     "point_id",
+    "say_discipline",
+    "sync_document",
 ]

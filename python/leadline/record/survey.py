@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from leadline.record.discipline import NO_SYNC
 from leadline.record.workload import Interval, Workload
 
 
@@ -72,6 +73,8 @@ class SurveyStart(msgspec.Struct, frozen=True, kw_only=True):
     """Most bytes written before the first point to precondition the device; None without."""
     warnings: tuple[str, ...] = ()
     """What was found before the first point, each beginning with its name."""
+    sync: str = NO_SYNC
+    """Which writes wait for the device (`leadline.record.discipline`)."""
 
 
 class CurvePoint(msgspec.Struct, frozen=True):

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from leadline.record.discipline import NO_SYNC
 from leadline.record.survey import PlanStage, SurveyStatus
 from leadline.record.workload import Interval, Workload
 
@@ -82,6 +83,8 @@ class ValidationStart(msgspec.Struct, frozen=True, kw_only=True):
     """Virtual time of a simulated system at the start: where its survey ended."""
     warnings: tuple[str, ...] = ()
     """What was found before the first point, each beginning with its name."""
+    sync: str = NO_SYNC
+    """Which writes wait for the device (`leadline.record.discipline`)."""
 
 
 class Forecast(msgspec.Struct, frozen=True, kw_only=True):

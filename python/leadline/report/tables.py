@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from leadline.engine.facts import FACTS
-from leadline.record import PARAMETERS, Measurement, Survey
+from leadline.record import PARAMETERS, Measurement, Survey, say_discipline
 from leadline.record.wording import (
     say_bytes,
     say_percent,
@@ -159,7 +159,7 @@ def run_rows(survey: Survey, points: Sequence[Measurement]) -> list[tuple[str, s
         ("Survey", start.survey_id),
         ("Target", start.target),
         ("Started", start.started_at.replace("T", " ").replace("Z", " UTC")),
-        ("Backend", f"{start.backend}{', direct' if start.direct else ', buffered'}"),
+        ("Backend", f"{start.backend}, {say_discipline(start.sync, direct=start.direct)}"),
         ("File cache cap", format_bytes(cap) if cap else "none"),
         ("Focal points", start.focal_mode),
         ("Seed", str(start.seed)),

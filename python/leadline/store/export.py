@@ -43,6 +43,7 @@ def _row(point: Measurement) -> Row:
     row: Row = {
         "survey_id": point.survey_id,
         "validation_id": point.validation_id,
+        "study_id": point.study_id,
         "point_id": point.point_id,
         "order": point.order,
         "stage": point.stage,
@@ -52,6 +53,7 @@ def _row(point: Measurement) -> Row:
         "seed": str(point.seed),
         "backend": point.backend,
         "direct": point.direct,
+        "sync": point.sync,
         "arrivals": point.arrivals.kind,
         "rate_per_s": point.arrivals.rate_per_s,
     }

@@ -93,6 +93,7 @@ def begin_validation(
         count=asked.count,
         backend=engine.backend,
         direct=engine.direct,
+        sync=engine.sync,
         cache_limit_bytes=engine.cache_limit_bytes,
         accuracy=start.accuracy,
         plan=_plan(

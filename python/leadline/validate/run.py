@@ -115,6 +115,7 @@ def _measure(
         workload=request.workload,
         backend=start.backend,
         direct=start.direct,
+        sync=start.sync,
         result=result,
     )
 

@@ -16,10 +16,12 @@ use std::ptr::NonNull;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::backend::Backend;
+use crate::backend::{Backend, FsyncTurn, not_synced};
 use crate::buffer::BufferSlice;
 use crate::error::EngineError;
-use crate::job::{Kind, Request, Workload};
+use crate::job::{Kind, Request, Workload, WriteSync};
+
+const PAGE_BYTES: usize = 4096;
 
 /// Set by the handler; a mapping fails once and for all.
 static FAULTED: AtomicBool = AtomicBool::new(false);
@@ -28,6 +30,7 @@ static FAULTED: AtomicBool = AtomicBool::new(false);
 /// addresses of its own.
 #[derive(Debug)]
 pub struct Mapping {
+    file: File,
     start: NonNull<u8>,
     length: usize,
 }
@@ -48,6 +51,7 @@ impl Mapping {
             ))
         };
         let length = usize::try_from(workload.unique_bytes).map_err(|error| refused(&error))?;
+        let own = file.try_clone().map_err(|error| refused(&error))?;
         // SAFETY: a fresh shared mapping of an open file; its length is positive.
         let address = unsafe {
             libc::mmap(
@@ -72,7 +76,19 @@ impl Mapping {
         // SAFETY: exactly the range that was mapped; advice only.
         unsafe { libc::madvise(address, length, advice) };
         guard();
-        Ok(Self { start, length })
+        Ok(Self { file: own, start, length })
+    }
+
+    /// Waits until the pages of these bytes are on the device, as `O_DSYNC` does (`msync` asks the
+    /// file system for the same).
+    fn write_out(&self, offset: usize, length: usize) -> Result<(), Error> {
+        let begin = offset & !(PAGE_BYTES - 1);
+        // SAFETY: within the mapping, from a page's first byte on.
+        let outcome = unsafe {
+            let from = self.start.as_ptr().add(begin).cast();
+            libc::msync(from, offset + length - begin, libc::MS_SYNC)
+        };
+        if outcome == 0 { Ok(()) } else { Err(Error::last_os_error()) }
     }
 }
 
@@ -88,13 +104,30 @@ impl Drop for Mapping {
 pub struct MmapBackend {
     mapping: Mapping,
     buffer: BufferSlice,
+    dsync: bool,
+    fsync_turn: FsyncTurn,
 }
 
 impl MmapBackend {
     /// An issuer that copies through `buffer`, piece by piece when a request is longer.
     #[must_use]
-    pub fn new(mapping: Mapping, buffer: BufferSlice) -> Self {
-        Self { mapping, buffer }
+    pub fn new(mapping: Mapping, buffer: BufferSlice, sync: WriteSync) -> Self {
+        let dsync = sync == WriteSync::Dsync;
+        Self { mapping, buffer, dsync, fsync_turn: FsyncTurn::new(sync) }
+    }
+
+    /// Waits for the device where the request has to; called after its last byte was copied.
+    #[inline]
+    fn wait(&mut self, request: &Request) -> Result<(), Error> {
+        if self.fsync_turn.comes(request.kind) {
+            return self.mapping.file.sync_all();
+        }
+        if self.dsync && request.kind == Kind::Write {
+            return self
+                .mapping
+                .write_out(request.offset_bytes as usize, request.length_bytes as usize);
+        }
+        Ok(())
     }
 
     #[inline]
@@ -130,10 +163,10 @@ impl Backend for MmapBackend {
             moved += piece;
         }
         if FAULTED.load(Ordering::Relaxed) {
-            Err(faulted(request))
-        } else {
-            Ok(request.length_bytes)
+            return Err(faulted(request));
         }
+        self.wait(request).map_err(|error| not_synced(request, &error))?;
+        Ok(request.length_bytes)
     }
 }
 
@@ -185,7 +218,6 @@ fn guard() {
 /// Puts an empty page under the address that failed and marks the failure. Only system calls and an
 /// atomic store, as a signal handler must.
 extern "C" fn on_bus_error(_: i32, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
-    const PAGE_BYTES: usize = 4096;
     // SAFETY: the kernel hands a valid siginfo to a handler that asked for it.
     let address = unsafe { (*info).si_addr() } as usize & !(PAGE_BYTES - 1);
     // SAFETY: replaces one page that cannot be read by one that can.

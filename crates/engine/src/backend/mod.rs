@@ -4,6 +4,7 @@
 //! outstanding is a [`QueueBackend`]. `tests/conformance.rs` holds all of them to the same rules.
 
 pub mod mmap;
+pub mod nfs;
 pub mod null;
 pub mod pread;
 pub mod simulated;
@@ -12,7 +13,8 @@ pub mod uring;
 use std::io::Error;
 
 use crate::error::EngineError;
-use crate::job::{Kind, Request};
+use crate::job::{Kind, Request, WriteSync};
+use crate::recorder::{Connection, Wire};
 
 /// Moves the bytes of requests, one at a time. Every issuer has its own instance, so nothing in it
 /// is shared.
@@ -37,6 +39,8 @@ pub struct Completion {
     pub slot: usize,
     /// Bytes moved: all of the request.
     pub bytes: u64,
+    /// Bytes that went over a network for it, everything included; 0 without one.
+    pub wire: Wire,
 }
 
 /// Moves the bytes of requests, several at a time. Every issuer has its own instance.
@@ -65,6 +69,50 @@ pub trait QueueBackend: Send {
         patience_ns: Option<u64>,
         done: &mut Vec<Completion>,
     ) -> Result<(), EngineError>;
+
+    /// What a connection was like, asked once at its end; none where there is none.
+    fn connection(&self) -> Option<Connection> {
+        None
+    }
+}
+
+/// Counts an issuer's writes and says which of them waits for an `fsync`.
+#[derive(Clone, Copy, Debug)]
+struct FsyncTurn {
+    each: Option<u32>,
+    writes: u32,
+}
+
+impl FsyncTurn {
+    fn new(sync: WriteSync) -> Self {
+        let each = match sync {
+            WriteSync::Fsync { each } => Some(each),
+            WriteSync::None | WriteSync::Dsync => None,
+        };
+        Self { each, writes: 0 }
+    }
+
+    /// Whether the request that is done now is the write whose turn it is.
+    #[inline]
+    fn comes(&mut self, kind: Kind) -> bool {
+        let (Some(each), Kind::Write) = (self.each, kind) else { return false };
+        self.writes += 1;
+        if self.writes < each {
+            return false;
+        }
+        self.writes = 0;
+        true
+    }
+}
+
+/// The device, or the file system, failed to make a write lasting.
+#[cold]
+fn not_synced(request: &Request, error: &Error) -> EngineError {
+    EngineError::io(format!(
+        "waiting for the write of {} bytes at byte {} of the data file to reach the device failed: \
+        {error}; look at the kernel log for the device",
+        request.length_bytes, request.offset_bytes
+    ))
 }
 
 /// The target failed a request after `moved` of its bytes.

@@ -4,24 +4,26 @@ use std::fs::File;
 
 use rustix::io::Errno;
 
-use crate::backend::{Backend, ended_early, failed};
+use crate::backend::{Backend, FsyncTurn, ended_early, failed, not_synced};
 use crate::buffer::BufferSlice;
 use crate::error::EngineError;
-use crate::job::{Kind, Request};
+use crate::job::{Kind, Request, WriteSync};
 
 /// One issuer's open file and buffer.
 #[derive(Debug)]
 pub struct PreadBackend {
     file: File,
     buffer: BufferSlice,
+    fsync_turn: FsyncTurn,
 }
 
 impl PreadBackend {
     /// An issuer on `file`. A request longer than `buffer` is moved by several calls, one after the
-    /// other, and is still one request with one response time.
+    /// other, and is still one request with one response time. For [`WriteSync::Dsync`] `file` is
+    /// open with `O_DSYNC`, and every call waits.
     #[must_use]
-    pub fn new(file: File, buffer: BufferSlice) -> Self {
-        Self { file, buffer }
+    pub fn new(file: File, buffer: BufferSlice, sync: WriteSync) -> Self {
+        Self { file, buffer, fsync_turn: FsyncTurn::new(sync) }
     }
 
     #[inline]
@@ -33,6 +35,15 @@ impl PreadBackend {
         match kind {
             Kind::Read => rustix::io::pread(&self.file, bytes, offset),
             Kind::Write => rustix::io::pwrite(&self.file, bytes, offset),
+        }
+    }
+
+    fn fsync(&self) -> Result<(), Errno> {
+        loop {
+            match rustix::fs::fsync(&self.file) {
+                Err(Errno::INTR) => {}
+                outcome => return outcome,
+            }
         }
     }
 }
@@ -49,6 +60,9 @@ impl Backend for PreadBackend {
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(failed(request, moved, &error.into())),
             }
+        }
+        if self.fsync_turn.comes(request.kind) {
+            self.fsync().map_err(|error| not_synced(request, &error.into()))?;
         }
         Ok(moved)
     }

@@ -17,16 +17,19 @@ use std::os::fd::AsRawFd;
 use io_uring::types::{Fd, Fixed, SubmitArgs, Timespec};
 use io_uring::{IoUring, opcode, squeue};
 
-use crate::backend::{Completion, QueueBackend, ended_early, failed};
+use crate::backend::{Completion, FsyncTurn, QueueBackend, ended_early, failed, not_synced};
 use crate::buffer::BufferSlice;
 use crate::error::EngineError;
-use crate::job::{Kind, Request};
+use crate::job::{Kind, Request, WriteSync};
+use crate::recorder::Wire;
 
 /// A slot's request and how much of it has been moved.
 #[derive(Clone, Copy, Debug)]
 struct Transfer {
     request: Request,
     moved: u64,
+    /// All its bytes are moved, and an `fsync` is on its way.
+    syncing: bool,
 }
 
 /// Requests sent by one call through the cache.
@@ -39,6 +42,7 @@ pub struct UringBackend {
     buffers: Vec<BufferSlice>,
     transfers: Vec<Option<Transfer>>,
     ring: Option<Ring>,
+    fsync_turn: FsyncTurn,
 }
 
 /// The ring and what is registered with it.
@@ -55,15 +59,17 @@ struct Ring {
 impl UringBackend {
     /// An issuer on `file`, open for direct I/O or not, with a slot for each of `buffers`. A request
     /// longer than its buffer is moved in pieces, one after the other, and is still one request with
-    /// one response time.
+    /// one response time. For [`WriteSync::Dsync`] `file` is open with `O_DSYNC`, and every piece
+    /// waits.
     #[must_use]
-    pub fn new(file: File, buffers: Vec<BufferSlice>, direct: bool) -> Self {
+    pub fn new(file: File, buffers: Vec<BufferSlice>, direct: bool, sync: WriteSync) -> Self {
         let transfers = vec![None; buffers.len()];
-        let batch = if direct && buffers.len() > 1 { 1 } else { BUFFERED_BATCH };
-        Self { file, batch, buffers, transfers, ring: None }
+        let past_the_cache = direct || sync == WriteSync::Dsync;
+        let batch = if past_the_cache && buffers.len() > 1 { 1 } else { BUFFERED_BATCH };
+        Self { file, batch, buffers, transfers, ring: None, fsync_turn: FsyncTurn::new(sync) }
     }
 
-    /// Queues the next piece of a slot's request.
+    /// Queues the next piece of a slot's request, or the `fsync` that follows the last.
     #[inline]
     fn push(&mut self, slot: usize) -> Result<(), EngineError> {
         let (Some(ring), Some(Some(transfer)), Some(buffer)) =
@@ -73,8 +79,10 @@ impl UringBackend {
         };
         let left = transfer.request.length_bytes - transfer.moved;
         let length = left.min(buffer.len() as u64) as u32;
-        let entry = ring
-            .entry(
+        let entry = if transfer.syncing {
+            ring.fsync(&self.file)
+        } else {
+            ring.entry(
                 transfer.request.kind,
                 &self.file,
                 buffer.as_mut_ptr(),
@@ -82,7 +90,8 @@ impl UringBackend {
                 transfer.request.offset_bytes + transfer.moved,
                 slot as u16,
             )
-            .user_data(slot as u64);
+        }
+        .user_data(slot as u64);
         // SAFETY: the file and the buffer live as long as the backend, which collects every request
         // before it is dropped or, after an error, closes the ring; the slot's buffer is its own.
         let pushed = unsafe { ring.uring.submission().push(&entry) };
@@ -100,21 +109,33 @@ impl UringBackend {
         let Some(Some(transfer)) = self.transfers.get_mut(slot) else {
             return Err(EngineError::fault("a completion for a slot that sent nothing"));
         };
+        if transfer.syncing && code >= 0 {
+            let wire = Wire::default();
+            return Ok(Some(Completion { slot, bytes: transfer.moved, wire }));
+        }
         if code > 0 {
             transfer.moved += code as u64;
             if transfer.moved >= transfer.request.length_bytes {
-                return Ok(Some(Completion { slot, bytes: transfer.moved }));
+                transfer.syncing = self.fsync_turn.comes(transfer.request.kind);
+                if transfer.syncing {
+                    return Ok(None);
+                }
+                let wire = Wire::default();
+                return Ok(Some(Completion { slot, bytes: transfer.moved, wire }));
             }
         } else if code == 0 {
             return Err(ended_early(&transfer.request, transfer.moved));
         } else if !matches!(-code, libc::EINTR | libc::EAGAIN) {
             let error = Error::from_raw_os_error(-code);
+            if transfer.syncing {
+                return Err(not_synced(&transfer.request, &error));
+            }
             return Err(failed(&transfer.request, transfer.moved, &error));
         }
         Ok(None)
     }
 
-    /// Collects what is done; pieces that are left over are queued again.
+    /// Collects what is done; pieces that are left over, and an `fsync` that is due, are queued.
     #[inline]
     fn collect(&mut self, done: &mut Vec<Completion>) -> Result<(), EngineError> {
         loop {
@@ -138,7 +159,7 @@ impl QueueBackend for UringBackend {
     #[inline]
     fn prepare(&mut self, slot: usize, request: &Request) -> Result<(), EngineError> {
         if let Some(transfer) = self.transfers.get_mut(slot) {
-            *transfer = Some(Transfer { request: *request, moved: 0 });
+            *transfer = Some(Transfer { request: *request, moved: 0, syncing: false });
         }
         self.push(slot)
     }
@@ -208,6 +229,15 @@ impl Ring {
             };
         }
         if self.fixed_file { entry!(Fixed(0)) } else { entry!(Fd(file.as_raw_fd())) }
+    }
+
+    #[inline]
+    fn fsync(&self, file: &File) -> squeue::Entry {
+        if self.fixed_file {
+            opcode::Fsync::new(Fixed(0)).build()
+        } else {
+            opcode::Fsync::new(Fd(file.as_raw_fd())).build()
+        }
     }
 
     /// Sends what is prepared without waiting.
@@ -335,7 +365,7 @@ mod tests {
             forbid_io_uring();
             let file = File::open("/proc/self/exe").unwrap();
             let buffers = crate::buffer::allocate(2, 4096, 1).unwrap();
-            UringBackend::new(file, buffers, false).begin().unwrap_err()
+            UringBackend::new(file, buffers, false, WriteSync::None).begin().unwrap_err()
         });
         let error = refusal.join().unwrap();
         assert_eq!(error.kind, crate::error::ErrorKind::Target);

@@ -42,6 +42,13 @@ impl CpuTime {
     }
 }
 
+/// What this machine calls itself.
+#[must_use]
+pub fn name() -> String {
+    let name = read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    name.trim().to_owned()
+}
+
 /// Processor seconds of the calling thread, to the nanosecond: `getrusage(2)` counts a running
 /// thread in ticks of the timer, which are longer than a small file takes.
 #[must_use]

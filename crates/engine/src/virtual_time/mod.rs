@@ -101,10 +101,12 @@ pub(crate) fn run(job: &Job, reporter: &mut Reporter) -> Result<EngineResult, En
     };
     let system = SimulatedSystem::from_value(system)?;
     let start_ns = ns_from_s(*clock_s);
-    let mut device = SimulatedRun::new(&system, &job.workload, *run_seed, start_ns);
+    let sync = job.backend.sync;
+    let mut device = SimulatedRun::new(&system, &job.workload, *run_seed, start_ns).waiting(sync);
     let run = simulate(&mut device, job, start_ns, reporter)?;
+    let (opened_ns, closed_ns) = (run.opened_ns, run.closed_ns);
     let able_mb_s =
-        truth::expected_throughput_mb_s(&system, &job.workload, run.opened_ns, run.closed_ns);
+        truth::waiting_throughput_mb_s(&system, &job.workload, sync, opened_ns, closed_ns);
     let truth_mb_s = asked_mb_s(job)?.map_or(able_mb_s, |asked_mb_s| asked_mb_s.min(able_mb_s));
     finish(job, &run, &device, start_ns, truth_mb_s)
 }

@@ -3,7 +3,7 @@
 //! Everything is linear in the request's bytes, so means need the mean size only, whatever
 //! distribution the access pattern draws sizes from.
 
-use crate::job::{Kind, Workload};
+use crate::job::{Kind, Workload, WriteSync};
 
 use super::system::{CacheLevel, Device, HitShape, SimulatedSystem, WritePolicy};
 
@@ -70,6 +70,10 @@ pub(super) struct KindLaw {
     pub positioning: Positioning,
     /// Times longer in the first level while the flusher runs.
     pub flush_factor: f64,
+    /// Bringing a request's bytes from the caches to the device, the positioning apart.
+    pub write_out: Cost,
+    /// Share of requests whose bytes an `fsync` brings there.
+    pub written_out: f64,
 }
 
 impl KindLaw {
@@ -83,8 +87,10 @@ impl KindLaw {
             below = reach;
         }
         let device = self.places.last().copied().unwrap_or_default();
+        let positioning_ns = self.positioning.mean_ns(seq_frac);
         total_ns
-            + (1.0 - below) * (device.of_bytes(bytes_mean) + self.positioning.mean_ns(seq_frac))
+            + (1.0 - below) * (device.of_bytes(bytes_mean) + positioning_ns)
+            + self.written_out * (self.write_out.of_bytes(bytes_mean) + positioning_ns)
     }
 }
 
@@ -108,6 +114,20 @@ impl Law {
             concurrency,
             bytes_mean: workload.size_mean.min(workload.unique_bytes) as f64,
         }
+    }
+
+    /// The law of writes that wait for the device: under `O_DSYNC` no cache absorbs one; an `fsync`
+    /// brings out every write that a cache absorbed since the one before.
+    #[must_use]
+    pub fn waiting(mut self, sync: WriteSync) -> Self {
+        match sync {
+            WriteSync::None => {}
+            WriteSync::Dsync => self.write.reach.fill(0.0),
+            WriteSync::Fsync { .. } => {
+                self.write.written_out = self.write.reach.last().copied().unwrap_or_default();
+            }
+        }
+        self
     }
 
     /// Mean service time over reads and writes at speed one.
@@ -137,12 +157,13 @@ fn kind_law(
     }
     let (device, positioning) = device_cost(&system.device, workload, kind, concurrency, growth);
     let hop = network_cost(system, system.cache.len(), concurrency);
+    let write_out = hop.times(growth).plus(device);
     places.push(copy.plus(hop).times(growth).plus(device));
     let flush_factor = match (&system.flusher, kind) {
         (Some(flusher), Kind::Write) => flusher.slow_factor,
         _ => 1.0,
     };
-    KindLaw { reach, places, positioning, flush_factor }
+    KindLaw { reach, places, positioning, flush_factor, write_out, written_out: 0.0 }
 }
 
 fn growth_factor(system: &SimulatedSystem, unique_bytes: u64) -> f64 {

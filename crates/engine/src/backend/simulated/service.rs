@@ -3,7 +3,7 @@
 use rand::{RngExt as _, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::job::{Kind, Request, Workload};
+use crate::job::{Kind, Request, Workload, WriteSync};
 
 use super::law::{KindLaw, Law};
 use super::speed::{Episodes, MeanOne};
@@ -27,6 +27,16 @@ pub struct SimulatedRun {
     resident_bytes: u64,
     device_read_bytes: u64,
     device_written_bytes: u64,
+    dirty: Option<Dirty>,
+}
+
+/// What the caches absorbed since the last `fsync`, whoever wrote it.
+#[derive(Clone, Copy, Debug)]
+struct Dirty {
+    each: u32,
+    writes: u32,
+    write_out_ns: f64,
+    bytes: u64,
 }
 
 impl SimulatedRun {
@@ -52,7 +62,21 @@ impl SimulatedRun {
             resident_bytes: resident_bytes.min(workload.unique_bytes),
             device_read_bytes: 0,
             device_written_bytes: 0,
+            dirty: None,
         }
+    }
+
+    /// The same run with writes that wait for the device as `sync` says.
+    ///
+    /// The caches keep count of writes, not of blocks: an `fsync` writes out each of them, although
+    /// some may have written the same block. It comes after every `each` writes of all issuers.
+    #[must_use]
+    pub fn waiting(mut self, sync: WriteSync) -> Self {
+        self.law = self.law.waiting(sync);
+        if let WriteSync::Fsync { each } = sync {
+            self.dirty = Some(Dirty { each, writes: 0, write_out_ns: 0.0, bytes: 0 });
+        }
+        self
     }
 
     /// Nanoseconds that the issuer waits for this request, at least one.
@@ -70,17 +94,42 @@ impl SimulatedRun {
         if place == law.reach.len() {
             work_ns += positioning_ns(law, request.sequential, &mut self.rng);
         }
-        if place == 0 && !law.reach.is_empty() && law.flush_factor > 1.0 {
-            let flushing = self.flusher.as_ref().is_some_and(|flusher| flusher.runs_at(now_ns));
-            work_ns *= if flushing { law.flush_factor } else { 1.0 };
+        let cached = place == 0 && !law.reach.is_empty();
+        let flushing = cached
+            && request.kind == Kind::Write
+            && self.flusher.as_ref().is_some_and(|flusher| flusher.runs_at(now_ns));
+        if flushing {
+            work_ns *= law.flush_factor;
         }
-        if place > 0 || law.reach.is_empty() {
+        if !cached || flushing {
             self.count_device_bytes(request);
+        }
+        if request.kind == Kind::Write {
+            work_ns += self.fsync_ns(place, request);
         }
         if !self.service_noise.is_constant() {
             work_ns *= self.service_noise.draw(&mut self.rng);
         }
         self.elapse_ns(now_ns, work_ns)
+    }
+
+    /// What the write that was served in `place` waits for an `fsync`: nothing until its turn.
+    fn fsync_ns(&mut self, place: usize, request: &Request) -> f64 {
+        let Some(dirty) = &mut self.dirty else { return 0.0 };
+        let law = &self.law.write;
+        if place < law.reach.len() {
+            dirty.write_out_ns += law.write_out.of_bytes(request.length_bytes as f64)
+                + positioning_ns(law, request.sequential, &mut self.rng);
+            dirty.bytes += if place == 0 { request.length_bytes } else { 0 };
+        }
+        dirty.writes += 1;
+        if dirty.writes < dirty.each {
+            return 0.0;
+        }
+        self.device_written_bytes += dirty.bytes;
+        let waited_ns = dirty.write_out_ns;
+        *dirty = Dirty { writes: 0, write_out_ns: 0.0, bytes: 0, ..*dirty };
+        waited_ns
     }
 
     fn elapse_ns(&mut self, now_ns: f64, work_ns: f64) -> u64 {

@@ -1,6 +1,6 @@
 //! What a survey of a simulated system must find: exact expectations and borders.
 
-use crate::job::{Kind, Workload};
+use crate::job::{Kind, Workload, WriteSync};
 
 use super::law::Law;
 use super::speed::MeanOne;
@@ -32,8 +32,20 @@ pub fn expected_throughput_mb_s(
     from_ns: u64,
     to_ns: u64,
 ) -> f64 {
+    waiting_throughput_mb_s(system, workload, WriteSync::None, from_ns, to_ns)
+}
+
+/// As [`expected_throughput_mb_s`], with writes that wait for the device as `sync` says. Exact
+/// under `fsync` for one issuer, and for several as long as the window holds many of them.
+pub fn waiting_throughput_mb_s(
+    system: &SimulatedSystem,
+    workload: &Workload,
+    sync: WriteSync,
+    from_ns: u64,
+    to_ns: u64,
+) -> f64 {
     let (from_ns, to_ns) = (from_ns as f64, to_ns as f64);
-    let law = Law::new(system, workload);
+    let law = Law::new(system, workload).waiting(sync);
     let flushing = system.flusher.as_ref().map_or(0.0, |flusher| flusher.run_frac(from_ns, to_ns));
     let speeds = Speeds { system, from_ns, to_ns };
     let rate = |flush: bool| {

@@ -1,12 +1,24 @@
 //! Long runs agree with the closed form; the same seed gives the same run.
 
-use super::super::truth::{borders, expected_throughput_mb_s, service_means_ns};
+use super::super::truth::{
+    borders, expected_throughput_mb_s, service_means_ns, waiting_throughput_mb_s,
+};
 use super::*;
 
 /// Bytes over time of one issuer, with its standard error as a share of it.
 fn long_run(system: &SimulatedSystem, workload: &Workload, seed: u64, count: u32) -> (f64, f64) {
+    long_waiting_run(system, workload, WriteSync::None, seed, count)
+}
+
+fn long_waiting_run(
+    system: &SimulatedSystem,
+    workload: &Workload,
+    sync: WriteSync,
+    seed: u64,
+    count: u32,
+) -> (f64, f64) {
     let mut requests = Requests::new(workload, seed);
-    let mut run = SimulatedRun::new(system, workload, seed, 0);
+    let mut run = SimulatedRun::new(system, workload, seed, 0).waiting(sync);
     let (mut bytes, mut total_ns, mut squares, mut now_ns) = (0.0, 0.0, 0.0, 0);
     for _ in 0..count {
         let request = requests.draw();
@@ -148,6 +160,61 @@ fn writes_pay_what_each_section_says() {
     let (_, mixed_ns) = service_means_ns(&read(&document), &workload);
     let by_hand_us = always_us + 0.25 * hit_us + 0.75 * 1.5 * (70.0 + 500.0);
     assert!((mixed_ns / (2e3 * by_hand_us) - 1.0).abs() < 1e-12, "{mixed_ns}");
+}
+
+/// 10 000 bytes, all in the cache: a write that waits pays copy and disk, one that an `fsync`
+/// follows pays the copy at once and the disk with its turn.
+#[test]
+fn writes_that_wait_cost_what_the_disk_costs() {
+    let mut document = plain_system();
+    document["network"] = json!({"latency_us": 11.0, "mb_s": 125.0, "after_level": 1});
+    let system = read(&document);
+    let mut workload = workload(5e6, 10_000);
+    (workload.read_frac, workload.seq_frac) = (0.0, 0.0);
+    let rate = |sync| waiting_throughput_mb_s(&system, &workload, sync, 0, 0);
+    let copy_us = 100.0 + 10_000.0 / 100.0;
+    let seek_us = 200.0 + 1000.0 * (8.0 / 15.0) * (0.005_f64).sqrt();
+    let disk_us = 11.0 + 80.0 + 10_000.0 / 20.0 + seek_us + 500.0;
+    let near = |found: f64, us: f64| (found * us / 10_000.0 - 1.0).abs() < 1e-9;
+    assert!(near(rate(WriteSync::None), copy_us), "{}", rate(WriteSync::None));
+    for sync in [WriteSync::Dsync, WriteSync::Fsync { each: 1 }, WriteSync::Fsync { each: 64 }] {
+        assert!(near(rate(sync), copy_us + disk_us), "{sync:?}: {}", rate(sync));
+    }
+}
+
+#[test]
+fn random_systems_run_as_fast_as_the_truth_says_when_writes_wait() {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(20_261_121);
+    for case in 0..40 {
+        let document = random_system(&mut rng);
+        let (system, workload) = (read(&document), random_workload(&mut rng));
+        let each = 1 << (case % 6);
+        let sync = if case % 4 == 0 { WriteSync::Dsync } else { WriteSync::Fsync { each } };
+        let truth = waiting_throughput_mb_s(&system, &workload, sync, 0, 0);
+        let (found, error) = long_waiting_run(&system, &workload, sync, case, 60_000);
+        let off = (found / truth - 1.0).abs();
+        assert!(
+            off < 4.0 * error,
+            "case {case}, {sync:?}: {found} MB/s, expected {truth}, off by {off}, error {error}\n\
+             {document}\n{workload:?}"
+        );
+    }
+}
+
+#[test]
+fn every_byte_that_an_fsync_covers_is_counted_on_the_device() {
+    let system = read(&plain_system());
+    let mut workload = workload(5e6, 10_000);
+    workload.read_frac = 0.0;
+    for (sync, writes) in [(WriteSync::Dsync, 10), (WriteSync::Fsync { each: 4 }, 8)] {
+        let mut run = SimulatedRun::new(&system, &workload, 1, 0).waiting(sync);
+        let request =
+            Request { offset_bytes: 0, length_bytes: 7, kind: Kind::Write, sequential: false };
+        for _ in 0..10 {
+            run.service_ns(0, &request);
+        }
+        assert_eq!(run.device_bytes(), (0, 7 * writes), "{sync:?}");
+    }
 }
 
 #[test]

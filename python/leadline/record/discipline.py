@@ -1,0 +1,62 @@
+"""Which writes wait until their bytes are on the device, as people and the wire spell it.
+
+A discipline is what a program asks of the file cache for its writes (CP93 §2 tells reliability
+apart from speed): buffered, `O_DSYNC`, an `fsync` each so many writes, or past the cache.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+NO_SYNC = "none"
+"""No write waits for the device."""
+
+FSYNC_EACH_MAX = 1_000_000
+"""Most writes between two `fsync`s (protocol/job.schema.json)."""
+
+_PLAIN = {"none": NO_SYNC, "buffered": NO_SYNC, "dsync": "dsync", "fsync": "fsync=1"}
+
+
+def parse_sync(text: str) -> str:
+    """Read `none`, `dsync`, `fsync` or `fsync=N`; return it in its one spelling.
+
+    Raises:
+        ValueError: anything else; the message says what to type instead.
+
+    """
+    given = text.strip().lower()
+    if given in _PLAIN:
+        return _PLAIN[given]
+    name, _, count = given.partition("=")
+    if name == "fsync" and count.isascii() and count.isdecimal():
+        if 1 <= int(count) <= FSYNC_EACH_MAX:
+            return f"fsync={int(count)}"
+        raise ValueError(
+            f"{text!r}: an issuer calls fsync after 1 to {FSYNC_EACH_MAX} writes; write for "
+            "example fsync=8"
+        )
+    raise ValueError(
+        f"{text!r} is no way to wait for the device; write dsync, fsync, fsync=8, or none"
+    )
+
+
+def fsync_each(sync: str) -> int | None:
+    """Writes of an issuer from one `fsync` to the next; None without any."""
+    name, _, count = parse_sync(sync).partition("=")
+    return int(count) if name == "fsync" else None
+
+
+def sync_document(sync: str) -> dict[str, Any]:
+    """Return the wire's `backend.sync`."""
+    each = fsync_each(sync)
+    return {"kind": parse_sync(sync)} if each is None else {"kind": "fsync", "each": each}
+
+
+def say_discipline(sync: str, *, direct: bool) -> str:
+    """Write `buffered`, `O_DSYNC`, `fsync each 8`, `direct`, or `direct, O_DSYNC`."""
+    each = fsync_each(sync)
+    every = "fsync each write" if each == 1 else f"fsync each {each}"
+    waits = "O_DSYNC" if parse_sync(sync) == "dsync" else every if each is not None else None
+    if waits is None:
+        return "direct" if direct else "buffered"
+    return f"direct, {waits}" if direct else waits
