@@ -7,6 +7,7 @@ decide is said to be undecided.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import combinations
 
@@ -24,6 +25,7 @@ CPU_BOUND_PERCENT = 90.0
 RAW_BOUND_PERCENT = 80.0
 _MEMORY = ("tmpfs", "ramfs")
 _CONFIDENCE = 0.95
+_WIDE_FRAC = 0.3
 
 
 def explain_files(study: FilesStudy) -> FilesStudy:
@@ -236,6 +238,12 @@ def _warnings(study: FilesStudy) -> tuple[str, ...]:
             "the drives of the made file systems are loop devices of one directory: they share "
             "its disk, so several at once show contention, not a second arm"
         )
+    wide = [row for row in rows if row.kbytes_s and _half(row.kbytes_s) > _WIDE_FRAC]
+    if wide:
+        told.append(
+            f"{len(wide)} of {len(rows)} intervals reach further than ±{100 * _WIDE_FRAC:.0f} %; "
+            f"more than --runs {study.start.runs} narrow them"
+        )
     starred = [row for row in rows if row.suspect]
     if starred:
         told.append(
@@ -301,6 +309,11 @@ def _decided(times: Interval) -> bool:
 
 def _at_least(share: Interval | None, percent: float) -> bool:
     return share is not None and share.value >= percent
+
+
+def _half(rate: Interval) -> float:
+    half = rate.half_width_frac
+    return math.inf if half is None else half
 
 
 def _joint(pairs: int) -> float:
