@@ -100,8 +100,8 @@ class ProcessEngine:
         """Make the writes of later runs wait as `sync` says, past the file cache or through it."""
         if self._place is None and (direct or sync != NO_SYNC):
             raise TargetRefused("null: has no device to wait for and no file cache to go past")
-        if direct and self.backend == "mmap":
-            raise TargetRefused("--backend mmap cannot go past the file cache")
+        if direct and self.backend in ("mmap", "nfs"):
+            raise TargetRefused(f"--backend {self.backend} cannot go past the file cache")
         self._backend = backend_document(self.backend, direct=direct, sync=sync)
         self.direct, self.sync = direct, sync
 
