@@ -9,9 +9,9 @@ from leadline.file_cache.sizes import (
     EDGE,
     KindCurve,
     kind_curve,
-    read_border,
+    nearest_border,
     size_of,
-    write_border,
+    throughput,
 )
 from leadline.file_cache.words import sentences
 from leadline.record import CacheSize, FileCache, Interval, Measurement, WritePolicy
@@ -36,7 +36,7 @@ def find_file_cache(
 
     """
     reads, writes = (kind_curve(points, frac, seed=seed) for frac in (1.0, 0.0))
-    read_end, write_end = read_border(reads), write_border(writes)
+    read_end, write_end = nearest_border(reads), nearest_border(writes)
     inside, outside = rate_places(reads, writes, read_end, write_end)
     noise = noise_of((*reads.points, *writes.points))
     rates = _rates(reads, writes, inside, outside, noise)
@@ -64,14 +64,14 @@ def noise_of(points: Sequence[Measurement]) -> Noise:
     groups: dict[object, list[float]] = {}
     for point in points:
         if point.result.admissible:
-            groups.setdefault(point.workload, []).append(_throughput(point))
+            groups.setdefault(point.workload, []).append(throughput(point))
     return pooled_noise([group for group in groups.values() if len(group) > 1])
 
 
 def pooled(points: Sequence[Measurement], noise: Noise) -> Interval:
     """Throughput behind the readings of one workload, in MB/s, with a 95 % interval."""
     return reading_interval(
-        [_throughput(point) for point in points],
+        [throughput(point) for point in points],
         [point.result.throughput_mb_s.half_width_frac for point in points],
         noise,
     )
@@ -150,8 +150,3 @@ def _no_border(curve: KindCurve, kind: str) -> str:
 
 def _none(reason: str) -> CacheSize:
     return CacheSize(bytes=None, memory_frac=None, reason=reason)
-
-
-def _throughput(point: Measurement) -> float:
-    """Throughput in MB/s; a stalled point counts as a byte, for logarithms."""
-    return max(point.result.throughput_mb_s.value, 1e-6)

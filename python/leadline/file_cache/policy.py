@@ -20,6 +20,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from leadline.file_cache.sizes import device_write_bytes
 from leadline.record import Evidence, Interval, Measurement, WritePolicy
 from leadline.record.findings import Comparison, compare
 from leadline.record.wording import say_times
@@ -68,9 +69,9 @@ class Rates:
 def tally(points: Sequence[Measurement]) -> WriteTally | None:
     """Add up the writes of these measurements; None where the device cannot be seen."""
     seen = [
-        (point.result.workload_bytes.write, point.result.device_bytes.write, point)
+        (point.result.workload_bytes.write, wrote, point)
         for point in points
-        if point.result.device_bytes is not None and point.result.workload_bytes.write > 0
+        if (wrote := device_write_bytes(point)) is not None and point.result.workload_bytes.write
     ]
     if not seen:
         return None

@@ -12,7 +12,7 @@ from collections.abc import Generator, Sequence
 
 from leadline.file_cache.errors import CacheStudyRefused
 from leadline.file_cache.plan import BLOCK_BYTES
-from leadline.file_cache.sizes import kind_curve, read_border, write_border
+from leadline.file_cache.sizes import kind_curve, nearest_border
 from leadline.record import CacheStart, Measurement, Workload
 from leadline.stats import next_unique_bytes
 
@@ -22,7 +22,7 @@ INSIDE = 0.25
 written over often enough for the bytes at the device to be a proof."""
 OUTSIDE = 4.0
 """The rates beyond it at this many times the larger one, or where the range ends."""
-CLOSING = 4
+CLOSING = 5
 """So many of the last readings of each kind first close in on the border of the file cache..."""
 GAP = 1.06
 """...until the two readings around it differ by no more than this factor."""
@@ -97,11 +97,7 @@ class Questions:
 
     def _next_place(self, kind: float, left: int) -> float:
         plan = self.start.plan
-        points = kind_curve(self.points, kind, seed=self.start.seed, fit=False).points
-        readings = [
-            (float(p.workload.unique_bytes), max(p.result.throughput_mb_s.value, 1e-6))
-            for p in points
-        ]
+        readings = kind_curve(self.points, kind, seed=self.start.seed, fit=False).readings
         if left <= CLOSING:
             gap = self._gap_around_border(kind)
             if gap is not None:
@@ -109,24 +105,28 @@ class Questions:
         return next_unique_bytes(readings, plan.unique_bytes_min, plan.unique_bytes_max, left)
 
     def _gap_around_border(self, kind: float) -> float | None:
-        """Middle of the gap between readings in which the border lies; None once it is narrow.
+        """Where the border is narrowed or confirmed; None once it is both.
 
-        Where hits end at once, as under a scan, nothing but a reading in the gap narrows it, and
-        lower levels, whose borders are as steep, must not take all the readings.
+        The middle of the gap between readings in which it lies: where hits end at once, as under a
+        scan, nothing else narrows it, and lower levels, whose borders are as steep, must not take
+        all the readings. Then the reading just beyond it once more: a moment's disturbance there
+        looks like a border.
         """
         curve = kind_curve(self.points, kind, seed=self.start.seed)
-        border = read_border(curve) if kind == READS else write_border(curve)
+        border = nearest_border(curve)
         if border is None:
             return None
-        places = [float(point.workload.unique_bytes) for point in curve.points]
+        places = [place for place, _ in curve.readings]
         below = max((x for x in places if x <= border.bytes.value), default=min(places))
         above = min((x for x in places if x > border.bytes.value), default=max(places))
-        return math.sqrt(below * above) if above > GAP * below else None
+        if above > GAP * below:
+            return math.sqrt(below * above)
+        return above if places.count(above) == 1 else None
 
     def _rate_places(self) -> tuple[int, int]:
         plan, seed = self.start.plan, self.start.seed
         curves = [kind_curve(self.points, kind, seed=seed) for kind in (READS, WRITES)]
-        ends = [end for end in (read_border(curves[0]), write_border(curves[1])) if end]
+        ends = [end for curve in curves if (end := nearest_border(curve))]
         if not ends:
             return plan.unique_bytes_min, plan.unique_bytes_max
         smaller = min(end.bytes.value for end in ends)

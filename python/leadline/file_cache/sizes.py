@@ -2,23 +2,32 @@
 
 CP94 section 8 finds the cache on a curve of half reads, half writes; CP93 section 5 tells that
 Sprite's cache is 20 MB for reads and 5 to 8 MB for writes. Curves of one kind alone show each.
+
+Where the device can be seen, the curve is the share of the bytes that reached it (a miss ratio,
+which other programs' use of the processor does not move); otherwise it is the throughput, as in
+the papers. Both obey the model of `stats.hierarchy`: what misses pays more.
 """
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from leadline.record import CacheSize, Interval, Measurement
 from leadline.stats import BorderFit, FittedBorder, fit_borders
 
-CACHED_SHARE_MIN = 0.9
-"""Reads before a border come from the file cache to more than this share, or it is not its."""
 EDGE = 1.15
 """Readings within this factor of a border belong to neither side of it."""
 POINTS_MIN = 6
 """A border has three parameters of its own; fewer readings than this cannot show one."""
+
+
+MISS_FLOOR = 0.1
+"""Added to the share of misses before its logarithm is taken: what a flusher sends to the device
+now and then, some hundredths, is not a level of its own."""
+
+Basis = Literal["misses", "throughput"]
 
 
 @dataclass(frozen=True)
@@ -26,6 +35,8 @@ class KindCurve:
     """The readings of one kind of request over unique_bytes, and the borders they show."""
 
     points: tuple[Measurement, ...]
+    basis: Basis
+    """What the borders were fitted to."""
     fit: BorderFit | None
     """None when there are too few readings for any."""
 
@@ -35,9 +46,13 @@ class KindCurve:
         return self.fit.borders if self.fit else ()
 
     @property
-    def unique_bytes_max(self) -> int:
-        """Most bytes touched; 0 without readings."""
-        return max((point.workload.unique_bytes for point in self.points), default=0)
+    def readings(self) -> list[tuple[float, float]]:
+        """(unique_bytes, what the borders are fitted to) of every point, by unique_bytes."""
+        points = sorted(self.points, key=lambda point: point.workload.unique_bytes)
+        if self.basis == "throughput":
+            return [(float(p.workload.unique_bytes), throughput(p)) for p in points]
+        places = [float(point.workload.unique_bytes) for point in points]
+        return list(zip(places, _pseudo_rates(points), strict=True))
 
 
 def kind_curve(
@@ -57,40 +72,55 @@ def kind_curve(
         if point.workload.read_frac == read_frac and point.result.admissible:
             sets.setdefault(point.workload.with_value("unique_bytes", 512), []).append(point)
     chosen = max(sets.values(), key=len, default=[])
-    places = {point.workload.unique_bytes for point in chosen}
-    if not fit or len(places) < POINTS_MIN:
-        return KindCurve(tuple(chosen), None)
-    found = fit_borders(
-        [float(point.workload.unique_bytes) for point in chosen],
-        [max(point.result.throughput_mb_s.value, 1e-6) for point in chosen],
-        seed=seed,
-    )
-    return KindCurve(tuple(chosen), found)
+    seen = bool(chosen) and all(missed_frac(point) is not None for point in chosen)
+    curve = KindCurve(tuple(chosen), "misses" if seen else "throughput", None)
+    if not fit or len({place for place, _ in curve.readings}) < POINTS_MIN:
+        return curve
+    return replace(curve, fit=fit_borders(*zip(*curve.readings, strict=True), seed=seed))
 
 
-def read_border(curve: KindCurve) -> FittedBorder | None:
-    """Return the border at which reads leave the file cache.
+def missed_frac(point: Measurement) -> float | None:
+    """Share of the bytes of a point of one kind that reached the device; None if it is unseen."""
+    if point.workload.read_frac == 1.0:
+        cached = point.result.cached_share
+        return None if cached is None else 1.0 - cached
+    wrote, asked = device_write_bytes(point), point.result.workload_bytes.write
+    return None if wrote is None or asked == 0 else min(wrote / asked, 1.0)
 
-    Where the device's counters are known, it is the last one whose reads came from the cache; a
-    level below it (a controller's cache) has borders too. Otherwise it is the first.
+
+def device_write_bytes(point: Measurement) -> int | None:
+    """Bytes of this point's writes that reached the device; None where it cannot be seen.
+
+    The device's own counter holds what everybody wrote, the process's what it made dirty: the
+    lesser of the two, as for reads (docs/concepts/provenance.md).
     """
-    held = None
-    low = 0.0
-    for border in curve.borders:
-        shares = [
-            point.result.cached_share
-            for point in curve.points
-            if low * EDGE < point.workload.unique_bytes <= border.bytes.value / EDGE
-            and point.result.cached_share is not None
-        ]
-        if not shares or statistics.median(shares) <= CACHED_SHARE_MIN:
-            break
-        held, low = border, border.bytes.value
-    return held or next(iter(curve.borders), None)
+    device, own = point.result.device_bytes, point.result.provenance.process_bytes
+    if device is None:
+        return None
+    return device.write if own is None else min(device.write, own.write)
 
 
-def write_border(curve: KindCurve) -> FittedBorder | None:
-    """Return the border at which writes leave the nearest level that holds them."""
+def throughput(point: Measurement) -> float:
+    """Throughput in MB/s; a stalled point counts as a byte, for logarithms."""
+    return max(point.result.throughput_mb_s.value, 1e-6)
+
+
+def _pseudo_rates(points: Sequence[Measurement]) -> list[float]:
+    """Rates at which nothing but misses takes time, of points by rising unique_bytes.
+
+    More data cannot miss less: where a smaller workload missed more than a larger one, somebody
+    else was there (a `sync`, another program's memory), and the larger one's share stands.
+    """
+    rates: list[float] = []
+    least = 1.0
+    for point in reversed(points):
+        least = min(least, missed_frac(point) or 0.0)
+        rates.append(1.0 / (MISS_FLOOR + least))
+    return rates[::-1]
+
+
+def nearest_border(curve: KindCurve) -> FittedBorder | None:
+    """Return the border at which requests leave the nearest level that holds them."""
     return next(iter(curve.borders), None)
 
 

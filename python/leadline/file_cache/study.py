@@ -78,6 +78,7 @@ def begin_study(
         started_at=datetime.now(UTC).isoformat(),
         backend=engine.backend,
         direct=engine.direct,
+        sync=engine.sync,
         cache_limit_bytes=engine.cache_limit_bytes,
         accuracy=asked.accuracy,
         plan=plan,
@@ -169,6 +170,7 @@ def _measure(engine: Engine, questions: Questions, limits: Limits, clock_s: floa
         workload=workload,
         backend=start.backend,
         direct=start.direct,
+        sync=start.sync,
         result=result,
     )
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from leadline.record.discipline import NO_SYNC
 from leadline.record.survey import Curve, PlanStage, SurveyStatus
 from leadline.record.workload import Interval
 
@@ -107,6 +108,8 @@ class CacheStart(msgspec.Struct, frozen=True, kw_only=True):
     plan: CachePlan
     facts: dict[str, Any]
     memory_bytes: int | None
+    sync: str = NO_SYNC
+    """Which writes wait for the device (`leadline.record.discipline`)."""
     system_profile: dict[str, Any] | None = None
     """The simulated system, when it is one."""
     warnings: tuple[str, ...] = ()

@@ -107,7 +107,12 @@ def begin_survey(
 
 
 def choose_cache_limit(
-    directory: Path, asked_bytes: int | None, budget_s: float, say: Callable[[str], None]
+    directory: Path,
+    asked_bytes: int | None,
+    budget_s: float,
+    say: Callable[[str], None],
+    *,
+    most_bytes: int | None = None,
 ) -> int | None:
     """The memory cap to use: the user's, or one without which the disk could not be reached.
 
@@ -119,6 +124,7 @@ def choose_cache_limit(
         asked_bytes: the user's cap; 0 is none at all, None leaves it to Leadline.
         budget_s: of the survey.
         say: is told what was chosen, and why.
+        most_bytes: a cap that Leadline chooses is no larger than this.
 
     """
     if asked_bytes is not None:
@@ -129,6 +135,7 @@ def choose_cache_limit(
     advised = advised_cache_limit(budget_s, available_memory_bytes() or 0)
     if advised is None:
         return None
+    advised = min(advised, most_bytes or advised)
     try:
         with memory_cgroup(advised):
             pass
