@@ -25,7 +25,7 @@ POLICY = 12
 """Reads and writes within the cache and beyond it, three times each."""
 SIZES_MIN, SIZES_MAX = 20, 32
 SECONDS_PER_POINT_WANTED = 4.0
-SECONDS_PER_POINT_MIN = 1.0
+SECONDS_PER_POINT_MIN = 0.8
 
 
 def make_plan(
