@@ -20,6 +20,8 @@ from leadline.record.workload import Workload, WorkloadError
 PROTOCOL = Path(__file__).parents[2] / "protocol"
 VALID = sorted((PROTOCOL / "examples/valid").glob("*.json"))
 INVALID = sorted((PROTOCOL / "examples/invalid").glob("*.json"))
+ASKS = sorted((PROTOCOL / "examples/asks").glob("*.json"))
+ANSWERS = sorted((PROTOCOL / "examples/answers").glob("*.json"))
 EVENTS = sorted((PROTOCOL / "examples/events").glob("*.json"))
 
 
@@ -96,6 +98,16 @@ def test_an_invalid_job_fails_the_schema_and_the_engine(path: Path) -> None:
     event = json.loads(line)
     assert (event["event"], event["kind"]) == ("error", "bad_job")
     validator("event").validate(event)
+
+
+@pytest.mark.parametrize("path", ASKS, ids=lambda path: path.stem)
+def test_a_question_meets_the_schema(path: Path) -> None:
+    validator("ask").validate(load(path))
+
+
+@pytest.mark.parametrize("path", ANSWERS, ids=lambda path: path.stem)
+def test_an_answer_meets_the_schema(path: Path) -> None:
+    validator("event").validate(load(path))
 
 
 @pytest.mark.parametrize("path", EVENTS, ids=lambda path: path.stem)

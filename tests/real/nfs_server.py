@@ -326,7 +326,9 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):  # a shell's background job ignores the first
         signal.signal(number, signal.default_int_handler)
     with nfs_server(directory, memory_bytes=memory_bytes) as server:
-        print(f"{server.url()}  {server.url('sync')}  pid {server.pid}  log {server.log}", flush=True)
+        print(
+            f"{server.url()}  {server.url('sync')}  pid {server.pid}  log {server.log}", flush=True
+        )
         with suppress(KeyboardInterrupt):
             signal.pause()
 

@@ -22,7 +22,9 @@ Serve = Callable[..., NfsServer]
 MIB = 2**20
 END_S_MAX = 15.0
 """A run that meets a dead or silent server ends within this."""
-WORKLOAD = "unique_bytes=16MiB,size_mean=4KiB,size_dist=fixed,seq_frac=0,process_num=1,queue_depth=4"
+WORKLOAD = (
+    "unique_bytes=16MiB,size_mean=4KiB,size_dist=fixed,seq_frac=0,process_num=1,queue_depth=4"
+)
 CACHE_MIB = 96
 SURVEYS_MAX = 3
 

@@ -332,6 +332,9 @@ def _measure(engine: Engine, target: Target, asked: _Asked) -> Measurement:
         readings.append(RunReading(
             seed=seed, wall_s=result.wall_s, throughput_mb_s=rates[0], iops=rates[1],
         ))  # fmt: skip
+        if result.server_lost:  # the verdict is its own: nothing is made of it with the others
+            results = [result]
+            break
     return Measurement(
         point_id=uuid.uuid4().hex, survey_id=None, order=0, stage="measure",
         started_at=started_at, clock_s=0.0, seed=asked.seed, workload=asked.job.workload,

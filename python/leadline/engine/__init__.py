@@ -2,7 +2,13 @@
 
 from leadline.engine.cgroup import memory_cgroup
 from leadline.engine.client import Engine, open_engine
-from leadline.engine.errors import CacheLimitRefused, EngineFault, PointFailed, TargetRefused
+from leadline.engine.errors import (
+    CacheLimitRefused,
+    EngineFault,
+    PointFailed,
+    ServerLost,
+    TargetRefused,
+)
 from leadline.engine.facts import granule_bytes, target_facts
 from leadline.engine.jobs import Limits, require_fit
 from leadline.engine.machine import available_memory_bytes
@@ -31,6 +37,7 @@ __all__ = [
     "Limits",
     "PointFailed",
     "Progress",
+    "ServerLost",
     "Stopped",
     "Target",
     "TargetRefused",

@@ -8,10 +8,12 @@ from typing import Any, Protocol
 
 from leadline.engine.cgroup import memory_cgroup
 from leadline.engine.child import ENGINE_COMMAND, OnEvent
-from leadline.engine.claim import claim
+from leadline.engine.claim import Claim, claim
 from leadline.engine.errors import CacheLimitRefused, TargetRefused
 from leadline.engine.fio import FioEngine
 from leadline.engine.jobs import CLOSED, Limits
+from leadline.engine.nfs import claim_on_server
+from leadline.engine.place import DirectoryPlace, Place
 from leadline.engine.process import ProcessEngine
 from leadline.engine.simulated import SimulatedEngine
 from leadline.engine.target import Target
@@ -19,6 +21,7 @@ from leadline.record import NO_SYNC, Arrivals, EngineResult, Workload
 
 BACKENDS = {
     "directory": ("pread", "uring", "mmap"),
+    "nfs": ("nfs",),
     "null": ("null",),
     "simulated": ("simulated",),
 }
@@ -131,19 +134,20 @@ def open_engine(
     if placement not in PLACEMENTS:
         raise TargetRefused(f"--placement is auto or free, not {placement!r}")
     _check_engine(target, engine, sync)
+    if cache_limit_bytes is not None:
+        _require_own_cache(target)
     if target.kind == "simulated":
-        if cache_limit_bytes is not None:
-            raise CacheLimitRefused(
-                "--cache-limit caps real memory; a simulated system has the cache its profile "
-                "says: change it there"
-            )
         yield SimulatedEngine(target, max_bytes=max_bytes, run_seed=run_seed, sync=sync)
         return
     with ExitStack() as stack:
-        claimed = None
+        claimed: Claim | None = None
+        place: Place | None = None
+        if target.nfs is not None:
+            place = stack.enter_context(claim_on_server(target.nfs, command))
         if target.kind == "directory":
             assert target.path is not None  # noqa: S101 - parse sets it for a directory
             claimed = stack.enter_context(claim(target.path))
+            place = DirectoryPlace(claimed)
         group = None
         if cache_limit_bytes is not None:
             group = stack.enter_context(memory_cgroup(cache_limit_bytes))
@@ -152,7 +156,7 @@ def open_engine(
             backend,
             direct=direct,
             sync=sync,
-            claimed=claimed,
+            place=place,
             group=group,
             max_bytes=max_bytes,
             placement=placement,
@@ -164,6 +168,19 @@ def open_engine(
             yield FioEngine(own, claimed, group)
         else:
             yield own
+
+
+def _require_own_cache(target: Target) -> None:
+    if target.kind == "simulated":
+        raise CacheLimitRefused(
+            "--cache-limit caps real memory; a simulated system has the cache its profile says: "
+            "change it there"
+        )
+    if target.kind == "nfs":
+        raise CacheLimitRefused(
+            "--cache-limit caps this machine's memory, and the client here keeps no file cache: "
+            "the cache is the server's, cap it there"
+        )
 
 
 def _check_engine(target: Target, engine: str, sync: str) -> None:
@@ -180,6 +197,11 @@ def _check_engine(target: Target, engine: str, sync: str) -> None:
 
 
 def _backend(target: Target, backend: str | None, *, direct: bool) -> str:
+    if direct and target.kind == "nfs":
+        raise TargetRefused(
+            f"--direct goes past the file cache, and the client of {target.text} has none; the "
+            "server's cannot be passed by from here: leave it out"
+        )
     if direct and target.kind != "directory":
         raise TargetRefused(
             f"--direct goes past the file cache, and {target.text} has no file: leave it out"
