@@ -124,7 +124,7 @@ def test_a_simulated_system_answers_by_its_seed() -> None:
 
 def test_every_profile_is_taken() -> None:
     names = profile_names()
-    assert len(names) == 15
+    assert len(names) == 26
     for name in names:
         target = Target.parse(f"sim:{name}")
         assert target.name == name

@@ -32,11 +32,13 @@ LAYERS = {
     "profiles": 0,
     "survey": 4,
     "validate": 4,
-    "compare": 4,
-    "report": 4,
-    "api": 5,
-    "testing": 5,
-    "cli": 6,
+    "file_cache": 4,
+    "files": 4,
+    "compare": 5,
+    "report": 5,
+    "api": 6,
+    "testing": 6,
+    "cli": 7,
 }
 """A module may import only from layers below its own, or from itself (DESIGN.md)."""
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from html import escape
+from pathlib import Path
 from typing import Any, overload
 
 from leadline.engine import Target, open_engine, preflight
@@ -91,8 +92,8 @@ def survey(
     usual_s = usual_budget_s(chosen)
     budget_s = usual_s if budget is None else _seconds(budget)
     limit = None if cache_limit is None else _bytes(cache_limit)
-    if chosen.kind == "directory":
-        limit = choose_cache_limit(limit, budget_s, say)
+    if chosen.path is not None:
+        limit = choose_cache_limit(Path(chosen.path), limit, budget_s, say)
     most = None if max_bytes is None else _bytes(max_bytes)
     kept = open_store(store)
     with open_engine(

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-from command import LEADLINE, environment, leadline
-from leadline.store import open_store
 from nfs_server import NfsServer
+
+from command import leadline
 
 pytestmark = pytest.mark.real
 Serve = Callable[..., NfsServer]

@@ -12,6 +12,7 @@ use crate::clock::{Clock, ns_from_s, s_from_ns};
 use crate::directory;
 use crate::error::EngineError;
 use crate::events::{Phase, Reporter};
+use crate::file_test::{self, FileTestJob};
 use crate::host::{self, BlockDevice};
 use crate::job::{Job, SMALLEST_TRANSFER_BYTES, Target};
 use crate::offered::due_spans;
@@ -36,10 +37,27 @@ pub fn run_job(job_json: &str, emit: &mut dyn FnMut(&str)) {
             Err(error) => reporter.error(&error),
         };
     }
+    if FileTestJob::is_one(job_json) {
+        run_file_test(job_json, emit);
+        return;
+    }
     match Job::parse(job_json) {
         Ok(job) => {
             let mut reporter = Reporter::new(&job.job_id, emit);
             match run(&job, &mut reporter) {
+                Ok(result) => reporter.document(&result),
+                Err(error) => reporter.error(&error),
+            }
+        }
+        Err(error) => Reporter::new(&job_id_of(job_json), emit).error(&error),
+    }
+}
+
+fn run_file_test(job_json: &str, emit: &mut dyn FnMut(&str)) {
+    match FileTestJob::parse(job_json) {
+        Ok(job) => {
+            let mut reporter = Reporter::new(&job.job_id, emit);
+            match file_test::run(&job, &mut reporter) {
                 Ok(result) => reporter.document(&result),
                 Err(error) => reporter.error(&error),
             }

@@ -17,6 +17,7 @@ pub mod engine;
 pub mod error;
 pub mod events;
 pub mod extents;
+pub mod file_test;
 pub mod histogram;
 pub mod host;
 pub mod job;

@@ -29,11 +29,14 @@ COMMANDS = {
     "measure": "Measure one workload: throughput, response times, and where the bytes came from.",
     "predict": "Predict workloads from a stored survey, without measuring anything.",
     "validate": "Measure random workloads and hold them against what the survey's models predict.",
+    "cache": "Find the file cache: its size for reads and for writes, and its write policy.",
     "compare": "Compare surveyed systems: ratios with intervals, and a verdict where there is one.",
+    "files": "Time plain files: read, written and rewritten, over file systems, block sizes and "
+    "drives.",
     "report": "Draw a stored survey: one self-contained page that opens without a network.",
     "systems": "List the stored surveys, newest first.",
-    "show": "Show what is stored under an id: a survey's or validation's answer, or one point.",
-    "export": "Write every point of a survey or validation as JSON, CSV, Parquet or Arrow.",
+    "show": "Show what is stored under an id: a survey, a validation, a study, or one point.",
+    "export": "Write every point of a survey, validation or study as JSON, CSV, Parquet or Arrow.",
 }
 """Each command and its help: the first line of its docstring, which a test holds them to. The
 module `leadline.cli.NAME` is loaded only when its command is run, because what the commands need

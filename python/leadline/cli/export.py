@@ -17,7 +17,7 @@ from leadline.store import FORMATS, Store, StoreError, export_points
 def command(
     context: typer.Context,
     survey: Annotated[
-        str, typer.Argument(metavar="ID", help="A survey, a system, or a validation.")
+        str, typer.Argument(metavar="ID", help="A survey, a system, a validation, or a study.")
     ],
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Default: stdout.")
@@ -27,7 +27,7 @@ def command(
         typer.Option(metavar="json|csv|parquet|arrow", help="Default: by FILE's ending."),
     ] = None,
 ) -> None:
-    """Write every point of a survey or validation as JSON, CSV, Parquet or Arrow."""
+    """Write every point of a survey, validation or study as JSON, CSV, Parquet or Arrow."""
     own: Context = context.obj
     store = own.open_store()
     chosen = format or (output.suffix.lstrip(".") if output else "json")
@@ -46,7 +46,10 @@ def _points(store: Store, ref: str) -> tuple[Measurement, ...]:
         return store.points(store.survey_start(ref).survey_id)
     except StoreError as not_a_survey:
         try:
-            validation_id = store.validation_start(ref).validation_id
+            return store.validation_points(store.validation_start(ref).validation_id)
+        except StoreError:
+            pass
+        try:
+            return store.study_points(store.cache_start(ref).study_id)
         except StoreError:
             raise not_a_survey from None
-    return store.validation_points(validation_id)

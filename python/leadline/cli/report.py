@@ -7,11 +7,14 @@ from typing import Annotated
 
 import typer
 
+from leadline.cli.cache import load_study
 from leadline.cli.context import Context
+from leadline.cli.files import write_files
 from leadline.cli.load import load_survey, load_validation
 from leadline.cli.options import Ref
 from leadline.cli.talk import talk
 from leadline.engine import TargetRefused
+from leadline.store import Store, StoreError
 
 
 def command(
@@ -33,11 +36,14 @@ def command(
     """Draw a stored survey: one self-contained page that opens without a network."""
     own: Context = context.obj
     store = own.open_store()
-    found, points = load_survey(store, survey)
+    try:
+        found, points = load_survey(store, survey)
+    except StoreError as not_a_survey:
+        _report_study(store, survey, output, not_a_survey)
+        return
     others = [load_survey(store, ref)[0] for ref in beside or ()]
     path = output or Path(f"leadline-{found.start.system.replace('/', '_')}.html")
-    if not path.absolute().parent.is_dir():
-        raise TargetRefused(f"the directory of {path} does not exist; create it first")
+    _require_directory(path)
     from leadline.report import save_all_charts, save_report  # noqa: PLC0415 - they load Altair
 
     validation = load_validation(store, found.start.survey_id)
@@ -46,3 +52,33 @@ def command(
     if charts is not None:
         save_all_charts(found, charts, "svg", validation)
         talk(f"wrote the charts to {charts}")
+
+
+def _require_directory(path: Path) -> None:
+    if not path.absolute().parent.is_dir():
+        raise TargetRefused(f"the directory of {path} does not exist; create it first")
+
+
+def _report_study(store: Store, ref: str, output: Path | None, not_a_survey: StoreError) -> None:
+    """Draw a study of a file cache: one chart; or a table of plain files."""
+    try:
+        study = load_study(store, ref)
+    except StoreError:
+        _report_files(store, ref, output, not_a_survey)
+        return
+    path = output or Path(f"leadline-{study.start.system.replace('/', '_')}-cache.svg")
+    _require_directory(path)
+    from leadline.report import save_cache_chart  # noqa: PLC0415 - it loads Altair
+
+    save_cache_chart(study, path)
+    talk(f"wrote {path}")
+
+
+def _report_files(store: Store, ref: str, output: Path | None, not_a_survey: StoreError) -> None:
+    try:
+        study = store.files_study(ref)
+    except StoreError:
+        raise not_a_survey from None
+    path = output or Path(f"leadline-{study.start.system.replace('/', '_')}-files.html")
+    _require_directory(path)
+    write_files(study, path)

@@ -1,4 +1,4 @@
-"""`leadline show ID`: a survey, a validation, or a single measured point."""
+"""`leadline show ID`: a survey, a validation, a cache study, or a single measured point."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from typing import Annotated
 
 import typer
 
+from leadline.cli.cache import load_study, tell_study
 from leadline.cli.context import Context
+from leadline.cli.files import tell_files
 from leadline.cli.load import explained_validation, load_survey
 from leadline.cli.measure import measurement_document
 from leadline.cli.options import Json
@@ -23,11 +25,14 @@ def command(
     context: typer.Context,
     ref: Annotated[
         str,
-        typer.Argument(metavar="ID", help="A survey, a system, a validation, or a measured point."),
+        typer.Argument(
+            metavar="ID",
+            help="A survey, a system, a validation, a study, a table of files, or a point.",
+        ),
     ],
     json: Json = False,
 ) -> None:
-    """Show what is stored under an id: a survey's or validation's answer, or one point."""
+    """Show what is stored under an id: a survey, a validation, a study, or one point."""
     own: Context = context.obj
     store = own.open_store()
     try:
@@ -56,13 +61,35 @@ def _show_other(store: Store, ref: str, not_a_survey: StoreError, *, json: bool)
     try:
         validation_id = store.validation_start(ref).validation_id
     except StoreError:
-        try:
-            point = store.measurement(ref)
-        except StoreError:
-            raise not_a_survey from None
-        if json:
-            put_json(measurement_document(point))
-        else:
-            show(render_measurement(point))
+        _show_study(store, ref, not_a_survey, json=json)
         return
     tell_validation(explained_validation(store, validation_id), json=json)
+
+
+def _show_study(store: Store, ref: str, not_a_survey: StoreError, *, json: bool) -> None:
+    try:
+        study = load_study(store, ref)
+    except StoreError:
+        _show_files(store, ref, not_a_survey, json=json)
+        return
+    tell_study(study, json=json)
+
+
+def _show_files(store: Store, ref: str, not_a_survey: StoreError, *, json: bool) -> None:
+    try:
+        study = store.files_study(ref)
+    except StoreError:
+        _show_point(store, ref, not_a_survey, json=json)
+        return
+    tell_files(study, json=json)
+
+
+def _show_point(store: Store, ref: str, not_a_survey: StoreError, *, json: bool) -> None:
+    try:
+        point = store.measurement(ref)
+    except StoreError:
+        raise not_a_survey from None
+    if json:
+        put_json(measurement_document(point))
+    else:
+        show(render_measurement(point))

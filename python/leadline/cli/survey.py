@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -94,8 +95,8 @@ def command(
         cache_limit, seed = earlier.cache_limit_bytes, earlier.seed
         backend, direct = earlier.backend, earlier.direct
         sync = _same_sync(earlier, sync)
-    elif chosen.kind == "directory":
-        cache_limit = choose_cache_limit(cache_limit, budget_s, talk)
+    elif chosen.path is not None:
+        cache_limit = choose_cache_limit(Path(chosen.path), cache_limit, budget_s, talk)
     with open_engine(
         chosen, backend=backend, direct=direct, sync=sync or NO_SYNC,
         cache_limit_bytes=cache_limit or None, max_bytes=max_bytes, run_seed=seed,

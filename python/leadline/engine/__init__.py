@@ -9,9 +9,12 @@ from leadline.engine.errors import (
     ServerLost,
     TargetRefused,
 )
-from leadline.engine.facts import granule_bytes, target_facts
+from leadline.engine.facts import granule_bytes, host_facts, target_facts
+from leadline.engine.file_systems import usual_blocks, why_not_made
+from leadline.engine.file_tests import FileTests, open_file_tests
 from leadline.engine.jobs import Limits, require_fit
 from leadline.engine.machine import available_memory_bytes
+from leadline.engine.mounts import is_in_memory
 from leadline.engine.pace import (
     BUDGET_SHARE,
     LAYOUT_BYTES_PER_S,
@@ -33,6 +36,7 @@ __all__ = [
     "CacheLimitRefused",
     "Engine",
     "EngineFault",
+    "FileTests",
     "Finding",
     "Limits",
     "PointFailed",
@@ -43,13 +47,18 @@ __all__ = [
     "TargetRefused",
     "available_memory_bytes",
     "granule_bytes",
+    "host_facts",
+    "is_in_memory",
     "load_profile",
     "memory_cgroup",
     "open_engine",
+    "open_file_tests",
     "preflight",
     "profile_names",
     "require_fit",
     "share_limits",
     "stop_on_signals",
     "target_facts",
+    "usual_blocks",
+    "why_not_made",
 ]

@@ -9,9 +9,11 @@ from typing import Any, Protocol
 from leadline.engine.cgroup import memory_cgroup
 from leadline.engine.child import ENGINE_COMMAND, OnEvent
 from leadline.engine.claim import Claim, claim
+from leadline.engine.dirty_limits import restore_left_limits
 from leadline.engine.errors import CacheLimitRefused, TargetRefused
 from leadline.engine.fio import FioEngine
 from leadline.engine.jobs import CLOSED, Limits
+from leadline.engine.mounts import is_in_memory
 from leadline.engine.nfs import claim_on_server
 from leadline.engine.place import DirectoryPlace, Place
 from leadline.engine.process import ProcessEngine
@@ -95,6 +97,14 @@ class Engine(Protocol):
     def skip_to(self, clock_s: float) -> None:
         """Set the clock forward, as a resumed survey needs it."""
 
+    def set_discipline(self, *, sync: str, direct: bool) -> None:
+        """Make the writes of later runs wait as `sync` says, past the file cache or through it.
+
+        Raises:
+            TargetRefused: the target or the backend cannot do that.
+
+        """
+
 
 @contextmanager
 def open_engine(
@@ -116,7 +126,7 @@ def open_engine(
         target: where I/O goes.
         backend: how; by default the only or the plainest one of the target.
         direct: past the file cache (O_DIRECT).
-        sync: which writes wait for the device: "none", "dsync", or "fsync=8" (each eighth).
+        sync: which writes wait for the device, as `record.parse_sync` spells it.
         placement: "auto" gives each issuer a processor of its own while there are enough, "free"
             leaves that to the kernel.
         cache_limit_bytes: run the engine in a memory cgroup of this size.
@@ -145,23 +155,16 @@ def open_engine(
         if target.nfs is not None:
             place = stack.enter_context(claim_on_server(target.nfs, command))
         if target.kind == "directory":
-            assert target.path is not None  # noqa: S101 - parse sets it for a directory
-            claimed = stack.enter_context(claim(target.path))
+            restore_left_limits()
+            claimed = stack.enter_context(claim(target.path or ""))  # parse sets it
             place = DirectoryPlace(claimed)
         group = None
         if cache_limit_bytes is not None:
             group = stack.enter_context(memory_cgroup(cache_limit_bytes))
         own = ProcessEngine(
-            target,
-            backend,
-            direct=direct,
-            sync=sync,
-            place=place,
-            group=group,
-            max_bytes=max_bytes,
-            placement=placement,
-            command=command,
-        )
+            target, backend, direct=direct, sync=sync, place=place, group=group,
+            max_bytes=max_bytes, placement=placement, command=command,
+        )  # fmt: skip
         stack.callback(own.close)
         if engine == "fio":
             assert claimed is not None  # noqa: S101 - a directory was claimed
@@ -180,6 +183,11 @@ def _require_own_cache(target: Target) -> None:
         raise CacheLimitRefused(
             "--cache-limit caps this machine's memory, and the client here keeps no file cache: "
             "the cache is the server's, cap it there"
+        )
+    if target.path is not None and is_in_memory(target.path):
+        raise CacheLimitRefused(
+            f"--cache-limit caps the file cache, and {target.text} has none: its file system is "
+            "memory itself, and a cap would end the engine. Leave --cache-limit out"
         )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 _ESCAPE = re.compile(r"\\([0-7]{3})")
+_IN_MEMORY = frozenset({"tmpfs", "ramfs", "hugetlbfs", "devtmpfs"})
 
 
 class Mount(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,6 +39,12 @@ def mount_of(path: str | Path, process: Path = Path("/proc/self")) -> Mount | No
     return next(
         (mount for mount in reversed(holding) if len(Path(mount.point).parts) == longest), None
     )
+
+
+def is_in_memory(path: str | Path) -> bool:
+    """Tell whether the files of a path are memory and nothing else: no disk lies behind them."""
+    mount = mount_of(path)
+    return mount is not None and mount.type in _IN_MEMORY
 
 
 def _parse(line: str) -> Mount | None:

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from leadline.engine.claim import Claim
 from leadline.engine.facts import target_facts
+from leadline.engine.mounts import is_in_memory
 from leadline.engine.space import USEFUL_BYTES, capacity_bytes, require_space
 
 
@@ -18,7 +19,7 @@ class Place(Protocol):
     """What may be written there without touching the floor of free space, when it was opened."""
     facts: dict[str, Any]
     cached_here: bool
-    """Whether its file cache is this machine's memory."""
+    """Whether this machine's memory caches its files; those of tmpfs are memory themselves."""
     lost: bool
     """Set when its server went away."""
 
@@ -40,7 +41,7 @@ class DirectoryPlace:
         self.capacity_bytes = capacity_bytes(claimed.directory)
         self.facts = target_facts(claimed.directory)
         self.target = {"kind": "directory", "path": str(claimed.run_directory)}
-        self.cached_here = True
+        self.cached_here = not is_in_memory(claimed.directory)
         self.lost = False
         self._claim = claimed
 

@@ -27,7 +27,7 @@ from leadline.engine.machine import available_memory_bytes, l3_cache_bytes
 from leadline.engine.place import Place
 from leadline.engine.stop import shielded
 from leadline.engine.target import Target
-from leadline.record import Arrivals, EngineResult, Workload
+from leadline.record import NO_SYNC, Arrivals, EngineResult, Workload
 
 PROCESS_NUM_MAX = 16
 """A survey tries at least this many issuers; a disk's queue wants more than there are cores."""
@@ -81,7 +81,9 @@ class ProcessEngine:
             capacity = place.capacity_bytes
             self.facts |= place.facts
             if not place.cached_here:
-                self.memory_bytes = self.l3_cache_bytes = None
+                self.memory_bytes = None  # no cache of this machine whose end could be found
+            if target.kind == "nfs":
+                self.l3_cache_bytes = None
         self.capacity_bytes = capacity if max_bytes is None else min(capacity, max_bytes)
         self._target = {"kind": target.kind} if place is None else place.target
 
@@ -93,6 +95,15 @@ class ProcessEngine:
     def skip_to(self, clock_s: float) -> None:
         """Set the clock forward."""
         self._start_s = min(self._start_s, time.monotonic() - clock_s)
+
+    def set_discipline(self, *, sync: str, direct: bool) -> None:
+        """Make the writes of later runs wait as `sync` says, past the file cache or through it."""
+        if self._place is None and (direct or sync != NO_SYNC):
+            raise TargetRefused("null: has no device to wait for and no file cache to go past")
+        if direct and self.backend in ("mmap", "nfs"):
+            raise TargetRefused(f"{self.backend} has no way past a file cache")
+        self._backend = backend_document(self.backend, direct=direct, sync=sync)
+        self.direct, self.sync = direct, sync
 
     def prepare(self) -> None:
         """Measure the generator's ceiling, once; the null target is itself that measurement."""

@@ -7,6 +7,15 @@ from leadline.record.discipline import (
     say_discipline,
     sync_document,
 )
+from leadline.record.file_cache import (
+    CachePlan,
+    CacheSize,
+    CacheStart,
+    CacheStudy,
+    Evidence,
+    FileCache,
+    WritePolicy,
+)
 from leadline.record.identity import derive_seed, point_id
 from leadline.record.measurement import (
     CAP_REACHED,
@@ -85,13 +94,19 @@ __all__ = [
     "BinError",
     "Border",
     "CacheEvents",
+    "CachePlan",
+    "CacheSize",
+    "CacheStart",
+    "CacheStudy",
     "Covered",
     "Curve",
     "CurvePoint",
     "DrawnRange",
     "DriftStep",
     "EngineResult",
+    "Evidence",
     "Family",
+    "FileCache",
     "FocalDrift",
     "Forecast",
     "Generator",
@@ -134,6 +149,7 @@ __all__ = [
     "WarmUp",
     "Workload",
     "WorkloadError",
+    "WritePolicy",
     "WrittenBytes",
     "derive_seed",
     "fsync_each",

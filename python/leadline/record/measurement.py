@@ -333,3 +333,5 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     """The validation that this point belongs to; then `survey_id` is None."""
     sync: str = NO_SYNC
     """Which writes wait for the device (`leadline.record.discipline`)."""
+    study_id: str | None = None
+    """The study (`leadline cache`) that this point belongs to; then both others are None."""

@@ -15,7 +15,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from leadline.record import Survey
+from leadline.record import CurvePoint, Survey
 from leadline.record.wording import say_bytes, say_percent, say_rate
 from leadline.report.scale import wants_log
 from leadline.units import format_bytes, format_rate
@@ -79,7 +79,29 @@ def _table(survey: Survey, *, plain: bool) -> Table:
 
 def chart_lines(survey: Survey, width: int, *, plain: bool = False) -> list[str]:
     """Draw throughput against bytes touched in `width` columns; empty when there is no room."""
-    points = sorted(survey.unique_bytes_curve.points, key=lambda point: point.x)
+    borders = [border.bytes.value for border in survey.borders]
+    return level_lines(survey.unique_bytes_curve.points, borders, width, plain=plain)
+
+
+def level_lines(
+    readings: Sequence[CurvePoint],
+    borders_bytes: Sequence[float],
+    width: int,
+    *,
+    plain: bool = False,
+    what: str = "",
+) -> list[str]:
+    """Draw a curve over unique_bytes and its borders; empty when there is no room for it.
+
+    Args:
+        readings: of the curve, in any order.
+        borders_bytes: drawn as rules and named under the axis.
+        width: in columns.
+        plain: ASCII alone.
+        what: which throughput, for the title.
+
+    """
+    points = sorted(readings, key=lambda point: point.x)
     rates = [point.throughput_mb_s.value for point in points]
     if len(points) < 2 or min(rates) <= 0:
         return []
@@ -90,17 +112,20 @@ def chart_lines(survey: Survey, width: int, *, plain: bool = False) -> list[str]
     columns = min(WIDEST, width - margin)
     if columns < NARROWEST:
         return []
-    xs = _unit([math.log(point.x) for point in points])
+    places = [point.x for point in points]
+    xs = _unit([math.log(x) for x in places])
     ys = _unit([math.log(rate) for rate in rates]) if log else [r / max(rates) for r in rates]
-    rule = [_column(survey, border.bytes.value, columns) for border in survey.borders]
+    rule = [_column(places, border, columns) for border in borders_bytes]
     grid = _plain_grid(xs, ys, columns, rule) if plain else _braille_grid(xs, ys, columns, rule)
     edge = "|" if plain else "\N{BOX DRAWINGS LIGHT VERTICAL}"
     labels = [ticks[0], *[""] * (ROWS - 2), ticks[1]]
     lines = [f"{label:>{margin - 2}} {edge}{row}" for label, row in zip(labels, grid, strict=True)]
-    title = f"throughput{' (log scale)' if log else ''} against bytes touched (log scale)"
+    of = f" {what}" if what else ""
+    title = f"throughput{of}{' (log scale)' if log else ''} against bytes touched (log scale)"
     if len(title) > columns:
         title = f"by bytes touched{', log' if log else ''}"
-    return [" " * margin + title, *lines, " " * margin + _x_labels(survey, columns)]
+    below = _x_labels(places, borders_bytes, columns)
+    return [" " * margin + title, *lines, " " * margin + below]
 
 
 def _unit(values: Sequence[float]) -> list[float]:
@@ -108,9 +133,8 @@ def _unit(values: Sequence[float]) -> list[float]:
     return [(value - low) / (high - low) if high > low else 0.5 for value in values]
 
 
-def _column(survey: Survey, x_bytes: float, columns: int) -> int:
-    xs = [point.x for point in survey.unique_bytes_curve.points]
-    share = math.log(x_bytes / min(xs)) / math.log(max(xs) / min(xs))
+def _column(places: Sequence[float], x_bytes: float, columns: int) -> int:
+    share = math.log(x_bytes / min(places)) / math.log(max(places) / min(places))
     return min(columns - 1, max(0, round(share * (columns - 1))))
 
 
@@ -156,14 +180,12 @@ def _braille_grid(
     ]
 
 
-def _x_labels(survey: Survey, columns: int) -> str:
+def _x_labels(places: Sequence[float], borders: Sequence[float], columns: int) -> str:
     """Put the ends of the axis and the borders under it, leaving out what would run together."""
-    xs = [point.x for point in survey.unique_bytes_curve.points]
     line = [" "] * columns
-    borders = [border.bytes.value for border in survey.borders]
-    for x_bytes in (min(xs), max(xs), *borders):
+    for x_bytes in (min(places), max(places), *borders):
         label = format_bytes(x_bytes)
-        at = _column(survey, x_bytes, columns) - len(label) // 2
+        at = _column(places, x_bytes, columns) - len(label) // 2
         at = min(columns - len(label), max(0, at))
         around = line[max(0, at - 1) : at + len(label) + 1]
         if all(sign == " " for sign in around):

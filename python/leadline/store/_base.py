@@ -8,6 +8,8 @@ from typing import Protocol, Self
 import msgspec
 
 from leadline.record import (
+    CacheStart,
+    CacheStudy,
     Measurement,
     Survey,
     SurveyStart,
@@ -15,6 +17,7 @@ from leadline.record import (
     Validation,
     ValidationStart,
 )
+from leadline.record.files import FilesStudy
 
 
 class SurveySummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,8 +45,20 @@ class ValidationSummary(msgspec.Struct, frozen=True, kw_only=True):
     points: int
 
 
+class CacheStudySummary(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of the list of studies of file caches."""
+
+    study_id: str
+    system: str
+    target: str
+    started_at: str
+    """UTC, ISO 8601."""
+    status: SurveyStatus
+    points: int
+
+
 class Store(Protocol):
-    """Keeps surveys and validations of them, and the points of both.
+    """Keeps surveys and validations of them, studies of file caches, and the points of all.
 
     Durability: when a method that starts, adds or finishes something returns, the document
     survives a kill of the process and a loss of power (as far as the device keeps its promises).
@@ -123,6 +138,40 @@ class Store(Protocol):
 
     def validations(self, survey_id: str) -> tuple[ValidationSummary, ...]:
         """Return a summary of every validation of a survey, the newest first."""
+
+    def start_cache_study(self, start: CacheStart) -> None:
+        """Record what decides a study of a file cache, before its first point.
+
+        Raises:
+            UpdateFinishedError: it was started already.
+
+        """
+
+    def finish_cache_study(self, study: CacheStudy) -> None:
+        """Record the answer of a study, `stopped` or `done`; raises as `finish_survey`."""
+
+    def cache_start(self, ref: str) -> CacheStart:
+        """Return the start record of a study by its id, its system, or a beginning of its id."""
+
+    def cache_study(self, ref: str) -> CacheStudy | None:
+        """Return the answer; None while it has none. Raises `StoreError` as `cache_start`."""
+
+    def study_points(self, study_id: str) -> tuple[Measurement, ...]:
+        """Return a study's points in their order of execution; none for an unknown id."""
+
+    def cache_studies(self) -> tuple[CacheStudySummary, ...]:
+        """Return a summary of every study of a file cache, the newest first."""
+
+    def save_files(self, study: FilesStudy) -> None:
+        """Keep a study of plain files: before its first file, after each cell, and at its end.
+
+        Raises:
+            UpdateFinishedError: it is done already, began otherwise, or lacks runs that are stored.
+
+        """
+
+    def files_study(self, ref: str) -> FilesStudy:
+        """Return a study of plain files by its id, its system (the newest) or a beginning of it."""
 
     def close(self) -> None:
         """Let go of the connections; further calls open new ones."""

@@ -2,33 +2,44 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection
+from typing import Any
+
+from sqlalchemy import Column, Connection, Index, Table
 from sqlalchemy.schema import CreateColumn
 
 from leadline.store._tables import (
     SCHEMA_VERSION,
+    one_study_point,
     one_validation_point,
     points,
     schema,
+    studies,
     validations,
 )
+
+_OWNERS: dict[int, tuple[Table, Column[Any], Index]] = {
+    2: (validations, points.c.validation_id, one_validation_point),
+    3: (studies, points.c.study_id, one_study_point),
+}
+"""What each version added: a table of owners of points, and the points' column that names one."""
 
 
 def migrate(connection: Connection, version: int) -> None:
     """Add what came after `version`; nothing that is stored changes."""
-    if version < 2:
-        validations.create(connection)
-        column = str(CreateColumn(points.c.validation_id).compile(dialect=connection.dialect))
+    for added, (owners, column, index) in _OWNERS.items():
+        if version >= added:
+            continue
+        owners.create(connection)
+        text = str(CreateColumn(column).compile(dialect=connection.dialect))
         # ALTER TABLE has no form in SQLAlchemy Core; both names are our own.
         connection.exec_driver_sql(
-            f"ALTER TABLE {points.name} ADD COLUMN {column} "
-            f"REFERENCES {validations.name} (validation_id)"
+            f"ALTER TABLE {points.name} ADD COLUMN {text} REFERENCES {owners.name} ({column.name})"
         )
-        one_validation_point.create(connection)
+        index.create(connection)
     connection.execute(schema.update().values(version=SCHEMA_VERSION))
 
 
 def tables_of(version: int) -> set[str]:
     """Names of the tables that a store of this version has."""
-    names = {table.name for table in schema.metadata.sorted_tables}
-    return names - {validations.name} if version < 2 else names
+    later = {owners.name for added, (owners, _, _) in _OWNERS.items() if version < added}
+    return {table.name for table in schema.metadata.sorted_tables} - later

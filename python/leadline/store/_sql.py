@@ -27,6 +27,8 @@ from sqlalchemy import (
 from sqlalchemy.exc import ArgumentError, IntegrityError, InvalidRequestError, SQLAlchemyError
 
 from leadline.record import (
+    CacheStart,
+    CacheStudy,
     Measurement,
     Survey,
     SurveyStart,
@@ -34,13 +36,16 @@ from leadline.record import (
     Validation,
     ValidationStart,
 )
-from leadline.store._base import SurveySummary, ValidationSummary
+from leadline.record.files import FilesStudy
+from leadline.store import _files
+from leadline.store._base import CacheStudySummary, SurveySummary, ValidationSummary
 from leadline.store._migrate import migrate, tables_of
 from leadline.store._tables import (
     SCHEMA_VERSION,
     metadata,
     points,
     schema,
+    studies,
     surveys,
     validations,
 )
@@ -87,7 +92,7 @@ class SqlStore:
 
     def add_point(self, point: Measurement) -> None:
         """Record a finished point; durable when this returns."""
-        owner = "survey" if point.validation_id is None else "validation"
+        owner = "validation" if point.validation_id else "study" if point.study_id else "survey"
         with self._transaction(
             taken=f"place {point.order} of a point in its {owner} is taken already"
         ) as connection:
@@ -98,11 +103,14 @@ class SqlStore:
                 self._open(connection, surveys.c.survey_id, point.survey_id)
             if point.validation_id is not None:
                 self._open(connection, validations.c.validation_id, point.validation_id)
+            if point.study_id is not None:
+                self._open(connection, studies.c.study_id, point.study_id)
             connection.execute(
                 points.insert().values(
                     point_id=point.point_id,
                     survey_id=point.survey_id,
                     validation_id=point.validation_id,
+                    study_id=point.study_id,
                     position=point.order,
                     document=_encode(point),
                 )
@@ -216,6 +224,72 @@ class SqlStore:
             for row in rows
         )
 
+    def start_cache_study(self, start: CacheStart) -> None:
+        """Record what decides a study of a file cache."""
+        with self._transaction() as connection:
+            if self._row(connection, studies.c.study_id, start.study_id) is not None:
+                raise UpdateFinishedError(f"study {start.study_id} was started already")
+            connection.execute(
+                studies.insert().values(
+                    study_id=start.study_id,
+                    system=start.system,
+                    target=start.target,
+                    started_at=start.started_at,
+                    status=SurveyStatus.RUNNING.value,
+                    start_document=_encode(start),
+                )
+            )
+
+    def finish_cache_study(self, study: CacheStudy) -> None:
+        """Record the answer of a study."""
+        self._finish(studies.c.study_id, study.start.study_id, study, study_document=_encode(study))
+
+    def cache_start(self, ref: str) -> CacheStart:
+        """Return the start record of a study."""
+        with self._transaction() as connection:
+            return self._decode(self._find_study(connection, ref).start_document, CacheStart)
+
+    def cache_study(self, ref: str) -> CacheStudy | None:
+        """Return the answer of a study; None while it has none."""
+        with self._transaction() as connection:
+            document = self._find_study(connection, ref).study_document
+        return None if document is None else self._decode(document, CacheStudy)
+
+    def study_points(self, study_id: str) -> tuple[Measurement, ...]:
+        """Return a study's points in their order of execution."""
+        return self._points(points.c.study_id, study_id)
+
+    def cache_studies(self) -> tuple[CacheStudySummary, ...]:
+        """Return a summary of every study, the newest first."""
+        wanted = ("study_id", "system", "target", "started_at", "status")
+        count = _count_points(points.c.study_id == studies.c.study_id)
+        query = select(*(studies.c[name] for name in wanted), count)
+        with self._transaction() as connection:
+            rows = connection.execute(query.order_by(studies.c.sequence.desc())).mappings().all()
+        return tuple(
+            CacheStudySummary(**(dict(row) | {"status": SurveyStatus(row["status"])}))
+            for row in rows
+        )
+
+    def save_files(self, study: FilesStudy) -> None:
+        """Keep a study of plain files, or what is new of it; durable when this returns."""
+        document = _encode(study)
+        with self._transaction() as connection:
+            row = connection.execute(_files.by_id(study.start.study_id)).first()
+            if row is not None:
+                _files.require_growth(self._decode(row.document, FilesStudy), study)
+            _files.keep(connection, study, document, new=row is None)
+
+    def files_study(self, ref: str) -> FilesStudy:
+        """Return a study of plain files by its id, its system or the beginning of its id."""
+        with self._transaction() as connection:
+            row = _files.find(connection, ref, PREFIX_MIN)
+        if row is None:
+            raise StoreError(
+                f"no study of plain files {ref!r} in {self._shown}; `leadline files DIR` makes one"
+            )
+        return self._decode(row.document, FilesStudy)
+
     def close(self) -> None:
         """Let go of the connections."""
         self._engine.dispose()
@@ -257,6 +331,7 @@ class SqlStore:
                         f"{sorted(names)[0]!r}); name another file with --store"
                     )
                 metadata.create_all(connection)
+                _files.metadata.create_all(connection)
                 connection.execute(schema.insert().values(version=SCHEMA_VERSION))
                 return
             # Locked where the database can: two processes must not migrate it at once.
@@ -272,6 +347,7 @@ class SqlStore:
                 raise self._damaged("its tables are not complete")
             if found < SCHEMA_VERSION:
                 migrate(connection, found)
+            _files.metadata.create_all(connection)
 
     def _write_ahead(self) -> None:
         """Let readers and a writer work at once; only now, because it changes the file for good.
@@ -336,7 +412,11 @@ class SqlStore:
         return row
 
     def _finish(
-        self, key: Column[Any], owner_id: str, answer: Survey | Validation, **columns: Any
+        self,
+        key: Column[Any],
+        owner_id: str,
+        answer: Survey | Validation | CacheStudy,
+        **columns: Any,
     ) -> None:
         owner = _owner(key)
         if answer.status is SurveyStatus.RUNNING:
@@ -369,6 +449,21 @@ class SqlStore:
         if row is None:
             raise StoreError(
                 f"no validation {ref!r} in {self._shown}; `leadline validate S` makes one"
+            )
+        return row
+
+    def _find_study(self, connection: Connection, ref: str) -> Any:
+        query = select(studies)
+        newest = query.order_by(studies.c.sequence.desc())
+        row = (
+            connection.execute(query.where(studies.c.study_id == ref)).first()
+            or connection.execute(newest.where(studies.c.system == ref)).first()
+            or self._by_prefix(connection, query, studies.c.study_id, ref)
+        )
+        if row is None:
+            raise StoreError(
+                f"no study of a file cache {ref!r} in {self._shown}; `leadline cache TARGET` "
+                "makes one"
             )
         return row
 

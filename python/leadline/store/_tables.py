@@ -15,8 +15,9 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-SCHEMA_VERSION = 2
-"""1: surveys and points. 2: validations, and points that belong to one."""
+SCHEMA_VERSION = 3
+"""1: surveys and points. 2: validations, and points that belong to one. 3: studies of file caches,
+the same."""
 
 metadata = MetaData()
 
@@ -55,6 +56,20 @@ validations = Table(
     CheckConstraint("status IN ('running', 'stopped', 'done')", name="validation_status_known"),
 )
 
+studies = Table(
+    "leadline_studies",
+    metadata,
+    Column("sequence", Integer, primary_key=True, autoincrement=True),
+    Column("study_id", Text, nullable=False, unique=True),
+    Column("system", Text, nullable=False, index=True),
+    Column("target", Text, nullable=False),
+    Column("started_at", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("start_document", Text, nullable=False),
+    Column("study_document", Text),
+    CheckConstraint("status IN ('running', 'stopped', 'done')", name="study_status_known"),
+)
+
 points = Table(
     "leadline_points",
     metadata,
@@ -62,6 +77,7 @@ points = Table(
     Column("point_id", Text, nullable=False, unique=True),
     Column("survey_id", Text, ForeignKey(surveys.c.survey_id), index=True),
     Column("validation_id", Text, ForeignKey(validations.c.validation_id)),
+    Column("study_id", Text, ForeignKey(studies.c.study_id)),
     Column("position", Integer, nullable=False),
     Column("document", Text, nullable=False),
     UniqueConstraint("survey_id", "position", name="one_point_per_position"),
@@ -69,4 +85,8 @@ points = Table(
 
 one_validation_point = Index(
     "one_point_per_validation_position", points.c.validation_id, points.c.position, unique=True
+)
+
+one_study_point = Index(
+    "one_point_per_study_position", points.c.study_id, points.c.position, unique=True
 )

@@ -43,6 +43,7 @@ def _row(point: Measurement) -> Row:
     row: Row = {
         "survey_id": point.survey_id,
         "validation_id": point.validation_id,
+        "study_id": point.study_id,
         "point_id": point.point_id,
         "order": point.order,
         "stage": point.stage,

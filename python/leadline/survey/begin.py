@@ -6,12 +6,14 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
 from leadline.engine import (
     CacheLimitRefused,
     Engine,
     Target,
     available_memory_bytes,
+    is_in_memory,
     memory_cgroup,
 )
 from leadline.record import SurveyStart
@@ -105,7 +107,12 @@ def begin_survey(
 
 
 def choose_cache_limit(
-    asked_bytes: int | None, budget_s: float, say: Callable[[str], None]
+    directory: Path,
+    asked_bytes: int | None,
+    budget_s: float,
+    say: Callable[[str], None],
+    *,
+    most_bytes: int | None = None,
 ) -> int | None:
     """The memory cap to use: the user's, or one without which the disk could not be reached.
 
@@ -113,16 +120,22 @@ def choose_cache_limit(
     one that the user asked for never is.
 
     Args:
+        directory: what is surveyed.
         asked_bytes: the user's cap; 0 is none at all, None leaves it to Leadline.
         budget_s: of the survey.
         say: is told what was chosen, and why.
+        most_bytes: a cap that Leadline chooses is no larger than this.
 
     """
     if asked_bytes is not None:
         return asked_bytes or None
+    if is_in_memory(directory):
+        say("this file system is memory itself: no disk lies behind it, and memory is not capped")
+        return None
     advised = advised_cache_limit(budget_s, available_memory_bytes() or 0)
     if advised is None:
         return None
+    advised = min(advised, most_bytes or advised)
     try:
         with memory_cgroup(advised):
             pass

@@ -69,7 +69,8 @@ def make_plan(
         budget_s: hard cap on the whole survey; virtual seconds on a simulated system.
         capacity_bytes: most data the target may hold (free space above the floor).
         max_bytes: the user's own cap on data written, or None.
-        memory_bytes: memory that can hold file cache (the cgroup's cap when there is one).
+        memory_bytes: memory that can hold file cache (the cgroup's cap when there is one); None
+            where no cache lies before the target.
         l3_cache_bytes: the processor's last cache; data that fits it measures the processor.
         process_num_max: most issuers at once worth trying; no more than a workload may have.
         virtual: whether time costs nothing (a simulated system).
@@ -149,12 +150,12 @@ def _unique_bytes_range(
 ) -> tuple[int, int]:
     """Range of unique_bytes: above the processor's cache, to past what memory can hold."""
     high = capacity_bytes if max_bytes is None else min(capacity_bytes, max_bytes)
-    low = UNIQUE_BYTES_MIN
     if memory_bytes is not None:
         high = min(high, MEMORY_FACTOR * memory_bytes)
-        # Twice the processor's cache, so that a level of the *storage* hierarchy comes first;
-        # but a small memory cap must leave a plateau below its border.
-        low = max(low, min(2 * (l3_bytes or 0), memory_bytes // 8))
+    # Twice the processor's cache, so that a level of the *storage* hierarchy comes first; but a
+    # small memory cap, or a small file system in memory, must leave a plateau above it.
+    room = high if memory_bytes is None else memory_bytes
+    low = max(UNIQUE_BYTES_MIN, min(2 * (l3_bytes or 0), room // 8))
     if high < RANGE_FACTOR_MIN * low:
         raise PlanRefused(
             f"only {format_bytes(high)} may be used on the target and a survey here starts at "

@@ -5,9 +5,12 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from leadline.engine import Target, open_engine
-from leadline.record import CurvePoint, Measurement, Survey, Validation
+from leadline.file_cache import CacheAsked, begin_study, run_study
+from leadline.file_cache import usual_budget_s as usual_study_budget_s
+from leadline.record import CacheStudy, CurvePoint, Measurement, Survey, Validation, WritePolicy
 from leadline.store import Store, open_store
 from leadline.survey import VIRTUAL_BUDGET_S, Asked, begin_survey, run_survey
 from leadline.validate import Asked as AskedValidation
@@ -133,3 +136,57 @@ def simulate_validation(
     return SimulatedValidation(
         explain_validation(start, survey, surveyed.points, points, model=model), points
     )
+
+
+@dataclass(frozen=True)
+class SimulatedCacheStudy:
+    """A finished study of a simulated file cache, with its points and the profile's truth."""
+
+    study: CacheStudy
+    points: tuple[Measurement, ...]
+    true_read_bytes: float | None
+    """Capacity of the nearest level for reads; None for a system without a cache."""
+    true_write_bytes: float | None
+    """Capacity for writes; None where no write ends in the nearest level."""
+
+    @property
+    def true_policy(self) -> WritePolicy:
+        """Where no write ends in the nearest level, every one goes through."""
+        if self.true_write_bytes is None:
+            return WritePolicy.THROUGH
+        return WritePolicy.CANCELLING
+
+
+def simulate_cache_study(
+    profile: str, seed: int, *, budget_s: float | None = None, store: Store | None = None
+) -> SimulatedCacheStudy:
+    """Study the file cache of `sim:PROFILE` in virtual time, in this process.
+
+    Args:
+        profile: a profile's name or the path of a TOML file.
+        seed: decides order, addresses and noise.
+        budget_s: virtual seconds; by default those of the command.
+        store: where the points go; by default a store in memory.
+
+    """
+    target = Target.parse(f"sim:{profile}")
+    kept = store or open_store("sqlite://")
+    with open_engine(target, run_seed=seed) as engine:
+        asked = CacheAsked(target.name, budget_s or usual_study_budget_s(target), seed)
+        start = begin_study(engine, target, asked, study_id=f"{target.name}-{seed}")
+        kept.start_cache_study(start)
+        study = run_study(engine, kept, start)
+    reads, writes = _true_sizes(target.profile or {})
+    return SimulatedCacheStudy(study, kept.study_points(start.study_id), reads, writes)
+
+
+def _true_sizes(profile: dict[str, Any]) -> tuple[float | None, float | None]:
+    """Capacity of the nearest level for reads and for writes."""
+    levels = profile.get("cache", [])
+    if not levels:
+        return None, None
+    level = levels[0]
+    reads = float(level["read_capacity_bytes"])
+    if level.get("write_policy") == "write_through":
+        return reads, None
+    return reads, float(level.get("write_capacity_bytes", reads))

@@ -6,19 +6,30 @@ use super::super::truth::{borders, expected_throughput_mb_s};
 use super::*;
 
 const KIB: u64 = 1024;
-const NAMES: [&str; 15] = [
+const NAMES: [&str; 26] = [
+    "alpha-axp-3000",
+    "alpha-axp-3000-cancelling",
     "bursty",
     "convex-c240",
+    "convex-c240-cp93",
     "credit-cliff",
     "decstation-5000-sprite",
+    "decstation-5000-ultrix",
     "drifting",
     "four-level",
+    "hp-720-dux",
     "hp-730",
+    "hp-730-hpux9",
+    "hp-730-hpux9-unflushed",
+    "ibm-3090",
     "no-cache",
     "noisy",
+    "rs6000-550",
     "smooth-slope",
     "solbourne-5e905",
+    "sparcstation-10",
     "sparcstation-1plus",
+    "sparcstation-1plus-nfs",
     "three-level",
     "two-level",
     "write-through",
@@ -83,7 +94,9 @@ fn every_border_can_be_seen() {
             assert!(three[2] / three[1] >= 3.0, "{name}: {at:?} end at {end}");
             let before = rate(&system, |_| (), (three[0] * three[1]).sqrt());
             let after = rate(&system, |_| (), three[2] * 0.7);
-            assert!(before / after >= 1.6, "{name}: {before} and {after} around {}", three[1]);
+            // Under NFS writes take most of the time, cached or not: half reads show little.
+            let least = if name == "sparcstation-1plus-nfs" { 1.25 } else { 1.6 };
+            assert!(before / after >= least, "{name}: {before} and {after} around {}", three[1]);
         }
     }
 }

@@ -1,0 +1,227 @@
+"""`leadline cache TARGET`: how large is the file cache, and what does it do with writes?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from leadline.cli.context import Context
+from leadline.cli.options import (
+    Backend,
+    CacheLimit,
+    Direct,
+    Duration,
+    Json,
+    MaxBytes,
+    Seed,
+    Sync,
+    TargetArgument,
+)
+from leadline.cli.progress import progress_bar
+from leadline.cli.talk import put_json, show, talk, tell_findings
+from leadline.engine import (
+    Engine,
+    Stopped,
+    Target,
+    TargetRefused,
+    open_engine,
+    preflight,
+)
+from leadline.errors import LeadlineError
+from leadline.file_cache import (
+    CacheAsked,
+    CacheStudyRefused,
+    begin_study,
+    explain_study,
+    run_study,
+    usual_budget_s,
+)
+from leadline.record import NO_SYNC, CacheStart, CacheStudy, Measurement, SurveyStatus
+from leadline.record import say_discipline as discipline
+from leadline.report import render_cache_study
+from leadline.store import Store
+from leadline.survey import choose_cache_limit
+from leadline.units import format_bytes, format_seconds
+
+CACHE_LIMIT_MOST = 512 * 2**20
+"""A cap that Leadline chooses: a larger cache does not fill within a point's few seconds."""
+
+
+def command(
+    context: typer.Context,
+    *,
+    target: TargetArgument,
+    name: Annotated[
+        str | None, typer.Option(metavar="S", help="Name of the system, to find it again.")
+    ] = None,
+    budget: Duration = None,
+    cache_limit: CacheLimit = None,
+    max_bytes: MaxBytes = None,
+    backend: Backend = None,
+    direct: Direct = False,
+    sync: Sync = None,
+    seed: Seed = 1,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with this system's unfinished study.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Find the file cache: its size for reads and for writes, and its write policy."""
+    chosen = Target.parse(target)
+    asked = CacheAsked(name or chosen.name, budget or usual_budget_s(chosen), seed)
+    own: Context = context.obj
+    store = own.open_store()
+    earlier = _unfinished(store, asked.system, chosen) if resume else None
+    if earlier is not None:
+        # What decided the study decides it still.
+        cache_limit, seed = earlier.cache_limit_bytes, earlier.seed
+        backend, direct, sync = earlier.backend, earlier.direct, earlier.sync
+    elif chosen.path is not None:
+        cache_limit = choose_cache_limit(
+            Path(chosen.path), cache_limit, asked.budget_s, talk, most_bytes=CACHE_LIMIT_MOST
+        )
+    with open_engine(
+        chosen, backend=backend, direct=direct, sync=sync or NO_SYNC,
+        cache_limit_bytes=cache_limit or None, max_bytes=max_bytes, run_seed=seed,
+    ) as engine:  # fmt: skip
+        warnings = tell_findings(preflight(chosen, engine.facts))
+        start = earlier or begin_study(engine, chosen, asked, warnings=warnings)
+        points = store.study_points(start.study_id)
+        if earlier is not None:
+            engine.skip_to(_clock_after(points))
+        else:
+            store.start_cache_study(start)
+        _tell_plan(start, points)
+        study = _run(engine, store, start, points)
+    tell_study(study, json=json)
+
+
+def _clock_after(points: Sequence[Measurement]) -> float:
+    """Virtual time at which a simulated system was left; without meaning for a real one."""
+    simulated = points[-1].result.simulated if points else None
+    return simulated.clock_s if simulated else 0.0
+
+
+def _unfinished(store: Store, system: str, target: Target) -> CacheStart:
+    for summary in store.cache_studies():
+        if summary.system == system and summary.status is not SurveyStatus.DONE:
+            if summary.target != target.text:
+                raise TargetRefused(
+                    f"the unfinished study of {system!r} is of {summary.target}, not of "
+                    f"{target.text}; give that target, or start a new study without --resume"
+                )
+            return store.cache_start(summary.study_id)
+    raise TargetRefused(
+        f"no unfinished study of the file cache of {system!r} is stored; leave out --resume to "
+        "start one"
+    )
+
+
+def _tell_plan(start: CacheStart, points: Sequence[Measurement]) -> None:
+    plan = start.plan
+    talk(
+        f"cache study {start.study_id[:8]} of {start.system} ({start.target}), "
+        f"{discipline(start.sync, direct=start.direct)}, seed {start.seed}"
+        + (f", {len(points)} points kept" if points else "")
+    )
+    if start.cache_limit_bytes:
+        talk(f"memory capped at {format_bytes(start.cache_limit_bytes)} by a cgroup")
+    talk(
+        f"plan: {plan.points} points of {format_bytes(plan.size_mean)} requests from "
+        f"{format_bytes(plan.unique_bytes_min)} to {format_bytes(plan.unique_bytes_max)}, about "
+        f"{format_seconds(plan.point_s)} each at most; ends within {format_seconds(plan.budget_s)}"
+        + (f"; writes {format_bytes(plan.layout_bytes)} of data first" if plan.layout_bytes else "")
+    )
+    for stage in plan.stages:
+        talk(f"  {stage.name:<13}{stage.points:>3} points  {stage.purpose}")
+
+
+def _run(
+    engine: Engine, store: Store, start: CacheStart, points: Sequence[Measurement]
+) -> CacheStudy:
+    try:
+        with progress_bar(start.plan.points) as on_progress:
+            return run_study(engine, store, start, points, on_progress=on_progress)
+    except CacheStudyRefused:
+        raise
+    except (Stopped, LeadlineError, KeyboardInterrupt):
+        kept = store.study_points(start.study_id)
+        talk(f"{len(kept)} of {start.plan.points} points are kept as {start.study_id[:8]}; "
+             "the same command with --resume goes on")  # fmt: skip
+        if kept:
+            for sentence in explain_study(start, kept).cache.sentences:
+                talk(sentence)
+        raise
+
+
+def load_study(store: Store, ref: str) -> CacheStudy:
+    """Return a stored study; an unfinished one is explained from what it has.
+
+    Raises:
+        StoreError: no study, or several, go by this reference.
+
+    """
+    start = store.cache_start(ref)
+    stored = store.cache_study(start.study_id)
+    return stored or explain_study(start, store.study_points(start.study_id))
+
+
+def tell_study(study: CacheStudy, *, json: bool) -> None:
+    """Show a study's answer, or put its document."""
+    if json:
+        put_json(study_document(study))
+        return
+    show(render_cache_study(study))
+    if study.curves:
+        talk(f"\nleadline report {study.start.study_id[:8]} -o cache.svg draws it")
+
+
+def study_document(study: CacheStudy) -> dict[str, Any]:
+    """The keys that `cache --json` promises (docs/reference/cli.md)."""
+    start, found = study.start, study.cache
+    return {
+        "system": start.system,
+        "study": start.study_id,
+        "target": start.target,
+        "status": study.status,
+        "wall_s": study.wall_s,
+        "points": study.points,
+        "planned_points": start.plan.points,
+        "seed": start.seed,
+        "backend": start.backend,
+        "direct": start.direct,
+        "sync": start.sync,
+        "cache_limit_bytes": start.cache_limit_bytes,
+        "memory_bytes": start.memory_bytes,
+        "read_cache": found.reads,
+        "write_cache": found.writes,
+        "policy": found.policy,
+        "evidence": found.evidence,
+        "rates": {
+            "size_mean": found.size_mean,
+            "inside_bytes": found.inside_bytes,
+            "outside_bytes": found.outside_bytes,
+            "read_mb_s": found.read_mb_s,
+            "write_mb_s": found.write_mb_s,
+            "disk_read_mb_s": found.disk_read_mb_s,
+            "disk_write_mb_s": found.disk_write_mb_s,
+        },
+        "curves": [
+            {
+                "read_frac": curve.focal.read_frac,
+                "points": [
+                    {"unique_bytes": point.x, "throughput_mb_s": point.throughput_mb_s}
+                    for point in curve.points
+                ],
+            }
+            for curve in study.curves
+        ],
+        "noise_frac": study.noise_frac,
+        "facts": start.facts,
+        "plan": start.plan,
+        "sentences": found.sentences,
+        "warnings": study.warnings,
+    }

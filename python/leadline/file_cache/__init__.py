@@ -1,0 +1,28 @@
+"""The file cache of a system: how large for reads and for writes, and what it does with writes.
+
+find       measurements to findings: pure
+sizes      borders of reads alone and of writes alone
+policy     write-cancelling or write-through, with the evidence
+questions  which point a study measures next
+study      ask, measure, store, tell
+"""
+
+from leadline.file_cache.errors import CacheStudyRefused
+from leadline.file_cache.explain import explain_study
+from leadline.file_cache.find import find_file_cache
+from leadline.file_cache.study import (
+    CacheAsked,
+    begin_study,
+    run_study,
+    usual_budget_s,
+)
+
+__all__ = [
+    "CacheAsked",
+    "CacheStudyRefused",
+    "begin_study",
+    "explain_study",
+    "find_file_cache",
+    "run_study",
+    "usual_budget_s",
+]

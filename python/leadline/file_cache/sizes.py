@@ -1,0 +1,142 @@
+"""How large the file cache is for one kind of request: borders of a read-only or write-only curve.
+
+CP94 section 8 finds the cache on a curve of half reads, half writes; CP93 section 5 tells that
+Sprite's cache is 20 MB for reads and 5 to 8 MB for writes. Curves of one kind alone show each.
+
+Where the device can be seen, the curve is the share of the bytes that reached it (a miss ratio,
+which other programs' use of the processor does not move); otherwise it is the throughput, as in
+the papers. Both obey the model of `stats.hierarchy`: what misses pays more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from leadline.record import CacheSize, Interval, Measurement
+from leadline.stats import BorderFit, FittedBorder, fit_borders
+
+EDGE = 1.15
+"""Readings within this factor of a border belong to neither side of it."""
+POINTS_MIN = 6
+"""A border has three parameters of its own; fewer readings than this cannot show one."""
+
+
+MISS_FLOOR = 0.1
+"""Added to the share of misses before its logarithm is taken: what a flusher sends to the device
+now and then, some hundredths, is not a level of its own."""
+
+Basis = Literal["misses", "throughput"]
+
+
+@dataclass(frozen=True)
+class KindCurve:
+    """The readings of one kind of request over unique_bytes, and the borders they show."""
+
+    points: tuple[Measurement, ...]
+    basis: Basis
+    """What the borders were fitted to."""
+    fit: BorderFit | None
+    """None when there are too few readings for any."""
+
+    @property
+    def borders(self) -> tuple[FittedBorder, ...]:
+        """Borders by rising bytes."""
+        return self.fit.borders if self.fit else ()
+
+    @property
+    def readings(self) -> list[tuple[float, float]]:
+        """(unique_bytes, what the borders are fitted to) of every point, by unique_bytes."""
+        points = sorted(self.points, key=lambda point: point.workload.unique_bytes)
+        if self.basis == "throughput":
+            return [(float(p.workload.unique_bytes), throughput(p)) for p in points]
+        places = [float(point.workload.unique_bytes) for point in points]
+        return list(zip(places, _pseudo_rates(points), strict=True))
+
+
+def kind_curve(
+    points: Sequence[Measurement], read_frac: float, *, seed: int, fit: bool = True
+) -> KindCurve:
+    """Fit the borders of the readings of one kind that differ in nothing but unique_bytes.
+
+    Args:
+        points: measurements of any kind; the largest set of comparable ones is taken.
+        read_frac: 1 for reads, 0 for writes.
+        seed: of the intervals' bootstrap.
+        fit: whether to look for borders at all.
+
+    """
+    sets: dict[object, list[Measurement]] = {}
+    for point in points:
+        if point.workload.read_frac == read_frac and point.result.admissible:
+            sets.setdefault(point.workload.with_value("unique_bytes", 512), []).append(point)
+    chosen = max(sets.values(), key=len, default=[])
+    seen = bool(chosen) and all(missed_frac(point) is not None for point in chosen)
+    curve = KindCurve(tuple(chosen), "misses" if seen else "throughput", None)
+    if not fit or len({place for place, _ in curve.readings}) < POINTS_MIN:
+        return curve
+    return replace(curve, fit=fit_borders(*zip(*curve.readings, strict=True), seed=seed))
+
+
+def missed_frac(point: Measurement) -> float | None:
+    """Share of the bytes of a point of one kind that reached the device; None if it is unseen."""
+    if point.workload.read_frac == 1.0:
+        cached = point.result.cached_share
+        return None if cached is None else 1.0 - cached
+    wrote, asked = device_write_bytes(point), point.result.workload_bytes.write
+    return None if wrote is None or asked == 0 else min(wrote / asked, 1.0)
+
+
+def device_write_bytes(point: Measurement) -> int | None:
+    """Bytes of this point's writes that reached the device; None where it cannot be seen.
+
+    The device's own counter holds what everybody wrote, the process's what it made dirty: the
+    lesser of the two, as for reads (docs/concepts/provenance.md).
+    """
+    device, own = point.result.device_bytes, point.result.provenance.process_bytes
+    if device is None:
+        return None
+    return device.write if own is None else min(device.write, own.write)
+
+
+def throughput(point: Measurement) -> float:
+    """Throughput in MB/s; a stalled point counts as a byte, for logarithms."""
+    return max(point.result.throughput_mb_s.value, 1e-6)
+
+
+def _pseudo_rates(points: Sequence[Measurement]) -> list[float]:
+    """Rates at which nothing but misses takes time, of points by rising unique_bytes.
+
+    More data cannot miss less: where a smaller workload missed more than a larger one, somebody
+    else was there (a `sync`, another program's memory), and the larger one's share stands.
+    """
+    rates: list[float] = []
+    least = 1.0
+    for point in reversed(points):
+        least = min(least, missed_frac(point) or 0.0)
+        rates.append(1.0 / (MISS_FLOOR + least))
+    return rates[::-1]
+
+
+def nearest_border(curve: KindCurve) -> FittedBorder | None:
+    """Return the border at which requests leave the nearest level that holds them."""
+    return next(iter(curve.borders), None)
+
+
+def size_of(border: FittedBorder, memory_bytes: int | None, *, apart: bool = True) -> CacheSize:
+    """Return the size at a border, also as a share of memory where that is known."""
+    return CacheSize(
+        bytes=border.bytes,
+        memory_frac=share_of_memory(border.bytes, memory_bytes),
+        shape=border.shape,
+        apart=apart,
+    )
+
+
+def share_of_memory(size: Interval, memory_bytes: int | None) -> Interval | None:
+    """Return a size as a share of memory, its interval with it; None when memory is unknown."""
+    if not memory_bytes:
+        return None
+    low, high = (end and end / memory_bytes for end in (size.low, size.high))
+    return Interval(size.value / memory_bytes, low, high, size.n)

@@ -1,0 +1,183 @@
+"""Run a cache study: ask, measure, store, tell; within the budget, whatever happens."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from leadline.engine import (
+    BUDGET_SHARE,
+    POINT_S_MIN,
+    BudgetSpent,
+    Engine,
+    Limits,
+    PointFailed,
+    Progress,
+    Target,
+    share_limits,
+)
+from leadline.file_cache.explain import explain_study
+from leadline.file_cache.plan import make_plan
+from leadline.file_cache.questions import Questions
+from leadline.record import CacheStart, CacheStudy, Measurement, derive_seed, point_id
+from leadline.store import Store
+from leadline.units import parse_bytes
+
+BUDGET_S = 300.0
+VIRTUAL_BUDGET_S = 10 * 3600.0
+"""Virtual time is free; an old disk needs its ten minutes a point (CP94 section 6)."""
+
+
+@dataclass(frozen=True)
+class CacheAsked:
+    """The options that decide a new study."""
+
+    system: str
+    budget_s: float
+    seed: int
+    accuracy: float = 0.02
+
+
+def usual_budget_s(target: Target) -> float:
+    """Time of a study when nobody says how much."""
+    return VIRTUAL_BUDGET_S if target.kind == "simulated" else BUDGET_S
+
+
+def begin_study(
+    engine: Engine,
+    target: Target,
+    asked: CacheAsked,
+    *,
+    study_id: str | None = None,
+    warnings: tuple[str, ...] = (),
+) -> CacheStart:
+    """Plan a study of an opened target and record everything that decides it.
+
+    Raises:
+        CacheStudyRefused: no sensible study fits the budget or the room.
+        EngineFault: the engine died, hung or spoke nonsense.
+
+    """
+    plan = make_plan(
+        budget_s=asked.budget_s,
+        capacity_bytes=engine.capacity_bytes,
+        memory_bytes=engine.memory_bytes,
+        l3_cache_bytes=engine.l3_cache_bytes,
+        virtual=engine.virtual,
+    )
+    engine.prepare()
+    return CacheStart(
+        study_id=study_id or uuid.uuid4().hex,
+        system=asked.system,
+        target=target.text,
+        seed=asked.seed,
+        started_at=datetime.now(UTC).isoformat(),
+        backend=engine.backend,
+        direct=engine.direct,
+        sync=engine.sync,
+        cache_limit_bytes=engine.cache_limit_bytes,
+        accuracy=asked.accuracy,
+        plan=plan,
+        facts=dict(engine.facts),
+        memory_bytes=engine.memory_bytes or profile_memory_bytes(target.profile),
+        system_profile=target.profile,
+        warnings=warnings,
+    )
+
+
+def profile_memory_bytes(profile: dict[str, Any] | None) -> int | None:
+    """Memory of a simulated system, as the facts of its profile begin: "32 MB, 100 MB/s peak"."""
+    text = (profile or {}).get("meta", {}).get("facts", {}).get("memory", "")
+    amount = re.match(r"\s*([0-9.]+\s*[KMGT]i?B)\b(?!/)", str(text))
+    return parse_bytes(amount[1]) if amount else None
+
+
+def run_study(
+    engine: Engine,
+    store: Store,
+    start: CacheStart,
+    points: Sequence[Measurement] = (),
+    *,
+    on_progress: Callable[[Progress], None] = lambda _: None,
+) -> CacheStudy:
+    """Measure every point still missing and return the explained study.
+
+    Every point is durable in the store before the next one starts. On any exception the stored
+    points remain, and the study can be resumed by passing them as `points`.
+
+    Raises:
+        BudgetSpent: the budget ended early; the points so far are stored.
+        PointFailed: the storage failed while measuring.
+        CacheStudyRefused: `points` are not those of this study.
+
+    """
+    questions = Questions(start, points)
+    before_s = points[-1].clock_s + points[-1].result.total_s if points else 0.0
+    opened_s = engine.clock_s
+    while (asked := questions.ask()) is not None:
+        now_s = before_s + engine.clock_s - opened_s
+        limits = limits_for(start, now_s, start.plan.points - len(questions.points))
+        on_progress(_progress(start, questions, asked[0], now_s))
+        point = _measure(engine, questions, limits, now_s)
+        store.add_point(point)
+        questions.tell(point)
+    wall_s = before_s + engine.clock_s - opened_s
+    study = explain_study(start, questions.points, wall_s=wall_s)
+    store.finish_cache_study(study)
+    return study
+
+
+def limits_for(start: CacheStart, now_s: float, points_left: int) -> Limits:
+    """Time limits of the next point: an equal share of what is left of the budget.
+
+    Raises:
+        BudgetSpent: nothing useful fits any more.
+
+    """
+    left_s = start.plan.budget_s - now_s
+    share_s = BUDGET_SHARE * left_s / points_left
+    if share_s < POINT_S_MIN:
+        raise BudgetSpent(
+            f"the budget ended with {points_left} of {start.plan.points} points still to measure"
+        )
+    return share_limits(share_s, left_s=left_s, accuracy=start.accuracy)
+
+
+def _measure(engine: Engine, questions: Questions, limits: Limits, clock_s: float) -> Measurement:
+    """Measure the point that is asked for."""
+    start, order = questions.start, len(questions.points)
+    asked = questions.ask()
+    assert asked is not None  # noqa: S101 - the caller looked
+    stage, workload = asked
+    started_at, seed = datetime.now(UTC).isoformat(), derive_seed(start.seed, order)
+    try:
+        result = engine.run(workload, seed=seed, limits=limits)
+    except PointFailed as error:
+        raise PointFailed(f"point {order + 1} ({stage}): {error}") from error
+    return Measurement(
+        point_id=point_id(start.study_id, order),
+        survey_id=None,
+        study_id=start.study_id,
+        order=order,
+        stage=stage,
+        started_at=started_at,
+        clock_s=clock_s,
+        seed=seed,
+        workload=workload,
+        backend=start.backend,
+        direct=start.direct,
+        sync=start.sync,
+        result=result,
+    )
+
+
+def _progress(start: CacheStart, questions: Questions, stage: str, now_s: float) -> Progress:
+    done = len(questions.points)
+    share_s = now_s / done if done else start.plan.point_s
+    left_s = min(start.plan.budget_s - now_s, share_s * (start.plan.points - done))
+    last = questions.points[-1].result.throughput_mb_s.value if done else None
+    return Progress(done, start.plan.points, stage, left_s, last)

@@ -1,0 +1,130 @@
+"""The file cache of a system: its size for reads and for writes, and what it does with writes.
+
+CP93 sections 4.1 and 4.2: policies of the file cache, not disks, make the largest differences.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from leadline.record.discipline import NO_SYNC
+from leadline.record.survey import Curve, PlanStage, SurveyStatus
+from leadline.record.workload import Interval
+
+
+class WritePolicy(StrEnum):
+    """What becomes of a write that the file cache could hold (CP93 section 4.2)."""
+
+    CANCELLING = "write-cancelling"
+    """A later write to the same place takes it back before it reached the disk."""
+    THROUGH = "write-through"
+    """Every write goes to the disk, with or without a write buffer."""
+    UNKNOWN = "cannot tell"
+
+
+class Evidence(msgspec.Struct, frozen=True, kw_only=True):
+    """One observation, and the policy that it speaks for by itself."""
+
+    name: str
+    """"bytes at the device", "writes against the disk" or "writes against reads"."""
+    says: WritePolicy
+    value: Interval | None
+    """The ratio or share behind it; None where it could not be measured."""
+    sentence: str
+    """What was seen, or why nothing could be."""
+
+
+class CacheSize(msgspec.Struct, frozen=True, kw_only=True):
+    """Effective size for one kind of request: the bytes touched up to which they stay fast."""
+
+    bytes: Interval | None
+    """None where there is no border, or none that is the file cache's; `reason` says which."""
+    memory_frac: Interval | None
+    """Share of the memory that could hold it; None when that is unknown."""
+    shape: str | None = None
+    """How the hit ratio falls beyond it, as in `Border`."""
+    apart: bool = True
+    """False where reads and writes were only seen mixed."""
+    reason: str = ""
+
+
+class FileCache(msgspec.Struct, frozen=True, kw_only=True):
+    """What was found of one system's file cache."""
+
+    reads: CacheSize
+    writes: CacheSize
+    policy: WritePolicy
+    evidence: tuple[Evidence, ...]
+    size_mean: int | None
+    """Mean request of the four rates below; None where none was measured."""
+    inside_bytes: int | None
+    """Bytes touched by the rates within the cache."""
+    outside_bytes: int | None
+    """Bytes touched by the rates beyond it."""
+    read_mb_s: Interval | None
+    write_mb_s: Interval | None
+    disk_read_mb_s: Interval | None
+    disk_write_mb_s: Interval | None
+    memory_bytes: int | None
+    """Memory that could hold file cache: the cgroup's cap, or the machine's."""
+    sentences: tuple[str, ...] = ()
+
+
+class CachePlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What a cache study will run, fixed before its first point."""
+
+    stages: tuple[PlanStage, ...]
+    budget_s: float
+    point_s: float
+    """Time of one point, warm-up included, when every point before it took its share."""
+    layout_bytes: int
+    unique_bytes_min: int
+    unique_bytes_max: int
+    size_mean: int
+    """Of every request: fixed, so that no write has to read what it does not cover."""
+
+    @property
+    def points(self) -> int:
+        """Points in all."""
+        return sum(stage.points for stage in self.stages)
+
+
+class CacheStart(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that decides a cache study, recorded before its first point."""
+
+    study_id: str
+    system: str
+    target: str
+    seed: int
+    started_at: str
+    """UTC, ISO 8601."""
+    backend: str
+    direct: bool
+    cache_limit_bytes: int | None
+    accuracy: float
+    plan: CachePlan
+    facts: dict[str, Any]
+    memory_bytes: int | None
+    sync: str = NO_SYNC
+    """Which writes wait for the device (`leadline.record.discipline`)."""
+    system_profile: dict[str, Any] | None = None
+    """The simulated system, when it is one."""
+    warnings: tuple[str, ...] = ()
+
+
+class CacheStudy(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer of `leadline cache`; derived from the start and the stored points."""
+
+    start: CacheStart
+    status: SurveyStatus
+    wall_s: float
+    points: int
+    cache: FileCache
+    curves: tuple[Curve, ...]
+    """Throughput over unique_bytes of only reads and of only writes, in this order."""
+    noise_frac: float
+    """Standard deviation of one reading from run to run, as a fraction."""
+    warnings: tuple[str, ...] = ()
