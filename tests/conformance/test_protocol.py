@@ -103,16 +103,6 @@ def test_an_invalid_job_fails_the_schema_and_the_engine(path: Path) -> None:
     validator("event").validate(event)
 
 
-@pytest.mark.parametrize("path", ASKS, ids=lambda path: path.stem)
-def test_a_question_meets_the_schema(path: Path) -> None:
-    validator("ask").validate(load(path))
-
-
-@pytest.mark.parametrize("path", ANSWERS, ids=lambda path: path.stem)
-def test_an_answer_meets_the_schema(path: Path) -> None:
-    validator("event").validate(load(path))
-
-
 @pytest.mark.parametrize(
     "path", sorted((FILE_TESTS / "valid").glob("*.json")), ids=lambda p: p.stem
 )
@@ -127,6 +117,16 @@ def test_an_invalid_file_test_fails_the_schema_and_the_engine(path: Path) -> Non
     assert not validator("file-test-job").is_valid(load(path))
     event = json.loads(_engine.run_job(path.read_text())[-1])
     assert (event["event"], event["kind"]) == ("error", "bad_job")
+
+
+@pytest.mark.parametrize("path", ASKS, ids=lambda path: path.stem)
+def test_a_question_meets_the_schema(path: Path) -> None:
+    validator("ask").validate(load(path))
+
+
+@pytest.mark.parametrize("path", ANSWERS, ids=lambda path: path.stem)
+def test_an_answer_meets_the_schema(path: Path) -> None:
+    validator("event").validate(load(path))
 
 
 @pytest.mark.parametrize("path", EVENTS + FILE_EVENTS, ids=lambda path: str(path.parts[-2:]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -15,7 +16,8 @@ from leadline.cli.options import Json
 from leadline.cli.survey import survey_document
 from leadline.cli.talk import put_json, show, talk
 from leadline.cli.validate import tell_validation
-from leadline.record import Survey
+from leadline.file_cache import find_in_survey
+from leadline.record import Measurement, Survey
 from leadline.record.wording import say_count
 from leadline.report import render_measurement, render_terminal
 from leadline.store import Store, StoreError
@@ -40,15 +42,17 @@ def command(
     except StoreError as not_a_survey:
         _show_other(store, ref, not_a_survey, json=json)
         return
-    _show_survey(store, load_survey(store, survey_id)[0], json=json)
+    _show_survey(store, *load_survey(store, survey_id), json=json)
 
 
-def _show_survey(store: Store, survey: Survey, *, json: bool) -> None:
+def _show_survey(
+    store: Store, survey: Survey, points: Sequence[Measurement], *, json: bool
+) -> None:
     validations = store.validations(survey.start.survey_id)
     if json:
-        put_json(survey_document(survey) | {"validations": validations})
+        put_json(survey_document(survey, points) | {"validations": validations})
         return
-    show(render_terminal(survey))
+    show(render_terminal(survey, find_in_survey(survey, points)))
     for item in validations:
         name = item.validation_id[:8]
         talk(

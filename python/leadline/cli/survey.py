@@ -33,6 +33,7 @@ from leadline.engine import (
     preflight,
 )
 from leadline.errors import LeadlineError
+from leadline.file_cache import find_in_survey
 from leadline.record import NO_SYNC, Measurement, Plan, Survey, SurveyStart, SurveyStatus
 from leadline.report import render_terminal
 from leadline.store import Store
@@ -110,7 +111,7 @@ def command(
             store.start_survey(start)
         _tell_plan(start, points)
         survey = _run(engine, store, start, points)
-    _answer(survey, json=json)
+    tell_survey(survey, store.points(start.survey_id), json=json)
 
 
 def _clock_after(points: Sequence[Measurement]) -> float:
@@ -195,15 +196,16 @@ def _tell_kept(store: Store, start: SurveyStart) -> None:
             talk(sentence)
 
 
-def _answer(survey: Survey, *, json: bool) -> None:
+def tell_survey(survey: Survey, points: Sequence[Measurement], *, json: bool) -> None:
+    """Show a survey's answer, or put its document."""
     if json:
-        put_json(survey_document(survey))
+        put_json(survey_document(survey, points))
         return
-    show(render_terminal(survey))
+    show(render_terminal(survey, find_in_survey(survey, points)))
     talk(f"\nleadline report {survey.start.survey_id[:8]} -o survey.html draws it")
 
 
-def survey_document(survey: Survey) -> dict[str, Any]:
+def survey_document(survey: Survey, points: Sequence[Measurement]) -> dict[str, Any]:
     """The keys DESIGN.md promises for `survey --json`, and more beside them."""
     start = survey.start
     curves = [survey.unique_bytes_curve, *(c for f in survey.families for c in f.curves)]
@@ -231,6 +233,7 @@ def survey_document(survey: Survey) -> dict[str, Any]:
         ],
         "borders_bytes": [border.bytes for border in survey.borders],
         "cache_bytes": survey.cache_bytes,
+        "file_cache": find_in_survey(survey, points),
         "cross_check_bytes": survey.cross_check_bytes,
         "curves": [
             {

@@ -19,7 +19,7 @@ class Place(Protocol):
     """What may be written there without touching the floor of free space, when it was opened."""
     facts: dict[str, Any]
     cached_here: bool
-    """Whether this machine's memory caches its files; those of tmpfs are memory themselves."""
+    """Whether this machine's memory is a cache before it; not before files that are memory."""
     lost: bool
     """Set when its server went away."""
 

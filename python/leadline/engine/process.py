@@ -81,9 +81,9 @@ class ProcessEngine:
             capacity = place.capacity_bytes
             self.facts |= place.facts
             if not place.cached_here:
-                self.memory_bytes = None  # no cache of this machine whose end could be found
-            if target.kind == "nfs":
-                self.l3_cache_bytes = None
+                self.memory_bytes = None
+        if target.kind == "nfs":
+            self.l3_cache_bytes = None  # next to a round trip no processor's cache is seen
         self.capacity_bytes = capacity if max_bytes is None else min(capacity, max_bytes)
         self._target = {"kind": target.kind} if place is None else place.target
 
@@ -100,8 +100,8 @@ class ProcessEngine:
         """Make the writes of later runs wait as `sync` says, past the file cache or through it."""
         if self._place is None and (direct or sync != NO_SYNC):
             raise TargetRefused("null: has no device to wait for and no file cache to go past")
-        if direct and self.backend in ("mmap", "nfs"):
-            raise TargetRefused(f"{self.backend} has no way past a file cache")
+        if direct and self.backend == "mmap":
+            raise TargetRefused("--backend mmap cannot go past the file cache")
         self._backend = backend_document(self.backend, direct=direct, sync=sync)
         self.direct, self.sync = direct, sync
 

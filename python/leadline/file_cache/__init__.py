@@ -1,5 +1,6 @@
 """The file cache of a system: how large for reads and for writes, and what it does with writes.
 
+in_survey  what a survey says of it: pure
 find       measurements to findings: pure
 sizes      borders of reads alone and of writes alone
 policy     write-cancelling or write-through, with the evidence
@@ -10,6 +11,7 @@ study      ask, measure, store, tell
 from leadline.file_cache.errors import CacheStudyRefused
 from leadline.file_cache.explain import explain_study
 from leadline.file_cache.find import find_file_cache
+from leadline.file_cache.in_survey import find_in_survey
 from leadline.file_cache.study import (
     CacheAsked,
     begin_study,
@@ -23,6 +25,7 @@ __all__ = [
     "begin_study",
     "explain_study",
     "find_file_cache",
+    "find_in_survey",
     "run_study",
     "usual_budget_s",
 ]

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 from leadline.engine import (
     BUDGET_SHARE,
@@ -21,11 +19,11 @@ from leadline.engine import (
     share_limits,
 )
 from leadline.file_cache.explain import explain_study
+from leadline.file_cache.memory import memory_bytes_of
 from leadline.file_cache.plan import make_plan
 from leadline.file_cache.questions import Questions
 from leadline.record import CacheStart, CacheStudy, Measurement, derive_seed, point_id
 from leadline.store import Store
-from leadline.units import parse_bytes
 
 BUDGET_S = 300.0
 VIRTUAL_BUDGET_S = 10 * 3600.0
@@ -83,17 +81,10 @@ def begin_study(
         accuracy=asked.accuracy,
         plan=plan,
         facts=dict(engine.facts),
-        memory_bytes=engine.memory_bytes or profile_memory_bytes(target.profile),
+        memory_bytes=memory_bytes_of(engine.cache_limit_bytes, engine.facts, target.profile),
         system_profile=target.profile,
         warnings=warnings,
     )
-
-
-def profile_memory_bytes(profile: dict[str, Any] | None) -> int | None:
-    """Memory of a simulated system, as the facts of its profile begin: "32 MB, 100 MB/s peak"."""
-    text = (profile or {}).get("meta", {}).get("facts", {}).get("memory", "")
-    amount = re.match(r"\s*([0-9.]+\s*[KMGT]i?B)\b(?!/)", str(text))
-    return parse_bytes(amount[1]) if amount else None
 
 
 def run_study(

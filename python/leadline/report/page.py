@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 from markupsafe import Markup
 
+from leadline.file_cache import find_in_survey
 from leadline.record import Measurement, Survey, Validation
 from leadline.record.wording import say_place
 from leadline.report import tables
@@ -84,6 +85,7 @@ def render_html(
         validation_rows=validation_rows(validation) if validation else (),
         what_if=asked,
         what_if_json=script_json(asked),
+        cache=find_in_survey(survey, points),
         sure=tables.sure_rows(survey, points, drift_title(survey)),
         plan=tables.plan_rows(survey, points),
         run=tables.run_rows(survey, points),

@@ -15,7 +15,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from leadline.record import CurvePoint, Survey
+from leadline.record import CurvePoint, FileCache, Survey
 from leadline.record.wording import say_bytes, say_percent, say_rate
 from leadline.report.scale import wants_log
 from leadline.units import format_bytes, format_rate
@@ -28,16 +28,20 @@ _BRAILLE = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 _ASCII = str.maketrans({"×": "x", "−": "-", "±": "+/-", "\N{MICRO SIGN}": "u"})
 
 
-def render_terminal(survey: Survey) -> SurveyView:
-    """Return what a rich console can print; it fits itself to the console's width and encoding."""
-    return SurveyView(survey)
+def render_terminal(survey: Survey, cache: FileCache | None = None) -> SurveyView:
+    """Return what a rich console can print; it fits itself to the console's width and encoding.
+
+    `cache` is what the survey says of the file cache, for a sentence or two under the table.
+    """
+    return SurveyView(survey, cache)
 
 
 class SurveyView:
     """A survey that rich can print."""
 
-    def __init__(self, survey: Survey) -> None:
+    def __init__(self, survey: Survey, cache: FileCache | None = None) -> None:
         self.survey = survey
+        self.cache = cache
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield sentences, chart, table and warnings for this console."""
@@ -50,6 +54,10 @@ class SurveyView:
         if self.survey.regions:
             yield Text("")
             yield _table(self.survey, plain=plain)
+        if self.cache is not None and self.survey.regions:
+            for sentence in self.cache.sentences:
+                yield Text(printable(sentence, plain=plain))
+                yield Text("")
         for warning in self.survey.warnings:
             yield Text(printable(f"warning: {warning}", plain=plain), style="yellow")
 
