@@ -206,12 +206,14 @@ def command(
         for each in asked:
             with _naming(each.job), opened(each.job) as target_engine:
                 point = _measure(target_engine, chosen, each)
-            store.add_point(point)
-            points.append(point)
-            if not json:
-                if each.job.name is not None:
-                    show(Text(f"[{each.job.name}]"))
-                show(render_measurement(point))
+                # Before the target is released: a server that died cannot be cleaned, and its
+                # measurement, which says so, is kept and told nevertheless.
+                store.add_point(point)
+                points.append(point)
+                if not json:
+                    if each.job.name is not None:
+                        show(Text(f"[{each.job.name}]"))
+                    show(render_measurement(point))
     finally:  # what was measured is told, whatever became of the next job
         if json and points:
             _put([job.name for job in jobs[: len(points)]], points)
