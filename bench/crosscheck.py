@@ -66,12 +66,17 @@ class Case:
 
     def interval(self) -> tuple[float, float | None, float | None]:
         """Geometric mean of the ratios with its 95 % interval; None from one round."""
-        logs = [math.log(ratio) for ratio in self.ratios]
-        mean = statistics.mean(logs)
-        if len(logs) < 2:
-            return math.exp(mean), None, None
-        half = student_t(len(logs) - 1) * statistics.stdev(logs) / math.sqrt(len(logs))
-        return math.exp(mean), math.exp(mean - half), math.exp(mean + half)
+        return geometric_interval(self.ratios)
+
+
+def geometric_interval(ratios: Sequence[float]) -> tuple[float, float | None, float | None]:
+    """Geometric mean with its 95 % interval (Student's t on the logarithms); None from one."""
+    logs = [math.log(ratio) for ratio in ratios]
+    mean = statistics.mean(logs)
+    if len(logs) < 2:
+        return math.exp(mean), None, None
+    half = student_t(len(logs) - 1) * statistics.stdev(logs) / math.sqrt(len(logs))
+    return math.exp(mean), math.exp(mean - half), math.exp(mean + half)
 
 
 def cases() -> list[Case]:

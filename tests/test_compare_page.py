@@ -35,7 +35,8 @@ QUESTIONS = [
     question("beyond", unique_bytes=40 * 2**30), question(size_mean=4096),
 ]  # fmt: skip
 ALL_CHARTS = {
-    "ratios-1-2", "bytes_touched_own", "bytes_touched", "read_share", "disk_reads",
+    "ratios-1-2", "bytes_touched_own", "bytes_touched", "read_share_own", "read_share",
+    "disk_reads",
     "cache_reads", "cache_bytes", "cache_share",
 }  # fmt: skip
 

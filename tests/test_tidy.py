@@ -33,6 +33,7 @@ LAYERS = {
     "survey": 4,
     "validate": 4,
     "file_cache": 4,
+    "files": 4,
     "compare": 5,
     "report": 5,
     "api": 6,

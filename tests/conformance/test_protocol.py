@@ -14,6 +14,7 @@ import pytest
 from referencing import Registry, Resource
 
 from leadline import _engine
+from leadline.record.file_test import FileTestResult
 from leadline.record.measurement import EngineResult
 from leadline.record.workload import Workload, WorkloadError
 
@@ -21,6 +22,8 @@ PROTOCOL = Path(__file__).parents[2] / "protocol"
 VALID = sorted((PROTOCOL / "examples/valid").glob("*.json"))
 INVALID = sorted((PROTOCOL / "examples/invalid").glob("*.json"))
 EVENTS = sorted((PROTOCOL / "examples/events").glob("*.json"))
+FILE_TESTS = PROTOCOL / "examples/file_tests"
+FILE_EVENTS = sorted((FILE_TESTS / "events").glob("*.json"))
 
 
 def load(path: Path) -> Any:
@@ -98,7 +101,23 @@ def test_an_invalid_job_fails_the_schema_and_the_engine(path: Path) -> None:
     validator("event").validate(event)
 
 
-@pytest.mark.parametrize("path", EVENTS, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", sorted((FILE_TESTS / "valid").glob("*.json")), ids=lambda p: p.stem
+)
+def test_a_valid_file_test_meets_its_schema(path: Path) -> None:
+    validator("file-test-job").validate(load(path))
+
+
+@pytest.mark.parametrize(
+    "path", sorted((FILE_TESTS / "invalid").glob("*.json")), ids=lambda p: p.stem
+)
+def test_an_invalid_file_test_fails_the_schema_and_the_engine(path: Path) -> None:
+    assert not validator("file-test-job").is_valid(load(path))
+    event = json.loads(_engine.run_job(path.read_text())[-1])
+    assert (event["event"], event["kind"]) == ("error", "bad_job")
+
+
+@pytest.mark.parametrize("path", EVENTS + FILE_EVENTS, ids=lambda path: str(path.parts[-2:]))
 def test_an_example_event_meets_the_schema(path: Path) -> None:
     validator("event").validate(load(path))
 
@@ -136,6 +155,19 @@ def test_a_simulated_run_knows_its_truth() -> None:
     assert result.simulated.truth_mb_s == pytest.approx(truth, rel=1e-9)
     assert result.throughput_mb_s.value == pytest.approx(truth, rel=0.2)
     assert lines == _engine.run_job(json.dumps(simulated)), "a seed gives the same answer"
+
+
+@pytest.mark.real
+def test_the_child_runs_a_file_test_as_the_schema_has_it(tmp_path: Path) -> None:
+    asked = load(FILE_TESTS / "valid/existing.json")
+    asked["drives"] = [{"directory": str(tmp_path)}]
+    event = json.loads(serve([json.dumps(asked)])[-1])
+    validator("event").validate(event)
+    result = msgspec.convert(event, FileTestResult)
+    assert {*event} == {*FileTestResult.__struct_fields__, "event"}
+    assert [len(test.runs) for test in result.tests] == [3, 3, 3, 3]
+    with pytest.raises(ValueError, match="engine child"):
+        _engine.run_job(json.dumps(asked))
 
 
 @pytest.mark.real

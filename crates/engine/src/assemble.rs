@@ -9,9 +9,9 @@ use crate::levels::{levels, shift_warning};
 use crate::offered::missed_rate;
 use crate::precondition::plateau_warning;
 use crate::provenance::{self, Site, Verdict};
-use crate::recorder::{Tally, coalesce, joined};
+use crate::recorder::{Lost, Tally, coalesce, joined};
 use crate::result::{
-    ClockSource, EngineResult, Generator, Interval, LatencyUs, Level, MovedBytes, Offered,
+    ClockSource, EngineResult, Generator, Interval, LatencyUs, Level, MovedBytes, Network, Offered,
     OperationSummary, Placed, Preconditioned, Realised, SLICES_MAX, SimulatedFacts, SpansUs, Stall,
     WarmUp, WrittenBytes,
 };
@@ -61,6 +61,8 @@ pub struct Evidence {
     pub precondition: Option<Preconditioned>,
     /// Bytes written before the workload, by purpose.
     pub written_bytes: WrittenBytes,
+    /// What went over the network; none without one.
+    pub network: Option<Network>,
     /// Where the issuers ran.
     pub placement: Option<Placed>,
     /// The clock response times were read from.
@@ -77,6 +79,7 @@ impl Evidence {
             site: None,
             precondition: None,
             written_bytes: WrittenBytes::default(),
+            network: None,
             placement: None,
             clock,
         }
@@ -90,7 +93,7 @@ impl Evidence {
 pub fn assemble(mut run: Finished) -> Result<EngineResult, EngineError> {
     let tally = run.tally;
     let operations = tally.operations();
-    if operations == 0 || run.wall_s <= 0.0 {
+    if tally.lost.is_none() && (operations == 0 || run.wall_s <= 0.0) {
         return Err(EngineError::io(format!(
             "no request completed in the measured window of {:.3} s; raise measure_s_max or ask \
             for smaller requests",
@@ -104,7 +107,10 @@ pub fn assemble(mut run: Finished) -> Result<EngineResult, EngineError> {
     let issuers_s = run.wall_s * outstanding;
     let little_error = little(&run, issuers_s);
     let Verdict { cached_share, provenance, reasons: disbelieved } = judge(&run);
-    let mut reasons = reasons(little_error);
+    let mut reasons = match &tally.lost {
+        Some(lost) => vec![lost_reason(lost, run.wall_s)],
+        None => reasons(little_error),
+    };
     reasons.extend(disbelieved);
     reasons.extend(run.evidence.offered.and_then(|offered| missed_rate(&offered, run.wall_s)));
     let written_bytes = written(&run);
@@ -163,6 +169,7 @@ pub fn assemble(mut run: Finished) -> Result<EngineResult, EngineError> {
         other_load: run.host.other_load,
         placement: run.evidence.placement,
         generator: generator(run.job, operations as f64 / run.wall_s),
+        network: run.evidence.network,
         clock: run.evidence.clock,
     })
 }
@@ -185,6 +192,15 @@ fn little(run: &Finished, issuers_s: f64) -> f64 {
     let unasked_ns = tally.think_ns as f64 + tally.idle_ns() as f64;
     let accounted_s = (tally.waiting_ns() + unasked_ns) * 1e-9 + own_s;
     (accounted_s / issuers_s - 1.0).abs()
+}
+
+/// Why a run whose server went away is none.
+fn lost_reason(lost: &Lost, wall_s: f64) -> String {
+    format!(
+        "{}; the run ended {wall_s:.3} s into its window, and {} requests that were never answered \
+        are counted as lost",
+        lost.why, lost.requests
+    )
 }
 
 fn reasons(little_error: f64) -> Vec<String> {
@@ -252,7 +268,7 @@ fn judge(run: &Finished) -> Verdict {
         host: &run.host,
         found: &run.tally.found,
         read_bytes: run.tally.read.bytes,
-        sequential_share: run.tally.sequential as f64 / run.tally.operations() as f64,
+        sequential_share: run.tally.sequential as f64 / run.tally.operations().max(1) as f64,
     })
 }
 
@@ -279,6 +295,9 @@ fn disturbances(run: &mut Finished, response_s: f64) -> (Vec<Level>, Vec<Stall>)
 }
 
 fn realised(tally: &Tally) -> Realised {
+    if tally.operations() == 0 {
+        return Realised { size_mean: 0.0, size_cv: 0.0, read_frac: 0.0, seq_frac: 0.0 };
+    }
     let number = tally.operations() as f64;
     let mean = tally.bytes() as f64 / number;
     let variance = (tally.length_squares / number - mean * mean).max(0.0);

@@ -4,6 +4,7 @@ use std::fs::File;
 
 use crate::access::{AccessStream, sizes_of};
 use crate::arrival::ArrivalStream;
+use crate::ask::Ask;
 use crate::assemble::{Evidence, Finished, assemble};
 use crate::backend::null::{NullBackend, NullQueue};
 use crate::backend::{Backend, QueueBackend};
@@ -11,11 +12,13 @@ use crate::clock::{Clock, ns_from_s, s_from_ns};
 use crate::directory;
 use crate::error::EngineError;
 use crate::events::{Phase, Reporter};
+use crate::file_test::{self, FileTestJob};
 use crate::host::{self, BlockDevice};
 use crate::job::{Job, SMALLEST_TRANSFER_BYTES, Target};
 use crate::offered::due_spans;
 use crate::phases::{self, Run, Setting};
 use crate::placement::place;
+use crate::remote;
 use crate::result::EngineResult;
 use crate::worker::{Blocking, Demand, OwnCost, Probe, Queued};
 
@@ -26,10 +29,35 @@ const OWN_COST_MARGIN: f64 = 1.5;
 /// Runs one job and hands every event to `emit`, one JSON document without line end each; the last
 /// is `result` or `error`.
 pub fn run_job(job_json: &str, emit: &mut dyn FnMut(&str)) {
+    if let Some(ask) = Ask::parse(job_json) {
+        let id = job_id_of(job_json);
+        let mut reporter = Reporter::new(&id, emit);
+        return match ask.and_then(|ask| ask.answer()) {
+            Ok(reply) => reporter.document(&reply),
+            Err(error) => reporter.error(&error),
+        };
+    }
+    if FileTestJob::is_one(job_json) {
+        run_file_test(job_json, emit);
+        return;
+    }
     match Job::parse(job_json) {
         Ok(job) => {
             let mut reporter = Reporter::new(&job.job_id, emit);
             match run(&job, &mut reporter) {
+                Ok(result) => reporter.document(&result),
+                Err(error) => reporter.error(&error),
+            }
+        }
+        Err(error) => Reporter::new(&job_id_of(job_json), emit).error(&error),
+    }
+}
+
+fn run_file_test(job_json: &str, emit: &mut dyn FnMut(&str)) {
+    match FileTestJob::parse(job_json) {
+        Ok(job) => {
+            let mut reporter = Reporter::new(&job.job_id, emit);
+            match file_test::run(&job, &mut reporter) {
                 Ok(result) => reporter.document(&result),
                 Err(error) => reporter.error(&error),
             }
@@ -47,6 +75,7 @@ fn job_id_of(job_json: &str) -> String {
 fn run(job: &Job, reporter: &mut Reporter) -> Result<EngineResult, EngineError> {
     match &job.target {
         Target::Directory { path } => directory::run(job, path, reporter),
+        Target::Nfs { server, run } => remote::run(job, (server, run), reporter),
         Target::Null {} => run_null(job, reporter),
         Target::Simulated { .. } => crate::virtual_time::run(job, reporter),
     }
@@ -136,7 +165,7 @@ impl<'a> Session<'a> {
             job: self.job,
             tally: &run.tally,
             controller: &run.controller,
-            wall_s: s_from_ns(run.window.closed_ns - run.window.opened_ns),
+            wall_s: s_from_ns((run.window.closed_ns - run.window.opened_ns).max(1)),
             total_s: s_from_ns(self.clock.now_ns() - self.began_ns),
             prepare_s: s_from_ns(prepared.spent_ns),
             host: run.host,

@@ -12,6 +12,8 @@ pub enum ErrorKind {
     Target,
     /// The operating system failed an operation in the middle of a run.
     Io,
+    /// A server went away: it died, was stopped, began anew, or cannot be reached.
+    Lost,
     /// A defect of Leadline itself.
     Fault,
 }
@@ -39,6 +41,11 @@ impl EngineError {
     /// An operation that failed while running.
     pub fn io(message: impl Into<String>) -> Self {
         Self { kind: ErrorKind::Io, message: message.into() }
+    }
+
+    /// A server that went away.
+    pub fn lost(message: impl Into<String>) -> Self {
+        Self { kind: ErrorKind::Lost, message: message.into() }
     }
 
     /// A defect of our own.

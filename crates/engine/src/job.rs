@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::backend::nfs::claim::is_run;
 use crate::error::EngineError;
 
 /// Version of the wire this engine speaks.
@@ -108,6 +109,13 @@ pub enum Target {
         /// Absolute path of the run directory.
         path: String,
     },
+    /// A directory of an NFS server, in which the engine was asked to claim the run directory.
+    Nfs {
+        /// The server and the directory.
+        server: NfsAddress,
+        /// Name of the run directory below `.leadline/`.
+        run: String,
+    },
     /// Nothing: measures Leadline itself.
     Null {},
     /// A stated model obeyed in virtual time.
@@ -123,6 +131,48 @@ pub enum Target {
     },
 }
 
+/// A directory of an NFS server.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NfsAddress {
+    /// Name or address of the server.
+    pub host: String,
+    /// Port of its NFS program; none leaves it to the server's port mapper.
+    #[serde(default)]
+    pub port: Option<u16>,
+    /// Port of its MOUNT program; none leaves it to the server.
+    #[serde(default)]
+    pub mount_port: Option<u16>,
+    /// Path of the directory, the export's included; from / on.
+    pub path: String,
+}
+
+impl NfsAddress {
+    /// Checks what the types alone cannot.
+    ///
+    /// # Errors
+    /// `BadJob` naming the field, its value and its range.
+    pub fn validate(&self) -> Result<(), EngineError> {
+        if self.host.is_empty() {
+            return Err(out_of_range(
+                "server.host",
+                "empty",
+                "a name or address",
+                "name the server",
+            ));
+        }
+        if !self.path.starts_with('/') || self.path.split('/').any(|name| name == "..") {
+            return Err(out_of_range(
+                "server.path",
+                &self.path,
+                "an absolute path without ..",
+                "write the path from / on",
+            ));
+        }
+        Ok(())
+    }
+}
+
 /// Which code makes the requests.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -133,6 +183,8 @@ pub enum BackendName {
     Uring,
     /// Copies from and to a shared mapping of the file (AD98 §3), one at a time per issuer.
     Mmap,
+    /// READ and WRITE calls of NFS version 3, up to `queue_depth` outstanding per issuer.
+    Nfs,
     /// Requests that return at once.
     Null,
     /// Requests answered by the simulated system.
@@ -283,6 +335,18 @@ impl Job {
                 let name = self.backend.name;
                 matches!(name, BackendName::Pread | BackendName::Uring | BackendName::Mmap)
             }
+            Target::Nfs { server, run } => {
+                server.validate()?;
+                if !is_run(run) {
+                    return Err(out_of_range(
+                        "target.run",
+                        run,
+                        "run- and 32 hexadecimal digits",
+                        "take the name that the claim was made with",
+                    ));
+                }
+                self.backend.name == BackendName::Nfs
+            }
             Target::Null {} => self.backend.name == BackendName::Null,
             Target::Simulated { clock_s, .. } => {
                 check(
@@ -299,7 +363,8 @@ impl Job {
             return Err(out_of_range(
                 "backend.name",
                 format!("{:?}", self.backend.name).to_lowercase(),
-                "pread, uring or mmap for a directory, null for null, simulated for simulated",
+                "pread, uring or mmap for a directory, nfs for nfs, null for null, simulated for \
+                simulated",
                 "choose the backend that serves the target's kind",
             ));
         }

@@ -5,6 +5,7 @@
 
 pub mod access;
 pub mod arrival;
+pub mod ask;
 pub mod assemble;
 pub mod backend;
 pub mod buffer;
@@ -16,6 +17,7 @@ pub mod engine;
 pub mod error;
 pub mod events;
 pub mod extents;
+pub mod file_test;
 pub mod histogram;
 pub mod host;
 pub mod job;
@@ -27,6 +29,7 @@ pub mod placement;
 pub mod precondition;
 pub mod provenance;
 pub mod recorder;
+mod remote;
 pub mod residency;
 pub mod result;
 pub mod sizes;

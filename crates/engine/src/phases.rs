@@ -164,7 +164,7 @@ impl<'a> Conductor<'a> {
         }
         let closed_ns = self.signals.close();
         let host = watch.finish();
-        if !warmed {
+        if !warmed && !self.signals.lost() {
             return Err(EngineError::target(
                 "the time limit ended during warm-up, nothing was measured; raise total_s_max or \
                 lower warm_up_s_max",

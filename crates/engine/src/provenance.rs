@@ -37,6 +37,10 @@ const DIRECT_SHARE_MIN: f64 = 0.9;
 /// Largest share of the bytes read that may be in doubt without the share from cache being unknown.
 const DOUBT_MAX: f64 = 0.01;
 
+/// Why the share from cache of a remote file is not known.
+pub const CLIENT_KEEPS_NOTHING: &str = "the share from cache: the client keeps nothing, so every \
+    byte came from the server; what the server's cache gave can be seen only in the curve";
+
 /// Where the data file lies, as far as it decides what counters mean.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Site {
@@ -46,6 +50,8 @@ pub struct Site {
     pub memory: Option<&'static str>,
     /// Whether the kernel charges this process with what it makes the file system fetch.
     pub charged: bool,
+    /// Whether it lies on a server, asked by a client that keeps nothing.
+    pub remote: bool,
     /// Caches between the file system and the devices at the bottom, in words.
     pub caches_below: Vec<String>,
     /// What could not be checked, in words.
@@ -60,6 +66,7 @@ impl Site {
         let charged = device.is_some() || system.is_some_and(FileSystem::charges_reads);
         Self {
             direct,
+            remote: false,
             memory: system.and_then(FileSystem::memory),
             charged,
             caches_below: device.map_or(&[][..], BlockDevice::caches_below).to_vec(),
@@ -97,6 +104,13 @@ pub struct Verdict {
 /// Puts the witnesses of a window together.
 #[must_use]
 pub fn judge(window: &Window) -> Verdict {
+    if window.site.is_some_and(|site| site.remote) {
+        let unchecked = vec![CLIENT_KEEPS_NOTHING.to_owned()];
+        return Verdict {
+            provenance: Provenance { unchecked, ..Provenance::default() },
+            ..Verdict::default()
+        };
+    }
     let fetched = fetched_bytes(window.site, window.host);
     let estimate = (window.found.reads() > 0 && window.read_bytes > 0)
         .then(|| Estimate::of(window.found, window.read_bytes as f64, window.sequential_share));

@@ -14,6 +14,47 @@ pub struct KindTally {
     pub latency: Histogram,
 }
 
+/// Bytes over a network, heads and marks of calls included, those of TCP and below not.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Wire {
+    /// To the server.
+    pub sent: u64,
+    /// From it.
+    pub received: u64,
+}
+
+/// What connections to a server were like, over the whole run.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Connection {
+    /// Segments that TCP had to send again.
+    pub retransmitted_segments: u64,
+    /// What the server's writes and commits named as its present life; none without any.
+    pub verifier: Option<[u8; 8]>,
+    /// Whether that changed: the server began anew.
+    pub restarted: bool,
+}
+
+impl Connection {
+    fn merge(&mut self, other: &Self) {
+        self.retransmitted_segments += other.retransmitted_segments;
+        self.restarted |= other.restarted;
+        match (self.verifier, other.verifier) {
+            (Some(mine), Some(theirs)) => self.restarted |= mine != theirs,
+            (None, theirs) => self.verifier = theirs,
+            _ => {}
+        }
+    }
+}
+
+/// The server went away during the run.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Lost {
+    /// In words.
+    pub why: String,
+    /// Requests that were sent and never answered.
+    pub requests: u64,
+}
+
 /// Everything counted over the measured window; issuers' tallies merge to the whole.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
@@ -38,6 +79,12 @@ pub struct Tally {
     /// What only an open loop counts; `latency` of [`Self::read`] and [`Self::write`] then holds
     /// due → completed.
     pub open: Option<Box<OpenTally>>,
+    /// Bytes over a network for the requests counted.
+    pub wire: Wire,
+    /// What the connection to a server was like.
+    pub connection: Option<Connection>,
+    /// Set when the server went away.
+    pub lost: Option<Lost>,
 }
 
 /// How late a request may be sent before it counts as late.
@@ -296,6 +343,16 @@ impl Tally {
         self.found.merge(&other.found);
         if let Some(theirs) = &other.open {
             self.open.get_or_insert_default().merge(theirs);
+        }
+        self.wire.sent += other.wire.sent;
+        self.wire.received += other.wire.received;
+        if let Some(theirs) = &other.connection {
+            self.connection.get_or_insert_default().merge(theirs);
+        }
+        match (&mut self.lost, &other.lost) {
+            (Some(mine), Some(theirs)) => mine.requests += theirs.requests,
+            (None, theirs) => self.lost.clone_from(theirs),
+            _ => {}
         }
     }
 

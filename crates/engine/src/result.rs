@@ -295,6 +295,29 @@ pub struct Generator {
     pub bound: bool,
 }
 
+/// What went over the network for the requests counted, and what the connections were like.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Network {
+    /// Bytes of calls, their data and heads together.
+    pub sent_bytes: u64,
+    /// Bytes of answers likewise.
+    pub received_bytes: u64,
+    /// Of those sent, the data of writes.
+    pub payload_sent_bytes: u64,
+    /// Of those received, the data of reads.
+    pub payload_received_bytes: u64,
+    /// Requests that were sent and never answered, because the server went away; nothing else
+    /// counts them.
+    pub lost_requests: u64,
+    /// Segments that TCP had to send again, warm-up included.
+    pub retransmitted_segments: Option<u64>,
+    /// The shortest of several empty calls before the run, in microseconds.
+    pub round_trip_us: f64,
+    /// Seconds the server took after the window to put on stable storage what was written; none
+    /// without writes.
+    pub commit_s: Option<f64>,
+}
+
 /// The clock response times were read from.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -352,5 +375,6 @@ pub struct EngineResult {
     pub other_load: OtherLoad,
     pub placement: Option<Placed>,
     pub generator: Option<Generator>,
+    pub network: Option<Network>,
     pub clock: ClockSource,
 }

@@ -12,6 +12,7 @@ use leadline_engine::error::EngineError;
 use leadline_engine::events::Reporter;
 use leadline_engine::job::{Job, Request};
 use leadline_engine::phases::{self, Run};
+use leadline_engine::recorder::Wire;
 use leadline_engine::virtual_time::{VirtualDevice, VirtualRun, simulate};
 use leadline_engine::worker::{Blocking, Demand, OwnCost, Probe, Queued};
 use scratch::{Scratch, skip};
@@ -384,7 +385,7 @@ impl QueueBackend for SleepyQueue {
         sleep_until(self.due.iter().flatten().map(|due| due.0).min().unwrap());
         for (slot, due) in self.due.iter_mut().enumerate() {
             if let Some((_, bytes)) = due.take_if(|due| due.0 <= now_ns()) {
-                done.push(Completion { slot, bytes });
+                done.push(Completion { slot, bytes, wire: Wire::default() });
             }
         }
         Ok(())

@@ -11,6 +11,7 @@ mod _engine {
     use leadline_engine::clock::ns_from_s;
     use leadline_engine::engine;
     use leadline_engine::error::EngineError;
+    use leadline_engine::file_test::FileTestJob;
     use leadline_engine::job::{Job, Target, Workload};
     use pyo3::exceptions::PyValueError;
     use pyo3::prelude::*;
@@ -32,9 +33,13 @@ mod _engine {
     /// Runs one job of a null or simulated target in this process and returns its event lines.
     #[pyfunction]
     fn run_job(py: Python<'_>, job_json: &str) -> PyResult<Vec<String>> {
-        if let Ok(Job { target: Target::Directory { .. }, .. }) = Job::parse(job_json) {
+        let on_real_target = matches!(
+            Job::parse(job_json),
+            Ok(Job { target: Target::Directory { .. } | Target::Nfs { .. }, .. })
+        );
+        if on_real_target || FileTestJob::parse(job_json).is_ok() {
             return Err(PyValueError::new_err(
-                "a directory is measured in the engine child (serve), never in this process",
+                "a real target is measured in the engine child (serve), never in this process",
             ));
         }
         Ok(py.detach(|| {

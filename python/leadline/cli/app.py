@@ -31,6 +31,8 @@ COMMANDS = {
     "validate": "Measure random workloads and hold them against what the survey's models predict.",
     "cache": "Find the file cache: its size for reads and for writes, and its write policy.",
     "compare": "Compare surveyed systems: ratios with intervals, and a verdict where there is one.",
+    "files": "Time plain files: read, written and rewritten, over file systems, block sizes and "
+    "drives.",
     "report": "Draw a stored survey: one self-contained page that opens without a network.",
     "systems": "List the stored surveys, newest first.",
     "show": "Show what is stored under an id: a survey, a validation, a study, or one point.",

@@ -9,6 +9,7 @@ import typer
 
 from leadline.cli.cache import load_study
 from leadline.cli.context import Context
+from leadline.cli.files import write_files
 from leadline.cli.load import load_survey, load_validation
 from leadline.cli.options import Ref
 from leadline.cli.talk import talk
@@ -59,14 +60,25 @@ def _require_directory(path: Path) -> None:
 
 
 def _report_study(store: Store, ref: str, output: Path | None, not_a_survey: StoreError) -> None:
-    """Draw a study of a file cache: one chart."""
+    """Draw a study of a file cache: one chart; or a table of plain files."""
     try:
         study = load_study(store, ref)
     except StoreError:
-        raise not_a_survey from None
+        _report_files(store, ref, output, not_a_survey)
+        return
     path = output or Path(f"leadline-{study.start.system.replace('/', '_')}-cache.svg")
     _require_directory(path)
     from leadline.report import save_cache_chart  # noqa: PLC0415 - it loads Altair
 
     save_cache_chart(study, path)
     talk(f"wrote {path}")
+
+
+def _report_files(store: Store, ref: str, output: Path | None, not_a_survey: StoreError) -> None:
+    try:
+        study = store.files_study(ref)
+    except StoreError:
+        raise not_a_survey from None
+    path = output or Path(f"leadline-{study.start.system.replace('/', '_')}-files.html")
+    _require_directory(path)
+    write_files(study, path)

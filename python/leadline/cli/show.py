@@ -9,6 +9,7 @@ import typer
 
 from leadline.cli.cache import load_study, tell_study
 from leadline.cli.context import Context
+from leadline.cli.files import tell_files
 from leadline.cli.load import explained_validation, load_survey
 from leadline.cli.measure import measurement_document
 from leadline.cli.options import Json
@@ -26,7 +27,10 @@ def command(
     context: typer.Context,
     ref: Annotated[
         str,
-        typer.Argument(metavar="ID", help="A survey, a system, a validation, a study, or a point."),
+        typer.Argument(
+            metavar="ID",
+            help="A survey, a system, a validation, a study, a table of files, or a point.",
+        ),
     ],
     json: Json = False,
 ) -> None:
@@ -70,9 +74,18 @@ def _show_study(store: Store, ref: str, not_a_survey: StoreError, *, json: bool)
     try:
         study = load_study(store, ref)
     except StoreError:
-        _show_point(store, ref, not_a_survey, json=json)
+        _show_files(store, ref, not_a_survey, json=json)
         return
     tell_study(study, json=json)
+
+
+def _show_files(store: Store, ref: str, not_a_survey: StoreError, *, json: bool) -> None:
+    try:
+        study = store.files_study(ref)
+    except StoreError:
+        _show_point(store, ref, not_a_survey, json=json)
+        return
+    tell_files(study, json=json)
 
 
 def _show_point(store: Store, ref: str, not_a_survey: StoreError, *, json: bool) -> None:

@@ -8,6 +8,7 @@ from itertools import combinations
 
 import msgspec
 
+from leadline.compare.access import access_curves
 from leadline.compare.curves import (
     COMMON_SIZE_BYTES,
     Named,
@@ -147,6 +148,7 @@ def compare_systems(systems: Sequence[Named], terms: Terms) -> SystemsComparison
             OwnCurve(system.name, system.predictor.survey.unique_bytes_curve)
             for system in systems
         ),
+        access_curves=access_curves(systems),
         gate=_gate(pairs, terms),
         notes=_notes(systems, terms, size),
     )  # fmt: skip

@@ -3,7 +3,9 @@
 from leadline.engine.cgroup import memory_cgroup
 from leadline.engine.client import Engine, open_engine
 from leadline.engine.errors import CacheLimitRefused, EngineFault, PointFailed, TargetRefused
-from leadline.engine.facts import granule_bytes, target_facts
+from leadline.engine.facts import granule_bytes, host_facts, target_facts
+from leadline.engine.file_systems import usual_blocks, why_not_made
+from leadline.engine.file_tests import FileTests, open_file_tests
 from leadline.engine.jobs import Limits, require_fit
 from leadline.engine.machine import available_memory_bytes
 from leadline.engine.mounts import is_in_memory
@@ -28,6 +30,7 @@ __all__ = [
     "CacheLimitRefused",
     "Engine",
     "EngineFault",
+    "FileTests",
     "Finding",
     "Limits",
     "PointFailed",
@@ -37,14 +40,18 @@ __all__ = [
     "TargetRefused",
     "available_memory_bytes",
     "granule_bytes",
+    "host_facts",
     "is_in_memory",
     "load_profile",
     "memory_cgroup",
     "open_engine",
+    "open_file_tests",
     "preflight",
     "profile_names",
     "require_fit",
     "share_limits",
     "stop_on_signals",
     "target_facts",
+    "usual_blocks",
+    "why_not_made",
 ]

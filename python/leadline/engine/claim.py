@@ -29,6 +29,10 @@ MARKER = "OWNED-BY-LEADLINE"
 LOCK = "lock"
 DATA = "data.bin"
 MARKER_VERSION = 1
+_FILE = re.compile(r"(data|file|(raw|image)-[0-9]{1,4})\.bin\Z")
+"""Files of a run directory: the engine's `data.bin`, and those of a file test."""
+_MOUNT = re.compile(r"mount-[0-9]{1,4}\Z")
+"""Where a file test mounts, in the engine's own namespace only: an empty directory to everybody."""
 _RUN = re.compile(r"run-[0-9a-f]{32}\Z")
 _LOCK_TEXT = b"leadline process "
 _OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -52,7 +56,7 @@ class Claim:
     def __init__(self, directory: Path, own_fd: int, lock_fd: int, run: str) -> None:
         self.directory = directory
         self.run_directory = directory / DIRECTORY / run
-        """Where the engine keeps its single file `data.bin`."""
+        """Where the engine keeps `data.bin`, or a file test its files, images and mount points."""
         self._own_fd = own_fd
         self._lock_fd = lock_fd
         self._run = run
@@ -214,13 +218,23 @@ def _is_ours(own_fd: int, name: str) -> bool:
 def _holds_only_data(own_fd: int, run: str) -> bool:
     run_fd = os.open(run, _OPEN_DIRECTORY, dir_fd=own_fd)
     try:
-        return all(
-            name == DATA
-            and stat.S_ISREG(os.stat(name, dir_fd=run_fd, follow_symlinks=False).st_mode)
-            for name in os.listdir(run_fd)  # noqa: PTH208 - a handle, not a path
-        )
+        # A handle, not a path, hence no pathlib.
+        return all(_is_data(run_fd, name) for name in os.listdir(run_fd))  # noqa: PTH208
     finally:
         os.close(run_fd)
+
+
+def _is_data(run_fd: int, name: str) -> bool:
+    mode = os.stat(name, dir_fd=run_fd, follow_symlinks=False).st_mode
+    if _FILE.match(name):
+        return stat.S_ISREG(mode)
+    if not _MOUNT.match(name) or not stat.S_ISDIR(mode):
+        return False
+    point_fd = os.open(name, _OPEN_DIRECTORY, dir_fd=run_fd)
+    try:
+        return not os.listdir(point_fd)  # noqa: PTH208 - what is in it is nobody's we know
+    finally:
+        os.close(point_fd)
 
 
 def _is_marker(text: bytes) -> bool:
@@ -295,9 +309,12 @@ def _remove_run(own_fd: int, run: str) -> None:
     except FileNotFoundError:
         return
     try:
-        os.unlink(DATA, dir_fd=run_fd)
-    except FileNotFoundError:
-        pass
+        for name in os.listdir(run_fd):  # noqa: PTH208 - a handle, not a path
+            with suppress(FileNotFoundError):
+                if _FILE.match(name):
+                    os.unlink(name, dir_fd=run_fd)
+                elif _MOUNT.match(name):
+                    _rmdir(name, run_fd)
     finally:
         os.close(run_fd)
     _rmdir(run, own_fd)

@@ -94,6 +94,14 @@ class Engine(Protocol):
     def skip_to(self, clock_s: float) -> None:
         """Set the clock forward, as a resumed survey needs it."""
 
+    def set_discipline(self, *, sync: str, direct: bool) -> None:
+        """Make the writes of later runs wait as `sync` says, past the file cache or through it.
+
+        Raises:
+            TargetRefused: the target or the backend cannot do that.
+
+        """
+
 
 @contextmanager
 def open_engine(

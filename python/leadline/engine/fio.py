@@ -117,6 +117,10 @@ class FioEngine:
         """Set the clock forward."""
         self.own.skip_to(clock_s)
 
+    def set_discipline(self, *, sync: str, direct: bool) -> None:
+        """Refuse: fio's job is written for one discipline."""
+        raise TargetRefused(f"fio cannot change to sync={sync}, direct={direct} between two runs")
+
     def prepare(self) -> None:
         """Do nothing: fio's own limit is not measured."""
 

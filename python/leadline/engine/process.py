@@ -28,7 +28,7 @@ from leadline.engine.mounts import is_in_memory
 from leadline.engine.space import USEFUL_BYTES, capacity_bytes, require_space
 from leadline.engine.stop import shielded
 from leadline.engine.target import Target
-from leadline.record import Arrivals, EngineResult, Workload
+from leadline.record import NO_SYNC, Arrivals, EngineResult, Workload
 
 PROCESS_NUM_MAX = 16
 """A survey tries at least this many issuers; a disk's queue wants more than there are cores."""
@@ -97,6 +97,15 @@ class ProcessEngine:
     def skip_to(self, clock_s: float) -> None:
         """Set the clock forward."""
         self._start_s = min(self._start_s, time.monotonic() - clock_s)
+
+    def set_discipline(self, *, sync: str, direct: bool) -> None:
+        """Make the writes of later runs wait as `sync` says, past the file cache or through it."""
+        if self._claim is None and (direct or sync != NO_SYNC):
+            raise TargetRefused("null: has no device to wait for and no file cache to go past")
+        if direct and self.backend == "mmap":
+            raise TargetRefused("--backend mmap cannot go past the file cache")
+        self._backend = backend_document(self.backend, direct=direct, sync=sync)
+        self.direct, self.sync = direct, sync
 
     def prepare(self) -> None:
         """Measure the generator's ceiling, once; the null target is itself that measurement."""

@@ -64,6 +64,13 @@ class SimulatedEngine:
         """Set the virtual clock forward."""
         self._clock_s = max(self._clock_s, clock_s)
 
+    def set_discipline(self, *, sync: str, direct: bool) -> None:
+        """Make the writes of later runs wait as `sync` says."""
+        if direct:
+            raise TargetRefused("a simulated system has no file that could be opened O_DIRECT")
+        self._backend = backend_document("simulated", sync=sync)
+        self.sync = sync
+
     def prepare(self) -> None:
         """Do nothing: a virtual clock has no generator that could fall short."""
 

@@ -137,6 +137,22 @@ class OwnCurve(msgspec.Struct, frozen=True):
     curve: Curve
 
 
+class AccessCurve(msgspec.Struct, frozen=True, kw_only=True):
+    """A system's measured throughput against the share of reads, as it was reached (CP93 Fig. 6).
+
+    At the focal point of its first level: the file cache, its own or a server's.
+    """
+
+    name: str
+    through: str | None
+    """Protocol of the server that the files are on; None when they are local."""
+    discipline: str
+    """What its writes wait for: `buffered`, `O_DSYNC`, `UNSTABLE`, `FILE_SYNC`, ..."""
+    level: str
+    """The level of the curve, as its survey names it."""
+    curve: Curve
+
+
 class GateFailure(msgspec.Struct, frozen=True, kw_only=True):
     """A workload that is slower than the gate allows, beyond doubt."""
 
@@ -174,6 +190,7 @@ class SystemsComparison(msgspec.Struct, frozen=True, kw_only=True):
     curves: tuple[CommonCurve, ...]
     cache_sizes: tuple[CacheSize, ...]
     own_curves: tuple[OwnCurve, ...]
+    access_curves: tuple[AccessCurve, ...] = ()
     gate: Gate | None = None
     notes: tuple[str, ...] = ()
     """How the numbers came about, for people."""

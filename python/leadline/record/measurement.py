@@ -203,6 +203,28 @@ class Generator(msgspec.Struct, frozen=True):
     """Whether this run is within 20 % of it."""
 
 
+class Network(msgspec.Struct, frozen=True, kw_only=True):
+    """What went over the network for the requests counted: what an NFS client said and heard.
+
+    Heads of calls and answers and their record marks count; those of TCP and below do not.
+    """
+
+    sent_bytes: int
+    received_bytes: int
+    payload_sent_bytes: int
+    """Of those sent, the data of writes."""
+    payload_received_bytes: int
+    """Of those received, the data of reads."""
+    lost_requests: int
+    """Sent and never answered, because the server went away; nothing else counts them."""
+    retransmitted_segments: int | None
+    """Segments that TCP had to send again, warm-up included."""
+    round_trip_us: float
+    """The shortest of several empty calls before the run."""
+    commit_s: float | None
+    """Time the server took after the window to put on stable storage what was written."""
+
+
 class EngineResult(msgspec.Struct, frozen=True, kw_only=True):
     """The `result` event of the wire (protocol/result.schema.json)."""
 
@@ -255,6 +277,8 @@ class EngineResult(msgspec.Struct, frozen=True, kw_only=True):
     other_load: OtherLoad = OtherLoad()
     placement: Placed | None = None
     generator: Generator | None = None
+    network: Network | None = None
+    """None where no network is between."""
     clock: Literal["tsc", "vdso", "virtual"] | None = None
 
 

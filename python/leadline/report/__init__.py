@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from leadline.report.comparison_terminal import render_comparison
     from leadline.report.file_cache_chart import cache_chart, save_cache_chart
     from leadline.report.file_cache_terminal import render_cache_study
+    from leadline.report.files_chart import files_charts
+    from leadline.report.files_file import require_files_format, save_files
+    from leadline.report.files_page import render_files_html
+    from leadline.report.files_terminal import render_files
     from leadline.report.images import ReportError, save_all_charts, save_chart, save_report
     from leadline.report.measured import render_measurement
     from leadline.report.page import render_html
@@ -37,6 +41,11 @@ _HOMES = {
     "cache_chart": "leadline.report.file_cache_chart",
     "save_cache_chart": "leadline.report.file_cache_chart",
     "render_cache_study": "leadline.report.file_cache_terminal",
+    "files_charts": "leadline.report.files_chart",
+    "require_files_format": "leadline.report.files_file",
+    "save_files": "leadline.report.files_file",
+    "render_files_html": "leadline.report.files_page",
+    "render_files": "leadline.report.files_terminal",
     "ReportError": "leadline.report.images",
     "save_all_charts": "leadline.report.images",
     "save_chart": "leadline.report.images",
@@ -53,19 +62,24 @@ __all__ = [
     "cache_chart",
     "charts",
     "comparison_charts",
+    "files_charts",
     "not_measured",
     "render_cache_study",
     "render_comparison",
     "render_comparison_html",
+    "render_files",
+    "render_files_html",
     "render_html",
     "render_measurement",
     "render_predictions",
     "render_terminal",
+    "require_files_format",
     "require_format",
     "save_all_charts",
     "save_cache_chart",
     "save_chart",
     "save_comparison",
+    "save_files",
     "save_report",
     "summary_chart",
     "validation_charts",

@@ -49,12 +49,13 @@ def page_figure(name: str, chart: alt.LayerChart) -> dict[str, Any]:
     """Return a chart's title, subtitle and drawing for readers without scripts."""
     spec = drawable(chart)
     title = spec.pop("title")
+    lines = title["subtitle"]
     svg = vl_convert.vegalite_to_svg(spec)
     # vl-convert writes XML with every text escaped, so the drawing can stand in the page as it is.
     return {
         "name": name,
         "title": title["text"],
-        "subtitle": title["subtitle"],
+        "subtitle": lines if isinstance(lines, str) else " ".join(lines),
         "svg": Markup(svg),  # noqa: S704
     }
 

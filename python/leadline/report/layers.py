@@ -118,14 +118,15 @@ def _inside(at: float, curve: Curve) -> bool:
 
 
 def finish(
-    layers: Sequence[AnyChart], title: str, subtitle: str, size: tuple[int, int]
+    layers: Sequence[AnyChart], title: str, subtitle: str | list[str], size: tuple[int, int]
 ) -> alt.LayerChart:
-    """Put layers, title, size in pixels and the light look together."""
+    """Put layers, title, size in pixels and the light look together; a list has a line each."""
+    said = subtitle if isinstance(subtitle, str) else " ".join(subtitle)
     return alt.LayerChart(
         layer=list(layers),
         width=size[0],
         height=size[1],
-        description=f"{title}. {subtitle}",
+        description=f"{title}. {said}",
         title=alt.Title(title, subtitle=subtitle),
         config=alt.Config.from_dict(config(background="#ffffff")),
     )

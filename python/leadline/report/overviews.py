@@ -70,12 +70,19 @@ def _names(surveys: Sequence[Survey]) -> list[str]:
 
 
 def system_layers(
-    rows: list[dict[str, Any]], names: Sequence[str], x: alt.X, y: alt.Y
+    rows: list[dict[str, Any]],
+    names: Sequence[str],
+    x: alt.X,
+    y: alt.Y,
+    *,
+    between: list[dict[str, Any]] | None = None,
 ) -> list[AnyChart]:
     """Draw one line per system, told apart by colour, dash and shape, with bands for intervals.
 
-    `rows` have x, y, low, high, system, where and rate.
+    `rows` have x, y, low, high, system, where and rate; `between` has the line's own places where
+    straight lines from point to point would mislead.
     """
+    lined = rows if between is None else between
     series = len(names)
     dashes = [SYSTEM_DASHES[at % len(SYSTEM_DASHES)] for at in range(series)]
     shapes = [SYSTEM_SHAPES[at % len(SYSTEM_SHAPES)] for at in range(series)]
@@ -88,12 +95,14 @@ def system_layers(
                       legend=alt.Legend(title="System"))  # fmt: skip
     tips = [alt.Tooltip("system:N", title="System"), alt.Tooltip("where:N", title="At"),
             alt.Tooltip("rate:N", title="Throughput (95 %)")]  # fmt: skip
-    banded = [row for row in rows if row["low"] is not None and row["high"] is not None]
+    banded = [row for row in lined if row["low"] is not None and row["high"] is not None]
     chart = alt.Chart(values(rows))
     band = alt.Chart(values(banded)).mark_area(opacity=0.16)
     return [
         band.encode(x=x, y=on_field(y, "low"), y2="high:Q", color=colour),
-        chart.mark_line(strokeWidth=2).encode(x=x, y=y, color=colour, strokeDash=dash),
+        alt.Chart(values(lined))
+        .mark_line(strokeWidth=2)
+        .encode(x=x, y=y, color=colour, strokeDash=dash),
         chart.mark_point(filled=True, size=60, opacity=1).encode(
             x=x, y=y, color=colour, shape=shape, tooltip=tips
         ),

@@ -25,6 +25,7 @@ from leadline.record.wording import (
     say_workload,
 )
 from leadline.report import comparison_words as words
+from leadline.report.access_chart import access_chart, missing_access
 from leadline.report.axes import on_field, parameter_x, throughput_y
 from leadline.report.layers import (
     LOW_PX,
@@ -52,7 +53,7 @@ def comparison_charts(document: SystemsComparison) -> dict[str, alt.LayerChart]:
     """Return every chart that the comparison has numbers for, under stable names.
 
     `ratios-<a>-<b>` with the systems' positions from 1, `bytes_touched_own`, `bytes_touched`,
-    `read_share`, `disk_reads`, `cache_reads`, `cache_bytes`, `cache_share`.
+    `read_share_own`, `read_share`, `disk_reads`, `cache_reads`, `cache_bytes`, `cache_share`.
     """
     names = [each.name for each in document.contenders]
     found: dict[str, alt.LayerChart] = {}
@@ -65,6 +66,8 @@ def comparison_charts(document: SystemsComparison) -> dict[str, alt.LayerChart]:
         found["bytes_touched_own"] = curves_chart(
             [each.name for each in own], [each.curve for each in own]
         )
+    if document.access_curves:
+        found["read_share_own"] = access_chart(document.access_curves)
     found |= _common_charts(document)
     sized = [size for size in document.cache_sizes if size.bytes is not None]
     if sized:
@@ -83,6 +86,9 @@ def missing_charts(document: SystemsComparison) -> dict[str, str]:
         if absent:
             missing[name] = "; ".join(f"{rate.name}: {rate.missing}" for rate in absent)
     missing |= _missing_curves(document)
+    lineless = missing_access(document.access_curves, [each.name for each in document.contenders])
+    if lineless:
+        missing["read_share_own"] = lineless
     unsized = [size.name for size in document.cache_sizes if size.bytes is None]
     if unsized:
         missing["cache_bytes"] = f"no border of a cache was found on {', '.join(unsized)}"

@@ -17,6 +17,7 @@ from leadline.record import (
     Validation,
     ValidationStart,
 )
+from leadline.record.files import FilesStudy
 
 
 class SurveySummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -160,6 +161,17 @@ class Store(Protocol):
 
     def cache_studies(self) -> tuple[CacheStudySummary, ...]:
         """Return a summary of every study of a file cache, the newest first."""
+
+    def save_files(self, study: FilesStudy) -> None:
+        """Keep a study of plain files: before its first file, after each cell, and at its end.
+
+        Raises:
+            UpdateFinishedError: it is done already, began otherwise, or lacks runs that are stored.
+
+        """
+
+    def files_study(self, ref: str) -> FilesStudy:
+        """Return a study of plain files by its id, its system (the newest) or a beginning of it."""
 
     def close(self) -> None:
         """Let go of the connections; further calls open new ones."""

@@ -36,6 +36,8 @@ from leadline.record import (
     Validation,
     ValidationStart,
 )
+from leadline.record.files import FilesStudy
+from leadline.store import _files
 from leadline.store._base import CacheStudySummary, SurveySummary, ValidationSummary
 from leadline.store._migrate import migrate, tables_of
 from leadline.store._tables import (
@@ -269,6 +271,25 @@ class SqlStore:
             for row in rows
         )
 
+    def save_files(self, study: FilesStudy) -> None:
+        """Keep a study of plain files, or what is new of it; durable when this returns."""
+        document = _encode(study)
+        with self._transaction() as connection:
+            row = connection.execute(_files.by_id(study.start.study_id)).first()
+            if row is not None:
+                _files.require_growth(self._decode(row.document, FilesStudy), study)
+            _files.keep(connection, study, document, new=row is None)
+
+    def files_study(self, ref: str) -> FilesStudy:
+        """Return a study of plain files by its id, its system or the beginning of its id."""
+        with self._transaction() as connection:
+            row = _files.find(connection, ref, PREFIX_MIN)
+        if row is None:
+            raise StoreError(
+                f"no study of plain files {ref!r} in {self._shown}; `leadline files DIR` makes one"
+            )
+        return self._decode(row.document, FilesStudy)
+
     def close(self) -> None:
         """Let go of the connections."""
         self._engine.dispose()
@@ -310,6 +331,7 @@ class SqlStore:
                         f"{sorted(names)[0]!r}); name another file with --store"
                     )
                 metadata.create_all(connection)
+                _files.metadata.create_all(connection)
                 connection.execute(schema.insert().values(version=SCHEMA_VERSION))
                 return
             # Locked where the database can: two processes must not migrate it at once.
@@ -325,6 +347,7 @@ class SqlStore:
                 raise self._damaged("its tables are not complete")
             if found < SCHEMA_VERSION:
                 migrate(connection, found)
+            _files.metadata.create_all(connection)
 
     def _write_ahead(self) -> None:
         """Let readers and a writer work at once; only now, because it changes the file for good.

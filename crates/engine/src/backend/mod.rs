@@ -4,6 +4,7 @@
 //! outstanding is a [`QueueBackend`]. `tests/conformance.rs` holds all of them to the same rules.
 
 pub mod mmap;
+pub mod nfs;
 pub mod null;
 pub mod pread;
 pub mod simulated;
@@ -13,6 +14,7 @@ use std::io::Error;
 
 use crate::error::EngineError;
 use crate::job::{Kind, Request, WriteSync};
+use crate::recorder::{Connection, Wire};
 
 /// Moves the bytes of requests, one at a time. Every issuer has its own instance, so nothing in it
 /// is shared.
@@ -37,6 +39,8 @@ pub struct Completion {
     pub slot: usize,
     /// Bytes moved: all of the request.
     pub bytes: u64,
+    /// Bytes that went over a network for it, everything included; 0 without one.
+    pub wire: Wire,
 }
 
 /// Moves the bytes of requests, several at a time. Every issuer has its own instance.
@@ -65,6 +69,11 @@ pub trait QueueBackend: Send {
         patience_ns: Option<u64>,
         done: &mut Vec<Completion>,
     ) -> Result<(), EngineError>;
+
+    /// What a connection was like, asked once at its end; none where there is none.
+    fn connection(&self) -> Option<Connection> {
+        None
+    }
 }
 
 /// Counts an issuer's writes and says which of them waits for an `fsync`.

@@ -3,6 +3,7 @@
 use crate::backend::{Backend, Completion, QueueBackend};
 use crate::error::EngineError;
 use crate::job::Request;
+use crate::recorder::Wire;
 
 /// The backend of `null:`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,7 +37,8 @@ impl NullQueue {
 impl QueueBackend for NullQueue {
     #[inline]
     fn prepare(&mut self, slot: usize, request: &Request) -> Result<(), EngineError> {
-        self.prepared.push(Completion { slot, bytes: std::hint::black_box(request).length_bytes });
+        let bytes = std::hint::black_box(request).length_bytes;
+        self.prepared.push(Completion { slot, bytes, wire: Wire::default() });
         Ok(())
     }
 

@@ -21,6 +21,7 @@ use crate::backend::{Completion, FsyncTurn, QueueBackend, ended_early, failed, n
 use crate::buffer::BufferSlice;
 use crate::error::EngineError;
 use crate::job::{Kind, Request, WriteSync};
+use crate::recorder::Wire;
 
 /// A slot's request and how much of it has been moved.
 #[derive(Clone, Copy, Debug)]
@@ -109,7 +110,8 @@ impl UringBackend {
             return Err(EngineError::fault("a completion for a slot that sent nothing"));
         };
         if transfer.syncing && code >= 0 {
-            return Ok(Some(Completion { slot, bytes: transfer.moved }));
+            let wire = Wire::default();
+            return Ok(Some(Completion { slot, bytes: transfer.moved, wire }));
         }
         if code > 0 {
             transfer.moved += code as u64;
@@ -118,7 +120,8 @@ impl UringBackend {
                 if transfer.syncing {
                     return Ok(None);
                 }
-                return Ok(Some(Completion { slot, bytes: transfer.moved }));
+                let wire = Wire::default();
+                return Ok(Some(Completion { slot, bytes: transfer.moved, wire }));
             }
         } else if code == 0 {
             return Err(ended_early(&transfer.request, transfer.moved));

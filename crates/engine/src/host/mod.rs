@@ -42,6 +42,23 @@ impl CpuTime {
     }
 }
 
+/// What this machine calls itself.
+#[must_use]
+pub fn name() -> String {
+    let name = read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    name.trim().to_owned()
+}
+
+/// Processor seconds of the calling thread, to the nanosecond: `getrusage(2)` counts a running
+/// thread in ticks of the timer, which are longer than a small file takes.
+#[must_use]
+pub fn thread_cpu_s() -> f64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a writable timespec; this clock always exists.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+}
+
 /// Bytes this process made the block layer read and write since it began, truncated writes taken
 /// back; none where the kernel does not count them.
 #[must_use]

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::access::AccessStream;
-use crate::clock::{Clock, ns_from_s};
+use crate::clock::{Clock, ns_from_s, sleep_until};
 use crate::error::EngineError;
 use crate::job::{Job, Request};
 use crate::recorder::{Tally, Window};
@@ -114,7 +114,7 @@ pub fn run(mut issuer: impl Issue, context: &Context) -> Result<Tally, EngineErr
         issuer.issue(context)
     });
     if outcome.is_err() {
-        signals.failed.store(true, Ordering::Relaxed);
+        signals.fail();
     }
     outcome
 }
@@ -128,6 +128,7 @@ pub struct Signals {
     began_ns: AtomicU64,
     ended_ns: AtomicU64,
     failed: AtomicBool,
+    lost: AtomicBool,
     ready: AtomicUsize,
     started_ns: AtomicU64,
     gate: RwLock<()>,
@@ -143,6 +144,7 @@ impl Signals {
             began_ns: AtomicU64::new(u64::MAX),
             ended_ns: AtomicU64::new(u64::MAX),
             failed: AtomicBool::new(false),
+            lost: AtomicBool::new(false),
             ready: AtomicUsize::new(0),
             started_ns: AtomicU64::new(0),
             gate: RwLock::new(()),
@@ -194,6 +196,24 @@ impl Signals {
     #[must_use]
     pub fn failed(&self) -> bool {
         self.failed.load(Ordering::Relaxed)
+    }
+
+    /// Whether an issuer's server went away, so that the run ends with what was counted.
+    #[must_use]
+    pub fn lost(&self) -> bool {
+        self.lost.load(Ordering::Relaxed)
+    }
+
+    fn fail(&self) {
+        self.failed.store(true, Ordering::Relaxed);
+    }
+
+    /// Waits until the window is closed, which a failure brings about within a slice.
+    #[cold]
+    fn wait_for_close(&self) {
+        while self.stage() != STOPPED {
+            sleep_until(self.clock.now_ns() + WAIT_SLICE_NS);
+        }
     }
 
     #[inline]

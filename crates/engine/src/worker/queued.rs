@@ -6,12 +6,13 @@
 //! was begun to the moment its completion was seen, as for any program that keeps a queue.
 
 use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
 
 use crate::backend::{Completion, QueueBackend};
 use crate::clock::sleep_until;
-use crate::error::EngineError;
+use crate::error::{EngineError, ErrorKind};
 use crate::job::Request;
-use crate::recorder::{Passage, Tally};
+use crate::recorder::{Lost, Passage, Tally};
 use crate::worker::pace::{Pace, SPIN_NS};
 use crate::worker::{Context, Demand, Issue, MEASURING, STOPPED, WAIT_SLICE_NS, WARMING};
 
@@ -133,6 +134,8 @@ impl<Q: QueueBackend> Queued<Q> {
         }
         let tally = &mut self.demand.tally;
         for completion in &self.done {
+            tally.wire.sent += completion.wire.sent;
+            tally.wire.received += completion.wire.received;
             let Flight { request, passage, .. } = &self.flights[completion.slot];
             if tally.open.is_some() {
                 tally.record_open(request, passage, now_ns, opened_ns);
@@ -180,10 +183,42 @@ impl<Q: QueueBackend> Queued<Q> {
         let mut left = self.flights.len() - self.idle.len() - self.done.len();
         while left > 0 {
             self.done.clear();
-            self.backend.turn(None, &mut self.done)?;
+            if let Err(error) = self.backend.turn(None, &mut self.done) {
+                self.lose(context, error, left)?;
+                break;
+            }
             left -= self.done.len();
         }
+        self.demand.tally.connection = self.backend.connection();
         Ok(self.demand.tally)
+    }
+
+    /// The backend failed. Of a server that went away what was counted stays, and nothing is made
+    /// of the requests it never answered.
+    #[cold]
+    fn give_up(mut self, context: &Context, error: EngineError) -> Result<Tally, EngineError> {
+        let left = self.flights.iter().filter(|flight| flight.outstanding).count();
+        self.lose(context, error, left)?;
+        context.signals.wait_for_close();
+        self.cut(context);
+        self.demand.tally.connection = self.backend.connection();
+        Ok(self.demand.tally)
+    }
+
+    #[cold]
+    fn lose(
+        &mut self,
+        context: &Context,
+        error: EngineError,
+        requests: usize,
+    ) -> Result<(), EngineError> {
+        if error.kind != ErrorKind::Lost {
+            return Err(error);
+        }
+        context.signals.lost.store(true, Ordering::Relaxed);
+        context.signals.fail();
+        self.demand.tally.lost = Some(Lost { why: error.message, requests: requests as u64 });
+        Ok(())
     }
 
     /// Counts the time of every slot up to the window's end.
@@ -231,7 +266,9 @@ impl<Q: QueueBackend> Issue for Queued<Q> {
         loop {
             let now_ns = clock.now_ns();
             let next_ns = self.send(context, &mut pace, now_ns)?;
-            self.turn(now_ns, next_ns)?;
+            if let Err(error) = self.turn(now_ns, next_ns) {
+                return self.give_up(context, error);
+            }
             let now_ns = clock.now_ns();
             match signals.stage() {
                 MEASURING => self.count(signals.opened_ns(), now_ns),

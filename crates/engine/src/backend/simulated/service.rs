@@ -94,11 +94,14 @@ impl SimulatedRun {
         if place == law.reach.len() {
             work_ns += positioning_ns(law, request.sequential, &mut self.rng);
         }
-        if place == 0 && !law.reach.is_empty() && law.flush_factor > 1.0 {
-            let flushing = self.flusher.as_ref().is_some_and(|flusher| flusher.runs_at(now_ns));
-            work_ns *= if flushing { law.flush_factor } else { 1.0 };
+        let cached = place == 0 && !law.reach.is_empty();
+        let flushing = cached
+            && request.kind == Kind::Write
+            && self.flusher.as_ref().is_some_and(|flusher| flusher.runs_at(now_ns));
+        if flushing {
+            work_ns *= law.flush_factor;
         }
-        if place > 0 || law.reach.is_empty() {
+        if !cached || flushing {
             self.count_device_bytes(request);
         }
         if request.kind == Kind::Write {

@@ -126,6 +126,21 @@ fn a_flusher_slows_cached_writes_while_it_runs() {
 }
 
 #[test]
+fn what_the_flusher_writes_shows_at_the_device() {
+    let system = with("flusher", json!({"period_s": 30.0, "run_s": 10.0, "slow_factor": 1.0}));
+    let mut run = SimulatedRun::new(&system, &workload(5e6, 32_768), 1, 0);
+    let mut write = |at_s: u64, kind: Kind| {
+        let request = Request { offset_bytes: 0, length_bytes: 7, kind, sequential: false };
+        run.service_ns(at_s * NS_PER_S, &request);
+        run.device_bytes()
+    };
+    assert_eq!(write(5, Kind::Read), (0, 0), "a cached read is no affair of the flusher");
+    assert_eq!(write(9, Kind::Write), (0, 7));
+    assert_eq!(write(11, Kind::Write), (0, 7), "it rests");
+    assert_eq!(write(31, Kind::Write), (0, 14));
+}
+
+#[test]
 fn run_to_run_noise_has_mean_one_and_the_stated_spread() {
     let system = with("noise", json!({"run_to_run_cv": 0.1}));
     let workload = workload(5e6, 32_768);

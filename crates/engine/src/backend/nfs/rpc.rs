@@ -1,0 +1,265 @@
+//! Remote procedure calls (RFC 5531) over TCP, one at a time: for everything but the hot loop.
+
+use std::io::{Cursor, Error, ErrorKind as IoErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::time::Duration;
+
+use nfs3_types::rpc::{
+    RPC_VERSION_2, accept_stat_data, auth_unix, call_body, msg_body, opaque_auth, rejected_reply,
+    reply_body, rpc_msg,
+};
+use nfs3_types::xdr_codec::{Opaque, Pack, Unpack, Void};
+
+use crate::error::EngineError;
+
+/// Longest wait for a connection.
+pub const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Longest reply to anything asked here; bulk data goes another way.
+const REPLY_BYTES_MAX: usize = 4 << 20;
+
+/// Set in a record mark when the fragment is the record's last (RFC 5531 §11).
+pub const LAST_FRAGMENT: u32 = 1 << 31;
+
+/// Groups an AUTH_SYS credential may name (RFC 5531, appendix A).
+const GROUPS_MAX: usize = 16;
+
+/// Who calls: the user of this process, as AUTH_SYS tells it.
+#[must_use]
+pub fn credential() -> opaque_auth<'static> {
+    let mut groups = [0 as libc::gid_t; 1024];
+    // SAFETY: the array has as many places as are named; the other calls cannot fail.
+    let (uid, gid, number) = unsafe {
+        (
+            libc::geteuid(),
+            libc::getegid(),
+            libc::getgroups(groups.len() as i32, groups.as_mut_ptr()),
+        )
+    };
+    let gids = groups.iter().take((number.max(0) as usize).min(GROUPS_MAX)).copied().collect();
+    let machinename = Opaque::owned(crate::host::name().into_bytes());
+    opaque_auth::auth_unix(&auth_unix { stamp: 0, machinename, uid, gid, gids })
+}
+
+/// The addresses of a host.
+///
+/// # Errors
+/// `Target` when the name is not known.
+pub fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, EngineError> {
+    let found: Vec<SocketAddr> = (host, port)
+        .to_socket_addrs()
+        .map_err(|error| {
+            EngineError::target(format!(
+                "the host {host} is not known: {error}; check its name, or give its address"
+            ))
+        })?
+        .collect();
+    if found.is_empty() {
+        return Err(EngineError::target(format!("the host {host} has no address; give one")));
+    }
+    Ok(found)
+}
+
+/// A connection to the first address that answers.
+///
+/// # Errors
+/// `Lost` when none does.
+pub fn connect(addresses: &[SocketAddr], patience: Duration) -> Result<TcpStream, EngineError> {
+    let mut why = String::from("it has no address");
+    for address in addresses {
+        match TcpStream::connect_timeout(address, patience) {
+            Ok(stream) => {
+                let set = stream.set_nodelay(true);
+                return set.map(|()| stream).map_err(|error| lost(&address.to_string(), &error));
+            }
+            Err(error) => why = format!("{address}: {error}"),
+        }
+    }
+    Err(EngineError::lost(format!(
+        "the server does not answer ({why}); see that it runs and that nothing between keeps it away"
+    )))
+}
+
+/// The connection broke.
+#[cold]
+#[must_use]
+pub fn lost(peer: &str, error: &Error) -> EngineError {
+    EngineError::lost(match error.kind() {
+        IoErrorKind::WouldBlock | IoErrorKind::TimedOut => format!(
+            "server lost: {peer} owes an answer and has been silent too long; see whether it is \
+            stopped or cut off"
+        ),
+        IoErrorKind::UnexpectedEof => format!(
+            "server lost: {peer} closed the connection; it was stopped, killed or restarted"
+        ),
+        _ => format!("server lost: the connection to {peer} broke: {error}"),
+    })
+}
+
+/// One program of one server, one call at a time.
+#[derive(Debug)]
+pub struct Caller {
+    stream: TcpStream,
+    peer: String,
+    program: u32,
+    version: u32,
+    credential: opaque_auth<'static>,
+    xid: u32,
+}
+
+impl Caller {
+    /// Connects to a program.
+    ///
+    /// # Errors
+    /// `Lost` when the server does not answer.
+    pub fn connect(
+        addresses: &[SocketAddr],
+        (program, version): (u32, u32),
+        patience: Duration,
+    ) -> Result<Self, EngineError> {
+        let stream = connect(addresses, patience.min(CONNECT_PATIENCE))?;
+        let peer = stream.peer_addr().map(|peer| peer.to_string()).unwrap_or_default();
+        let set = stream
+            .set_read_timeout(Some(patience))
+            .and_then(|()| stream.set_write_timeout(Some(patience)));
+        set.map_err(|error| lost(&peer, &error))?;
+        // Numbers that an earlier connection's cannot be taken for.
+        let xid = crate::clock::now_ns() as u32;
+        Ok(Self { stream, peer, program, version, credential: credential(), xid })
+    }
+
+    /// Where it is connected to.
+    #[must_use]
+    pub fn peer(&self) -> &str {
+        &self.peer
+    }
+
+    /// Whether the server offers the program at all.
+    ///
+    /// # Errors
+    /// `Lost` when it does not answer.
+    pub fn offered(&mut self) -> Result<bool, EngineError> {
+        match self.call::<Void>(0, &Void) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind == crate::error::ErrorKind::Lost => Err(error),
+            Err(_) => Ok(false),
+        }
+    }
+
+    /// Makes one call and waits for its answer.
+    ///
+    /// # Errors
+    /// `Lost` when the server does not answer, `Target` when it refuses to be asked.
+    pub fn call<T: Unpack>(
+        &mut self,
+        procedure: u32,
+        arguments: &impl Pack,
+    ) -> Result<T, EngineError> {
+        self.call_patiently(procedure, arguments, &mut || Err(EngineError::fault("impatient")))
+    }
+
+    /// Makes one call that may take long: whenever its answer is late, `alive` is asked whether the
+    /// server is still there, and only when it is not the wait ends.
+    ///
+    /// # Errors
+    /// As [`Self::call`].
+    pub fn call_patiently<T: Unpack>(
+        &mut self,
+        procedure: u32,
+        arguments: &impl Pack,
+        alive: &mut dyn FnMut() -> Result<(), EngineError>,
+    ) -> Result<T, EngineError> {
+        self.xid = self.xid.wrapping_add(1);
+        self.send(procedure, arguments)?;
+        while let Err(error) = self.stream.peek(&mut [0]) {
+            if error.kind() == IoErrorKind::Interrupted {
+                continue;
+            }
+            let late = matches!(error.kind(), IoErrorKind::WouldBlock | IoErrorKind::TimedOut);
+            if !late || alive().is_err() {
+                return Err(lost(&self.peer, &error));
+            }
+        }
+        let record = self.receive()?;
+        let mut cursor = Cursor::new(record.as_slice());
+        let (message, _) = rpc_msg::unpack(&mut cursor).map_err(|error| self.garbled(&error))?;
+        self.accepted(&message)?;
+        T::unpack(&mut cursor).map(|(answer, _)| answer).map_err(|error| self.garbled(&error))
+    }
+
+    fn send(&mut self, procedure: u32, arguments: &impl Pack) -> Result<(), EngineError> {
+        let body = call_body {
+            rpcvers: RPC_VERSION_2,
+            prog: self.program,
+            vers: self.version,
+            proc: procedure,
+            cred: self.credential.borrow(),
+            verf: opaque_auth::default(),
+        };
+        let message = rpc_msg { xid: self.xid, body: msg_body::CALL(body) };
+        let length = message.packed_size() + arguments.packed_size();
+        let mut record = Vec::with_capacity(length + 4);
+        record.extend_from_slice(&(LAST_FRAGMENT | length as u32).to_be_bytes());
+        let packed = message.pack(&mut record).and_then(|_| arguments.pack(&mut record));
+        packed.map_err(|error| EngineError::fault(format!("a call cannot be encoded: {error}")))?;
+        self.stream.write_all(&record).map_err(|error| lost(&self.peer, &error))
+    }
+
+    /// One whole record: its fragments without their marks.
+    fn receive(&mut self) -> Result<Vec<u8>, EngineError> {
+        let mut record = Vec::new();
+        loop {
+            let mut mark = [0; 4];
+            self.stream.read_exact(&mut mark).map_err(|error| lost(&self.peer, &error))?;
+            let mark = u32::from_be_bytes(mark);
+            let (from, length) = (record.len(), (mark & !LAST_FRAGMENT) as usize);
+            if from + length > REPLY_BYTES_MAX {
+                return Err(self.garbled(&"it is longer than any answer to this can be"));
+            }
+            record.resize(from + length, 0);
+            let read = self.stream.read_exact(&mut record[from..]);
+            read.map_err(|error| lost(&self.peer, &error))?;
+            if mark & LAST_FRAGMENT != 0 {
+                return Ok(record);
+            }
+        }
+    }
+
+    fn accepted(&self, message: &rpc_msg) -> Result<(), EngineError> {
+        let msg_body::REPLY(reply) = &message.body else {
+            return Err(self.garbled(&"it is a call"));
+        };
+        if message.xid != self.xid {
+            return Err(self.garbled(&"it answers something that was not asked"));
+        }
+        let why = match reply {
+            reply_body::MSG_ACCEPTED(accepted) => match &accepted.reply_data {
+                accept_stat_data::SUCCESS => return Ok(()),
+                accept_stat_data::PROG_UNAVAIL => "does not offer this program".to_owned(),
+                accept_stat_data::PROG_MISMATCH { low, high } => {
+                    format!("offers versions {low} to {high} of it, not version {}", self.version)
+                }
+                other => format!("cannot answer ({other:?})"),
+            },
+            reply_body::MSG_DENIED(rejected_reply::AUTH_ERROR(status)) => format!(
+                "does not accept who is asking (AUTH_SYS, {status}); export it with sec=sys to \
+                this host"
+            ),
+            reply_body::MSG_DENIED(other) => format!("refuses to be asked ({other:?})"),
+        };
+        let program = match self.program {
+            nfs3_types::nfs3::PROGRAM => "NFS",
+            nfs3_types::mount::PROGRAM => "MOUNT",
+            _ => "the port mapper",
+        };
+        Err(EngineError::target(format!("{program} at {}: the server {why}", self.peer)))
+    }
+
+    #[cold]
+    fn garbled(&self, why: &dyn std::fmt::Display) -> EngineError {
+        EngineError::target(format!(
+            "an answer of {} cannot be understood: {why}; is that an NFS server?",
+            self.peer
+        ))
+    }
+}

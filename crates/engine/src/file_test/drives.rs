@@ -1,0 +1,132 @@
+//! All drives of a job, each with its file; a program runs on all of them in step.
+
+use std::path::{Path, PathBuf};
+use std::sync::Barrier;
+
+use crate::buffer::{self, BufferSlice};
+use crate::clock::s_from_ns;
+use crate::error::EngineError;
+use crate::file_test::mounting::Mounted;
+use crate::file_test::programs::{self, Order, Ran};
+use crate::file_test::raw::{self, RawDevice};
+use crate::file_test::{DriveRun, FileTestJob, RawRun, Run, Test, Timing};
+use crate::host::process_moved_bytes;
+
+/// Name of the file on a mounted file system and in a directory; `claim.py` knows it as ours.
+const FILE: &str = "file.bin";
+
+/// Bytes of different content that a program writes before it begins again.
+const CONTENT_BYTES: usize = 1 << 20;
+
+struct Drive {
+    path: PathBuf,
+    content: BufferSlice,
+    raw: Option<RawDevice>,
+    mounted: Option<Mounted>,
+}
+
+/// The opened drives of a job.
+pub struct Drives {
+    drives: Vec<Drive>,
+    file_bytes: u64,
+    timing: Timing,
+}
+
+impl Drives {
+    /// Mounts and opens what the job names.
+    pub fn open(job: &FileTestJob) -> Result<Self, EngineError> {
+        let contents = buffer::allocate(job.drives.len(), CONTENT_BYTES, job.seed)?;
+        let pairs = job.drives.iter().zip(contents);
+        let drives = pairs.map(|(drive, content)| {
+            let mounted = drive.mount.as_ref().map(|mount| Mounted::new(mount, &drive.directory));
+            Ok(Drive {
+                mounted: mounted.transpose()?,
+                path: Path::new(&drive.directory).join(FILE),
+                content,
+                raw: drive.raw.as_ref().map(|path| RawDevice::open(path, job.seed)).transpose()?,
+            })
+        });
+        let drives = drives.collect::<Result<_, EngineError>>()?;
+        Ok(Self { drives, file_bytes: job.file_bytes, timing: job.timing })
+    }
+
+    /// Block of each drive's file system; 0 when the kernel does not say.
+    pub fn block_bytes(&self) -> Vec<u64> {
+        let folders = self.drives.iter().map(|drive| drive.path.parent());
+        folders
+            .map(|folder| {
+                let found = folder.and_then(|folder| rustix::fs::statvfs(folder).ok());
+                found.map_or(0, |found| found.f_bsize)
+            })
+            .collect()
+    }
+
+    /// Runs a program on every drive at once.
+    pub fn run(&mut self, test: Test, deadline_ns: u64) -> Result<Run, EngineError> {
+        let (file_bytes, timing) = (self.file_bytes, self.timing);
+        let mut cached = Vec::new();
+        for drive in &mut self.drives {
+            let order = Order { test, path: &drive.path, file_bytes, timing, deadline_ns };
+            cached.push(programs::prepare(&order, drive.content.as_mut_slice())?);
+        }
+        let start = Barrier::new(self.drives.len());
+        let read_before = process_moved_bytes().map(|moved| moved.0);
+        let ran: Vec<Ran> = std::thread::scope(|scope| {
+            let start = &start;
+            let threads: Vec<_> = self
+                .drives
+                .iter_mut()
+                .map(|Drive { path, content, .. }| {
+                    scope.spawn(move || {
+                        let order = Order { test, path, file_bytes, timing, deadline_ns };
+                        start.wait();
+                        programs::run(&order, content.as_mut_slice())
+                    })
+                })
+                .collect();
+            threads.into_iter().map(raw::joined).collect::<Result<_, EngineError>>()
+        })?;
+        let read_after = process_moved_bytes().map(|moved| moved.0);
+        let device_read_bytes =
+            read_before.zip(read_after).map(|(before, after)| after.saturating_sub(before));
+        Ok(measured(&ran, &cached, device_read_bytes))
+    }
+
+    /// Moves the same bytes on the raw devices, all at once; none when a drive has no raw device.
+    pub fn run_raw(&mut self, test: Test, deadline_ns: u64) -> Result<Option<RawRun>, EngineError> {
+        let count = self.drives.len();
+        let mut devices: Vec<&mut RawDevice> =
+            self.drives.iter_mut().filter_map(|drive| drive.raw.as_mut()).collect();
+        if devices.len() < count {
+            return Ok(None);
+        }
+        raw::run(&mut devices, self.file_bytes, test.reads(), deadline_ns).map(Some)
+    }
+
+    /// Removes the files and unmounts what was mounted.
+    pub fn close(self) -> Result<(), EngineError> {
+        for drive in self.drives {
+            programs::remove(&drive.path)?;
+            drop(drive.raw);
+            drive.mounted.map_or(Ok(()), Mounted::close)?;
+        }
+        Ok(())
+    }
+}
+
+fn measured(ran: &[Ran], cached: &[Option<f64>], device_read_bytes: Option<u64>) -> Run {
+    let began_ns = ran.iter().map(|one| one.began_ns).min().unwrap_or(0);
+    let ended_ns = ran.iter().map(|one| one.ended_ns).max().unwrap_or(0);
+    let drives = ran.iter().zip(cached).map(|(one, cached)| DriveRun {
+        seconds: s_from_ns(one.ended_ns - one.began_ns),
+        sync_s: one.sync_s,
+        cpu_s: one.cpu_s,
+        cached_share: *cached,
+    });
+    Run {
+        seconds: s_from_ns(ended_ns.saturating_sub(began_ns)),
+        device_read_bytes,
+        drives: drives.collect(),
+        raw: None,
+    }
+}

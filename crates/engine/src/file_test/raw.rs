@@ -1,0 +1,134 @@
+//! The drive itself, past the file system and the file cache: what a program could have had.
+
+use std::fs::{File, OpenOptions};
+use std::io::Error;
+use std::os::unix::fs::OpenOptionsExt;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::buffer::{self, BufferSlice};
+use crate::clock::now_ns;
+use crate::error::EngineError;
+use crate::file_test::RawRun;
+use crate::file_test::programs::time_is_up;
+
+/// Long enough that a drive is at its bandwidth, short enough to be one request everywhere.
+const REQUEST_BYTES: usize = 1 << 20;
+
+/// Requests outstanding at a drive: it must not wait for us between two.
+const OUTSTANDING: usize = 4;
+
+/// One drive's raw device, with a buffer for every request outstanding.
+#[derive(Debug)]
+pub struct RawDevice {
+    file: File,
+    path: String,
+    buffers: Vec<BufferSlice>,
+}
+
+impl RawDevice {
+    /// Opens a device or a written file for direct I/O.
+    ///
+    /// # Errors
+    /// `Target` when that cannot be had.
+    pub fn open(path: &str, seed: u64) -> Result<Self, EngineError> {
+        let flags = libc::O_DIRECT | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+        let file = OpenOptions::new().read(true).write(true).custom_flags(flags).open(path);
+        let file = file.map_err(|error| {
+            EngineError::target(format!("{path} cannot be opened past the file cache: {error}"))
+        })?;
+        let buffers = buffer::allocate(OUTSTANDING, REQUEST_BYTES, seed)?;
+        Ok(Self { file, path: path.to_owned(), buffers })
+    }
+}
+
+/// Moves `bytes` of every device at once, from its beginning on; writes end when the device has
+/// them.
+pub fn run(
+    devices: &mut [&mut RawDevice],
+    bytes: u64,
+    reads: bool,
+    deadline_ns: u64,
+) -> Result<RawRun, EngineError> {
+    let count = devices.len() as u64;
+    let start = Barrier::new(devices.len() * OUTSTANDING);
+    let nexts: Vec<AtomicU64> = devices.iter().map(|_| AtomicU64::new(0)).collect();
+    let spans = std::thread::scope(|scope| {
+        let mut issuers = Vec::new();
+        for (device, next) in devices.iter_mut().zip(&nexts) {
+            let RawDevice { file, path, buffers } = &mut **device;
+            let (file, path, start) = (&*file, &*path, &start);
+            for buffer in buffers {
+                issuers.push(scope.spawn(move || {
+                    start.wait();
+                    let began_ns = now_ns();
+                    let mut issuer = Issuer { file, path, buffer, reads, deadline_ns };
+                    issuer.share(next, bytes)?;
+                    Ok((began_ns, now_ns()))
+                }));
+            }
+        }
+        issuers.into_iter().map(joined).collect::<Result<Vec<_>, EngineError>>()
+    })?;
+    let began_ns = spans.iter().map(|span| span.0).min().unwrap_or(0);
+    let ended_ns = spans.iter().map(|span| span.1).max().unwrap_or(0);
+    let seconds = crate::clock::s_from_ns(ended_ns.saturating_sub(began_ns));
+    Ok(RawRun { bytes: bytes * count, seconds })
+}
+
+/// What a thread returned; one that panicked is a defect.
+pub fn joined<T>(
+    thread: std::thread::ScopedJoinHandle<'_, Result<T, EngineError>>,
+) -> Result<T, EngineError> {
+    thread.join().unwrap_or_else(|_| Err(EngineError::fault("a thread of the file test panicked")))
+}
+
+struct Issuer<'a> {
+    file: &'a File,
+    path: &'a str,
+    buffer: &'a mut BufferSlice,
+    reads: bool,
+    deadline_ns: u64,
+}
+
+impl Issuer<'_> {
+    /// Takes the next piece of the device until none is left.
+    fn share(&mut self, next: &AtomicU64, end: u64) -> Result<(), EngineError> {
+        loop {
+            let at = next.fetch_add(REQUEST_BYTES as u64, Ordering::Relaxed);
+            if at >= end {
+                break;
+            }
+            if now_ns() > self.deadline_ns {
+                return Err(time_is_up());
+            }
+            self.transfer(at, (end - at).min(REQUEST_BYTES as u64) as usize)?;
+        }
+        if self.reads { Ok(()) } else { self.file.sync_data().map_err(|e| self.failed(&e)) }
+    }
+
+    fn transfer(&mut self, at: u64, length: usize) -> Result<(), EngineError> {
+        let mut moved = 0;
+        while moved < length {
+            let bytes = &mut self.buffer.as_mut_slice()[moved..length];
+            let offset = at + moved as u64;
+            let count = if self.reads {
+                rustix::io::pread(self.file, bytes, offset)
+            } else {
+                rustix::io::pwrite(self.file, bytes, offset)
+            };
+            match count {
+                Ok(0) => return Err(self.failed(&Error::other("it ended early"))),
+                Ok(count) => moved += count,
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(self.failed(&error.into())),
+            }
+        }
+        Ok(())
+    }
+
+    fn failed(&self, error: &Error) -> EngineError {
+        let doing = if self.reads { "reading" } else { "writing" };
+        EngineError::io(format!("{doing} {} past the file cache failed: {error}", self.path))
+    }
+}

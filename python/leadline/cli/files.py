@@ -1,0 +1,231 @@
+"""`leadline files DIR…`: how fast are plain files read, written and rewritten (KM83)?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from leadline.cli.context import Context
+from leadline.cli.options import Json, MaxBytes, Seed, positive_bytes, positive_seconds, reader
+from leadline.cli.talk import put_json, show, talk
+from leadline.engine import Target, TargetRefused, open_file_tests
+from leadline.files import Asked, CellDone, FilesRefused, begin_files, plan_cells, run_files
+from leadline.files.plan import CHOICES
+from leadline.files.protocol import RUNS
+from leadline.record.file_test import KBYTE
+from leadline.record.files import FilesCell, FilesRow, FilesStudy
+from leadline.record.wording import say_count
+from leadline.report import render_files
+from leadline.store import Store
+from leadline.units import format_bytes, format_rate, format_seconds
+
+BUDGET_S = 600.0
+_GRANULE_BYTES = 8192
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def _block_sizes(text: str) -> list[int]:
+    return [positive_bytes(word) for word in _words(text)]
+
+
+def _file_bytes(text: str) -> int:
+    size = positive_bytes(text)
+    if size % _GRANULE_BYTES:
+        raise ValueError(f"{text!r} is no multiple of 8 KiB, the programs' request")
+    return size
+
+
+_Directories = Annotated[
+    list[str], typer.Argument(metavar="DIR…", help="One directory for each drive.")
+]
+_FileSystems = Annotated[
+    Any,
+    typer.Option(
+        "--filesystems", parser=reader(_words), metavar="F,…",
+        help="existing (what is there), and what is made on loop devices as root: ext4, xfs, "
+        "btrfs.  [default: all]",
+    ),
+]  # fmt: skip
+_BlockSizes = Annotated[
+    Any,
+    typer.Option(
+        parser=reader(_block_sizes), metavar="SIZE,…",
+        help="Blocks of the file systems that are made.  [default: ext4 1, 2 and 4 KiB, others "
+        "4 KiB]",
+    ),
+]  # fmt: skip
+_FileSize = Annotated[
+    int | None,
+    typer.Option(
+        parser=reader(_file_bytes), metavar="SIZE",
+        help="The files' size, instead of scaling it until it decides nothing.",
+    ),
+]  # fmt: skip
+_Paper = Annotated[
+    bool,
+    typer.Option("--paper", help="The paper's protocol to the letter: 8 MB, the cache left alone."),
+]
+_Budget = Annotated[
+    float,
+    typer.Option(parser=reader(positive_seconds), metavar="TIME", help="Ends within this time."),
+]
+_Output = Annotated[
+    Path | None,
+    typer.Option("-o", "--output", metavar="FILE", help="Also as .html, .csv, .txt, .svg, .png"),
+]
+
+
+def command(
+    context: typer.Context,
+    *,
+    directories: _Directories,
+    filesystems: _FileSystems = None,
+    block_sizes: _BlockSizes = None,
+    file_size: _FileSize = None,
+    paper: _Paper = False,
+    runs: Annotated[
+        int, typer.Option(min=2, max=1000, help="Of every program; the first is discarded.")
+    ] = RUNS,
+    name: Annotated[
+        str | None, typer.Option(metavar="S", help="Name of the system, to find it again.")
+    ] = None,
+    budget: _Budget = BUDGET_S,
+    max_bytes: MaxBytes = None,
+    seed: Seed = 1,
+    output: _Output = None,
+    json: Json = False,
+) -> None:
+    """Time plain files: read, written and rewritten, over file systems, block sizes and drives."""
+    if paper and file_size is not None:
+        raise FilesRefused("--paper is 8 MB by itself: leave --file-size or --paper out")
+    _require_output(output)
+    targets = [Target.parse(directory) for directory in directories]
+    cells = plan_cells(targets, filesystems or CHOICES, block_sizes or ())
+    asked = Asked(system=name or targets[0].name, cells=cells, budget_s=budget, paper=paper,
+                  runs=runs, seed=seed)  # fmt: skip
+    own: Context = context.obj
+    store = own.open_store()
+    study = _run(store, targets, asked, file_size, max_bytes)
+    if json:
+        put_json(files_document(study))
+    else:
+        show(render_files(study))
+        talk(f"\nleadline report {study.start.study_id[:8]} -o files.html draws it")
+    if output is not None:
+        write_files(study, output)
+
+
+def write_files(study: FilesStudy, output: Path) -> None:
+    """Write a study to a file; its ending decides what."""
+    from leadline.report import save_files  # noqa: PLC0415 - it loads Altair
+
+    save_files(study, output)
+    talk(f"wrote {output}")
+
+
+def tell_files(study: FilesStudy, *, json: bool) -> None:
+    """Show a stored study."""
+    if json:
+        put_json(files_document(study))
+    else:
+        show(render_files(study))
+
+
+def files_document(study: FilesStudy) -> dict[str, Any]:
+    """The keys DESIGN.md promises for `files --json`, and more beside them."""
+    start = study.start
+    return {
+        "system": start.system,
+        "study": start.study_id,
+        "status": study.status,
+        "directories": start.directories,
+        "storage": start.storage,
+        "paper": start.paper,
+        "runs": start.runs,
+        "seed": start.seed,
+        "file_bytes": study.file_bytes,
+        "size_steps": study.size_steps,
+        "size_reason": study.size_reason,
+        "wall_s": study.wall_s,
+        "rows": [_row(row) for row in study.rows],
+        "facts": start.facts,
+        "sentences": study.sentences,
+        "warnings": study.warnings,
+    }
+
+
+def _row(row: FilesRow) -> dict[str, Any]:
+    whole = msgspec.structs.asdict(row)
+    return whole | {
+        "cpu_percent": row.cpu_percent and row.cpu_percent.value,
+        "cpu_percent_interval": row.cpu_percent,
+        "raw_percent": row.raw_percent and row.raw_percent.value,
+        "raw_percent_interval": row.raw_percent,
+    }
+
+
+def _run(
+    store: Store, targets: list[Target], asked: Asked, file_bytes: int | None, max_bytes: int | None
+) -> FilesStudy:
+    with open_file_tests(targets, max_bytes=max_bytes) as tests:
+        start = begin_files(targets, asked)
+        _tell_plan(start.study_id, asked)
+        try:
+            return run_files(
+                tests, store, start, file_bytes=file_bytes, on_size=_tell_size, on_cell=_tell_cell
+            )
+        except BaseException:
+            kept = store.files_study(start.study_id)
+            measured = sum(1 for row in kept.rows if row.kept)
+            if measured:
+                talk(f"{say_count(measured, 'number')} kept; leadline show {start.study_id[:8]}")
+            raise
+
+
+def _require_output(output: Path | None) -> None:
+    if output is None:
+        return
+    if not output.absolute().parent.is_dir():
+        raise TargetRefused(f"the directory of {output} does not exist; create it first")
+    from leadline.report import require_files_format  # noqa: PLC0415 - it loads Altair
+
+    require_files_format(output)
+
+
+def _tell_plan(study_id: str, asked: Asked) -> None:
+    able = [cell for cell in asked.cells if cell.missing is None]
+    talk(
+        f"files {study_id[:8]} of {asked.system}: {len(able)} of {len(asked.cells)} columns can be "
+        f"measured; ends within {format_seconds(asked.budget_s)}"
+    )
+    for why in dict.fromkeys(cell.missing for cell in asked.cells if cell.missing):
+        columns = [_say_cell(cell) for cell in asked.cells if cell.missing == why]
+        talk(f"  n.m. {'; '.join(columns)}: {why}")
+
+
+def _tell_size(study: FilesStudy) -> None:
+    talk(f"files of {format_bytes(study.file_bytes or 0)}: {study.size_reason}")
+
+
+def _tell_cell(done: CellDone) -> None:
+    if done.cell.missing is not None:
+        return
+    said = [
+        f"{row.test} {format_rate(row.kbytes_s.value * KBYTE / 1e6)}"
+        for row in done.rows if row.kbytes_s is not None
+    ]  # fmt: skip
+    why = next((row.missing for row in done.rows if row.missing), "")
+    talk(f"  {done.done:>2} of {done.of}  {_say_cell(done.cell)}: {', '.join(said) or why}")
+
+
+def _say_cell(cell: FilesCell) -> str:
+    system = cell.system
+    block = f" {format_bytes(system.block_bytes)}" if system.block_bytes else ""
+    made = "" if system.made else "existing "
+    return f"{made}{system.fs}{block}, {say_count(cell.drives, 'drive')}"

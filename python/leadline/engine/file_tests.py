@@ -1,0 +1,240 @@
+"""Directories opened for file tests: the files, images and devices of the drives, and the jobs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from leadline.engine.child import ENGINE_COMMAND, EngineChild, OnEvent
+from leadline.engine.claim import Claim, claim
+from leadline.engine.errors import EngineFault, TargetRefused
+from leadline.engine.file_systems import make_file_system, mount_document
+from leadline.engine.jobs import WIRE_VERSION
+from leadline.engine.loop_devices import loop_device
+from leadline.engine.space import capacity_bytes, require_space
+from leadline.engine.stop import shielded
+from leadline.engine.target import Target
+from leadline.record.file_test import FileProgram, FileTestResult
+from leadline.record.files import FilesCell
+
+PROTOCOL_ORDER: tuple[FileProgram, ...] = (
+    "write_4096", "write_8192", "rewrite_8192", "read_8192",
+)  # fmt: skip
+"""A file is written before it is written over or read (the script of KM83 §4)."""
+_IMAGE_MIN_BYTES = 384 * 2**20
+"""mkfs.xfs takes no less than 300 MiB; Btrfs needs room for two copies of its own data."""
+_IMAGE_SPARE_BYTES = 192 * 2**20
+_FILL_BYTES = 4 * 2**20
+
+
+class FileTests(Protocol):
+    """Opened directories. One job at a time."""
+
+    def run(
+        self,
+        cell: FilesCell,
+        *,
+        file_bytes: int,
+        runs: int,
+        paper: bool,
+        seed: int,
+        total_s_max: float,
+        tests: Sequence[FileProgram] = PROTOCOL_ORDER,
+        on_event: OnEvent | None = None,
+    ) -> FileTestResult:
+        """Run the programs on one cell.
+
+        Raises:
+            TargetRefused: a file system or device cannot be had; the others may still work.
+            PointFailed: a program failed, for want of space or time.
+            EngineFault: the engine died or hung; the next run starts another.
+
+        """
+
+    def file_bytes_max(self, cells: Sequence[FilesCell]) -> int:
+        """Return the longest file for which every directory has room."""
+
+
+def image_bytes(file_bytes: int) -> int:
+    """Return the size of an image that holds the file twice (Btrfs copies on write) and more."""
+    return max(_IMAGE_MIN_BYTES, file_bytes * 5 // 2 + _IMAGE_SPARE_BYTES)
+
+
+@contextmanager
+def open_file_tests(
+    targets: Sequence[Target],
+    *,
+    max_bytes: int | None = None,
+    command: Sequence[str] = ENGINE_COMMAND,
+) -> Iterator[FileTests]:
+    """Claim the directories until the block ends; then nothing of it is left behind.
+
+    Raises:
+        TargetRefused: a directory is another Leadline's, or holds what is not ours.
+
+    """
+    with ExitStack() as stack:
+        paths = [target.path for target in targets if target.path is not None]
+        claims = [stack.enter_context(claim(path)) for path in paths]
+        tests = DirectoryTests(claims, max_bytes, command)
+        stack.callback(tests.close)
+        yield tests
+
+
+class DirectoryTests:
+    """See `FileTests`."""
+
+    def __init__(
+        self, claims: Sequence[Claim], max_bytes: int | None, command: Sequence[str]
+    ) -> None:
+        self._claims = claims
+        self._max_bytes = max_bytes
+        self._command = command
+        self._child: EngineChild | None = None
+        self._jobs = 0
+
+    def file_bytes_max(self, cells: Sequence[FilesCell]) -> int:
+        """Return the longest file for which every directory has room."""
+        return min(self._file_bytes_max(directory, cells) for directory in range(len(self._claims)))
+
+    def run(
+        self,
+        cell: FilesCell,
+        *,
+        file_bytes: int,
+        runs: int,
+        paper: bool,
+        seed: int,
+        total_s_max: float,
+        tests: Sequence[FileProgram] = PROTOCOL_ORDER,
+        on_event: OnEvent | None = None,
+    ) -> FileTestResult:
+        """Run the programs on one cell."""
+        with ExitStack() as stack:
+            drives = [self._drive(stack, cell, number, file_bytes) for number in range(cell.drives)]
+            self._jobs += 1
+            job = {
+                "version": WIRE_VERSION,
+                "kind": "file_test",
+                "job_id": f"files-{self._jobs}",
+                "drives": drives,
+                "tests": list(tests),
+                "file_bytes": file_bytes,
+                "runs": runs,
+                "timing": "program" if paper else "drive",
+                "seed": seed,
+                "total_s_max": total_s_max,
+            }
+            event = self._engine().run(job, total_s_max=total_s_max, on_event=on_event)
+            result = _result(event)
+            _require_blocks(cell, result)
+            return result
+
+    def close(self) -> None:
+        """End the child; what it has mounted goes with it."""
+        if self._child is not None:
+            child, self._child = self._child, None
+            child.close()
+
+    def _engine(self) -> EngineChild:
+        if self._child is None or not self._child.alive:
+            self.close()
+            with shielded():  # a child that nobody knows could not be ended
+                self._child = EngineChild(self._command)
+        return self._child
+
+    def _drive(
+        self, stack: ExitStack, cell: FilesCell, number: int, file_bytes: int
+    ) -> dict[str, Any]:
+        folder = self._folder(number)
+        raw = self._filled(folder / f"raw-{number}.bin", file_bytes)
+        system = cell.system
+        if not system.made:
+            return {"directory": str(folder), "raw": str(raw) if _takes_direct_io(raw) else None}
+        assert system.block_bytes is not None  # noqa: S101 - the plan gives a made one its block
+        image = self._filled(folder / f"image-{number}.bin", image_bytes(file_bytes))
+        point = folder / f"mount-{number}"
+        point.mkdir(mode=0o700, exist_ok=True)
+        # A loop device of the raw file, too: the file system's own device is such a one.
+        raw_device = stack.enter_context(loop_device(raw))
+        device = stack.enter_context(loop_device(image))
+        make_file_system(system.fs, system.block_bytes, device.path)
+        return {
+            "directory": str(point),
+            "mount": mount_document(system.fs, device.path),
+            "raw": str(raw_device.path),
+        }
+
+    def _folder(self, number: int) -> Path:
+        return self._claims[number % len(self._claims)].run_directory
+
+    def _filled(self, path: Path, size_bytes: int) -> Path:
+        """Make a file of written, incompressible blocks; one that is long enough stays."""
+        have = path.stat().st_size if path.exists() else 0
+        if have >= size_bytes:
+            return path
+        require_space(path.parent, size_bytes - have)
+        _fill(path, size_bytes)
+        return path
+
+    def _file_bytes_max(self, directory: int, cells: Sequence[FilesCell]) -> int:
+        count = len(self._claims)
+        room = capacity_bytes(self._claims[directory].directory)
+        if self._max_bytes is not None:
+            room = min(room, self._max_bytes // count)
+        here = max(
+            (len(range(directory, cell.drives, count)) for cell in cells), default=1
+        ) or 1  # fmt: skip
+        room //= here
+        if not any(cell.system.made for cell in cells):
+            return room // 3
+        # Raw file, file of the existing file system, and the image with twice the file and more.
+        return max(0, min((room - _IMAGE_SPARE_BYTES) // 5, (room - _IMAGE_MIN_BYTES) // 3))
+
+
+def _fill(path: Path, size_bytes: int) -> None:
+    block = os.urandom(_FILL_BYTES)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    fd = os.open(path, flags, 0o600)
+    try:
+        at = os.fstat(fd).st_size
+        while at < size_bytes:
+            at += os.pwrite(fd, block[: min(_FILL_BYTES, size_bytes - at)], at)
+        os.fsync(fd)
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    except OSError as error:
+        raise TargetRefused(
+            f"{path} cannot be written: {error.strerror}; ask for smaller files"
+        ) from error
+    finally:
+        os.close(fd)
+
+
+def _takes_direct_io(path: Path) -> bool:
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_DIRECT | os.O_CLOEXEC | os.O_NOFOLLOW))
+    except OSError:
+        return False
+    return True
+
+
+def _result(event: dict[str, Any]) -> FileTestResult:
+    try:
+        return msgspec.convert(event, FileTestResult)
+    except msgspec.ValidationError as error:
+        raise EngineFault(f"the engine's result does not fit the record: {error}") from error
+
+
+def _require_blocks(cell: FilesCell, result: FileTestResult) -> None:
+    """Refuse an answer from another file system than the one that was made."""
+    wanted = cell.system.block_bytes
+    if cell.system.made and any(found not in (0, wanted) for found in result.block_bytes):
+        raise EngineFault(
+            f"asked for blocks of {wanted} bytes, but the mounted file system has "
+            f"{result.block_bytes}"
+        )

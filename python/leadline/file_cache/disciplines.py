@@ -1,0 +1,245 @@
+"""Buffered, `O_DSYNC`, `fsync` each n and direct writes of one workload, compared.
+
+The four are what a program can choose between for its writes: the faster ones may lose what was
+written when the machine stops. They run one after the other in passes on the same data file, in
+the reverse order every other pass, so that each has a buffered neighbour; the ratio to that
+neighbour holds nothing that disturbs both alike. Each job begins with the file's dirty data
+written out, so that no discipline pays for the one before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from leadline.engine import Engine, Limits, TargetRefused
+from leadline.record import NO_SYNC, EngineResult, Interval, Workload, derive_seed, say_discipline
+from leadline.record.findings import Comparison
+from leadline.record.wording import say_percent, say_rate, say_times
+from leadline.record.writes import DisciplineRate, WriteDisciplines
+from leadline.stats import pooled_noise, pooled_result
+from leadline.stats.intervals import reading_interval
+from leadline.units import format_bytes
+
+FSYNC_EACH = 8
+"""Writes from one fsync to the next, where nobody says otherwise: a small transaction."""
+PASSES = 4
+RUN_S = 1.0
+REACHED_MIN = 0.9
+"""Bytes at the device per byte asked from which every write reached it."""
+
+
+@dataclass(frozen=True)
+class Discipline:
+    """One way to write."""
+
+    sync: str
+    direct: bool
+
+    @property
+    def name(self) -> str:
+        """As people call it."""
+        return say_discipline(self.sync, direct=self.direct)
+
+
+BUFFERED = Discipline(NO_SYNC, direct=False)
+
+
+def plan_disciplines(fsync_each: int = FSYNC_EACH) -> tuple[Discipline, ...]:
+    """Return the four, buffered first, which the others are compared with."""
+    return (
+        BUFFERED,
+        Discipline("dsync", direct=False),
+        Discipline(f"fsync={fsync_each}", direct=False),
+        Discipline(NO_SYNC, direct=True),
+    )
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What one discipline gave: a result for every pass, or the reason why there is none."""
+
+    discipline: Discipline
+    results: tuple[EngineResult, ...]
+    refused: str = ""
+
+
+def measure_disciplines(
+    engine: Engine,
+    workload: Workload,
+    *,
+    disciplines: Sequence[Discipline] | None = None,
+    passes: int = PASSES,
+    run_s: float = RUN_S,
+    seed: int = 1,
+    on_run: Callable[[str, int], None] = lambda *_: None,
+) -> tuple[WriteDisciplines, tuple[Taken, ...]]:
+    """Measure one write workload under every discipline, and compare.
+
+    The engine is left with the discipline that it had. One that the target cannot do is kept with
+    the reason and not tried again.
+
+    Args:
+        engine: the opened target.
+        workload: writes only.
+        disciplines: what to compare, buffered first; the usual four by default.
+        passes: runs of each.
+        run_s: length of one run.
+        seed: decides addresses.
+        on_run: told the discipline and the pass before each run.
+
+    Raises:
+        PointFailed: a run met an I/O error.
+        EngineFault: the engine died, hung or spoke nonsense.
+
+    """
+    asked = tuple(disciplines or plan_disciplines())
+    limits = Limits(
+        warm_up_s_max=run_s, measure_s_min=run_s / 2, measure_s_max=run_s, accuracy=0.02,
+        total_s_max=run_s + 120.0,
+    )  # fmt: skip
+    results: dict[Discipline, list[EngineResult]] = {each: [] for each in asked}
+    refused: dict[Discipline, str] = {}
+    before = (engine.sync, engine.direct)
+    engine.prepare()
+    try:
+        for turn in range(passes):
+            for each in asked if turn % 2 == 0 else reversed(asked):
+                if each in refused:
+                    continue
+                on_run(each.name, turn)
+                try:
+                    engine.set_discipline(sync=each.sync, direct=each.direct)
+                    result = engine.run(workload, seed=derive_seed(seed, turn), limits=limits)
+                except TargetRefused as refusal:
+                    refused[each] = str(refusal)
+                else:
+                    results[each].append(result)
+    finally:
+        engine.set_discipline(sync=before[0], direct=before[1])
+    taken = tuple(Taken(each, tuple(results[each]), refused.get(each, "")) for each in asked)
+    return compare_disciplines(workload, taken), taken
+
+
+def compare_disciplines(workload: Workload, taken: Sequence[Taken]) -> WriteDisciplines:
+    """Compare the disciplines with the first of them, pass by pass; pure."""
+    base = taken[0].results
+    rates = tuple(_rate(each, base if number else ()) for number, each in enumerate(taken))
+    found = WriteDisciplines(
+        workload=workload, passes=max(len(each.results) for each in taken), rates=rates
+    )
+    return msgspec.structs.replace(found, sentences=_sentences(found))
+
+
+def _rate(taken: Taken, base: Sequence[EngineResult]) -> DisciplineRate:
+    discipline, results = taken.discipline, taken.results
+    if not results:
+        return DisciplineRate(
+            name=discipline.name, sync=discipline.sync, direct=discipline.direct,
+            throughput_mb_s=None, latency_us_p50=None, latency_us_p99=None, against_buffered=None,
+            device_reach=None, reasons=(taken.refused or "it was not run",),
+        )  # fmt: skip
+    pooled = pooled_result(results)
+    latency = pooled.write.latency_us
+    return DisciplineRate(
+        name=discipline.name,
+        sync=discipline.sync,
+        direct=discipline.direct,
+        throughput_mb_s=pooled.throughput_mb_s,
+        latency_us_p50=latency.p50 if latency else None,
+        latency_us_p99=latency.p99 if latency else None,
+        against_buffered=_against(results, base),
+        device_reach=_reach(pooled),
+        reasons=pooled.reasons,
+    )
+
+
+def _against(results: Sequence[EngineResult], base: Sequence[EngineResult]) -> Interval | None:
+    pairs = zip(results, base, strict=False)
+    ratios = [a.throughput_mb_s.value / b.throughput_mb_s.value for a, b in pairs]
+    if len(ratios) < 2:
+        return None
+    return reading_interval(ratios, None, pooled_noise([ratios]))
+
+
+def _reach(result: EngineResult) -> float | None:
+    asked = result.workload_bytes.write
+    if result.device_bytes is None or asked == 0:
+        return None
+    return result.device_bytes.write / asked
+
+
+def _sentences(found: WriteDisciplines) -> tuple[str, ...]:
+    known = [rate for rate in found.rates if rate.throughput_mb_s is not None]
+    told = [_sentence(rate) for rate in known if rate.against_buffered is not None]
+    told += [f"{rate.name}: n.m.: {rate.reasons[0]}." for rate in found.rates if rate not in known]
+    return tuple(told)
+
+
+def _sentence(rate: DisciplineRate) -> str:
+    ratio = rate.against_buffered
+    assert ratio is not None and rate.throughput_mb_s is not None  # noqa: S101, PT018
+    compared = Comparison(ratio.value, ratio.low, ratio.high)
+    text = f"{rate.name} writes run at {say_rate(rate.throughput_mb_s)}"
+    if compared.slower:
+        text += f": buffered ones are {say_times(compared.inverse())} as fast"
+    elif compared.faster:
+        text += f", {say_times(compared)} as fast as buffered ones"
+    else:
+        text += "; no difference from buffered ones is shown"
+    return f"{text}{_reached(rate)}."
+
+
+def _reached(rate: DisciplineRate) -> str:
+    if rate.device_reach is None:
+        return ""
+    said = say_percent(rate.device_reach)
+    if rate.device_reach >= REACHED_MIN:
+        return f"; every byte reached the device ({said})"
+    return f"; {said} of the bytes reached the device within the run"
+
+
+def discipline_rows(found: WriteDisciplines) -> list[tuple[str, str, str, str, str]]:
+    """Return a table's rows: discipline, rate, against buffered, p50 and p99, at the device."""
+    return [_row(rate) for rate in found.rates]
+
+
+HEADS = ("Writes", "Throughput", "Against buffered", "p50, p99", "Reached the device")
+"""Heads of the columns of `discipline_rows`."""
+
+
+def _row(rate: DisciplineRate) -> tuple[str, str, str, str, str]:
+    if rate.throughput_mb_s is None:
+        return (rate.name, "n.m.", "", "", rate.reasons[0] if rate.reasons else "")
+    ratio = rate.against_buffered
+    p50, p99 = rate.latency_us_p50, rate.latency_us_p99
+    return (
+        rate.name,
+        say_rate(rate.throughput_mb_s),
+        _times(ratio) if ratio is not None else "",
+        f"{p50:.4g} us, {p99:.4g} us" if p50 is not None and p99 is not None else "n.m.",
+        "n.m." if rate.device_reach is None else say_percent(rate.device_reach),
+    )
+
+
+def _times(ratio: Interval) -> str:
+    span = "" if ratio.low is None else f" ({ratio.low:.3g} to {ratio.high:.3g})"
+    return f"{ratio.value:.3g}\N{MULTIPLICATION SIGN}{span}"
+
+
+def disciplines_text(found: WriteDisciplines) -> str:
+    """Return the comparison as a terminal shows it: a table in plain text, then the sentences."""
+    rows = [HEADS, *discipline_rows(found)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(HEADS))]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+    work = found.workload
+    head = (
+        f"Writes of {format_bytes(work.size_mean)} over {format_bytes(work.unique_bytes)}, "
+        f"{work.process_num} at once, {found.passes} passes"
+    )
+    return "\n".join([head, *lines, *found.sentences])

@@ -1,0 +1,154 @@
+"""KM83's table: rates with the percentage of CPU time in parentheses, one drive and several.
+
+Everything here prints as the paper does (KM83 §5): a title, a head for each block size, a column
+for each storage subsystem and number of drives, `n.m.` for what was not measured, and a star where
+a number is to be doubted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from leadline.record.file_test import FILE_PROGRAMS
+from leadline.record.files import FilesRow, FilesStudy
+
+NOT_MEASURED = "n.m."
+SUSPECT = "* this number is to be doubted; the warnings say why."
+_GAP = "   "
+_DIGITS = 3
+
+
+class TableCell(msgspec.Struct, frozen=True):
+    """One entry: a rate and what the programs used of the CPU."""
+
+    kbytes_s: float | None
+    cpu_percent: float | None = None
+    suspect: bool = False
+
+    def text(self) -> str:
+        """Write `490 (69%)`, `n.m.`, or `220 (58%)*`."""
+        if self.kbytes_s is None:
+            return NOT_MEASURED
+        cpu = "" if self.cpu_percent is None else f" ({self.cpu_percent:.0f}%)"
+        return f"{_rounded(self.kbytes_s)}{cpu}{'*' if self.suspect else ''}"
+
+
+class TableColumn(msgspec.Struct, frozen=True):
+    """One storage subsystem: for each number of drives a cell of every program, in order."""
+
+    storage: str
+    drives: tuple[tuple[int, tuple[TableCell, ...]], ...]
+
+
+class TableSection(msgspec.Struct, frozen=True):
+    """One kind of file system: `an 8K/1K 4.2BSD`."""
+
+    system: str
+    columns: tuple[TableColumn, ...]
+
+
+class PaperTable(msgspec.Struct, frozen=True):
+    """A whole table."""
+
+    title: str
+    sections: tuple[TableSection, ...]
+
+
+def table_of(study: FilesStudy) -> PaperTable:
+    """Return a study as the paper would have printed it."""
+    systems = dict.fromkeys((row.fs, row.block_bytes, row.made) for row in study.rows)
+    sections = []
+    for fs, block, made in systems:
+        own = [
+            row for row in study.rows if (row.fs, row.block_bytes, row.made) == (fs, block, made)
+        ]
+        storage = f"loop on {study.start.storage}" if made else study.start.storage
+        sections.append(TableSection(_system(fs, block, made), (_column(storage, own),)))
+    return PaperTable(f"File Systems Tests - {study.start.system}", tuple(sections))
+
+
+def table_lines(table: PaperTable) -> list[str]:
+    """Return the table as lines of plain text."""
+    lines = [table.title]
+    for section in table.sections:
+        lines += ["", *_section_lines(section)]
+    starred = any(
+        cell.suspect
+        for section in table.sections
+        for column in section.columns
+        for _, cells in column.drives
+        for cell in cells
+    )
+    return [*lines, *(["", SUSPECT] if starred else [])]
+
+
+def _system(fs: str, block_bytes: int | None, made: bool) -> str:
+    block = f"{block_bytes // 1024}K " if block_bytes and block_bytes >= 1024 else ""
+    if not made:
+        return f"the existing {block}{fs}"
+    return f"{'an' if block.startswith('8') else 'a'} {block}{fs}"
+
+
+def _column(storage: str, rows: Sequence[FilesRow]) -> TableColumn:
+    counts = sorted({row.drives for row in rows})
+    return TableColumn(
+        storage,
+        tuple(
+            (
+                count,
+                tuple(
+                    _cell(next(row for row in rows if (row.test, row.drives) == (test, count)))
+                    for test in FILE_PROGRAMS
+                ),
+            )
+            for count in counts
+        ),
+    )
+
+
+def _cell(row: FilesRow) -> TableCell:
+    if row.kbytes_s is None:
+        return TableCell(None)
+    cpu = row.cpu_percent.value if row.cpu_percent else None
+    return TableCell(row.kbytes_s.value, cpu, bool(row.suspect))
+
+
+def _section_lines(section: TableSection) -> list[str]:
+    first = max(len(test) for test in FILE_PROGRAMS)
+    blocks = [_block(column) for column in section.columns]
+    names = ["Test", "", *FILE_PROGRAMS]
+    body = [
+        (names[number].ljust(first) + _GAP + _GAP.join(block[number] for block in blocks)).rstrip()
+        for number in range(len(names))
+    ]
+    heads = [
+        "Logically Sequential Transfers",
+        f"from {section.system} File System (Kbytes/sec.)",
+    ]
+    width = max(len(line) for line in [*body, *heads])
+    rule = "-" * width
+    centred = [line.center(width).rstrip() for line in heads]
+    return [*centred, rule, *body[:2], rule, *body[2:], rule]
+
+
+def _block(column: TableColumn) -> list[str]:
+    """Return one subsystem's part of every line, all of one width."""
+    heads = ["1 Drive" if count == 1 else f"{count} Drives" for count, _ in column.drives]
+    texts = [[cell.text() for cell in cells] for _, cells in column.drives]
+    widths = [
+        max(len(head), *(len(text) for text in own)) for head, own in zip(heads, texts, strict=True)
+    ]
+    rows = [heads, *([own[number] for own in texts] for number in range(len(FILE_PROGRAMS)))]
+    lines = [_GAP.join(text.ljust(width) for text, width in zip(row, widths, strict=True))
+             for row in rows]  # fmt: skip
+    width = max(len(lines[0]), len(column.storage))
+    return [column.storage.ljust(width), *(line.ljust(width) for line in lines)]
+
+
+def _rounded(kbytes_s: float) -> str:
+    """Write a rate with three digits that mean something, in whole Kbytes per second."""
+    if kbytes_s < 1:
+        return f"{kbytes_s:.2g}"
+    return f"{float(f'{kbytes_s:.{_DIGITS}g}'):.0f}"

@@ -1,0 +1,152 @@
+"""Local against through a server over the share of reads: CP93 Fig. 6, from stored surveys."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+import survey_fixture as made
+from compare_fixture import atlas, question, quicker, renamed, systems
+from leadline.compare import Terms, compare_systems
+from leadline.compare.access import access_curves, say_protocol, say_waits
+from leadline.record import Curve, CurvePoint, Interval, Survey
+from leadline.record.comparison import AccessCurve
+from leadline.report.access_chart import access_chart, line_names, missing_access, say_costliest
+
+SERVER = "nfs://10.0.0.2/exp"
+
+
+def curve(rates: tuple[float, ...], spread: float = 1.02, size_mean: int = 32768) -> Curve:
+    points = tuple(
+        CurvePoint(
+            at / (len(rates) - 1), Interval(rate, rate / spread, rate * spread, 5), (rate,), ("p",)
+        )
+        for at, rate in enumerate(rates)
+    )
+    focal = msgspec.structs.replace(question().workload, size_mean=size_mean)
+    return Curve(
+        parameter="read_frac", region=0, points=points, focal=focal, good_low=None, good_high=None
+    )
+
+
+def access(name: str, rates: tuple[float, ...], **changes: Any) -> AccessCurve:
+    spread, size_mean = changes.pop("spread", 1.02), changes.pop("size_mean", 32768)
+    ways = {"through": None, "discipline": "buffered", "level": "file cache"} | changes
+    return AccessCurve(name=name, curve=curve(rates, spread, size_mean), **ways)
+
+
+LOCAL = access("disk", (100.0, 100.0, 100.0))
+REMOTE = access("server", (1.0, 1.9, 20.0), through="NFS", discipline="FILE_SYNC")
+
+
+def drawn(chart: Any) -> list[dict[str, Any]]:
+    spec = chart.to_dict()
+    sets = spec.get("datasets", {})
+    return [
+        {"rows": sets.get(layer["data"].get("name"), layer["data"].get("values", [])), **layer}
+        for layer in spec["layer"]
+    ]
+
+
+def rows(chart: Any, mark: str) -> list[dict[str, Any]]:
+    return [row for layer in drawn(chart) if layer["mark"]["type"] == mark for row in layer["rows"]]
+
+
+@pytest.mark.parametrize(
+    ("target", "sync", "direct", "protocol", "waits"),
+    [
+        ("/data", "none", False, None, "buffered"),
+        ("/data", "none", True, None, "direct"),
+        ("/data", "dsync", False, None, "O_DSYNC"),
+        (SERVER, "none", False, "NFS", "UNSTABLE"),
+        (SERVER, "dsync", False, "NFS", "FILE_SYNC"),
+        (SERVER, "fsync=8", False, "NFS", "UNSTABLE, COMMIT each 8"),
+    ],
+)
+def test_a_survey_says_how_it_reached_its_data(
+    target: str, sync: str, direct: bool, protocol: str | None, waits: str
+) -> None:
+    start = renamed(atlas(), "aaaa0001", target=target, sync=sync, direct=direct).start
+    assert (say_protocol(start), say_waits(start)) == (protocol, waits)
+
+
+def test_a_profile_says_how_its_client_reaches_its_server() -> None:
+    facts = {"meta": {"name": "x", "facts": {"network_file_system": "DUX"}}}
+    start = renamed(atlas(), "aaaa0001", target="sim:x", system_profile=facts).start
+    assert say_protocol(start) == "DUX"
+
+
+def test_the_curves_are_those_stored_with_the_first_level() -> None:
+    survey = atlas()
+    found = access_curves(systems(survey, quicker(), model="product"))
+    assert [each.name for each in found] == ["atlas", "rapid"]
+    assert found[0].level == survey.regions[0].name
+    assert found[0].curve == survey.families[0].curve("read_frac")
+
+
+def without_curve(survey: Survey) -> Survey:
+    families = tuple(
+        msgspec.structs.replace(
+            family, curves=tuple(c for c in family.curves if c.parameter != "read_frac")
+        )
+        for family in survey.families
+    )
+    return msgspec.structs.replace(survey, families=families)
+
+
+def test_a_survey_without_the_curve_is_left_out_and_said() -> None:
+    two = systems(atlas(), quicker(), model="product")
+    document = compare_systems(two, Terms([question()]))
+    assert missing_access(document.access_curves, ["atlas", "rapid"]) is None
+    alone = document.access_curves[:1]
+    assert missing_access(alone, ["atlas", "rapid"]) == (
+        "no curve over the share of reads was surveyed on rapid"
+    )
+    bare = renamed(without_curve(made.two_region()), "cccc0003", system="bare")
+    assert access_curves(systems(atlas(), bare, model="product"))[1:] == ()
+
+
+def test_lines_are_named_by_what_differs() -> None:
+    assert line_names([LOCAL, access("other", (1.0, 2.0))]) == ["disk", "other"]
+    assert line_names([LOCAL, REMOTE]) == ["disk: local, buffered", "server: NFS, FILE_SYNC"]
+    small = access("small", (1.0, 2.0), size_mean=4096)
+    assert line_names([LOCAL, small]) == ["disk (32 KiB)", "small (4 KiB)"]
+
+
+def test_between_two_points_times_are_mixed_and_the_points_are_as_measured() -> None:
+    chart = access_chart([LOCAL, REMOTE])
+    points = [row for row in rows(chart, "point") if row["system"].startswith("server")]
+    assert [(row["x"], row["y"]) for row in points] == [(0.0, 1.0), (0.5, 1.9), (1.0, 20.0)]
+    line = {
+        round(row["x"], 6): row["y"]
+        for row in rows(chart, "line") if row["system"].startswith("server")
+    }  # fmt: skip
+    assert line[0.5] == pytest.approx(1.9)
+    assert line[0.9] == pytest.approx(1 / (0.2 / 1.9 + 0.8 / 20.0))
+    assert min(row["low"] for row in rows(chart, "area")) > 0
+
+
+@pytest.mark.parametrize(
+    ("curves", "said"),
+    [
+        ([LOCAL, REMOTE], "Writes cost server the most: its reads are ×20 (19.4 to 21) as fast"),
+        ([LOCAL, access("even", (99.0, 100.0))], "whose writes cost most cannot be told"),
+        ([LOCAL, access("noisy", (50.0, 100.0), spread=3.0)], "cost most cannot be told"),
+        ([REMOTE, access("too", (1.0, 20.0))], "whose writes cost most cannot be told"),
+        ([REMOTE], "Throughput against the share of reads"),
+    ],
+)
+def test_the_costliest_writes_are_named_only_where_shown(
+    curves: list[AccessCurve], said: str
+) -> None:
+    assert say_costliest(curves).endswith(said)
+
+
+def test_the_gap_between_local_and_server_is_told_at_both_ends() -> None:
+    subtitle = " ".join(access_chart([LOCAL, REMOTE]).to_dict()["title"]["subtitle"])
+    assert "×5.0 (" in subtitle
+    assert "with only reads and ×100 (" in subtitle
+    alone = " ".join(access_chart([LOCAL]).to_dict()["title"]["subtitle"])
+    assert "through a server" not in alone
