@@ -13,7 +13,7 @@ from leadline.file_cache.memory import memory_bytes_of
 from leadline.file_cache.plan import make_plan
 from leadline.file_cache.questions import Questions
 from leadline.file_cache.sizes import kind_curve, nearest_border
-from leadline.record import CacheSize, Measurement, WritePolicy
+from leadline.record import CachePlan, CacheSize, Measurement, WritePolicy
 from leadline.testing.simulation import simulate_cache_study
 
 PLACES = [16 * MIB, 32 * MIB, 64 * MIB, 96 * MIB, 120 * MIB, 140 * MIB, 180 * MIB, 256 * MIB,
@@ -145,12 +145,21 @@ def test_reads_and_writes_are_measured_at_both_rate_places() -> None:
 
 
 def test_too_little_time_or_room_is_refused_with_what_to_type() -> None:
-    usual = {"capacity_bytes": 2**34, "memory_bytes": 2**28, "l3_cache_bytes": 2**25}
+    def plan_of(budget_s: float, capacity_bytes: int = 2**34) -> CachePlan:
+        return make_plan(
+            budget_s=budget_s, capacity_bytes=capacity_bytes, memory_bytes=2**28,
+            l3_cache_bytes=2**25, virtual=False,
+        )  # fmt: skip
+
     with pytest.raises(CacheStudyRefused, match="--budget"):
-        make_plan(budget_s=10.0, virtual=False, **usual)
+        plan_of(10.0)
     with pytest.raises(CacheStudyRefused, match="--max-bytes 256 MiB"):
-        make_plan(budget_s=120.0, virtual=False, **usual | {"capacity_bytes": 2**25})
-    plan = make_plan(budget_s=120.0, virtual=False, **usual)
+        plan_of(120.0, 2**25)
+    plan = plan_of(120.0)
+    assert plan.writes_s == 0.0
+    whole = plan_of(300.0)
+    assert whole.points * whole.point_s + whole.layout_bytes / 300e6 + whole.writes_s <= 300.0
+    assert whole.writes_s > 0
     assert plan.unique_bytes_max == 4 * 2**28
     assert plan.layout_bytes == plan.unique_bytes_max
 
