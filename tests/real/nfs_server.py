@@ -152,6 +152,13 @@ class NfsServer:
         pages = Path(f"/proc/{self.pid}/statm").read_text(encoding="ascii").split()[1]
         return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
+    def limit_link(self, mbit_s: int) -> None:
+        """Give the link between here and the server this rate in both directions (tc-tbf)."""
+        shape = f"root tbf rate {mbit_s}mbit burst 128kb latency 200ms"
+        _run("tc", "qdisc", "replace", "dev", self._link, *shape.split())
+        _run("tc", "-n", self.namespace, "qdisc", "replace", "dev", f"{self._link}s",
+             *shape.split())  # fmt: skip
+
     def dirty_pages(self, path: Path) -> int | None:
         """Pages of a file below `directory` that no disk has yet; None without cachestat(2)."""
         found = (ctypes.c_uint64 * 5)()
@@ -331,9 +338,13 @@ def _remove_stale() -> None:
 
 
 def _ip(*words: str) -> str:
-    done = subprocess.run(["ip", *words], capture_output=True, text=True, check=False)
+    return _run("ip", *words)
+
+
+def _run(*words: str) -> str:
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise ServerFailed(f"ip {' '.join(words)}: {done.stderr.strip()}")
+        raise ServerFailed(f"{' '.join(words)}: {done.stderr.strip()}")
     return done.stdout
 
 
