@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import functools
+import re
 from typing import Any
 
 import msgspec
 import pytest
+from rich.console import Console
 
 from compare_fixture import atlas, question, quicker, systems
 from leadline.compare import Terms, compare_systems, known_cache
 from leadline.record import Interval, SurveyStatus, WritePolicy
 from leadline.record.comparison import CacheSize, CommonCurve, CommonPoint, SystemsComparison
-from leadline.report import comparison_charts
+from leadline.report import comparison_charts, render_comparison, render_comparison_html
+from leadline.report.comparison_words import cache_rows
 from leadline.report.theme import SYSTEM_DASHES
 from leadline.store import Store, open_store
 from leadline.testing.simulation import simulate_cache_study, simulate_survey
@@ -132,6 +135,31 @@ def test_a_dozen_systems_have_a_look_of_their_own_each() -> None:
     colours = len(SYSTEM_DASHES)
     looks = [(at % colours, dashes[at], shapes[at]) for at in range(len(names))]
     assert len({look[:2] for look in looks}) == len({(c, s) for c, _, s in looks}) == 12
+
+
+def test_the_page_and_the_terminal_show_the_policies_and_what_they_rest_on() -> None:
+    sizes = (
+        sized("sprite", 20, 5, policy=WritePolicy.CANCELLING, studied=True,
+              evidence=("of 1 GiB <written> nothing reached the device",)),
+        sized("aix", 46, policy=WritePolicy.THROUGH, evidence=("the speed of the disk",)),
+        sized("border only", 4),
+    )  # fmt: skip
+    document = msgspec.structs.replace(_compared(), cache_sizes=sizes)
+    page = render_comparison_html(document)
+    table = page[page.index('id="caches"') : page.index("</section>", page.index('id="caches"'))]
+    told = re.sub(r"\s+", " ", re.sub(r"<[^>]*>", "|", table).replace("\N{NO-BREAK SPACE}", " "))
+    assert "of 1 GiB &lt;written&gt; nothing reached the device." in told
+    assert "write-cancelling (study)" in told
+    assert "none: they go through" in told
+    assert "write-through (survey)" in told
+    assert "border only" not in told
+    console = Console(width=200)
+    with console.capture() as captured:
+        console.print(render_comparison(document))
+    said = captured.get()
+    assert said.index("File caches") < said.index("faster on")
+    assert "write-cancelling (study)" in said
+    assert cache_rows(_compared()) == []
 
 
 # ---- where sizes and policies come from ------------------------------------------------------
