@@ -148,7 +148,7 @@ def test_the_page_and_the_terminal_show_the_policies_and_what_they_rest_on() -> 
     page = render_comparison_html(document)
     table = page[page.index('id="caches"') : page.index("</section>", page.index('id="caches"'))]
     told = re.sub(r"\s+", " ", re.sub(r"<[^>]*>", "|", table).replace("\N{NO-BREAK SPACE}", " "))
-    assert "of 1 GiB &lt;written&gt; nothing reached the device." in told
+    assert "Of 1 GiB &lt;written&gt; nothing reached the device." in told
     assert "write-cancelling (study)" in told
     assert "none: they go through" in told
     assert "write-through (survey)" in told
