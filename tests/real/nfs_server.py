@@ -323,8 +323,12 @@ def main() -> None:
     memory_bytes = parse_bytes(sys.argv[2]) if len(sys.argv) > 2 else None
     if reason := why_not(directory):
         sys.exit(f"no NFS server here: {reason}")
+    for number in (signal.SIGINT, signal.SIGTERM):  # a shell's background job ignores the first
+        signal.signal(number, signal.default_int_handler)
     with nfs_server(directory, memory_bytes=memory_bytes) as server:
-        print(f"{server.url()}  {server.url('sync')}  pid {server.pid}  log {server.log}")
+        print(
+            f"{server.url()}  {server.url('sync')}  pid {server.pid}  log {server.log}", flush=True
+        )
         with suppress(KeyboardInterrupt):
             signal.pause()
 
