@@ -100,12 +100,6 @@ def test_the_existing_file_system_on_one_and_two_directories(tmp_path: Path) -> 
     assert "lies on the device of an earlier directory" in " ".join(answer["warnings"])
     assert all(list(place.iterdir()) == [] for place in places)
     assert len((tmp_path / "rows.csv").read_text().splitlines()) == 9
-    shown = leadline("show", answer["study"][:8], store=store)
-    assert shown.returncode == 0
-    assert "from the existing" in shown.stdout
-    table = leadline("report", answer["study"][:8], "-o", str(tmp_path / "t.txt"), store=store)
-    assert table.returncode == 0
-    assert "rewrite_8192" in (tmp_path / "t.txt").read_text()
 
 
 def test_the_paper_leaves_its_files_in_the_cache(drive: Path, tmp_path: Path) -> None:
