@@ -18,9 +18,6 @@ from leadline.record import CacheSize, FileCache, Interval, Measurement, WritePo
 from leadline.stats import FittedBorder, Noise, pooled_noise, reading_interval
 from leadline.units import format_bytes
 
-SMALLER = 1.25
-"""Sizes that differ by less than this factor are one border."""
-
 
 def find_file_cache(
     points: Sequence[Measurement], *, memory_bytes: int | None, seed: int
