@@ -206,8 +206,7 @@ def command(
         for each in asked:
             with _naming(each.job), opened(each.job) as target_engine:
                 point = _measure(target_engine, chosen, each)
-                # Before the target is released: a server that died cannot be cleaned, and its
-                # measurement, which says so, is kept and told nevertheless.
+                # Kept before the target is left: a server that went away cannot be tidied up.
                 store.add_point(point)
                 points.append(point)
                 if not json:
