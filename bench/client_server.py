@@ -12,7 +12,7 @@ has none. Client and server share this machine's processors and talk through a v
 (tests/real/nfs_server.py); prints throughput at three shares of reads with 95 % intervals, and
 writes the comparison page and its chart as PNG beside it.
 
-    .venv/bin/python bench/client_server.py [--budget 60s] [--cache 128MiB] [--only nfs …]
+    .venv/bin/python bench/client_server.py [--budget 120s] [--cache 128MiB] [--only nfs …]
         [--store client-server.sqlite] [-o client-server.html]
 """
 
@@ -111,7 +111,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--budget", default="60s", help="of each survey (60s)")
+    parser.add_argument("--budget", default="120s", help="of each survey (120s)")
     parser.add_argument("--cache", default="128MiB", help="of the machine and the server (128MiB)")
     parser.add_argument("--only", nargs="+", choices=[way.name for way in WAYS], default=None)
     parser.add_argument("--directory", type=Path, default=None, help="where (a temporary one)")

@@ -128,6 +128,16 @@ def test_between_two_points_times_are_mixed_and_the_points_are_as_measured() -> 
     assert min(row["low"] for row in rows(chart, "area")) > 0
 
 
+def test_bands_stay_inside_the_axes() -> None:
+    chart = access_chart([LOCAL, access("noisy", (1.0, 1.0, 1.0), spread=10.0)])
+    low, high = next(
+        layer["encoding"]["y"]["scale"]["domain"]
+        for layer in drawn(chart) if "scale" in layer["encoding"]["y"]
+    )  # fmt: skip
+    assert low <= min(row["low"] for row in rows(chart, "area"))
+    assert high >= max(row["high"] for row in rows(chart, "area"))
+
+
 @pytest.mark.parametrize(
     ("curves", "said"),
     [

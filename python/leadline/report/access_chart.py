@@ -13,7 +13,7 @@ from leadline.record.comparison import AccessCurve
 from leadline.record.findings import Comparison, compare
 from leadline.record.wording import join_words, say_rate, say_times, say_value
 from leadline.report.axes import parameter_x, throughput_y
-from leadline.report.layers import TALL_PX, WIDE_PX, finish, throughput_range
+from leadline.report.layers import TALL_PX, WIDE_PX, finish
 from leadline.report.overviews import system_layers
 from leadline.report.scale import wants_log
 from leadline.units import format_bytes
@@ -34,7 +34,8 @@ def access_chart(curves: Sequence[AccessCurve]) -> alt.LayerChart:
         for name, each in zip(names, curves, strict=True)
         for point in each.curve.points
     ]  # fmt: skip
-    least, most = throughput_range([each.curve for each in curves])
+    ends = [float(str(row[end])) for row in rows for end in ("y", "low", "high") if row[end]]
+    least, most = min(ends), max(ends)
     x = parameter_x("read_frac", [float(str(row["x"])) for row in rows])
     y = throughput_y(least, most, log=wants_log(least, most))
     between = [
