@@ -94,7 +94,10 @@ def test_an_error_within_and_a_stop_put_them_back(vm: Path, kept: Path) -> None:
 def holder(vm: Path, kept: Path) -> subprocess.Popen[str]:
     """Another Leadline that has changed the limits."""
     child = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, str(vm), str(kept)], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", HOLDER, str(vm), str(kept)],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
     assert child.stdout is not None
     assert child.stdout.readline() == "changed\n"
@@ -129,6 +132,13 @@ def end(child: subprocess.Popen[str], number: int) -> None:
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=["kill -9", "kill"])
 def test_the_guard_outlives_a_killed_leadline(vm: Path, kept: Path, number: int) -> None:
     end(holder(vm, kept), number)
+    wait_until_put_back(vm, kept)
+
+
+def test_the_guard_outlives_the_kill_of_a_whole_process_group(vm: Path, kept: Path) -> None:
+    child = holder(vm, kept)
+    os.killpg(child.pid, signal.SIGKILL)
+    child.communicate(timeout=30)
     wait_until_put_back(vm, kept)
 
 
@@ -182,7 +192,9 @@ def test_a_record_of_another_boot_is_thrown_away(vm: Path, kept: Path) -> None:
 
 def test_two_at_once_are_refused_and_a_living_one_is_left_alone(vm: Path, kept: Path) -> None:
     child = holder(vm, kept)
+    begin = time.monotonic()
     assert not restore_left_limits(vm, kept)
+    assert time.monotonic() - begin < 2, "nobody waits for one that lives"
     with (
         pytest.raises(DirtyLimitsRefused, match="another Leadline is varying"),
         varied_dirty_limits(vm, kept),

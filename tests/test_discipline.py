@@ -105,6 +105,8 @@ def test_a_measurement_says_its_discipline(tmp_path: Path) -> None:
     asked = ["--workload", "unique_bytes=1MiB,size_mean=8KiB,read_frac=0", "--json"]
     done = leadline("measure", "sim:two-level", *asked, "--sync", "fsync=4", store=store)
     assert json.loads(done.stdout)["sync"] == "fsync=4"
+    shown = leadline("measure", "sim:two-level", *asked[:2], "--sync", "dsync", store=store)
+    assert "O_DSYNC: a write that waits" in " ".join(shown.stdout.split())
     refused = leadline("measure", "sim:two-level", *asked, "--sync", "often", store=store)
     assert refused.returncode == 2
     assert "write dsync, fsync" in " ".join(refused.stderr.replace("│", " ").split())

@@ -15,7 +15,12 @@ import pytest
 
 from leadline.store import Store, StoreError, default_path, open_store
 from leadline.store._tables import metadata
-from leadline.testing.samples import sample_point, sample_start, sample_validation_start
+from leadline.testing.samples import (
+    sample_cache_start,
+    sample_point,
+    sample_start,
+    sample_validation_start,
+)
 from leadline.testing.store_conformance import StoreConformance
 
 
@@ -164,7 +169,12 @@ def test_full_and_ahead_of_the_commit(tmp_path: Path) -> None:
 WRITER = """
 import sys
 from leadline.store import open_store
-from leadline.testing.samples import sample_point, sample_start, sample_validation_start
+from leadline.testing.samples import (
+    sample_cache_start,
+    sample_point,
+    sample_start,
+    sample_validation_start,
+)
 store = open_store(sys.argv[1])
 store.start_survey(sample_start())
 for order in range(10**6):
@@ -253,3 +263,32 @@ def test_a_store_of_the_first_version_is_brought_up_and_keeps_its_points(tmp_pat
             store.add_point(msgspec.structs.replace(own, point_id="point-3"))
     with open_store(str(path)) as again:
         assert again.validation_points("validation-a") == (own,)
+
+
+SECOND_SCHEMA = (
+    FIRST_SCHEMA.replace("VALUES (1)", "VALUES (2)")
+    + """
+CREATE TABLE leadline_validations (
+  sequence INTEGER NOT NULL PRIMARY KEY, validation_id TEXT NOT NULL UNIQUE,
+  survey_id TEXT NOT NULL REFERENCES leadline_surveys (survey_id), started_at TEXT NOT NULL,
+  status TEXT NOT NULL, start_document TEXT NOT NULL, validation_document TEXT);
+ALTER TABLE leadline_points ADD COLUMN validation_id TEXT
+  REFERENCES leadline_validations (validation_id);
+CREATE UNIQUE INDEX one_point_per_validation_position ON leadline_points (validation_id, position);
+"""
+)
+
+
+@pytest.mark.parametrize("schema", [FIRST_SCHEMA, SECOND_SCHEMA])
+def test_an_older_store_takes_studies_once_it_was_opened(tmp_path: Path, schema: str) -> None:
+    path = tmp_path / "old.sqlite"
+    with closing(sqlite3.connect(path)) as old, old:
+        old.executescript(schema)
+    own = msgspec.structs.replace(sample_point("point-1", survey_id=None), study_id="study-a")
+    with open_store(str(path)) as store:
+        store.start_cache_study(sample_cache_start())
+        store.add_point(own)
+        with pytest.raises(StoreError, match="taken"):
+            store.add_point(msgspec.structs.replace(own, point_id="point-2"))
+    with open_store(str(path)) as again:
+        assert again.study_points("study-a") == (own,)

@@ -64,6 +64,9 @@ def command(
     direct: Direct = False,
     sync: Sync = None,
     seed: Seed = 1,
+    sizes_only: Annotated[
+        bool, typer.Option("--sizes-only", help="Leave out the disciplines and the flusher.")
+    ] = False,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with this system's unfinished study.")
     ] = False,
@@ -71,7 +74,9 @@ def command(
 ) -> None:
     """Find the file cache: its size for reads and for writes, and its write policy."""
     chosen = Target.parse(target)
-    asked = CacheAsked(name or chosen.name, budget or usual_budget_s(chosen), seed)
+    asked = CacheAsked(
+        name or chosen.name, budget or usual_budget_s(chosen), seed, write_costs=not sizes_only
+    )
     own: Context = context.obj
     store = own.open_store()
     earlier = _unfinished(store, asked.system, chosen) if resume else None
@@ -95,7 +100,7 @@ def command(
         else:
             store.start_cache_study(start)
         _tell_plan(start, points)
-        study = _run(engine, store, start, points)
+        study = _run(engine, chosen, store, start, points)
     tell_study(study, json=json)
 
 
@@ -137,14 +142,20 @@ def _tell_plan(start: CacheStart, points: Sequence[Measurement]) -> None:
     )
     for stage in plan.stages:
         talk(f"  {stage.name:<13}{stage.points:>3} points  {stage.purpose}")
+    if plan.writes_s:
+        talk(f"  then at most {format_seconds(plan.writes_s)} for the disciplines and the flusher")
 
 
 def _run(
-    engine: Engine, store: Store, start: CacheStart, points: Sequence[Measurement]
+    engine: Engine,
+    target: Target,
+    store: Store,
+    start: CacheStart,
+    points: Sequence[Measurement],
 ) -> CacheStudy:
     try:
         with progress_bar(start.plan.points) as on_progress:
-            return run_study(engine, store, start, points, on_progress=on_progress)
+            return run_study(engine, target, store, start, points, on_progress=on_progress)
     except CacheStudyRefused:
         raise
     except (Stopped, LeadlineError, KeyboardInterrupt):
@@ -219,6 +230,9 @@ def study_document(study: CacheStudy) -> dict[str, Any]:
             }
             for curve in study.curves
         ],
+        "disciplines": study.disciplines,
+        "flusher": study.flusher,
+        "left_out": study.left_out,
         "noise_frac": study.noise_frac,
         "facts": start.facts,
         "plan": start.plan,

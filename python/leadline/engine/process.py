@@ -98,10 +98,13 @@ class ProcessEngine:
 
     def set_discipline(self, *, sync: str, direct: bool) -> None:
         """Make the writes of later runs wait as `sync` says, past the file cache or through it."""
-        if self._place is None and (direct or sync != NO_SYNC):
-            raise TargetRefused("null: has no device to wait for and no file cache to go past")
-        if direct and self.backend in ("mmap", "nfs"):
-            raise TargetRefused(f"--backend {self.backend} cannot go past the file cache")
+        kind = self._target["kind"]
+        if sync != NO_SYNC and kind == "null":
+            raise TargetRefused("null: has no device to wait for")
+        if direct and kind != "directory":
+            raise TargetRefused(f"{kind} targets have no file that could be opened O_DIRECT")
+        if direct and self.backend == "mmap":
+            raise TargetRefused("--backend mmap cannot go past the file cache")
         self._backend = backend_document(self.backend, direct=direct, sync=sync)
         self.direct, self.sync = direct, sync
 

@@ -16,6 +16,7 @@ from leadline.file_cache.sizes import (
 from leadline.file_cache.words import sentences
 from leadline.record import CacheSize, FileCache, Interval, Measurement, WritePolicy
 from leadline.stats import FittedBorder, Noise, pooled_noise, reading_interval
+from leadline.units import format_bytes
 
 SMALLER = 1.25
 """Sizes that differ by less than this factor are one border."""
@@ -74,12 +75,16 @@ def noise_of(points: Sequence[Measurement]) -> Noise:
 
 
 def pooled(points: Sequence[Measurement], noise: Noise) -> Interval:
-    """Throughput behind the readings of one workload, in MB/s, with a 95 % interval."""
-    return reading_interval(
+    """Throughput behind the readings of one workload, in MB/s, with a 95 % interval.
+
+    There is none while no workload was measured twice: nothing is known of run-to-run noise.
+    """
+    known = reading_interval(
         [throughput(point) for point in points],
         [point.result.throughput_mb_s.half_width_frac for point in points],
         noise,
     )
+    return known if noise.df >= 1 else Interval(known.value, None, None, known.n)
 
 
 def rate_places(
@@ -91,7 +96,7 @@ def rate_places(
     """Choose the unique_bytes within the cache, and beyond it, at which rates are compared.
 
     Both kinds were measured there, as often as anywhere; "beyond" is twice the last border that
-    any kind has, or as far as was measured.
+    any kind has. Without a border they are the ends of what was measured.
     """
     common = {p.workload.unique_bytes for p in reads.points} & {
         p.workload.unique_bytes for p in writes.points
@@ -99,8 +104,10 @@ def rate_places(
     if not common:
         return None, None
     ends = [end.bytes.value for end in (read_end, write_end) if end is not None]
+    if not ends:
+        return min(common), max(common) if len(common) > 1 else None
     last = max((b.bytes.value for b in (*reads.borders, *writes.borders)), default=0.0)
-    inside = _most_read(reads, (u for u in common if u * EDGE <= min(ends, default=u * EDGE)))
+    inside = _most_read(reads, (u for u in common if u * EDGE <= min(ends)))
     outside = _most_read(reads, (u for u in common if u >= 2 * last and u != inside))
     return inside, outside
 
@@ -150,7 +157,8 @@ def _write_size(
 def _no_border(curve: KindCurve, kind: str) -> str:
     if curve.fit is None:
         return f"too few points of {kind} alone"
-    return f"no border in {kind} alone was found"
+    most = format_bytes(max(point.workload.unique_bytes for point in curve.points))
+    return f"no border was found up to {most} of {kind} alone"
 
 
 def _none(reason: str) -> CacheSize:

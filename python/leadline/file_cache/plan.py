@@ -23,9 +23,13 @@ ENDS = 8
 """Both ends of both curves, twice."""
 POLICY = 12
 """Reads and writes within the cache and beyond it, three times each."""
+WRITES_S = 80.0
+"""Kept for the disciplines and the flusher, each of which takes some thirty seconds."""
+WRITES_BUDGET_S_MIN = 180.0
+"""A smaller budget goes to the sizes and the policy alone."""
 SIZES_MIN, SIZES_MAX = 20, 32
 SECONDS_PER_POINT_WANTED = 4.0
-SECONDS_PER_POINT_MIN = 1.0
+SECONDS_PER_POINT_MIN = 0.8
 
 
 def make_plan(
@@ -35,6 +39,7 @@ def make_plan(
     memory_bytes: int | None,
     l3_cache_bytes: int | None,
     virtual: bool,
+    write_costs: bool = True,
 ) -> CachePlan:
     """Lay out a study within a budget.
 
@@ -44,6 +49,7 @@ def make_plan(
         memory_bytes: memory that can hold file cache (the cgroup's cap when there is one).
         l3_cache_bytes: the processor's last cache; data that fits it measures the processor.
         virtual: whether time costs nothing (a simulated system).
+        write_costs: whether to keep time for the disciplines and the flusher.
 
     Raises:
         CacheStudyRefused: the budget, or the room for data, is too small.
@@ -59,7 +65,8 @@ def make_plan(
         capacity_bytes = min(capacity_bytes, int(LAYOUT_SHARE * budget_s * LAYOUT_BYTES_PER_S))
     low, high = _range(capacity_bytes, memory_bytes, l3_cache_bytes)
     layout_s = 0.0 if virtual else high / LAYOUT_BYTES_PER_S
-    measuring_s = 0.97 * budget_s - layout_s
+    writes_s = WRITES_S if write_costs and budget_s >= WRITES_BUDGET_S_MIN else 0.0
+    measuring_s = 0.97 * budget_s - layout_s - writes_s
     wanted = int(measuring_s / SECONDS_PER_POINT_WANTED) - ENDS - POLICY
     sizes = max(SIZES_MIN, min(SIZES_MAX, wanted - wanted % 2))
     return CachePlan(
@@ -69,6 +76,7 @@ def make_plan(
             PlanStage("policy", POLICY, "within the cache and beyond it: what happens to writes"),
         ),
         budget_s=budget_s,
+        writes_s=writes_s,
         point_s=measuring_s / (ENDS + sizes + POLICY),
         layout_bytes=0 if virtual else high,
         unique_bytes_min=low,

@@ -184,12 +184,14 @@ def _against_reads(rates: Rates) -> Evidence:
             name=name, says=WritePolicy.UNKNOWN, value=None,
             sentence="n.m.: reads and writes were not both measured within the cache",
         )  # fmt: skip
+    text = f"within the cache writes are {say_times(found)} as fast as reads"
+    if found.slower:
+        text = f"within the cache reads are {say_times(found.inverse())} as fast as writes"
     alike = found.low is not None and found.low >= ALIKE_MIN
-    why = "alike, as where both end in memory" if alike else "slower, as by a disk or a flusher"
+    why = "alike, as where both end in memory" if alike else "as a disk or a flusher slows them"
     return Evidence(
         name=name, says=WritePolicy.UNKNOWN, value=_interval(found, rates.write),
-        sentence=f"within the cache writes are {say_times(found)} as fast as reads: {why}; it "
-        "cannot decide alone",
+        sentence=f"{text}: {why}; it cannot decide alone",
     )  # fmt: skip
 
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+import msgspec
+
 from leadline.engine import (
     BUDGET_SHARE,
     POINT_S_MIN,
@@ -22,6 +24,7 @@ from leadline.file_cache.explain import explain_study
 from leadline.file_cache.memory import memory_bytes_of
 from leadline.file_cache.plan import make_plan
 from leadline.file_cache.questions import Questions
+from leadline.file_cache.write_costs import measure_write_costs
 from leadline.record import CacheStart, CacheStudy, Measurement, derive_seed, point_id
 from leadline.store import Store
 
@@ -38,6 +41,8 @@ class CacheAsked:
     budget_s: float
     seed: int
     accuracy: float = 0.02
+    write_costs: bool = True
+    """Whether the disciplines and the flusher are wanted as well."""
 
 
 def usual_budget_s(target: Target) -> float:
@@ -66,6 +71,7 @@ def begin_study(
         memory_bytes=engine.memory_bytes,
         l3_cache_bytes=engine.l3_cache_bytes,
         virtual=engine.virtual,
+        write_costs=asked.write_costs,
     )
     engine.prepare()
     return CacheStart(
@@ -89,6 +95,7 @@ def begin_study(
 
 def run_study(
     engine: Engine,
+    target: Target,
     store: Store,
     start: CacheStart,
     points: Sequence[Measurement] = (),
@@ -116,8 +123,11 @@ def run_study(
         point = _measure(engine, questions, limits, now_s)
         store.add_point(point)
         questions.tell(point)
+    now_s = before_s + engine.clock_s - opened_s
+    study = explain_study(start, questions.points)
+    study = measure_write_costs(engine, target, study, left_s=start.plan.budget_s - now_s)
     wall_s = before_s + engine.clock_s - opened_s
-    study = explain_study(start, questions.points, wall_s=wall_s)
+    study = msgspec.structs.replace(study, wall_s=wall_s)
     store.finish_cache_study(study)
     return study
 
@@ -129,7 +139,7 @@ def limits_for(start: CacheStart, now_s: float, points_left: int) -> Limits:
         BudgetSpent: nothing useful fits any more.
 
     """
-    left_s = start.plan.budget_s - now_s
+    left_s = start.plan.budget_s - start.plan.writes_s - now_s
     share_s = BUDGET_SHARE * left_s / points_left
     if share_s < POINT_S_MIN:
         raise BudgetSpent(

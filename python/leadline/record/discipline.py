@@ -1,7 +1,7 @@
 """Which writes wait until their bytes are on the device, as people and the wire spell it.
 
-A discipline is what a program asks of the file cache for its writes (CP93 §2 tells reliability
-apart from speed): buffered, `O_DSYNC`, an `fsync` each so many writes, or past the cache.
+A discipline is what a program asks of the file cache for its writes: buffered, `O_DSYNC`, an
+`fsync` each so many writes, or past the cache (METHODS section 4).
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ import msgspec
 from leadline.record.discipline import NO_SYNC
 from leadline.record.survey import Curve, PlanStage, SurveyStatus
 from leadline.record.workload import Interval
+from leadline.record.writes import FlusherCost, WriteDisciplines
 
 
 class WritePolicy(StrEnum):
@@ -86,6 +87,8 @@ class CachePlan(msgspec.Struct, frozen=True, kw_only=True):
     unique_bytes_max: int
     size_mean: int
     """Of every request: fixed, so that no write has to read what it does not cover."""
+    writes_s: float = 0.0
+    """Time of the budget kept for the disciplines and the flusher; 0 leaves them out."""
 
     @property
     def points(self) -> int:
@@ -126,6 +129,10 @@ class CacheStudy(msgspec.Struct, frozen=True, kw_only=True):
     cache: FileCache
     curves: tuple[Curve, ...]
     """Throughput over unique_bytes of only reads and of only writes, in this order."""
+    flusher: FlusherCost | None = None
+    disciplines: WriteDisciplines | None = None
+    left_out: tuple[str, ...] = ()
+    """What of the two was not measured, and why."""
     noise_frac: float
     """Standard deviation of one reading from run to run, as a fraction."""
     warnings: tuple[str, ...] = ()

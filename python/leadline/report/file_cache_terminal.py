@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from rich import box
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
+from leadline.file_cache.disciplines import HEADS, discipline_rows
 from leadline.record import CacheSize, CacheStudy, Curve, FileCache, WritePolicy
 from leadline.record.wording import say_bytes, say_rate, say_share
 from leadline.report.terminal import level_lines, printable
@@ -38,6 +41,7 @@ class CacheStudyView:
             yield Text("")
         yield size_table(found, plain=plain)
         yield evidence_table(found, plain=plain)
+        yield from _write_costs(self.study, plain=plain)
         for warning in self.study.warnings:
             yield Text(printable(f"warning: {warning}", plain=plain), style="yellow")
 
@@ -46,6 +50,21 @@ def _chart(curve: Curve, size: CacheSize, width: int, *, plain: bool) -> list[st
     kind = KINDS[0] if curve.focal.read_frac == 1.0 else KINDS[1]
     borders = [size.bytes.value] if size.bytes else []
     return level_lines(curve.points, borders, width, plain=plain, what=f"of {kind} alone")
+
+
+def _write_costs(study: CacheStudy, *, plain: bool) -> Iterator[Text | Table]:
+    """The disciplines as a table with its sentences, and what the flusher costs."""
+    found = study.disciplines
+    if found is not None:
+        table = _table(HEADS, plain=plain)
+        for row in discipline_rows(found):
+            table.add_row(*(Text(printable(cell, plain=plain)) for cell in row))
+        yield table
+    told = [*(found.sentences if found else ()), study.flusher.sentence if study.flusher else ""]
+    told += [f"n.m.: {reason}." for reason in study.left_out]
+    for sentence in filter(None, told):
+        yield Text(printable(sentence, plain=plain))
+        yield Text("")
 
 
 def size_table(found: FileCache, *, plain: bool) -> Table:

@@ -5,7 +5,13 @@ from __future__ import annotations
 from rich.table import Table
 from rich.text import Text
 
-from leadline.record import EngineResult, Measurement, OperationSummary
+from leadline.record import (
+    NO_SYNC,
+    EngineResult,
+    Measurement,
+    OperationSummary,
+    say_discipline,
+)
 from leadline.record.wording import say_percent, say_rate
 from leadline.report import evidence
 from leadline.units import format_seconds
@@ -30,6 +36,7 @@ def _rows(point: Measurement, result: EngineResult) -> list[tuple[str, str]]:
     rows = [
         ("throughput", say_rate(result.throughput_mb_s, level=True)),
         ("", f"{iops.value:,.0f} requests/s{within}, from {result.wall_s:.3g} s{_runs(point)}"),
+        ("discipline", _discipline(point)),
         ("offered", _offered(point)),
         *evidence.span_rows(result),
         ("reads", _operations(result.read)),
@@ -58,6 +65,13 @@ def _rows(point: Measurement, result: EngineResult) -> list[tuple[str, str]]:
 
 def _runs(point: Measurement) -> str:
     return f" in {len(point.runs)} runs" if len(point.runs) > 1 else ""
+
+
+def _discipline(point: Measurement) -> str | None:
+    if point.sync == NO_SYNC:
+        return None
+    said = say_discipline(point.sync, direct=point.direct)
+    return f"{said}: a write that waits for the device has the wait in its response time"
 
 
 def _offered(point: Measurement) -> str | None:

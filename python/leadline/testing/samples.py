@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from leadline.record import (
+    CachePlan,
+    CacheSize,
+    CacheStart,
+    CacheStudy,
     Curve,
     EngineResult,
+    Evidence,
+    FileCache,
     Interval,
     IntervalRecord,
     LatencyUs,
@@ -22,6 +28,15 @@ from leadline.record import (
     ValidationStart,
     WarmUp,
     Workload,
+    WritePolicy,
+)
+from leadline.record.file_test import FILE_PROGRAMS, DriveRun, FileRun, RawRun
+from leadline.record.files import (
+    FilesCell,
+    FilesRow,
+    FilesStart,
+    FilesStudy,
+    FileSystemUnderTest,
 )
 
 WORKLOAD = Workload(unique_bytes=64 * 2**20, size_mean=32 * 1024)
@@ -182,3 +197,85 @@ def sample_validation(
         sentences=("Nothing was scored.",),
         warnings=(),
     )
+
+
+def sample_files_study(study_id: str = "files-a") -> FilesStudy:
+    """Return a finished study of plain files: one file system on one drive, two programs."""
+    system = FileSystemUnderTest(fs="ext4", block_bytes=4096, made=False)
+    start = FilesStart(
+        study_id=study_id, system="tiny-files", directories=("/data",), storage="vda",
+        started_at="2026-11-21T10:00:00+00:00", paper=False, runs=2, budget_s=60.0, seed=2**63,
+        cells=(FilesCell(system=system, drives=1),), facts={"cpu_count": 2},
+    )  # fmt: skip
+    drive = DriveRun(seconds=0.5, sync_s=0.1, cpu_s=0.2, cached_share=None)
+    run = FileRun(seconds=0.5, device_read_bytes=None, drives=(drive,), raw=RawRun(8192, 0.1))
+    rows = tuple(
+        FilesRow(
+            test=test, fs="ext4", block_bytes=4096, made=False, drives=1,
+            kbytes_s=Interval(16.0, None, None, 1), cpu_percent=Interval(40.0, None, None, 1),
+            raw_percent=Interval(20.0, None, None, 1), runs=(run, run),
+        )
+        for test in FILE_PROGRAMS[:2]
+    )  # fmt: skip
+    return FilesStudy(
+        start=start, status=SurveyStatus.DONE, file_bytes=8192, rows=rows, sentences=("Done.",)
+    )
+
+
+def sample_cache_start(study_id: str = "study-a", system: str = "disk") -> CacheStart:
+    """Return the start record of a small study of a file cache."""
+    return CacheStart(
+        study_id=study_id,
+        system=system,
+        target="/data",
+        seed=2**60 + 1,
+        started_at="2026-11-20T12:00:00+00:00",
+        backend="pread",
+        direct=False,
+        cache_limit_bytes=None,
+        accuracy=0.02,
+        plan=CachePlan(
+            stages=(PlanStage("ends", 8, "both ends"),),
+            budget_s=300.0,
+            point_s=5.0,
+            layout_bytes=2**30,
+            unique_bytes_min=2**25,
+            unique_bytes_max=2**30,
+            size_mean=2**15,
+        ),
+        facts={"kernel": "6.18"},
+        memory_bytes=2**28,
+        sync="dsync",
+    )
+
+
+def sample_cache_study(start: CacheStart, status: SurveyStatus = SurveyStatus.DONE) -> CacheStudy:
+    """Return the answer of a study in which nothing could be told."""
+    none = CacheSize(bytes=None, memory_frac=None, reason="too few points")
+    return CacheStudy(
+        start=start,
+        status=status,
+        wall_s=10.0,
+        points=1,
+        cache=FileCache(
+            reads=none,
+            writes=none,
+            policy=WritePolicy.UNKNOWN,
+            evidence=(
+                Evidence(
+                    name="bytes at the device", says=WritePolicy.UNKNOWN,
+                    value=Interval(0.5, None, None, 1), sentence="n.m.",
+                ),
+            ),
+            size_mean=None,
+            inside_bytes=None,
+            outside_bytes=None,
+            read_mb_s=None,
+            write_mb_s=None,
+            disk_read_mb_s=None,
+            disk_write_mb_s=None,
+            memory_bytes=2**28,
+        ),
+        curves=(),
+        noise_frac=0.03,
+    )  # fmt: skip

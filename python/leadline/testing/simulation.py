@@ -158,7 +158,12 @@ class SimulatedCacheStudy:
 
 
 def simulate_cache_study(
-    profile: str, seed: int, *, budget_s: float | None = None, store: Store | None = None
+    profile: str,
+    seed: int,
+    *,
+    budget_s: float | None = None,
+    write_costs: bool = False,
+    store: Store | None = None,
 ) -> SimulatedCacheStudy:
     """Study the file cache of `sim:PROFILE` in virtual time, in this process.
 
@@ -166,16 +171,19 @@ def simulate_cache_study(
         profile: a profile's name or the path of a TOML file.
         seed: decides order, addresses and noise.
         budget_s: virtual seconds; by default those of the command.
+        write_costs: whether the disciplines and the flusher are measured as well.
         store: where the points go; by default a store in memory.
 
     """
     target = Target.parse(f"sim:{profile}")
     kept = store or open_store("sqlite://")
     with open_engine(target, run_seed=seed) as engine:
-        asked = CacheAsked(target.name, budget_s or usual_study_budget_s(target), seed)
+        asked = CacheAsked(
+            target.name, budget_s or usual_study_budget_s(target), seed, write_costs=write_costs
+        )
         start = begin_study(engine, target, asked, study_id=f"{target.name}-{seed}")
         kept.start_cache_study(start)
-        study = run_study(engine, kept, start)
+        study = run_study(engine, target, kept, start)
     reads, writes = _true_sizes(target.profile or {})
     return SimulatedCacheStudy(study, kept.study_points(start.study_id), reads, writes)
 

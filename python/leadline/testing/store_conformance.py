@@ -16,6 +16,9 @@ import pytest
 from leadline.record import SurveyStatus
 from leadline.store import Store, StoreError, UpdateFinishedError
 from leadline.testing.samples import (
+    sample_cache_start,
+    sample_cache_study,
+    sample_files_study,
     sample_point,
     sample_start,
     sample_survey,
@@ -250,6 +253,64 @@ class StoreConformance:
         assert [item.points for item in found] == [0, 1]
         assert {item.status for item in found} == {SurveyStatus.RUNNING}
 
+    def test_a_cache_study_comes_back_with_its_points_by_id_system_and_beginning(
+        self, store: Store
+    ) -> None:
+        """Points in their order; stopped, and then done."""
+        start = sample_cache_start()
+        store.start_cache_study(start)
+        lone = msgspec.structs.replace(sample_point("point-0", survey_id=None), study_id="study-a")
+        second = msgspec.structs.replace(lone, point_id="point-1", order=1)
+        store.add_point(second)
+        store.add_point(lone)
+        assert store.cache_study("study-a") is None
+        store.finish_cache_study(sample_cache_study(start, SurveyStatus.STOPPED))
+        study = sample_cache_study(start)
+        store.finish_cache_study(study)
+        assert store.study_points("study-a") == (lone, second)
+        for ref in ("study-a", "disk", "stud"):
+            assert store.cache_start(ref) == start
+            assert store.cache_study(ref) == study
+
+    def test_a_finished_cache_study_never_changes(self, store: Store) -> None:
+        """Neither its points, nor its start, nor its answer."""
+        start = sample_cache_start()
+        store.start_cache_study(start)
+        with pytest.raises(UpdateFinishedError, match="study-a was started already"):
+            store.start_cache_study(start)
+        store.finish_cache_study(sample_cache_study(start))
+        own = msgspec.structs.replace(sample_point("point-0", survey_id=None), study_id="study-a")
+        with pytest.raises(UpdateFinishedError):
+            store.add_point(own)
+        with pytest.raises(UpdateFinishedError):
+            store.finish_cache_study(sample_cache_study(start))
+        assert store.study_points("study-a") == ()
+
+    def test_what_of_a_cache_study_could_not_be_explained_is_refused(self, store: Store) -> None:
+        """Points without a start, one place twice, a name nobody has."""
+        own = msgspec.structs.replace(sample_point("point-0", survey_id=None), study_id="study-a")
+        with pytest.raises(StoreError, match="study-a was never started"):
+            store.add_point(own)
+        store.start_cache_study(sample_cache_start())
+        store.add_point(own)
+        with pytest.raises(StoreError, match="place 0 of a point in its study is taken"):
+            store.add_point(msgspec.structs.replace(own, point_id="point-1"))
+        with pytest.raises(StoreError, match="leadline cache TARGET"):
+            store.cache_start("nobody")
+
+    def test_cache_studies_are_listed_newest_first_and_are_no_surveys(self, store: Store) -> None:
+        """With their points counted; a survey of the same system is another thing."""
+        for name in ("study-a", "study-b"):
+            store.start_cache_study(sample_cache_start(name))
+        own = msgspec.structs.replace(sample_point("point-0", survey_id=None), study_id="study-a")
+        store.add_point(own)
+        assert [(s.study_id, s.points) for s in store.cache_studies()] == [
+            ("study-b", 0),
+            ("study-a", 1),
+        ]
+        assert store.surveys() == ()
+        assert store.cache_start("disk").study_id == "study-b"
+
     def test_many_threads_at_once(self, store: Store) -> None:
         """No point is lost or doubled."""
         store.start_survey(sample_start())
@@ -260,3 +321,39 @@ class StoreConformance:
         with ThreadPoolExecutor(4) as pool:
             list(pool.map(add, range(20)))
         assert [point.order for point in store.points("survey-a")] == list(range(20))
+
+    def test_a_study_of_files_grows_until_it_is_done(self, store: Store, tmp_path: Path) -> None:
+        """Each saving is durable; a finished one stays as it is."""
+        study = sample_files_study()
+        running = msgspec.structs.replace(study, status=SurveyStatus.RUNNING, rows=study.rows[:1])
+        store.save_files(running)
+        with self.open(tmp_path) as other:
+            assert other.files_study(study.start.study_id) == running
+        store.save_files(msgspec.structs.replace(running, status=SurveyStatus.STOPPED))
+        store.save_files(study)
+        assert store.files_study(study.start.study_id) == study
+        with pytest.raises(UpdateFinishedError, match="done"):
+            store.save_files(study)
+
+    def test_what_a_study_of_files_measured_never_changes(self, store: Store) -> None:
+        """Neither its start nor a run that is stored."""
+        study = msgspec.structs.replace(sample_files_study(), status=SurveyStatus.RUNNING)
+        store.save_files(study)
+        other = msgspec.structs.replace(study.start, seed=99)
+        with pytest.raises(UpdateFinishedError, match="began otherwise"):
+            store.save_files(msgspec.structs.replace(study, start=other))
+        with pytest.raises(UpdateFinishedError, match="never changes"):
+            store.save_files(msgspec.structs.replace(study, rows=study.rows[1:]))
+        assert store.files_study(study.start.study_id) == study
+
+    def test_a_study_of_files_is_found_by_id_system_and_prefix(self, store: Store) -> None:
+        """The newest of a system; an ambiguous or unknown reference is an error."""
+        first, second = sample_files_study("abcd1"), sample_files_study("abcd2")
+        store.save_files(first)
+        store.save_files(second)
+        assert store.files_study("abcd1") == first
+        assert store.files_study(first.start.system) == second
+        with pytest.raises(StoreError, match="may be any of abcd1, abcd2"):
+            store.files_study("abcd")
+        with pytest.raises(StoreError, match="no study of plain files 'zzzz'"):
+            store.files_study("zzzz")

@@ -1,0 +1,186 @@
+"""Sizes of a file cache: reads and writes apart, seen and unseen devices, disturbances."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from cache_fixture import MIB, cache_point
+from leadline.file_cache import CacheStudyRefused, find_file_cache
+from leadline.file_cache.memory import memory_bytes_of
+from leadline.file_cache.plan import make_plan
+from leadline.file_cache.questions import Questions
+from leadline.file_cache.sizes import disturbed_points, kind_curve, nearest_border
+from leadline.record import CachePlan, CacheSize, Measurement, WritePolicy
+from leadline.testing.simulation import simulate_cache_study
+
+PLACES = [16 * MIB, 32 * MIB, 64 * MIB, 96 * MIB, 120 * MIB, 140 * MIB, 180 * MIB, 256 * MIB,
+          512 * MIB, 1024 * MIB]  # fmt: skip
+
+
+def uniform(capacity: int) -> Callable[[int], float]:
+    """Share of misses of random requests over an LRU cache."""
+    return lambda unique_bytes: max(0.0, 1 - capacity / unique_bytes)
+
+
+def points(
+    reads: Callable[[int], float], writes: Callable[[int], float], *, seen: bool = True
+) -> list[Measurement]:
+    """Points of both kinds at every place; a miss takes fifty times as long as a hit."""
+    found: list[Measurement] = []
+    for place in (*PLACES, PLACES[0], PLACES[-1]):
+        for kind, missed in ((1.0, reads(place)), (0.0, writes(place))):
+            found.append(
+                cache_point(
+                    place, kind, order=len(found), mb_s=2000.0 / (1 + 50 * missed),
+                    missed=missed if seen else None,
+                )
+            )  # fmt: skip
+    return found
+
+
+def within(size: CacheSize, truth: float, share: float = 0.10) -> bool:
+    return size.bytes is not None and abs(size.bytes.value / truth - 1) <= share
+
+
+@pytest.mark.parametrize("seen", [True, False])
+def test_two_sizes_are_found_with_or_without_the_devices_counters(seen: bool) -> None:
+    made = points(uniform(128 * MIB), uniform(40 * MIB), seen=seen)
+    found = find_file_cache(made, memory_bytes=256 * MIB, seed=1)
+    assert within(found.reads, 128 * MIB)
+    assert within(found.writes, 40 * MIB)
+    assert found.reads.memory_frac is not None
+    assert found.reads.memory_frac.value == pytest.approx(0.5, rel=0.1)
+    assert found.policy is WritePolicy.CANCELLING
+    assert "The two sizes differ" in found.sentences[0]
+
+
+def test_a_write_through_cache_holds_reads_alone() -> None:
+    made = points(uniform(128 * MIB), lambda _: 1.0)
+    found = find_file_cache(made, memory_bytes=None, seed=1)
+    assert within(found.reads, 128 * MIB)
+    assert found.writes.bytes is None
+    assert found.policy is WritePolicy.THROUGH
+    assert found.reads.memory_frac is None
+
+
+def test_a_moments_disturbance_is_not_a_smaller_cache() -> None:
+    """Somebody's `sync` during one point: larger workloads that missed less say so."""
+    made = points(uniform(128 * MIB), uniform(128 * MIB))
+    disturbed = [
+        cache_point(32 * MIB, 0.0, order=99, missed=0.6) if point.workload.unique_bytes == 32 * MIB
+        and point.workload.read_frac == 0.0 else point
+        for point in made
+    ]  # fmt: skip
+    assert within(find_file_cache(disturbed, memory_bytes=None, seed=1).writes, 128 * MIB)
+    counts = [disturbed_points(kind_curve(m, 0.0, seed=1, fit=False)) for m in (made, disturbed)]
+    assert counts == [0, 1]
+
+
+def test_points_that_are_not_admissible_carry_nothing() -> None:
+    made = points(uniform(128 * MIB), uniform(128 * MIB))
+    bad = [cache_point(8 * MIB, 1.0, order=200 + n, missed=1.0, admissible=False) for n in range(9)]
+    assert within(find_file_cache([*bad, *made], memory_bytes=None, seed=1).reads, 128 * MIB)
+
+
+def test_what_was_measured_too_little_or_never_outgrown_is_said() -> None:
+    small = [point for point in points(uniform(128 * MIB), uniform(128 * MIB))
+             if point.workload.unique_bytes < 100 * MIB]  # fmt: skip
+    found = find_file_cache(small[:2], memory_bytes=None, seed=1)
+    assert "too few points of reads alone" in found.reads.reason
+    assert find_file_cache([], memory_bytes=None, seed=1).policy is WritePolicy.UNKNOWN
+    flat = points(lambda _: 0.0, lambda _: 0.0)
+    found = find_file_cache(flat, memory_bytes=None, seed=1)
+    assert found.reads.bytes is None
+    assert "no border was found up to 1 GiB of reads alone" in found.reads.reason
+    assert "None" not in " ".join(found.sentences)
+
+
+def test_without_a_repeated_point_no_rate_has_an_interval() -> None:
+    once = {p.workload: p for p in points(uniform(128 * MIB), uniform(128 * MIB))}
+    found = find_file_cache(list(once.values()), memory_bytes=None, seed=1)
+    assert found.read_mb_s is not None
+    assert found.read_mb_s.low is None
+    assert found.evidence[1].says is WritePolicy.UNKNOWN
+
+
+def test_the_throughput_alone_finds_the_size_of_a_simulated_cache() -> None:
+    """As on a network file system, where no device can be seen from here."""
+    run = simulate_cache_study("decstation-5000-sprite", 3)
+    unseen = [
+        msgspec.structs.replace(
+            point,
+            result=msgspec.structs.replace(point.result, device_bytes=None, cached_share=None),
+        )
+        for point in run.points
+    ]
+    found = find_file_cache(unseen, memory_bytes=None, seed=3)
+    assert run.true_read_bytes is not None
+    assert run.true_write_bytes is not None
+    assert within(found.reads, run.true_read_bytes)
+    assert within(found.writes, run.true_write_bytes)
+    assert found.policy is WritePolicy.CANCELLING
+    assert found.evidence[0].value is None
+
+
+def test_a_stored_study_is_taken_up_where_it_was_left_and_another_is_refused() -> None:
+    run = simulate_cache_study("hp-730", 5)
+    start, whole = run.study.start, list(run.points)
+    for kept in (1, 17, 45):
+        asked = Questions(start, whole[:kept]).ask()
+        assert asked == (whole[kept].stage, whole[kept].workload)
+    assert Questions(start, whole).ask() is None
+    with pytest.raises(CacheStudyRefused, match="start a new"):
+        Questions(start, [whole[0], whole[0]] if whole[0].workload != whole[1].workload else [])
+
+
+def test_reads_and_writes_are_measured_at_both_rate_places() -> None:
+    run = simulate_cache_study("two-level", 4)
+    found = run.study.cache
+    assert found.inside_bytes is not None
+    assert found.outside_bytes is not None
+    assert found.inside_bytes < 2**30 / 2 < 2 * 2**30 <= found.outside_bytes
+    rates = (found.read_mb_s, found.write_mb_s, found.disk_read_mb_s, found.disk_write_mb_s)
+    assert all(rate is not None and rate.n >= 3 for rate in rates)
+
+
+def test_too_little_time_or_room_is_refused_with_what_to_type() -> None:
+    def plan_of(budget_s: float, capacity_bytes: int = 2**34) -> CachePlan:
+        return make_plan(
+            budget_s=budget_s, capacity_bytes=capacity_bytes, memory_bytes=2**28,
+            l3_cache_bytes=2**25, virtual=False,
+        )  # fmt: skip
+
+    with pytest.raises(CacheStudyRefused, match="--budget"):
+        plan_of(10.0)
+    with pytest.raises(CacheStudyRefused, match="--max-bytes 256 MiB"):
+        plan_of(120.0, 2**25)
+    plan = plan_of(120.0)
+    assert plan.writes_s == 0.0
+    whole = plan_of(300.0)
+    assert whole.points * whole.point_s + whole.layout_bytes / 300e6 + whole.writes_s <= 300.0
+    assert whole.writes_s > 0
+    assert plan.unique_bytes_max == 4 * 2**28
+    assert plan.layout_bytes == plan.unique_bytes_max
+
+
+def test_the_memory_is_the_cap_or_the_machines_or_what_a_profile_says() -> None:
+    assert memory_bytes_of(2**28, {"memory_bytes": 2**34}, None) == 2**28
+    facts = {"memory_bytes": 2**34, "cgroup_memory_limit_bytes": 2**32}
+    assert memory_bytes_of(None, facts, None) == 2**32
+    assert memory_bytes_of(None, {}, None) is None
+    profile = {"meta": {"facts": {"memory": "32 MB, 100 MB/s peak"}}}
+    assert memory_bytes_of(None, facts, profile) == 32_000_000
+    assert memory_bytes_of(None, facts, {"meta": {}}) is None
+
+
+def test_the_gap_around_a_border_that_ends_at_once_is_closed() -> None:
+    """A scan under LRU hits all or nothing: only readings in the gap tell where."""
+    run = simulate_cache_study("four-level", 2)
+    for kind in (1.0, 0.0):
+        curve = kind_curve(run.points, kind, seed=2)
+        border = nearest_border(curve)
+        assert border is not None
+        assert border.bytes.value == pytest.approx(268_435_456, rel=0.04)
