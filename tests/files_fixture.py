@@ -37,13 +37,17 @@ class ScriptedTests:
     cpu_percent: float = 40.0
     raw_kbytes_s: float = 2e6
     cached_share: float = 0.0
+    device_share: float = 1.0
+    image_room_bytes: int | None = None
     noise_frac: float = 0.0
     room_bytes: int = 2**40
     fail: Callable[[FilesCell], Exception | None] = lambda _cell: None
     asked: list[tuple[FilesCell, int, tuple[FileProgram, ...]]] = field(default_factory=list)
     chance: random.Random = field(default_factory=lambda: random.Random(1))
 
-    def file_bytes_max(self, _cells: Sequence[FilesCell]) -> int:
+    def file_bytes_max(self, cells: Sequence[FilesCell]) -> int:
+        if self.image_room_bytes is not None and any(cell.system.made for cell in cells):
+            return self.image_room_bytes
         return self.room_bytes
 
     def run(
@@ -85,8 +89,11 @@ class ScriptedTests:
             seconds=seconds, sync_s=0.0, cpu_s=self.cpu_percent / 100 * seconds / cell.drives,
             cached_share=(1.0 if paper else self.cached_share) if test == "read_8192" else None,
         )  # fmt: skip
+        from_device = round(total_bytes * self.device_share) if test == "read_8192" else 0
         raw = RawRun(total_bytes, total_bytes / KBYTE / self.raw_kbytes_s)
-        return FileRun(seconds=seconds, device_read_bytes=0, drives=(drive,) * cell.drives, raw=raw)
+        return FileRun(
+            seconds=seconds, device_read_bytes=from_device, drives=(drive,) * cell.drives, raw=raw
+        )
 
 
 class Kept:

@@ -89,6 +89,15 @@ def lay_run(place: Path, name: str, *, link: bool = False, marker: bool = True) 
         (place / DIRECTORY / RUN / name).write_text("data")
 
 
+def lay_mount(place: Path, *within: str) -> None:
+    lay_run(place, "raw-0.bin")
+    for number in (0, 1):
+        (place / DIRECTORY / RUN / f"image-{number}.bin").write_text("data")
+        (place / DIRECTORY / RUN / f"mount-{number}").mkdir()
+    for name in within:
+        (place / DIRECTORY / RUN / "mount-1" / name).write_text("precious")
+
+
 def lay_linked_run(place: Path) -> None:
     (place / "elsewhere").mkdir()
     (place / "elsewhere" / DATA).write_text("precious")
@@ -117,6 +126,9 @@ def lay_linked(place: Path, name: str) -> None:
         (lambda place: lay_marker(place, OURS.replace("leadline", "other")), "not made by"),
         (lambda place: lay_run(place, "other.bin"), f"{RUN} was not made by"),
         (lambda place: lay_run(place, DATA, link=True), f"{RUN} was not made by"),
+        (lambda place: lay_run(place, "image-0.bin", link=True), f"{RUN} was not made by"),
+        (lambda place: lay_run(place, "mount-0"), f"{RUN} was not made by"),
+        (lambda place: lay_mount(place, "thesis.tex"), f"{RUN} was not made by"),
         (lambda place: lay_run(place, DATA, marker=False), f"no {MARKER} file"),
         (lay_linked_run, f"{RUN} was not made by"),
         (lambda place: lay_linked(place, MARKER), f"{MARKER} was not made by"),
@@ -131,6 +143,19 @@ def test_foreign_things_are_refused_and_kept(tmp_path: Path, lay: object, messag
         pytest.fail("claimed")
     assert refused.value.exit_code == 2
     assert tree(tmp_path) == before
+
+
+def test_what_a_killed_file_test_left_is_removed(tmp_path: Path) -> None:
+    lay_mount(tmp_path)
+    (tmp_path / DIRECTORY / RUN / "file.bin").write_text("data")
+    with claim(tmp_path) as claimed:
+        assert list(claimed.run_directory.iterdir()) == []
+        assert [path for path in claimed.run_directory.parent.iterdir() if path.is_dir()] == [
+            claimed.run_directory
+        ]
+        (claimed.run_directory / "mount-0").mkdir()
+        (claimed.run_directory / "raw-1.bin").write_text("data")
+    assert tree(tmp_path) == {"precious": "precious"}
 
 
 def test_another_users_directory_is_refused(tmp_path: Path) -> None:

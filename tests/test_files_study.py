@@ -54,6 +54,13 @@ def test_intervals_cover_the_truth() -> None:
     assert 0.92 < covered / total < 0.98, covered / total
 
 
+def test_noise_is_pooled_over_the_file_systems_of_a_program() -> None:
+    """Two kept runs alone would have a t quantile of 7 and more."""
+    rows = study_of(ScriptedTests(lambda *_: 5e5, noise_frac=0.1), MATRIX).rows
+    widths = [row.kbytes_s.half_width_frac for row in rows if row.kbytes_s is not None]
+    assert max(width for width in widths if width is not None) < 0.35
+
+
 def test_one_kept_run_has_no_interval() -> None:
     row = study_of(ScriptedTests(lambda *_: 5e5), ONE, runs=2).rows[0]
     assert row.kbytes_s is not None
@@ -106,6 +113,25 @@ def test_too_little_room_is_refused_before_a_file_is_made() -> None:
     assert tests.asked == []
 
 
+def test_without_room_for_images_the_existing_file_system_is_tested() -> None:
+    tests = ScriptedTests(lambda *_: 5e5, image_room_bytes=0)
+    study = study_of(tests, [*ONE, *MATRIX])
+    assert {row.missing for row in study.rows if row.made} == {
+        "no room for the images of file systems; free some space"
+    }
+    assert all(row.kbytes_s is not None for row in study.rows if not row.made)
+    with pytest.raises(TargetRefused, match="room for files of 0 B"):
+        study_of(tests, MATRIX)
+
+
+def test_where_nothing_can_be_measured_the_reasons_are_told() -> None:
+    cells = [FilesCell(system=made("xfs", 4096), drives=1, missing="needs root")]
+    kept = Kept()
+    with pytest.raises(TargetRefused, match="nothing can be measured here: needs root"):
+        run_files(ScriptedTests(lambda *_: 5e5), kept, start_of(cells))
+    assert kept.documents == []
+
+
 def test_what_fails_is_not_measured_for_that_reason_and_the_rest_goes_on() -> None:
     def fail(cell: FilesCell) -> Exception | None:
         if cell.system.fs == "xfs":
@@ -151,6 +177,8 @@ def test_runs_that_differ_and_reads_from_the_cache_are_suspect() -> None:
     rows = study_of(tests, ONE).rows
     assert rows[0].suspect == ("40 % of the file lay in the file cache",)
     assert not rows[1].suspect
+    served = study_of(ScriptedTests(lambda *_: 5e5, device_share=0.5), ONE).rows
+    assert served[0].suspect == ("a block device gave 50 % of what was read",)
     shaky = study_of(ScriptedTests(lambda *_: 5e5, noise_frac=0.5), ONE, runs=8)
     assert all("differ" in row.suspect[0] for row in shaky.rows)
     assert any("carry a star" in warning for warning in shaky.warnings)

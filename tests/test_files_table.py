@@ -96,6 +96,20 @@ def test_columns_stand_under_their_heads() -> None:
     assert all(len(line) <= 80 for line in lines)
 
 
+def test_studies_stand_side_by_side_as_the_papers_storage_systems_do() -> None:
+    one = study_of(ScriptedTests(lambda *_: 5e5), whole())
+    other = study_of(ScriptedTests(lambda *_: 7e5), whole()[2:3])
+    start = msgspec.structs.replace(other.start, system="other", storage="vdb")
+    lines = table_lines(table_of(one, msgspec.structs.replace(other, start=start)))
+    assert lines[0] == "File Systems Tests - thing and other"
+    at = lines.index(next(line for line in lines if "a 4K xfs" in line))
+    assert lines[at + 2].endswith("  other loop on vdb")
+    row = next(line for line in lines[at:] if line.startswith("write_8192"))
+    assert row.split("write_8192")[1].split() == [
+        "500000", "(40%)", "500000", "(40%)", "700000", "(40%)", "n.m.",
+    ]  # fmt: skip
+
+
 def test_rates_have_three_digits_and_cpu_is_summed_over_the_drives() -> None:
     assert TableCell(1234567.0, 68.6).text() == "1230000 (69%)"
     assert TableCell(0.123).text() == "0.12"

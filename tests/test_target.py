@@ -32,6 +32,21 @@ def test_nothing() -> None:
     assert (target.kind, target.path, target.name) == ("null", None, "null")
 
 
+def test_a_directory_of_a_server() -> None:
+    target = Target.parse("nfs://server:2050/exp/a%20b/?mountport=13050&version=3")
+    assert target.kind == "nfs"
+    assert target.nfs is not None
+    assert target.nfs.document() == {
+        "host": "server", "port": 2050, "mount_port": 13050, "path": "/exp/a b",
+    }  # fmt: skip
+    assert target.text == "nfs://server:2050/exp/a%20b?mountport=13050"
+    assert Target.parse(target.text) == target, "what is stored finds it again"
+    assert target.name == "server-exp-a b"
+    bare = Target.parse("nfs://[::1]/")
+    assert (bare.text, bare.nfs and bare.nfs.host) == ("nfs://[::1]/", "::1")
+    assert Target.parse("nfs://h/x?nfsport=99").text == "nfs://h:99/x"
+
+
 def make_tree(place: Path) -> None:
     (place / "file").write_text("mine")
     (place / "real").mkdir()
@@ -48,7 +63,15 @@ def make_tree(place: Path) -> None:
         ("  ", "empty"),
         ("foo:bar", "unknown scheme foo:.*a directory of that name is written ./foo:bar"),
         ("C:/data", "unknown scheme c:"),
-        ("nfs://host/export", "not in this version; mount the export"),
+        ("nfs://", "the host is missing"),
+        ("nfs:host/export", "the host is missing"),
+        ("nfs://host", "an NFS target is nfs://HOST"),
+        ("nfs://me@host/x", "not a plain name"),
+        ("nfs://host:99999/x", "out of range"),
+        ("nfs://host/x/../y", "goes through . or .."),
+        ("nfs://host/x?version=4", "version 3 of NFS only"),
+        ("nfs://host/x?tls=1", "'tls' is no option"),
+        ("nfs://host/x?mountport=a", "mountport=a is no port"),
         ("/dev/vda", "raw devices are not in this version; give a directory"),
         ("/dev/nosuch", "raw devices are not in this version"),
         ("null:x", "nothing after the colon"),

@@ -21,6 +21,8 @@ from leadline.record.workload import Workload, WorkloadError
 PROTOCOL = Path(__file__).parents[2] / "protocol"
 VALID = sorted((PROTOCOL / "examples/valid").glob("*.json"))
 INVALID = sorted((PROTOCOL / "examples/invalid").glob("*.json"))
+ASKS = sorted((PROTOCOL / "examples/asks").glob("*.json"))
+ANSWERS = sorted((PROTOCOL / "examples/answers").glob("*.json"))
 EVENTS = sorted((PROTOCOL / "examples/events").glob("*.json"))
 FILE_TESTS = PROTOCOL / "examples/file_tests"
 FILE_EVENTS = sorted((FILE_TESTS / "events").glob("*.json"))
@@ -115,6 +117,16 @@ def test_an_invalid_file_test_fails_the_schema_and_the_engine(path: Path) -> Non
     assert not validator("file-test-job").is_valid(load(path))
     event = json.loads(_engine.run_job(path.read_text())[-1])
     assert (event["event"], event["kind"]) == ("error", "bad_job")
+
+
+@pytest.mark.parametrize("path", ASKS, ids=lambda path: path.stem)
+def test_a_question_meets_the_schema(path: Path) -> None:
+    validator("ask").validate(load(path))
+
+
+@pytest.mark.parametrize("path", ANSWERS, ids=lambda path: path.stem)
+def test_an_answer_meets_the_schema(path: Path) -> None:
+    validator("event").validate(load(path))
 
 
 @pytest.mark.parametrize("path", EVENTS + FILE_EVENTS, ids=lambda path: str(path.parts[-2:]))

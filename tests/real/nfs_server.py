@@ -46,9 +46,14 @@ from leadline.units import parse_bytes
 SLOTS = Path("/run/leadline-nfs")
 SLOTS_MAX = 250
 NFS_PORT, MOUNT_PORT, RPCBIND_PORT = 2049, 20048, 111
+TRANSFER_BYTES_MAX = 256 << 10
+"""Most bytes of a READ or WRITE. Ganesha has a buffer for each call: with its own 64 MiB, or with
+libntirpc's 1 MiB, the 64 callers of a survey get a server in a small cgroup killed for memory."""
 START_S_MAX = 20.0
 END_S_MAX = 5.0
 """A SIGTERM lets ganesha remove its registrations; after this it is killed."""
+CACHESTAT = 451
+"""Number of cachestat(2), since Linux 6.5, on every architecture."""
 COMMANDS = {
     "ganesha.nfsd": "nfs-ganesha", "rpcbind": "rpcbind", "ip": "iproute2", "setpriv": "util-linux",
 }  # fmt: skip
@@ -66,11 +71,13 @@ NFSv4 {{
 }}
 EXPORT {{
     Export_Id = 1; Path = "{directory}"; Pseudo = /exp; Protocols = 3,4; Access_Type = RW;
-    Squash = no_root_squash; SecType = sys; FSAL {{ Name = VFS; }}
+    Squash = no_root_squash; SecType = sys; MaxRead = {most}; MaxWrite = {most};
+    PrefRead = {most}; PrefWrite = {most}; FSAL {{ Name = VFS; }}
 }}
 EXPORT {{
     Export_Id = 2; Path = "{directory}"; Pseudo = /sync; Tag = sync; Protocols = 3,4;
     Access_Type = RW; Squash = no_root_squash; SecType = sys; NFS_Commit = true;
+    MaxRead = {most}; MaxWrite = {most}; PrefRead = {most}; PrefWrite = {most};
     FSAL {{ Name = VFS; }}
 }}
 """
@@ -145,6 +152,23 @@ class NfsServer:
         pages = Path(f"/proc/{self.pid}/statm").read_text(encoding="ascii").split()[1]
         return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
+    def limit_link(self, mbit_s: int) -> None:
+        """Give the link between here and the server this rate in both directions (tc-tbf)."""
+        shape = f"root tbf rate {mbit_s}mbit burst 128kb latency 200ms"
+        _run("tc", "qdisc", "replace", "dev", self._link, *shape.split())
+        _run("tc", "-n", self.namespace, "qdisc", "replace", "dev", f"{self._link}s",
+             *shape.split())  # fmt: skip
+
+    def dirty_pages(self, path: Path) -> int | None:
+        """Pages of a file below `directory` that no disk has yet; None without cachestat(2)."""
+        found = (ctypes.c_uint64 * 5)()
+        whole = (ctypes.c_uint64 * 2)(0, 0)
+        libc = ctypes.CDLL(None, use_errno=True)
+        with path.open("rb") as file:
+            if libc.syscall(CACHESTAT, file.fileno(), ctypes.byref(whole), ctypes.byref(found), 0):
+                return None
+        return found[1] + found[2]
+
     def start(self) -> None:
         """Start ganesha and wait until it answers.
 
@@ -177,7 +201,9 @@ class NfsServer:
     def open(self) -> None:
         """Make the namespace and start both servers in it."""
         (self.state / "rec").mkdir(parents=True)
-        text = CONFIGURATION.format(nfs=NFS_PORT, mount=MOUNT_PORT, directory=self.directory)
+        text = CONFIGURATION.format(
+            nfs=NFS_PORT, mount=MOUNT_PORT, directory=self.directory, most=TRANSFER_BYTES_MAX
+        )
         (self.state / "ganesha.conf").write_text(text, encoding="utf-8")
         far = f"{self._link}s"
         _ip("netns", "add", self.namespace)
@@ -226,6 +252,7 @@ class NfsServer:
         with (self.state / f"{command.split(maxsplit=1)[0]}.out").open("ab") as out:
             return subprocess.Popen(
                 ["setpriv", "--pdeathsig", "KILL", "sh", "-c", f"{joins}exec {outside}"],
+                env=os.environ | {"MALLOC_ARENA_MAX": "2"},  # else an arena for each thread
                 stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
                 start_new_session=True,  # Ctrl-C is for the test, which then ends the server
             )  # fmt: skip
@@ -311,9 +338,13 @@ def _remove_stale() -> None:
 
 
 def _ip(*words: str) -> str:
-    done = subprocess.run(["ip", *words], capture_output=True, text=True, check=False)
+    return _run("ip", *words)
+
+
+def _run(*words: str) -> str:
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise ServerFailed(f"ip {' '.join(words)}: {done.stderr.strip()}")
+        raise ServerFailed(f"{' '.join(words)}: {done.stderr.strip()}")
     return done.stdout
 
 
@@ -323,8 +354,12 @@ def main() -> None:
     memory_bytes = parse_bytes(sys.argv[2]) if len(sys.argv) > 2 else None
     if reason := why_not(directory):
         sys.exit(f"no NFS server here: {reason}")
+    for number in (signal.SIGINT, signal.SIGTERM):  # a shell's background job ignores the first
+        signal.signal(number, signal.default_int_handler)
     with nfs_server(directory, memory_bytes=memory_bytes) as server:
-        print(f"{server.url()}  {server.url('sync')}  pid {server.pid}  log {server.log}")
+        print(
+            f"{server.url()}  {server.url('sync')}  pid {server.pid}  log {server.log}", flush=True
+        )
         with suppress(KeyboardInterrupt):
             signal.pause()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import subprocess
@@ -20,7 +19,6 @@ from nfs_bare import BareClient, ClientFailed, Load, NotAvailable
 pytestmark = pytest.mark.real
 Serve = Callable[..., NfsServer]
 MIB = 2**20
-CACHESTAT = 451
 
 
 @pytest.fixture
@@ -31,15 +29,11 @@ def client(tmp_path: Path) -> BareClient:
         pytest.skip(f"no independent client here: {reason}")
 
 
-def dirty_pages(path: Path) -> int:
-    """Pages of a file that no disk has yet (cachestat(2))."""
-    found = (ctypes.c_uint64 * 5)()
-    whole = (ctypes.c_uint64 * 2)(0, 0)
-    libc = ctypes.CDLL(None, use_errno=True)
-    with path.open("rb") as file:
-        if libc.syscall(CACHESTAT, file.fileno(), ctypes.byref(whole), ctypes.byref(found), 0):
-            pytest.skip("no cachestat(2) here: needs Linux 6.5")
-    return found[1] + found[2]
+def dirty_pages(server: NfsServer) -> int:
+    found = server.dirty_pages(server.directory / "file")
+    if found is None:
+        pytest.skip("no cachestat(2) here: needs Linux 6.5")
+    return found
 
 
 @pytest.mark.parametrize(("export", "stays_dirty"), [("exp", True), ("sync", False)])
@@ -48,10 +42,10 @@ def test_only_the_synchronous_export_has_written_when_it_answers(
 ) -> None:
     server = serve()
     client.lay(server.url(), "/file", 4 * MIB)
-    assert dirty_pages(server.directory / "file") == 0, "laying ends with a COMMIT"
+    assert dirty_pages(server) == 0, "laying ends with a COMMIT"
     writes = Load(4 * MIB, 4096, depth=4, read_frac=0)
     client.measure(server.url(export), "/file", writes, warm_s=0, seconds=0.3, seed=1)
-    assert (dirty_pages(server.directory / "file") > 0) == stays_dirty
+    assert (dirty_pages(server) > 0) == stays_dirty
 
 
 def test_a_file_sync_write_has_been_written_when_it_is_answered(
@@ -61,7 +55,7 @@ def test_a_file_sync_write_has_been_written_when_it_is_answered(
     client.lay(server.url(), "/file", 4 * MIB)
     writes = Load(4 * MIB, 4096, depth=4, read_frac=0, synchronous=True)
     client.measure(server.url(), "/file", writes, warm_s=0, seconds=0.3, seed=1)
-    assert dirty_pages(server.directory / "file") == 0
+    assert dirty_pages(server) == 0
 
 
 def test_the_servers_cache_is_charged_to_its_group(serve: Serve, client: BareClient) -> None:

@@ -257,3 +257,26 @@ fn every_question_of_the_examples_is_read() {
         assert!(Ask::parse(&elsewhere).unwrap().is_err(), "{elsewhere}");
     }
 }
+
+#[test]
+fn writes_that_must_be_on_stable_storage_are_asked_for_it() {
+    let server = Server::start();
+    let mut job = job(server.claimed());
+    job["workload"]["read_frac"] = json!(0.0);
+    let sent_per_write = |job: &Value| {
+        let result = result(job);
+        let writes = number(&result, "/write/operations");
+        let heads =
+            number(&result, "/network/sent_bytes") - number(&result, "/network/payload_sent_bytes");
+        heads / writes
+    };
+    let unstable = sent_per_write(&job);
+    job["backend"]["sync"] = json!({"kind": "dsync"});
+    assert!((sent_per_write(&job) / unstable - 1.0).abs() < 0.1, "one call each");
+    job["backend"]["sync"] = json!({"kind": "fsync", "each": 1});
+    let committed = sent_per_write(&job);
+    assert!((1.7..2.1).contains(&(committed / unstable)), "{committed} {unstable}: a COMMIT each");
+    job["backend"]["sync"] = json!({"kind": "fsync", "each": 4});
+    let rarely = sent_per_write(&job);
+    assert!((1.15..1.35).contains(&(rarely / unstable)), "{rarely} {unstable}: a COMMIT each 4");
+}

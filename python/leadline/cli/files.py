@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -31,7 +32,10 @@ def _words(text: str) -> list[str]:
 
 
 def _block_sizes(text: str) -> list[int]:
-    return [positive_bytes(word) for word in _words(text)]
+    sizes = [positive_bytes(word) for word in _words(text)]
+    if not sizes:
+        raise ValueError(f"{text!r} names no size; write for example 1KiB,4KiB")
+    return sizes
 
 
 def _file_bytes(text: str) -> int:
@@ -106,7 +110,7 @@ def command(
         raise FilesRefused("--paper is 8 MB by itself: leave --file-size or --paper out")
     _require_output(output)
     targets = [Target.parse(directory) for directory in directories]
-    cells = plan_cells(targets, filesystems or CHOICES, block_sizes or ())
+    cells = plan_cells(targets, CHOICES if filesystems is None else filesystems, block_sizes or ())
     asked = Asked(system=name or targets[0].name, cells=cells, budget_s=budget, paper=paper,
                   runs=runs, seed=seed)  # fmt: skip
     own: Context = context.obj
@@ -121,11 +125,11 @@ def command(
         write_files(study, output)
 
 
-def write_files(study: FilesStudy, output: Path) -> None:
+def write_files(study: FilesStudy, output: Path, others: Sequence[FilesStudy] = ()) -> None:
     """Write a study to a file; its ending decides what."""
     from leadline.report import save_files  # noqa: PLC0415 - it loads Altair
 
-    save_files(study, output)
+    save_files(study, output, others)
     talk(f"wrote {output}")
 
 
@@ -176,15 +180,21 @@ def _run(
     with open_file_tests(targets, max_bytes=max_bytes) as tests:
         start = begin_files(targets, asked)
         _tell_plan(start.study_id, asked)
+        measured = 0
+
+        def on_cell(done: CellDone) -> None:
+            nonlocal measured
+            measured += sum(1 for row in done.rows if row.kept)
+            _tell_cell(done)
+
         try:
             return run_files(
-                tests, store, start, file_bytes=file_bytes, on_size=_tell_size, on_cell=_tell_cell
+                tests, store, start, file_bytes=file_bytes, on_size=_tell_size, on_cell=on_cell
             )
         except BaseException:
-            kept = store.files_study(start.study_id)
-            measured = sum(1 for row in kept.rows if row.kept)
             if measured:
-                talk(f"{say_count(measured, 'number')} kept; leadline show {start.study_id[:8]}")
+                name = start.study_id[:8]
+                talk(f"{say_count(measured, 'number')} kept; leadline show {name} prints the table")
             raise
 
 

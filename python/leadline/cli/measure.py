@@ -206,12 +206,13 @@ def command(
         for each in asked:
             with _naming(each.job), opened(each.job) as target_engine:
                 point = _measure(target_engine, chosen, each)
-            store.add_point(point)
-            points.append(point)
-            if not json:
-                if each.job.name is not None:
-                    show(Text(f"[{each.job.name}]"))
-                show(render_measurement(point))
+                # Kept before the target is left: a server that went away cannot be tidied up.
+                store.add_point(point)
+                points.append(point)
+                if not json:
+                    if each.job.name is not None:
+                        show(Text(f"[{each.job.name}]"))
+                    show(render_measurement(point))
     finally:  # what was measured is told, whatever became of the next job
         if json and points:
             _put([job.name for job in jobs[: len(points)]], points)
@@ -332,6 +333,9 @@ def _measure(engine: Engine, target: Target, asked: _Asked) -> Measurement:
         readings.append(RunReading(
             seed=seed, wall_s=result.wall_s, throughput_mb_s=rates[0], iops=rates[1],
         ))  # fmt: skip
+        if result.server_lost:  # the verdict is its own: nothing is made of it with the others
+            results = [result]
+            break
     return Measurement(
         point_id=uuid.uuid4().hex, survey_id=None, order=0, stage="measure",
         started_at=started_at, clock_s=0.0, seed=asked.seed, workload=asked.job.workload,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -39,7 +40,7 @@ def command(
     try:
         found, points = load_survey(store, survey)
     except StoreError as not_a_survey:
-        _report_study(store, survey, output, not_a_survey)
+        _report_study(store, survey, beside or (), output, not_a_survey)
         return
     others = [load_survey(store, ref)[0] for ref in beside or ()]
     path = output or Path(f"leadline-{found.start.system.replace('/', '_')}.html")
@@ -59,12 +60,18 @@ def _require_directory(path: Path) -> None:
         raise TargetRefused(f"the directory of {path} does not exist; create it first")
 
 
-def _report_study(store: Store, ref: str, output: Path | None, not_a_survey: StoreError) -> None:
+def _report_study(
+    store: Store,
+    ref: str,
+    beside: Sequence[str],
+    output: Path | None,
+    not_a_survey: StoreError,
+) -> None:
     """Draw a study of a file cache: one chart; or a table of plain files."""
     try:
         study = load_study(store, ref)
     except StoreError:
-        _report_files(store, ref, output, not_a_survey)
+        _report_files(store, ref, beside, output, not_a_survey)
         return
     path = output or Path(f"leadline-{study.start.system.replace('/', '_')}-cache.svg")
     _require_directory(path)
@@ -74,11 +81,18 @@ def _report_study(store: Store, ref: str, output: Path | None, not_a_survey: Sto
     talk(f"wrote {path}")
 
 
-def _report_files(store: Store, ref: str, output: Path | None, not_a_survey: StoreError) -> None:
+def _report_files(
+    store: Store,
+    ref: str,
+    beside: Sequence[str],
+    output: Path | None,
+    not_a_survey: StoreError,
+) -> None:
     try:
         study = store.files_study(ref)
     except StoreError:
         raise not_a_survey from None
+    others = [store.files_study(name) for name in beside]
     path = output or Path(f"leadline-{study.start.system.replace('/', '_')}-files.html")
     _require_directory(path)
-    write_files(study, path)
+    write_files(study, path, others)

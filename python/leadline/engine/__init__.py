@@ -2,7 +2,13 @@
 
 from leadline.engine.cgroup import memory_cgroup
 from leadline.engine.client import Engine, open_engine
-from leadline.engine.errors import CacheLimitRefused, EngineFault, PointFailed, TargetRefused
+from leadline.engine.errors import (
+    CacheLimitRefused,
+    EngineFault,
+    PointFailed,
+    ServerLost,
+    TargetRefused,
+)
 from leadline.engine.facts import granule_bytes, host_facts, target_facts
 from leadline.engine.file_systems import usual_blocks, why_not_made
 from leadline.engine.file_tests import FileTests, open_file_tests
@@ -35,6 +41,7 @@ __all__ = [
     "Limits",
     "PointFailed",
     "Progress",
+    "ServerLost",
     "Stopped",
     "Target",
     "TargetRefused",

@@ -19,7 +19,7 @@ from typing import IO, Any
 import msgspec
 
 from leadline.engine.cgroup import MemoryCgroup
-from leadline.engine.errors import EngineFault, PointFailed, TargetRefused
+from leadline.engine.errors import EngineFault, PointFailed, ServerLost, TargetRefused
 from leadline.engine.stop import shielded
 
 ENGINE_COMMAND = (
@@ -102,7 +102,7 @@ class EngineChild:
             self._send(msgspec.json.encode(job) + b"\n", end)
             while True:
                 event = self._event(self._line(end), job_id)
-                if event["event"] in ("result", "error"):
+                if event["event"] in ("result", "answer", "error"):
                     break
                 if on_event is not None:
                     on_event(event)
@@ -216,12 +216,14 @@ class EngineChild:
 
 
 def answer(event: dict[str, Any]) -> dict[str, Any]:
-    """Return a result event, or raise what an error event stands for."""
-    if event["event"] == "result":
+    """Return a result or an answer, or raise what an error event stands for."""
+    if event["event"] in ("result", "answer"):
         return event
     kind, message = event.get("kind"), str(event.get("message", "no message"))
     if kind == "io":
         raise PointFailed(message)
+    if kind == "lost":
+        raise ServerLost(message)
     if kind in ("target", "bad_job"):
         raise TargetRefused(message)
     raise EngineFault(message)

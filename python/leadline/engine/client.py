@@ -8,12 +8,14 @@ from typing import Any, Protocol
 
 from leadline.engine.cgroup import memory_cgroup
 from leadline.engine.child import ENGINE_COMMAND, OnEvent
-from leadline.engine.claim import claim
+from leadline.engine.claim import Claim, claim
 from leadline.engine.dirty_limits import restore_left_limits
 from leadline.engine.errors import CacheLimitRefused, TargetRefused
 from leadline.engine.fio import FioEngine
 from leadline.engine.jobs import CLOSED, Limits
 from leadline.engine.mounts import is_in_memory
+from leadline.engine.nfs import claim_on_server
+from leadline.engine.place import DirectoryPlace, Place
 from leadline.engine.process import ProcessEngine
 from leadline.engine.simulated import SimulatedEngine
 from leadline.engine.target import Target
@@ -21,6 +23,7 @@ from leadline.record import NO_SYNC, Arrivals, EngineResult, Workload
 
 BACKENDS = {
     "directory": ("pread", "uring", "mmap"),
+    "nfs": ("nfs",),
     "null": ("null",),
     "simulated": ("simulated",),
 }
@@ -141,25 +144,25 @@ def open_engine(
     if placement not in PLACEMENTS:
         raise TargetRefused(f"--placement is auto or free, not {placement!r}")
     _check_engine(target, engine, sync)
+    if cache_limit_bytes is not None:
+        _require_own_cache(target)
     if target.kind == "simulated":
-        if cache_limit_bytes is not None:
-            raise CacheLimitRefused(
-                "--cache-limit caps real memory; a simulated system has the cache its profile "
-                "says: change it there"
-            )
         yield SimulatedEngine(target, max_bytes=max_bytes, run_seed=run_seed, sync=sync)
         return
     with ExitStack() as stack:
-        claimed = None
+        claimed: Claim | None = None
+        place: Place | None = None
+        if target.nfs is not None:
+            place = stack.enter_context(claim_on_server(target.nfs, command))
         if target.kind == "directory":
             restore_left_limits()
             claimed = stack.enter_context(claim(target.path or ""))  # parse sets it
+            place = DirectoryPlace(claimed)
         group = None
         if cache_limit_bytes is not None:
-            _check_cache(target)
             group = stack.enter_context(memory_cgroup(cache_limit_bytes))
         own = ProcessEngine(
-            target, backend, direct=direct, sync=sync, claimed=claimed, group=group,
+            target, backend, direct=direct, sync=sync, place=place, group=group,
             max_bytes=max_bytes, placement=placement, command=command,
         )  # fmt: skip
         stack.callback(own.close)
@@ -170,7 +173,17 @@ def open_engine(
             yield own
 
 
-def _check_cache(target: Target) -> None:
+def _require_own_cache(target: Target) -> None:
+    if target.kind == "simulated":
+        raise CacheLimitRefused(
+            "--cache-limit caps real memory; a simulated system has the cache its profile says: "
+            "change it there"
+        )
+    if target.kind == "nfs":
+        raise CacheLimitRefused(
+            "--cache-limit caps this machine's memory, and the client here keeps no file cache: "
+            "the cache is the server's, cap it there"
+        )
     if target.path is not None and is_in_memory(target.path):
         raise CacheLimitRefused(
             f"--cache-limit caps the file cache, and {target.text} has none: its file system is "
@@ -192,6 +205,11 @@ def _check_engine(target: Target, engine: str, sync: str) -> None:
 
 
 def _backend(target: Target, backend: str | None, *, direct: bool) -> str:
+    if direct and target.kind == "nfs":
+        raise TargetRefused(
+            f"--direct goes past the file cache, and the client of {target.text} has none; the "
+            "server's cannot be passed by from here: leave it out"
+        )
     if direct and target.kind != "directory":
         raise TargetRefused(
             f"--direct goes past the file cache, and {target.text} has no file: leave it out"

@@ -21,5 +21,11 @@ class PointFailed(LeadlineError):
     """One point could not be measured; the engine is still good for the next one."""
 
 
+class ServerLost(LeadlineError):
+    """A server died, was stopped, began anew or cannot be reached; what was measured is kept."""
+
+    exit_code = 3
+
+
 class EngineFault(LeadlineError):
     """The engine itself failed: it died, hung, or spoke nonsense."""

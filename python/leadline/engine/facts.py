@@ -20,7 +20,16 @@ from leadline.engine.kernel_files import PROC, SYS, chosen, flag, number, text
 
 Value = str | int | float | bool | None
 Unit = Literal[
-    "bytes", "percent", "count", "text", "flag", "MHz", "centiseconds", "requests/s", "version"
+    "bytes",
+    "percent",
+    "count",
+    "text",
+    "flag",
+    "MHz",
+    "centiseconds",
+    "microseconds",
+    "requests/s",
+    "version",
 ]
 
 
@@ -285,6 +294,11 @@ RUN_FACTS = (
         "requests/s",
         "Leadline's own ceiling, an issuer on each processor",
     ),
+    Fact("nfs_server", "text", "NFS server"),
+    Fact("nfs_export", "text", "Export"),
+    Fact("nfs_read_bytes_max", "bytes", "Longest READ the server answers"),
+    Fact("nfs_write_bytes_max", "bytes", "Longest WRITE it takes"),
+    Fact("nfs_round_trip_us", "microseconds", "Shortest round trip to it"),
     Fact("precondition_bytes_max", "bytes", "Most bytes written to precondition"),
     Fact("simulated_system", "text", "Simulated system"),
 )

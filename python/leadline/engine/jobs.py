@@ -12,7 +12,7 @@ from leadline.units import format_bytes
 
 WIRE_VERSION = 1
 CLOSED = Arrivals()
-DEEP_BACKENDS = ("uring", "null", "simulated")
+DEEP_BACKENDS = ("uring", "nfs", "null", "simulated")
 """Backends whose issuers can have more than one request outstanding."""
 
 

@@ -63,7 +63,7 @@ class Busyness(msgspec.Struct, frozen=True, kw_only=True):
 def preflight(
     target: Target, facts: Facts, *, busyness: Callable[[], Busyness] | None = None
 ) -> tuple[Finding, ...]:
-    """Look for what would spoil a measurement on an opened real directory.
+    """Look for what would spoil a measurement on an opened real target.
 
     It takes a fifth of a second; for a simulated target and for `null:` there is nothing to find.
 
@@ -73,9 +73,12 @@ def preflight(
         busyness: looks at the machine, for tests.
 
     """
-    if target.kind != "directory":
+    if target.kind not in ("directory", "nfs"):
         return ()
     busy = (busyness or watch)()
+    if target.kind == "nfs":
+        remote = (_debug_build(facts), _busy(busy, facts), _governor(facts))
+        return tuple(each for each in remote if each is not None)
     found = (
         _debug_build(facts),
         _busy(busy, facts),

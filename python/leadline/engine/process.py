@@ -1,18 +1,18 @@
-"""An engine child on a directory or on nothing (`null:`)."""
+"""An engine child on a directory, on a server's directory, or on nothing (`null:`)."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from leadline.engine.ceiling import LIMITS as CEILING_LIMITS
 from leadline.engine.ceiling import Ceiling, measure_ceiling
 from leadline.engine.cgroup import MemoryCgroup
 from leadline.engine.child import EngineChild, OnEvent
-from leadline.engine.claim import Claim
-from leadline.engine.errors import TargetRefused
-from leadline.engine.facts import host_facts, target_facts
+from leadline.engine.errors import ServerLost, TargetRefused
+from leadline.engine.facts import host_facts
 from leadline.engine.jobs import (
     CLOSED,
     DEEP_BACKENDS,
@@ -24,8 +24,7 @@ from leadline.engine.jobs import (
     result_of,
 )
 from leadline.engine.machine import available_memory_bytes, l3_cache_bytes
-from leadline.engine.mounts import is_in_memory
-from leadline.engine.space import USEFUL_BYTES, capacity_bytes, require_space
+from leadline.engine.place import Place
 from leadline.engine.stop import shielded
 from leadline.engine.target import Target
 from leadline.record import NO_SYNC, Arrivals, EngineResult, Workload
@@ -34,6 +33,9 @@ PROCESS_NUM_MAX = 16
 """A survey tries at least this many issuers; a disk's queue wants more than there are cores."""
 NULL_CAPACITY_BYTES = 2**40
 """The null target stores nothing; any size will do that the address stream can count."""
+COME_BACK_S = 5.0
+"""A server that went away has this long to come back before the next run."""
+COME_BACK_LOOK_S = 0.5
 _NULL = backend_document("null")
 
 
@@ -47,7 +49,7 @@ class ProcessEngine:
         *,
         direct: bool,
         sync: str,
-        claimed: Claim | None,
+        place: Place | None,
         group: MemoryCgroup | None,
         max_bytes: int | None,
         placement: str,
@@ -59,7 +61,7 @@ class ProcessEngine:
         self.direct = direct
         self.sync = sync
         self.virtual = False
-        self._claim = claimed
+        self._place = place
         self._group = group
         self._placement = placement
         self._command = command
@@ -73,21 +75,17 @@ class ProcessEngine:
             "placement": placement,
         }
         self.memory_bytes: int | None = self.cache_limit_bytes or available_memory_bytes()
-        if claimed is not None and is_in_memory(claimed.directory):
-            self.memory_bytes = None  # no cache whose end could be found: the files are memory
         self.process_num_max = max(PROCESS_NUM_MAX, 4 * (self.facts["cpu_count"] or 1))
         capacity = NULL_CAPACITY_BYTES
-        if claimed is not None:
-            # After the claim, because it removed what a killed run may have left.
-            require_space(claimed.directory, USEFUL_BYTES)
-            capacity = capacity_bytes(claimed.directory)
-            self.facts |= target_facts(claimed.directory)
+        if place is not None:
+            capacity = place.capacity_bytes
+            self.facts |= place.facts
+            if not place.cached_here:
+                self.memory_bytes = None
+        if target.kind == "nfs":
+            self.l3_cache_bytes = None  # next to a round trip no processor's cache is seen
         self.capacity_bytes = capacity if max_bytes is None else min(capacity, max_bytes)
-        self._target = (
-            {"kind": "directory", "path": str(claimed.run_directory)}
-            if claimed is not None
-            else {"kind": target.kind}
-        )
+        self._target = {"kind": target.kind} if place is None else place.target
 
     @property
     def clock_s(self) -> float:
@@ -100,8 +98,11 @@ class ProcessEngine:
 
     def set_discipline(self, *, sync: str, direct: bool) -> None:
         """Make the writes of later runs wait as `sync` says, past the file cache or through it."""
-        if self._claim is None and (direct or sync != NO_SYNC):
-            raise TargetRefused("null: has no device to wait for and no file cache to go past")
+        kind = self._target["kind"]
+        if sync != NO_SYNC and kind == "null":
+            raise TargetRefused("null: has no device to wait for")
+        if direct and kind != "directory":
+            raise TargetRefused(f"{kind} targets have no file that could be opened O_DIRECT")
         if direct and self.backend == "mmap":
             raise TargetRefused("--backend mmap cannot go past the file cache")
         self._backend = backend_document(self.backend, direct=direct, sync=sync)
@@ -109,7 +110,7 @@ class ProcessEngine:
 
     def prepare(self) -> None:
         """Measure the generator's ceiling, once; the null target is itself that measurement."""
-        if self._claim is None or self._ceiling is not None:
+        if self._place is None or self._ceiling is not None:
             return
 
         def measure(workload: Workload) -> EngineResult:
@@ -136,10 +137,12 @@ class ProcessEngine:
         on_event: OnEvent | None = None,
     ) -> EngineResult:
         """Run one workload in the child, which is started when there is none."""
-        if precondition_bytes_max is not None and self._claim is None:
+        if precondition_bytes_max is not None and self._target["kind"] != "directory":
             raise TargetRefused(
-                "--precondition writes to a real device; null: has none: leave it out"
+                "--precondition writes to a real device of this machine; "
+                f"{self._target['kind']}: has none: leave it out"
             )
+        self._wait_for_server()
         self._require_room(workload)
         self.prepare()
         options = JobOptions(
@@ -183,12 +186,20 @@ class ProcessEngine:
             on_event=on_event,
         )
 
+    def _wait_for_server(self) -> None:
+        """Give a server that was lost a moment to come back; if it does not, the run says so."""
+        end_s = time.monotonic() + COME_BACK_S
+        while self._place is not None and self._place.lost and time.monotonic() < end_s:
+            with suppress(ServerLost):
+                self._place.require_room(0)
+                self._place.lost = False
+                return
+            time.sleep(COME_BACK_LOOK_S)
+
     def _require_room(self, workload: Workload) -> None:
         require_fit(workload, capacity_bytes=self.capacity_bytes, backend=self.backend)
-        if self._claim is not None:
-            # Others write to the file system too, so the room is looked at again each time.
-            missing = workload.unique_bytes - self._claim.data_bytes()
-            require_space(self._claim.directory, max(0, missing))
+        if self._place is not None:
+            self._place.require_room(workload.unique_bytes)
 
     def _ask(
         self,
@@ -215,8 +226,18 @@ class ProcessEngine:
             limits=limits,
             options=options,
         )
-        event = self._child.run(job, total_s_max=limits.total_s_max, on_event=on_event)
-        return result_of(event)
+        try:
+            event = self._child.run(job, total_s_max=limits.total_s_max, on_event=on_event)
+        except ServerLost:
+            self._note_lost(True)
+            raise
+        result = result_of(event)
+        self._note_lost(result.server_lost)
+        return result
+
+    def _note_lost(self, lost: bool) -> None:
+        if self._place is not None:
+            self._place.lost = lost
 
     def close(self) -> None:
         """End the child."""

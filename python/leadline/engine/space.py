@@ -52,7 +52,16 @@ def require_space(directory: str | Path, needed_bytes: int) -> None:
         TargetRefused: how much is free, how much is needed, and what stays free.
 
     """
-    space = read_space(directory)
+    require_room(str(directory), read_space(directory), needed_bytes)
+
+
+def require_room(shown: str, space: Space, needed_bytes: int) -> None:
+    """Refuse when writing `needed_bytes` more into this room would touch the floor.
+
+    Raises:
+        TargetRefused: how much is free, how much is needed, and what stays free.
+
+    """
     if needed_bytes <= space.capacity_bytes:
         return
     rest = (
@@ -61,7 +70,7 @@ def require_space(directory: str | Path, needed_bytes: int) -> None:
         else "nothing can be used: free some space or give a directory on a larger file system"
     )
     raise TargetRefused(
-        f"{directory}: too little free space: {format_bytes(space.free_bytes)} of "
+        f"{shown}: too little free space: {format_bytes(space.free_bytes)} of "
         f"{format_bytes(space.total_bytes)} free, {format_bytes(needed_bytes)} needed, and "
         f"{format_bytes(space.floor_bytes)} must stay free (the larger of 5 % and 1 GiB); {rest}"
     )

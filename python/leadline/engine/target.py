@@ -1,4 +1,4 @@
-"""Where I/O goes, as people spell it: `DIR`, `sim:NAME`, `sim:FILE.toml`, `null:`."""
+"""Where I/O goes, as people spell it: `DIR`, `sim:NAME`, `sim:FILE.toml`, `null:`, `nfs://…`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from typing import Any, Literal
 import msgspec
 
 from leadline.engine.errors import TargetRefused
+from leadline.engine.nfs_address import NfsAddress
 from leadline.engine.profiles import load_profile
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
-_SPELLINGS = "a target is a directory, sim:NAME, sim:FILE.toml or null:"
+_SPELLINGS = "a target is a directory, sim:NAME, sim:FILE.toml, nfs://HOST/PATH or null:"
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,9 +23,11 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     """A directory's path, or the scheme and name of another target: what finds it again from any
     working directory, but for a simulated system's file, whose contents are in `profile`."""
-    kind: Literal["directory", "simulated", "null"]
+    kind: Literal["directory", "nfs", "simulated", "null"]
     path: str | None = None
     """Absolute path without symlinks, of a directory."""
+    nfs: NfsAddress | None = None
+    """Where it is, of a server's directory."""
     profile: dict[str, Any] | None = None
     """The system, of a simulated one."""
 
@@ -33,6 +36,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         """A name for the system when nobody gave one."""
         if self.kind == "simulated":
             return Path(self.text.removeprefix("sim:")).stem
+        if self.nfs is not None:
+            return self.nfs.name
         if self.path is None:
             return "null"
         host = os.uname().nodename.partition(".")[0] or "host"
@@ -66,10 +71,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
                 raise TargetRefused(f"null: takes nothing after the colon, {rest!r} is too much")
             return cls(text="null:", kind="null")
         if scheme == "nfs":
-            raise TargetRefused(
-                f"{spelled}: NFS targets are not in this version; mount the export and give its "
-                "directory"
-            )
+            address = NfsAddress.parse(spelled)
+            return cls(text=address.text, kind="nfs", nfs=address)
         raise TargetRefused(
             f"{spelled!r} has the unknown scheme {scheme}:; {_SPELLINGS}; "
             f"a directory of that name is written ./{spelled}"

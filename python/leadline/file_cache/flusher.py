@@ -26,9 +26,14 @@ from typing import Any, Literal
 
 import msgspec
 
-from leadline.engine import Engine, Limits, Target
+from leadline.engine import Engine, Limits, Target, available_memory_bytes
 from leadline.engine.device_writes import watched_device
-from leadline.engine.dirty_limits import DirtyLimits, varied_dirty_limits, why_not
+from leadline.engine.dirty_limits import (
+    DirtyLimits,
+    DirtyLimitsRefused,
+    varied_dirty_limits,
+    why_not,
+)
 from leadline.record import EngineResult, Interval, Workload, derive_seed
 from leadline.record.wording import say_percent, say_rate, say_share
 from leadline.record.writes import FlusherCost
@@ -101,15 +106,20 @@ def measure_flusher(
 
     """
     if engine.virtual:
+        if "flusher" not in (target.profile or {}):
+            return _unknown(workload, "windows", "the simulated system has no flusher"), ()
         return _virtual_windows(engine, workload, seed)
-    reason = why_not()
-    if reason is None and engine.memory_bytes is not None:
-        return _by_limits(engine, workload, seed, pairs)
-    return _by_windows(engine, target, workload, seed, window_s)
+    memory_bytes = available_memory_bytes()
+    if why_not() is not None or memory_bytes is None:
+        return _by_windows(engine, target, workload, seed, window_s)
+    try:
+        return _by_limits(engine, workload, seed, pairs, memory_bytes)
+    except DirtyLimitsRefused as refusal:  # another Leadline has them just now
+        return _unknown(workload, "dirty limits", str(refusal)), ()
 
 
 def _by_limits(
-    engine: Engine, workload: Workload, seed: int, pairs: int
+    engine: Engine, workload: Workload, seed: int, pairs: int, memory_bytes: int
 ) -> tuple[FlusherCost, tuple[EngineResult, ...]]:
     limits = Limits(
         warm_up_s_max=RUN_S / 2, measure_s_min=RUN_S, measure_s_max=RUN_S, accuracy=0.0,
@@ -122,7 +132,7 @@ def _by_limits(
             at: dict[bool, EngineResult] = {}
             # Turns change places, so that a slow change of the machine favours neither.
             for works in (False, True) if number % 2 == 0 else (True, False):
-                with _flusher(dirty, engine.memory_bytes or 0, works=works):
+                with _flusher(dirty, memory_bytes, works=works):
                     at[works] = engine.run(
                         workload, seed=derive_seed(seed, number), limits=limits
                     )  # fmt: skip
@@ -137,7 +147,10 @@ def _by_limits(
 
 @contextmanager
 def _flusher(dirty: DirtyLimits, memory_bytes: int, *, works: bool) -> Iterator[None]:
-    """Let it rest, or work all the time, until the block ends."""
+    """Let it rest, or work all the time, until the block ends.
+
+    `memory_bytes` is the machine's, as the limits are; a memory cgroup gets its share of them.
+    """
     dirty.put(dirty_bytes=round(HOLD_SHARE * memory_bytes))
     if works:
         dirty.put(dirty_background_bytes=WAKE_BYTES)

@@ -7,6 +7,7 @@ decide is said to be undecided.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import combinations
 
@@ -24,6 +25,7 @@ CPU_BOUND_PERCENT = 90.0
 RAW_BOUND_PERCENT = 80.0
 _MEMORY = ("tmpfs", "ramfs")
 _CONFIDENCE = 0.95
+_WIDE_FRAC = 0.3
 
 
 def explain_files(study: FilesStudy) -> FilesStudy:
@@ -224,12 +226,23 @@ def _warnings(study: FilesStudy) -> tuple[str, ...]:
                 "clock of the writes stopped before the drive had the data. Leave --paper out to "
                 "measure the drive"
             )
+    if any(run.raw is None for row in rows for run in row.kept):
+        told.append(
+            "a directory takes no direct I/O, so its drive's own rate, and with it the percentage "
+            "of the raw device, is not known"
+        )
     if any(row.fs in _MEMORY and not row.made for row in rows):
         told.append("the existing file system is memory: its rates are no drive's")
     if len(study.start.directories) == 1 and any(row.made and row.drives > 1 for row in rows):
         told.append(
             "the drives of the made file systems are loop devices of one directory: they share "
             "its disk, so several at once show contention, not a second arm"
+        )
+    wide = [row for row in rows if row.kbytes_s and _half(row.kbytes_s) > _WIDE_FRAC]
+    if wide:
+        told.append(
+            f"{len(wide)} of {len(rows)} intervals reach further than ±{100 * _WIDE_FRAC:.0f} %; "
+            f"more than --runs {study.start.runs} narrow them"
         )
     starred = [row for row in rows if row.suspect]
     if starred:
@@ -296,6 +309,11 @@ def _decided(times: Interval) -> bool:
 
 def _at_least(share: Interval | None, percent: float) -> bool:
     return share is not None and share.value >= percent
+
+
+def _half(rate: Interval) -> float:
+    half = rate.half_width_frac
+    return math.inf if half is None else half
 
 
 def _joint(pairs: int) -> float:

@@ -90,7 +90,8 @@ class _Study:
         self._began_s = time.monotonic()
         self._store = store
         self.document = FilesStudy(start=start, status=SurveyStatus.RUNNING)
-        self.keep()
+        self.no_images: str | None = None
+        """Why there is no room for file systems to be made."""
 
     @property
     def left_s(self) -> float:
@@ -110,6 +111,8 @@ class _Study:
         return every[-len(rows) :]
 
     def end(self, status: SurveyStatus) -> None:
+        if self.document.file_bytes is None:  # refused before the first cell: nothing to keep
+            return
         answer = explain_files(msgspec.structs.replace(self.document, status=status))
         self.keep(status=status, sentences=answer.sentences, warnings=answer.warnings)
 
@@ -127,7 +130,7 @@ def run_files(
 
     Args:
         tests: the opened directories.
-        store: where the study is kept, before the first file and after every cell.
+        store: where the study is kept, from when its size is decided, and after every cell.
         start: what decides it.
         file_bytes: the file's size; None scales it.
         on_size: told when the size is decided.
@@ -157,6 +160,8 @@ def run_files(
 def _measured(study: _Study, tests: FileTests, cell: FilesCell, number: int) -> list[FilesRow]:
     if cell.missing is not None:
         return rows_of(cell, None)
+    if cell.system.made and study.no_images is not None:
+        return rows_of(cell, None, study.no_images)
     if study.left_s < _LEAST_S:
         return rows_of(cell, None, "the budget was spent before (give a larger --budget)")
     start = study.document.start
@@ -172,15 +177,8 @@ def _measured(study: _Study, tests: FileTests, cell: FilesCell, number: int) -> 
 
 def _size(study: _Study, tests: FileTests, asked_bytes: int | None) -> None:
     start = study.document.start
-    open_cells = [cell for cell in start.cells if cell.missing is None]
-    room_bytes = tests.file_bytes_max(open_cells) // PAPER_BYTES * PAPER_BYTES
     wanted = PAPER_BYTES if start.paper else asked_bytes
-    if room_bytes < (wanted or PAPER_BYTES):
-        raise TargetRefused(
-            f"{start.directories[0]}: there is room for files of {format_bytes(room_bytes)} only "
-            "(images of the file systems included, and 5 % of the disk stay free); free some "
-            "space, or ask for --filesystems existing, which needs no images"
-        )
+    cells, room_bytes = _room(study, tests, wanted or PAPER_BYTES)
     if wanted is not None:
         why = "the paper's own" if start.paper else "as asked"
         study.keep(file_bytes=wanted, size_reason=why)
@@ -188,13 +186,43 @@ def _size(study: _Study, tests: FileTests, asked_bytes: int | None) -> None:
     steps: list[SizeStep] = []
     while True:
         size, why = next_size(
-            steps, open_cells, runs=start.runs, bytes_max=room_bytes, left_s=study.left_s
+            steps, cells, runs=start.runs, bytes_max=room_bytes, left_s=study.left_s
         )
         if size is None:
-            study.keep(file_bytes=steps[-1].file_bytes, size_reason=why)
+            study.keep(file_bytes=steps[-1].file_bytes, size_reason=why, size_steps=tuple(steps))
             return
         steps.append(_pilot(tests, study, size))
-        study.keep(size_steps=tuple(steps))
+
+
+def _room(study: _Study, tests: FileTests, least_bytes: int) -> tuple[list[FilesCell], int]:
+    """Return the cells for which there is room, and the longest file that they allow.
+
+    Raises:
+        TargetRefused: there is none.
+
+    """
+    start = study.document.start
+    able = [cell for cell in start.cells if cell.missing is None]
+    room_bytes = 0
+    for cells in (able, [cell for cell in able if not cell.system.made]):
+        if not cells:
+            continue
+        room_bytes = tests.file_bytes_max(cells) // PAPER_BYTES * PAPER_BYTES
+        if room_bytes >= least_bytes:
+            if len(cells) < len(able):
+                study.no_images = "no room for the images of file systems; free some space"
+            return cells, room_bytes
+    if not able:
+        raise TargetRefused(
+            "nothing can be measured here: "
+            + "; ".join(dict.fromkeys(cell.missing for cell in start.cells if cell.missing))
+        )
+    raise TargetRefused(
+        f"{start.directories[0]}: there is room for files of {format_bytes(room_bytes)} at most, "
+        f"and {format_bytes(least_bytes)} are needed (raw device and images included; 5 % of the "
+        "disk, at least 1 GiB, stay free): free some space, raise --max-bytes, or ask for a "
+        "smaller --file-size"
+    )
 
 
 def _pilot(tests: FileTests, study: _Study, file_bytes: int) -> SizeStep:

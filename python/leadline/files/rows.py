@@ -101,8 +101,14 @@ def _interval(readings: list[float], groups: list[list[float]]) -> Interval | No
 def _doubts(row: FilesRow, file_bytes: int, *, paper: bool) -> tuple[str, ...]:
     doubts = []
     cached = [run.cached_share for run in row.kept if run.cached_share is not None]
-    if not paper and cached and max(cached) > CACHED_FRAC_MAX:
+    cached_doubt = not paper and bool(cached) and max(cached) > CACHED_FRAC_MAX
+    if cached_doubt:
         doubts.append(f"{say_percent(max(cached))} of the file lay in the file cache")
+    read = [run.device_read_bytes for run in row.kept if run.device_read_bytes is not None]
+    if not paper and row.test == "read_8192" and not cached_doubt and read:
+        share = min(read) / (row.drives * file_bytes)
+        if share < 1 - CACHED_FRAC_MAX:
+            doubts.append(f"a block device gave {say_percent(share)} of what was read")
     found = rates(row, file_bytes)
     spread = max(found) / min(found) - 1
     if spread > REPEATABLE_FRAC:

@@ -14,6 +14,10 @@ CAP_REACHED = "time cap reached"
 its accuracy, what the budget bought."""
 
 
+SERVER_GONE = ("server lost:", "server silent:", "server restarted:")
+"""How the engine's reasons begin when a server went away."""
+
+
 class LatencyUs(msgspec.Struct, frozen=True):
     """Response times in microseconds, from one histogram of one run."""
 
@@ -280,6 +284,13 @@ class EngineResult(msgspec.Struct, frozen=True, kw_only=True):
     network: Network | None = None
     """None where no network is between."""
     clock: Literal["tsc", "vdso", "virtual"] | None = None
+
+    @property
+    def server_lost(self) -> bool:
+        """Whether the run ended because its server went away; then it is not admissible."""
+        return self.network is not None and any(
+            reason.startswith(SERVER_GONE) for reason in self.reasons
+        )
 
 
 class RunReading(msgspec.Struct, frozen=True, kw_only=True):

@@ -50,6 +50,8 @@ def _device(result: EngineResult) -> str:
     said = f"{format_bytes(asked.read)} read and {format_bytes(asked.write)} written"
     if moved is None and result.warm_up.steady is None:
         return f"another engine than Leadline's does not look, for {said}"
+    if result.network is not None:
+        return f"the server's devices cannot be seen from here, for {said}"
     if moved is None:
         return f"the device's counters cannot be read here, for {said}"
     return (
@@ -73,6 +75,31 @@ def _others(result: EngineResult) -> str | None:
         f"of the device's reads Leadline asked for {format_bytes(own.read)}, the other "
         f"{format_bytes(others)} were others' I/O"
     )
+
+
+def say_network(result: EngineResult) -> str | None:
+    """Say what went over the network, payload and whole, and what the way there is like."""
+    network = result.network
+    if network is None:
+        return None
+    received, data = network.received_bytes, network.payload_received_bytes
+    sent, written = network.sent_bytes, network.payload_sent_bytes
+    said = [
+        f"{format_bytes(received)} received, {format_bytes(data)} of them data",
+        f"{format_bytes(sent)} sent, {format_bytes(written)} of them data",
+        "heads of calls count, those of TCP do not",
+        f"an empty call takes {format_seconds(network.round_trip_us / 1e6)}",
+    ]
+    if network.retransmitted_segments:
+        said.append(f"TCP sent {say_count(network.retransmitted_segments, 'segment')} again")
+    if network.commit_s is not None:
+        said.append(
+            f"after the window the server took {format_seconds(network.commit_s)} to put on stable "
+            "storage what was written"
+        )
+    if network.lost_requests:
+        said.append(f"{say_count(network.lost_requests, 'request')} never answered")
+    return "; ".join(said)
 
 
 def say_cache_events(result: EngineResult) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Sequence
 from pathlib import Path
 
 from leadline.record import Interval
@@ -31,10 +32,11 @@ def require_files_format(path: Path) -> None:
         )
 
 
-def save_files(study: FilesStudy, path: Path) -> None:
+def save_files(study: FilesStudy, path: Path, others: Sequence[FilesStudy] = ()) -> None:
     """Write the study; the suffix of `path` decides what.
 
-    .html: the page. .csv: a line for each number. .txt: the paper's table. .svg, .png or .pdf: the
+    .html: the page. .csv: a line for each number. .txt: the paper's table, `others` beside it as
+    the paper has its storage systems side by side; so on the page. .svg, .png or .pdf: the
     chart of the first program; the others go beside it as `<stem>-<program><suffix>`.
 
     Raises:
@@ -47,12 +49,12 @@ def save_files(study: FilesStudy, path: Path) -> None:
         if suffix == ".csv":
             path.write_text(files_csv(study), encoding="utf-8", newline="")
         elif suffix == ".txt":
-            lines = [line.rstrip() for line in table_lines(table_of(study))]
+            lines = [line.rstrip() for line in table_lines(table_of(study, *others))]
             path.write_text("\n".join(lines) + "\n", encoding="utf-8")
         elif suffix in PICTURES:
             _save_charts(study, path)
         else:
-            path.write_text(render_files_html(study), encoding="utf-8")
+            path.write_text(render_files_html(study, others), encoding="utf-8")
     except OSError as error:
         raise ReportError(
             f"{path} cannot be written: {error.strerror}; give another file"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from markupsafe import Markup
@@ -32,13 +33,16 @@ from leadline.report.theme import config
 from leadline.units import format_bytes
 
 
-def render_files_html(study: FilesStudy) -> str:
-    """Render the page; like the survey's, it holds its own data and asks nothing of the network."""
+def render_files_html(study: FilesStudy, others: Sequence[FilesStudy] = ()) -> str:
+    """Render the page; like the survey's, it holds its own data and asks nothing of the network.
+
+    `others` stand beside the study in the paper's table alone.
+    """
     drawn = files_charts(study)
     specs = {name: page_spec(chart) for name, chart in drawn.items()}
     looks = {"light": config(), "dark": config(dark=True)}
     scripts = [vega_bundle(), packaged_text("page.js")]
-    table = table_of(study)
+    table = table_of(study, *others)
     return template("files.html.j2").render(
         study=study,
         title=table.title,

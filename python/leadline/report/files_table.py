@@ -56,17 +56,39 @@ class PaperTable(msgspec.Struct, frozen=True):
     sections: tuple[TableSection, ...]
 
 
-def table_of(study: FilesStudy) -> PaperTable:
-    """Return a study as the paper would have printed it."""
-    systems = dict.fromkeys((row.fs, row.block_bytes, row.made) for row in study.rows)
-    sections = []
-    for fs, block, made in systems:
-        own = [
-            row for row in study.rows if (row.fs, row.block_bytes, row.made) == (fs, block, made)
-        ]
-        storage = f"loop on {study.start.storage}" if made else study.start.storage
-        sections.append(TableSection(_system(fs, block, made), (_column(storage, own),)))
-    return PaperTable(f"File Systems Tests - {study.start.system}", tuple(sections))
+def table_of(*studies: FilesStudy) -> PaperTable:
+    """Return studies as the paper would have printed them, side by side where there are several.
+
+    A study that lacks a file system of another has `n.m.` there.
+    """
+    systems = list(dict.fromkeys(_key(row) for study in studies for row in study.rows))
+    sections = tuple(
+        TableSection(
+            _system(*key),
+            tuple(
+                _column(_storage(study, made=key[2], alone=len(studies) == 1),
+                        [row for row in study.rows if _key(row) == key],
+                        _counts(studies, key))
+                for study in studies
+            ),
+        )
+        for key in systems
+    )  # fmt: skip
+    names = dict.fromkeys(study.start.system for study in studies)
+    return PaperTable(f"File Systems Tests - {' and '.join(names)}", sections)
+
+
+def _key(row: FilesRow) -> tuple[str, int | None, bool]:
+    return row.fs, row.block_bytes, row.made
+
+
+def _counts(studies: Sequence[FilesStudy], key: tuple[str, int | None, bool]) -> list[int]:
+    return sorted({row.drives for one in studies for row in one.rows if _key(row) == key})
+
+
+def _storage(study: FilesStudy, *, made: bool, alone: bool) -> str:
+    storage = f"loop on {study.start.storage}" if made else study.start.storage
+    return storage if alone else f"{study.start.system} {storage}"
 
 
 def table_lines(table: PaperTable) -> list[str]:
@@ -91,25 +113,17 @@ def _system(fs: str, block_bytes: int | None, made: bool) -> str:
     return f"{'an' if block.startswith('8') else 'a'} {block}{fs}"
 
 
-def _column(storage: str, rows: Sequence[FilesRow]) -> TableColumn:
-    counts = sorted({row.drives for row in rows})
-    return TableColumn(
-        storage,
-        tuple(
-            (
-                count,
-                tuple(
-                    _cell(next(row for row in rows if (row.test, row.drives) == (test, count)))
-                    for test in FILE_PROGRAMS
-                ),
-            )
-            for count in counts
-        ),
+def _column(storage: str, rows: Sequence[FilesRow], counts: Sequence[int]) -> TableColumn:
+    found = {(row.test, row.drives): row for row in rows}
+    drives = (
+        (count, tuple(_cell(found.get((test, count))) for test in FILE_PROGRAMS))
+        for count in counts
     )
+    return TableColumn(storage, tuple(drives))
 
 
-def _cell(row: FilesRow) -> TableCell:
-    if row.kbytes_s is None:
+def _cell(row: FilesRow | None) -> TableCell:
+    if row is None or row.kbytes_s is None:
         return TableCell(None)
     cpu = row.cpu_percent.value if row.cpu_percent else None
     return TableCell(row.kbytes_s.value, cpu, bool(row.suspect))

@@ -42,6 +42,7 @@ def _rows(point: Measurement, result: EngineResult) -> list[tuple[str, str]]:
         ("reads", _operations(result.read)),
         ("writes", _operations(result.write)),
         ("bytes from", evidence.say_source(result)),
+        ("network", evidence.say_network(result)),
         ("page cache", evidence.say_cache_events(result)),
         ("levels", evidence.say_levels(result)),
         ("stalls", evidence.say_stalls(result)),

@@ -23,6 +23,7 @@ from leadline.record import (
     LatencyUs,
     Level,
     MovedBytes,
+    Network,
     OperationSummary,
     OtherLoad,
     Provenance,
@@ -95,6 +96,7 @@ def pooled_result(runs: Sequence[EngineResult]) -> EngineResult:
         written_bytes=_added(WrittenBytes, [run.written_bytes for run in runs]),
         other_load=_other_load(runs),
         generator=_generator(runs),
+        network=_network(runs),
     )
 
 
@@ -285,3 +287,16 @@ def _generator(runs: Sequence[EngineResult]) -> Generator | None:
     if not known:
         return None
     return msgspec.structs.replace(known[-1], bound=any(part.bound for part in known))
+
+
+def _network(runs: Sequence[EngineResult]) -> Network | None:
+    known = [run.network for run in runs if run.network is not None]
+    if len(known) < len(runs):
+        return None
+    commits = [each.commit_s for each in known if each.commit_s is not None]
+    added: Network = _added(Network, known)
+    return msgspec.structs.replace(
+        added,
+        round_trip_us=min(each.round_trip_us for each in known),
+        commit_s=sum(commits) / len(commits) if commits else None,
+    )

@@ -163,7 +163,7 @@ class Store(Protocol):
         """Return a summary of every study of a file cache, the newest first."""
 
     def save_files(self, study: FilesStudy) -> None:
-        """Keep a study of plain files: before its first file, after each cell, and at its end.
+        """Keep a study of plain files: once its size is known, after each cell, and at its end.
 
         Raises:
             UpdateFinishedError: it is done already, began otherwise, or lacks runs that are stored.

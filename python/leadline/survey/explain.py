@@ -151,7 +151,11 @@ class _Explanation:
         edges = [item.bytes.value for item in fit.borders] if fit else []
         focals = [self.strategy.focal_in(item) for item in bounds]
         shares = [self._cached_share(focal) for focal in focals]
-        names = region_names(shares, [self._reads_over_writes(focal) for focal in focals])
+        names = (
+            server_level_names(len(focals))
+            if self.start.backend == "nfs"
+            else region_names(shares, [self._reads_over_writes(focal) for focal in focals])
+        )
         regions = []
         for index, (item, focal) in enumerate(zip(bounds, focals, strict=True)):
             regions.append(
@@ -273,6 +277,13 @@ def region_names(
             names[index] = "read cache"
             break
     return [*names, "disk"]
+
+
+def server_level_names(count: int) -> list[str]:
+    """Name the regions of a server: which is its cache and which its disk cannot be seen."""
+    if count <= 1:
+        return ["whole range"] * count
+    return [f"server's {ordinal} level" for ordinal in (*ORDINALS[: count - 1], "last")]
 
 
 def _borders(fit: BorderFit | None) -> tuple[Border, ...]:

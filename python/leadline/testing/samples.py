@@ -30,6 +30,14 @@ from leadline.record import (
     Workload,
     WritePolicy,
 )
+from leadline.record.file_test import FILE_PROGRAMS, DriveRun, FileRun, RawRun
+from leadline.record.files import (
+    FilesCell,
+    FilesRow,
+    FilesStart,
+    FilesStudy,
+    FileSystemUnderTest,
+)
 
 WORKLOAD = Workload(unique_bytes=64 * 2**20, size_mean=32 * 1024)
 
@@ -188,6 +196,29 @@ def sample_validation(
         drift_within_frac=None,
         sentences=("Nothing was scored.",),
         warnings=(),
+    )
+
+
+def sample_files_study(study_id: str = "files-a") -> FilesStudy:
+    """Return a finished study of plain files: one file system on one drive, two programs."""
+    system = FileSystemUnderTest(fs="ext4", block_bytes=4096, made=False)
+    start = FilesStart(
+        study_id=study_id, system="tiny-files", directories=("/data",), storage="vda",
+        started_at="2026-11-21T10:00:00+00:00", paper=False, runs=2, budget_s=60.0, seed=2**63,
+        cells=(FilesCell(system=system, drives=1),), facts={"cpu_count": 2},
+    )  # fmt: skip
+    drive = DriveRun(seconds=0.5, sync_s=0.1, cpu_s=0.2, cached_share=None)
+    run = FileRun(seconds=0.5, device_read_bytes=None, drives=(drive,), raw=RawRun(8192, 0.1))
+    rows = tuple(
+        FilesRow(
+            test=test, fs="ext4", block_bytes=4096, made=False, drives=1,
+            kbytes_s=Interval(16.0, None, None, 1), cpu_percent=Interval(40.0, None, None, 1),
+            raw_percent=Interval(20.0, None, None, 1), runs=(run, run),
+        )
+        for test in FILE_PROGRAMS[:2]
+    )  # fmt: skip
+    return FilesStudy(
+        start=start, status=SurveyStatus.DONE, file_bytes=8192, rows=rows, sentences=("Done.",)
     )
 
 

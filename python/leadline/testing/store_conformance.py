@@ -18,6 +18,7 @@ from leadline.store import Store, StoreError, UpdateFinishedError
 from leadline.testing.samples import (
     sample_cache_start,
     sample_cache_study,
+    sample_files_study,
     sample_point,
     sample_start,
     sample_survey,
@@ -320,3 +321,39 @@ class StoreConformance:
         with ThreadPoolExecutor(4) as pool:
             list(pool.map(add, range(20)))
         assert [point.order for point in store.points("survey-a")] == list(range(20))
+
+    def test_a_study_of_files_grows_until_it_is_done(self, store: Store, tmp_path: Path) -> None:
+        """Each saving is durable; a finished one stays as it is."""
+        study = sample_files_study()
+        running = msgspec.structs.replace(study, status=SurveyStatus.RUNNING, rows=study.rows[:1])
+        store.save_files(running)
+        with self.open(tmp_path) as other:
+            assert other.files_study(study.start.study_id) == running
+        store.save_files(msgspec.structs.replace(running, status=SurveyStatus.STOPPED))
+        store.save_files(study)
+        assert store.files_study(study.start.study_id) == study
+        with pytest.raises(UpdateFinishedError, match="done"):
+            store.save_files(study)
+
+    def test_what_a_study_of_files_measured_never_changes(self, store: Store) -> None:
+        """Neither its start nor a run that is stored."""
+        study = msgspec.structs.replace(sample_files_study(), status=SurveyStatus.RUNNING)
+        store.save_files(study)
+        other = msgspec.structs.replace(study.start, seed=99)
+        with pytest.raises(UpdateFinishedError, match="began otherwise"):
+            store.save_files(msgspec.structs.replace(study, start=other))
+        with pytest.raises(UpdateFinishedError, match="never changes"):
+            store.save_files(msgspec.structs.replace(study, rows=study.rows[1:]))
+        assert store.files_study(study.start.study_id) == study
+
+    def test_a_study_of_files_is_found_by_id_system_and_prefix(self, store: Store) -> None:
+        """The newest of a system; an ambiguous or unknown reference is an error."""
+        first, second = sample_files_study("abcd1"), sample_files_study("abcd2")
+        store.save_files(first)
+        store.save_files(second)
+        assert store.files_study("abcd1") == first
+        assert store.files_study(first.start.system) == second
+        with pytest.raises(StoreError, match="may be any of abcd1, abcd2"):
+            store.files_study("abcd")
+        with pytest.raises(StoreError, match="no study of plain files 'zzzz'"):
+            store.files_study("zzzz")

@@ -8,6 +8,7 @@
 pub mod calls;
 pub mod claim;
 pub mod data;
+mod inbox;
 pub mod queue;
 pub mod reply;
 pub mod rpc;

@@ -4,8 +4,8 @@
 //! call; answers come in any order and are told apart by their number, which holds the slot. Small
 //! answers are taken many at a time through an inbox; the data of long reads goes straight from the
 //! socket to the slot's buffer. With nothing else to do an issuer sleeps in the very call that takes
-//! the next answer. Numbers are never used twice on a connection, because servers take a repeated
-//! number for the same call sent again.
+//! the next answer. Numbers are not used twice on a connection, nor soon on another that happens to
+//! have its port: servers take a repeated number for the same call sent again, and do not answer.
 
 use std::collections::VecDeque;
 use std::io::Error;
@@ -17,8 +17,9 @@ use nfs3_types::nfs3::{nfs_fh3, nfsstat3};
 use nfs3_types::xdr_codec::Unpack;
 
 use crate::backend::nfs::calls::{Asked, CallHead, Stable};
-use crate::backend::nfs::reply::{Answer, HEAD_BYTES_MAX, Understood, XID_BYTES, understand};
-use crate::backend::nfs::rpc::{CONNECT_PATIENCE, LAST_FRAGMENT, connect, lost};
+use crate::backend::nfs::inbox::Inbox;
+use crate::backend::nfs::reply::Answer;
+use crate::backend::nfs::rpc::{self, CONNECT_PATIENCE, connect, lost};
 use crate::backend::nfs::{SILENCE_S_MAX, silence_ns_max};
 use crate::backend::{Completion, QueueBackend, ended_early};
 use crate::buffer::BufferSlice;
@@ -26,12 +27,6 @@ use crate::clock::now_ns;
 use crate::error::EngineError;
 use crate::job::{Kind, Request, WriteSync};
 use crate::recorder::{Connection, Wire};
-
-/// Bytes taken from the socket at once, many small answers together.
-const INBOX_BYTES: usize = 64 << 10;
-
-/// Data of at least so many bytes goes past the inbox.
-const STRAIGHT_BYTES_MIN: usize = 16 << 10;
 
 /// Calls gathered into one system call.
 const GATHERED_MAX: usize = 8;
@@ -78,16 +73,16 @@ pub struct Remote {
 }
 
 /// One slot's request and the call it is at.
-struct Slot {
-    buffer: BufferSlice,
+pub(super) struct Slot {
+    pub(super) buffer: BufferSlice,
     head: CallHead,
     request: Request,
     moved: u64,
-    asked: Asked,
-    piece: u32,
-    xid: u32,
+    pub(super) asked: Asked,
+    pub(super) piece: u32,
+    pub(super) xid: u32,
     /// Whether the server owes an answer.
-    waits: bool,
+    pub(super) waits: bool,
     wire: Wire,
 }
 
@@ -153,14 +148,13 @@ impl NfsQueue {
             })
             .collect();
         Ok(Self {
-            stream,
             peer,
             outbox: VecDeque::with_capacity(slots.len()),
             slots,
             sent: 0,
             inbox: Inbox::new(),
             slot_bits,
-            calls: 0,
+            calls: rpc::first_number(&stream),
             transfer_bytes_max: remote.transfer_bytes_max,
             durability,
             uncommitted: 0,
@@ -168,6 +162,7 @@ impl NfsQueue {
             heard_ns: now_ns(),
             verifier: None,
             restarted: false,
+            stream,
         })
     }
 
@@ -496,178 +491,4 @@ fn retransmitted_segments(stream: &TcpStream) -> Option<u64> {
         )
     };
     (code == 0).then(|| u64::from(facts.tcpi_total_retrans))
-}
-
-/// What part of an answer comes next.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Stage {
-    Head,
-    Data { slot: usize, at: usize, left: usize, answer: Answer },
-    Rest { slot: usize, answer: Answer },
-}
-
-/// What has come and is not understood yet: records in fragments (RFC 5531 §11).
-struct Inbox {
-    bytes: Box<[u8]>,
-    from: usize,
-    to: usize,
-    mark: [u8; 4],
-    mark_bytes: usize,
-    /// Bytes of the present fragment that are still to come.
-    left: usize,
-    last: bool,
-    head: [u8; HEAD_BYTES_MAX],
-    head_bytes: usize,
-    needs: usize,
-    stage: Stage,
-    /// Bytes of the present record so far, marks included.
-    record_bytes: u64,
-}
-
-impl Inbox {
-    fn new() -> Self {
-        Self {
-            bytes: vec![0; INBOX_BYTES].into_boxed_slice(),
-            from: 0,
-            to: 0,
-            mark: [0; 4],
-            mark_bytes: 0,
-            left: 0,
-            last: false,
-            head: [0; HEAD_BYTES_MAX],
-            head_bytes: 0,
-            needs: XID_BYTES,
-            stage: Stage::Head,
-            record_bytes: 0,
-        }
-    }
-
-    /// Where the next bytes from the socket go: long data to its slot, all else to the inbox, which
-    /// is empty whenever this is asked.
-    fn room(&mut self, slots: &mut [Slot]) -> (*mut u8, usize) {
-        if let Stage::Data { slot, at, left, .. } = self.stage {
-            let straight = left.min(self.left);
-            if straight >= STRAIGHT_BYTES_MIN {
-                let buffer = &mut slots[slot].buffer.as_mut_slice()[at..at + straight];
-                return (buffer.as_mut_ptr(), straight);
-            }
-        }
-        (self.bytes.as_mut_ptr(), self.bytes.len())
-    }
-
-    /// So many bytes came to where [`Self::room`] said.
-    fn came(&mut self, bytes: usize) {
-        if let Stage::Data { slot, at, left, answer } = self.stage
-            && left.min(self.left) >= STRAIGHT_BYTES_MIN
-        {
-            self.stage = Stage::Data { slot, at: at + bytes, left: left - bytes, answer };
-            self.left -= bytes;
-            self.record_bytes += bytes as u64;
-            (self.from, self.to) = (0, 0);
-        } else {
-            (self.from, self.to) = (0, bytes);
-        }
-    }
-
-    /// Takes up to `most` bytes that have come.
-    #[inline]
-    fn take(&mut self, most: usize) -> std::ops::Range<usize> {
-        let from = self.from;
-        self.from += most.min(self.to - from);
-        self.record_bytes += (self.from - from) as u64;
-        from..self.from
-    }
-
-    /// The next whole answer in what has come; none when the rest is still to come.
-    fn next(
-        &mut self,
-        slots: &mut [Slot],
-        mask: u32,
-    ) -> Result<Option<(usize, Answer, u64)>, &'static str> {
-        loop {
-            if self.left == 0 && self.last {
-                return self.end_record().map(Some);
-            }
-            if self.from == self.to {
-                return Ok(None);
-            }
-            if self.left == 0 {
-                self.take_mark();
-                continue;
-            }
-            match self.stage {
-                Stage::Head => self.take_head(slots, mask)?,
-                Stage::Data { slot, at, left, answer } => {
-                    let range = self.take(left.min(self.left));
-                    let bytes = range.len();
-                    let buffer = slots[slot].buffer.as_mut_slice();
-                    buffer[at..at + bytes].copy_from_slice(&self.bytes[range]);
-                    self.left -= bytes;
-                    self.stage = if bytes == left {
-                        Stage::Rest { slot, answer }
-                    } else {
-                        Stage::Data { slot, at: at + bytes, left: left - bytes, answer }
-                    };
-                }
-                Stage::Rest { .. } => self.left -= self.take(self.left).len(),
-            }
-        }
-    }
-
-    fn take_mark(&mut self) {
-        let range = self.take(4 - self.mark_bytes);
-        let to = self.mark_bytes + range.len();
-        self.mark[self.mark_bytes..to].copy_from_slice(&self.bytes[range]);
-        self.mark_bytes = to;
-        if to == 4 {
-            let mark = u32::from_be_bytes(self.mark);
-            self.mark_bytes = 0;
-            self.left = (mark & !LAST_FRAGMENT) as usize;
-            self.last = mark & LAST_FRAGMENT != 0;
-        }
-    }
-
-    fn take_head(&mut self, slots: &[Slot], mask: u32) -> Result<(), &'static str> {
-        let range = self.take((self.needs - self.head_bytes).min(self.left));
-        let to = self.head_bytes + range.len();
-        self.left -= range.len();
-        self.head[self.head_bytes..to].copy_from_slice(&self.bytes[range]);
-        self.head_bytes = to;
-        if to < self.needs {
-            return Ok(());
-        }
-        let xid = u32::from_be_bytes([self.head[0], self.head[1], self.head[2], self.head[3]]);
-        let slot = (xid & mask) as usize;
-        let call = slots.get(slot).filter(|call| call.xid == xid && call.waits);
-        let call = call.ok_or("it answers nothing that was asked")?;
-        match understand(&self.head[..to], call.asked).map_err(|_| "its head makes no sense")? {
-            Understood::Needs(bytes) => self.needs = bytes,
-            Understood::Whole(answer) => self.stage = after_head(slot, answer, call.piece)?,
-        }
-        Ok(())
-    }
-
-    /// The record is over; the next one begins.
-    fn end_record(&mut self) -> Result<(usize, Answer, u64), &'static str> {
-        let (Stage::Rest { slot, answer } | Stage::Data { slot, left: 0, answer, .. }) = self.stage
-        else {
-            return Err("it ends too early");
-        };
-        (self.stage, self.head_bytes, self.needs) = (Stage::Head, 0, XID_BYTES);
-        self.last = false;
-        Ok((slot, answer, std::mem::take(&mut self.record_bytes)))
-    }
-}
-
-/// What follows a head.
-fn after_head(slot: usize, answer: Answer, piece: u32) -> Result<Stage, &'static str> {
-    match answer {
-        Answer::Read { bytes } | Answer::Write { bytes, .. } if bytes > piece => {
-            Err("it holds more than was asked for")
-        }
-        Answer::Read { bytes } if bytes > 0 => {
-            Ok(Stage::Data { slot, at: 0, left: bytes as usize, answer })
-        }
-        _ => Ok(Stage::Rest { slot, answer }),
-    }
 }

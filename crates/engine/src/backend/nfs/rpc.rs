@@ -9,6 +9,8 @@ use nfs3_types::rpc::{
     reply_body, rpc_msg,
 };
 use nfs3_types::xdr_codec::{Opaque, Pack, Unpack, Void};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use crate::error::EngineError;
 
@@ -80,6 +82,14 @@ pub fn connect(addresses: &[SocketAddr], patience: Duration) -> Result<TcpStream
     )))
 }
 
+/// Where a connection begins to number its calls: anywhere, so that they are not taken for those of
+/// an earlier connection from the same port.
+#[must_use]
+pub fn first_number(stream: &TcpStream) -> u32 {
+    let own = stream.local_addr().map_or(0, |address| u64::from(address.port()));
+    Xoshiro256PlusPlus::seed_from_u64(crate::clock::now_ns() ^ own << 48).next_u64() as u32
+}
+
 /// The connection broke.
 #[cold]
 #[must_use]
@@ -123,8 +133,7 @@ impl Caller {
             .set_read_timeout(Some(patience))
             .and_then(|()| stream.set_write_timeout(Some(patience)));
         set.map_err(|error| lost(&peer, &error))?;
-        // Numbers that an earlier connection's cannot be taken for.
-        let xid = crate::clock::now_ns() as u32;
+        let xid = first_number(&stream);
         Ok(Self { stream, peer, program, version, credential: credential(), xid })
     }
 

@@ -1,0 +1,227 @@
+"""Plain files on this machine's disk: the table, and nothing left behind after any end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command import LEADLINE, environment, leadline
+from leadline.engine import Target, open_file_tests, why_not_made
+from leadline.engine.loop_devices import loop_device, why_no_loop_devices
+from leadline.record.files import FilesCell, FileSystemUnderTest
+
+pytestmark = pytest.mark.real
+MIB = 1 << 20
+
+
+def loops_of(place: Path) -> list[str]:
+    """Loop devices whose image lies below a directory."""
+    found = []
+    for device in Path("/sys/block").glob("loop*"):
+        try:
+            backing = (device / "loop/backing_file").read_text().strip()
+        except OSError:
+            continue
+        if backing.startswith(str(place)):
+            found.append(device.name)
+    return found
+
+
+def mounted_below(place: Path, process: str = "self") -> list[str]:
+    try:
+        lines = Path(f"/proc/{process}/mountinfo").read_text().splitlines()
+    except OSError:
+        return []
+    return [line.split()[4] for line in lines if line.split()[4].startswith(f"{place}/")]
+
+
+def engines_of(pid: int) -> list[str]:
+    children = Path(f"/proc/{pid}/task/{pid}/children")
+    return children.read_text().split() if children.exists() else []
+
+
+def until(condition: Any, seconds: float = 20.0) -> bool:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if condition():
+            return True
+        time.sleep(0.02)
+    return False
+
+
+@pytest.fixture
+def makes_ext4() -> None:
+    reason = why_not_made("ext4", 4096)
+    if reason is not None:
+        pytest.skip(f"no made file systems here: {reason}")
+
+
+@pytest.fixture
+def drive(tmp_path: Path) -> Iterator[Path]:
+    place = tmp_path / "drive"
+    place.mkdir()
+    yield place
+    assert loops_of(place) == []
+    assert mounted_below(place) == []
+
+
+def test_the_existing_file_system_on_one_and_two_directories(tmp_path: Path) -> None:
+    places = [tmp_path / "a", tmp_path / "b"]
+    for place in places:
+        place.mkdir()
+    store = tmp_path / "store.sqlite"
+    done = leadline("files", *map(str, places), "--filesystems", "existing", "--file-size",
+                    "8MiB", "-o", str(tmp_path / "rows.csv"), "--json", store=store)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    rows = answer["rows"]
+    assert [(row["test"], row["drives"]) for row in rows] == [
+        (test, drives)
+        for drives in (1, 2)
+        for test in ("read_8192", "write_4096", "write_8192", "rewrite_8192")
+    ]
+    for row in rows:
+        assert row["missing"] is None
+        assert row["kbytes_s"]["low"] < row["kbytes_s"]["value"] < row["kbytes_s"]["high"]
+        assert row["kbytes_s"]["n"] == 2
+        assert 0 < row["cpu_percent"] < 250
+        if row["test"] == "read_8192":
+            for run in row["runs"]:
+                assert all(one["cached_share"] in (None, 0.0) for one in run["drives"])
+    assert "lies on the device of an earlier directory" in " ".join(answer["warnings"])
+    assert all(list(place.iterdir()) == [] for place in places)
+    assert len((tmp_path / "rows.csv").read_text().splitlines()) == 9
+    shown = leadline("show", answer["study"][:8], store=store)
+    assert shown.returncode == 0
+    assert "from the existing" in shown.stdout
+    table = leadline("report", answer["study"][:8], "-o", str(tmp_path / "t.txt"), store=store)
+    assert table.returncode == 0
+    assert "rewrite_8192" in (tmp_path / "t.txt").read_text()
+
+
+def test_the_paper_leaves_its_files_in_the_cache(drive: Path, tmp_path: Path) -> None:
+    done = leadline("files", str(drive), "--filesystems", "existing", "--paper", "--json",
+                    store=tmp_path / "store.sqlite")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["file_bytes"] == 8 * MIB
+    assert any("fit the file cache" in warning for warning in answer["warnings"])
+    assert answer["rows"][4]["missing"] == "a second drive needs a second directory"
+
+
+@pytest.mark.usefixtures("makes_ext4")
+@pytest.mark.parametrize(("fs", "block"), [("ext4", 1024), ("xfs", 4096), ("btrfs", 4096)])
+def test_a_made_file_system_is_what_was_asked_for_on_two_drives(
+    drive: Path, fs: str, block: int
+) -> None:
+    if (reason := why_not_made(fs, block)) is not None:
+        pytest.skip(reason)
+    cell = FilesCell(system=FileSystemUnderTest(fs=fs, block_bytes=block, made=True), drives=2)
+    with open_file_tests([Target.parse(str(drive))]) as tests:
+        result = tests.run(cell, file_bytes=8 * MIB, runs=2, paper=False, seed=1, total_s_max=60.0)
+        assert loops_of(drive) == [], "the devices go with the cell"
+        assert mounted_below(drive) == [], "the mounts were the engine's own"
+    assert result.block_bytes == (block, block)
+    reads = next(test for test in result.tests if test.test == "read_8192")
+    for run in reads.runs:
+        assert run.device_read_bytes is None or run.device_read_bytes >= 0.9 * 16 * MIB
+        assert run.raw is not None
+        assert run.raw.bytes == 16 * MIB
+    assert list(drive.iterdir()) == []
+
+
+def started(drive: Path, store: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [LEADLINE, "files", str(drive), "--filesystems", "ext4", "--file-size", "64MiB",
+         "--runs", "50"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(store),
+        start_new_session=True,
+    )  # fmt: skip
+
+
+def in_the_middle(drive: Path, leader: subprocess.Popen[str]) -> bool:
+    """Whether the engine has mounted a made file system and works on it."""
+    return any(mounted_below(drive, engine) for engine in engines_of(leader.pid))
+
+
+@pytest.mark.usefixtures("makes_ext4")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stop_in_the_middle_leaves_nothing(
+    drive: Path, tmp_path: Path, number: signal.Signals
+) -> None:
+    child = started(drive, tmp_path / "store.sqlite")
+    assert until(lambda: in_the_middle(drive, child))
+    assert len(loops_of(drive)) == 2
+    child.send_signal(number)
+    _, talk = child.communicate(timeout=60)
+    assert child.returncode == 3, talk
+    assert loops_of(drive) == []
+    assert list(drive.iterdir()) == []
+
+
+@pytest.mark.usefixtures("makes_ext4")
+def test_a_kill_in_the_middle_leaves_only_what_the_next_start_removes(
+    drive: Path, tmp_path: Path
+) -> None:
+    store = tmp_path / "store.sqlite"
+    child = started(drive, store)
+    assert until(lambda: in_the_middle(drive, child))
+    engines = engines_of(child.pid)
+    child.kill()
+    child.communicate(timeout=60)
+    assert until(lambda: not any(Path(f"/proc/{engine}").exists() for engine in engines))
+    assert until(lambda: loops_of(drive) == []), "the kernel clears them with their last user"
+    assert mounted_below(drive) == []
+    assert [path.name for path in drive.iterdir()] == [".leadline"]
+    done = leadline("files", str(drive), "--filesystems", "existing", "--file-size", "8MiB",
+                    store=store)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert list(drive.iterdir()) == []
+
+
+@pytest.mark.usefixtures("makes_ext4")
+def test_a_dead_engine_is_a_fault_that_leaves_nothing(drive: Path, tmp_path: Path) -> None:
+    child = started(drive, tmp_path / "store.sqlite")
+    assert until(lambda: in_the_middle(drive, child))
+    for engine in engines_of(child.pid):
+        os.kill(int(engine), signal.SIGKILL)
+    _, talk = child.communicate(timeout=60)
+    assert child.returncode == 1, talk
+    assert "killed by SIGKILL" in talk
+    assert loops_of(drive) == []
+    assert list(drive.iterdir()) == []
+
+
+def test_a_loop_device_goes_with_its_holder(drive: Path) -> None:
+    if (reason := why_no_loop_devices()) is not None:
+        pytest.skip(reason)
+    image = drive / "image"
+    image.write_bytes(os.urandom(MIB))
+    with loop_device(image) as device:
+        assert loops_of(drive) == [device.path.name]
+        assert device.path.open("rb").read(4096) == image.open("rb").read(4096)
+    assert loops_of(drive) == []
+    code = (
+        "import sys, time; from pathlib import Path; "
+        "from leadline.engine.loop_devices import loop_device\n"
+        "with loop_device(Path(sys.argv[1])): print(flush=True); time.sleep(60)"
+    )
+    holder = subprocess.Popen(
+        [sys.executable, "-c", code, str(image)], stdout=subprocess.PIPE, text=True
+    )
+    assert holder.stdout is not None
+    holder.stdout.readline()
+    assert len(loops_of(drive)) == 1
+    holder.kill()
+    holder.communicate(timeout=10)
+    assert until(lambda: loops_of(drive) == [])
+    image.unlink()
