@@ -108,7 +108,7 @@ pub fn assemble(mut run: Finished) -> Result<EngineResult, EngineError> {
     let little_error = little(&run, issuers_s);
     let Verdict { cached_share, provenance, reasons: disbelieved } = judge(&run);
     let mut reasons = match &tally.lost {
-        Some(lost) => vec![lost_reason(lost, run.wall_s)],
+        Some(lost) => vec![lost_reason(lost, &run)],
         None => reasons(little_error),
     };
     reasons.extend(disbelieved);
@@ -195,10 +195,14 @@ fn little(run: &Finished, issuers_s: f64) -> f64 {
 }
 
 /// Why a run whose server went away is none.
-fn lost_reason(lost: &Lost, wall_s: f64) -> String {
+fn lost_reason(lost: &Lost, run: &Finished) -> String {
+    let when = if run.controller.window().is_empty() {
+        "in its warm-up, nothing was measured".to_owned()
+    } else {
+        format!("{:.3} s into its window", run.wall_s)
+    };
     format!(
-        "{}; the run ended {wall_s:.3} s into its window, and {} requests that were never answered \
-        are counted as lost",
+        "{}; the run ended {when}, and {} requests that were never answered are counted as lost",
         lost.why, lost.requests
     )
 }
@@ -215,6 +219,9 @@ fn reasons(little_error: f64) -> Vec<String> {
 }
 
 fn warn(run: &mut Finished, half_width_frac: Option<f64>) {
+    if run.tally.lost.is_some() {
+        return; // its one reason says all there is to say
+    }
     let limits = &run.job.limits;
     if !run.controller.steady() {
         run.warnings.push(format!(

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod scratch;
+mod scripted;
 mod setting;
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -12,6 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use leadline_engine::access::AccessStream;
 use leadline_engine::backend::mmap::{Mapping, MmapBackend};
+use leadline_engine::backend::nfs::queue::{Durability, NfsQueue};
 use leadline_engine::backend::null::{NullBackend, NullQueue};
 use leadline_engine::backend::pread::PreadBackend;
 use leadline_engine::backend::uring::UringBackend;
@@ -182,6 +184,10 @@ fn no_backend_allocates_between_its_hundredth_request_and_its_last() {
             let uring = Queued::new(Watched::new(uring, &SEEN), demand(), 8);
             check("uring", allocations(&job, uring, &SEEN));
         }
+        let server = scripted::start();
+        let nfs = NfsQueue::connect(&server.remote, buffers(8), Durability::UNSTABLE).unwrap();
+        let nfs = Queued::new(Watched::new(nfs, &SEEN), demand(), 8);
+        check("nfs", allocations(&job, nfs, &SEEN));
         let mapping = Mapping::new(data.file(), &job.workload).unwrap();
         let mmap = MmapBackend::new(mapping, buffers(1).remove(0), WriteSync::None);
         let mmap = Blocking::new(Watched::new(mmap, &SEEN), demand());

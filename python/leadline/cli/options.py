@@ -95,7 +95,8 @@ Sync = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
 Seed = Annotated[int, typer.Option(min=0, help="Decides order, addresses and simulated noise.")]
 TargetArgument = Annotated[
-    str, typer.Argument(metavar="TARGET", help="DIR, sim:NAME, sim:FILE.toml or null:")
+    str,
+    typer.Argument(metavar="TARGET", help="DIR, nfs://HOST/PATH, sim:NAME, sim:FILE.toml or null:"),
 ]
 Ref = Annotated[
     str, typer.Argument(metavar="S", help="A survey's id or the first letters of it, or a system.")
