@@ -11,6 +11,7 @@ import survey_fixture as made
 from compare_fixture import atlas, question, quicker, renamed, systems
 from leadline.compare import Terms, compare_systems
 from leadline.compare.access import access_curves, say_protocol, say_waits
+from leadline.engine import Target
 from leadline.record import Curve, CurvePoint, Interval, Survey
 from leadline.record.comparison import AccessCurve
 from leadline.report.access_chart import access_chart, line_names, missing_access, say_costliest
@@ -72,10 +73,14 @@ def test_a_survey_says_how_it_reached_its_data(
     assert (say_protocol(start), say_waits(start)) == (protocol, waits)
 
 
-def test_a_profile_says_how_its_client_reaches_its_server() -> None:
-    facts = {"meta": {"name": "x", "facts": {"network_file_system": "DUX"}}}
-    start = renamed(atlas(), "aaaa0001", target="sim:x", system_profile=facts).start
-    assert say_protocol(start) == "DUX"
+@pytest.mark.parametrize(
+    ("name", "protocol"),
+    [("hp-720-dux", "DUX"), ("sparcstation-1plus-nfs", "NFS"), ("hp-730", None)],
+)
+def test_a_profile_says_how_its_client_reaches_its_server(name: str, protocol: str | None) -> None:
+    profile = Target.parse(f"sim:{name}").profile
+    start = renamed(atlas(), "aaaa0001", target=f"sim:{name}", system_profile=profile).start
+    assert say_protocol(start) == protocol
 
 
 def test_the_curves_are_those_stored_with_the_first_level() -> None:
