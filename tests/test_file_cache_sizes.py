@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import msgspec
@@ -14,6 +15,7 @@ from leadline.file_cache.plan import make_plan
 from leadline.file_cache.questions import GAP, Questions
 from leadline.file_cache.sizes import disturbed_points, kind_curve, nearest_border
 from leadline.record import CachePlan, CacheSize, Measurement, WritePolicy
+from leadline.testing.samples import sample_cache_start
 from leadline.testing.simulation import simulate_cache_study
 
 PLACES = [16 * MIB, 32 * MIB, 64 * MIB, 96 * MIB, 120 * MIB, 140 * MIB, 180 * MIB, 256 * MIB,
@@ -190,3 +192,16 @@ def test_the_gap_around_a_border_that_ends_at_once_is_closed() -> None:
         below = max(place for place in places if place <= border.bytes.value)
         above = min(place for place in places if place > border.bytes.value)
         assert above / below <= GAP
+
+
+def test_a_wide_gap_around_the_border_is_halved_and_the_reading_beyond_it_repeated() -> None:
+    asked = Questions(sample_cache_start())
+    made = points(lambda place: float(place > 130 * MIB), lambda place: float(place > 130 * MIB))
+    asked.points = made
+    halved = asked._gap_around_border(0.0)
+    assert halved == pytest.approx(math.sqrt(120 * 140) * MIB)
+    asked.points = [*made, cache_point(128 * MIB, 0.0, order=90, missed=0.0),
+                    cache_point(134 * MIB, 0.0, order=91, missed=1.0)]  # fmt: skip
+    assert asked._gap_around_border(0.0) == 134 * MIB
+    asked.points.append(cache_point(134 * MIB, 0.0, order=92, missed=1.0))
+    assert asked._gap_around_border(0.0) is None
