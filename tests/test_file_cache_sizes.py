@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import msgspec
@@ -11,9 +12,10 @@ from cache_fixture import MIB, cache_point
 from leadline.file_cache import CacheStudyRefused, find_file_cache
 from leadline.file_cache.memory import memory_bytes_of
 from leadline.file_cache.plan import make_plan
-from leadline.file_cache.questions import Questions
+from leadline.file_cache.questions import GAP, Questions
 from leadline.file_cache.sizes import disturbed_points, kind_curve, nearest_border
 from leadline.record import CachePlan, CacheSize, Measurement, WritePolicy
+from leadline.testing.samples import sample_cache_start
 from leadline.testing.simulation import simulate_cache_study
 
 PLACES = [16 * MIB, 32 * MIB, 64 * MIB, 96 * MIB, 120 * MIB, 140 * MIB, 180 * MIB, 256 * MIB,
@@ -81,7 +83,9 @@ def test_a_moments_disturbance_is_not_a_smaller_cache() -> None:
 
 def test_points_that_are_not_admissible_carry_nothing() -> None:
     made = points(uniform(128 * MIB), uniform(128 * MIB))
-    bad = [cache_point(8 * MIB, 1.0, order=200 + n, missed=1.0, admissible=False) for n in range(9)]
+    bad = [
+        cache_point(1024 * MIB, 1.0, order=200 + n, missed=0.0, admissible=False) for n in range(9)
+    ]
     assert within(find_file_cache([*bad, *made], memory_bytes=None, seed=1).reads, 128 * MIB)
 
 
@@ -184,3 +188,20 @@ def test_the_gap_around_a_border_that_ends_at_once_is_closed() -> None:
         border = nearest_border(curve)
         assert border is not None
         assert border.bytes.value == pytest.approx(268_435_456, rel=0.04)
+        places = [place for place, _ in curve.readings]
+        below = max(place for place in places if place <= border.bytes.value)
+        above = min(place for place in places if place > border.bytes.value)
+        assert above / below <= GAP
+
+
+def test_a_wide_gap_around_the_border_is_halved_and_the_reading_beyond_it_repeated() -> None:
+    asked = Questions(sample_cache_start())
+    made = points(lambda place: float(place > 130 * MIB), lambda place: float(place > 130 * MIB))
+    asked.points = made
+    halved = asked._gap_around_border(0.0)
+    assert halved == pytest.approx(math.sqrt(120 * 140) * MIB)
+    asked.points = [*made, cache_point(128 * MIB, 0.0, order=90, missed=0.0),
+                    cache_point(134 * MIB, 0.0, order=91, missed=1.0)]  # fmt: skip
+    assert asked._gap_around_border(0.0) == 134 * MIB
+    asked.points.append(cache_point(134 * MIB, 0.0, order=92, missed=1.0))
+    assert asked._gap_around_border(0.0) is None
