@@ -156,6 +156,8 @@ def _curve(
 
 
 def _memory_bytes(start: SurveyStart) -> int | None:
+    if "nfs_server" in start.facts:
+        return None  # the cache is in the server's memory, and the facts are the client's
     known = start.facts.get("memory_bytes")
     if isinstance(known, int):
         return known
