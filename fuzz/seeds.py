@@ -17,8 +17,8 @@ def main(folder: Path) -> None:
     """Fill one folder per target."""
     for target in ("job", "profile", "histogram"):
         (folder / target).mkdir(parents=True, exist_ok=True)
-    for example in ROOT.glob("protocol/examples/*valid/*.json"):
-        seed = folder / "job" / f"{example.parent.name}-{example.name}"
+    for example in ROOT.glob("protocol/examples/**/*valid/*.json"):
+        seed = folder / "job" / f"{example.parent.parent.name}-{example.parent.name}-{example.name}"
         # Without white space, which would waste the mutations.
         document = json.loads(example.read_text(encoding="utf-8"))
         seed.write_text(json.dumps(document, separators=(",", ":")), encoding="utf-8")

@@ -11,7 +11,7 @@ import survey_fixture as made
 from compare_fixture import atlas, question, quicker, renamed, systems
 from leadline.compare import Terms, compare_systems
 from leadline.compare.access import access_curves, say_protocol, say_waits
-from leadline.compare.curves import cache_sizes
+from leadline.compare.file_caches import cache_sizes
 from leadline.engine import Target
 from leadline.record import Curve, CurvePoint, Interval, Survey
 from leadline.record.comparison import AccessCurve

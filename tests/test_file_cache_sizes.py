@@ -12,7 +12,7 @@ from leadline.file_cache import CacheStudyRefused, find_file_cache
 from leadline.file_cache.memory import memory_bytes_of
 from leadline.file_cache.plan import make_plan
 from leadline.file_cache.questions import Questions
-from leadline.file_cache.sizes import kind_curve, nearest_border
+from leadline.file_cache.sizes import disturbed_points, kind_curve, nearest_border
 from leadline.record import CachePlan, CacheSize, Measurement, WritePolicy
 from leadline.testing.simulation import simulate_cache_study
 
@@ -75,6 +75,8 @@ def test_a_moments_disturbance_is_not_a_smaller_cache() -> None:
         for point in made
     ]  # fmt: skip
     assert within(find_file_cache(disturbed, memory_bytes=None, seed=1).writes, 128 * MIB)
+    counts = [disturbed_points(kind_curve(m, 0.0, seed=1, fit=False)) for m in (made, disturbed)]
+    assert counts == [0, 1]
 
 
 def test_points_that_are_not_admissible_carry_nothing() -> None:

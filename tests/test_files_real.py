@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from command import LEADLINE, environment, leadline
-from leadline.engine import Target, open_file_tests, why_not_made
+from leadline.engine import PointFailed, Target, open_file_tests, why_not_made
 from leadline.engine.loop_devices import loop_device, why_no_loop_devices
 from leadline.record.files import FilesCell, FileSystemUnderTest
 
@@ -100,12 +100,6 @@ def test_the_existing_file_system_on_one_and_two_directories(tmp_path: Path) -> 
     assert "lies on the device of an earlier directory" in " ".join(answer["warnings"])
     assert all(list(place.iterdir()) == [] for place in places)
     assert len((tmp_path / "rows.csv").read_text().splitlines()) == 9
-    shown = leadline("show", answer["study"][:8], store=store)
-    assert shown.returncode == 0
-    assert "from the existing" in shown.stdout
-    table = leadline("report", answer["study"][:8], "-o", str(tmp_path / "t.txt"), store=store)
-    assert table.returncode == 0
-    assert "rewrite_8192" in (tmp_path / "t.txt").read_text()
 
 
 def test_the_paper_leaves_its_files_in_the_cache(drive: Path, tmp_path: Path) -> None:
@@ -136,6 +130,16 @@ def test_a_made_file_system_is_what_was_asked_for_on_two_drives(
         assert run.device_read_bytes is None or run.device_read_bytes >= 0.9 * 16 * MIB
         assert run.raw is not None
         assert run.raw.bytes == 16 * MIB
+    assert list(drive.iterdir()) == []
+
+
+def test_a_budget_is_kept_while_the_drives_are_laid_out(drive: Path) -> None:
+    cell = FilesCell(system=FileSystemUnderTest(fs="ext4", block_bytes=4096, made=False), drives=1)
+    with open_file_tests([Target.parse(str(drive))]) as tests:
+        with pytest.raises(PointFailed, match="time was up"):
+            tests.run(cell, file_bytes=4 << 30, runs=2, paper=False, seed=1, total_s_max=0.2)
+        (raw,) = next((drive / ".leadline").glob("run-*")).iterdir()
+        assert raw.stat().st_size < 3 << 30
     assert list(drive.iterdir()) == []
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -21,6 +23,7 @@ from leadline.report.files_table import (
     table_lines,
     table_of,
 )
+from opened_page import OpenedPage, start_browser
 
 VAX_750 = """\
 4.2BSD File Systems Tests - VAX 11/750
@@ -176,3 +179,21 @@ def test_another_ending_and_an_empty_study_are_refused(tmp_path: Path) -> None:
         save_files(study, tmp_path / "a.doc")
     with pytest.raises(ReportError, match="nothing to draw"):
         save_files(msgspec.structs.replace(study, rows=()), tmp_path / "a.png")
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    yield from start_browser(tmp_path_factory.mktemp("browser"))
+
+
+@pytest.mark.parametrize(("width_px", "scheme"), [(1280, "light"), (400, "dark")])
+def test_the_page_is_drawn_quiet_offline_and_never_too_wide(
+    browser: Any, tmp_path: Path, width_px: int, scheme: str
+) -> None:
+    path = tmp_path / "files.html"
+    save_files(study_of(ScriptedTests(lambda *_: 5e5, noise_frac=0.05), whole()), path)
+    page = OpenedPage(browser, path, width_px, scheme)
+    assert page.ask("return document.querySelectorAll('.chart svg').length") == 4
+    assert page.ask("return document.documentElement.scrollWidth") <= width_px
+    assert page.console() == []
+    assert page.requests() == []

@@ -8,14 +8,17 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from command import LEADLINE, environment, leadline
 from leadline.engine import CacheLimitRefused, Limits, ServerLost, Target, TargetRefused
 from leadline.engine import open_engine as opened_engine
-from leadline.record import Workload
+from leadline.file_cache.policy import Rates, judge, promised
+from leadline.record import Network, Workload, WritePolicy
 from leadline.store import open_store
 from leadline.survey.explain import server_level_names
+from leadline.testing.samples import sample_point
 from memfs_server import MemfsServer, memfs_server
 
 MIB = 2**20
@@ -188,3 +191,33 @@ def test_the_next_run_says_that_the_server_is_gone(server: MemfsServer) -> None:
         engine.run(WORKLOAD, seed=2, limits=SHORT)
     assert told.value.exit_code == 3
     assert any("could not be removed" in note for note in told.value.__notes__)
+
+
+@pytest.mark.parametrize(
+    ("shares", "policy"),
+    [
+        ([1.0, 1.0], WritePolicy.THROUGH),
+        ([0.0, 0.0], WritePolicy.UNKNOWN),
+        ([1.0, 0.4], WritePolicy.UNKNOWN),
+        ([], WritePolicy.UNKNOWN),
+    ],
+)
+def test_a_server_that_promises_every_write_writes_through(
+    shares: list[float], policy: WritePolicy
+) -> None:
+    network = Network(
+        sent_bytes=1, received_bytes=1, payload_sent_bytes=1, payload_received_bytes=0,
+        lost_requests=0, retransmitted_segments=0, round_trip_us=50.0,
+    )  # fmt: skip
+    points = [
+        msgspec.structs.replace(
+            point,
+            result=msgspec.structs.replace(
+                point.result, network=msgspec.structs.replace(network, stable_share=share)
+            ),
+        )
+        for point, share in ((sample_point(f"point-{share}"), share) for share in shares)
+    ]
+    found, evidence = judge(Rates(), None, beyond=False, word=promised(points))
+    assert found is policy
+    assert ("the server's word" in {item.name for item in evidence}) == bool(shares)

@@ -32,12 +32,18 @@ pub struct Connection {
     pub verifier: Option<[u8; 8]>,
     /// Whether that changed: the server began anew.
     pub restarted: bool,
+    /// WRITE calls answered.
+    pub writes: u64,
+    /// Of those, the ones that the server says were on stable storage by then.
+    pub stable_writes: u64,
 }
 
 impl Connection {
     fn merge(&mut self, other: &Self) {
         self.retransmitted_segments += other.retransmitted_segments;
         self.restarted |= other.restarted;
+        self.writes += other.writes;
+        self.stable_writes += other.stable_writes;
         match (self.verifier, other.verifier) {
             (Some(mine), Some(theirs)) => self.restarted |= mine != theirs,
             (None, theirs) => self.verifier = theirs,

@@ -122,6 +122,10 @@ fn network(tally: &Tally, commit_s: Option<f64>, round_trip_us: f64) -> Network 
             .as_ref()
             .map(|connection| connection.retransmitted_segments),
         round_trip_us,
+        stable_share: tally
+            .connection
+            .filter(|connection| connection.writes > 0)
+            .map(|connection| connection.stable_writes as f64 / connection.writes as f64),
         commit_s,
     }
 }

@@ -313,6 +313,9 @@ pub struct Network {
     pub retransmitted_segments: Option<u64>,
     /// The shortest of several empty calls before the run, in microseconds.
     pub round_trip_us: f64,
+    /// Share of the WRITE calls, warm-up included, of which the server said in its answer that they
+    /// are on stable storage, asked for or not; none without writes.
+    pub stable_share: Option<f64>,
     /// Seconds the server took after the window to put on stable storage what was written; none
     /// without writes.
     pub commit_s: Option<f64>,

@@ -188,6 +188,13 @@ fn no_backend_allocates_between_its_hundredth_request_and_its_last() {
         let nfs = NfsQueue::connect(&server.remote, buffers(8), Durability::UNSTABLE).unwrap();
         let nfs = Queued::new(Watched::new(nfs, &SEEN), demand(), 8);
         check("nfs", allocations(&job, nfs, &SEEN));
+        let waiting = WriteSync::Fsync { each: 32 };
+        let pread = PreadBackend::new(file(false), buffers(1).remove(0), waiting);
+        let pread = Blocking::new(Watched::new(pread, &SEEN), demand());
+        check("pread with fsync", allocations(&job, pread, &SEEN));
+        let uring = UringBackend::new(file(false), buffers(8), false, waiting);
+        let uring = Queued::new(Watched::new(uring, &SEEN), demand(), 8);
+        check("uring with fsync", allocations(&job, uring, &SEEN));
         let mapping = Mapping::new(data.file(), &job.workload).unwrap();
         let mmap = MmapBackend::new(mapping, buffers(1).remove(0), WriteSync::None);
         let mmap = Blocking::new(Watched::new(mmap, &SEEN), demand());

@@ -53,6 +53,7 @@ fn a_mixed_workload_is_measured_and_its_network_bytes_counted() {
     }
     assert!(number(&result, "/network/round_trip_us") > 0.0);
     assert!(number(&result, "/network/commit_s") >= 0.0);
+    assert_eq!(number(&result, "/network/stable_share"), 1.0, "as a server in memory says");
     assert_eq!(number(&result, "/network/lost_requests"), 0.0);
     assert_eq!(number(&result, "/written_bytes/layout"), f64::from(4 << 20));
     assert!(result["cached_share"].is_null());

@@ -100,6 +100,7 @@ fn another_verifier_is_a_server_that_began_anew() {
         server.script.verifier.store(verifier, SeqCst);
         all(&mut queue, &write).unwrap();
         assert_eq!(queue.connection().unwrap().restarted, restarted);
+        assert_eq!(queue.connection().unwrap().stable_writes, 0, "answered as UNSTABLE");
         assert_eq!(queue.verifier(), Some(verifier.to_be_bytes()));
     }
 }

@@ -26,6 +26,7 @@ from leadline.compare import (
     Terms,
     compare_systems,
     focal_questions,
+    known_cache,
     measure_in_turns,
     name_systems,
     named_questions,
@@ -152,7 +153,11 @@ def _systems(
     loaded = [load_survey(store, ref) for ref in refs]
     names = name_systems([survey for survey, _ in loaded])
     return tuple(
-        Named(name, Predictor(survey, points, model=model, extrapolate=extrapolate))
+        Named(
+            name,
+            Predictor(survey, points, model=model, extrapolate=extrapolate),
+            known_cache(store, survey, points),
+        )
         for name, (survey, points) in zip(names, loaded, strict=True)
     )
 

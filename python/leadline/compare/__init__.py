@@ -11,6 +11,7 @@ from leadline.compare.document import (
     named_questions,
 )
 from leadline.compare.facts import differing_facts
+from leadline.compare.file_caches import known_cache
 from leadline.compare.gate import NOT_TWO, GateRefused, parse_rule
 from leadline.compare.measured import PASSES, Asked, Opened, Readings, measure_in_turns
 from leadline.compare.price import PriceRefused, parse_prices
@@ -33,6 +34,7 @@ __all__ = [
     "differing_facts",
     "focal_questions",
     "holm",
+    "known_cache",
     "measure_in_turns",
     "name_systems",
     "named_questions",

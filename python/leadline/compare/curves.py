@@ -11,12 +11,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from leadline.predict import PredictionRefused, Predictor
-from leadline.record import Interval, Region, SurveyStart, Workload
-from leadline.record.comparison import CacheSize, CommonCurve, CommonPoint, CommonRate
-from leadline.units import parse_bytes
+from leadline.record import FileCache, Region, Workload
+from leadline.record.comparison import CommonCurve, CommonPoint, CommonRate
 
 COMMON_SIZE_BYTES = 32 * 1024
 """The paper's common request size."""
@@ -28,11 +27,22 @@ POINTS_PER_OCTAVE = 2
 
 
 @dataclass(frozen=True)
+class KnownCache:
+    """What was found of a file cache, and by what."""
+
+    found: FileCache
+    studied: bool
+    """By a study of it (`leadline cache`), not by the survey."""
+
+
+@dataclass(frozen=True)
 class Named:
     """A surveyed system under the name that the comparison gives it."""
 
     name: str
     predictor: Predictor
+    cache: KnownCache | None = None
+    """What is known of its file cache, beyond the borders of its survey."""
 
 
 def common_size(systems: Sequence[Named], asked_bytes: int = COMMON_SIZE_BYTES) -> int | None:
@@ -58,23 +68,6 @@ def common_curves(systems: Sequence[Named], size_bytes: int) -> tuple[CommonCurv
     found = [_over_read_frac(system, size_bytes) for system in systems]
     found += [_over_unique_bytes(system, size_bytes) for system in systems]
     return tuple(curve for curve in found if curve is not None and len(curve.points) > 1)
-
-
-def cache_sizes(systems: Sequence[Named]) -> tuple[CacheSize, ...]:
-    """Return each effective file cache, in bytes and as a share of the memory (CP93 Fig. 4)."""
-    found = []
-    for system in systems:
-        survey = system.predictor.survey
-        cap, memory = survey.start.cache_limit_bytes, _memory_bytes(survey.start)
-        of = cap or memory
-        size = survey.cache_bytes
-        found.append(
-            CacheSize(
-                name=system.name, bytes=size, memory_bytes=of, capped=cap is not None,
-                share=_share(size, of),
-            )
-        )  # fmt: skip
-    return tuple(found)
 
 
 _PLACES: tuple[Literal["disk", "file cache"], ...] = ("disk", "file cache")
@@ -153,36 +146,3 @@ def _curve(
         for work, prediction in zip(held, system.predictor.predict_all(held), strict=True)
     )
     return CommonCurve(name=system.name, parameter=parameter, at=works[0], points=points)
-
-
-def _memory_bytes(start: SurveyStart) -> int | None:
-    if "nfs_server" in start.facts:
-        return None  # the cache is in the server's memory, and the facts are the client's
-    known = start.facts.get("memory_bytes")
-    if isinstance(known, int):
-        return known
-    return _profile_memory_bytes(start.system_profile or {})
-
-
-def _profile_memory_bytes(profile: dict[str, Any]) -> int | None:
-    """Memory of a simulated system, where its profile tells it: `32 MB, 264 MB/s peak`.
-
-    Memory comes in powers of two, so its MB is read as MiB.
-    """
-    facts = profile.get("meta", {}).get("facts", {})
-    told = facts.get("memory") if isinstance(facts, dict) else None
-    try:
-        return (
-            parse_bytes(told.partition(",")[0].replace("MB", "MiB"))
-            if isinstance(told, str)
-            else None
-        )
-    except ValueError:
-        return None
-
-
-def _share(size: Interval | None, of_bytes: int | None) -> Interval | None:
-    if size is None or not of_bytes:
-        return None
-    low, high = (None if end is None else end / of_bytes for end in (size.low, size.high))
-    return Interval(size.value / of_bytes, low, high, size.n)

@@ -12,12 +12,12 @@ from leadline.compare.access import access_curves
 from leadline.compare.curves import (
     COMMON_SIZE_BYTES,
     Named,
-    cache_sizes,
     common_curves,
     common_rates,
     common_size,
 )
 from leadline.compare.facts import differing_facts
+from leadline.compare.file_caches import cache_sizes
 from leadline.compare.gate import NOT_TWO, GateRefused, Judged, judge
 from leadline.compare.measured import Readings
 from leadline.compare.price import per_price, per_price_ratio

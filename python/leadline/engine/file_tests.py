@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -12,7 +13,7 @@ import msgspec
 
 from leadline.engine.child import ENGINE_COMMAND, EngineChild, OnEvent
 from leadline.engine.claim import Claim, claim
-from leadline.engine.errors import EngineFault, TargetRefused
+from leadline.engine.errors import EngineFault, PointFailed, TargetRefused
 from leadline.engine.file_systems import make_file_system, mount_document
 from leadline.engine.jobs import WIRE_VERSION
 from leadline.engine.loop_devices import loop_device
@@ -30,6 +31,8 @@ _IMAGE_MIN_BYTES = 384 * 2**20
 """mkfs.xfs takes no less than 300 MiB; Btrfs needs room for two copies of its own data."""
 _IMAGE_SPARE_BYTES = 192 * 2**20
 _FILL_BYTES = 4 * 2**20
+_LEAST_S = 0.02
+"""The shortest job that the wire takes."""
 
 
 class FileTests(Protocol):
@@ -115,8 +118,12 @@ class DirectoryTests:
         on_event: OnEvent | None = None,
     ) -> FileTestResult:
         """Run the programs on one cell."""
+        end_s = time.monotonic() + total_s_max
         with ExitStack() as stack:
-            drives = [self._drive(stack, cell, number, file_bytes) for number in range(cell.drives)]
+            drives = [
+                self._drive(stack, cell, number, file_bytes, end_s) for number in range(cell.drives)
+            ]
+            left_s = _left_s(end_s)
             self._jobs += 1
             job = {
                 "version": WIRE_VERSION,
@@ -128,9 +135,9 @@ class DirectoryTests:
                 "runs": runs,
                 "timing": "program" if paper else "drive",
                 "seed": seed,
-                "total_s_max": total_s_max,
+                "total_s_max": left_s,
             }
-            event = self._engine().run(job, total_s_max=total_s_max, on_event=on_event)
+            event = self._engine().run(job, total_s_max=left_s, on_event=on_event)
             result = _result(event)
             _require_blocks(cell, result)
             return result
@@ -149,15 +156,15 @@ class DirectoryTests:
         return self._child
 
     def _drive(
-        self, stack: ExitStack, cell: FilesCell, number: int, file_bytes: int
+        self, stack: ExitStack, cell: FilesCell, number: int, file_bytes: int, end_s: float
     ) -> dict[str, Any]:
         folder = self._folder(number)
-        raw = self._filled(folder / f"raw-{number}.bin", file_bytes)
+        raw = self._filled(folder / f"raw-{number}.bin", file_bytes, end_s)
         system = cell.system
         if not system.made:
             return {"directory": str(folder), "raw": str(raw) if _takes_direct_io(raw) else None}
         assert system.block_bytes is not None  # noqa: S101 - the plan gives a made one its block
-        image = self._filled(folder / f"image-{number}.bin", image_bytes(file_bytes))
+        image = self._filled(folder / f"image-{number}.bin", image_bytes(file_bytes), end_s)
         point = folder / f"mount-{number}"
         point.mkdir(mode=0o700, exist_ok=True)
         # A loop device of the raw file, too: the file system's own device is such a one.
@@ -173,13 +180,13 @@ class DirectoryTests:
     def _folder(self, number: int) -> Path:
         return self._claims[number % len(self._claims)].run_directory
 
-    def _filled(self, path: Path, size_bytes: int) -> Path:
+    def _filled(self, path: Path, size_bytes: int, end_s: float) -> Path:
         """Make a file of written, incompressible blocks; one that is long enough stays."""
         have = path.stat().st_size if path.exists() else 0
         if have >= size_bytes:
             return path
         require_space(path.parent, size_bytes - have)
-        _fill(path, size_bytes)
+        _fill(path, size_bytes, end_s)
         return path
 
     def _file_bytes_max(self, directory: int, cells: Sequence[FilesCell]) -> int:
@@ -197,13 +204,21 @@ class DirectoryTests:
         return max(0, min((room - _IMAGE_SPARE_BYTES) // 5, (room - _IMAGE_MIN_BYTES) // 3))
 
 
-def _fill(path: Path, size_bytes: int) -> None:
+def _left_s(end_s: float) -> float:
+    left_s = end_s - time.monotonic()
+    if left_s < _LEAST_S:
+        raise PointFailed("the time was up before its drives were laid out; give a larger --budget")
+    return left_s
+
+
+def _fill(path: Path, size_bytes: int, end_s: float) -> None:
     block = os.urandom(_FILL_BYTES)
     flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     fd = os.open(path, flags, 0o600)
     try:
         at = os.fstat(fd).st_size
         while at < size_bytes:
+            _left_s(end_s)
             at += os.pwrite(fd, block[: min(_FILL_BYTES, size_bytes - at)], at)
         os.fsync(fd)
         os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)

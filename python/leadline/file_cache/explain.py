@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from leadline.file_cache.find import find_file_cache, noise_of, pooled
 from leadline.file_cache.questions import READS, WRITES
-from leadline.file_cache.sizes import kind_curve
+from leadline.file_cache.sizes import disturbed_points, kind_curve
 from leadline.record import (
     CacheStart,
     CacheStudy,
@@ -94,7 +94,7 @@ def _warnings(
             f"{len(bad)} of {len(points)} points are not admissible and carry nothing: "
             f"{'; '.join(reasons[:3])}."
         )
-    told += _moved(points)
+    told += _moved(points) + _disturbed(start, points)
     busy = [point for point in points if (point.result.foreign_cpu or 0) > FOREIGN_CPU_MAX]
     if busy:
         told.append(
@@ -102,6 +102,22 @@ def _warnings(
             f"{len(busy)} of {say_count(len(points), 'point')}."
         )
     return (*told, *start.warnings)
+
+
+def _disturbed(start: CacheStart, points: Sequence[Measurement]) -> list[str]:
+    """Points at which something else emptied or wrote out the cache."""
+    curves = {
+        name: kind_curve(points, kind, seed=start.seed, fit=False)
+        for name, kind in (("reads", READS), ("writes", WRITES))
+    }
+    return [
+        f"{count} of {say_count(len(curve.points), 'point')} of {name} reached the device "
+        "more than larger workloads did: meanwhile something else wrote the cache out or took it "
+        "(a sync, other programs' memory, changed dirty limits). The size is right only where "
+        "undisturbed points surround it; measure again on an idle machine."
+        for name, curve in curves.items()
+        if (count := disturbed_points(curve))
+    ]
 
 
 def _moved(points: Sequence[Measurement]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from leadline.file_cache.policy import Rates, judge, tally
+from leadline.file_cache.policy import Rates, judge, promised, tally
 from leadline.file_cache.sizes import (
     EDGE,
     KindCurve,
@@ -17,9 +17,6 @@ from leadline.file_cache.words import sentences
 from leadline.record import CacheSize, FileCache, Interval, Measurement, WritePolicy
 from leadline.stats import FittedBorder, Noise, pooled_noise, reading_interval
 from leadline.units import format_bytes
-
-SMALLER = 1.25
-"""Sizes that differ by less than this factor are one border."""
 
 
 def find_file_cache(
@@ -42,7 +39,12 @@ def find_file_cache(
     noise = noise_of((*reads.points, *writes.points))
     rates = _rates(reads, writes, inside, outside, noise)
     fitting = [point for point in writes.points if point.workload.unique_bytes <= (inside or 0)]
-    policy, evidence = judge(rates, tally(fitting), beyond=read_end is not None or bool(write_end))
+    policy, evidence = judge(
+        rates,
+        tally(fitting),
+        beyond=read_end is not None or bool(write_end),
+        word=promised(writes.points),
+    )
     found = FileCache(
         reads=_read_size(reads, read_end, memory_bytes),
         writes=_write_size(writes, write_end, policy, memory_bytes),

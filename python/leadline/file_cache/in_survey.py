@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from leadline.file_cache.memory import memory_bytes_of
-from leadline.file_cache.policy import Rates, judge, tally
+from leadline.file_cache.policy import Rates, judge, promised, tally
 from leadline.file_cache.sizes import EDGE, share_of_memory
 from leadline.file_cache.words import sentences
 from leadline.record import (
@@ -49,7 +49,10 @@ def find_in_survey(survey: Survey, points: Sequence[Measurement]) -> FileCache:
     )
     end = survey.borders[0].bytes.value / EDGE if survey.borders else 0.0
     policy, evidence = judge(
-        rates, tally([p for p in points if p.workload.unique_bytes <= end]), beyond=beyond
+        rates,
+        tally([p for p in points if p.workload.unique_bytes <= end]),
+        beyond=beyond,
+        word=promised(points),
     )
     reads, writes = _sizes(survey, points, policy, memory_bytes)
     found = FileCache(

@@ -12,6 +12,9 @@ writes against disk     The rate of writes that fit the cache over that of write
                         their write performance matches disk speed".
 writes against reads    Both within the cache: alike where writes end in memory. It cannot tell by
                         itself: a flusher slows writes that are cancelled (CP93's HP 730, x4).
+the server's word       Of a server alone: an answer to an NFS WRITE says whether the data is on
+                        stable storage (RFC 1813 section 3.3.7). All of them: write-through, for
+                        the writes as they were asked for. None: it may cancel, and need not.
 """
 
 from __future__ import annotations
@@ -34,6 +37,8 @@ FASTER_MIN = 2.0
 """Writes in the cache are faster than the disk sustains from this ratio on, interval and all."""
 FASTER_MAX = 1.6
 """They match the disk up to this ratio: a smaller span alone shortens a disk's seeks as much."""
+PROMISED_MIN = 0.999
+"""A server writes through when it says so of this share of the WRITE calls in every run."""
 ALIKE_MIN = 0.5
 """Writes are as fast as reads from this ratio on."""
 
@@ -83,8 +88,22 @@ def tally(points: Sequence[Measurement]) -> WriteTally | None:
     )
 
 
+def promised(points: Sequence[Measurement]) -> Interval | None:
+    """Share of WRITE calls that a server said were on stable storage; None without a server."""
+    shares = [
+        point.result.network.stable_share
+        for point in points
+        if point.result.network is not None and point.result.network.stable_share is not None
+    ]
+    return (
+        Interval(sum(shares) / len(shares), min(shares), max(shares), len(shares))
+        if shares
+        else None
+    )
+
+
 def judge(
-    rates: Rates, moved: WriteTally | None, *, beyond: bool
+    rates: Rates, moved: WriteTally | None, *, beyond: bool, word: Interval | None = None
 ) -> tuple[WritePolicy, tuple[Evidence, ...]]:
     """Name the policy from the evidence, and return the evidence.
 
@@ -92,10 +111,16 @@ def judge(
         rates: within the cache and beyond it.
         moved: the bytes of the writes within the cache; None where the device cannot be seen.
         beyond: whether a border was found, so that what lies beyond it is no longer the cache.
+        word: what a server `promised`; None without a server.
 
     """
-    evidence = (_bytes(moved), _against_disk(rates, beyond=beyond), _against_reads(rates))
-    decisive = {item.says for item in evidence[:2]} - {WritePolicy.UNKNOWN}
+    evidence = (
+        _bytes(moved),
+        _against_disk(rates, beyond=beyond),
+        _against_reads(rates),
+        *((_word(word),) if word is not None else ()),
+    )
+    decisive = {item.says for item in evidence} - {WritePolicy.UNKNOWN}
     policy = decisive.pop() if len(decisive) == 1 else WritePolicy.UNKNOWN
     return policy, evidence
 
@@ -167,6 +192,21 @@ def _against_reads(rates: Rates) -> Evidence:
     return Evidence(
         name=name, says=WritePolicy.UNKNOWN, value=_interval(found, rates.write),
         sentence=f"{text}: {why}; it cannot decide alone",
+    )  # fmt: skip
+
+
+def _word(share: Interval) -> Evidence:
+    name = "the server's word"
+    if share.low is not None and share.low >= PROMISED_MIN:
+        return Evidence(
+            name=name, says=WritePolicy.THROUGH, value=share,
+            sentence="the server said of every WRITE that it was on stable storage when it "
+            "answered",
+        )  # fmt: skip
+    return Evidence(
+        name=name, says=WritePolicy.UNKNOWN, value=share,
+        sentence=f"the server said of {100 * share.value:.0f} % of the WRITEs that they were on "
+        "stable storage when it answered, and may keep the others in memory; it need not",
     )  # fmt: skip
 
 

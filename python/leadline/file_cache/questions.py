@@ -22,7 +22,7 @@ INSIDE = 0.25
 written over often enough for the bytes at the device to be a proof."""
 OUTSIDE = 4.0
 """The rates beyond it at this many times the larger one, or where the range ends."""
-CLOSING = 5
+CLOSING = 6
 """So many of the last readings of each kind first close in on the border of the file cache..."""
 GAP = 1.06
 """...until the two readings around it differ by no more than this factor."""

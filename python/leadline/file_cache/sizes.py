@@ -27,6 +27,9 @@ MISS_FLOOR = 0.1
 """Added to the share of misses before its logarithm is taken: what a flusher sends to the device
 now and then, some hundredths, is not a level of its own."""
 
+DISTURBED = 0.15
+"""A share of misses this far above that of a larger workload is somebody else's doing."""
+
 Basis = Literal["misses", "throughput"]
 
 
@@ -106,17 +109,31 @@ def throughput(point: Measurement) -> float:
 
 
 def _pseudo_rates(points: Sequence[Measurement]) -> list[float]:
-    """Rates at which nothing but misses takes time, of points by rising unique_bytes.
+    """Rates at which nothing but misses takes time, of points by rising unique_bytes."""
+    return [1.0 / (MISS_FLOOR + missed) for missed in _least_missed(points)]
+
+
+def _least_missed(points: Sequence[Measurement]) -> list[float]:
+    """Share of misses of points by rising unique_bytes, none above that of a later one.
 
     More data cannot miss less: where a smaller workload missed more than a larger one, somebody
     else was there (a `sync`, another program's memory), and the larger one's share stands.
     """
-    rates: list[float] = []
+    shares: list[float] = []
     least = 1.0
     for point in reversed(points):
         least = min(least, missed_frac(point) or 0.0)
-        rates.append(1.0 / (MISS_FLOOR + least))
-    return rates[::-1]
+        shares.append(least)
+    return shares[::-1]
+
+
+def disturbed_points(curve: KindCurve) -> int:
+    """Count the points that missed clearly more than a larger workload did."""
+    if curve.basis == "throughput":
+        return 0
+    points = sorted(curve.points, key=lambda point: point.workload.unique_bytes)
+    pairs = zip(points, _least_missed(points), strict=True)
+    return sum((missed_frac(point) or 0.0) > least + DISTURBED for point, least in pairs)
 
 
 def nearest_border(curve: KindCurve) -> FittedBorder | None:

@@ -15,6 +15,11 @@ _MEANING = {
 }
 
 
+ONE_SIZE = 1.25
+"""Sizes within this factor are one cache's, as profiles count borders; a dirty page needs a little
+more room than a clean one."""
+
+
 def sentences(found: FileCache) -> FileCache:
     """Return the findings with their sentences; pure, so the same findings always read the same."""
     told = (_sizes(found), _policy(found), _rates(found))
@@ -55,6 +60,8 @@ def _two_sizes(found: FileCache) -> str:
     ratio = compare(reads, writes)
     if not ratio.shown:
         return " No difference between the two is shown."
+    if max(ratio.ratio, 1 / ratio.ratio) < ONE_SIZE:
+        return " The two are alike."
     if ratio.faster:
         return f" The two sizes differ: reads are held {say_times(ratio)} as far as writes."
     return f" The two sizes differ: writes are held {say_times(ratio.inverse())} as far as reads."

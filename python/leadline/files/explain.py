@@ -153,6 +153,8 @@ def _request_sizes(rows: Sequence[FilesRow], size: int) -> list[str]:
                 said.append(f"{_times(times)} the rate on {say_system(row)}")
             else:
                 open_systems.append(say_system(row))
+        if len(open_systems) == len(changes) > 1:
+            open_systems = ["any file system"]
         told += _said(what, said, open_systems)
     return told
 
@@ -211,6 +213,8 @@ def _contrasts(
             found.append((test, ranked[-1], ranked[0], times))
         else:
             undecided.append(test)
+    if not found and len(undecided) == len(FILE_PROGRAMS):
+        undecided = ["any program"]
     return found, undecided
 
 

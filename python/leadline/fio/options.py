@@ -53,7 +53,7 @@ WITHOUT_CONSEQUENCE = frozenset({
     "loops", "end_fsync", "fsync_on_close", "continue_on_error", "ignore_error",
 })  # fmt: skip
 
-_SYNCED = "writes wait for the device in fio and do not here"
+_SYNCED = "writes wait for the device in fio, and here only with --sync"
 _SHAPE = "fio changes how fast it asks while it runs, and Leadline does not"
 _CONTENT = "the blocks compress or repeat in fio; Leadline's never do"
 _ZONED = "fio stays within zones; here places are drawn over the whole range"

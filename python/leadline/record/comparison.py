@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from leadline.record.file_cache import WritePolicy
 from leadline.record.survey import Curve
 from leadline.record.workload import Interval, Workload
 
@@ -120,14 +121,23 @@ class CommonCurve(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CacheSize(msgspec.Struct, frozen=True, kw_only=True):
-    """The effective file cache of one system (CP93 Fig. 4)."""
+    """The effective file cache of one system and what it does with writes (CP93 Figs. 4 and 5)."""
 
     name: str
     bytes: Interval | None
+    """For reads; for both kinds where they were only seen mixed."""
     memory_bytes: int | None
     """What the share is of: the memory, or the cap when the survey ran under one."""
     capped: bool
     share: Interval | None
+    writes_bytes: Interval | None = None
+    """For writes, where they were told apart from reads."""
+    writes_share: Interval | None = None
+    policy: WritePolicy = WritePolicy.UNKNOWN
+    evidence: tuple[str, ...] = ()
+    """What the policy rests on, a sentence each."""
+    studied: bool = False
+    """Whether a study of the file cache tells, not the survey."""
 
 
 class OwnCurve(msgspec.Struct, frozen=True):

@@ -30,7 +30,8 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """One observation, and the policy that it speaks for by itself."""
 
     name: str
-    """"bytes at the device", "writes against the disk" or "writes against reads"."""
+    """"bytes at the device", "writes against the disk", "writes against reads" or "the server's
+    word"."""
     says: WritePolicy
     value: Interval | None
     """The ratio or share behind it; None where it could not be measured."""

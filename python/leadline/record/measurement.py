@@ -225,7 +225,10 @@ class Network(msgspec.Struct, frozen=True, kw_only=True):
     """Segments that TCP had to send again, warm-up included."""
     round_trip_us: float
     """The shortest of several empty calls before the run."""
-    commit_s: float | None
+    stable_share: float | None = None
+    """Share of the WRITE calls of which the server said that they are on stable storage when it
+    answered, asked for or not; None without writes."""
+    commit_s: float | None = None
     """Time the server took after the window to put on stable storage what was written."""
 
 

@@ -10,7 +10,7 @@ import altair as alt
 
 from leadline.record.wording import PARAMETER_TITLES
 
-_BYTES_EXPR = (
+BYTES_EXPR = (
     "datum.value >= 1099511627776 ? format(datum.value/1099511627776, '~r') + ' TiB' : "
     "datum.value >= 1073741824 ? format(datum.value/1073741824, '~r') + ' GiB' : "
     "datum.value >= 1048576 ? format(datum.value/1048576, '~r') + ' MiB' : "
@@ -31,7 +31,7 @@ def bytes_x(xs: Sequence[float], title: str) -> alt.X:
         axis=alt.Axis(
             title=title,
             values=ticks,
-            labelExpr=_BYTES_EXPR,
+            labelExpr=BYTES_EXPR,
             labelOverlap="parity",
             labelSeparation=6,
         ),

@@ -37,6 +37,7 @@ def render_comparison_html(document: SystemsComparison) -> str:
         facts=[
             (each.group, each.title, words.fact_cells(each)) for each in document.differing_facts
         ],
+        caches=words.cache_rows(document),
         doubts=words.survey_doubts(document),
         pairs=_pairs(document),
         currency=words.currency(document),

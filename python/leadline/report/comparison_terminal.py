@@ -43,6 +43,10 @@ class ComparisonView:
             yield _facts(document, plain=plain)
         else:
             yield text("No recorded fact differs.")
+        caches = words.cache_rows(document)
+        if caches:
+            yield text("File caches", "bold")
+            yield _caches(caches, plain=plain)
         for line in words.survey_doubts(document):
             yield text(f"warning: {line}", "yellow")
         for a, b, rows in words.pair_groups(document):
@@ -66,6 +70,13 @@ def _facts(document: SystemsComparison, *, plain: bool) -> Table:
         shown = difference.group if difference.group != group else ""
         group = difference.group
         _add(table, [shown, difference.title, *words.fact_cells(difference)], plain=plain)
+    return table
+
+
+def _caches(rows: Sequence[tuple[str, str, str, str, list[str]]], *, plain: bool) -> Table:
+    table = _table(["System", "Reads (95 %)", "Writes (95 %)", "Write policy"], plain=plain)
+    for row in rows:
+        _add(table, row[:4], plain=plain)
     return table
 
 

@@ -5,9 +5,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from leadline.record import Interval, Workload
-from leadline.record.comparison import ComparedWorkload, FactDifference, Gate, SystemsComparison
-from leadline.record.wording import say_count, say_number, say_percent, say_rate, say_workload
+from leadline.record import Interval, Workload, WritePolicy
+from leadline.record.comparison import (
+    CacheSize,
+    ComparedWorkload,
+    FactDifference,
+    Gate,
+    SystemsComparison,
+)
+from leadline.record.wording import (
+    say_bytes,
+    say_count,
+    say_number,
+    say_percent,
+    say_rate,
+    say_workload,
+)
 from leadline.report.tables import say_fact
 
 PRICE_UNIT = 1000
@@ -99,6 +112,30 @@ def say_chance(document: SystemsComparison) -> str:
 def survey_doubts(document: SystemsComparison) -> list[str]:
     """Write what each survey warns of, behind the system's name."""
     return [f"{each.name}: {text}" for each in document.contenders for text in each.warnings]
+
+
+def cache_rows(document: SystemsComparison) -> list[tuple[str, str, str, str, list[str]]]:
+    """Return name, size for reads, size for writes, write policy and its evidence, each in words.
+
+    Systems of which nothing is known but a border are left to the charts.
+    """
+    return [
+        (
+            size.name,
+            say_bytes(size.bytes) if size.bytes else "none found",
+            _say_writes(size),
+            f"{size.policy} ({'study' if size.studied else 'survey'})",
+            list(size.evidence),
+        )
+        for size in document.cache_sizes
+        if size.evidence or size.studied
+    ]
+
+
+def _say_writes(size: CacheSize) -> str:
+    if size.policy is WritePolicy.THROUGH:
+        return "none: they go through"
+    return say_bytes(size.writes_bytes) if size.writes_bytes else "not told apart"
 
 
 def gate_lines(gate: Gate) -> list[str]:

@@ -92,6 +92,11 @@ def say_network(result: EngineResult) -> str | None:
     ]
     if network.retransmitted_segments:
         said.append(f"TCP sent {say_count(network.retransmitted_segments, 'segment')} again")
+    if network.stable_share is not None:
+        said.append(
+            f"the server said of {say_percent(network.stable_share)} of the WRITE calls that they "
+            "were on stable storage when it answered"
+        )
     if network.commit_s is not None:
         said.append(
             f"after the window the server took {format_seconds(network.commit_s)} to put on stable "

@@ -84,8 +84,10 @@ def system_layers(
     """
     lined = rows if between is None else between
     series = len(names)
-    dashes = [SYSTEM_DASHES[at % len(SYSTEM_DASHES)] for at in range(series)]
-    shapes = [SYSTEM_SHAPES[at % len(SYSTEM_SHAPES)] for at in range(series)]
+    # Each round of colours begins one dash and two shapes later, so that no two systems look alike.
+    rounds = [at // len(SYSTEM_DASHES) for at in range(series)]
+    dashes = [SYSTEM_DASHES[(at + rounds[at]) % len(SYSTEM_DASHES)] for at in range(series)]
+    shapes = [SYSTEM_SHAPES[(at + 2 * rounds[at]) % len(SYSTEM_SHAPES)] for at in range(series)]
     colour = alt.Color(
         "system:N", scale=alt.Scale(domain=list(names)), legend=alt.Legend(title="System")
     )

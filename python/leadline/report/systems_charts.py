@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import altair as alt
 
-from leadline.record import Interval
+from leadline.record import WritePolicy
 from leadline.record.comparison import (
     CacheSize,
     CommonCurve,
@@ -18,18 +17,17 @@ from leadline.record.comparison import (
 )
 from leadline.record.findings import compare
 from leadline.record.wording import (
-    say_bytes,
     say_rate,
-    say_share,
     say_value,
     say_workload,
 )
 from leadline.report import comparison_words as words
 from leadline.report.access_chart import access_chart, missing_access
 from leadline.report.axes import on_field, parameter_x, throughput_y
+from leadline.report.bars import ROW_PX, Row, bar, bars, headline, row_names
+from leadline.report.cache_size_charts import cache_bytes_chart, cache_share_chart
 from leadline.report.layers import (
     LOW_PX,
-    NARROW_PX,
     TALL_PX,
     WIDE_PX,
     AnyChart,
@@ -40,13 +38,6 @@ from leadline.report.overviews import curves_chart, system_layers
 from leadline.report.scale import wants_log
 from leadline.report.theme import SYSTEM_SHAPES
 from leadline.units import format_bytes, format_rate
-
-Row = dict[str, Any]
-ROW_PX = 44
-"""Height of one system or workload in a chart of rows, its name above its mark: beside it, long
-names would leave a narrow page no room for the marks."""
-_LABEL_ROOM = 1.75
-"""How far the axis of a bar chart reaches beyond the longest bar, for the number beside it."""
 
 
 def comparison_charts(document: SystemsComparison) -> dict[str, alt.LayerChart]:
@@ -71,10 +62,10 @@ def comparison_charts(document: SystemsComparison) -> dict[str, alt.LayerChart]:
     found |= _common_charts(document)
     sized = [size for size in document.cache_sizes if size.bytes is not None]
     if sized:
-        found["cache_bytes"] = _cache_bytes_chart(sized)
+        found["cache_bytes"] = cache_bytes_chart(sized)
     shared = [size for size in sized if size.share is not None]
     if shared:
-        found["cache_share"] = _cache_share_chart(shared)
+        found["cache_share"] = cache_share_chart(shared)
     return found
 
 
@@ -142,7 +133,7 @@ def _ratios_chart(a: str, b: str, rows: Sequence[ComparedWorkload]) -> alt.Layer
     chart = alt.Chart(values(drawn))
     layers: list[AnyChart] = [
         alt.Chart(values([{"x": 1.0}])).mark_rule(style="average").encode(x=x),
-        _row_names(drawn, "title", y),
+        row_names(drawn, "title", y),
         chart.mark_rule(strokeWidth=2).encode(x=on_field(x, "low"), x2="high:Q", y=y, color=colour),
         chart.mark_point(filled=True, size=90, opacity=1).encode(
             x=x, y=y, color=colour, shape=shape, tooltip=tips
@@ -197,15 +188,6 @@ def _legend(title: str) -> alt.Legend:
     return alt.Legend(title=title, columns=1)
 
 
-def _row_names(rows: Sequence[Row], field: str, y: alt.Y) -> AnyChart:
-    """Write each row's name above its mark, at the left edge."""
-    text = alt.Chart(values(rows)).mark_text(
-        style="region-label", align="left", baseline="bottom", dy=-9, fontSize=12, fontWeight=400
-    )
-    named: AnyChart = text.encode(x=alt.value(0), y=y, text=f"{field}:N")
-    return named
-
-
 # ---- CP93 Figs. 2, 3, 5 and 8 ---------------------------------------------------------------
 
 
@@ -221,18 +203,18 @@ def _common_charts(document: SystemsComparison) -> dict[str, alt.LayerChart]:
     for chart, parameter in (("read_share", "read_frac"), ("bytes_touched", "unique_bytes")):
         curves = [curve for curve in document.curves if curve.parameter == parameter]
         if curves:
-            found[chart] = _curves_chart(curves, parameter, size)
+            found[chart] = _curves_chart(curves, parameter, size, document.cache_sizes)
     return found
 
 
 def _reads_chart(rates: Sequence[CommonRate], place: str, size: str) -> alt.LayerChart:
     """Bars of reads at the common size from one place (CP93 Figs. 2 and 3)."""
     rows = [
-        _bar(rate.name + ("*" if rate.extrapolated else ""), known, say_rate(known))
+        bar(rate.name + ("*" if rate.extrapolated else ""), known, say_rate(known))
         for rate in rates
         if (known := rate.throughput_mb_s) is not None
     ]
-    title = _headline(
+    title = headline(
         rows,
         lambda best: (
             f"Reads from the {place}: {best['name']} is the fastest, {format_rate(best['x'])}"
@@ -245,58 +227,23 @@ def _reads_chart(rates: Sequence[CommonRate], place: str, size: str) -> alt.Laye
     if any(rate.extrapolated for rate in rates):
         subtitle += " *: extrapolated."
     axis = alt.Axis(title="Throughput (MB/s)", format=",~r", tickCount=5)
-    return _bars(rows, axis, title, subtitle)
+    return bars(rows, axis, title, subtitle)
 
 
-def _bar(name: str, number: Interval, said: str) -> Row:
-    return {"name": name, "x": number.value, "low": number.low, "high": number.high, "said": said}
-
-
-def _headline(rows: Sequence[Row], say_best: Callable[[Row], str], subject: str) -> str:
-    """Name the best system only when its interval lies above those of all the others."""
-    best, *others = sorted(rows, key=lambda row: -float(row["x"]))
-    if not others:
-        return f"{subject}: {best['name']}"
-    highs = [row["high"] for row in others]
-    if best["low"] is None or not all(high is not None and high < best["low"] for high in highs):
-        return f"{subject}: the best cannot be told"
-    return say_best(best)
-
-
-def _bars(rows: Sequence[Row], axis: alt.Axis, title: str, subtitle: str) -> alt.LayerChart:
-    """Horizontal bars from zero, the longest first, each with its interval and its number."""
-    ordered = sorted(rows, key=lambda row: -float(row["x"]))
-    reach = [max(float(row["x"]), float(row["high"] or 0.0)) for row in ordered]
-    domain = [0, max(reach) * _LABEL_ROOM]
-    x = alt.X("x:Q", scale=alt.Scale(domain=domain, nice=False), axis=axis)
-    y = alt.Y("name:N", sort=[row["name"] for row in ordered], axis=None)
-    tips = [alt.Tooltip("name:N", title="System"), alt.Tooltip("said:N", title="95 %")]
-    placed = [row | {"end": end} for row, end in zip(ordered, reach, strict=True)]
-    chart = alt.Chart(values(placed))
-    banded = [row for row in placed if row["low"] is not None and row["high"] is not None]
-    layers: list[AnyChart] = [
-        chart.mark_bar(style="curve", opacity=0.45, height=12).encode(x=x, y=y, tooltip=tips),
-        _row_names(placed, "name", y),
-        alt.Chart(values(banded))
-        .mark_rule(style="interval")
-        .encode(x=on_field(x, "low"), x2="high:Q", y=y),
-        chart.mark_text(style="region-label", align="left", dx=6, fontSize=12).encode(
-            x=on_field(x, "end"), y=y, text="said:N"
-        ),
-    ]
-    return finish(layers, title, subtitle, (NARROW_PX, ROW_PX * max(2, len(rows))))
-
-
-def _curves_chart(curves: Sequence[CommonCurve], parameter: str, size: str) -> alt.LayerChart:
+def _curves_chart(
+    curves: Sequence[CommonCurve], parameter: str, size: str, caches: Sequence[CacheSize]
+) -> alt.LayerChart:
     """Curves of several systems at the common size (CP93 Figs. 5 and 8)."""
+    policies = {each.name: each.policy for each in caches} if parameter == "read_frac" else {}
+    called = {curve.name: _with_policy(curve.name, policies) for curve in curves}
     rows = [
         {"x": point.x, "y": point.throughput_mb_s.value, "low": point.throughput_mb_s.low,
-         "high": point.throughput_mb_s.high, "system": curve.name,
+         "high": point.throughput_mb_s.high, "system": called[curve.name],
          "where": say_value(parameter, point.x), "rate": say_rate(point.throughput_mb_s)}
         for curve in curves
         for point in curve.points
     ]  # fmt: skip
-    names = [curve.name for curve in curves]
+    names = list(called.values())
     ends = [float(str(row[end])) for row in rows for end in ("y", "low", "high") if row[end]]
     x = parameter_x(parameter, [float(str(row["x"])) for row in rows])
     y = throughput_y(min(ends), max(ends), log=wants_log(min(ends), max(ends)))
@@ -308,7 +255,32 @@ def _curves_chart(curves: Sequence[CommonCurve], parameter: str, size: str) -> a
         title = f"At {size} requests: {_span(rows)}"
         at, px = "half reads", (WIDE_PX, TALL_PX)
     subtitle = f"Predicted: {size} requests, half sequential, one process, {at}. Bands: 95 %."
-    return finish(system_layers(rows, names, x, y), title, subtitle, px)
+    broad = [name for name in called if policies.get(name) is WritePolicy.CANCELLING]
+    if broad:
+        subtitle += " Broad: cancels writes."
+    halo = _halo([row for row in rows if row["system"] in {called[name] for name in broad}], names)
+    layers: list[AnyChart] = [halo.encode(x=x, y=y)] if broad else []
+    return finish([*layers, *system_layers(rows, names, x, y)], title, subtitle, px)
+
+
+_POLICY_WORDS = {
+    WritePolicy.CANCELLING: " (cancels writes)",
+    WritePolicy.THROUGH: " (writes through)",
+    WritePolicy.UNKNOWN: "",
+}
+
+
+def _with_policy(name: str, policies: Mapping[str, WritePolicy]) -> str:
+    return name + _POLICY_WORDS[policies.get(name, WritePolicy.UNKNOWN)]
+
+
+def _halo(rows: Sequence[Row], names: Sequence[str]) -> alt.Chart:
+    """Make lines broad below their own mark, as CP93 Fig. 5 has write-cancelling ones in bold."""
+    colour = alt.Color(
+        "system:N", scale=alt.Scale(domain=list(names)), legend=alt.Legend(title="System")
+    )
+    halo: alt.Chart = alt.Chart(values(rows)).mark_line(strokeWidth=9, opacity=0.3)
+    return halo.encode(color=colour)
 
 
 def _span(rows: Sequence[Row]) -> str:
@@ -339,63 +311,3 @@ def _fall(curve: CommonCurve) -> tuple[float, float]:
     if ends.low is None or ends.high is None:
         return 1.0, math.inf
     return max(1.0, ends.low, 1 / ends.high), max(ends.high, 1 / ends.low)
-
-
-# ---- CP93 Fig. 4 ----------------------------------------------------------------------------
-
-
-def _cache_bytes_chart(sizes: Sequence[CacheSize]) -> alt.LayerChart:
-    rows = [
-        _bar(size.name, known, say_bytes(known))
-        for size in sizes
-        if (known := size.bytes) is not None
-    ]
-    unit, divisor = _unit(max(float(row["x"]) for row in rows))
-    scaled = [
-        row | {end: None if row[end] is None else float(row[end]) / divisor for end in _ENDS}
-        for row in rows
-    ]
-    axis = alt.Axis(title=f"Effective file cache ({unit})", format=",~r", tickCount=5)
-    title = _headline(
-        rows,
-        lambda best: f"The largest file cache has {format_bytes(best['x'])}: {best['name']}",
-        "Bytes of file cache",
-    )
-    return _bars(scaled, axis, title, "Where the file cache ends. Bars: 95 % intervals.")
-
-
-_ENDS = ("x", "low", "high")
-
-
-def _unit(most_bytes: float) -> tuple[str, float]:
-    for unit, power in (("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)):
-        if most_bytes >= 2**power:
-            return unit, 2.0**power
-    return "B", 1.0
-
-
-def _cache_share_chart(sizes: Sequence[CacheSize]) -> alt.LayerChart:
-    rows = [
-        _bar(
-            f"{size.name} (capped)" if size.capped else size.name,
-            _hundredfold(known),
-            f"{say_share(known)} of {format_bytes(size.memory_bytes or 0)}",
-        )
-        for size in sizes
-        if (known := size.share) is not None
-    ]
-    capped = " Capped: of the memory cap it ran under." if any(s.capped for s in sizes) else ""
-    axis = alt.Axis(title="Effective file cache (% of memory)", format=",~r", tickCount=5)
-    title = _headline(
-        rows,
-        lambda best: (
-            f"{best['name']} gives the largest share of memory to the file cache: {best['x']:.0f} %"
-        ),
-        "Share of memory as file cache",
-    )
-    return _bars(rows, axis, title, f"Bars: 95 % intervals.{capped}")
-
-
-def _hundredfold(share: Interval) -> Interval:
-    low, high = (None if end is None else 100 * end for end in (share.low, share.high))
-    return Interval(100 * share.value, low, high, share.n)

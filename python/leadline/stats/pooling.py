@@ -298,5 +298,8 @@ def _network(runs: Sequence[EngineResult]) -> Network | None:
     return msgspec.structs.replace(
         added,
         round_trip_us=min(each.round_trip_us for each in known),
+        stable_share=_weighted(
+            (run.write.bytes, each.stable_share) for run, each in zip(runs, known, strict=True)
+        ),
         commit_s=sum(commits) / len(commits) if commits else None,
     )

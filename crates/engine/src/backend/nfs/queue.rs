@@ -113,6 +113,9 @@ pub struct NfsQueue {
     /// The server's verifier; another one later means that it began anew.
     verifier: Option<[u8; 8]>,
     restarted: bool,
+    /// WRITE calls answered, and those of them that the server says are on stable storage.
+    writes: u64,
+    stable_writes: u64,
 }
 
 impl NfsQueue {
@@ -162,6 +165,8 @@ impl NfsQueue {
             heard_ns: now_ns(),
             verifier: None,
             restarted: false,
+            writes: 0,
+            stable_writes: 0,
             stream,
         })
     }
@@ -317,8 +322,10 @@ impl NfsQueue {
                 return Err(ended_early(&call.request, call.moved));
             }
             Answer::Read { bytes } => call.moved += u64::from(bytes),
-            Answer::Write { bytes, verifier } => {
+            Answer::Write { bytes, stable, verifier } => {
                 call.moved += u64::from(bytes);
+                self.writes += 1;
+                self.stable_writes += u64::from(stable);
                 self.hear_verifier(verifier);
             }
             Answer::Commit { verifier } => self.hear_verifier(verifier),
@@ -471,6 +478,8 @@ impl QueueBackend for NfsQueue {
             retransmitted_segments: segments.unwrap_or(0),
             verifier: self.verifier,
             restarted: self.restarted,
+            writes: self.writes,
+            stable_writes: self.stable_writes,
         })
     }
 }

@@ -27,6 +27,8 @@ pub enum Answer {
     Write {
         /// Their number.
         bytes: u32,
+        /// Whether the server says that they are on stable storage; it may do more than it was asked.
+        stable: bool,
         /// Stands for this life of the server; another means that what was not committed may be
         /// lost.
         verifier: [u8; 8],
@@ -156,8 +158,8 @@ fn read(words: &mut Words, asked: Asked) -> Result<Answer, End> {
         }
         Asked::Write(_) => {
             words.change()?;
-            let (bytes, _committed) = (words.word()?, words.word()?);
-            Ok(Answer::Write { bytes, verifier: words.verifier()? })
+            let (bytes, stable) = (words.word()?, words.word()? != 0);
+            Ok(Answer::Write { bytes, stable, verifier: words.verifier()? })
         }
         Asked::Commit => {
             words.change()?;
@@ -258,7 +260,7 @@ mod tests {
             let write: WRITE3res =
                 Nfs3Result::Ok(WRITE3resok { file_wcc: file_wcc(), count: 4096, committed, verf });
             let bytes = reply(0, &write);
-            let wrote = Answer::Write { bytes: 4096, verifier: *b"12345678" };
+            let wrote = Answer::Write { bytes: 4096, stable: false, verifier: *b"12345678" };
             let asked = Asked::Write(Stable::Unstable);
             prop_assert_eq!(step_by_step(&bytes, asked), (wrote, bytes.len()));
             let commit: COMMIT3res = Nfs3Result::Ok(COMMIT3resok { file_wcc: file_wcc(), verf });
