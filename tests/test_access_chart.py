@@ -11,6 +11,7 @@ import survey_fixture as made
 from compare_fixture import atlas, question, quicker, renamed, systems
 from leadline.compare import Terms, compare_systems
 from leadline.compare.access import access_curves, say_protocol, say_waits
+from leadline.compare.file_caches import cache_sizes
 from leadline.engine import Target
 from leadline.record import Curve, CurvePoint, Interval, Survey
 from leadline.record.comparison import AccessCurve
@@ -81,6 +82,15 @@ def test_a_profile_says_how_its_client_reaches_its_server(name: str, protocol: s
     profile = Target.parse(f"sim:{name}").profile
     start = renamed(atlas(), "aaaa0001", target=f"sim:{name}", system_profile=profile).start
     assert say_protocol(start) == protocol
+
+
+def test_a_servers_cache_is_no_share_of_the_clients_memory() -> None:
+    far = renamed(
+        quicker(), "bbbb0002", target=SERVER,
+        facts=quicker().start.facts | {"memory_bytes": 2**34, "nfs_server": "10.0.0.2:2049"},
+    )  # fmt: skip
+    found = cache_sizes(systems(atlas(), far, model="product"))
+    assert found[1].memory_bytes is None
 
 
 def test_the_curves_are_those_stored_with_the_first_level() -> None:

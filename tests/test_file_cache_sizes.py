@@ -175,6 +175,7 @@ def test_the_memory_is_the_cap_or_the_machines_or_what_a_profile_says() -> None:
     facts = {"memory_bytes": 2**34, "cgroup_memory_limit_bytes": 2**32}
     assert memory_bytes_of(None, facts, None) == 2**32
     assert memory_bytes_of(None, {}, None) is None
+    assert memory_bytes_of(None, facts | {"nfs_server": "10.0.0.2:2049"}, None) is None
     profile = {"meta": {"facts": {"memory": "32 MB, 100 MB/s peak"}}}
     assert memory_bytes_of(None, facts, profile) == 32_000_000
     assert memory_bytes_of(None, facts, {"meta": {}}) is None

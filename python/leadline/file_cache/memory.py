@@ -26,6 +26,8 @@ def memory_bytes_of(
         text = str(profile.get("meta", {}).get("facts", {}).get("memory", ""))
         amount = re.match(r"\s*([0-9.]+\s*[KMGT]i?B)\b(?!/)", text)
         return parse_bytes(amount[1]) if amount else None
+    if "nfs_server" in facts:
+        return None  # the memory is the server's, and the facts are the client's
     known = (facts.get("memory_bytes"), facts.get("cgroup_memory_limit_bytes"))
     machine = min((int(size) for size in known if size), default=None)
     return cache_limit_bytes or machine
