@@ -24,6 +24,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from leadline.engine.loop_devices import loop_device
+
 IMAGE_BYTES = 3 * 2**30
 """1 GiB stays free on any file system, the rest is for data."""
 DATA_BYTES = 768 * 2**20
@@ -75,35 +77,30 @@ def missing(system: System) -> str:
 
 @contextlib.contextmanager
 def mounted(system: System, folder: Path) -> Iterator[Path]:
-    """Give the directory to survey; unmounted and removed when the block ends."""
+    """Give the directory to survey; unmounted when the block ends."""
     point = folder / system.name
     point.mkdir()
-    if not system.type:
+    with contextlib.ExitStack() as stack:
+        if system.type == "tmpfs":
+            run("mount", "-t", "tmpfs", "-o", f"size={IMAGE_BYTES}", "tmpfs", str(point))
+        elif system.type:
+            device = stack.enter_context(image_device(system, folder))
+            run("mount", "-t", system.type, str(device), str(point))
+        if system.type:
+            stack.callback(run, "umount", str(point))
         yield point
-        return
-    if system.type == "tmpfs":
-        run("mount", "-t", "tmpfs", "-o", f"size={IMAGE_BYTES}", "tmpfs", str(point))
-    else:
-        mount_image(system, folder, point)
-    try:
-        yield point
-    finally:
-        run("umount", str(point))
 
 
-def mount_image(system: System, folder: Path, point: Path) -> None:
-    """Make a file system on a nameless image behind a loop device that clears itself."""
+@contextlib.contextmanager
+def image_device(system: System, folder: Path) -> Iterator[Path]:
+    """Make a file system on a nameless image behind a loop device."""
     image = folder / f"{system.name}.img"
     with image.open("wb") as file:
         file.truncate(IMAGE_BYTES)
-    device = run("losetup", "--direct-io=on", "--find", "--show", str(image)).strip()
-    try:
+    with loop_device(image) as device:
         image.unlink()
-        run(*system.make, device)
-        run("mount", "-t", system.type, device, str(point))
-    finally:
-        # While it is mounted the kernel keeps it, and clears it with the last mount.
-        run("losetup", "--detach", device)
+        run(*system.make, str(device.path))
+        yield device.path
 
 
 @contextlib.contextmanager
