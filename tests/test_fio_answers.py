@@ -61,9 +61,9 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Asked:
         return SimpleNamespace(placement=None, written_bytes=WrittenBytes(0, 0))
 
     own: Any = SimpleNamespace(
-        backend="pread", direct=False, sync="none", capacity_bytes=2**40, memory_bytes=None, facts={},
-        process_num_max=4, l3_cache_bytes=None, cache_limit_bytes=None, lay_out=lay_out,
-        close=lambda: None,
+        backend="pread", direct=False, sync="none", capacity_bytes=2**40, memory_bytes=None,
+        facts={}, process_num_max=4, l3_cache_bytes=None, cache_limit_bytes=None,
+        lay_out=lay_out, close=lambda: None,
     )  # fmt: skip
     jobs: list[str] = []
 
