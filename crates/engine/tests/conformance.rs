@@ -331,7 +331,8 @@ fn a_closed_loop_has_no_due_time() {
 fn a_run_near_the_generators_ceiling_is_marked() {
     let mut job = null();
     let reached = result(&job)["iops"]["value"].as_f64().unwrap();
-    for (ceiling_iops, bound) in [(reached, true), (100.0 * reached, false)] {
+    // Half of it, because the next run may be slower beside other tests.
+    for (ceiling_iops, bound) in [(0.5 * reached, true), (100.0 * reached, false)] {
         job["ceiling_iops"] = json!(ceiling_iops);
         let result = result(&job);
         assert_eq!(result["generator"]["bound"], json!(bound));
