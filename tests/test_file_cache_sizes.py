@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 import pytest
 
 from cache_fixture import MIB, cache_point
+from leadline.engine import Limits, PointFailed
 from leadline.file_cache import CacheStudyRefused, find_file_cache
 from leadline.file_cache.memory import memory_bytes_of
 from leadline.file_cache.plan import make_plan
 from leadline.file_cache.questions import GAP, Questions
 from leadline.file_cache.sizes import disturbed_points, kind_curve, nearest_border
-from leadline.record import CachePlan, CacheSize, Measurement, WritePolicy
+from leadline.file_cache.study import fill_cache
+from leadline.record import CachePlan, CacheSize, Measurement, Workload, WritePolicy
 from leadline.testing.samples import sample_cache_start
 from leadline.testing.simulation import simulate_cache_study
 
@@ -206,3 +209,25 @@ def test_a_wide_gap_around_the_border_is_halved_and_the_reading_beyond_it_repeat
     assert asked._gap_around_border(0.0) == 134 * MIB
     asked.points.append(cache_point(134 * MIB, 0.0, order=92, missed=1.0))
     assert asked._gap_around_border(0.0) is None
+
+
+class Busy:
+    """An engine on a disk that ends no request just now."""
+
+    virtual = False
+
+    def __init__(self) -> None:
+        self.limits: list[Limits] = []
+
+    def run(self, _: Workload, *, seed: int, limits: Limits) -> Any:
+        self.limits.append(limits)
+        raise PointFailed(f"no request completed ({seed})")
+
+
+def test_a_pass_that_only_fills_the_cache_fails_no_study_however_small_the_data() -> None:
+    engine: Any = Busy()
+    for unique_bytes in (4096, 2**30):
+        workload = Workload(unique_bytes=unique_bytes, size_mean=4096)
+        fill_cache(engine, workload, sample_cache_start(), seed=1)
+    assert all(limits.measure_s_max >= 0.05 for limits in engine.limits)
+    assert len(engine.limits) == 2
