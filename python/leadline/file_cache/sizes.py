@@ -95,7 +95,7 @@ def device_write_bytes(point: Measurement) -> int | None:
     """Bytes of this point's writes that reached the device; None where it cannot be seen.
 
     The device's own counter holds what everybody wrote, the process's what it made dirty: the
-    lesser of the two, as for reads (docs/concepts/provenance.md).
+    lesser of the two, as for reads (docs/concepts/honesty.md).
     """
     device, own = point.result.device_bytes, point.result.provenance.process_bytes
     if device is None:
