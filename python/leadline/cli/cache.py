@@ -191,7 +191,7 @@ def tell_study(study: CacheStudy, *, json: bool) -> None:
 
 
 def study_document(study: CacheStudy) -> dict[str, Any]:
-    """The keys that `cache --json` promises (docs/reference/cli.md)."""
+    """The keys that `cache --json` promises (docs/concepts/file-cache.md)."""
     start, found = study.start, study.cache
     return {
         "system": start.system,
