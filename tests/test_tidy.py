@@ -34,6 +34,7 @@ LAYERS = {
     "validate": 4,
     "file_cache": 4,
     "files": 4,
+    "streaming": 4,
     "compare": 5,
     "report": 5,
     "api": 6,

@@ -67,7 +67,8 @@ fn run_file_test(job_json: &str, emit: &mut dyn FnMut(&str)) {
 }
 
 /// The job's id if the text has one, so that even a refused job's error says whose it is.
-fn job_id_of(job_json: &str) -> String {
+#[must_use]
+pub fn job_id_of(job_json: &str) -> String {
     let value: serde_json::Value = serde_json::from_str(job_json).unwrap_or_default();
     value.get("job_id").and_then(|id| id.as_str()).unwrap_or_default().to_owned()
 }

@@ -13,6 +13,8 @@ mod _engine {
     use leadline_engine::error::EngineError;
     use leadline_engine::file_test::FileTestJob;
     use leadline_engine::job::{Job, Target, Workload};
+    use leadline_kernels::job::StreamJob;
+    use leadline_kernels::run;
     use pyo3::exceptions::PyValueError;
     use pyo3::prelude::*;
 
@@ -37,7 +39,7 @@ mod _engine {
             Job::parse(job_json),
             Ok(Job { target: Target::Directory { .. } | Target::Nfs { .. }, .. })
         );
-        if on_real_target || FileTestJob::parse(job_json).is_ok() {
+        if on_real_target || FileTestJob::parse(job_json).is_ok() || StreamJob::is_one(job_json) {
             return Err(PyValueError::new_err(
                 "a real target is measured in the engine child (serve), never in this process",
             ));
@@ -95,7 +97,7 @@ mod _engine {
             if line.trim().is_empty() {
                 continue;
             }
-            engine::run_job(&line, &mut |event| {
+            run::run_job(&line, &mut |event| {
                 let mut output = std::io::stdout().lock();
                 let told = writeln!(output, "{event}").and_then(|()| output.flush());
                 if told.is_err_and(|error| error.kind() == ErrorKind::BrokenPipe) {
