@@ -29,7 +29,6 @@ from leadline.record.balance import (
 from leadline.record.streaming import (
     KernelName,
     PhaseResult,
-    Platform,
     StreamOptions,
     StreamRun,
     StreamStudy,
@@ -93,7 +92,7 @@ def _scaling(
         alone = made.busy_s(machine, options, 1, phase)["disks"]
         ideal = found[0][1].bytes_moved / alone / 1e6
         busy = made.busy_s(machine, options, disks, phase)
-        slowest: Resource = max(RESOURCES, key=lambda name, busy=busy: busy[name])
+        _, slowest = max((busy[name], name) for name in RESOURCES)
         whole = max(busy.values())
         used: dict[str, Interval] = {
             name: exact(busy[name] / whole) for name in RESOURCES if busy[name] > 0
@@ -220,9 +219,9 @@ def _what_if() -> Iterator[WhatIf]:
         )  # fmt: skip
 
 
-def atlas(platform: Platform = "threads") -> tuple[StreamStudy, StreamBalance]:
+def atlas() -> tuple[StreamStudy, StreamBalance]:
     """Two processors without counters; the processors stop the sort at three disks."""
-    study = made.scaling_study(made.ATLAS, platform)
+    study = made.scaling_study(made.ATLAS)
     return study, said_of(study, made.ATLAS)
 
 
@@ -237,3 +236,9 @@ def hostile() -> tuple[StreamStudy, StreamBalance]:
     study = made.hostile_study()
     said = said_of(study, replace(made.ATLAS, system=made.HOSTILE))
     return study, msgspec.structs.replace(said, sentences=(made.HOSTILE,))
+
+
+def cluster() -> tuple[StreamStudy, StreamBalance]:
+    """Four ranks on the first machine: what a sort or a transpose reads crosses the bus again."""
+    study = made.scaling_study(made.ATLAS, "cluster")
+    return study, said_of(study, made.ATLAS)

@@ -7,7 +7,7 @@ legend for them. Everything is placed by bands, not by pixels: a page makes char
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import altair as alt
 
@@ -55,10 +55,14 @@ def disk_offset(disks: Sequence[int]) -> alt.XOffset:
     return alt.XOffset("disks:O", scale=alt.Scale(domain=list(disks), paddingInner=0.16))
 
 
-def across(position: Literal["x", "x2"]) -> Any:
-    """Return one end of a line across a whole group."""
-    if position == "x":
-        return alt.X("group:N", bandPosition=0)
+def across(x: alt.X) -> alt.X:
+    """Return the beginning of a line across a whole group; `across_end` is its end."""
+    begin: alt.X = x.bandPosition(0)
+    return begin
+
+
+def across_end() -> alt.X2:
+    """Return where a line across a whole group ends."""
     return alt.X2("group:N", bandPosition=1)
 
 

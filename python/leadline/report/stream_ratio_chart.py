@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Sequence
 from typing import Any
@@ -14,6 +15,7 @@ from leadline.report.axes import on_field
 from leadline.report.layers import WIDE_PX, AnyChart, finish, values
 from leadline.report.stream_groups import (
     across,
+    across_end,
     disk_offset,
     group_name,
     group_x,
@@ -25,6 +27,8 @@ from leadline.report.stream_groups import (
 BUS_WORDS: dict[Bus, str] = {"io": "I/O bus", "memory": "memory bus"}
 _HEIGHT_PX = 260
 _SUBTITLE_CHARACTERS = 110
+_MATCH_FRAC = 0.05
+"""Models that are this near have explained the traffic."""
 NOT_HERE = "not measurable here"
 
 
@@ -44,8 +48,8 @@ def ratio_chart(ratios: Sequence[Ratio], bus: Bus) -> alt.LayerChart | None:
         layers += _measured(measured, x, offset, y)
         layers += under_axis(groups, disks, _HEIGHT_PX)
     else:
-        layers += [_whole_bars(rows, x, y), _words(), *under_axis(groups, [1], _HEIGHT_PX)]
-    layers += [*_lines(rows, "corrected", y), *_lines(rows, "modelled", y), zero_line()]
+        layers += [_words(), *under_axis(groups, [1], _HEIGHT_PX)]
+    layers += [*_lines(rows, "corrected", x, y), *_lines(rows, "modelled", x, y), zero_line()]
     return finish(layers, _title(found, bus), _subtitle(found), (WIDE_PX, _HEIGHT_PX))
 
 
@@ -103,17 +107,6 @@ def _tips() -> list[alt.Tooltip]:
     ]
 
 
-def _whole_bars(rows: Sequence[dict[str, Any]], x: alt.X, y: alt.Y) -> AnyChart:
-    """Shade each group up to its model where nothing measures it: room for a tooltip, no bar."""
-    first = {row["group"]: row for row in reversed(rows)}
-    shade: AnyChart = (
-        alt.Chart(values(first.values()))
-        .mark_bar(style="unmeasured")
-        .encode(x=x, y=on_field(y, "modelled"), tooltip=_tips())
-    )
-    return shade
-
-
 def _words() -> AnyChart:
     text: AnyChart = (
         alt.Chart(values([{"text": f"{NOT_HERE}: the lines are models"}]))
@@ -123,14 +116,14 @@ def _words() -> AnyChart:
     return text
 
 
-def _lines(rows: Sequence[dict[str, Any]], field: str, y: alt.Y) -> list[AnyChart]:
+def _lines(rows: Sequence[dict[str, Any]], field: str, x: alt.X, y: alt.Y) -> list[AnyChart]:
     """Draw a model across its group: once, because it does not depend on the number of disks."""
-    levels = {(row["group"], round(row[field], 6)): row for row in rows if row[field] is not None}
+    levels = {(row["group"], round(row[field], 3)): row for row in rows if row[field] is not None}
     if not levels:
         return []
     style = {"modelled": "model", "corrected": "corrected"}[field]
     chart = alt.Chart(values(levels.values())).mark_rule(style=style)
-    return [chart.encode(x=across("x"), x2=across("x2"), y=on_field(y, field), tooltip=_tips())]
+    return [chart.encode(x=across(x), x2=across_end(), y=on_field(y, field), tooltip=_tips())]
 
 
 def _axis(rows: Sequence[dict[str, Any]], bus: Bus) -> alt.Y:
@@ -154,13 +147,12 @@ def _title(ratios: Sequence[Ratio], bus: Bus) -> str:
     if not errors:
         return f"What the {name} carries, by the model"
     worst, ratio = max(errors, key=lambda pair: pair[0])
-    if worst < 0.05:
-        return f"The {name} carries what the model says, within {max(1.0, 100 * worst):.0f} %"
-    return f"The {name} carries up to {_times(ratio)} what the model says ({ratio.kernel} {ratio.phase})"
-
-
-def _times(ratio: Ratio) -> str:
-    return f"{1 + (ratio.error_frac or 0.0):.2g}\N{MULTIPLICATION SIGN}"
+    if worst < _MATCH_FRAC:
+        percent = max(1, math.ceil(100 * worst))
+        return f"The {name} carries what the model says, within {percent} %"
+    times = f"{1 + (ratio.error_frac or 0.0):.2g}\N{MULTIPLICATION SIGN}"
+    what = f"{times} what the model says in {ratio.kernel} {ratio.phase}"
+    return f"The {name} carries {what}"
 
 
 def _subtitle(ratios: Sequence[Ratio]) -> list[str]:
@@ -168,12 +160,11 @@ def _subtitle(ratios: Sequence[Ratio]) -> list[str]:
     measured = any(ratio.measured is not None for ratio in ratios)
     corrected = any(ratio.corrected is not None for ratio in ratios)
     said = ["Bars: measured, with 95 % intervals."] if measured else []
-    said.append("Solid line: the model of AD98 Fig. 2.")
+    said.append("Solid line: the model (AD98 Fig. 2).")
     if corrected:
         said.append("Dashed line: with the corrections of \N{SECTION SIGN}5.3.")
-    tiers = dict.fromkeys(ratio.tier for ratio in ratios)
-    said += [
-        f"{tier[:1].upper()}{tier[1:]}." if tier.startswith(NOT_HERE) else f"Counted by {tier}."
-        for tier in tiers
-    ]
-    return textwrap.wrap(" ".join(said), _SUBTITLE_CHARACTERS)
+    lines = [" ".join(said)]
+    for tier in dict.fromkeys(ratio.tier for ratio in ratios):
+        text = tier if tier.startswith(NOT_HERE) else f"counted by {tier}"
+        lines += textwrap.wrap(f"{text[:1].upper()}{text[1:]}.", _SUBTITLE_CHARACTERS)
+    return lines

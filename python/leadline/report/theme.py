@@ -92,7 +92,6 @@ def _styles(tone: dict[str, Any]) -> dict[str, Any]:
         "small-label": label | {"fontSize": 10.5},
         "short-label": label | {"color": tone["focal"], "fontWeight": 600, "fontSize": 11.5},
         "bar-label": label | {"color": tone["paper"], "fontWeight": 600, "fontSize": 11.5},
-        "unmeasured": {"color": tone["soft"], "opacity": 0.10},
         "zero": {"color": tone["rule"], "strokeWidth": 1},
         "steep": dot | {"color": tone["focal"], "shape": "triangle-down", "size": 100},
     }  # fmt: skip
