@@ -11,7 +11,7 @@ import altair as alt
 
 from leadline.record.balance import Bus, Ratio
 from leadline.record.wording import say_count, say_number, say_span
-from leadline.report.axes import on_field
+from leadline.report.axes import NUMBER_EXPR, on_field
 from leadline.report.layers import WIDE_PX, AnyChart, finish, values
 from leadline.report.stream_groups import (
     across,
@@ -137,7 +137,7 @@ def _axis(rows: Sequence[dict[str, Any]], bus: Bus) -> alt.Y:
     return alt.Y(
         "y:Q",
         scale=alt.Scale(domain=[0, max(1.0, *numbers) * 1.16], nice=False),
-        axis=alt.Axis(title=title[:1].upper() + title[1:], format="~r", tickCount=5),
+        axis=alt.Axis(title=title[:1].upper() + title[1:], labelExpr=NUMBER_EXPR, tickCount=5),
     )
 
 

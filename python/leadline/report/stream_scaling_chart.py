@@ -9,7 +9,7 @@ import altair as alt
 
 from leadline.record.balance import RESOURCE_WORDS, Scaling, ScalingStep
 from leadline.record.wording import join_words, say_count, say_rate
-from leadline.report.axes import on_field
+from leadline.report.axes import NUMBER_EXPR, on_field
 from leadline.report.layers import WIDE_PX, AnyChart, finish, values
 from leadline.report.stream_groups import (
     disk_offset,
@@ -40,7 +40,7 @@ def scaling_chart(scaling: Sequence[Scaling]) -> alt.LayerChart | None:
     y = alt.Y(
         "y:Q",
         scale=alt.Scale(domain=[least, most], nice=False),
-        axis=alt.Axis(title="MB/s that each disk brings", format=",~r", tickCount=6),
+        axis=alt.Axis(title="MB/s that each disk brings", labelExpr=NUMBER_EXPR, tickCount=6),
     )
     px = _HEIGHT_PX / (most - least)
     thick = 2.2 / px

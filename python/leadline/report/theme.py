@@ -92,6 +92,10 @@ def _styles(tone: dict[str, Any]) -> dict[str, Any]:
         "small-label": label | {"fontSize": 10.5},
         "short-label": label | {"color": tone["focal"], "fontWeight": 600, "fontSize": 11.5},
         "bar-label": label | {"color": tone["paper"], "fontWeight": 600, "fontSize": 11.5},
+        "cpi": {"color": tone["ink"], "strokeWidth": 1.6, "strokeDash": [1.5, 3]},
+        "cpi-point": {"color": tone["ink"], "filled": False, "size": 44, "shape": "diamond",
+                      "opacity": 1, "strokeWidth": 1.4},
+        "profile": {"color": tone["line"], "strokeWidth": 1.4, "opacity": 0.4},
         "zero": {"color": tone["rule"], "strokeWidth": 1},
         "steep": dot | {"color": tone["focal"], "shape": "triangle-down", "size": 100},
     }  # fmt: skip
