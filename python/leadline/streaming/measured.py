@@ -133,8 +133,11 @@ def _measured(
 ) -> Interval | None:
     if not readings:
         return None
-    like = [_each(other, reading) for other in cells
-            if other is not cell and (other.kernel, other.phase) == (cell.kernel, cell.phase)]  # fmt: skip
+    like = [
+        _each(other, reading)
+        for other in cells
+        if other is not cell and (other.kernel, other.phase) == (cell.kernel, cell.phase)
+    ]
     return readings_interval(readings, like)
 
 
@@ -179,13 +182,15 @@ def _cpu_used(run: StreamRun, phase: PhaseResult, capacities: Capacities | None)
 
 def doubts_about(study: StreamStudy) -> Iterator[str]:
     """Say where the program's own count of its copies disagrees with the model of them."""
+    said: dict[tuple[str, str, str], tuple[float, float]] = {}
     for cell in cells_of(study):
         modelled = own_copies(choices_of_run(*cell.runs[0]))
         counted = sum(phase.copied_bytes / phase.bytes_moved for phase in cell.phases)
         counted /= len(cell.runs)
         if abs(counted - modelled) > _COPIES_FRAC:
-            yield (
-                f"{cell.kernel} {cell.phase} on {cell.platform}, {cell.disks} disk(s): the program "
-                f"copied {counted:.2f} bytes for each it moved, the model has {modelled:.2f}; its "
-                "memory traffic is not as modelled"
-            )
+            said[cell.kernel, cell.phase, cell.platform] = counted, modelled
+    for (kernel, phase, _), (counted, modelled) in said.items():
+        yield (
+            f"{kernel} {phase}: the program copied {counted:.2f} bytes for each that it moved and "
+            f"the model has {modelled:.2f}; its memory traffic is not as modelled"
+        )
