@@ -18,10 +18,12 @@ from leadline.report.stream_groups import (
     groups_of,
     under_axis,
     zero_line,
-)
+)from leadline.streaming.scaling import fell_short
 
 _HEIGHT_PX = 320
 _LETTER_PX, _LABEL_GAP_PX = 7.2, 7
+NOT_FOUND = "not found"
+"""What stands on a bar that falls short although nothing that is measured is used up."""
 _SUBTITLE = [
     "Each bar: what one more disk adds to the phase's disk bandwidth, with its 95 % interval.",
     "Dark line: what that disk gives by itself. A bar that falls short names what stopped it.",
@@ -66,6 +68,8 @@ def scaling_chart(scaling: Sequence[Scaling]) -> alt.LayerChart | None:
 def _row(step: ScalingStep) -> dict[str, Any]:
     gained = step.gained_mb_s
     limit = RESOURCE_WORDS[step.limited_by] if step.limited_by else ""
+    if not limit and fell_short(step):
+        limit = NOT_FOUND
     high = gained.value if gained.high is None else gained.high
     return {
         "group": group_name(step.kernel, step.phase),
@@ -141,8 +145,9 @@ def _title(scaling: Sequence[Scaling]) -> str:
     """Say where adding disks stops paying, first of all."""
     stopped: dict[tuple[int, str], list[str]] = {}
     for each in scaling:
-        if each.stops_at is not None and each.limited_by is not None:
-            key = (each.stops_at, RESOURCE_WORDS[each.limited_by])
+        if each.stops_at is not None:
+            limit = RESOURCE_WORDS[each.limited_by] if each.limited_by else f"{NOT_FOUND} why"
+            key = (each.stops_at, limit)
             stopped.setdefault(key, []).append(f"{each.kernel} {each.phase}")
     if not stopped:
         return "Every disk pays"
