@@ -18,7 +18,8 @@ from leadline.report.stream_groups import (
     groups_of,
     under_axis,
     zero_line,
-)from leadline.streaming.scaling import fell_short
+)
+from leadline.streaming.scaling import fell_short
 
 _HEIGHT_PX = 320
 _LETTER_PX, _LABEL_GAP_PX = 7.2, 7
@@ -26,7 +27,7 @@ NOT_FOUND = "not found"
 """What stands on a bar that falls short although nothing that is measured is used up."""
 _SUBTITLE = [
     "Each bar: what one more disk adds to the phase's disk bandwidth, with its 95 % interval.",
-    "Dark line: what that disk gives by itself. A bar that falls short names what stopped it.",
+    "Line: what that disk gives by itself. A bar that falls short names what stopped it.",
 ]
 
 
