@@ -84,6 +84,25 @@ def test_a_moments_disturbance_is_not_a_smaller_cache() -> None:
     assert counts == [0, 1]
 
 
+def test_a_disturbance_at_the_border_itself_opens_its_interval() -> None:
+    """Nothing undisturbed was measured between 64 and 140 MiB: the size lies anywhere there."""
+    made = points(uniform(128 * MIB), uniform(128 * MIB))
+    disturbed = [
+        cache_point(point.workload.unique_bytes, 0.0, order=99, missed=0.6)
+        if point.workload.unique_bytes in (96 * MIB, 120 * MIB)
+        and point.workload.read_frac == 0.0 else point
+        for point in made
+    ]  # fmt: skip
+    sizes = [find_file_cache(each, memory_bytes=None, seed=1).writes.bytes
+             for each in (made, disturbed)]  # fmt: skip
+    assert sizes[0] is not None
+    assert sizes[1] is not None
+    assert sizes[1].covers(128 * MIB)
+    assert (sizes[1].low, sizes[1].high) == (64 * MIB, 140 * MIB)
+    assert sizes[0].half_width_frac is not None
+    assert sizes[0].half_width_frac < 0.1
+
+
 def test_points_that_are_not_admissible_carry_nothing() -> None:
     made = points(uniform(128 * MIB), uniform(128 * MIB))
     bad = [
