@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from cache_fixture import MIB, cache_point
-from leadline.engine import Limits, PointFailed
+from leadline.engine import Limits, NothingCompleted, PointFailed
 from leadline.file_cache import CacheStudyRefused, find_file_cache
 from leadline.file_cache.memory import memory_bytes_of
 from leadline.file_cache.plan import make_plan
@@ -235,12 +235,13 @@ class Busy:
 
     virtual = False
 
-    def __init__(self) -> None:
+    def __init__(self, failure: type[PointFailed] = NothingCompleted) -> None:
         self.limits: list[Limits] = []
+        self.failure = failure
 
     def run(self, _: Workload, *, seed: int, limits: Limits) -> Any:
         self.limits.append(limits)
-        raise PointFailed(f"no request completed ({seed})")
+        raise self.failure(f"no request completed ({seed})")
 
 
 def test_a_pass_that_only_fills_the_cache_fails_no_study_however_small_the_data() -> None:
@@ -250,3 +251,10 @@ def test_a_pass_that_only_fills_the_cache_fails_no_study_however_small_the_data(
         fill_cache(engine, workload, sample_cache_start(), seed=1)
     assert all(limits.measure_s_max >= 0.05 for limits in engine.limits)
     assert len(engine.limits) == 2
+
+
+def test_storage_that_fails_during_the_filling_pass_fails_the_study() -> None:
+    engine: Any = Busy(PointFailed)
+    with pytest.raises(PointFailed):
+        fill_cache(engine, Workload(unique_bytes=2**30, size_mean=4096), sample_cache_start(),
+                   seed=1)  # fmt: skip
