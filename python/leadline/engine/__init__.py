@@ -5,6 +5,7 @@ from leadline.engine.client import Engine, open_engine
 from leadline.engine.errors import (
     CacheLimitRefused,
     EngineFault,
+    NothingCompleted,
     PointFailed,
     ServerLost,
     TargetRefused,
@@ -39,6 +40,7 @@ __all__ = [
     "FileTests",
     "Finding",
     "Limits",
+    "NothingCompleted",
     "PointFailed",
     "Progress",
     "ServerLost",
