@@ -3,8 +3,12 @@
 //! Compatible with gensort 1.5 and valsort (sortbenchmark.org), whose outputs the tests know by
 //! their checksums. Everything here is memory only; the kernels `generate` and `check` move it.
 
+mod generator;
+mod sequence;
 mod summary;
 
+pub use generator::Generator;
+pub use sequence::Sequence;
 pub use summary::{Key, Summary, whole_records};
 
 /// Length of a record.
