@@ -4,5 +4,7 @@
 //! answer says phase by phase what was moved and what it cost. Python decides which jobs to run.
 
 pub mod job;
+pub mod records;
 pub mod result;
 pub mod run;
+pub mod transpose;

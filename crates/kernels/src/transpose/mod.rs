@@ -1,0 +1,9 @@
+//! Blocks from row-major into column-major order (AD98 §4.3), in memory and out of core.
+
+mod fingerprint;
+mod plan;
+mod shape;
+mod slots;
+
+/// Length of a block.
+pub const BLOCK_BYTES: usize = 4096;
