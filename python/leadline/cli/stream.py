@@ -9,7 +9,6 @@ import typer
 from leadline.cli.context import Context
 from leadline.cli.options import CacheLimit, Json, Seed, positive_bytes, reader
 from leadline.cli.stream_options import (
-    BUDGET_S,
     Budget,
     Buffered,
     Depth,
@@ -27,9 +26,10 @@ from leadline.cli.stream_options import (
     Temporary,
     Threads,
 )
-from leadline.cli.stream_run import Spelled, check_records, make_records, run_kernel
+from leadline.cli.stream_run import Shown, check_records, make_records, run_kernel
 from leadline.engine import TargetRefused
 from leadline.record.streaming import RECORD_BYTES
+from leadline.streaming.plan import BUDGET_S, Wanted
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -68,14 +68,14 @@ def scan(
     json: Json = False,
 ) -> None:
     """Write the records of SRC whose keys lie in a range to DST."""
-    spelled = Spelled(
-        kernel="scan", source=source, destination=destination, match_frac=match, memory=memory,
-        threads=threads, io=io, stripe=stripe or (), stripe_unit=stripe_unit, buffered=buffered,
-        depth=depth, replace=replace, cache_limit=cache_limit or None, bound=not no_bound,
-        name=name, seed=seed, budget_s=budget, output=output, json=json,
+    wanted = Wanted(
+        source=source, destination=destination, memory_bytes=memory, threads=threads, read=io,
+        stripes=stripe or (), stripe_bytes=stripe_unit, buffered=buffered, depth=depth,
+        replace=replace, seed=seed, budget_s=budget,
     )  # fmt: skip
+    shown = Shown(json=json, output=output, cache_limit_bytes=cache_limit, bound=not no_bound)
     own: Context = context.obj
-    run_kernel(own, spelled)
+    run_kernel(own, "scan", wanted, shown, name=name, match_frac=match)
 
 
 @app.command()
@@ -102,14 +102,15 @@ def sort(
     json: Json = False,
 ) -> None:
     """Order the 100-byte records of SRC by their 10-byte keys into DST."""
-    spelled = Spelled(
-        kernel="sort", source=source, destination=destination, memory=memory, threads=threads,
-        io=io, stripe=stripe or (), stripe_unit=stripe_unit, buffered=buffered, depth=depth,
-        temporary=temp or (), replace=replace, cache_limit=cache_limit or None,
-        bound=not no_bound, name=name, seed=seed, budget_s=budget, output=output, json=json,
+    wanted = Wanted(
+        source=source, destination=destination, memory_bytes=memory, threads=threads, read=io,
+        stripes=stripe or (), stripe_bytes=stripe_unit, buffered=buffered, depth=depth,
+        temporary=temp or (),
+        replace=replace, seed=seed, budget_s=budget,
     )  # fmt: skip
+    shown = Shown(json=json, output=output, cache_limit_bytes=cache_limit, bound=not no_bound)
     own: Context = context.obj
-    run_kernel(own, spelled)
+    run_kernel(own, "sort", wanted, shown, name=name)
 
 
 @app.command()
@@ -141,14 +142,14 @@ def transpose(
     json: Json = False,
 ) -> None:
     """Write the 4 KiB blocks of SRC, which lie row after row, column after column into DST."""
-    spelled = Spelled(
-        kernel="transpose", source=source, destination=destination, rows=rows, columns=columns,
-        memory=memory, threads=threads, io=io, stripe=stripe or (), stripe_unit=stripe_unit,
-        buffered=buffered, depth=depth, replace=replace, cache_limit=cache_limit or None,
-        bound=not no_bound, name=name, seed=seed, budget_s=budget, output=output, json=json,
+    wanted = Wanted(
+        source=source, destination=destination, memory_bytes=memory, threads=threads, read=io,
+        stripes=stripe or (), stripe_bytes=stripe_unit, buffered=buffered, depth=depth,
+        replace=replace, seed=seed, budget_s=budget,
     )  # fmt: skip
+    shown = Shown(json=json, output=output, cache_limit_bytes=cache_limit, bound=not no_bound)
     own: Context = context.obj
-    run_kernel(own, spelled)
+    run_kernel(own, "transpose", wanted, shown, name=name, rows=rows, columns=columns)
 
 
 @app.command()
@@ -186,17 +187,15 @@ def generate(
     """Make records of the sort benchmark, as gensort does."""
     if (records is None) == (size is None):
         raise TargetRefused("say how many: --records N, or --bytes SIZE, and not both")
-    if format not in ("binary", "ascii"):
-        raise TargetRefused(f"--format is binary or ascii, not {format!r}")
     count = records if records is not None else (size or 0) // RECORD_BYTES
     if count == 0:
         raise TargetRefused(f"--bytes {size}: a record has {RECORD_BYTES} bytes; give more")
-    spelled = Spelled(
-        kernel="generate", destination=destination, memory=memory, threads=threads,
-        stripe=stripe or (), stripe_unit=stripe_unit, buffered=buffered, depth=depth,
-        replace=replace, seed=seed, budget_s=budget, json=json,
+    wanted = Wanted(
+        destination=destination, memory_bytes=memory, threads=threads, stripes=stripe or (),
+        stripe_bytes=stripe_unit, buffered=buffered, depth=depth, replace=replace, seed=seed,
+        budget_s=budget,
     )  # fmt: skip
-    make_records(spelled, count, format, skew)
+    make_records(wanted, count, format, skew, json=json)
 
 
 @app.command()
@@ -221,8 +220,11 @@ def check(
     json: Json = False,
 ) -> None:
     """Count records, sum their checksums and say whether they are in order, as valsort does."""
-    spelled = Spelled(
-        kernel="check", source=source, memory=memory, threads=threads, io=io, buffered=buffered,
-        depth=depth, budget_s=budget, json=json,
+    wanted = Wanted(
+        source=source, memory_bytes=memory, threads=threads, read=io, buffered=buffered,
+        depth=depth, budget_s=budget,
     )  # fmt: skip
-    check_records(spelled, against=against, records=records, checksum=checksum, any_order=any_order)
+    check_records(
+        wanted, against=against, records=records, checksum=checksum, any_order=any_order,
+        json=json,
+    )  # fmt: skip

@@ -9,8 +9,6 @@ import typer
 
 from leadline.cli.options import positive_bytes, positive_seconds, reader
 
-BUDGET_S = 3600.0
-
 
 def _directories(text: str) -> tuple[str, ...]:
     found = tuple(word.strip() for word in text.split(",") if word.strip())
@@ -72,7 +70,7 @@ StripeUnit = Annotated[
     int,
     typer.Option(
         parser=reader(_stripe_unit), metavar="SIZE",
-        help="Bytes on one disk before the next one's turn.", show_default="64KiB",
+        help="Bytes on one disk before the next one's turn.  [default: 64KiB]", show_default=False,
     ),
 ]  # fmt: skip
 Buffered = Annotated[
@@ -95,8 +93,8 @@ Match = Annotated[
     float,
     typer.Option(
         parser=reader(_share), metavar="FRACTION",
-        help="Share of the records to select: the lowest keys, as if keys were uniform.",
-        show_default="0.5",
+        help="Share of the records to select: the lowest keys, as if keys were uniform.  "
+        "[default: 0.5]", show_default=False,
     ),
 ]  # fmt: skip
 Name = Annotated[
@@ -105,8 +103,8 @@ Name = Annotated[
 Budget = Annotated[
     float,
     typer.Option(
-        parser=reader(positive_seconds), metavar="TIME", help="Ends within this time.",
-        show_default="1h",
+        parser=reader(positive_seconds), metavar="TIME",
+        help="Ends within this time.  [default: 1h]", show_default=False,
     ),
 ]  # fmt: skip
 NoBound = Annotated[

@@ -141,7 +141,7 @@ def job_of(kernel: Kernel, wanted: Wanted) -> StreamJob:
         )
     return StreamJob(
         kernel=kernel,
-        memory_bytes=wanted.memory_bytes or usual_memory_bytes(),
+        memory_bytes=wanted.memory_bytes or usual_memory_bytes(wanted.ranks),
         input=absolute(wanted.source) if wanted.source is not None else None,
         output=output,
         temporary=tuple(absolute(directory) for directory in wanted.temporary),
@@ -157,9 +157,12 @@ def job_of(kernel: Kernel, wanted: Wanted) -> StreamJob:
     )
 
 
-def usual_memory_bytes() -> int:
-    """Return half of the memory that is free, of the machine or of the own cgroup."""
-    known = (available_memory_bytes(), free_memory_bytes())
+def usual_memory_bytes(ranks: int = 1) -> int:
+    """Return half of the memory that is free, of the machine or of the own cgroup.
+
+    Ranks must all come to the same answer, so for them it is half of all there is.
+    """
+    known = (available_memory_bytes(), free_memory_bytes() if ranks == 1 else None)
     free = min((size for size in known if size is not None), default=2 * MEMORY_BYTES_MIN)
     return max(MEMORY_BYTES_MIN, free // 2)
 

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Protocol
 
 import msgspec
 
-from leadline.engine import PointFailed, Streams, TargetRefused, host_facts, target_facts
+from leadline.engine import (
+    EngineFault,
+    PointFailed,
+    Streams,
+    TargetRefused,
+    host_facts,
+    target_facts,
+)
 from leadline.engine.stream_jobs import Capacity, StreamJob
 from leadline.engine.stream_places import disks_of
 from leadline.record import SurveyStatus, derive_seed
@@ -25,6 +34,7 @@ from leadline.record.streaming import (
 from leadline.streaming.answer import sentences_of
 from leadline.streaming.bounds import bound
 from leadline.streaming.capacities import capacities_of
+from leadline.streaming.launcher import rank_started
 from leadline.streaming.plan import Planned
 from leadline.units import format_bytes, format_rate, format_seconds
 
@@ -32,11 +42,11 @@ CAPACITY_BYTES_MIN = 32 * 2**20
 CAPACITY_BYTES_MAX = 256 * 2**20
 _CAPACITY_SHARE = 8
 """A capacity is measured on an eighth of the data: long enough to tell, short beside the run."""
+NETWORK_BYTES = 64 * 2**20
+NETWORK_READINGS = 5
+"""What every rank sends to the others, so often, to measure the network."""
 _LEAST_S = 0.02
 """The shortest job that the wire takes."""
-
-RunJob = Callable[[StreamJob], StreamResult]
-"""Runs the kernel: in the engine child, or on all ranks."""
 
 
 class Keeper(Protocol):
@@ -61,71 +71,148 @@ def begin_stream(planned: Planned) -> StreamStart:
 
 
 def run_stream(
+    planned: Planned,
+    start: StreamStart,
     streams: Streams,
     store: Keeper,
-    start: StreamStart,
-    planned: Planned,
-    run_job: RunJob,
     *,
-    network_bytes_s: Callable[[], Sequence[float]] = tuple,
     on_capacities: Callable[[Capacities], None] | None = None,
 ) -> StreamStudy:
-    """Run the kernel once and keep what was found.
+    """Run the kernel once, in the engine child, and keep what was found.
 
     Args:
-        streams: the engine, for the capacities.
-        store: where the study is kept, as soon as something is measured.
-        start: what decides it.
         planned: what is to be run.
-        run_job: runs the kernel.
-        network_bytes_s: measures the network between ranks.
+        start: what decides the study.
+        streams: the engine.
+        store: where the study is kept, as soon as something is measured.
         on_capacities: told when they are known.
 
     Raises:
-        LeadlineError: the run was refused or failed; the study is kept as stopped.
+        LeadlineError: the run was refused or failed; what was measured is kept.
 
     """
-    began_s = time.monotonic()
-    study = StreamStudy(start=start, status=SurveyStatus.RUNNING)
-
-    def keep(status: SurveyStatus) -> StreamStudy:
-        told = explain(study) if study.runs else study
-        kept = msgspec.structs.replace(told, status=status, wall_s=time.monotonic() - began_s)
-        if kept.runs or kept.capacities is not None:  # refused before: nothing to keep
-            store.save_stream(kept)
-        return kept
-
-    try:
-        study = _with_capacities(streams, study, planned, network_bytes_s)
-        if study.capacities is not None and on_capacities is not None:
-            on_capacities(study.capacities)
-        keep(SurveyStatus.RUNNING)
-        left_s = planned.job.total_s_max - (time.monotonic() - began_s)
-        job = msgspec.structs.replace(planned.job, total_s_max=max(_LEAST_S, left_s))
-        started_at = _now()
-        run = StreamRun(
-            options=planned.options, disks=len(start.directories), repetition=0,
-            started_at=started_at, result=run_job(job),
-        )  # fmt: skip
-        study = msgspec.structs.replace(study, runs=(run,))
-    except BaseException:
-        keep(SurveyStatus.STOPPED)
-        raise
-    return keep(SurveyStatus.DONE)
+    growing = _Growing(planned, start, store, on_capacities)
+    with growing.kept():
+        growing.measure(streams, tuple)
+        growing.run(lambda job: streams.run(job, output_bytes=planned.output_bytes))
+    return growing.study
 
 
-def _with_capacities(
-    streams: Streams,
-    study: StreamStudy,
+def run_stream_on_ranks(
     planned: Planned,
-    network_bytes_s: Callable[[], Sequence[float]],
-) -> StreamStudy:
-    if not planned.capacities:
-        return study
+    start: StreamStart,
+    streams: Streams,
+    store: Keeper,
+    *,
+    tell: Callable[[str], None],
+    on_capacities: Callable[[Capacities], None] | None = None,
+) -> StreamStudy | None:
+    """Run the kernel once on all ranks that a launcher has started; every rank calls this.
+
+    Returns:
+        The study on rank 0; None on the others.
+
+    """
+    from leadline.streaming import cluster  # noqa: PLC0415 - it needs MPI, which is optional
+
+    # The same on every rank, and another for every output: ranks of one node find each other by it.
+    output = planned.job.output.path if planned.job.output is not None else ""
+    job_id = f"{planned.job.name}-{hashlib.sha256(output.encode()).hexdigest()[:12]}"
+
+    def network() -> Sequence[float]:
+        measured = cluster.network_capacity(
+            bytes_each=NETWORK_BYTES, readings=NETWORK_READINGS, tell=tell
+        )
+        return measured or ()
+
+    if rank_started() > 0:
+        if planned.capacities:
+            network()
+        cluster.run_cluster(planned.job.document(job_id), tell=tell)
+        return None
+
+    def run(job: StreamJob) -> StreamResult:
+        result = cluster.run_cluster(job.document(job_id), tell=tell)
+        if result is None:
+            raise EngineFault("the ranks gave no result on rank 0; this is a defect in Leadline")
+        return result
+
+    growing = _Growing(planned, start, store, on_capacities)
+    with growing.kept():
+        # Before the first word to MPI: until then the other ranks sleep and disturb nothing.
+        growing.measure(streams, network)
+        growing.run(run)
+    return growing.study
+
+
+class _Growing:
+    """A study that grows; every change is a new document."""
+
+    def __init__(
+        self,
+        planned: Planned,
+        start: StreamStart,
+        store: Keeper,
+        on_capacities: Callable[[Capacities], None] | None,
+    ) -> None:
+        self._began_s = time.monotonic()
+        self._planned = planned
+        self._store = store
+        self._on_capacities = on_capacities
+        self.study = StreamStudy(start=start, status=SurveyStatus.RUNNING)
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            self._keep(status=SurveyStatus.STOPPED)
+            raise
+
+    def _keep(self, **changes: object) -> None:
+        wall_s = time.monotonic() - self._began_s
+        self.study = msgspec.structs.replace(self.study, **changes, wall_s=wall_s)
+        if self.study.runs or self.study.capacities is not None:  # refused before: nothing to keep
+            self._store.save_stream(self.study)
+
+    def measure(self, streams: Streams, network_bytes_s: Callable[[], Sequence[float]]) -> None:
+        """Measure the capacities, if asked for."""
+        if not self._planned.capacities:
+            return
+        readings, why = None, "the engine has not measured them"
+        try:
+            readings = streams.run(_capacity_job(self._planned, self.study.start)).capacity
+        except (TargetRefused, PointFailed) as error:
+            why = str(error)
+        network = network_bytes_s()
+        if readings is None:
+            self._keep(warnings=(f"there is no bound, because no capacities are known: {why}",))
+            return
+        found = capacities_of(readings, self.study.start.directories, network)
+        self._keep(capacities=found)
+        if self._on_capacities is not None:
+            self._on_capacities(found)
+
+    def run(self, run_job: Callable[[StreamJob], StreamResult]) -> None:
+        """Run the kernel in the time that is left, and say what was found."""
+        left_s = self._planned.job.total_s_max - (time.monotonic() - self._began_s)
+        job = msgspec.structs.replace(self._planned.job, total_s_max=max(_LEAST_S, left_s))
+        started_at = _now()
+        result = run_job(job)
+        run = StreamRun(
+            options=self._planned.options, disks=len(self.study.start.directories), repetition=0,
+            started_at=started_at, result=result,
+        )  # fmt: skip
+        told = explain(msgspec.structs.replace(self.study, runs=(run,)))
+        self._keep(runs=told.runs, sentences=told.sentences, warnings=told.warnings,
+                   status=SurveyStatus.DONE)  # fmt: skip
+
+
+def _capacity_job(planned: Planned, start: StreamStart) -> StreamJob:
     size = planned.data_bytes // _CAPACITY_SHARE
-    job = StreamJob(
+    return StreamJob(
         kernel=Capacity(
-            directories=study.start.directories,
+            directories=start.directories,
             bytes=max(CAPACITY_BYTES_MIN, min(CAPACITY_BYTES_MAX, size)),
         ),
         memory_bytes=planned.job.memory_bytes,
@@ -134,15 +221,6 @@ def _with_capacities(
         seed=derive_seed(planned.job.seed, 0),
         total_s_max=max(_LEAST_S, planned.job.total_s_max / 2),
     )
-    try:
-        readings = streams.run(job).capacity
-    except (TargetRefused, PointFailed) as error:
-        said = f"there is no bound, because the capacities were not measured: {error}"
-        return msgspec.structs.replace(study, warnings=(said,))
-    if readings is None:
-        return study
-    found = capacities_of(readings, study.start.directories, network_bytes_s())
-    return msgspec.structs.replace(study, capacities=found)
 
 
 def bound_of(study: StreamStudy) -> Bound | None:
