@@ -3,6 +3,7 @@
 //! Compatible with gensort 1.5 and valsort (sortbenchmark.org), whose outputs the tests know by
 //! their checksums. Everything here is memory only; the kernels `generate` and `check` move it.
 
+mod crc;
 mod generator;
 mod sequence;
 mod summary;
