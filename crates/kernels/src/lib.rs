@@ -6,8 +6,10 @@
 //! Below the kernels: [`memory`] (the limit), [`data_set`], [`output`] and [`scratch`] (where bytes
 //! lie), [`lane`] and [`chunks`] (how they move), [`phases`] (what it cost).
 
+pub mod capacity;
 pub mod chunks;
 mod counters;
+pub mod crew;
 pub mod data_set;
 pub mod deadline;
 pub mod job;

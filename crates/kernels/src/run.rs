@@ -7,6 +7,7 @@ use leadline_engine::error::EngineError;
 use leadline_engine::events::{Phase, Reporter};
 
 use crate::job::{Kernel, StreamJob};
+use crate::records;
 use crate::result::StreamResult;
 
 /// Runs one job of any kind and hands every event to `emit`; the last is `result` or `error`.
@@ -32,9 +33,9 @@ fn run(job: &StreamJob, reporter: &mut Reporter) -> Result<StreamResult, EngineE
     keep_input(job)?;
     reporter.phase(Phase::Prepare, 0);
     match &job.kernel {
-        Kernel::Generate { .. }
-        | Kernel::Check {}
-        | Kernel::Capacity { .. }
+        Kernel::Generate { .. } => records::generate::run(job, reporter),
+        Kernel::Check {} => records::check::run(job, reporter),
+        Kernel::Capacity { .. }
         | Kernel::Scan { .. }
         | Kernel::Sort {}
         | Kernel::Transpose { .. } => {
