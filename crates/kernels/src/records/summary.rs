@@ -163,6 +163,15 @@ impl Summary {
         Ok(())
     }
 
+    /// Says that `self`, of an output, is what was found in the records when they were made.
+    ///
+    /// # Errors
+    /// `Io`: how the two differ.
+    pub fn must_be(&self, made: &Self) -> Result<(), EngineError> {
+        self.same_records_as(made)?;
+        if self == made { Ok(()) } else { Err(wrong("its records lie in another order")) }
+    }
+
     /// Says that `self`, of an output, is in order.
     ///
     /// # Errors
@@ -291,7 +300,10 @@ mod tests {
         let mut flipped = records(&[1, 2, 3]);
         flipped[99] ^= 1;
         assert!(Summary::of(&flipped).unwrap().same_records_as(&input).is_err());
-        Summary::of(&records(&[1, 2, 3])).unwrap().same_records_as(&input).unwrap();
+        let sorted = Summary::of(&records(&[1, 2, 3])).unwrap();
+        sorted.same_records_as(&input).unwrap();
+        assert!(sorted.must_be(&input).unwrap_err().message.contains("another order"));
+        input.must_be(&input).unwrap();
     }
 
     #[test]
