@@ -5,6 +5,7 @@ from leadline.engine.client import Engine, open_engine
 from leadline.engine.errors import (
     CacheLimitRefused,
     EngineFault,
+    NothingCompleted,
     PointFailed,
     ServerLost,
     TargetRefused,
@@ -40,6 +41,7 @@ __all__ = [
     "FileTests",
     "Finding",
     "Limits",
+    "NothingCompleted",
     "PointFailed",
     "Progress",
     "ServerLost",

@@ -89,7 +89,12 @@ def find_data_set(path: str) -> DataSet:
 
     """
     plain, layout = Path(path), Path(path + LAYOUT_ENDING)
-    if layout.is_file() and not plain.exists():
+    if layout.is_file() and plain.exists():
+        raise TargetRefused(
+            f"{path} is a file and has stripes as well, named by {layout}; move the one that is "
+            "not meant"
+        )
+    if layout.is_file():
         return _striped(path, layout)
     if plain.is_dir():
         raise TargetRefused(f"{path} is a directory; name the file with the data in it")
@@ -113,6 +118,13 @@ def _striped(path: str, file: Path) -> DataSet:
             f"{file} says where the stripes of {path} lie, and cannot be read: {error}; make the "
             "data anew"
         ) from error
+    files = [Path(name) for part in layout.parts for name in part.files]
+    missing = [stripe for stripe in files if not stripe.is_file()]
+    if missing or not files:
+        raise TargetRefused(
+            f"{missing[0] if missing else 'every stripe'} of {path} is not there: is its disk "
+            f"mounted? {file} names all stripes"
+        )
     return DataSet(
         path=path,
         size_bytes=sum(part.bytes for part in layout.parts),

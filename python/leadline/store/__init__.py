@@ -9,7 +9,7 @@ from leadline.store._base import (
 )
 from leadline.store._open import default_path, open_store
 from leadline.store.errors import StoreError, UpdateFinishedError
-from leadline.store.export import FORMATS, export_points, rows
+from leadline.store.export import FORMATS, export_points, export_rows, rows
 
 __all__ = [
     "FORMATS",
@@ -22,6 +22,7 @@ __all__ = [
     "ValidationSummary",
     "default_path",
     "export_points",
+    "export_rows",
     "open_store",
     "rows",
 ]
