@@ -1,4 +1,4 @@
-"""Whether every text of the charts on an opened page can be read: inside its chart, over no other."""
+"""Whether texts of the charts on an opened page can be read: inside their chart, over no other."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ for (const box of document.querySelectorAll('[data-chart]')) {
     const r = rects[at];
     if (r.left < frame.left - 1 || r.right > frame.right + 1 ||
         r.top < frame.top - 1 || r.bottom > frame.bottom + 1)
-      found.push(`${box.dataset.chart}: "${text.textContent}" is cut`);
+      found.push([box.dataset.chart, text.textContent, 'is cut'].join(' '));
     for (let other = 0; other < at; other++) {
       const o = rects[other];
       const wide = Math.min(r.right, o.right) - Math.max(r.left, o.left);
       const tall = Math.min(r.bottom, o.bottom) - Math.max(r.top, o.top);
       if (wide > 1.5 && tall > 4)
-        found.push(`${box.dataset.chart}: "${text.textContent}" over "${texts[other].textContent}"`);
+        found.push(
+          [box.dataset.chart, text.textContent, 'over', texts[other].textContent].join(' '));
     }
   });
 }
