@@ -10,7 +10,7 @@ use leadline_engine::error::EngineError;
 
 use crate::data_set::{Input, Writable, extents_of, refusals};
 use crate::job::{self, Io, ReadBy};
-use crate::layout::{Layout, LayoutPart, sync_directory_of};
+use crate::layout::{Layout, LayoutPart, stripe_name, sync_directory_of};
 use crate::space::require_space;
 use crate::stripes::{Extent, StripeFile, Stripes, stripe_bytes};
 use crate::unnamed::{Unnamed, reserve};
@@ -192,7 +192,7 @@ impl Output {
             self.publish_plain(&path)?;
             if let Some(old) = old {
                 remove(&[Layout::path_of(&path)]);
-                old.parts.iter().for_each(|part| remove(&part.files));
+                remove(&old.own_files(&path));
             }
             return Ok(());
         }
@@ -236,7 +236,7 @@ impl Output {
             let files = part.names.iter_mut().zip(&part.stripes.files).zip(&directories);
             for (stripe, ((name, file), directory)) in files.enumerate() {
                 let path = name_freely(name, &file.file, directory, |generation| {
-                    format!("{base}{generation}.part{number}.stripe{stripe}")
+                    stripe_name(&base, generation, number, stripe)
                 })?;
                 layout.files.push(path);
                 if let Some(last) = named.parts.last_mut() {
@@ -301,7 +301,7 @@ impl NamedParts {
             remove(&[self.data_set.clone()]);
         }
         let new: Vec<&PathBuf> = layout.parts.iter().flat_map(|part| &part.files).collect();
-        let old = old.into_iter().flat_map(|old| old.parts).flat_map(|part| part.files);
+        let old = old.into_iter().flat_map(|old| old.own_files(&self.data_set));
         remove(&old.filter(|file| !new.contains(&file)).collect::<Vec<_>>());
         Ok(())
     }
@@ -337,12 +337,11 @@ fn name_freely(
     name: &mut Unnamed,
     file: &File,
     directory: &Path,
-    words: impl Fn(String) -> String,
+    words: impl Fn(usize) -> String,
 ) -> Result<PathBuf, EngineError> {
     let mut generation = 0;
     loop {
-        let suffix = if generation == 0 { String::new() } else { format!(".{generation}") };
-        let path = directory.join(words(suffix));
+        let path = directory.join(words(generation));
         match name.name(file, &path) {
             Ok(()) => return Ok(path),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => generation += 1,
