@@ -6,3 +6,4 @@
 pub mod job;
 pub mod result;
 pub mod run;
+pub mod sort;
