@@ -17,6 +17,7 @@ mod mapped;
 pub mod memory;
 pub mod output;
 pub mod phases;
+pub mod records;
 pub mod result;
 pub mod run;
 pub mod scratch;
