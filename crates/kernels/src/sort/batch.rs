@@ -17,6 +17,7 @@ use super::splitters::Splitters;
 use crate::deadline::Deadline;
 use crate::lane::{ReadLane, WriteLane};
 use crate::memory::Region;
+use crate::phases::PhaseWatch;
 
 /// Where a chunk of the input lies: offset and length, at most a chunk of whole records.
 pub type Piece = (u64, usize);
@@ -58,6 +59,8 @@ pub struct Drain<'a> {
     pub offset: u64,
     /// The position of the entries in the answer: the number of the run.
     pub run: usize,
+    /// Whether a thread is done only when its writes are.
+    pub settle: bool,
 }
 
 impl Batch {
@@ -65,6 +68,12 @@ impl Batch {
     #[must_use]
     pub fn new(records: Region, pools: Vec<Region>) -> Self {
         Self { records, pools, buckets: Vec::new(), count: 0 }
+    }
+
+    /// Bytes of its records.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        (self.count * RECORD_BYTES) as u64
     }
 
     fn chunks(&self, plan: &Plan) -> usize {
@@ -78,19 +87,6 @@ impl Worker {
     pub fn new(scratch: Region, free: Vec<Region>) -> Self {
         Self { read: None, write: None, scratch, free }
     }
-
-    /// Waits for all writes, without bringing them to the disk.
-    ///
-    /// # Errors
-    /// As writing.
-    pub fn settle(&mut self) -> Result<(), EngineError> {
-        if let Some(lane) = &mut self.write {
-            while lane.pending() > 0 {
-                self.free.push(lane.take()?);
-            }
-        }
-        Ok(())
-    }
 }
 
 /// What a step made.
@@ -99,6 +95,8 @@ pub struct Stepped {
     pub filled: Option<Batch>,
     /// The last entry of every chunk that was drained, in order.
     pub lasts: Vec<Entry>,
+    /// When each thread was done, in seconds from the phase's beginning.
+    pub dones: Vec<f64>,
 }
 
 /// Fills a batch and drains another, with all workers.
@@ -107,25 +105,23 @@ pub struct Stepped {
 /// The first that a thread met.
 pub fn step(
     plan: &Plan,
-    deadline: &Deadline,
+    (deadline, watch): (&Deadline, &PhaseWatch),
     workers: &mut [Worker],
     fill: Option<Fill>,
     drain: Option<Drain>,
 ) -> Result<Stepped, EngineError> {
-    let (mut filling, batch) = match fill {
-        Some(fill) => {
-            let (parts, rest) = fill.split(plan, workers.len());
-            (parts.into_iter().map(Some).collect(), Some(rest))
-        }
-        None => ((0..workers.len()).map(|_| None).collect::<Vec<_>>(), None),
-    };
+    let split = fill.map(|fill| fill.split(plan, workers.len()));
+    let (filling, batch) = split.map_or((Vec::new(), None), |(parts, rest)| (parts, Some(rest)));
+    let filling = filling.into_iter().map(Some).chain(std::iter::repeat_with(|| None));
     let draining = drain.map(|drain| Draining::new(plan, drain));
     let count = workers.len();
     let work = |(number, (worker, filling)): (usize, (&mut Worker, Option<Filling>))| {
         let writing = draining.as_ref().map(|draining| draining.part(number, count));
-        take_turns(plan, deadline, worker, filling, writing)
+        let mut turns = take_turns(plan, deadline, worker, filling, writing)?;
+        turns.done_s = watch.elapsed_s();
+        Ok(turns)
     };
-    let parts = workers.iter_mut().zip(filling.drain(..)).enumerate();
+    let parts = workers.iter_mut().zip(filling).enumerate();
     let outcomes: Vec<Result<Turns, EngineError>> = std::thread::scope(|scope| {
         let threads: Vec<_> = parts.map(|part| scope.spawn(|| work(part))).collect();
         let defect = |_| Err(EngineError::fault("a thread of the sort ended in a panic"));
@@ -133,9 +129,10 @@ pub fn step(
     });
     let turns = outcomes.into_iter().collect::<Result<Vec<_>, _>>()?;
     let lasts = turns.iter().flat_map(|turns| turns.lasts.iter().copied()).collect();
+    let dones = turns.iter().map(|turns| turns.done_s).collect();
     let filled = turns.into_iter().filter_map(|turns| turns.filled).collect();
     let filled = batch.map(|rest| rest.join(filled)).transpose()?;
-    Ok(Stepped { filled, lasts })
+    Ok(Stepped { filled, lasts, dones })
 }
 
 /// What is left of a batch while its threads have the rest.
@@ -209,16 +206,17 @@ struct Draining<'a> {
     chunks: usize,
     offset: u64,
     run: usize,
+    settle: bool,
 }
 
 impl<'a> Draining<'a> {
     fn new(plan: &Plan, drain: Drain<'a>) -> Self {
-        let Drain { batch, offset, run } = drain;
+        let Drain { batch, offset, run, settle } = drain;
         let chunks = batch.chunks(plan);
         let pools = batch.pools.iter_mut().map(|pool| &*pool.as_slice_of::<Entry>());
         let lists = batch.buckets.iter();
         let shares = lists.zip(pools).map(|(buckets, pool)| Share { buckets, pool }).collect();
-        Self { records: &batch.records, shares, count: batch.count, chunks, offset, run }
+        Self { records: &batch.records, shares, count: batch.count, chunks, offset, run, settle }
     }
 
     fn part(&self, number: usize, threads: usize) -> (&Self, Range<usize>) {
@@ -230,6 +228,7 @@ impl<'a> Draining<'a> {
 struct Turns {
     filled: Option<(Vec<Region>, Region, Buckets)>,
     lasts: Vec<Entry>,
+    done_s: f64,
 }
 
 fn take_turns(
@@ -260,8 +259,8 @@ fn take_turns(
             break;
         }
     }
-    let lasts = drainer.map_or_else(Vec::new, |drainer| drainer.lasts);
-    Ok(Turns { filled: filler.map(Filler::finish), lasts })
+    let lasts = drainer.map_or_else(|| Ok(Vec::new()), Drainer::finish)?;
+    Ok(Turns { filled: filler.map(Filler::finish), lasts, done_s: 0.0 })
 }
 
 /// Reads chunks and scatters the entries of their records.
@@ -346,6 +345,13 @@ impl Drainer<'_> {
         self.next += filled / RECORD_BYTES;
         self.lasts.push(at_position(last, self.draining.run as u64));
         Ok(true)
+    }
+
+    fn finish(self) -> Result<Vec<Entry>, EngineError> {
+        while self.draining.settle && self.lane.pending() > 0 {
+            self.free.push(self.lane.take()?);
+        }
+        Ok(self.lasts)
     }
 }
 

@@ -29,6 +29,14 @@ pub struct Run {
     pub outline: Outline,
 }
 
+impl Run {
+    /// Its length.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.outline.records * super::entries::RECORD_BYTES
+    }
+}
+
 impl Runs {
     /// No runs yet, in these directories.
     #[must_use]
@@ -72,10 +80,11 @@ impl Runs {
         let mut start = 0;
         let mut all = Vec::new();
         for scratch in &self.scratch {
-            all.extend(Readable::extents(scratch).into_iter().map(|extent| Extent {
-                start: start + extent.start,
-                ..extent
-            }));
+            all.extend(
+                Readable::extents(scratch)
+                    .into_iter()
+                    .map(|extent| Extent { start: start + extent.start, ..extent }),
+            );
             start += scratch.bytes();
         }
         all

@@ -1,7 +1,10 @@
 //! A sample of the keys of a batch, before it is read: pages at equal distances in it.
 
+use std::collections::VecDeque;
+
 use leadline_engine::error::EngineError;
 
+use super::batch::Piece;
 use super::entries::{Entry, RECORD_BYTES, entry_of};
 use super::plan::UNIT_RECORDS;
 use super::splitters::Splitters;
@@ -28,27 +31,32 @@ pub struct Sampler {
     lane: ReadLane,
     pages: Vec<Region>,
     buckets: usize,
-    /// Where the batch that was asked for begins.
-    from: u64,
+    /// Numbers of the first records of the pages under way.
+    asked: VecDeque<u64>,
 }
 
 impl Sampler {
     /// Samples in `memory`, which has the [`bytes`] for so many buckets.
     #[must_use]
     pub fn new(lane: ReadLane, memory: Region, buckets: usize) -> Self {
-        Self { lane, pages: memory.split(PAGE_BYTES), buckets, from: 0 }
+        Self { lane, pages: memory.split(PAGE_BYTES), buckets, asked: VecDeque::new() }
     }
 
-    /// Begins to read a sample of the batch of `bytes` from `from` on.
-    pub fn ask(&mut self, from: u64, bytes: u64) {
-        self.from = from;
-        let units = bytes.div_ceil(UNIT_BYTES as u64);
-        let count = units.min(self.pages.len() as u64);
-        for page in (0..count).rev() {
+    /// Begins to read a sample of a batch of these pieces, each in a slot of `chunk_records`.
+    pub fn ask(&mut self, pieces: &[Piece], chunk_records: usize) {
+        let units_of_slot = chunk_records / UNIT_RECORDS;
+        let units = pieces.len() * units_of_slot;
+        let count = units.min(self.pages.len());
+        for unit in (0..count).map(|page| page * units / count) {
+            let (at, bytes) = pieces[unit / units_of_slot];
+            let skip = unit % units_of_slot * UNIT_BYTES;
+            let length = bytes.saturating_sub(skip).min(PAGE_BYTES);
+            if length < RECORD_BYTES {
+                continue;
+            }
             let Some(into) = self.pages.pop() else { return };
-            let at = page * units / count * UNIT_BYTES as u64;
-            let length = (bytes - at).min(PAGE_BYTES as u64);
-            self.lane.submit(from + at, usize::try_from(length).unwrap_or(PAGE_BYTES), into);
+            self.asked.push_back((unit * UNIT_RECORDS) as u64);
+            self.lane.submit(at + skip as u64, length, into);
         }
     }
 
@@ -58,9 +66,8 @@ impl Sampler {
     /// As reading.
     pub fn splitters(&mut self) -> Result<Splitters, EngineError> {
         let mut sample: Vec<Entry> = Vec::new();
-        while self.lane.pending() > 0 {
-            let (at, length, page) = self.lane.take()?;
-            let first = (at - self.from) / RECORD_BYTES as u64;
+        while let Some(first) = self.asked.pop_front() {
+            let (_, length, page) = self.lane.take()?;
             let records = page[..length].chunks_exact(RECORD_BYTES).take(PAGE_RECORDS);
             sample.extend(records.zip(first..).map(|(record, number)| entry_of(record, number)));
             self.pages.push(page);
