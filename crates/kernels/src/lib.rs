@@ -8,6 +8,7 @@
 
 pub mod chunks;
 mod counters;
+pub mod crew;
 pub mod data_set;
 pub mod deadline;
 pub mod job;
@@ -15,13 +16,16 @@ pub mod lane;
 pub mod layout;
 mod mapped;
 pub mod memory;
+mod memory_bus;
 pub mod output;
 pub mod phases;
 pub mod records;
 pub mod result;
 pub mod run;
+pub mod scan;
 pub mod scratch;
 pub mod sort;
 mod space;
 mod stripes;
+pub mod transpose;
 mod unnamed;

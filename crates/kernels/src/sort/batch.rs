@@ -14,6 +14,7 @@ use super::gather::gather;
 use super::order::{Order, Share};
 use super::plan::Plan;
 use super::splitters::Splitters;
+use crate::crew::{self, Answers, Watch};
 use crate::deadline::Deadline;
 use crate::lane::{ReadLane, WriteLane};
 use crate::memory::Region;
@@ -95,8 +96,15 @@ pub struct Stepped {
     pub filled: Option<Batch>,
     /// The last entry of every chunk that was drained, in order.
     pub lasts: Vec<Entry>,
+    turns: Answers<Turns>,
+}
+
+impl Stepped {
     /// When each thread was done, in seconds from the phase's beginning.
-    pub dones: Vec<f64>,
+    #[must_use]
+    pub fn dones(&self, phase: &PhaseWatch) -> Vec<f64> {
+        self.turns.dones(phase)
+    }
 }
 
 /// Fills a batch and drains another, with all workers.
@@ -105,7 +113,7 @@ pub struct Stepped {
 /// The first that a thread met.
 pub fn step(
     plan: &Plan,
-    (deadline, watch): (&Deadline, &PhaseWatch),
+    deadline: &Deadline,
     workers: &mut [Worker],
     fill: Option<Fill>,
     drain: Option<Drain>,
@@ -115,24 +123,15 @@ pub fn step(
     let filling = filling.into_iter().map(Some).chain(std::iter::repeat_with(|| None));
     let draining = drain.map(|drain| Draining::new(plan, drain));
     let count = workers.len();
-    let work = |(number, (worker, filling)): (usize, (&mut Worker, Option<Filling>))| {
-        let writing = draining.as_ref().map(|draining| draining.part(number, count));
-        let mut turns = take_turns(plan, deadline, worker, filling, writing)?;
-        turns.done_s = watch.elapsed_s();
-        Ok(turns)
-    };
     let parts = workers.iter_mut().zip(filling).enumerate();
-    let outcomes: Vec<Result<Turns, EngineError>> = std::thread::scope(|scope| {
-        let threads: Vec<_> = parts.map(|part| scope.spawn(|| work(part))).collect();
-        let defect = |_| Err(EngineError::fault("a thread of the sort ended in a panic"));
-        threads.into_iter().map(|thread| thread.join().unwrap_or_else(defect)).collect()
-    });
-    let turns = outcomes.into_iter().collect::<Result<Vec<_>, _>>()?;
-    let lasts = turns.iter().flat_map(|turns| turns.lasts.iter().copied()).collect();
-    let dones = turns.iter().map(|turns| turns.done_s).collect();
-    let filled = turns.into_iter().filter_map(|turns| turns.filled).collect();
+    let mut turns = crew::work(parts, deadline, |(number, (worker, filling)), watch| {
+        let writing = draining.as_ref().map(|draining| draining.part(number, count));
+        take_turns(plan, watch, worker, filling, writing)
+    })?;
+    let lasts = turns.of.iter_mut().flat_map(|turns| turns.lasts.drain(..)).collect();
+    let filled = turns.of.iter_mut().filter_map(|turns| turns.filled.take()).collect();
     let filled = batch.map(|rest| rest.join(filled)).transpose()?;
-    Ok(Stepped { filled, lasts, dones })
+    Ok(Stepped { filled, lasts, turns })
 }
 
 /// What is left of a batch while its threads have the rest.
@@ -228,12 +227,11 @@ impl<'a> Draining<'a> {
 struct Turns {
     filled: Option<(Vec<Region>, Region, Buckets)>,
     lasts: Vec<Entry>,
-    done_s: f64,
 }
 
 fn take_turns(
     plan: &Plan,
-    deadline: &Deadline,
+    watch: &Watch,
     worker: &mut Worker,
     filling: Option<Filling>,
     draining: Option<(&Draining, Range<usize>)>,
@@ -252,7 +250,7 @@ fn take_turns(
         (Some(_), None) => return Err(EngineError::fault("a thread has no lane to write to")),
     };
     loop {
-        deadline.check()?;
+        watch.check()?;
         let wrote = drainer.as_mut().map_or(Ok(false), Drainer::turn)?;
         let read = filler.as_mut().map_or(Ok(false), Filler::turn)?;
         if !wrote && !read {
@@ -260,7 +258,7 @@ fn take_turns(
         }
     }
     let lasts = drainer.map_or_else(|| Ok(Vec::new()), Drainer::finish)?;
-    Ok(Turns { filled: filler.map(Filler::finish), lasts, done_s: 0.0 })
+    Ok(Turns { filled: filler.map(Filler::finish), lasts })
 }
 
 /// Reads chunks and scatters the entries of their records.

@@ -49,7 +49,7 @@ pub fn run(job: &StreamJob, reporter: &mut Reporter) -> Result<StreamResult, Eng
     result.passes = if plan.runs > 1 { 2 } else { 1 };
     watch.settle(phases, &mut result);
     let began_ns = watch.elapsed_ns();
-    let summary = verify(&input, &output.as_input()?, &memory, job)?;
+    let summary = verify(&input, &output.as_input()?, (&memory, &deadline), job)?;
     result.verify_s = leadline_engine::clock::s_from_ns(watch.elapsed_ns() - began_ns);
     result.check = Some(summary.to_result());
     result.verified = true;
@@ -113,20 +113,22 @@ impl<'a> Sort<'a> {
         let splitters = sampler.splitters()?;
         let batch = batches.pop().ok_or_else(no_batch)?;
         let fill = Fill { batch, pieces: Some(&self.pieces), splitters: &splitters };
-        let filled = step(plan, (&self.deadline, &watch), &mut workers, Some(fill), None)?;
+        let filled = step(plan, &self.deadline, &mut workers, Some(fill), None)?;
         let moved =
             Moved { bytes_read: bytes, copied_bytes: copied_by(&workers), ..Moved::default() };
-        let read = watch.finish(moved, &filled.dones);
+        let dones = filled.dones(&watch);
+        let read = watch.finish(moved, &dones);
         let watch = job_watch.start("write");
         for worker in &mut workers {
             worker.write = Some(WriteLane::open(to, &self.job.io)?);
         }
         let mut batch = filled.filled.ok_or_else(no_batch)?;
         let drain = Drain { batch: &mut batch, offset: 0, run: 0, settle: true };
-        let drained = step(plan, (&self.deadline, &watch), &mut workers, None, Some(drain))?;
+        let drained = step(plan, &self.deadline, &mut workers, None, Some(drain))?;
         sync(&mut workers)?;
         let moved = Moved { bytes_written: bytes, copied_bytes: bytes, ..Moved::default() };
-        Ok(vec![read, watch.finish(moved, &drained.dones)])
+        let dones = drained.dones(&watch);
+        Ok(vec![read, watch.finish(moved, &dones)])
     }
 
     fn in_two_passes(
@@ -146,14 +148,15 @@ impl<'a> Sort<'a> {
         let first = watch.finish(moved, &dones);
         let watch = job_watch.start("merge");
         let with = (self.memory, &self.job.io);
-        let merged = merge(&self.plan, (&runs, to), with, &self.deadline, &watch)?;
+        let merged = merge(&self.plan, (&runs, to), with, &self.deadline)?;
         let moved = Moved {
             bytes_read: merged.bytes_read,
             bytes_written: bytes,
             copied_bytes: bytes,
             ..Moved::default()
         };
-        Ok(vec![first, watch.finish(moved, &merged.dones)])
+        let dones = merged.dones(&watch);
+        Ok(vec![first, watch.finish(moved, &dones)])
     }
 
     /// Reads a run while the one before it is sorted and written.
@@ -191,14 +194,14 @@ impl<'a> Sort<'a> {
             let run = runs.made.len();
             let drain = full.as_mut().zip(place);
             let drain = drain.map(|(batch, offset)| Drain { batch, offset, run, settle });
-            let stepped = step(plan, (&self.deadline, watch), &mut workers, fill, drain)?;
-            let Stepped { filled, lasts, dones: done } = stepped;
+            let stepped = step(plan, &self.deadline, &mut workers, fill, drain)?;
+            dones = stepped.dones(watch);
+            let Stepped { filled, lasts, .. } = stepped;
             if let (Some(batch), Some(offset)) = (&full, place) {
                 let (records, chunk_records) = (batch.count, plan.chunk_records);
                 runs.made.push(Run { offset, outline: Outline { records, lasts, chunk_records } });
             }
             free.extend(std::mem::replace(&mut full, filled));
-            dones = done;
         }
         sync(&mut workers)?;
         Ok((runs, copied_by(&workers), dones))

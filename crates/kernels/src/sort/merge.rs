@@ -11,6 +11,7 @@ use super::loser_tree::{LoserTree, NOTHING};
 use super::plan::Plan;
 use super::runs::{Run, Runs};
 use super::split::{cut, narrow};
+use crate::crew::{self, Answers, Watch};
 use crate::data_set::Writable;
 use crate::deadline::Deadline;
 use crate::job::Io;
@@ -22,8 +23,15 @@ use crate::phases::PhaseWatch;
 pub struct Merged {
     /// Bytes of runs that were read.
     pub bytes_read: u64,
+    parts: Answers<u64>,
+}
+
+impl Merged {
     /// When each thread was done, in seconds from the phase's beginning.
-    pub dones: Vec<f64>,
+    #[must_use]
+    pub fn dones(&self, phase: &PhaseWatch) -> Vec<f64> {
+        self.parts.dones(phase)
+    }
 }
 
 /// Where each part of the merge begins in every run, and its last part ends.
@@ -38,7 +46,6 @@ pub fn merge(
     (runs, to): (&Runs, &impl Writable),
     (memory, io): (&Memory, &Io),
     deadline: &Deadline,
-    watch: &PhaseWatch,
 ) -> Result<Merged, EngineError> {
     let records: usize = runs.made.iter().map(|run| run.outline.records).sum();
     let chunks = records.div_ceil(plan.chunk_records);
@@ -55,16 +62,8 @@ pub fn merge(
         let free = memory.take_many(plan.write_buffers, plan.chunk_bytes())?;
         parts.push(Part { feed, write, free, at: rank[0], chunk_bytes: plan.chunk_bytes() });
     }
-    let outcomes: Vec<Result<(u64, f64), EngineError>> = std::thread::scope(|scope| {
-        let run = |part: Part| part.run(deadline).map(|read| (read, watch.elapsed_s()));
-        let threads: Vec<_> =
-            parts.into_iter().map(|part| scope.spawn(move || run(part))).collect();
-        let defect = |_| Err(EngineError::fault("a thread of the merge ended in a panic"));
-        threads.into_iter().map(|thread| thread.join().unwrap_or_else(defect)).collect()
-    });
-    let parts = outcomes.into_iter().collect::<Result<Vec<_>, _>>()?;
-    let bytes_read = parts.iter().map(|part| part.0).sum();
-    Ok(Merged { bytes_read, dones: parts.into_iter().map(|part| part.1).collect() })
+    let parts = crew::work(parts, deadline, |part: Part, watch| part.run(watch))?;
+    Ok(Merged { bytes_read: parts.of.iter().sum(), parts })
 }
 
 /// Cuts the runs at the ranks; at the ends alone where memory has no room for the keys to look at.
@@ -246,7 +245,7 @@ struct Part {
 }
 
 impl Part {
-    fn run(mut self, deadline: &Deadline) -> Result<u64, EngineError> {
+    fn run(mut self, watch: &Watch) -> Result<u64, EngineError> {
         let count = self.feed.runs.len();
         let mut held = Vec::with_capacity(count);
         for run in 0..count {
@@ -257,7 +256,7 @@ impl Part {
         });
         let mut tree = LoserTree::new(&offers.collect::<Vec<_>>());
         while tree.winner() != NOTHING {
-            deadline.check()?;
+            watch.check()?;
             let mut chunk = buffer(&mut self.free, &mut self.write)?;
             let filled = self.fill(&mut tree, &mut held, &mut chunk)?;
             self.write.submit((self.at * RECORD_BYTES) as u64, filled, chunk);
