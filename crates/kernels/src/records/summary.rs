@@ -91,6 +91,11 @@ impl Summary {
         Ok(())
     }
 
+    /// Adds the record that follows.
+    pub fn add_record(&mut self, record: &[u8; RECORD_BYTES]) {
+        self.add_batch(std::slice::from_ref(record));
+    }
+
     /// Counts without a branch on what is counted: in records of no order it goes either way.
     fn add_batch(&mut self, batch: &[[u8; RECORD_BYTES]]) {
         let Some(first) = batch.first().map(Key::of) else { return };
@@ -161,6 +166,15 @@ impl Summary {
             )));
         }
         Ok(())
+    }
+
+    /// Says that `self`, of an output, is what was found in the records when they were made.
+    ///
+    /// # Errors
+    /// `Io`: how the two differ.
+    pub fn must_be(&self, made: &Self) -> Result<(), EngineError> {
+        self.same_records_as(made)?;
+        if self == made { Ok(()) } else { Err(wrong("its records lie in another order")) }
     }
 
     /// Says that `self`, of an output, is in order.
@@ -291,7 +305,10 @@ mod tests {
         let mut flipped = records(&[1, 2, 3]);
         flipped[99] ^= 1;
         assert!(Summary::of(&flipped).unwrap().same_records_as(&input).is_err());
-        Summary::of(&records(&[1, 2, 3])).unwrap().same_records_as(&input).unwrap();
+        let sorted = Summary::of(&records(&[1, 2, 3])).unwrap();
+        sorted.same_records_as(&input).unwrap();
+        assert!(sorted.must_be(&input).unwrap_err().message.contains("another order"));
+        input.must_be(&input).unwrap();
     }
 
     #[test]
@@ -317,6 +334,9 @@ mod tests {
                 let part = &bytes[ends[0] * RECORD_BYTES..ends[1] * RECORD_BYTES];
                 joined.append(&Summary::of(part).unwrap());
             }
+            let mut one_by_one = Summary::default();
+            bytes.as_chunks().0.iter().for_each(|record| one_by_one.add_record(record));
+            prop_assert_eq!(&one_by_one, &joined);
             prop_assert_eq!(joined, Summary::of(&bytes).unwrap());
         }
 
