@@ -95,7 +95,7 @@ def plan_run(
         options = msgspec.structs.replace(options, rows=chosen.rows, columns=chosen.columns)
     homes = source.directories + output_directories(job)
     return Planned(
-        system=name or Target.parse(homes[-1]).name, job=job, options=options,
+        system=name or Target(text=homes[-1], kind="directory", path=homes[-1]).name, job=job, options=options,
         data_bytes=size, output_bytes=written, directories=homes,
     )  # fmt: skip
 
