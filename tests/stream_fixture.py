@@ -61,6 +61,11 @@ _COSTS: Costs = {
 _MEMORY = {("scan", "read"): 3.2, ("sort", "read"): 6.9, ("sort", "write"): 4.3,
            ("sort", "runs"): 5.2, ("sort", "merge"): 3.9, ("transpose", "read"): 4.1}  # fmt: skip
 """Bytes over the memory bus per byte of disk, where it is not 1.1."""
+_COPIED = {("scan", "read"): 0.5, ("sort", "write"): 1.0, ("sort", "runs"): 0.5,
+           ("sort", "merge"): 0.5}  # fmt: skip
+_COPIED_TO_SEND = {("sort", "read"): 1.0, ("transpose", "read"): 2.0}
+"""Bytes that the program copies for each that it reads or writes; more in a cluster. Kernel time
+can be on any processor, user time is the threads' own."""
 
 
 @dataclass(frozen=True)
@@ -112,13 +117,14 @@ def busy_s(machine: Machine, options: StreamOptions, disks: int, phase: str) -> 
     """The seconds that a phase keeps each resource busy, by its name in `record.balance`."""
     read, written = moved(options.kernel, phase)
     parties = min(options.parties, machine.processors)
-    cost_ns = sum(machine.costs[options.kernel, phase])
+    user_ns, kernel_ns = machine.costs[options.kernel, phase]
+    cost_ns = max(user_ns / parties, (user_ns + kernel_ns) / machine.processors)
     ratio = _MEMORY.get((options.kernel, phase), 1.1)
     alone = read / machine.disk_read_mb_s + written / machine.disk_write_mb_s
     return {
         "disks": alone / disks / 1e6,
         "io_path": (read + written) / machine.shared_path_mb_s / 1e6,
-        "cpu": (read + written) * cost_ns / parties / 1e9,
+        "cpu": (read + written) * cost_ns / 1e9,
         "memory": (read + written) * ratio / machine.memory_bus_mb_s / 1e6,
         "network": 2 * sent_bytes(options, phase) / machine.network_mb_s / options.ranks / 1e6,
     }
@@ -149,6 +155,8 @@ def phase_of(
     wobble = math.exp(machine.noise_frac * rng.standard_normal())
     instructions = round(both * (2.6 * user + 1.1 * kernel) * wobble)
     sent = sent_bytes(options, phase)
+    copied = _COPIED.get((options.kernel, phase), 0.0)
+    to_send = _COPIED_TO_SEND.get((options.kernel, phase), 0.0)
     return PhaseResult(
         name=phase, seconds=seconds, bytes_read=read, bytes_written=written,
         cpu_user_s=both * user * wobble / 1e9, cpu_system_s=both * kernel * wobble / 1e9,
@@ -161,7 +169,7 @@ def phase_of(
         memory_bus_bytes=round(both * _MEMORY.get((options.kernel, phase), 1.1) * wobble)
         if machine.counted else None,
         network_sent_bytes=sent, network_received_bytes=sent,
-        copied_bytes=both if options.kernel == "sort" else both // 2,
+        copied_bytes=round(both * (copied + (to_send if sent else 0.0))),
         first_done_s=seconds * (0.97 if options.parties > 1 else 1.0), last_done_s=seconds,
     )  # fmt: skip
 
