@@ -18,7 +18,9 @@ from leadline.record.balance import RESOURCE_WORDS, RESOURCES, Balance, Saturati
 from leadline.record.wording import say_rate, say_share
 from leadline.report.axes import NUMBER_EXPR, on_field
 from leadline.report.layers import NARROW_PX, AnyChart, finish, values
-from leadline.report.stream_groups import groups_of, zero_line
+from leadline.report.stream_groups import zero_line
+from leadline.report.stream_order import groups_of
+from leadline.report.stream_words import system_name
 from leadline.report.theme import SYSTEM_SHAPES
 from leadline.units import format_rate
 
@@ -64,11 +66,6 @@ def balance_charts(systems: Sequence[StreamBalance]) -> dict[str, alt.LayerChart
         if any(each.order for each in own):
             found[f"balance-{kernel}-{phase}"] = _panel(own, names, scale)
     return found
-
-
-def system_name(balance: Balance) -> str:
-    """Write a system and its platform: `atlas, threads`."""
-    return f"{balance.system}, {balance.platform}"
 
 
 def _scale(balances: Sequence[Balance]) -> Scale | None:
@@ -177,7 +174,10 @@ def _marks(rows: Sequence[Row], frame: Frame) -> list[AnyChart]:
         )
         for found, style in parts
     ]
-    return [_profile(rows, frame), whiskers, *marks] if frame.log else [*marks, whiskers]
+    if not frame.log:
+        return [*marks, whiskers]
+    # Alone, its points carry numbers, and a line would run through them.
+    return [whiskers, *marks] if frame.alone else [_profile(rows, frame), whiskers, *marks]
 
 
 def _tips() -> list[alt.Tooltip]:
@@ -192,11 +192,10 @@ def _tips() -> list[alt.Tooltip]:
 
 def _profile(rows: Sequence[Row], frame: Frame) -> AnyChart:
     """Join the points of a system: a level line is a balanced one."""
-    paint: dict[str, Any] = {} if frame.alone else {"color": _colour(frame)}
     line: AnyChart = (
         alt.Chart(values(rows))
         .mark_line(style="profile")
-        .encode(x=frame.x, xOffset=frame.offset, y=frame.y, detail="system:N", **paint)
+        .encode(x=frame.x, xOffset=frame.offset, y=frame.y, color=_colour(frame))
     )
     return line
 

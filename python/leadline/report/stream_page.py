@@ -10,7 +10,7 @@ import altair as alt
 from leadline.record.streaming import Platform, StreamStudy
 from leadline.record.wording import say_count
 from leadline.report.embedding import page_parts, template
-from leadline.report.stream_charts import is_wide, stream_charts
+from leadline.report.stream_catalogue import is_wide, stream_charts
 from leadline.report.stream_table import (
     PHASE_HEADS,
     capacity_rows,

@@ -10,26 +10,24 @@ from typing import Any
 import altair as alt
 
 from leadline.record.balance import Bus, Ratio
-from leadline.record.wording import say_count, say_number, say_span
+from leadline.record.wording import say_count, say_number
 from leadline.report.axes import NUMBER_EXPR, on_field
 from leadline.report.layers import WIDE_PX, AnyChart, finish, values
 from leadline.report.stream_groups import (
     across,
     across_end,
     disk_offset,
-    group_name,
     group_x,
-    groups_of,
     under_axis,
     zero_line,
 )
+from leadline.report.stream_order import group_name, groups_of
+from leadline.report.stream_words import BUS_WORDS, NOT_HERE, say_ratio
 
-BUS_WORDS: dict[Bus, str] = {"io": "I/O bus", "memory": "memory bus"}
 _HEIGHT_PX = 260
 _SUBTITLE_CHARACTERS = 110
 _MATCH_FRAC = 0.05
 """Models that are this near have explained the traffic."""
-NOT_HERE = "not measurable here"
 
 
 def ratio_chart(ratios: Sequence[Ratio], bus: Bus) -> alt.LayerChart | None:
@@ -69,17 +67,6 @@ def _row(ratio: Ratio) -> dict[str, Any]:
         "more": "no correction" if ratio.corrected is None else say_number(ratio.corrected),
         "from": ratio.tier,
     }
-
-
-def say_ratio(ratio: Ratio) -> str:
-    """Write `3.18 (3.15 to 3.21)`, or why there is no number."""
-    measured = ratio.measured
-    if measured is None:
-        return NOT_HERE
-    value = say_number(measured.value)
-    if measured.low is None or measured.high is None:
-        return value
-    return f"{value} ({say_span(say_number(measured.low), say_number(measured.high))})"
 
 
 def _measured(
