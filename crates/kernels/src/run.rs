@@ -6,6 +6,7 @@ use leadline_engine::engine;
 use leadline_engine::error::EngineError;
 use leadline_engine::events::{Phase, Reporter};
 
+use crate::capacity;
 use crate::job::{Kernel, StreamJob};
 use crate::records;
 use crate::result::StreamResult;
@@ -34,10 +35,11 @@ fn run(job: &StreamJob, reporter: &mut Reporter) -> Result<StreamResult, EngineE
     keep_input(job)?;
     reporter.phase(Phase::Prepare, 0);
     match &job.kernel {
-        Kernel::Scan { .. } => scan::run(job, reporter),
         Kernel::Generate { .. } => records::generate::run(job, reporter),
         Kernel::Check {} => records::check::run(job, reporter),
-        Kernel::Capacity { .. } | Kernel::Sort {} | Kernel::Transpose { .. } => {
+        Kernel::Capacity { .. } => capacity::run(job, reporter),
+        Kernel::Scan { .. } => scan::run(job, reporter),
+        Kernel::Sort {} | Kernel::Transpose { .. } => {
             Err(EngineError::bad_job(format!("{} is not built in", job.kernel.name())))
         }
     }
