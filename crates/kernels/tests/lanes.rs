@@ -137,9 +137,16 @@ fn parts_are_one_data_set_wherever_they_end() {
     output.publish().unwrap();
     let input = Input::open(&path, &io).unwrap();
     check(&input, &io, &memory);
-    let (first, unit) = (sizes[0], CHUNK_BYTES as u64);
-    let pieces = input.pieces(unit..first + 100 + 70_000, CHUNK_BYTES);
-    let wanted = [(unit, CHUNK_BYTES), (2 * unit, 300), (first, 100), (first + 100, 70_000)];
+    let (second, last) = (sizes[0], sizes[0] + 100);
+    let pieces = input.pieces(3_000_000..input.bytes(), 400_000);
+    let wanted = [
+        (3_000_000, 200_000),
+        (3_200_000, second as usize - 3_200_000),
+        (second, 100),
+        (last, 400_000),
+        (last + 400_000, 400_000),
+        (last + 800_000, 200_000),
+    ];
     assert_eq!(pieces, wanted, "each within a part, from its multiples of the size on");
     // A lane does not mind where parts end.
     let mut lane = ReadLane::open(&input, &io).unwrap();
