@@ -6,8 +6,10 @@
 //! Below the kernels: [`memory`] (the limit), [`data_set`], [`output`] and [`scratch`] (where bytes
 //! lie), [`lane`] and [`chunks`] (how they move), [`phases`] (what it cost).
 
+pub mod capacity;
 pub mod chunks;
 mod counters;
+pub mod crew;
 pub mod data_set;
 pub mod deadline;
 pub mod job;
@@ -18,9 +20,13 @@ pub mod memory;
 mod memory_bus;
 pub mod output;
 pub mod phases;
+pub mod records;
 pub mod result;
 pub mod run;
+pub mod scan;
 pub mod scratch;
+pub mod sort;
 mod space;
 mod stripes;
+pub mod transpose;
 mod unnamed;

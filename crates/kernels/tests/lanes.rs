@@ -218,8 +218,34 @@ fn a_name_that_cannot_be_given_is_refused_before_anything_is_made() {
 }
 
 #[test]
-fn a_layout_that_was_edited_has_no_other_file_removed() {
+fn what_an_edited_layout_names_is_never_removed() {
     let folder = Folder::new("edited");
+    let memory = Memory::new(16 << 20).unwrap();
+    let io = io(ReadBy::Uring, true);
+    let path = folder.path("set");
+    for name in ["precious", "set.part0.stripe", "set.partx.stripe0", "settings.part0.stripe0"] {
+        std::fs::write(folder.path(name), [7; 100]).unwrap();
+    }
+    let stripe = folder.path("set.part0.stripe0");
+    std::fs::write(&stripe, [7; 100]).unwrap();
+    let files: Vec<_> = folder.names().iter().map(|name| folder.path(name)).collect();
+    let layout = serde_json::json!({
+        "version": 1,
+        "parts": [{"files": files, "bytes": 500, "stripe_bytes": 4096}],
+    });
+    std::fs::write(folder.path("set.layout"), layout.to_string()).unwrap();
+    let spec = job::Output { replace: true, ..spec(&path, vec![], 65536) };
+    let output = Output::create(&spec, 100_000, &io).unwrap();
+    write(&output, 100_000, &io, &memory);
+    output.publish().unwrap();
+    let left =
+        ["precious", "set", "set.part0.stripe", "set.partx.stripe0", "settings.part0.stripe0"];
+    assert_eq!(folder.names(), left);
+}
+
+#[test]
+fn a_layout_that_was_edited_has_no_other_file_removed() {
+    let folder = Folder::new("pointed");
     let memory = Memory::new(16 << 20).unwrap();
     let io = io(ReadBy::Uring, true);
     let (path, precious) = (folder.path("set"), folder.path("precious"));
