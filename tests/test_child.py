@@ -14,7 +14,15 @@ from typing import Any
 
 import pytest
 
-from leadline.engine import EngineFault, PointFailed, Stopped, TargetRefused, child, stop_on_signals
+from leadline.engine import (
+    EngineFault,
+    NothingCompleted,
+    PointFailed,
+    Stopped,
+    TargetRefused,
+    child,
+    stop_on_signals,
+)
 from leadline.engine.child import EngineChild
 
 FAKE = str(Path(__file__).with_name("fake_child.py"))
@@ -98,6 +106,12 @@ def test_an_io_error_fails_the_point_and_not_the_engine(started: list[EngineChil
     for _ in range(2):
         with pytest.raises(PointFailed, match="told to: io"):
             engine.run(JOB, total_s_max=30)
+
+
+def test_a_window_without_a_request_is_told_from_an_io_error(started: list[EngineChild]) -> None:
+    engine = start(started, "error-nothing_completed")
+    with pytest.raises(NothingCompleted):
+        engine.run(JOB, total_s_max=30)
 
 
 @pytest.mark.parametrize("kind", ["target", "bad_job"])

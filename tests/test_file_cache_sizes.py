@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from cache_fixture import MIB, cache_point
-from leadline.engine import Limits, PointFailed
+from leadline.engine import Limits, NothingCompleted, PointFailed
 from leadline.file_cache import CacheStudyRefused, find_file_cache
 from leadline.file_cache.memory import memory_bytes_of
 from leadline.file_cache.plan import make_plan
@@ -82,6 +82,25 @@ def test_a_moments_disturbance_is_not_a_smaller_cache() -> None:
     assert within(find_file_cache(disturbed, memory_bytes=None, seed=1).writes, 128 * MIB)
     counts = [disturbed_points(kind_curve(m, 0.0, seed=1, fit=False)) for m in (made, disturbed)]
     assert counts == [0, 1]
+
+
+def test_a_disturbance_at_the_border_itself_opens_its_interval() -> None:
+    """Nothing undisturbed was measured between 64 and 140 MiB: the size lies anywhere there."""
+    made = points(uniform(128 * MIB), uniform(128 * MIB))
+    disturbed = [
+        cache_point(point.workload.unique_bytes, 0.0, order=99, missed=0.6)
+        if point.workload.unique_bytes in (96 * MIB, 120 * MIB)
+        and point.workload.read_frac == 0.0 else point
+        for point in made
+    ]  # fmt: skip
+    sizes = [find_file_cache(each, memory_bytes=None, seed=1).writes.bytes
+             for each in (made, disturbed)]  # fmt: skip
+    assert sizes[0] is not None
+    assert sizes[1] is not None
+    assert sizes[1].covers(128 * MIB)
+    assert (sizes[1].low, sizes[1].high) == (64 * MIB, 140 * MIB)
+    assert sizes[0].half_width_frac is not None
+    assert sizes[0].half_width_frac < 0.1
 
 
 def test_points_that_are_not_admissible_carry_nothing() -> None:
@@ -216,12 +235,13 @@ class Busy:
 
     virtual = False
 
-    def __init__(self) -> None:
+    def __init__(self, failure: type[PointFailed] = NothingCompleted) -> None:
         self.limits: list[Limits] = []
+        self.failure = failure
 
     def run(self, _: Workload, *, seed: int, limits: Limits) -> Any:
         self.limits.append(limits)
-        raise PointFailed(f"no request completed ({seed})")
+        raise self.failure(f"no request completed ({seed})")
 
 
 def test_a_pass_that_only_fills_the_cache_fails_no_study_however_small_the_data() -> None:
@@ -231,3 +251,10 @@ def test_a_pass_that_only_fills_the_cache_fails_no_study_however_small_the_data(
         fill_cache(engine, workload, sample_cache_start(), seed=1)
     assert all(limits.measure_s_max >= 0.05 for limits in engine.limits)
     assert len(engine.limits) == 2
+
+
+def test_storage_that_fails_during_the_filling_pass_fails_the_study() -> None:
+    engine: Any = Busy(PointFailed)
+    with pytest.raises(PointFailed):
+        fill_cache(engine, Workload(unique_bytes=2**30, size_mean=4096), sample_cache_start(),
+                   seed=1)  # fmt: skip

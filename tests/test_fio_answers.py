@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from leadline.engine import Limits, PointFailed, TargetRefused
+from leadline.engine import Limits, NothingCompleted, TargetRefused
 from leadline.engine import fio as fio_engine
 from leadline.engine.fio import FioEngine, fio_result
 from leadline.fio import FioJobRefused, FioRun, write_job
@@ -43,7 +43,7 @@ def answer(read: dict[str, Any], write: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_requests_that_nobody_timed_are_no_defect_of_leadline() -> None:
-    with pytest.raises(PointFailed, match="timed no request; raise --seconds"):
+    with pytest.raises(NothingCompleted, match="timed no request; raise --seconds"):
         fio_result(answer(direction(90, 0), direction(0, 0)), WORKLOAD, "a", ramp_s=1.0)
     half = fio_result(answer(direction(90, 90), direction(3, 0)), WORKLOAD, "a", ramp_s=1.0)
     assert half.read.latency_us is not None

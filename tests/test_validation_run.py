@@ -7,7 +7,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from leadline.engine import Engine, Limits, PointFailed
+from leadline.engine import Engine, Limits, NothingCompleted, PointFailed
 from leadline.record import EngineResult, Measurement, Workload
 from leadline.store import open_store
 from leadline.testing.samples import sample_point, sample_start
@@ -21,9 +21,10 @@ LOST_S = 7.0
 class Reluctant:
     """An engine whose first `failures` attempts last LOST_S each and fail; the clock is its own."""
 
-    def __init__(self, failures: int) -> None:
+    def __init__(self, failures: int, kind: type[PointFailed] = NothingCompleted) -> None:
         self.clock_s = 0.0
         self.failures = failures
+        self.kind = kind
         self.limits: list[Limits] = []
 
     def skip_to(self, clock_s: float) -> None:
@@ -34,7 +35,7 @@ class Reluctant:
         failed = len(self.limits) <= self.failures
         self.clock_s += LOST_S if failed else RESULT.total_s
         if failed:
-            raise PointFailed(f"no request completed of {workload} with {seed}")
+            raise self.kind(f"no request completed of {workload} with {seed}")
         return RESULT
 
 
@@ -66,6 +67,13 @@ def test_what_is_too_slow_gets_longer_and_is_timed_from_the_attempt_that_counts(
 def test_what_never_measures_fails_with_its_place_in_the_plan() -> None:
     with pytest.raises(PointFailed, match=r"point 1 \(anchors\): no request completed"):
         measure(Reluctant(3))
+
+
+def test_storage_that_fails_is_not_asked_again_for_longer() -> None:
+    engine = Reluctant(3, PointFailed)
+    with pytest.raises(PointFailed, match=r"point 1 \(anchors\)"):
+        measure(engine)
+    assert len(engine.limits) == 1
 
 
 def test_the_points_of_another_script_are_not_resumed() -> None:

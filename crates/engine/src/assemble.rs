@@ -89,12 +89,12 @@ impl Evidence {
 /// The result of a finished run.
 ///
 /// # Errors
-/// `Io` when nothing completed within the window.
+/// `NothingCompleted` when nothing completed within the window.
 pub fn assemble(mut run: Finished) -> Result<EngineResult, EngineError> {
     let tally = run.tally;
     let operations = tally.operations();
     if tally.lost.is_none() && (operations == 0 || run.wall_s <= 0.0) {
-        return Err(EngineError::io(format!(
+        return Err(EngineError::nothing_completed(format!(
             "no request completed in the measured window of {:.3} s; raise measure_s_max or ask \
             for smaller requests",
             run.wall_s

@@ -12,6 +12,8 @@ pub enum ErrorKind {
     Target,
     /// The operating system failed an operation in the middle of a run.
     Io,
+    /// No request ended within the measured window; a longer one may measure it.
+    NothingCompleted,
     /// A server went away: it died, was stopped, began anew, or cannot be reached.
     Lost,
     /// A defect of Leadline itself.
@@ -41,6 +43,11 @@ impl EngineError {
     /// An operation that failed while running.
     pub fn io(message: impl Into<String>) -> Self {
         Self { kind: ErrorKind::Io, message: message.into() }
+    }
+
+    /// A window in which no request ended.
+    pub fn nothing_completed(message: impl Into<String>) -> Self {
+        Self { kind: ErrorKind::NothingCompleted, message: message.into() }
     }
 
     /// A server that went away.

@@ -6,6 +6,7 @@
 //! Below the kernels: [`memory`] (the limit), [`data_set`], [`output`] and [`scratch`] (where bytes
 //! lie), [`lane`] and [`chunks`] (how they move), [`phases`] (what it cost).
 
+pub mod capacity;
 pub mod chunks;
 mod counters;
 pub mod crew;
@@ -24,6 +25,7 @@ pub mod result;
 pub mod run;
 pub mod scan;
 pub mod scratch;
+pub mod sort;
 mod space;
 mod stripes;
 pub mod transpose;

@@ -39,6 +39,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "read_ahead_bytes", "write_cache", "hardware_queue_count", "queue_request_count",
         "max_segment_count", "logical_block_bytes", "physical_block_bytes", "merge_limit",
         "device_polling", "device_interrupt_cpus", "loop_backing_file", "loop_direct_io",
+        "device_throttle",
     ),
     "Server": (
         "nfs_server", "nfs_export", "nfs_read_bytes_max", "nfs_write_bytes_max",

@@ -19,7 +19,13 @@ from typing import IO, Any
 import msgspec
 
 from leadline.engine.cgroup import MemoryCgroup
-from leadline.engine.errors import EngineFault, PointFailed, ServerLost, TargetRefused
+from leadline.engine.errors import (
+    EngineFault,
+    NothingCompleted,
+    PointFailed,
+    ServerLost,
+    TargetRefused,
+)
 from leadline.engine.stop import shielded
 
 ENGINE_COMMAND = (
@@ -222,6 +228,8 @@ def answer(event: dict[str, Any]) -> dict[str, Any]:
     kind, message = event.get("kind"), str(event.get("message", "no message"))
     if kind == "io":
         raise PointFailed(message)
+    if kind == "nothing_completed":
+        raise NothingCompleted(message)
     if kind == "lost":
         raise ServerLost(message)
     if kind in ("target", "bad_job"):

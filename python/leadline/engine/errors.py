@@ -21,6 +21,10 @@ class PointFailed(LeadlineError):
     """One point could not be measured; the engine is still good for the next one."""
 
 
+class NothingCompleted(PointFailed):
+    """No request ended in the measured window; a longer one may measure the point."""
+
+
 class ServerLost(LeadlineError):
     """A server died, was stopped, began anew or cannot be reached; what was measured is kept."""
 

@@ -17,6 +17,7 @@ import msgspec
 from leadline.engine import block_device, machine
 from leadline.engine.block_device import Place, place_of, queue_number
 from leadline.engine.kernel_files import PROC, SYS, chosen, flag, number, text
+from leadline.engine.throttles import device_throttle
 
 Value = str | int | float | bool | None
 Unit = Literal[
@@ -279,6 +280,7 @@ TARGET_FACTS = (
         "Loop device goes past the file cache",
         block_device.loop_direct_io,
     ),
+    TargetFact("device_throttle", "text", "Limit of the own cgroup on the device", device_throttle),
 )
 
 RUN_FACTS = (

@@ -24,7 +24,7 @@ import msgspec
 from leadline.engine.cgroup import MemoryCgroup
 from leadline.engine.child import GRACE_S, OnEvent
 from leadline.engine.claim import DATA, Claim
-from leadline.engine.errors import EngineFault, PointFailed, TargetRefused
+from leadline.engine.errors import EngineFault, NothingCompleted, PointFailed, TargetRefused
 from leadline.engine.facts import granule_bytes
 from leadline.engine.jobs import CLOSED, WIRE_VERSION, Limits
 from leadline.engine.process import ProcessEngine
@@ -379,10 +379,10 @@ def fio_result(
     operations, moved = both["total_ios"], both["io_bytes"]
     wall_s = max(job[kind]["runtime"] for kind in ("read", "write")) / 1e3
     if not operations or wall_s <= 0:
-        raise PointFailed("fio completed no request in its run time; raise --seconds")
+        raise NothingCompleted("fio completed no request in its run time; raise --seconds")
     latency = _latency(both)
     if latency is None:
-        raise PointFailed("fio timed no request; raise --seconds")
+        raise NothingCompleted("fio timed no request; raise --seconds")
     outstanding = workload.process_num * workload.queue_depth
     waiting = operations * latency.mean * 1e-6 / (outstanding * wall_s)
     thinking = operations * workload.think_time_s / (outstanding * wall_s)

@@ -12,6 +12,7 @@ from leadline.file_cache.sizes import (
     nearest_border,
     size_of,
     throughput,
+    widened,
 )
 from leadline.file_cache.words import sentences
 from leadline.record import CacheSize, FileCache, Interval, Measurement, WritePolicy
@@ -138,7 +139,7 @@ def _read_size(
 ) -> CacheSize:
     if border is None:
         return _none(_no_border(curve, "reads"))
-    return size_of(border, memory_bytes)
+    return size_of(widened(border, curve), memory_bytes)
 
 
 def _write_size(
@@ -148,7 +149,7 @@ def _write_size(
         return _none("no write ends in it: every write goes through")
     if border is None:
         return _none(_no_border(curve, "writes"))
-    return size_of(border, memory_bytes)
+    return size_of(widened(border, curve), memory_bytes)
 
 
 def _no_border(curve: KindCurve, kind: str) -> str:

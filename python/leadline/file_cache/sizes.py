@@ -50,12 +50,19 @@ class KindCurve:
 
     @property
     def readings(self) -> list[tuple[float, float]]:
-        """(unique_bytes, what the borders are fitted to) of every point, by unique_bytes."""
+        """(unique_bytes, what the borders are fitted to), by unique_bytes.
+
+        Throughputs of every point; or rates at which nothing but misses takes time, of the points
+        that were not disturbed.
+        """
         points = sorted(self.points, key=lambda point: point.workload.unique_bytes)
         if self.basis == "throughput":
             return [(float(p.workload.unique_bytes), throughput(p)) for p in points]
-        places = [float(point.workload.unique_bytes) for point in points]
-        return list(zip(places, _pseudo_rates(points), strict=True))
+        return [
+            (float(point.workload.unique_bytes), 1.0 / (MISS_FLOOR + least))
+            for point, least in zip(points, _least_missed(points), strict=True)
+            if not _is_disturbed(point, least)
+        ]
 
 
 def kind_curve(
@@ -108,16 +115,12 @@ def throughput(point: Measurement) -> float:
     return max(point.result.throughput_mb_s.value, 1e-6)
 
 
-def _pseudo_rates(points: Sequence[Measurement]) -> list[float]:
-    """Rates at which nothing but misses takes time, of points by rising unique_bytes."""
-    return [1.0 / (MISS_FLOOR + missed) for missed in _least_missed(points)]
-
-
 def _least_missed(points: Sequence[Measurement]) -> list[float]:
     """Share of misses of points by rising unique_bytes, none above that of a later one.
 
-    More data cannot miss less: where a smaller workload missed more than a larger one, somebody
-    else was there (a `sync`, another program's memory), and the larger one's share stands.
+    More data cannot miss less: where a smaller workload missed a little more than a larger one,
+    that is noise, and the larger one's share stands. Where it missed clearly more (`DISTURBED`),
+    somebody else was there (a `sync`, another program's memory), and the point says nothing.
     """
     shares: list[float] = []
     least = 1.0
@@ -127,13 +130,42 @@ def _least_missed(points: Sequence[Measurement]) -> list[float]:
     return shares[::-1]
 
 
+def _is_disturbed(point: Measurement, least: float) -> bool:
+    return (missed_frac(point) or 0.0) > least + DISTURBED
+
+
+def _disturbances(curve: KindCurve) -> list[tuple[float, bool]]:
+    """(unique_bytes, whether it missed clearly more than a larger workload) by unique_bytes."""
+    points = sorted(curve.points, key=lambda point: point.workload.unique_bytes)
+    if curve.basis == "throughput":
+        return [(float(point.workload.unique_bytes), False) for point in points]
+    return [
+        (float(point.workload.unique_bytes), _is_disturbed(point, least))
+        for point, least in zip(points, _least_missed(points), strict=True)
+    ]
+
+
 def disturbed_points(curve: KindCurve) -> int:
     """Count the points that missed clearly more than a larger workload did."""
-    if curve.basis == "throughput":
-        return 0
-    points = sorted(curve.points, key=lambda point: point.workload.unique_bytes)
-    pairs = zip(points, _least_missed(points), strict=True)
-    return sum((missed_frac(point) or 0.0) > least + DISTURBED for point, least in pairs)
+    return sum(disturbed for _, disturbed in _disturbances(curve))
+
+
+def widened(border: FittedBorder, curve: KindCurve) -> FittedBorder:
+    """Open a border's interval to the nearest undisturbed readings when one beside it is disturbed.
+
+    Between those nothing was measured, however well the rest fits: the border lies anywhere there.
+    """
+    fitted = border.bytes
+    heard = _disturbances(curve)
+    clean = {place for place, disturbed in heard if not disturbed}
+    below = max((place for place in clean if place <= fitted.value), default=None)
+    above = min((place for place in clean if place > fitted.value), default=None)
+    between = [place for place, _ in heard if (below or 0.0) < place < (above or float("inf"))]
+    if not between:
+        return border
+    low = None if below is None or fitted.low is None else min(fitted.low, below)
+    high = None if above is None or fitted.high is None else max(fitted.high, above)
+    return replace(border, bytes=Interval(fitted.value, low, high, fitted.n))
 
 
 def nearest_border(curve: KindCurve) -> FittedBorder | None:

@@ -16,6 +16,7 @@ from leadline.engine import (
     BudgetSpent,
     Engine,
     Limits,
+    NothingCompleted,
     PointFailed,
     Progress,
     Target,
@@ -149,7 +150,11 @@ def fill_cache(engine: Engine, workload: Workload, start: CacheStart, *, seed: i
     Random requests leave holes for long: after as many bytes as there are, a third of them. While
     those fill, the kernel takes pages away from the workload before, and writes all dirty ones out.
     A simulated cache has no past. Nothing is measured here, so a pass in which no request ended, as
-    on a disk that is busy for a moment, is no failure: storage that fails will fail the reading.
+    on a disk that is busy for a moment, is no failure.
+
+    Raises:
+        PointFailed: the storage failed.
+
     """
     if engine.virtual or start.direct:
         return
@@ -160,7 +165,7 @@ def fill_cache(engine: Engine, workload: Workload, start: CacheStart, *, seed: i
         warm_up_s_max=0.0, measure_s_min=seconds, measure_s_max=seconds, accuracy=0.0,
         total_s_max=LAYOUT_S_MAX,
     )  # fmt: skip
-    with contextlib.suppress(PointFailed):
+    with contextlib.suppress(NothingCompleted):
         engine.run(passing, seed=seed, limits=limits)
 
 

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from leadline.compare import Named, Question, Terms, compare_systems
-from leadline.engine import Limits, PointFailed, Target, open_engine
+from leadline.engine import Limits, NothingCompleted, Target, open_engine
 from leadline.predict import Predictor
 from leadline.record import Workload
 from leadline.record.comparison import SystemsComparison
@@ -37,11 +37,11 @@ def true_mb_s(profile: str, workload: Workload) -> float:
                 warm_up_s_max=5.0, measure_s_min=1.0, measure_s_max=seconds, accuracy=0.05,
                 total_s_max=3600.0,
             )  # fmt: skip
-            with suppress(PointFailed):
+            with suppress(NothingCompleted):
                 result = engine.run(workload, seed=1, limits=limits)
                 assert result.simulated is not None
                 return result.simulated.truth_mb_s
-    raise PointFailed(f"no request of {workload} ended on {profile}")
+    raise NothingCompleted(f"no request of {workload} ended on {profile}")
 
 
 @functools.lru_cache(maxsize=16)

@@ -13,6 +13,7 @@ from leadline.engine import (
     BudgetSpent,
     Engine,
     Limits,
+    NothingCompleted,
     PointFailed,
     Progress,
     share_limits,
@@ -123,12 +124,8 @@ def _measure(
 def _result(
     engine: Engine, request: PointRequest, limits: Limits
 ) -> tuple[EngineResult, str, float]:
-    """Return what the last attempt gave, when it began (UTC), and the seconds lost before it.
-
-    An I/O error is tried again too: the engine's event tells it from a window without a completed
-    request by its message alone.
-    """
-    begun_s, failure = engine.clock_s, PointFailed("there was no time to try it")
+    """Return what the last attempt gave, when it began (UTC), and the seconds lost before it."""
+    begun_s, failure = engine.clock_s, NothingCompleted("there was no time to try it")
     for times in LONGER:
         left_s = limits.total_s_max - (engine.clock_s - begun_s)
         if left_s < POINT_S_MIN:
@@ -140,9 +137,15 @@ def _result(
         try:
             result = engine.run(request.workload, seed=request.seed, limits=longer)
             return result, started_at, waited_s
-        except PointFailed as error:
+        except NothingCompleted as error:
             failure = error
-    raise PointFailed(f"point {request.order + 1} ({request.stage}): {failure}") from failure
+        except PointFailed as error:
+            raise PointFailed(_point_failed(request, error)) from error
+    raise NothingCompleted(_point_failed(request, failure)) from failure
+
+
+def _point_failed(request: PointRequest, error: PointFailed) -> str:
+    return f"point {request.order + 1} ({request.stage}): {error}"
 
 
 def _progress(

@@ -1,0 +1,10 @@
+//! The cluster platform (AD98 §4): one kernel on many ranks. Each reads its share of the input, sends
+//! records or blocks to the rank that owns them, and writes one part of the output.
+//!
+//! Nothing here knows MPI: who carries the messages asks [`exchange::Exchange`] what to carry.
+
+pub mod exchange;
+pub mod kernel;
+pub mod mailbox;
+pub mod network;
+pub mod splitters;
