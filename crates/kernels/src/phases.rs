@@ -135,8 +135,11 @@ pub fn add_turn(sum: &mut PhaseResult, turn: &PhaseResult) {
     sum.last_done_s += turn.last_done_s;
 }
 
+/// A field, whether a phase lacks it, and why it may.
+type Reason = (&'static str, fn(&PhaseResult) -> bool, &'static str);
+
 /// Why a number is missing although nothing refused to count it.
-const REASONS: &[(&str, fn(&PhaseResult) -> bool, &str)] = &[
+const REASONS: &[Reason] = &[
     ("instructions", |phase| phase.instructions.is_none(), NEVER_COUNTED),
     ("cycles", |phase| phase.cycles.is_none(), NEVER_COUNTED),
     ("memory_bus_bytes", |phase| phase.memory_bus_bytes.is_none(), NEVER_COUNTED),
