@@ -64,8 +64,7 @@ def _run_kernel(
 ) -> None:
     if shown.output is not None:
         require_stream_output(shown.output)
-    planned = plan_run(kernel, wanted, **shape)
-    planned = msgspec.structs.replace(planned, capacities=shown.bound)
+    planned = plan_run(kernel, wanted, capacities=shown.bound, **shape)
     start = begin_stream(planned)
     if wanted.ranks > 1 and shown.cache_limit_bytes is not None:
         raise TargetRefused("--cache-limit is for one process; leave it out under mpirun")
