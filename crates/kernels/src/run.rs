@@ -9,7 +9,7 @@ use leadline_engine::events::{Phase, Reporter};
 use crate::job::{Kernel, StreamJob};
 use crate::records;
 use crate::result::StreamResult;
-use crate::scan;
+use crate::{scan, transpose};
 
 /// Runs one job of any kind and hands every event to `emit`; the last is `result` or `error`.
 pub fn run_job(job_json: &str, emit: &mut dyn FnMut(&str)) {
@@ -35,9 +35,10 @@ fn run(job: &StreamJob, reporter: &mut Reporter) -> Result<StreamResult, EngineE
     reporter.phase(Phase::Prepare, 0);
     match &job.kernel {
         Kernel::Scan { .. } => scan::run(job, reporter),
+        Kernel::Transpose { .. } => transpose::run(job, reporter),
         Kernel::Generate { .. } => records::generate::run(job, reporter),
         Kernel::Check {} => records::check::run(job, reporter),
-        Kernel::Capacity { .. } | Kernel::Sort {} | Kernel::Transpose { .. } => {
+        Kernel::Capacity { .. } | Kernel::Sort {} => {
             Err(EngineError::bad_job(format!("{} is not built in", job.kernel.name())))
         }
     }
