@@ -3,8 +3,14 @@
 //!
 //! Nothing here knows MPI: who carries the messages asks [`exchange::Exchange`] what to carry.
 
+mod ahead;
+pub mod answer;
+mod blocks;
 pub mod exchange;
+mod grid;
 pub mod kernel;
 pub mod mailbox;
-pub mod network;
-pub mod splitters;
+mod network;
+pub mod rank;
+mod splitters;
+mod tiles;

@@ -6,12 +6,13 @@
 //! sum right with probability 2^-32.
 
 use leadline_engine::error::EngineError;
+use serde::{Deserialize, Serialize};
 
 use super::{KEY_BYTES, RECORD_BYTES};
 use crate::result::CheckResult;
 
 /// A key, ordered as its bytes are.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize, Deserialize)]
 pub struct Key {
     high: u64,
     low: u16,
@@ -44,7 +45,7 @@ impl From<[u8; KEY_BYTES]> for Key {
 }
 
 /// What was found in a range of records.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// Records.
     pub records: u64,

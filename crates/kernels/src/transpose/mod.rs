@@ -5,5 +5,8 @@ mod plan;
 mod shape;
 mod slots;
 
+pub use fingerprint::Fingerprint;
+pub use shape::Shape;
+
 /// Length of a block.
 pub const BLOCK_BYTES: usize = 4096;
