@@ -1,10 +1,12 @@
 //! One line of the wire: a streaming job here, anything else in the engine.
 
+use std::path::{Path, PathBuf};
+
 use leadline_engine::engine;
 use leadline_engine::error::EngineError;
 use leadline_engine::events::{Phase, Reporter};
 
-use crate::job::StreamJob;
+use crate::job::{Kernel, StreamJob};
 use crate::result::StreamResult;
 
 /// Runs one job of any kind and hands every event to `emit`; the last is `result` or `error`.
@@ -25,7 +27,39 @@ pub fn run_job(job_json: &str, emit: &mut dyn FnMut(&str)) {
     }
 }
 
+/// One line for each kernel: its module runs it.
 fn run(job: &StreamJob, reporter: &mut Reporter) -> Result<StreamResult, EngineError> {
+    keep_input(job)?;
     reporter.phase(Phase::Prepare, 0);
-    Err(EngineError::bad_job(format!("the kernel {} is not built yet", job.kernel.name())))
+    match &job.kernel {
+        Kernel::Generate { .. }
+        | Kernel::Check {}
+        | Kernel::Capacity { .. }
+        | Kernel::Scan { .. }
+        | Kernel::Sort {}
+        | Kernel::Transpose { .. } => {
+            Err(EngineError::bad_job(format!("{} is not built in", job.kernel.name())))
+        }
+    }
+}
+
+/// Refuses an output that would take the input's place.
+fn keep_input(job: &StreamJob) -> Result<(), EngineError> {
+    let (Some(input), Some(output)) = (&job.input, &job.output) else { return Ok(()) };
+    if place_of(Path::new(input)) != place_of(Path::new(&output.path)) {
+        return Ok(());
+    }
+    Err(EngineError::bad_job(format!(
+        "input and output are both {input}; the input is never changed: give another name"
+    )))
+}
+
+/// A path without links and detours in its directory's name; the file need not be there.
+fn place_of(path: &Path) -> PathBuf {
+    let whole = path.canonicalize();
+    whole.unwrap_or_else(|_| {
+        let directory = path.parent().and_then(|parent| parent.canonicalize().ok());
+        let name = path.file_name().unwrap_or_default();
+        directory.map_or_else(|| path.to_owned(), |directory| directory.join(name))
+    })
 }

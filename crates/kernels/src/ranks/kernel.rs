@@ -8,7 +8,7 @@ use crate::deadline::Deadline;
 use crate::job::{Io, StreamJob};
 use crate::memory::Memory;
 use crate::output::Output;
-use crate::phases::{JobWatch, Moved, PhaseWatch};
+use crate::phases::{JobWatch, Moved, PhaseStart};
 use crate::result::PhaseResult;
 
 /// An exchange, and what it carries from and to.
@@ -93,7 +93,7 @@ pub struct Share {
     /// When the job must have ended.
     pub deadline: Deadline,
     watch: JobWatch,
-    phase: Option<PhaseWatch>,
+    phase: Option<PhaseStart>,
 }
 
 impl Share {
@@ -133,7 +133,7 @@ impl Share {
 
     /// A phase begins.
     pub fn start(&mut self, name: &'static str) {
-        self.phase = Some(self.watch.start(name));
+        self.phase = Some(self.watch.begin(name));
     }
 
     /// The phase is over.
@@ -142,7 +142,7 @@ impl Share {
     /// None had begun.
     pub fn finish(&mut self, moved: Moved) -> Result<PhaseResult, EngineError> {
         let none = || EngineError::fault("a phase ended that had not begun");
-        Ok(self.phase.take().ok_or_else(none)?.finish(moved, &[]))
+        Ok(self.watch.end(self.phase.take().ok_or_else(none)?, moved, &[]))
     }
 
     /// Who watches the job.

@@ -1,0 +1,132 @@
+//! The layout file beside a striped data set: `PATH.layout` says where the stripes of `PATH` lie.
+
+use std::fs::{File, read_to_string};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use leadline_engine::error::EngineError;
+use serde::{Deserialize, Serialize};
+
+use crate::stripes::stripe_bytes;
+
+const VERSION: u32 = 1;
+
+/// What the layout of a data set says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Layout {
+    version: u32,
+    /// One after the other they are the data set.
+    pub parts: Vec<LayoutPart>,
+}
+
+/// Files that take turns.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LayoutPart {
+    /// Absolute paths, in the order of their turns.
+    pub files: Vec<PathBuf>,
+    /// Length of all together.
+    pub bytes: u64,
+    /// Bytes in one file before the next one's turn.
+    pub stripe_bytes: u64,
+}
+
+impl Layout {
+    /// A data set of these parts.
+    #[must_use]
+    pub fn new(parts: Vec<LayoutPart>) -> Self {
+        Self { version: VERSION, parts }
+    }
+
+    /// Where the layout of a data set lies.
+    #[must_use]
+    pub fn path_of(data_set: &Path) -> PathBuf {
+        let mut name = data_set.as_os_str().to_owned();
+        name.push(".layout");
+        name.into()
+    }
+
+    /// Reads the layout of `data_set`; none when it has none.
+    ///
+    /// # Errors
+    /// `Target` when it cannot be read or makes no sense.
+    pub fn read(data_set: &Path) -> Result<Option<Self>, EngineError> {
+        let path = Self::path_of(data_set);
+        let wrong = |why: &dyn std::fmt::Display| {
+            EngineError::target(format!(
+                "the layout {} cannot be used: {why}; make the data set again",
+                path.display()
+            ))
+        };
+        let text = match read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(wrong(&error)),
+        };
+        let layout: Self = serde_json::from_str(&text).map_err(|error| wrong(&error))?;
+        let sound = |part: &LayoutPart| {
+            !part.files.is_empty()
+                && part.files.iter().all(|file| file.is_absolute())
+                && part.stripe_bytes > 0
+        };
+        if layout.version != VERSION || !layout.parts.iter().all(sound) {
+            return Err(wrong(&format!(
+                "it is not of version {VERSION}, or a part has no files, relative paths or units \
+                of 0 bytes"
+            )));
+        }
+        Ok(Some(layout))
+    }
+
+    /// Writes the layout of `data_set` in one step: it is whole or not there.
+    ///
+    /// # Errors
+    /// `Target` when it cannot be written, or is there and not to be replaced.
+    pub fn write(&self, data_set: &Path, replace: bool) -> Result<(), EngineError> {
+        let path = Self::path_of(data_set);
+        let mut hidden = path.clone();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        hidden.set_file_name(format!(".{name}.leadline-{}", std::process::id()));
+        let written = self.write_at(&hidden, &path, replace);
+        if written.is_err() {
+            // It may never have been made.
+            let _ = std::fs::remove_file(&hidden);
+        }
+        written.map_err(|error| {
+            EngineError::target(format!(
+                "the layout {} cannot be written: {error}; look at the directory's permissions and \
+                free space",
+                path.display()
+            ))
+        })
+    }
+
+    fn write_at(&self, hidden: &Path, path: &Path, replace: bool) -> Result<(), std::io::Error> {
+        let text = serde_json::to_string_pretty(self)?;
+        let mut file = File::create(hidden)?;
+        file.write_all(text.as_bytes())?;
+        file.write_all(b"\n")?;
+        file.sync_all()?;
+        if replace {
+            std::fs::rename(hidden, path)?;
+        } else {
+            std::fs::hard_link(hidden, path)?;
+            std::fs::remove_file(hidden)?;
+        }
+        sync_directory_of(path)
+    }
+}
+
+/// Brings the names in a file's directory to the disk.
+pub(crate) fn sync_directory_of(path: &Path) -> Result<(), std::io::Error> {
+    File::open(path.parent().unwrap_or(Path::new("/")))?.sync_all()
+}
+
+impl LayoutPart {
+    /// Length of file number `number`.
+    #[must_use]
+    pub fn bytes_of(&self, number: usize) -> u64 {
+        stripe_bytes(self.bytes, self.stripe_bytes, self.files.len(), number)
+    }
+}

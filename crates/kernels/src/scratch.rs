@@ -1,0 +1,67 @@
+//! Room for the runs of a sort in two passes: files that never have a name.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use leadline_engine::error::EngineError;
+
+use crate::chunks::CHUNK_BYTES;
+use crate::data_set::{Readable, Writable, extents_of};
+use crate::job::Io;
+use crate::space::require_space;
+use crate::stripes::{Extent, StripeFile, Stripes, stripe_bytes};
+use crate::unnamed::{Unnamed, reserve};
+
+/// Bytes without a name, chunk by chunk on one directory after the other; clones share them.
+#[derive(Clone)]
+pub struct Scratch {
+    extents: Vec<Extent>,
+}
+
+impl Scratch {
+    /// Makes room for `bytes` in the directories.
+    ///
+    /// # Errors
+    /// `Target` when a directory is missing or has too little space.
+    pub fn create(directories: &[String], bytes: u64, io: &Io) -> Result<Self, EngineError> {
+        if directories.is_empty() {
+            return Err(EngineError::fault("scratch without a directory"));
+        }
+        let directories: Vec<PathBuf> = directories.iter().map(PathBuf::from).collect();
+        let (unit, count) = (CHUNK_BYTES as u64, directories.len());
+        let shares = (0..count).map(|number| stripe_bytes(bytes, unit, count, number));
+        let needs = directories.iter().map(PathBuf::as_path).zip(shares.clone());
+        require_space(needs)?;
+        let make = |(directory, share): (&PathBuf, u64)| {
+            let (mut unnamed, file) = Unnamed::create(directory, "scratch")?;
+            unnamed.forget_name();
+            let shown = directory.join(Path::new("temporary file"));
+            reserve(&file, &shown, share)?;
+            let direct = io.read_direct || io.write_direct;
+            Ok(StripeFile::new(shown, file, direct, true))
+        };
+        let files = directories.iter().zip(shares).map(make).collect::<Result<_, EngineError>>()?;
+        let stripes = Arc::new(Stripes { files, unit });
+        Ok(Self { extents: extents_of(std::iter::once((bytes, stripes))) })
+    }
+
+    /// Its length.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.extents.iter().map(|extent| extent.bytes).sum()
+    }
+}
+
+impl Readable for Scratch {
+    #[allow(private_interfaces)]
+    fn extents(&self) -> Vec<Extent> {
+        self.extents.clone()
+    }
+}
+
+impl Writable for Scratch {
+    #[allow(private_interfaces)]
+    fn extents(&self) -> Vec<Extent> {
+        self.extents.clone()
+    }
+}

@@ -1,0 +1,74 @@
+//! The floor of free space that no run may touch (as python/leadline/engine/space.py).
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use leadline_engine::error::EngineError;
+use rustix::fs::statvfs;
+
+const FLOOR_FRAC: f64 = 0.05;
+const FLOOR_BYTES: u64 = 1 << 30;
+
+/// Refuses when writing the given bytes below each of these directories would leave less than the
+/// floor; directories on one file system share its room.
+///
+/// # Errors
+/// `Target` with how much is free, needed and missing.
+pub fn require_space<'a>(
+    needs: impl IntoIterator<Item = (&'a Path, u64)>,
+) -> Result<(), EngineError> {
+    let mut rooms: BTreeMap<u64, (&Path, u64)> = BTreeMap::new();
+    for (directory, bytes) in needs {
+        let facts = directory.metadata().map_err(|error| {
+            EngineError::target(format!(
+                "the directory {} cannot be used: {error}; give one that exists",
+                directory.display()
+            ))
+        })?;
+        rooms.entry(facts.dev()).or_insert((directory, 0)).1 += bytes;
+    }
+    rooms.values().try_for_each(|(directory, bytes)| require_room(directory, *bytes))
+}
+
+fn require_room(directory: &Path, needed: u64) -> Result<(), EngineError> {
+    let facts = statvfs(directory).map_err(|error| {
+        EngineError::target(format!(
+            "{}: the file system does not say how much is free: {error}",
+            directory.display()
+        ))
+    })?;
+    let (total, free) = (facts.f_blocks * facts.f_frsize, facts.f_bavail * facts.f_frsize);
+    let floor = ((total as f64 * FLOOR_FRAC) as u64).max(FLOOR_BYTES);
+    let usable = free.saturating_sub(floor);
+    if needed <= usable {
+        return Ok(());
+    }
+    Err(EngineError::target(format!(
+        "{}: too little free space: {needed} bytes needed, {free} of {total} free, of which {floor} \
+        must stay free (the larger of 5 % and 1 GiB); {} bytes are missing: free them or give \
+        another directory",
+        directory.display(),
+        needed - usable
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn directories_on_one_file_system_share_its_room_above_the_floor() {
+        let folder = std::env::temp_dir();
+        let facts = statvfs(&folder).unwrap();
+        let free = facts.f_bavail * facts.f_frsize;
+        assert!(require_space([(folder.as_path(), 1 << 20)]).is_ok());
+        let error = require_space([(folder.as_path(), free)]).unwrap_err();
+        assert!(error.message.contains("bytes are missing"), "{error}");
+        let half = free / 3 * 2;
+        assert!(require_space([(folder.as_path(), half), (Path::new("/tmp"), half)]).is_err());
+        let error = require_space([(Path::new("/nowhere/at/all"), 1)]).unwrap_err();
+        assert!(error.message.contains("/nowhere/at/all"), "{error}");
+    }
+}

@@ -1,0 +1,217 @@
+//! Data sets through lanes: what is written is what is read, plain or striped, past the cache or
+//! through it.
+#![allow(clippy::unwrap_used)]
+
+use std::path::{Path, PathBuf};
+
+use leadline_kernels::chunks::{CHUNK_BYTES, Chunks};
+use leadline_kernels::data_set::Input;
+use leadline_kernels::job::{self, Io, ReadBy};
+use leadline_kernels::lane::{ReadLane, WriteLane};
+use leadline_kernels::memory::Memory;
+use leadline_kernels::output::Output;
+use leadline_kernels::scratch::Scratch;
+
+/// A folder that goes with its test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("leadline-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).to_str().unwrap().to_owned()
+    }
+
+    fn names(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(&self.0).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.0).unwrap();
+    }
+}
+
+fn io(read: ReadBy, direct: bool) -> Io {
+    Io { read, read_direct: direct, write_direct: direct, depth: 4 }
+}
+
+fn spec(path: &str, stripes: Vec<String>, stripe_bytes: u64) -> job::Output {
+    job::Output { path: path.to_owned(), stripes, stripe_bytes, replace: false }
+}
+
+/// The byte at a place of the data set: no two neighbouring units are alike.
+fn byte_at(at: u64) -> u8 {
+    ((at.wrapping_mul(0x9E37_79B9_7F4A_7C15)) >> 56) as u8
+}
+
+fn write(output: &Output, bytes: u64, io: &Io, memory: &Memory) {
+    let mut lane = WriteLane::open(output, io).unwrap();
+    let mut at = 0;
+    while at < bytes {
+        let length = (bytes - at).min(CHUNK_BYTES as u64) as usize;
+        let mut region = memory.take(CHUNK_BYTES).or_else(|_| lane.take()).unwrap();
+        for (index, byte) in region[..length].iter_mut().enumerate() {
+            *byte = byte_at(at + index as u64);
+        }
+        lane.submit(at, length, region);
+        at += length as u64;
+    }
+    lane.finish().unwrap();
+}
+
+fn check(input: &Input, io: &Io, memory: &Memory) {
+    let mut chunks = Chunks::new(input, 0..input.bytes(), memory, io).unwrap();
+    let mut next = 0;
+    while let Some((at, bytes)) = chunks.next().unwrap() {
+        assert_eq!(at, next);
+        for (index, byte) in bytes.iter().enumerate() {
+            assert_eq!(*byte, byte_at(at + index as u64), "at {}", at + index as u64);
+        }
+        next += bytes.len() as u64;
+    }
+    assert_eq!(next, input.bytes());
+}
+
+#[test]
+fn what_was_written_is_read_whatever_the_way() {
+    let folder = Folder::new("ways");
+    let memory = Memory::new(16 << 20).unwrap();
+    // Whole chunks; a fragment of a block; less than a block; nothing at all.
+    for bytes in [4 * CHUNK_BYTES as u64, 3 * CHUNK_BYTES as u64 + 77_777, 100, 0] {
+        for disks in [0, 1, 3, 4] {
+            for direct in [true, false] {
+                let path = folder.path(&format!("{bytes}-{disks}-{direct}"));
+                let stripes = (0..disks).map(|_| folder.path("")).collect();
+                let io_write = io(ReadBy::Uring, direct);
+                let names = folder.names();
+                let output =
+                    Output::create(&spec(&path, stripes, 65536), bytes, &io_write).unwrap();
+                write(&output, bytes, &io_write, &memory);
+                check(&output.as_input().unwrap(), &io_write, &memory);
+                assert_eq!(folder.names(), names, "no name yet");
+                output.publish().unwrap();
+                for (read, direct) in
+                    [(ReadBy::Uring, true), (ReadBy::Uring, false), (ReadBy::Mmap, false)]
+                {
+                    let io = io(read, direct);
+                    let input = Input::open(&path, &io).unwrap();
+                    assert_eq!((input.bytes(), input.disks()), (bytes, disks.max(1)));
+                    check(&input, &io, &memory);
+                }
+            }
+        }
+    }
+    assert_eq!(memory.left(), 16 << 20, "every buffer came back");
+}
+
+#[test]
+fn parts_are_one_data_set_wherever_they_end() {
+    let folder = Folder::new("parts");
+    let memory = Memory::new(16 << 20).unwrap();
+    let io = io(ReadBy::Uring, true);
+    let path = folder.path("set");
+    let sizes = [2 * CHUNK_BYTES as u64 + 300, 100, 0, 1_000_000];
+    let reserved = sizes.map(|bytes| bytes + 5_000_000);
+    let stripes = vec![folder.path(""), folder.path("")];
+    let mut output = Output::create_parts(&spec(&path, stripes, 65536), &reserved, &io).unwrap();
+    let mut start = 0;
+    for (number, bytes) in sizes.iter().enumerate() {
+        let mut lane = WriteLane::open(&output.part(number).unwrap(), &io).unwrap();
+        let mut region = memory.take(*bytes as usize).unwrap();
+        (start..start + bytes).zip(region.iter_mut()).for_each(|(at, byte)| *byte = byte_at(at));
+        lane.submit(0, *bytes as usize, region);
+        lane.finish().unwrap();
+        output.set_len(number, *bytes).unwrap();
+        start += bytes;
+    }
+    output.publish().unwrap();
+    let input = Input::open(&path, &io).unwrap();
+    check(&input, &io, &memory);
+    // A lane does not mind where parts end.
+    let mut lane = ReadLane::open(&input, &io).unwrap();
+    lane.submit(300, 4_000_000, memory.take(4_000_000).unwrap());
+    let (at, length, region) = lane.take().unwrap();
+    assert!(region[..length].iter().enumerate().all(|(i, b)| *b == byte_at(at + i as u64)));
+    let portions = input.portions(3);
+    assert_eq!((portions[0].start, portions[2].end), (0, input.bytes()));
+    assert!(portions.windows(2).all(|pair| pair[0].end == pair[1].start));
+}
+
+#[test]
+fn scratch_keeps_what_it_was_given_and_has_no_name() {
+    let folder = Folder::new("scratch");
+    let memory = Memory::new(16 << 20).unwrap();
+    let io = io(ReadBy::Mmap, true);
+    let directories = [folder.path(""), folder.path("")];
+    let scratch = Scratch::create(&directories, 5 * CHUNK_BYTES as u64, &io).unwrap();
+    let mut lane = WriteLane::open(&scratch, &io).unwrap();
+    for chunk in 0..5u8 {
+        let mut region = memory.take(CHUNK_BYTES).unwrap();
+        region.fill(chunk + 1);
+        lane.submit(u64::from(chunk) * CHUNK_BYTES as u64, CHUNK_BYTES, region);
+    }
+    assert_eq!(lane.finish().unwrap().len(), 5);
+    let mut lane = ReadLane::open(&scratch, &io).unwrap();
+    for chunk in [4u8, 0, 3] {
+        let region = memory.take(CHUNK_BYTES).unwrap();
+        lane.submit(u64::from(chunk) * CHUNK_BYTES as u64, CHUNK_BYTES, region);
+    }
+    for chunk in [4u8, 0, 3] {
+        let (at, length, region) = lane.take().unwrap();
+        assert_eq!((at, length), (u64::from(chunk) * CHUNK_BYTES as u64, CHUNK_BYTES));
+        assert!(region.iter().all(|byte| *byte == chunk + 1));
+    }
+    assert!(folder.names().is_empty());
+}
+
+#[test]
+fn a_name_that_is_taken_stays_what_it_is() {
+    let folder = Folder::new("taken");
+    let io = io(ReadBy::Uring, true);
+    let path = folder.path("set");
+    std::fs::write(&path, b"precious").unwrap();
+    let error = Output::create(&spec(&path, vec![], 65536), 100, &io).err().unwrap();
+    assert!(error.message.contains("is there already"), "{error}");
+    std::fs::remove_file(&path).unwrap();
+    let output = Output::create(&spec(&path, vec![], 65536), 100, &io).unwrap();
+    std::fs::write(&path, b"precious").unwrap();
+    assert!(output.publish().unwrap_err().message.contains("is there already"));
+    assert_eq!(std::fs::read(Path::new(&path)).unwrap(), b"precious");
+    assert_eq!(folder.names(), ["set"]);
+}
+
+#[test]
+fn a_data_set_is_replaced_by_another_and_nothing_of_it_is_left() {
+    let folder = Folder::new("replaced");
+    let memory = Memory::new(16 << 20).unwrap();
+    let io = io(ReadBy::Uring, true);
+    let path = folder.path("set");
+    let two = vec![folder.path(""), folder.path("")];
+    for (stripes, bytes) in [
+        (vec![], 200_000),
+        (two.clone(), 300_000),
+        (two, 400_000),
+        (vec![], 100_000),
+        (vec![], 150_000),
+    ] {
+        let count = stripes.len();
+        let spec = job::Output { replace: true, ..spec(&path, stripes, 65536) };
+        let output = Output::create(&spec, bytes, &io).unwrap();
+        write(&output, bytes, &io, &memory);
+        output.publish().unwrap();
+        let input = Input::open(&path, &io).unwrap();
+        assert_eq!(input.bytes(), bytes);
+        check(&input, &io, &memory);
+        assert_eq!(folder.names().len(), if count == 0 { 1 } else { count + 1 });
+    }
+}
