@@ -63,7 +63,7 @@ def run_cluster(job: dict[str, Any], *, tell: Tell) -> StreamResult | None:
         The result of all ranks on rank 0; None on the others, also when rank 0 raises.
 
     """
-    return _with_all_ranks(str(job["job_id"]), tell, lambda ranks: _run(ranks, job))
+    return _with_all_ranks(str(job["job_id"]), tell, lambda *those: _run(*those, job))
 
 
 def network_capacity(*, bytes_each: int, readings: int, tell: Tell) -> tuple[float, ...] | None:
@@ -73,17 +73,20 @@ def network_capacity(*, bytes_each: int, readings: int, tell: Tell) -> tuple[flo
     memory to memory. Returns the readings on rank 0; None on the others.
     """
 
-    def measure(ranks: _Ranks) -> tuple[float, ...]:
+    def measure(ranks: _Ranks, _watch: RankWatch) -> tuple[float, ...]:
         return tuple(ranks.network_bytes_s(bytes_each) for _ in range(readings))
 
     return _with_all_ranks("network", tell, measure)
 
 
-def _with_all_ranks(job_id: str, tell: Tell, work: Callable[[_Ranks], _T]) -> _T | None:
+def _with_all_ranks(
+    job_id: str, tell: Tell, work: Callable[[_Ranks, RankWatch], _T]
+) -> _T | None:
     ranks = _Ranks(_world())
-    with ranks.watch(job_id, tell).watching():
+    watch = ranks.watch(job_id, tell)
+    with watch.watching():
         try:
-            answered = work(ranks)
+            answered = work(ranks, watch)
         except _AgreedFailure as failure:
             if ranks.number == 0:
                 raise failure.error from None
@@ -200,7 +203,7 @@ class _Ranks:
         self.exchange(rank)
         self.comm.Barrier()
         seconds = time.perf_counter() - start
-        return 2 * bytes_each * (self.count - 1) / self.count / seconds
+        return 2 * bytes_each / seconds
 
 
 class _Carrier:
@@ -257,7 +260,7 @@ class _Carrier:
         return moved
 
 
-def _run(ranks: _Ranks, job: dict[str, Any]) -> StreamResult:
+def _run(ranks: _Ranks, watch: RankWatch, job: dict[str, Any]) -> StreamResult:
     job = job | {"memory_bytes": ranks.share_bytes(int(job["memory_bytes"]))}
     text = msgspec.json.encode(job).decode()
     rank = ranks.together(lambda: _engine.Rank(text, ranks.number, ranks.count))
@@ -272,15 +275,18 @@ def _run(ranks: _Ranks, job: dict[str, Any]) -> StreamResult:
     answers = ranks.comm.allgather(rank.answer())
     # Every rank holds all answers against each other, so all come to the same verdict.
     merged = ranks.together(lambda: _engine.merge_ranks(text, answers))
-    _publish(ranks, rank)
+    _publish(ranks, rank, watch)
     try:
         return msgspec.json.decode(merged, type=StreamResult)
     except msgspec.DecodeError as error:
         raise EngineFault(f"the ranks' result cannot be read: {error}") from error
 
 
-def _publish(ranks: _Ranks, rank: _engine.Rank) -> None:
+def _publish(ranks: _Ranks, rank: _engine.Rank, watch: RankWatch) -> None:
     """Give the parts their names, and then the whole its own."""
-    parts = ranks.together(rank.link)
-    gathered = ranks.comm.allgather(parts)
-    ranks.together(lambda: rank.publish(gathered) if ranks.number == 0 else None)
+    text, names = ranks.together(rank.link)
+    watch.removes(tuple(names))
+    parts = ranks.comm.allgather(text)
+    ranks.together(lambda: rank.publish(parts) if ranks.number == 0 else None)
+    watch.removes(())
+    rank.keep()

@@ -50,7 +50,8 @@ impl ReadAhead {
         let count = (memory_bytes / piece_bytes).clamp(BUFFERS_MIN, BUFFERS_MAX);
         let mut lane = ReadLane::open(input, io)?;
         let mut pieces = pieces;
-        for (buffer, (at, bytes)) in memory.take_many(count, piece_bytes)?.into_iter().zip(&mut pieces)
+        for (buffer, (at, bytes)) in
+            memory.take_many(count, piece_bytes)?.into_iter().zip(&mut pieces)
         {
             lane.submit(at, bytes, buffer);
         }

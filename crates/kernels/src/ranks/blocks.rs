@@ -210,5 +210,11 @@ fn read_ahead(
     };
     let pieces: Pieces = Box::new(grid.reads(share.rank).flat_map(cut));
     let deadline = share.deadline;
-    ReadAhead::new(input, pieces, piece_bytes, (&share.memory, memory_bytes), (share.io(), deadline))
+    ReadAhead::new(
+        input,
+        pieces,
+        piece_bytes,
+        (&share.memory, memory_bytes),
+        (share.io(), deadline),
+    )
 }

@@ -102,7 +102,8 @@ impl Rank {
     /// # Errors
     /// It cannot be written.
     pub fn publish(&mut self, parts: &[String]) -> Result<(), EngineError> {
-        let parts: Vec<Vec<LayoutPart>> = parts.iter().map(|text| of_text(text)).collect::<Result<_, _>>()?;
+        let parts: Vec<Vec<LayoutPart>> =
+            parts.iter().map(|text| of_text(text)).collect::<Result<_, _>>()?;
         let layout = Layout::new(parts.into_iter().flatten().collect());
         self.named.take().map_or(Ok(()), |named| named.publish_as(&layout, self.replace))
     }
@@ -121,7 +122,8 @@ impl Rank {
 /// The output is wrong, or an answer cannot be read.
 pub fn merged(job_json: &str, answers: &[String]) -> Result<String, EngineError> {
     let job = StreamJob::parse(job_json)?;
-    let answers: Vec<Answer> = answers.iter().map(|text| of_text(text)).collect::<Result<_, _>>()?;
+    let answers: Vec<Answer> =
+        answers.iter().map(|text| of_text(text)).collect::<Result<_, _>>()?;
     to_text(&merge(&job, &answers)?)
 }
 

@@ -177,9 +177,8 @@ mod tests {
 
     /// The best of all ways to cut evenly, by trying each.
     fn best_by_trying(shape: Shape, blocks_max: u64) -> u64 {
-        let all = (1..=shape.rows).flat_map(|down| {
-            (1..=shape.columns).map(move |across| Plan { shape, down, across })
-        });
+        let all = (1..=shape.rows)
+            .flat_map(|down| (1..=shape.columns).map(move |across| Plan { shape, down, across }));
         let fits = all.filter(|plan| plan.blocks_max() <= blocks_max);
         fits.map(|plan| plan.merit().0).max().unwrap_or(0)
     }
