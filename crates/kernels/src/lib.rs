@@ -8,6 +8,7 @@
 
 pub mod chunks;
 mod counters;
+pub mod crew;
 pub mod data_set;
 pub mod deadline;
 pub mod job;
@@ -21,6 +22,7 @@ pub mod ranks;
 pub mod records;
 pub mod result;
 pub mod run;
+pub mod scan;
 pub mod scratch;
 mod space;
 mod stripes;

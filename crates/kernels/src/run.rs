@@ -8,6 +8,7 @@ use leadline_engine::events::{Phase, Reporter};
 
 use crate::job::{Kernel, StreamJob};
 use crate::result::StreamResult;
+use crate::scan;
 
 /// Runs one job of any kind and hands every event to `emit`; the last is `result` or `error`.
 pub fn run_job(job_json: &str, emit: &mut dyn FnMut(&str)) {
@@ -32,10 +33,10 @@ fn run(job: &StreamJob, reporter: &mut Reporter) -> Result<StreamResult, EngineE
     keep_input(job)?;
     reporter.phase(Phase::Prepare, 0);
     match &job.kernel {
+        Kernel::Scan { .. } => scan::run(job, reporter),
         Kernel::Generate { .. }
         | Kernel::Check {}
         | Kernel::Capacity { .. }
-        | Kernel::Scan { .. }
         | Kernel::Sort {}
         | Kernel::Transpose { .. } => {
             Err(EngineError::bad_job(format!("{} is not built in", job.kernel.name())))

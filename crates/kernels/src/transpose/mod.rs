@@ -1,9 +1,9 @@
 //! Blocks from row-major into column-major order (AD98 §4.3), in memory and out of core.
 
-mod fingerprint;
-mod plan;
-mod shape;
-mod slots;
+pub mod fingerprint;
+pub mod plan;
+pub mod shape;
+pub mod slots;
 
 pub use fingerprint::Fingerprint;
 pub use shape::Shape;
