@@ -5,6 +5,8 @@ use std::fs::{File, read_to_string};
 use std::io::{Error, Read};
 use std::os::fd::FromRawFd;
 
+use crate::memory_bus::MemoryBus;
+
 const PERF_TYPE_HARDWARE: u32 = 0;
 const PERF_COUNT_HW_CPU_CYCLES: u64 = 0;
 const PERF_COUNT_HW_INSTRUCTIONS: u64 = 1;
@@ -31,6 +33,11 @@ struct Attributes {
 }
 
 const _: () = assert!(size_of::<Attributes>() == 64);
+
+/// Opens a counter of everything that one processor stands for.
+pub(crate) fn open_on(kind: u32, config: u64, processor: i32) -> Result<File, Error> {
+    open(kind, config, Some(processor))
+}
 
 /// Opens a counter of this process on every processor, or (with `processor`) of everything on one.
 fn open(kind: u32, config: u64, processor: Option<i32>) -> Result<File, Error> {
@@ -61,7 +68,7 @@ fn open(kind: u32, config: u64, processor: Option<i32>) -> Result<File, Error> {
 }
 
 /// The count so far, as it would be had the counter never shared its place with others.
-fn read(counter: &File) -> Option<u64> {
+pub(crate) fn read_count(counter: &File) -> Option<u64> {
     let mut bytes = [0; 24];
     let mut counter = counter;
     counter.read_exact(&mut bytes).ok()?;
@@ -86,6 +93,7 @@ pub(crate) struct Readings {
 pub(crate) struct Counters {
     instructions: Result<File, String>,
     cycles: Result<File, String>,
+    memory_bus: MemoryBus,
 }
 
 impl Counters {
@@ -95,20 +103,21 @@ impl Counters {
         Self {
             instructions: counter(PERF_COUNT_HW_INSTRUCTIONS),
             cycles: counter(PERF_COUNT_HW_CPU_CYCLES),
+            memory_bus: MemoryBus::open(),
         }
     }
 
     pub fn read(&self) -> Readings {
-        let of = |counter: &Result<File, String>| counter.as_ref().ok().and_then(read);
+        let of = |counter: &Result<File, String>| counter.as_ref().ok().and_then(read_count);
         Readings {
             instructions: of(&self.instructions),
             cycles: of(&self.cycles),
-            memory_bus: None,
+            memory_bus: self.memory_bus.read(),
         }
     }
 
     pub fn memory_bus_name(&self) -> &'static str {
-        "none"
+        self.memory_bus.name()
     }
 
     pub fn not_measurable(&self) -> BTreeMap<String, String> {
@@ -118,12 +127,16 @@ impl Counters {
         of("instructions", &self.instructions)
             .into_iter()
             .chain(of("cycles", &self.cycles))
-            .chain([("memory_bus_bytes".to_owned(), "no counter".to_owned())])
+            .chain(match &self.memory_bus {
+                MemoryBus::None(reason) => Some(("memory_bus_bytes".to_owned(), reason.clone())),
+                MemoryBus::Imc(_) | MemoryBus::Resctrl(_) => None,
+            })
             .collect()
     }
 }
 
-fn why_not(error: &Error) -> String {
+/// Why the kernel opened no counter.
+pub(crate) fn why_not(error: &Error) -> String {
     let setting = read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
     match error.raw_os_error() {
         Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV | libc::ENOSYS) => {
@@ -134,5 +147,45 @@ fn why_not(error: &Error) -> String {
             setting.trim()
         ),
         _ => format!("perf_event_open: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    const PERF_TYPE_SOFTWARE: u32 = 1;
+    const PERF_COUNT_SW_TASK_CLOCK: u64 = 1;
+
+    #[test]
+    fn a_counter_counts_the_threads_that_begin_later() {
+        // Of the counters in software, which every kernel with perf has.
+        let counter = open(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK, None);
+        let Ok(counter) = counter else {
+            assert!(why_not(&counter.unwrap_err()).contains("perf_event"));
+            return;
+        };
+        let before = read_count(&counter).unwrap();
+        let thread = std::thread::spawn(|| {
+            let mut sum = 0u64;
+            let began = leadline_engine::host::thread_cpu_s();
+            while leadline_engine::host::thread_cpu_s() < began + 0.05 {
+                sum = std::hint::black_box(sum.wrapping_mul(3) + 1);
+            }
+        });
+        thread.join().unwrap();
+        assert!(read_count(&counter).unwrap() >= before + 45_000_000, "nanoseconds");
+    }
+
+    #[test]
+    fn what_is_counted_and_what_is_not_add_up() {
+        let counters = Counters::open();
+        let (found, missing) = (counters.read(), counters.not_measurable());
+        assert_eq!(found.instructions.is_none(), missing.contains_key("instructions"));
+        assert_eq!(found.cycles.is_none(), missing.contains_key("cycles"));
+        assert_eq!(found.memory_bus.is_none(), missing.contains_key("memory_bus_bytes"));
+        assert_eq!(counters.memory_bus_name() == "none", found.memory_bus.is_none());
+        assert!(missing.values().all(|reason| reason.len() > 20), "{missing:?}");
     }
 }

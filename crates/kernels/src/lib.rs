@@ -16,6 +16,7 @@ pub mod lane;
 pub mod layout;
 mod mapped;
 pub mod memory;
+mod memory_bus;
 pub mod output;
 pub mod phases;
 pub mod ranks;

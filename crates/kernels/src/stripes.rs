@@ -205,3 +205,89 @@ impl Extent {
 pub(crate) fn place(path: &Path, at: u64) -> String {
     format!("at byte {at} of {}", path.display())
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use proptest::prelude::*;
+
+    fn stripes(disks: usize, unit: u64) -> Stripes {
+        let file =
+            || StripeFile::new("/dev/null".into(), File::open("/dev/null").unwrap(), false, false);
+        Stripes { files: (0..disks).map(|_| file()).collect(), unit }
+    }
+
+    #[test]
+    fn a_chunk_is_one_transfer_for_each_disk() {
+        for disks in 1..=5 {
+            let base = 4096 as *mut u8;
+            for chunk in 0..4u64 {
+                let transfers = stripes(disks, 65536).transfers(chunk * 1_638_400, 1_638_400, base);
+                assert_eq!(transfers.len(), disks);
+                assert!(transfers.iter().all(Transfer::is_aligned));
+                assert_eq!(transfers.iter().map(|transfer| transfer.bytes).sum::<usize>(), 1638400);
+            }
+        }
+    }
+
+    #[test]
+    fn a_fragment_of_a_block_goes_apart() {
+        let transfers = stripes(1, 65536).transfers(8192, 10_000, 4096 as *mut u8);
+        let found: Vec<_> =
+            transfers.iter().map(|transfer| (transfer.at, transfer.bytes)).collect();
+        assert_eq!(found, [(8192, 8192), (16384, 1808)]);
+        assert_eq!(transfers.iter().map(Transfer::is_aligned).collect::<Vec<_>>(), [true, false]);
+    }
+
+    #[test]
+    fn what_was_moved_is_taken_off_the_front() {
+        let mut transfers = stripes(2, 4096).transfers(0, 3 * 4096, 4096 as *mut u8);
+        let first = &mut transfers[0];
+        first.advance(4096 + 512);
+        assert_eq!((first.at, first.bytes, first.pieces.len()), (4608, 3584, 1));
+        assert_eq!(first.pieces[0].iov_base as usize, 4096 + 2 * 4096 + 512);
+        first.advance(3584);
+        assert!(first.pieces.is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn every_byte_has_one_place_and_the_stripes_have_their_lengths(
+            disks in 1usize..6,
+            unit in (1u64..40).prop_map(|pages| pages * 4096),
+            offset in 0u64..10_000_000,
+            length in 0usize..5_000_000,
+        ) {
+            let set = stripes(disks, unit);
+            let base = 1 << 30;
+            let mut next = vec![None; disks];
+            let mut total = 0;
+            for transfer in set.transfers(offset, length, base as *mut u8) {
+                // Each file's transfers are consecutive, and each piece is where its bytes belong.
+                prop_assert!(next[transfer.file].is_none_or(|next| next == transfer.at));
+                let mut at = transfer.at;
+                for piece in &transfer.pieces {
+                    let in_set = if disks == 1 {
+                        at
+                    } else {
+                        (at / unit * disks as u64 + transfer.file as u64) * unit + at % unit
+                    };
+                    prop_assert_eq!(in_set - offset, (piece.iov_base as usize - base) as u64);
+                    prop_assert!(disks == 1 || at % unit + piece.iov_len as u64 <= unit);
+                    at += piece.iov_len as u64;
+                    total += piece.iov_len;
+                }
+                prop_assert_eq!(at - transfer.at, transfer.bytes as u64);
+                next[transfer.file] = Some(at);
+            }
+            prop_assert_eq!(total, length);
+            let bytes = offset + length as u64;
+            let sum: u64 = (0..disks).map(|disk| set.bytes_of(disk, bytes)).sum();
+            prop_assert_eq!(sum, bytes);
+            for (disk, next) in next.iter().enumerate() {
+                prop_assert!(next.is_none_or(|next| next == set.bytes_of(disk, bytes)));
+            }
+        }
+    }
+}

@@ -130,3 +130,41 @@ fn refused(path: &Path, bytes: u64, error: &Error) -> EngineError {
         bytes.saturating_sub(free)
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn where_files_need_names_a_hidden_one_goes_with_its_value() {
+        let folder = std::env::temp_dir().join(format!("leadline-hidden-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let names = || std::fs::read_dir(&folder).unwrap().count();
+        let (value, file) = Unnamed::hidden(&folder, "set").unwrap();
+        assert_eq!(names(), 1);
+        drop((value, file));
+        assert_eq!(names(), 0);
+        let path = folder.join("set");
+        let (mut value, file) = Unnamed::hidden(&folder, "set").unwrap();
+        value.name(&file, &path).unwrap();
+        let (mut value, file) = Unnamed::hidden(&folder, "set").unwrap();
+        assert_eq!(value.name(&file, &path).unwrap_err().kind(), ErrorKind::AlreadyExists);
+        value.replace(&file, &path).unwrap();
+        drop((value, file));
+        assert_eq!(names(), 1, "the name alone");
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn more_than_a_disk_holds_is_refused_with_what_is_missing() {
+        let folder = std::env::temp_dir();
+        let (_unnamed, file) = Unnamed::create(&folder, "large").unwrap();
+        let facts = rustix::fs::statvfs(&folder).unwrap();
+        let bytes = (facts.f_blocks * facts.f_frsize) * 2;
+        let error = reserve(&file, &folder.join("large"), bytes).unwrap_err();
+        assert!(error.message.contains("are missing"), "{error}");
+        assert!(error.message.starts_with(&bytes.to_string()), "{error}");
+        file.set_len(0).unwrap();
+    }
+}

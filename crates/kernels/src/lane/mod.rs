@@ -4,6 +4,8 @@
 //! for each disk and chunk, of which each disk has up to `depth` at once; what is done is handed
 //! back in the order in which it was submitted.
 
+#[cfg(test)]
+mod tests;
 mod uring;
 
 use std::collections::VecDeque;
