@@ -12,5 +12,6 @@ pub mod kernel;
 pub mod mailbox;
 mod network;
 pub mod rank;
+mod selection;
 mod splitters;
 mod tiles;

@@ -29,7 +29,7 @@ struct Blocks {
 impl Source for Blocks {
     fn step(&mut self, outbox: &mut Outbox) -> Result<Step, EngineError> {
         let bytes = match self.ahead.now()? {
-            Now::Bytes(_, bytes) => bytes,
+            Now::Bytes(bytes) => bytes,
             Now::Waits => return Ok(Step::Waits),
             Now::Done => return Ok(Step::Done),
         };
@@ -68,7 +68,6 @@ fn no_deal() -> EngineError {
 /// One rank.
 pub struct TransposeKernel {
     share: Share,
-    shape: Shape,
     exchange: Exchange,
     source: Blocks,
     tiles: Option<Tiles>,
@@ -104,11 +103,10 @@ impl TransposeKernel {
         };
         let columns = grid.columns_of(share.rank);
         let bytes = (columns.end - columns.start) * shape.rows * BLOCK_BYTES as u64;
-        let output = share.create_output(bytes)?;
+        let output = share.create_output(&[bytes])?;
         let parties = (share.rank, share.ranks);
         let tiles = Tiles::new(grid, parties, &share.memory, &output, share.io())?;
         let mut kernel = Self {
-            shape,
             exchange,
             source,
             tiles: Some(tiles),

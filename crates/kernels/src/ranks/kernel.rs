@@ -121,14 +121,14 @@ impl Share {
         self.job.input.as_deref().ok_or_else(|| EngineError::fault("a kernel has no input"))
     }
 
-    /// Makes room for this rank's part.
+    /// Makes room for this rank's parts, of which every rank has as many.
     ///
     /// # Errors
     /// There is none.
-    pub fn create_output(&self, bytes: u64) -> Result<Output, EngineError> {
+    pub fn create_output(&self, bytes: &[u64]) -> Result<Output, EngineError> {
         let none = || EngineError::fault("a kernel has no output");
         let spec = self.job.output.as_ref().ok_or_else(none)?;
-        Output::create_some(spec, self.rank, &[bytes], self.io())
+        Output::create_some(spec, self.rank * bytes.len(), bytes, self.io())
     }
 
     /// A phase begins.

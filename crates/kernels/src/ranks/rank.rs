@@ -6,6 +6,7 @@ use super::answer::{Answer, merge};
 use super::blocks::TransposeKernel;
 use super::kernel::{Ends, RankKernel, Share};
 use super::network::NetworkKernel;
+use super::selection::ScanKernel;
 use crate::job::{Kernel, StreamJob};
 use crate::layout::{Layout, LayoutPart};
 use crate::output::NamedParts;
@@ -29,6 +30,7 @@ impl Rank {
         let name = job.kernel.name();
         let share = |job| Share::of(job, rank, ranks);
         let kernel: Box<dyn RankKernel> = match job.kernel {
+            Kernel::Scan { .. } => Box::new(ScanKernel::new(share(job)?)?),
             Kernel::Transpose { rows, columns } => {
                 Box::new(TransposeKernel::new(share(job)?, Shape { rows, columns })?)
             }
