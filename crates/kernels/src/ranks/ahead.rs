@@ -16,8 +16,8 @@ pub type Pieces = Box<dyn Iterator<Item = (u64, usize)> + Send>;
 
 /// What there is to work on.
 pub enum Now<'a> {
-    /// Bytes of the input; they stay until they are used.
-    Bytes(&'a [u8]),
+    /// Bytes of the input from this offset on; they stay until they are used.
+    Bytes(u64, &'a [u8]),
     /// The disk has not answered.
     Waits,
     /// All pieces have been used.
@@ -76,8 +76,9 @@ impl ReadAhead {
             self.bytes_read += read.1 as u64;
             self.present = Some(read);
         }
-        let present = self.present.as_ref();
-        Ok(present.map_or(Now::Waits, |(_, bytes, region)| Now::Bytes(&region[self.used..*bytes])))
+        Ok(self.present.as_ref().map_or(Now::Waits, |(at, bytes, region)| {
+            Now::Bytes(at + self.used as u64, &region[self.used..*bytes])
+        }))
     }
 
     /// The first `bytes` of [`Now::Bytes`] are no longer needed.

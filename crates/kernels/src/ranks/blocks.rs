@@ -29,7 +29,7 @@ struct Blocks {
 impl Source for Blocks {
     fn step(&mut self, outbox: &mut Outbox) -> Result<Step, EngineError> {
         let bytes = match self.ahead.now()? {
-            Now::Bytes(bytes) => bytes,
+            Now::Bytes(_, bytes) => bytes,
             Now::Waits => return Ok(Step::Waits),
             Now::Done => return Ok(Step::Done),
         };
