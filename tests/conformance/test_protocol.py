@@ -16,6 +16,7 @@ from referencing import Registry, Resource
 from leadline import _engine
 from leadline.record.file_test import FileTestResult
 from leadline.record.measurement import EngineResult
+from leadline.record.streaming import StreamResult
 from leadline.record.workload import Workload, WorkloadError
 
 PROTOCOL = Path(__file__).parents[2] / "protocol"
@@ -26,6 +27,8 @@ ANSWERS = sorted((PROTOCOL / "examples/answers").glob("*.json"))
 EVENTS = sorted((PROTOCOL / "examples/events").glob("*.json"))
 FILE_TESTS = PROTOCOL / "examples/file_tests"
 FILE_EVENTS = sorted((FILE_TESTS / "events").glob("*.json"))
+STREAMS = PROTOCOL / "examples/streams"
+STREAM_EVENTS = sorted((STREAMS / "events").glob("*.json"))
 
 
 def load(path: Path) -> Any:
@@ -119,6 +122,36 @@ def test_an_invalid_file_test_fails_the_schema_and_the_engine(path: Path) -> Non
     assert (event["event"], event["kind"]) == ("error", "bad_job")
 
 
+@pytest.mark.parametrize("path", sorted((STREAMS / "valid").glob("*.json")), ids=lambda p: p.stem)
+def test_a_valid_streaming_job_meets_its_schema(path: Path) -> None:
+    validator("stream-job").validate(load(path))
+
+
+@pytest.mark.parametrize("path", sorted((STREAMS / "invalid").glob("*.json")), ids=lambda p: p.stem)
+def test_an_invalid_streaming_job_fails_its_schema(path: Path) -> None:
+    assert not validator("stream-job").is_valid(load(path))
+    with pytest.raises(ValueError, match="engine child"):
+        _engine.run_job(path.read_text())
+
+
+@pytest.mark.parametrize("path", STREAM_EVENTS, ids=lambda path: path.stem)
+def test_a_streaming_result_is_read_by_the_record(path: Path) -> None:
+    event = load(path)
+    result = msgspec.convert(event, StreamResult)
+    assert json.loads(msgspec.json.encode(result)) | {"event": "result"} == event
+
+
+def test_the_child_refuses_every_invalid_streaming_job_by_the_field() -> None:
+    paths = sorted((STREAMS / "invalid").glob("*.json"))
+    assert len(paths) >= 25
+    lines = serve([json.dumps(load(path)) for path in paths])
+    assert len(lines) == len(paths)
+    for line, path in zip(lines, paths, strict=True):
+        event = json.loads(line)
+        validator("event").validate(event)
+        assert (event["event"], event["kind"]) == ("error", "bad_job"), path.stem
+
+
 @pytest.mark.parametrize("path", ASKS, ids=lambda path: path.stem)
 def test_a_question_meets_the_schema(path: Path) -> None:
     validator("ask").validate(load(path))
@@ -129,7 +162,9 @@ def test_an_answer_meets_the_schema(path: Path) -> None:
     validator("event").validate(load(path))
 
 
-@pytest.mark.parametrize("path", EVENTS + FILE_EVENTS, ids=lambda path: str(path.parts[-2:]))
+@pytest.mark.parametrize(
+    "path", EVENTS + FILE_EVENTS + STREAM_EVENTS, ids=lambda path: str(path.parts[-2:])
+)
 def test_an_example_event_meets_the_schema(path: Path) -> None:
     validator("event").validate(load(path))
 

@@ -6,6 +6,7 @@
 //! Below the kernels: [`memory`] (the limit), [`data_set`], [`output`] and [`scratch`] (where bytes
 //! lie), [`lane`] and [`chunks`] (how they move), [`phases`] (what it cost).
 
+pub mod capacity;
 pub mod chunks;
 mod counters;
 pub mod crew;

@@ -7,6 +7,7 @@ use leadline_engine::error::EngineError;
 use leadline_engine::events::{Phase, Reporter};
 
 use crate::job::{Kernel, StreamJob};
+use crate::records;
 use crate::result::StreamResult;
 use crate::scan;
 
@@ -34,11 +35,9 @@ fn run(job: &StreamJob, reporter: &mut Reporter) -> Result<StreamResult, EngineE
     reporter.phase(Phase::Prepare, 0);
     match &job.kernel {
         Kernel::Scan { .. } => scan::run(job, reporter),
-        Kernel::Generate { .. }
-        | Kernel::Check {}
-        | Kernel::Capacity { .. }
-        | Kernel::Sort {}
-        | Kernel::Transpose { .. } => {
+        Kernel::Generate { .. } => records::generate::run(job, reporter),
+        Kernel::Check {} => records::check::run(job, reporter),
+        Kernel::Capacity { .. } | Kernel::Sort {} | Kernel::Transpose { .. } => {
             Err(EngineError::bad_job(format!("{} is not built in", job.kernel.name())))
         }
     }

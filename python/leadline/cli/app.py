@@ -33,10 +33,14 @@ COMMANDS = {
     "compare": "Compare surveyed systems: ratios with intervals, and a verdict where there is one.",
     "files": "Time plain files: read, written and rewritten, over file systems, block sizes and "
     "drives.",
+    "stream": "Stream data through the machine: scan, sort or transpose it, verified, phase by "
+    "phase.",
+    "balance": "Say which resource gives out first as disks are added, and what more of it would "
+    "bring.",
     "report": "Draw a stored survey: one self-contained page that opens without a network.",
-    "systems": "List the stored surveys, newest first.",
+    "systems": "List the stored surveys, and the studies of files and streams, newest first.",
     "show": "Show what is stored under an id: a survey, a validation, a study, or one point.",
-    "export": "Write every point of a survey, validation or study as JSON, CSV, Parquet or Arrow.",
+    "export": "Write the points of a survey, validation or study as JSON, CSV, Parquet or Arrow.",
 }
 """Each command and its help: the first line of its docstring, which a test holds them to. The
 module `leadline.cli.NAME` is loaded only when its command is run, because what the commands need
@@ -58,10 +62,12 @@ class _Commands(TyperGroup):
         """Load a command; None when there is none of this name."""
         if cmd_name not in COMMANDS:
             return None
+        module = importlib.import_module(f"leadline.cli.{cmd_name}")
+        if hasattr(module, "app"):  # it has sub-commands
+            return typer.main.get_command(module.app)
         alone = typer.Typer(
             add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
         )
-        module = importlib.import_module(f"leadline.cli.{cmd_name}")
         alone.command(name=cmd_name)(module.command)
         return typer.main.get_command(alone)
 

@@ -1,17 +1,17 @@
-"""`leadline export S`: the points of a survey or a validation as data."""
+"""`leadline export S`: the points of a survey or a validation, the phases of streams, as data."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from leadline.cli.context import Context
+from leadline.cli.stream_document import stream_rows
 from leadline.cli.talk import talk
-from leadline.record import Measurement
-from leadline.store import FORMATS, Store, StoreError, export_points
+from leadline.store import FORMATS, Store, StoreError, export_rows, rows
 
 
 def command(
@@ -27,13 +27,13 @@ def command(
         typer.Option(metavar="json|csv|parquet|arrow", help="Default: by FILE's ending."),
     ] = None,
 ) -> None:
-    """Write every point of a survey, validation or study as JSON, CSV, Parquet or Arrow."""
+    """Write the points of a survey, validation or study as JSON, CSV, Parquet or Arrow."""
     own: Context = context.obj
     store = own.open_store()
     chosen = format or (output.suffix.lstrip(".") if output else "json")
     if chosen not in FORMATS:
         raise typer.BadParameter(f"{chosen!r} is not one of {', '.join(FORMATS)}")
-    data = export_points(_points(store, survey), chosen)
+    data = export_rows(_rows(store, survey), chosen)
     if output is None:
         sys.stdout.buffer.write(data)
         return
@@ -41,15 +41,20 @@ def command(
     talk(f"wrote {output}")
 
 
-def _points(store: Store, ref: str) -> tuple[Measurement, ...]:
+def _rows(store: Store, ref: str) -> list[dict[str, Any]]:
+    """One row for every point, or for every phase of a stream study."""
     try:
-        return store.points(store.survey_start(ref).survey_id)
+        return rows(store.points(store.survey_start(ref).survey_id))
     except StoreError as not_a_survey:
         try:
-            return store.validation_points(store.validation_start(ref).validation_id)
+            return rows(store.validation_points(store.validation_start(ref).validation_id))
         except StoreError:
             pass
         try:
-            return store.study_points(store.cache_start(ref).study_id)
+            return rows(store.study_points(store.cache_start(ref).study_id))
+        except StoreError:
+            pass
+        try:
+            return stream_rows(store.stream_study(ref))
         except StoreError:
             raise not_a_survey from None

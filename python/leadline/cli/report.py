@@ -13,6 +13,7 @@ from leadline.cli.context import Context
 from leadline.cli.files import write_files
 from leadline.cli.load import load_survey, load_validation
 from leadline.cli.options import Ref
+from leadline.cli.stream_run import write_stream
 from leadline.cli.talk import talk
 from leadline.engine import TargetRefused
 from leadline.store import Store, StoreError
@@ -91,8 +92,26 @@ def _report_files(
     try:
         study = store.files_study(ref)
     except StoreError:
-        raise not_a_survey from None
+        _report_stream(store, ref, beside, output, not_a_survey)
+        return
     others = [store.files_study(name) for name in beside]
     path = output or Path(f"leadline-{study.start.system.replace('/', '_')}-files.html")
     _require_directory(path)
     write_files(study, path, others)
+
+
+def _report_stream(
+    store: Store,
+    ref: str,
+    beside: Sequence[str],
+    output: Path | None,
+    not_a_survey: StoreError,
+) -> None:
+    try:
+        study = store.stream_study(ref)
+    except StoreError:
+        raise not_a_survey from None
+    others = [store.stream_study(name) for name in beside]
+    path = output or Path(f"leadline-{study.start.system.replace('/', '_')}-stream.html")
+    _require_directory(path)
+    write_stream(study, path, others)

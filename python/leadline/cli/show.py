@@ -13,6 +13,7 @@ from leadline.cli.files import tell_files
 from leadline.cli.load import explained_validation, load_survey
 from leadline.cli.measure import measurement_document
 from leadline.cli.options import Json
+from leadline.cli.stream_run import tell_stream
 from leadline.cli.survey import survey_document
 from leadline.cli.talk import put_json, show, talk
 from leadline.cli.validate import tell_validation
@@ -29,7 +30,7 @@ def command(
         str,
         typer.Argument(
             metavar="ID",
-            help="A survey, a system, a validation, a study, a table of files, or a point.",
+            help="A survey, a system, a validation, a study of a cache, files or streams, or a point.",
         ),
     ],
     json: Json = False,
@@ -83,9 +84,18 @@ def _show_files(store: Store, ref: str, not_a_survey: StoreError, *, json: bool)
     try:
         study = store.files_study(ref)
     except StoreError:
-        _show_point(store, ref, not_a_survey, json=json)
+        _show_stream(store, ref, not_a_survey, json=json)
         return
     tell_files(study, json=json)
+
+
+def _show_stream(store: Store, ref: str, not_a_survey: StoreError, *, json: bool) -> None:
+    try:
+        study = store.stream_study(ref)
+    except StoreError:
+        _show_point(store, ref, not_a_survey, json=json)
+        return
+    tell_stream(study, json=json)
 
 
 def _show_point(store: Store, ref: str, not_a_survey: StoreError, *, json: bool) -> None:

@@ -27,6 +27,7 @@ from leadline.engine.pace import (
 from leadline.engine.preflight import Finding, preflight
 from leadline.engine.profiles import load_profile, profile_names
 from leadline.engine.stop import Stopped, stop_on_signals
+from leadline.engine.streams import Streams, open_streams
 from leadline.engine.target import Target
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "Progress",
     "ServerLost",
     "Stopped",
+    "Streams",
     "Target",
     "TargetRefused",
     "available_memory_bytes",
@@ -55,6 +57,7 @@ __all__ = [
     "memory_cgroup",
     "open_engine",
     "open_file_tests",
+    "open_streams",
     "preflight",
     "profile_names",
     "require_fit",

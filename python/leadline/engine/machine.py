@@ -69,6 +69,11 @@ def available_memory_bytes() -> int | None:
     return min(known, default=None)
 
 
+def free_memory_bytes() -> int | None:
+    """Return what programs can still have, file cache that would be given up included."""
+    return meminfo_bytes("MemAvailable")
+
+
 def cgroup_memory_limit_bytes() -> int | None:
     """Return the least memory limit on the way from the own group to the root."""
     return attempt(_cgroup_memory_limit_bytes)

@@ -55,7 +55,12 @@ def require_space(directory: str | Path, needed_bytes: int) -> None:
     require_room(str(directory), read_space(directory), needed_bytes)
 
 
-def require_room(shown: str, space: Space, needed_bytes: int) -> None:
+def require_room(
+    shown: str,
+    space: Space,
+    needed_bytes: int,
+    advice: str = "lower --max-bytes or free some",
+) -> None:
     """Refuse when writing `needed_bytes` more into this room would touch the floor.
 
     Raises:
@@ -65,7 +70,7 @@ def require_room(shown: str, space: Space, needed_bytes: int) -> None:
     if needed_bytes <= space.capacity_bytes:
         return
     rest = (
-        f"at most {format_bytes(space.capacity_bytes)} can be used: lower --max-bytes or free some"
+        f"at most {format_bytes(space.capacity_bytes)} can be used: {advice}"
         if space.capacity_bytes >= USEFUL_BYTES
         else "nothing can be used: free some space or give a directory on a larger file system"
     )

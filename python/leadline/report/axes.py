@@ -18,6 +18,9 @@ BYTES_EXPR = (
     "format(datum.value, '~r') + ' B'"
 )
 
+NUMBER_EXPR = "format(datum.value, ',')"
+"""Labels as they are: with a format of its own, Vega takes digits away that it thinks too many."""
+
 
 def bytes_x(xs: Sequence[float], title: str) -> alt.X:
     """Return a log axis over bytes, with ticks at powers of two and labels as KiB, MiB, GiB."""

@@ -11,7 +11,7 @@ import base64
 import functools
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from typing import Any
 
@@ -22,6 +22,7 @@ import vl_convert
 from markupsafe import Markup
 
 from leadline.report.drawable import drawable
+from leadline.report.theme import config
 
 _UNIT_GAP = re.compile(r"(?<=\d) (?=(?:%|[kKMGT]?i?B(?:/s)?|ms|s|min|h)(?![a-zA-Z]))")
 
@@ -57,6 +58,27 @@ def page_figure(name: str, chart: alt.LayerChart) -> dict[str, Any]:
         "title": title["text"],
         "subtitle": lines if isinstance(lines, str) else " ".join(lines),
         "svg": Markup(svg),  # noqa: S704
+    }
+
+
+def page_parts(charts: Mapping[str, alt.LayerChart], document: Any) -> dict[str, Any]:
+    """Return what every page of charts needs beside its own text: drawings, scripts, style, data.
+
+    Names of charts become elements of the page; they are ours, never a stranger's.
+    """
+    specs = {name: page_spec(chart) for name, chart in charts.items()}
+    looks = {"light": config(), "dark": config(dark=True)}
+    scripts = [vega_bundle(), packaged_text("page.js")]
+    return {
+        "figures": {name: page_figure(name, chart) for name, chart in charts.items()},
+        "missing": {},
+        "icon_href": data_uri("image/svg+xml", ICON.encode()),
+        "policy": content_policy(scripts),
+        "scripts": [Markup(script) for script in scripts],  # noqa: S704 - our own two scripts
+        "style": Markup(packaged_text("page.css")),  # noqa: S704 - our own style sheet
+        "icon": Markup(ICON),  # noqa: S704 - our own drawing
+        "chart_json": script_json({"specs": specs, "looks": looks}),
+        "data_json": script_json(document),
     }
 
 

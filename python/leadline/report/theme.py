@@ -13,13 +13,13 @@ SYSTEM_DASHES = ([1, 0], [7, 3], [2, 3], [9, 3, 2, 3], [4, 2], [1, 2])
 SYSTEM_SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 
 _LIGHT = {
-    "ink": "#16232e", "soft": "#53626f", "faint": "#e3e8ec", "rule": "#9aa7b2",
+    "paper": "#ffffff", "ink": "#16232e", "soft": "#53626f", "faint": "#e3e8ec", "rule": "#9aa7b2",
     "line": "#0b6e8f", "reading": "#0b6e8f", "good": "#2f9e78", "focal": "#b4441c",
     "border": "#8a5a00",
     "series": ["#0b6e8f", "#b4441c", "#2f8f6b", "#8a5a00", "#6b4fa0", "#53626f"],
 }  # fmt: skip
 _DARK = {
-    "ink": "#e6edf2", "soft": "#a5b4c0", "faint": "#25323c", "rule": "#5b6b78",
+    "paper": "#0f171d", "ink": "#e6edf2", "soft": "#a5b4c0", "faint": "#25323c", "rule": "#5b6b78",
     "line": "#4cc0e0", "reading": "#4cc0e0", "good": "#3fbf93", "focal": "#ff9466",
     "border": "#e2b24c",
     "series": ["#4cc0e0", "#ff9466", "#5fd0a5", "#e2b24c", "#b9a2ee", "#a5b4c0"],
@@ -83,5 +83,19 @@ def _styles(tone: dict[str, Any]) -> dict[str, Any]:
         "spread-end": {"color": tone["soft"]},
         "band": {"color": tone["line"], "opacity": 0.16},
         "touch": dot | {"size": 120, "opacity": 0},
+        "gain": {"color": tone["line"], "opacity": 0.62},
+        "short-gain": {"color": tone["focal"], "opacity": 0.85},
+        "whisker": {"color": tone["ink"], "strokeWidth": 1.1, "opacity": 0.75},
+        "model": {"color": tone["ink"], "strokeWidth": 2.4},
+        "model-bar": {"color": tone["ink"], "opacity": 1},
+        "corrected": {"color": tone["focal"], "strokeWidth": 2.2, "strokeDash": [5, 3]},
+        "small-label": label | {"fontSize": 10.5},
+        "short-label": label | {"color": tone["focal"], "fontWeight": 600, "fontSize": 11.5},
+        "bar-label": label | {"color": tone["paper"], "fontWeight": 600, "fontSize": 11.5},
+        "cpi": {"color": tone["ink"], "strokeWidth": 1.6, "strokeDash": [1.5, 3]},
+        "cpi-point": {"color": tone["ink"], "filled": False, "size": 44, "shape": "diamond",
+                      "opacity": 1, "strokeWidth": 1.4},
+        "profile": {"color": tone["line"], "strokeWidth": 1.4, "opacity": 0.4},
+        "zero": {"color": tone["rule"], "strokeWidth": 1},
         "steep": dot | {"color": tone["focal"], "shape": "triangle-down", "size": 100},
     }  # fmt: skip

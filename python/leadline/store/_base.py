@@ -18,6 +18,7 @@ from leadline.record import (
     ValidationStart,
 )
 from leadline.record.files import FilesStudy
+from leadline.record.streaming import StreamStudy
 
 
 class SurveySummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,8 +58,20 @@ class CacheStudySummary(msgspec.Struct, frozen=True, kw_only=True):
     points: int
 
 
+class GrowingSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of the list of studies that are one document each: of plain files, or of streams."""
+
+    study_id: str
+    system: str
+    started_at: str
+    """UTC, ISO 8601."""
+    status: SurveyStatus
+
+
 class Store(Protocol):
-    """Keeps surveys and validations of them, studies of file caches, and the points of all.
+    """Keeps surveys, validations of them and studies of file caches, with the points of all.
+
+    Studies of plain files and of streams are kept too, as one document each.
 
     Durability: when a method that starts, adds or finishes something returns, the document
     survives a kill of the process and a loss of power (as far as the device keeps its promises).
@@ -172,6 +185,23 @@ class Store(Protocol):
 
     def files_study(self, ref: str) -> FilesStudy:
         """Return a study of plain files by its id, its system (the newest) or a beginning of it."""
+
+    def files_studies(self) -> tuple[GrowingSummary, ...]:
+        """Return a summary of every study of plain files, the newest first."""
+
+    def save_stream(self, study: StreamStudy) -> None:
+        """Keep a stream study: before its first run, after each, and at its end.
+
+        Raises:
+            UpdateFinishedError: it is done already, began otherwise, or lacks runs that are stored.
+
+        """
+
+    def stream_study(self, ref: str) -> StreamStudy:
+        """Return a stream study by its id, its system (the newest) or a beginning of its id."""
+
+    def stream_studies(self) -> tuple[GrowingSummary, ...]:
+        """Return a summary of every stream study, the newest first."""
 
     def close(self) -> None:
         """Let go of the connections; further calls open new ones."""

@@ -37,8 +37,15 @@ from leadline.record import (
     ValidationStart,
 )
 from leadline.record.files import FilesStudy
-from leadline.store import _files
-from leadline.store._base import CacheStudySummary, SurveySummary, ValidationSummary
+from leadline.record.streaming import StreamStudy
+from leadline.store import _growing
+from leadline.store._base import (
+    CacheStudySummary,
+    GrowingSummary,
+    SurveySummary,
+    ValidationSummary,
+)
+from leadline.store._growing import FILES, STREAMS, Kind, Study
 from leadline.store._migrate import migrate, tables_of
 from leadline.store._tables import (
     SCHEMA_VERSION,
@@ -273,22 +280,27 @@ class SqlStore:
 
     def save_files(self, study: FilesStudy) -> None:
         """Keep a study of plain files, or what is new of it; durable when this returns."""
-        document = _encode(study)
-        with self._transaction() as connection:
-            row = connection.execute(_files.by_id(study.start.study_id)).first()
-            if row is not None:
-                _files.require_growth(self._decode(row.document, FilesStudy), study)
-            _files.keep(connection, study, document, new=row is None)
+        self._save(FILES, study)
 
     def files_study(self, ref: str) -> FilesStudy:
         """Return a study of plain files by its id, its system or the beginning of its id."""
-        with self._transaction() as connection:
-            row = _files.find(connection, ref, PREFIX_MIN)
-        if row is None:
-            raise StoreError(
-                f"no study of plain files {ref!r} in {self._shown}; `leadline files DIR` makes one"
-            )
-        return self._decode(row.document, FilesStudy)
+        return self._grown(FILES, ref)
+
+    def files_studies(self) -> tuple[GrowingSummary, ...]:
+        """Return a summary of every study of plain files, the newest first."""
+        return self._growing_summaries(FILES)
+
+    def save_stream(self, study: StreamStudy) -> None:
+        """Keep a stream study, or what is new of it; durable when this returns."""
+        self._save(STREAMS, study)
+
+    def stream_study(self, ref: str) -> StreamStudy:
+        """Return a stream study by its id, its system or the beginning of its id."""
+        return self._grown(STREAMS, ref)
+
+    def stream_studies(self) -> tuple[GrowingSummary, ...]:
+        """Return a summary of every stream study, the newest first."""
+        return self._growing_summaries(STREAMS)
 
     def close(self) -> None:
         """Let go of the connections."""
@@ -331,7 +343,7 @@ class SqlStore:
                         f"{sorted(names)[0]!r}); name another file with --store"
                     )
                 metadata.create_all(connection)
-                _files.metadata.create_all(connection)
+                _growing.metadata.create_all(connection)
                 connection.execute(schema.insert().values(version=SCHEMA_VERSION))
                 return
             # Locked where the database can: two processes must not migrate it at once.
@@ -347,7 +359,7 @@ class SqlStore:
                 raise self._damaged("its tables are not complete")
             if found < SCHEMA_VERSION:
                 migrate(connection, found)
-            _files.metadata.create_all(connection)
+            _growing.metadata.create_all(connection)
 
     def _write_ahead(self) -> None:
         """Let readers and a writer work at once; only now, because it changes the file for good.
@@ -397,6 +409,29 @@ class SqlStore:
             return msgspec.json.decode(document, type=kind)
         except msgspec.MsgspecError as error:
             raise self._damaged(f"a {kind.__name__} in it cannot be read: {error}") from error
+
+    def _save(self, kind: Kind[Study], study: Study) -> None:
+        document = _encode(study)
+        with self._transaction() as connection:
+            row = connection.execute(_growing.by_id(kind, study.start.study_id)).first()
+            if row is not None:
+                stored = self._decode(row.document, kind.document)
+                _growing.require_growth(kind, stored, study)
+            _growing.keep(connection, kind, study, document, new=row is None)
+
+    def _grown(self, kind: Kind[Study], ref: str) -> Study:
+        with self._transaction() as connection:
+            row = _growing.find(connection, kind, ref, PREFIX_MIN)
+        if row is None:
+            raise StoreError(f"no {kind.said} {ref!r} in {self._shown}; `{kind.made_by}` makes one")
+        return self._decode(row.document, kind.document)
+
+    def _growing_summaries(self, kind: Kind[Any]) -> tuple[GrowingSummary, ...]:
+        with self._transaction() as connection:
+            rows = connection.execute(_growing.newest_first(kind)).mappings().all()
+        return tuple(
+            GrowingSummary(**(dict(row) | {"status": SurveyStatus(row["status"])})) for row in rows
+        )
 
     def _row(self, connection: Connection, key: Column[Any], owner_id: str) -> Any:
         query = select(key.table).where(key == owner_id)

@@ -26,7 +26,12 @@ def rows(points: Sequence[Measurement]) -> list[Row]:
 
 
 def export_points(points: Sequence[Measurement], format_name: str) -> bytes:
-    """Return the rows of these points as a file's content.
+    """Return the rows of these points as a file's content; raises as `export_rows`."""
+    return export_rows(rows(points), format_name)
+
+
+def export_rows(table: list[Row], format_name: str) -> bytes:
+    """Return flat rows, all with the same keys, as a file's content.
 
     Raises:
         StoreError: the format is unknown, or needs a library that is not installed.
@@ -35,7 +40,7 @@ def export_points(points: Sequence[Measurement], format_name: str) -> bytes:
     write = _WRITERS.get(format_name)
     if write is None:
         raise StoreError(f"unknown format {format_name!r}; use {', '.join(FORMATS)}")
-    return write(rows(points))
+    return write(table)
 
 
 def _row(point: Measurement) -> Row:

@@ -38,6 +38,14 @@ from leadline.record.files import (
     FilesStudy,
     FileSystemUnderTest,
 )
+from leadline.record.streaming import (
+    PhaseResult,
+    StreamOptions,
+    StreamResult,
+    StreamRun,
+    StreamStart,
+    StreamStudy,
+)
 
 WORKLOAD = Workload(unique_bytes=64 * 2**20, size_mean=32 * 1024)
 
@@ -220,6 +228,42 @@ def sample_files_study(study_id: str = "files-a") -> FilesStudy:
     return FilesStudy(
         start=start, status=SurveyStatus.DONE, file_bytes=8192, rows=rows, sentences=("Done.",)
     )
+
+
+def sample_phase(name: str, *, read: int = 0, written: int = 0) -> PhaseResult:
+    """Return a phase of one second in which nothing could be counted but time and bytes."""
+    return PhaseResult(
+        name=name, seconds=1.0, bytes_read=read, bytes_written=written, cpu_user_s=0.25,
+        cpu_system_s=0.125, instructions=None, cycles=None, switches_voluntary=10,
+        switches_involuntary=1, faults_minor=100, faults_major=0, block_read_bytes=read,
+        block_written_bytes=written, memory_bus_bytes=None, network_sent_bytes=0,
+        network_received_bytes=0, copied_bytes=0, first_done_s=0.75, last_done_s=1.0,
+    )  # fmt: skip
+
+
+def sample_stream_study(study_id: str = "stream-a") -> StreamStudy:
+    """Return a finished stream study: a sort in one pass, run twice."""
+    start = StreamStart(
+        study_id=study_id, system="tiny-stream", purpose="run", directories=("/data",),
+        started_at="2026-11-22T10:00:00+00:00", seed=2**63, facts={"cpu_count": 2},
+    )  # fmt: skip
+    size = 100_000_000
+    result = StreamResult(
+        version=1, kind="stream", job_id="stream-1", kernel="sort", passes=1, bytes_in=size,
+        bytes_out=size, seconds=2.0,
+        phases=(sample_phase("read", read=size), sample_phase("write", written=size)),
+        not_measurable={"instructions": "this machine has no counters"},
+        memory_bus_counter="none", memory_peak_bytes=64 * 2**20, verified=True, verify_s=0.5,
+        check=None, capacity=None,
+    )  # fmt: skip
+    runs = tuple(
+        StreamRun(
+            options=StreamOptions(kernel="sort", memory_bytes=2**28, threads=2), disks=1,
+            repetition=repetition, started_at=start.started_at, result=result,
+        )
+        for repetition in range(2)
+    )  # fmt: skip
+    return StreamStudy(start=start, status=SurveyStatus.DONE, runs=runs, sentences=("Done.",))
 
 
 def sample_cache_start(study_id: str = "study-a", system: str = "disk") -> CacheStart:

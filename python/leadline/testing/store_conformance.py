@@ -21,6 +21,7 @@ from leadline.testing.samples import (
     sample_files_study,
     sample_point,
     sample_start,
+    sample_stream_study,
     sample_survey,
     sample_validation,
     sample_validation_start,
@@ -357,3 +358,35 @@ class StoreConformance:
             store.files_study("abcd")
         with pytest.raises(StoreError, match="no study of plain files 'zzzz'"):
             store.files_study("zzzz")
+
+    def test_a_stream_study_grows_by_whole_runs_until_it_is_done(
+        self, store: Store, tmp_path: Path
+    ) -> None:
+        """Each saving is durable; what is stored neither changes nor goes."""
+        study = sample_stream_study()
+        running = msgspec.structs.replace(study, status=SurveyStatus.RUNNING, runs=study.runs[:1])
+        store.save_stream(running)
+        with self.open(tmp_path) as other:
+            assert other.stream_study(study.start.study_id) == running
+        changed = msgspec.structs.replace(study.runs[0], disks=2)
+        with pytest.raises(UpdateFinishedError, match="never changes"):
+            store.save_stream(msgspec.structs.replace(study, runs=(changed, study.runs[1])))
+        with pytest.raises(UpdateFinishedError, match="never changes"):
+            store.save_stream(msgspec.structs.replace(running, runs=()))
+        store.save_stream(study)
+        assert store.stream_study("tiny-stream") == study
+        with pytest.raises(UpdateFinishedError, match="done"):
+            store.save_stream(study)
+
+    def test_studies_of_files_and_streams_are_listed_apart(self, store: Store) -> None:
+        """The newest first; an id of one kind is none of the other."""
+        for name in ("stream-a", "stream-b"):
+            store.save_stream(sample_stream_study(name))
+        store.save_files(sample_files_study())
+        assert [item.study_id for item in store.stream_studies()] == ["stream-b", "stream-a"]
+        assert [(item.study_id, item.system, item.status) for item in store.files_studies()] == [
+            ("files-a", "tiny-files", SurveyStatus.DONE)
+        ]
+        assert store.surveys() == ()
+        with pytest.raises(StoreError, match="no stream study 'files-a'"):
+            store.stream_study("files-a")

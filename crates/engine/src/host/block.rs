@@ -34,6 +34,12 @@ impl BlockDevice {
         device.descend_file(file.metadata().ok()?.dev(), 0).then_some(device)
     }
 
+    /// The leaves' names.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        self.leaves.iter().map(|leaf| name(leaf)).collect()
+    }
+
     /// Caches between the file system and the leaves, in words, each with its device's name.
     #[must_use]
     pub fn caches_below(&self) -> &[String] {
@@ -230,6 +236,7 @@ mod tests {
         let device = fake.below("dm");
         assert_eq!(device.moved_bytes(), Some((130 * 512, 260 * 512)));
         assert_eq!(device.unchecked(), &[] as &[String]);
+        assert_eq!(device.names(), ["sda1", "sdb"]);
         assert_eq!(fake.below("sda/sda1").moved_bytes(), Some((100 * 512, 200 * 512)));
     }
 

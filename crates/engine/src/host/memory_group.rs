@@ -3,6 +3,7 @@
 use std::fs::read_to_string;
 use std::path::PathBuf;
 
+use crate::host::control_group::ControlGroup;
 use crate::result::CacheEvents;
 
 /// The memory cgroup this process lives in.
@@ -16,21 +17,7 @@ impl MemoryGroup {
     /// The own group, version 1 or 2; none when the machine has no memory controller in sight.
     #[must_use]
     pub fn own() -> Option<Self> {
-        let groups = read_to_string("/proc/self/cgroup").ok()?;
-        let mounts = read_to_string("/proc/self/mountinfo").ok()?;
-        let v1 = groups.lines().find(|line| {
-            line.split(':')
-                .nth(1)
-                .is_some_and(|names| names.split(',').any(|name| name == "memory"))
-        });
-        let (line, unified) = match v1 {
-            Some(line) => (line, false),
-            None => (groups.lines().find(|line| line.starts_with("0::"))?, true),
-        };
-        let path = line.splitn(3, ':').nth(2)?;
-        let (root, point) = mounts.lines().find_map(|mount| mount_of(mount, unified))?;
-        let within = path.strip_prefix(root.trim_end_matches('/')).unwrap_or(path);
-        let folder = PathBuf::from(format!("{point}{within}"));
+        let ControlGroup { folder, unified, .. } = ControlGroup::own("memory")?;
         folder.join("memory.stat").exists().then_some(Self { folder, unified })
     }
 
@@ -72,21 +59,6 @@ impl MemoryGroup {
     }
 }
 
-/// Root and mount point of a mountinfo line, if it is the memory controller's.
-fn mount_of(line: &str, unified: bool) -> Option<(&str, &str)> {
-    let (place, kind) = line.split_once(" - ")?;
-    let mut place = place.split(' ').skip(3);
-    let (root, point) = (place.next()?, place.next()?);
-    let mut kind = kind.split(' ');
-    let (name, options) = (kind.next()?, kind.nth(1)?);
-    let wanted = if unified {
-        name == "cgroup2"
-    } else {
-        name == "cgroup" && options.split(',').any(|option| option == "memory")
-    };
-    wanted.then_some((root, point))
-}
-
 /// Page-cache events of the whole machine since boot, for machines without a memory controller.
 /// What is charged is not counted there: `pgpgin` of /proc/vmstat is about block devices.
 #[must_use]
@@ -120,17 +92,6 @@ fn counter(text: &str, key: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn mount_lines_of_both_versions_are_told_apart() {
-        let v1 = "35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory";
-        let v2 = "41 31 0:38 /a /sys/fs/cgroup rw,relatime - cgroup2 cgroup2 rw";
-        assert_eq!(mount_of(v1, false), Some(("/", "/sys/fs/cgroup/memory")));
-        assert_eq!(mount_of(v1, true), None);
-        assert_eq!(mount_of(v2, true), Some(("/a", "/sys/fs/cgroup")));
-        assert_eq!(mount_of(v2, false), None);
-        assert_eq!(mount_of("35 31 0:32 / /x rw - cgroup cgroup rw,cpu", false), None);
-    }
 
     #[test]
     fn an_event_counts_only_when_both_readings_have_it() {

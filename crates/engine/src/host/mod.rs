@@ -5,9 +5,11 @@
 //! guess.
 
 pub mod block;
+pub mod control_group;
 pub mod file_system;
 pub mod load;
 pub mod memory_group;
+mod processor_quota;
 
 use std::fs::read_to_string;
 use std::time::Instant;
@@ -15,6 +17,7 @@ use std::time::Instant;
 pub use block::BlockDevice;
 pub use file_system::FileSystem;
 pub use memory_group::MemoryGroup;
+pub use processor_quota::processors_within_quota;
 
 use crate::host::load::Load;
 use crate::host::memory_group::{events_between, machine_cache_events};

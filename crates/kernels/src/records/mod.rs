@@ -1,8 +1,11 @@
 //! The sort benchmark's records: 100 bytes, of which the first 10 are the key.
 //!
 //! Compatible with gensort 1.5 and valsort (sortbenchmark.org), whose outputs the tests know by
-//! their checksums. Everything here is memory only; the kernels `generate` and `check` move it.
+//! their checksums. Most of it is memory only; the kernels [`generate`] and [`check`] move it.
 
+pub mod check;
+mod crc;
+pub mod generate;
 mod generator;
 mod sequence;
 mod summary;

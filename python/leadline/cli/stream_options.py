@@ -1,0 +1,119 @@
+"""Options that the sub-commands of `leadline stream` share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from leadline.cli.options import positive_bytes, positive_seconds, reader
+
+
+def _directories(text: str) -> tuple[str, ...]:
+    found = tuple(word.strip() for word in text.split(",") if word.strip())
+    if not found:
+        raise ValueError(f"{text!r} names no directory; write for example /disk1,/disk2")
+    return found
+
+
+def _stripe_unit(text: str) -> int:
+    size = positive_bytes(text)
+    if size & (size - 1) or not 4096 <= size <= 2**30:
+        raise ValueError(f"{text!r} is no power of two from 4 KiB to 1 GiB; 64KiB is usual")
+    return size
+
+
+def _share(text: str) -> float:
+    try:
+        share = float(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is no number; write for example 0.5") from None
+    if not 0 < share <= 1:
+        raise ValueError(f"{text!r} is no share of the records: above 0, to 1 for all of them")
+    return share
+
+
+Source = Annotated[
+    str, typer.Argument(metavar="SRC", help="The data set to read; it is only ever read.")
+]
+Destination = Annotated[
+    str, typer.Argument(metavar="DST", help="The data set to make, named when it is whole.")
+]
+Memory = Annotated[
+    int | None,
+    typer.Option(
+        parser=reader(positive_bytes), metavar="SIZE",
+        help="Most memory of the kernel, all its buffers counted; what does not fit is done in "
+        "two passes or in tiles. Under mpirun of all ranks of a machine together.  [default: "
+        "half of what is free]",
+    ),
+]  # fmt: skip
+Threads = Annotated[
+    int, typer.Option(min=1, max=1024, help="Threads that compute, each on its own part.")
+]
+ReadBy = Annotated[
+    str,
+    typer.Option(
+        "--io", metavar="mmap|uring",
+        help="How the input is read: a mapping with sequential advice, or io_uring ahead.",
+    ),
+]  # fmt: skip
+Stripe = Annotated[
+    Any,
+    typer.Option(
+        parser=reader(_directories), metavar="DIR,DIR,…",
+        help="Stripe DST over these directories, one for each disk.",
+    ),
+]  # fmt: skip
+StripeUnit = Annotated[
+    int,
+    typer.Option(
+        parser=reader(_stripe_unit), metavar="SIZE",
+        help="Bytes on one disk before the next one's turn.  [default: 64KiB]", show_default=False,
+    ),
+]  # fmt: skip
+Buffered = Annotated[
+    bool, typer.Option("--buffered", help="Read and write through the file cache.")
+]
+Depth = Annotated[
+    int, typer.Option(min=1, max=256, help="Reads, and writes, outstanding on each disk.")
+]
+Temporary = Annotated[
+    Any,
+    typer.Option(
+        "--temp", parser=reader(_directories), metavar="DIR,DIR,…",
+        help="Where the runs of a sort in two passes go, in turn.  [default: beside DST]",
+    ),
+]  # fmt: skip
+Replace = Annotated[
+    bool, typer.Option("--replace", help="Replace DST, at the moment when the new one is whole.")
+]
+Match = Annotated[
+    float,
+    typer.Option(
+        parser=reader(_share), metavar="FRACTION",
+        help="Share of the records to select: the lowest keys, as if keys were uniform.  "
+        "[default: 0.5]", show_default=False,
+    ),
+]  # fmt: skip
+Name = Annotated[
+    str | None, typer.Option(metavar="S", help="Name of the system, to find it again.")
+]
+Budget = Annotated[
+    float,
+    typer.Option(
+        parser=reader(positive_seconds), metavar="TIME",
+        help="Ends within this time.  [default: 1h]", show_default=False,
+    ),
+]  # fmt: skip
+NoBound = Annotated[
+    bool,
+    typer.Option(
+        "--no-bound", help="Leave out measuring memory and disks first, and with it the bound."
+    ),
+]
+OutputFile = Annotated[
+    Path | None,
+    typer.Option("-o", "--output", metavar="FILE", help="Also draw the run: .html and others."),
+]

@@ -1,0 +1,1 @@
+"""Streaming studies (AD98): models of what moves, bounds, disk scaling and balance. Pure."""

@@ -1,0 +1,261 @@
+"""One kernel over the user's data, as a study: capacities first, then the run, then the words."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Protocol
+
+import msgspec
+
+from leadline.engine import (
+    EngineFault,
+    PointFailed,
+    Streams,
+    TargetRefused,
+    host_facts,
+    target_facts,
+)
+from leadline.engine.stream_jobs import Capacity, StreamJob
+from leadline.engine.stream_places import disks_of
+from leadline.record import SurveyStatus, derive_seed
+from leadline.record.balance import RESOURCE_WORDS, Bound
+from leadline.record.streaming import (
+    Capacities,
+    StreamResult,
+    StreamRun,
+    StreamStart,
+    StreamStudy,
+)
+from leadline.streaming.answer import sentences_of
+from leadline.streaming.bounds import bound
+from leadline.streaming.capacities import capacities_of
+from leadline.streaming.launcher import rank_started
+from leadline.streaming.plan import Planned
+from leadline.units import format_bytes, format_rate, format_seconds
+
+CAPACITY_BYTES_MIN = 32 * 2**20
+CAPACITY_BYTES_MAX = 256 * 2**20
+_CAPACITY_SHARE = 8
+"""A capacity is measured on an eighth of the data: long enough to tell, short beside the run."""
+NETWORK_BYTES = 64 * 2**20
+NETWORK_READINGS = 5
+"""What every rank sends to the others, so often, to measure the network."""
+_LEAST_S = 0.02
+"""The shortest job that the wire takes."""
+
+
+class Keeper(Protocol):
+    """Where studies are kept."""
+
+    def save_stream(self, study: StreamStudy) -> None:
+        """Keep a study, or what is new of it."""
+
+
+def begin_stream(planned: Planned) -> StreamStart:
+    """Return what decides the study; its disks are the file systems that the data lies on."""
+    disks = disks_of(planned.directories)
+    return StreamStart(
+        study_id=uuid.uuid4().hex,
+        system=planned.system,
+        purpose="run",
+        directories=disks,
+        started_at=_now(),
+        seed=planned.job.seed,
+        facts=host_facts() | target_facts(disks[0]),
+    )
+
+
+def run_stream(
+    planned: Planned,
+    start: StreamStart,
+    streams: Streams,
+    store: Keeper,
+    *,
+    on_capacities: Callable[[Capacities], None] | None = None,
+) -> StreamStudy:
+    """Run the kernel once, in the engine child, and keep what was found.
+
+    Args:
+        planned: what is to be run.
+        start: what decides the study.
+        streams: the engine.
+        store: where the study is kept, as soon as something is measured.
+        on_capacities: told when they are known.
+
+    Raises:
+        LeadlineError: the run was refused or failed; what was measured is kept.
+
+    """
+    growing = _Growing(planned, start, store, on_capacities)
+    with growing.kept():
+        growing.measure(streams, tuple)
+        growing.run(lambda job: streams.run(job, output_bytes=planned.output_bytes))
+    return growing.study
+
+
+def run_stream_on_ranks(
+    planned: Planned,
+    start: StreamStart,
+    streams: Streams,
+    store: Keeper,
+    *,
+    tell: Callable[[str], None],
+    on_capacities: Callable[[Capacities], None] | None = None,
+) -> StreamStudy | None:
+    """Run the kernel once on all ranks that a launcher has started; every rank calls this.
+
+    Returns:
+        The study on rank 0; None on the others.
+
+    """
+    from leadline.streaming import cluster  # noqa: PLC0415 - it needs MPI, which is optional
+
+    # The same on every rank, and another for every output: ranks of one node find each other by it.
+    output = planned.job.output.path if planned.job.output is not None else ""
+    job_id = f"{planned.job.name}-{hashlib.sha256(output.encode()).hexdigest()[:12]}"
+
+    def network() -> Sequence[float]:
+        measured = cluster.network_capacity(
+            bytes_each=NETWORK_BYTES, readings=NETWORK_READINGS, tell=tell
+        )
+        return measured or ()
+
+    if rank_started() > 0:
+        if planned.capacities:
+            network()
+        cluster.run_cluster(planned.job.document(job_id), tell=tell)
+        return None
+
+    def run(job: StreamJob) -> StreamResult:
+        result = cluster.run_cluster(job.document(job_id), tell=tell)
+        if result is None:
+            raise EngineFault("the ranks gave no result on rank 0; this is a defect in Leadline")
+        return result
+
+    growing = _Growing(planned, start, store, on_capacities)
+    with growing.kept():
+        # Before the first word to MPI: until then the other ranks sleep and disturb nothing.
+        growing.measure(streams, network)
+        growing.run(run)
+    return growing.study
+
+
+class _Growing:
+    """A study that grows; every change is a new document."""
+
+    def __init__(
+        self,
+        planned: Planned,
+        start: StreamStart,
+        store: Keeper,
+        on_capacities: Callable[[Capacities], None] | None,
+    ) -> None:
+        self._began_s = time.monotonic()
+        self._planned = planned
+        self._store = store
+        self._on_capacities = on_capacities
+        self.study = StreamStudy(start=start, status=SurveyStatus.RUNNING)
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            self._keep(status=SurveyStatus.STOPPED)
+            raise
+
+    def _keep(self, **changes: object) -> None:
+        wall_s = time.monotonic() - self._began_s
+        self.study = msgspec.structs.replace(self.study, **changes, wall_s=wall_s)
+        if self.study.runs or self.study.capacities is not None:  # refused before: nothing to keep
+            self._store.save_stream(self.study)
+
+    def measure(self, streams: Streams, network_bytes_s: Callable[[], Sequence[float]]) -> None:
+        """Measure the capacities, if asked for."""
+        if not self._planned.capacities:
+            return
+        readings, why = None, "the engine has not measured them"
+        try:
+            readings = streams.run(_capacity_job(self._planned, self.study.start)).capacity
+        except (TargetRefused, PointFailed) as error:
+            why = str(error)
+        network = network_bytes_s()
+        if readings is None:
+            self._keep(warnings=(f"there is no bound, because no capacities are known: {why}",))
+            return
+        found = capacities_of(readings, self.study.start.directories, network)
+        self._keep(capacities=found)
+        if self._on_capacities is not None:
+            self._on_capacities(found)
+
+    def run(self, run_job: Callable[[StreamJob], StreamResult]) -> None:
+        """Run the kernel in the time that is left, and say what was found."""
+        left_s = self._planned.job.total_s_max - (time.monotonic() - self._began_s)
+        job = msgspec.structs.replace(self._planned.job, total_s_max=max(_LEAST_S, left_s))
+        started_at = _now()
+        result = run_job(job)
+        run = StreamRun(
+            options=self._planned.options, disks=len(self.study.start.directories), repetition=0,
+            started_at=started_at, result=result,
+        )  # fmt: skip
+        told = explain(msgspec.structs.replace(self.study, runs=(run,)))
+        self._keep(runs=told.runs, sentences=told.sentences, warnings=told.warnings,
+                   status=SurveyStatus.DONE)  # fmt: skip
+
+
+def _capacity_job(planned: Planned, start: StreamStart) -> StreamJob:
+    size = planned.data_bytes // _CAPACITY_SHARE
+    return StreamJob(
+        kernel=Capacity(
+            directories=start.directories,
+            bytes=max(CAPACITY_BYTES_MIN, min(CAPACITY_BYTES_MAX, size)),
+        ),
+        memory_bytes=planned.job.memory_bytes,
+        threads=planned.options.threads,
+        io=planned.job.io,
+        seed=derive_seed(planned.job.seed, 0),
+        total_s_max=max(_LEAST_S, planned.job.total_s_max / 2),
+    )
+
+
+def bound_of(study: StreamStudy) -> Bound | None:
+    """Return the bound of the study's last run; None without a run or without capacities."""
+    if not study.runs or study.capacities is None:
+        return None
+    run = study.runs[-1]
+    return bound(run.result, run.options, study.capacities, run.disks)
+
+
+def explain(study: StreamStudy) -> StreamStudy:
+    """Return the study with what it says in words."""
+    said = tuple(_sentences(study.runs[-1], bound_of(study)))
+    _, warnings = sentences_of(study)
+    warnings = tuple(dict.fromkeys((*study.warnings, *warnings)))
+    return msgspec.structs.replace(study, sentences=said, warnings=warnings)
+
+
+def _sentences(run: StreamRun, limit: Bound | None) -> list[str]:
+    result = run.result
+    moved = sum(phase.bytes_moved for phase in result.phases)
+    rate = moved / result.seconds / 1e6 if result.seconds > 0 else 0.0
+    passes = "" if result.passes == 1 else f" in {result.passes} passes"
+    took = f"{format_bytes(result.bytes_in)}{passes} took {format_seconds(result.seconds)}"
+    said = [f"{result.kernel} of {took}: {format_rate(rate)} read and written together."]
+    if limit is not None and limit.mb_s.value:
+        share = 100 * rate / limit.mb_s.value
+        said.append(
+            f"That is {share:.0f} % of the {format_rate(limit.mb_s.value)} that the "
+            f"{RESOURCE_WORDS[limit.resource]} of this machine would allow."
+        )
+    if result.verified:
+        said.append(f"The output was read back and is right ({format_seconds(result.verify_s)}).")
+    return said
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
