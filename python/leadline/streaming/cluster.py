@@ -261,14 +261,14 @@ class _Carrier:
 
 
 def _run(ranks: _Ranks, watch: RankWatch, job: dict[str, Any]) -> StreamResult:
+    job = ranks.comm.bcast(job)  # a default may depend on the moment, as free memory does
     job = job | {"memory_bytes": ranks.share_bytes(int(job["memory_bytes"]))}
     text = msgspec.json.encode(job).decode()
     rank = ranks.together(lambda: _engine.Rank(text, ranks.number, ranks.count))
-    sample = ranks.together(rank.sample)
-    samples = ranks.comm.allgather(sample)
-    ranks.together(lambda: rank.split(samples))
     ranks.comm.Barrier()
     rank.begin()
+    samples = ranks.comm.allgather(ranks.together(rank.sample))
+    ranks.together(lambda: rank.split(samples))
     ranks.exchange(rank)
     ranks.together(rank.write)
     ranks.together(rank.verify)

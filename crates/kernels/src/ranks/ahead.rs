@@ -29,6 +29,7 @@ pub struct ReadAhead {
     lane: ReadLane,
     pieces: Pieces,
     deadline: Deadline,
+    free: Vec<Region>,
     present: Option<(u64, usize, Region)>,
     used: usize,
     /// Bytes that have been read.
@@ -36,7 +37,7 @@ pub struct ReadAhead {
 }
 
 impl ReadAhead {
-    /// Reads `pieces`, each of at most `piece_bytes`, into up to `memory_bytes` of `memory`.
+    /// Will read `pieces`, once somebody asks for them, each of at most `piece_bytes`, into up to `memory_bytes` of `memory`.
     ///
     /// # Errors
     /// No memory, or no `io_uring`.
@@ -48,14 +49,9 @@ impl ReadAhead {
         (io, deadline): (&Io, Deadline),
     ) -> Result<Self, EngineError> {
         let count = (memory_bytes / piece_bytes).clamp(BUFFERS_MIN, BUFFERS_MAX);
-        let mut lane = ReadLane::open(input, io)?;
-        let mut pieces = pieces;
-        for (buffer, (at, bytes)) in
-            memory.take_many(count, piece_bytes)?.into_iter().zip(&mut pieces)
-        {
-            lane.submit(at, bytes, buffer);
-        }
-        Ok(Self { lane, pieces, deadline, present: None, used: 0, bytes_read: 0 })
+        let lane = ReadLane::open(input, io)?;
+        let free = memory.take_many(count, piece_bytes)?;
+        Ok(Self { lane, pieces, deadline, free, present: None, used: 0, bytes_read: 0 })
     }
 
     /// What there is to work on now.
@@ -67,6 +63,9 @@ impl ReadAhead {
             && self.used == *bytes
         {
             self.turn()?;
+        }
+        for (buffer, (at, bytes)) in self.free.drain(..).zip(&mut self.pieces) {
+            self.lane.submit(at, bytes, buffer);
         }
         if self.present.is_none() {
             if self.lane.pending() == 0 {
@@ -92,15 +91,11 @@ impl ReadAhead {
         self.lane.copied_bytes()
     }
 
-    /// Reads the next piece into the memory of one that has been used.
+    /// Frees the memory of a piece that has been used.
     fn turn(&mut self) -> Result<(), EngineError> {
         self.deadline.check()?;
         self.used = 0;
-        if let Some((_, _, region)) = self.present.take()
-            && let Some((at, bytes)) = self.pieces.next()
-        {
-            self.lane.submit(at, bytes, region);
-        }
+        self.free.extend(self.present.take().map(|(_, _, region)| region));
         Ok(())
     }
 }
