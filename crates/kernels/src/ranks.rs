@@ -6,6 +6,7 @@
 mod ahead;
 pub mod answer;
 mod blocks;
+mod dealt;
 pub mod exchange;
 mod grid;
 pub mod kernel;
@@ -13,5 +14,6 @@ pub mod mailbox;
 mod network;
 pub mod rank;
 mod selection;
+mod sorted;
 mod splitters;
 mod tiles;

@@ -44,7 +44,7 @@ fn run(job: &StreamJob, reporter: &mut Reporter) -> Result<StreamResult, EngineE
 }
 
 /// Refuses an output that would take the input's place.
-fn keep_input(job: &StreamJob) -> Result<(), EngineError> {
+pub(crate) fn keep_input(job: &StreamJob) -> Result<(), EngineError> {
     let (Some(input), Some(output)) = (&job.input, &job.output) else { return Ok(()) };
     if place_of(Path::new(input)) != place_of(Path::new(&output.path)) {
         return Ok(());

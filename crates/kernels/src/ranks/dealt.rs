@@ -22,8 +22,7 @@ const LOOKS_MAX: u64 = 256;
 /// Of small inputs, no more than an eighth is looked at beforehand.
 const LOOKS_SHARE: u64 = 8;
 
-/// Looks at pages spread evenly over `range`; their records' orders as bytes for other ranks, and
-/// how many bytes were read.
+/// Looks at pages spread evenly over `range`; their records' orders as bytes for other ranks.
 ///
 /// # Errors
 /// The input cannot be read.
@@ -31,7 +30,7 @@ pub fn sample(
     share: &Share,
     input: &Input,
     range: &Range<u64>,
-) -> Result<(Vec<u8>, u64), EngineError> {
+) -> Result<Vec<u8>, EngineError> {
     let page = PAGE_BYTES as u64;
     let pages = (range.end - range.start) / page;
     let wanted = ((range.end - range.start) / SAMPLE_EVERY_BYTES).clamp(LOOKS_MIN, LOOKS_MAX);
@@ -51,7 +50,7 @@ pub fn sample(
         let whole = region[first..bytes].as_chunks::<RECORD_BYTES>().0;
         orders.extend((number..).zip(whole).map(|(number, record)| order_of(record, number)));
     }
-    Ok((splitters::bytes_of(&orders), looks * page))
+    Ok(splitters::bytes_of(&orders))
 }
 
 /// Records, dealt out.

@@ -7,9 +7,11 @@ use super::blocks::TransposeKernel;
 use super::kernel::{Ends, RankKernel, Share};
 use super::network::NetworkKernel;
 use super::selection::ScanKernel;
+use super::sorted::SortKernel;
 use crate::job::{Kernel, StreamJob};
 use crate::layout::{Layout, LayoutPart};
 use crate::output::NamedParts;
+use crate::run::keep_input;
 use crate::transpose::Shape;
 
 /// One rank.
@@ -26,11 +28,13 @@ impl Rank {
     /// The job cannot be begun.
     pub fn new(job_json: &str, rank: usize, ranks: usize) -> Result<Self, EngineError> {
         let job = StreamJob::parse(job_json)?;
+        keep_input(&job)?;
         let replace = job.output.as_ref().is_some_and(|output| output.replace);
         let name = job.kernel.name();
         let share = |job| Share::of(job, rank, ranks);
         let kernel: Box<dyn RankKernel> = match job.kernel {
             Kernel::Scan { .. } => Box::new(ScanKernel::new(share(job)?)?),
+            Kernel::Sort {} => Box::new(SortKernel::new(share(job)?)?),
             Kernel::Transpose { rows, columns } => {
                 Box::new(TransposeKernel::new(share(job)?, Shape { rows, columns })?)
             }
