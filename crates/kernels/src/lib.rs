@@ -26,6 +26,7 @@ pub mod result;
 pub mod run;
 pub mod scan;
 pub mod scratch;
+pub mod sort;
 mod space;
 mod stripes;
 pub mod transpose;

@@ -102,70 +102,98 @@ impl Maps {
 
     /// Asks the kernel to read a range ahead.
     pub fn will_need(&self, offset: u64, length: usize) {
-        // Advice; what cannot be read shows when it is.
-        let _ = self.each(offset, length, |mapping, _, at, _, bytes| {
+        for (mapping, _, at, bytes) in self.stretches(offset, length) {
+            // Advice; what cannot be read shows when it is.
             let _ = mapping.advise(at, bytes, libc::MADV_WILLNEED);
-            Ok(())
-        });
+        }
     }
 
     /// The bytes of a range where they lie, when they lie in one piece.
     pub fn slice(&self, offset: u64, length: usize) -> Result<Option<&[u8]>, EngineError> {
+        self.fetch(offset, length)?;
         let mut found = None;
-        self.each(offset, length, |mapping, file, at, _, bytes| {
+        self.each(offset, length, |mapping, at, _, bytes| {
             if bytes == length {
-                fetch(mapping, file, at, bytes)?;
                 found = mapping.bytes(at, bytes);
             }
-            Ok(())
-        })?;
+        });
         Ok(found)
     }
 
     pub fn copy(&self, offset: u64, length: usize, into: &mut [u8]) -> Result<(), EngineError> {
-        self.each(offset, length, |mapping, file, at, place, bytes| {
-            fetch(mapping, file, at, bytes)?;
+        self.fetch(offset, length)?;
+        let mut copied = 0;
+        self.each(offset, length, |mapping, at, place, bytes| {
             let from = mapping.bytes(at, bytes);
-            match from.zip(into.get_mut(place..place + bytes)) {
-                Some((from, to)) => to.copy_from_slice(from),
-                None => return Err(EngineError::fault("a copy of more bytes than are mapped")),
+            if let Some((from, to)) = from.zip(into.get_mut(place..place + bytes)) {
+                to.copy_from_slice(from);
+                copied += bytes;
             }
-            Ok(())
-        })
+        });
+        if copied == length {
+            return Ok(());
+        }
+        Err(EngineError::fault("a copy of more bytes than are mapped, or than there is room for"))
     }
 
-    /// Calls `each` with (mapping, file, offset in it, offset in the range, bytes) in order.
+    /// Makes the pages of a range present before they are touched: a page that cannot be read would
+    /// be a SIGBUS.
+    fn fetch(&self, offset: u64, length: usize) -> Result<(), EngineError> {
+        for (mapping, file, at, bytes) in self.stretches(offset, length) {
+            match mapping.advise(at, bytes, libc::MADV_POPULATE_READ) {
+                Ok(()) => {}
+                // Kernels before 5.14 do not know the advice.
+                Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {}
+                Err(error) => return Err(unreadable(file, at, bytes, &error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// The consecutive bytes of each file that a range lies in: mapping, file, where, how many.
+    fn stretches(&self, offset: u64, length: usize) -> Vec<(&Mapping, &StripeFile, u64, usize)> {
+        let mut found = Vec::new();
+        for (extent, files) in self.extents.iter().zip(&self.files) {
+            let Some((start, _, bytes)) = extent.overlap(offset, length) else { continue };
+            let mut ends: Vec<Option<(u64, u64)>> = vec![None; files.len()];
+            extent.stripes.units(start, bytes, |file, at, _, bytes| {
+                let begin = ends[file].map_or(at, |(begin, _)| begin);
+                ends[file] = Some((begin, at + bytes as u64));
+            });
+            let stretches = ends.iter().enumerate().filter_map(|(file, ends)| {
+                let (begin, end) = (*ends)?;
+                Some((&files[file], &extent.stripes.files[file], begin, (end - begin) as usize))
+            });
+            found.extend(stretches);
+        }
+        found
+    }
+
+    /// Calls `each` with (mapping, offset in it, offset in the range, bytes) in order.
     fn each<'a>(
         &'a self,
         offset: u64,
         length: usize,
-        mut each: impl FnMut(&'a Mapping, &StripeFile, u64, usize, usize) -> Result<(), EngineError>,
-    ) -> Result<(), EngineError> {
-        let mut outcome = Ok(());
+        mut each: impl FnMut(&'a Mapping, u64, usize, usize),
+    ) {
         for (extent, files) in self.extents.iter().zip(&self.files) {
             let Some((start, first, bytes)) = extent.overlap(offset, length) else { continue };
             extent.stripes.units(start, bytes, |file, at, place, bytes| {
-                if outcome.is_ok() {
-                    let name = &extent.stripes.files[file];
-                    outcome = each(&files[file], name, at, first + place, bytes);
-                }
+                each(&files[file], at, first + place, bytes);
             });
         }
-        outcome
     }
 }
 
-/// Makes the pages present before they are touched: a page that cannot be read would be a SIGBUS.
-fn fetch(mapping: &Mapping, file: &StripeFile, at: u64, bytes: usize) -> Result<(), EngineError> {
-    match mapping.advise(at, bytes, libc::MADV_POPULATE_READ) {
-        Ok(()) => Ok(()),
-        // Kernels before 5.14 do not know the advice.
-        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(()),
-        Err(error) => Err(EngineError::io(format!(
-            "reading failed {}: {error}; look at the kernel log for the disk below it",
-            place(&file.path, at)
-        ))),
-    }
+fn unreadable(file: &StripeFile, at: u64, bytes: usize, error: &Error) -> EngineError {
+    // What touching the pages would have met with a SIGBUS.
+    let code = error.raw_os_error().filter(|code| *code != libc::EFAULT).unwrap_or(libc::EIO);
+    let error = Error::from_raw_os_error(code);
+    EngineError::io(format!(
+        "reading {bytes} bytes failed {}: {error}; look at the kernel log for the disk below it, \
+        and whether the file was shortened",
+        place(&file.path, at)
+    ))
 }
 
 /// Reads from a mapping: the caller's thread copies, as in AD98 §4.

@@ -80,12 +80,7 @@ impl Output {
         bytes: &[u64],
         io: &Io,
     ) -> Result<Self, EngineError> {
-        let path = Path::new(&spec.path);
-        if !spec.replace
-            && let Some(taken) = [path.to_owned(), Layout::path_of(path)].iter().find(|p| exists(p))
-        {
-            return Err(taken_already(taken));
-        }
+        check_name(spec)?;
         let directories = directories_of(spec);
         let total: u64 = bytes.iter().sum();
         let share = total.div_ceil(directories.len() as u64);
@@ -141,6 +136,12 @@ impl Output {
     /// `Target` when the disk is full.
     pub fn set_len(&mut self, number: usize, bytes: u64) -> Result<(), EngineError> {
         let part = self.parts.get_mut(number).ok_or_else(no_such_part)?;
+        let directories = directories_of(&self.spec);
+        let more = directories.iter().enumerate().map(|(number, directory)| {
+            let [old, new] = [part.bytes, bytes].map(|bytes| part.stripes.bytes_of(number, bytes));
+            (directory.as_path(), new.saturating_sub(old))
+        });
+        require_space(more.filter(|(_, bytes)| *bytes > 0))?;
         for (number, file) in part.stripes.files.iter().enumerate() {
             reserve(&file.file, &file.path, part.stripes.bytes_of(number, bytes))?;
         }
@@ -192,7 +193,7 @@ impl Output {
             self.publish_plain(&path)?;
             if let Some(old) = old {
                 remove(&[Layout::path_of(&path)]);
-                old.parts.iter().for_each(|part| remove(&part.files));
+                remove(&stripes_of(&path, old));
             }
             return Ok(());
         }
@@ -301,8 +302,9 @@ impl NamedParts {
             remove(&[self.data_set.clone()]);
         }
         let new: Vec<&PathBuf> = layout.parts.iter().flat_map(|part| &part.files).collect();
-        let old = old.into_iter().flat_map(|old| old.parts).flat_map(|part| part.files);
-        remove(&old.filter(|file| !new.contains(&file)).collect::<Vec<_>>());
+        let mut old = old.map(|old| stripes_of(&self.data_set, old)).unwrap_or_default();
+        old.retain(|file| !new.contains(&file));
+        remove(&old);
         Ok(())
     }
 
@@ -351,8 +353,34 @@ fn name_freely(
     }
 }
 
-fn exists(path: &Path) -> bool {
-    path.symlink_metadata().is_ok()
+/// Refuses a name that is taken, or that could not be given in the end.
+fn check_name(spec: &job::Output) -> Result<(), EngineError> {
+    let path = Path::new(&spec.path);
+    for path in [path.to_owned(), Layout::path_of(path)] {
+        match path.symlink_metadata() {
+            Ok(_) if !spec.replace => return Err(taken_already(&path)),
+            Ok(facts) if !facts.is_file() => {
+                return Err(EngineError::target(format!(
+                    "{} is there and is no plain file, so it is not replaced; give another name",
+                    path.display()
+                )));
+            }
+            _ => {}
+        }
+    }
+    Unnamed::create(path.parent().unwrap_or(Path::new("/")), &name_of(path)).map(|_| ())
+}
+
+/// The stripes of an older data set, as far as they bear its name: a layout that was edited by hand
+/// must not have other files removed.
+fn stripes_of(data_set: &Path, old: Layout) -> Vec<PathBuf> {
+    let base = name_of(data_set);
+    let files = old.parts.into_iter().flat_map(|part| part.files);
+    let ours = |file: &PathBuf| {
+        let name = name_of(file);
+        name.strip_prefix(&base).is_some_and(|rest| rest.contains(".part"))
+    };
+    files.filter(ours).collect()
 }
 
 /// Removes files as far as they are there.

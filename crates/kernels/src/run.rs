@@ -6,10 +6,11 @@ use leadline_engine::engine;
 use leadline_engine::error::EngineError;
 use leadline_engine::events::{Phase, Reporter};
 
+use crate::capacity;
 use crate::job::{Kernel, StreamJob};
 use crate::records;
 use crate::result::StreamResult;
-use crate::scan;
+use crate::{scan, sort, transpose};
 
 /// Runs one job of any kind and hands every event to `emit`; the last is `result` or `error`.
 pub fn run_job(job_json: &str, emit: &mut dyn FnMut(&str)) {
@@ -34,12 +35,12 @@ fn run(job: &StreamJob, reporter: &mut Reporter) -> Result<StreamResult, EngineE
     keep_input(job)?;
     reporter.phase(Phase::Prepare, 0);
     match &job.kernel {
-        Kernel::Scan { .. } => scan::run(job, reporter),
         Kernel::Generate { .. } => records::generate::run(job, reporter),
         Kernel::Check {} => records::check::run(job, reporter),
-        Kernel::Capacity { .. } | Kernel::Sort {} | Kernel::Transpose { .. } => {
-            Err(EngineError::bad_job(format!("{} is not built in", job.kernel.name())))
-        }
+        Kernel::Capacity { .. } => capacity::run(job, reporter),
+        Kernel::Scan { .. } => scan::run(job, reporter),
+        Kernel::Sort {} => sort::run(job, reporter),
+        Kernel::Transpose { .. } => transpose::run(job, reporter),
     }
 }
 

@@ -49,7 +49,7 @@ fn require_room(directory: &Path, needed: u64) -> Result<(), EngineError> {
         must stay free (the larger of 5 % and 1 GiB); {} bytes are missing: free them or give \
         another directory",
         directory.display(),
-        needed - usable
+        needed + floor - free.min(needed + floor)
     )))
 }
 

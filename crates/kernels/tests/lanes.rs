@@ -191,6 +191,136 @@ fn a_name_that_is_taken_stays_what_it_is() {
 }
 
 #[test]
+fn a_name_that_cannot_be_given_is_refused_before_anything_is_made() {
+    let folder = Folder::new("refused");
+    let io = io(ReadBy::Uring, true);
+    let refusal = |path: &str, replace: bool| {
+        let spec = job::Output { replace, ..spec(path, vec![folder.path("")], 65536) };
+        Output::create(&spec, 100, &io).err().unwrap().message
+    };
+    std::fs::create_dir(folder.path("directory")).unwrap();
+    assert!(refusal(&folder.path("directory"), true).contains("is no plain file"));
+    std::os::unix::fs::symlink("/etc/hostname", folder.path("link")).unwrap();
+    assert!(refusal(&folder.path("link"), true).contains("is no plain file"));
+    assert!(refusal(&folder.path("nowhere/set"), false).contains("nowhere: No such file"));
+    assert_eq!(folder.names(), ["directory", "link"]);
+}
+
+#[test]
+fn a_layout_that_was_edited_has_no_other_file_removed() {
+    let folder = Folder::new("edited");
+    let memory = Memory::new(16 << 20).unwrap();
+    let io = io(ReadBy::Uring, true);
+    let (path, precious) = (folder.path("set"), folder.path("precious"));
+    std::fs::write(&precious, b"precious").unwrap();
+    let stripes = vec![folder.path("")];
+    let output = Output::create(&spec(&path, stripes.clone(), 65536), 8, &io).unwrap();
+    write(&output, 8, &io, &memory);
+    output.publish().unwrap();
+    let layout = format!("{path}.layout");
+    let text = std::fs::read_to_string(&layout).unwrap();
+    std::fs::write(&layout, text.replace("set.part0.stripe0", "precious")).unwrap();
+    for stripes in [stripes, vec![]] {
+        let spec = job::Output { replace: true, ..spec(&path, stripes, 65536) };
+        let output = Output::create(&spec, 100, &io).unwrap();
+        write(&output, 100, &io, &memory);
+        output.publish().unwrap();
+        assert_eq!(std::fs::read(&precious).unwrap(), b"precious");
+        check(&Input::open(&path, &io).unwrap(), &io, &memory);
+    }
+}
+
+#[test]
+fn stripes_that_are_missing_or_have_another_length_are_named() {
+    let folder = Folder::new("missing");
+    let memory = Memory::new(16 << 20).unwrap();
+    let io = io(ReadBy::Uring, true);
+    let path = folder.path("set");
+    let stripes = vec![folder.path(""), folder.path("")];
+    let output = Output::create(&spec(&path, stripes, 65536), 200_000, &io).unwrap();
+    write(&output, 200_000, &io, &memory);
+    output.publish().unwrap();
+    let refusal = || Input::open(&path, &io).unwrap_err().message;
+    let second = folder.path("set.part0.stripe1");
+    let whole = std::fs::read(&second).unwrap();
+    std::fs::write(&second, &whole[1..]).unwrap();
+    assert!(refusal().contains("set.part0.stripe1, has 68927 bytes where the layout says 68928"));
+    std::fs::remove_file(&second).unwrap();
+    assert!(refusal().contains("stripe 2 of 2 of"), "{}", refusal());
+    std::fs::write(format!("{path}.layout"), "{}").unwrap();
+    assert!(refusal().contains("set.layout cannot be used"), "{}", refusal());
+    std::fs::remove_file(format!("{path}.layout")).unwrap();
+    assert!(refusal().contains("cannot be opened") && refusal().contains("there is no"));
+    assert!(Input::open(&folder.path(""), &io).unwrap_err().message.contains("is a directory"));
+}
+
+#[test]
+fn a_part_that_grows_must_have_room() {
+    let folder = Folder::new("grows");
+    let io = io(ReadBy::Uring, true);
+    let mut output = Output::create(&spec(&folder.path("set"), vec![], 65536), 0, &io).unwrap();
+    let error = output.set_len(0, 1 << 50).unwrap_err();
+    assert!(error.message.contains("too little free space"), "{error}");
+    output.set_len(0, 1 << 20).unwrap();
+    output.set_len(0, 100).unwrap();
+    assert_eq!(output.bytes(), 100);
+}
+
+/// Names a folder to a second instance of this program, which is to be killed in it.
+const TO_BE_KILLED: &str = "LEADLINE_TEST_TO_BE_KILLED";
+
+#[test]
+fn a_killed_program_leaves_nothing_and_its_input_as_it_was() {
+    if let Ok(folder) = std::env::var(TO_BE_KILLED) {
+        be_killed(&folder);
+    }
+    for signal in ["TERM", "KILL"] {
+        let folder = Folder::new(&format!("killed-{signal}"));
+        std::fs::write(folder.path("input"), vec![7; 3 << 20]).unwrap();
+        let mut program = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "a_killed_program_leaves_nothing_and_its_input_as_it_was"])
+            .args(["--nocapture"])
+            .env(TO_BE_KILLED, folder.path(""))
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let told = std::io::BufReader::new(program.stdout.take().unwrap());
+        assert!(std::io::BufRead::lines(told).any(|line| line.unwrap().contains("writing")));
+        let kill = std::process::Command::new("kill")
+            .args(["-s", signal, &program.id().to_string()])
+            .status();
+        assert!(kill.unwrap().success());
+        assert!(!program.wait().unwrap().success());
+        assert_eq!(folder.names(), ["input"]);
+        assert_eq!(std::fs::read(folder.path("input")).unwrap(), vec![7; 3 << 20]);
+    }
+}
+
+/// Copies the input over and over, into an output in the making and into scratch.
+fn be_killed(folder: &str) {
+    let memory = Memory::new(16 << 20).unwrap();
+    let io = io(ReadBy::Uring, true);
+    let input = Input::open(&format!("{folder}/input"), &io).unwrap();
+    let stripes = vec![folder.to_owned(), folder.to_owned()];
+    let spec = spec(&format!("{folder}/set"), stripes, 65536);
+    let output = Output::create(&spec, input.bytes(), &io).unwrap();
+    let scratch = Scratch::create(&[folder.to_owned()], input.bytes(), &io).unwrap();
+    let mut lanes =
+        [WriteLane::open(&output, &io).unwrap(), WriteLane::open(&scratch, &io).unwrap()];
+    loop {
+        let mut chunks = Chunks::new(&input, 0..input.bytes(), &memory, &io).unwrap();
+        while let Some((at, bytes)) = chunks.next().unwrap() {
+            for lane in &mut lanes {
+                let mut region = memory.take(CHUNK_BYTES).or_else(|_| lane.take()).unwrap();
+                region[..bytes.len()].copy_from_slice(bytes);
+                lane.submit(at, bytes.len(), region);
+            }
+        }
+        println!("writing");
+    }
+}
+
+#[test]
 fn a_data_set_is_replaced_by_another_and_nothing_of_it_is_left() {
     let folder = Folder::new("replaced");
     let memory = Memory::new(16 << 20).unwrap();

@@ -63,7 +63,7 @@ def run_cluster(job: dict[str, Any], *, tell: Tell) -> StreamResult | None:
         The result of all ranks on rank 0; None on the others, also when rank 0 raises.
 
     """
-    return _with_all_ranks(str(job["job_id"]), tell, lambda *those: _run(*those, job))
+    return _with_all_ranks(str(job["job_id"]), tell, lambda ranks, watch: _run(ranks, watch, job))
 
 
 def network_capacity(*, bytes_each: int, readings: int, tell: Tell) -> tuple[float, ...] | None:
@@ -79,9 +79,7 @@ def network_capacity(*, bytes_each: int, readings: int, tell: Tell) -> tuple[flo
     return _with_all_ranks("network", tell, measure)
 
 
-def _with_all_ranks(
-    job_id: str, tell: Tell, work: Callable[[_Ranks, RankWatch], _T]
-) -> _T | None:
+def _with_all_ranks(job_id: str, tell: Tell, work: Callable[[_Ranks, RankWatch], _T]) -> _T | None:
     ranks = _Ranks(_world())
     watch = ranks.watch(job_id, tell)
     with watch.watching():
@@ -149,7 +147,7 @@ class _Ranks:
         from mpi4py import MPI
 
         here = self.comm.Split_type(MPI.COMM_TYPE_SHARED).Get_size()
-        most = self.comm.allreduce(here, MPI.MAX)
+        most: int = self.comm.allreduce(here, MPI.MAX)
         share = memory_bytes // most
         if share < RANK_MEMORY_BYTES_MIN:
             least = RANK_MEMORY_BYTES_MIN * most // 2**20

@@ -119,7 +119,7 @@ fn a_mapped_file_that_was_shortened_is_an_error_and_no_signal() {
     assert!(lane.take().unwrap().2.iter().all(|byte| *byte == 7));
     assert_eq!(lane.copied_bytes(), 65536);
     let error = lane.take().unwrap_err();
-    assert!(error.message.contains("reading failed at byte 131072 of"), "{error}");
+    assert!(error.message.contains("reading 65536 bytes failed at byte 131072 of"), "{error}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use super::kernel::Share;
 use crate::job::StreamJob;
 use crate::records::Summary;
 use crate::result::{PhaseResult, StreamResult};
-use crate::transpose::Fingerprint;
+use crate::transpose::fingerprint::Fingerprint;
 
 /// What a rank saw of input and output. The output of all ranks is right when what they made is
 /// what they read.

@@ -15,7 +15,9 @@ use crate::data_set::Input;
 use crate::output::Output;
 use crate::phases::Moved;
 use crate::result::PhaseResult;
-use crate::transpose::{BLOCK_BYTES, Fingerprint, Shape};
+use crate::transpose::BLOCK_BYTES;
+use crate::transpose::fingerprint::Fingerprint;
+use crate::transpose::shape::Shape;
 
 /// Blocks that are read and sent.
 struct Blocks {

@@ -16,25 +16,26 @@ use crate::memory::PAGE_BYTES;
 use crate::records::{RECORD_BYTES, Summary, whole_records};
 
 /// One look at the input for so many bytes of it: 0.4 % is read twice.
-const SAMPLE_EVERY_BYTES: u64 = 1 << 20;
+const LOOK_EVERY_BYTES: u64 = 1 << 20;
+/// Looks of a rank that has an even share.
 const LOOKS_MIN: u64 = 64;
 const LOOKS_MAX: u64 = 256;
-/// Of small inputs, no more than an eighth is looked at beforehand.
-const LOOKS_SHARE: u64 = 8;
+/// Of small inputs, no more than a fiftieth is looked at beforehand.
+const LOOKS_SHARE: u64 = 50;
 
-/// Looks at pages spread evenly over `range`; their records' orders as bytes for other ranks.
+/// Looks at pages spread evenly over `range`, as densely on every rank; their records' orders as
+/// bytes for other ranks.
 ///
 /// # Errors
 /// The input cannot be read.
-pub fn sample(
-    share: &Share,
-    input: &Input,
-    range: &Range<u64>,
-) -> Result<Vec<u8>, EngineError> {
+pub fn sample(share: &Share, input: &Input, range: &Range<u64>) -> Result<Vec<u8>, EngineError> {
     let page = PAGE_BYTES as u64;
-    let pages = (range.end - range.start) / page;
-    let wanted = ((range.end - range.start) / SAMPLE_EVERY_BYTES).clamp(LOOKS_MIN, LOOKS_MAX);
-    let looks = wanted.min(pages.div_ceil(LOOKS_SHARE));
+    let even = input.bytes() / share.ranks as u64;
+    let wanted = (even / LOOK_EVERY_BYTES).clamp(LOOKS_MIN, LOOKS_MAX);
+    let stretch = (even / wanted).max(LOOKS_SHARE * page);
+    let bytes = range.end - range.start;
+    let pages = bytes / page;
+    let looks = bytes.div_ceil(stretch).min(pages);
     let mut lane = ReadLane::open(input, share.io())?;
     let memory = share.memory.take_many(looks as usize, PAGE_BYTES)?;
     for (look, region) in (0..looks).zip(memory) {

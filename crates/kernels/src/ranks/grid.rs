@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use crate::transpose::Shape;
+use crate::transpose::shape::Shape;
 
 /// Shorter segments than this cost disks more than they bring: 64 KiB.
 const SEGMENT_BLOCKS: u64 = 16;

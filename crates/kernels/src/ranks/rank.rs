@@ -12,7 +12,7 @@ use crate::job::{Kernel, StreamJob};
 use crate::layout::{Layout, LayoutPart};
 use crate::output::NamedParts;
 use crate::run::keep_input;
-use crate::transpose::Shape;
+use crate::transpose::shape::Shape;
 
 /// One rank.
 pub struct Rank {

@@ -130,9 +130,7 @@ impl RankKernel for SortKernel {
         let moved = Moved {
             bytes_read: source.bytes_read(),
             bytes_written: spilled.bytes_written,
-            copied_bytes: source.copied_bytes()
-                + self.exchange.copied_bytes
-                + spilled.copied_bytes,
+            copied_bytes: source.copied_bytes() + self.exchange.copied_bytes + spilled.copied_bytes,
             network_sent_bytes: self.exchange.sent_bytes,
             network_received_bytes: self.exchange.received_bytes,
         };

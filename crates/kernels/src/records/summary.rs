@@ -92,6 +92,11 @@ impl Summary {
         Ok(())
     }
 
+    /// Adds the record that follows.
+    pub fn add_record(&mut self, record: &[u8; RECORD_BYTES]) {
+        self.add_batch(std::slice::from_ref(record));
+    }
+
     /// Counts without a branch on what is counted: in records of no order it goes either way.
     fn add_batch(&mut self, batch: &[[u8; RECORD_BYTES]]) {
         let Some(first) = batch.first().map(Key::of) else { return };
@@ -330,6 +335,9 @@ mod tests {
                 let part = &bytes[ends[0] * RECORD_BYTES..ends[1] * RECORD_BYTES];
                 joined.append(&Summary::of(part).unwrap());
             }
+            let mut one_by_one = Summary::default();
+            bytes.as_chunks().0.iter().for_each(|record| one_by_one.add_record(record));
+            prop_assert_eq!(&one_by_one, &joined);
             prop_assert_eq!(joined, Summary::of(&bytes).unwrap());
         }
 

@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::BLOCK_BYTES;
+use super::slots::Block;
 
 const LANES: usize = 4;
 const LANE_BYTES: usize = 8;
@@ -21,7 +21,7 @@ pub struct Fingerprint(u64);
 
 impl Fingerprint {
     /// Adds `block`, which is at `position`.
-    pub fn add(&mut self, block: &[u8; BLOCK_BYTES], position: u64) {
+    pub fn add(&mut self, block: &Block, position: u64) {
         let placed = content(block) ^ mixed(position.wrapping_add(1).wrapping_mul(FACTORS[0]));
         self.0 = self.0.wrapping_add(mixed(placed));
     }
@@ -34,7 +34,7 @@ impl Fingerprint {
 
 /// A block's bytes as a number. Each lane takes every fourth word; a step is a bijection of the
 /// lane for any word, so that one changed word always changes its lane.
-fn content(block: &[u8; BLOCK_BYTES]) -> u64 {
+fn content(block: &Block) -> u64 {
     let mut lanes = FACTORS;
     let (rows, _) = block.as_chunks::<{ LANES * LANE_BYTES }>();
     for row in rows {
@@ -61,6 +61,7 @@ mod tests {
     use rand_xoshiro::Xoshiro256PlusPlus;
 
     use super::*;
+    use crate::transpose::BLOCK_BYTES;
 
     fn blocks(seed: u64, count: usize) -> Vec<[u8; BLOCK_BYTES]> {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);

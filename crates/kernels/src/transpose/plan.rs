@@ -31,7 +31,8 @@ pub struct Segment {
 /// How a matrix is cut into tiles: evenly, so that no tile at the edge is a sliver.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Plan {
-    shape: Shape,
+    /// What is cut.
+    pub shape: Shape,
     /// How many tiles lie below one another.
     down: u64,
     /// How many lie beside one another.
@@ -93,6 +94,13 @@ impl Plan {
     #[must_use]
     pub fn blocks_max(self) -> u64 {
         self.shape.rows.div_ceil(self.down) * self.shape.columns.div_ceil(self.across)
+    }
+
+    /// Blocks of the longest read.
+    #[must_use]
+    pub fn longest_read(self) -> u64 {
+        let columns = self.shape.columns.div_ceil(self.across);
+        if self.across == 1 { self.shape.rows.div_ceil(self.down) * columns } else { columns }
     }
 
     /// Tile number `index`, in row-major order.

@@ -21,6 +21,12 @@ impl Shape {
     pub fn must_be_of(self, bytes: u64) -> Result<(), EngineError> {
         let block = BLOCK_BYTES as u64;
         let Self { rows, columns } = self;
+        if bytes == 0 {
+            return Err(EngineError::bad_job(format!(
+                "the input is empty: there is nothing to transpose; give one of {rows} x {columns} \
+                 blocks of {block} bytes"
+            )));
+        }
         if !bytes.is_multiple_of(block) {
             return Err(EngineError::bad_job(format!(
                 "{bytes} bytes are no whole blocks of {block} bytes ({} are left over), so they \

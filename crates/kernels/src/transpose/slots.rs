@@ -7,9 +7,12 @@ use leadline_engine::error::EngineError;
 
 use super::BLOCK_BYTES;
 
+/// A block's bytes.
+pub type Block = [u8; BLOCK_BYTES];
+
 /// Slots for blocks; each is filled once, by whichever thread read its block.
 pub struct Slots<'a> {
-    blocks: &'a [UnsafeCell<[u8; BLOCK_BYTES]>],
+    blocks: &'a [UnsafeCell<Block>],
     /// A bit for each slot: somebody fills it.
     claimed: Vec<AtomicU64>,
     filled: AtomicUsize,
@@ -21,12 +24,12 @@ unsafe impl Sync for Slots<'_> {}
 
 impl<'a> Slots<'a> {
     /// All of `memory`, nothing filled.
-    pub fn new(memory: &'a mut [[u8; BLOCK_BYTES]]) -> Self {
+    pub fn new(memory: &'a mut [Block]) -> Self {
         let claimed = (0..memory.len().div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
         // SAFETY: UnsafeCell<T> has the layout of T, and the borrow is exclusive for 'a.
         let blocks = unsafe {
             let (first, count) = (memory.as_mut_ptr(), memory.len());
-            std::slice::from_raw_parts(first.cast::<UnsafeCell<[u8; BLOCK_BYTES]>>(), count)
+            std::slice::from_raw_parts(first.cast::<UnsafeCell<Block>>(), count)
         };
         Self { blocks, claimed, filled: AtomicUsize::new(0) }
     }
@@ -35,7 +38,7 @@ impl<'a> Slots<'a> {
     ///
     /// # Errors
     /// `Fault`: there is no such slot, or it was filled before.
-    pub fn fill(&self, slot: u64, block: &[u8; BLOCK_BYTES]) -> Result<(), EngineError> {
+    pub fn fill(&self, slot: u64, block: &Block) -> Result<(), EngineError> {
         let index = usize::try_from(slot).unwrap_or(usize::MAX);
         let cell = self.blocks.get(index).ok_or_else(|| astray(slot))?;
         let bit = 1 << (index % 64);

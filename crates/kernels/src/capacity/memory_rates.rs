@@ -29,11 +29,11 @@ pub struct MemoryReading {
 }
 
 /// Memory for every thread, already touched.
-pub struct MemoryBus {
+pub struct MemoryRates {
     parts: Vec<Region>,
 }
 
-impl MemoryBus {
+impl MemoryRates {
     /// All the memory that is left, in parts for so many threads.
     ///
     /// # Errors
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn every_thread_counts_and_reading_is_no_slower_than_copying() {
         let memory = Memory::new(64 << 20).unwrap();
-        let reading = MemoryBus::new(&memory, 2).unwrap().read();
+        let reading = MemoryRates::new(&memory, 2).unwrap().read();
         assert!(reading.copy_bytes_s > 1e8, "{reading:?}");
         assert!(reading.read_bytes_s > reading.copy_bytes_s / 2.0, "{reading:?}");
         assert_eq!(memory.left(), 64 << 20, "given back");

@@ -1,0 +1,74 @@
+//! The kernel `capacity` on real directories.
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::path::Path;
+
+use leadline_kernels::run::run_job;
+use serde_json::{Value, json};
+
+fn capacity(directories: &[&str], changes: &Value) -> Value {
+    let io = json!({"read": "uring", "read_direct": true, "write_direct": true, "depth": 8});
+    let kernel = json!({"name": "capacity", "directories": directories, "bytes": 8 << 20});
+    let mut job = json!({"version": 1, "kind": "stream", "job_id": "t", "kernel": kernel,
+        "memory_bytes": 48 << 20, "threads": 2, "io": io, "seed": 0, "total_s_max": 60.0});
+    for (field, value) in changes.as_object().unwrap() {
+        job[field] = value.clone();
+    }
+    let mut lines = Vec::new();
+    run_job(&job.to_string(), &mut |line| lines.push(line.to_owned()));
+    serde_json::from_str(lines.last().unwrap()).unwrap()
+}
+
+/// Readings that are all positive, and how many.
+fn readings(of: &Value) -> usize {
+    let readings = of.as_array().unwrap();
+    assert!(readings.iter().all(|reading| reading.as_f64().unwrap() > 1e5), "{of}");
+    readings.len()
+}
+
+#[test]
+fn every_disk_and_all_together_are_read_and_written_and_nothing_is_left() {
+    let tests = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let names = ["a", "b"].map(|name| tests.join(format!("capacity-{name}")));
+    names.iter().for_each(|folder| fs::create_dir_all(folder).unwrap());
+    let paths = names.each_ref().map(|folder| folder.to_str().unwrap());
+    let buffered = json!({"io": {"read": "mmap", "read_direct": false, "write_direct": false,
+        "depth": 2}});
+    for changes in [json!({}), buffered] {
+        let answer = capacity(&paths, &changes);
+        let found = &answer["capacity"];
+        assert_eq!(answer["event"], "result", "{answer}");
+        for name in ["disk_read_bytes_s", "disk_write_bytes_s"] {
+            let disks = found[name].as_array().unwrap();
+            assert_eq!(disks.iter().map(readings).collect::<Vec<_>>(), [6, 6]);
+        }
+        for name in ["all_read", "all_write", "all_both", "memory_copy", "memory_read"] {
+            assert_eq!(readings(&found[format!("{name}_bytes_s")]), 6);
+        }
+        let devices = found["disk_devices"].as_array().unwrap();
+        assert!(devices.len() == 2 && devices[0] == devices[1], "{devices:?}");
+        let processors = found["processors"].as_f64().unwrap();
+        assert!(processors > 0.0 && processors <= 1024.0);
+    }
+    for folder in &names {
+        assert_eq!(fs::read_dir(folder).unwrap().count(), 0);
+        fs::remove_dir(folder).unwrap();
+    }
+}
+
+#[test]
+fn one_disk_is_all_disks() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let found = &capacity(&[folder.to_str().unwrap()], &json!({}))["capacity"];
+    assert_eq!(found["all_read_bytes_s"], found["disk_read_bytes_s"][0]);
+    assert_eq!(found["all_write_bytes_s"], found["disk_write_bytes_s"][0]);
+    assert_eq!(readings(&found["all_both_bytes_s"]), 6);
+}
+
+#[test]
+fn what_cannot_be_used_is_refused_by_name() {
+    let answer = capacity(&["/nowhere/at/all"], &json!({}));
+    assert_eq!(answer["kind"], "target", "{answer}");
+    assert!(answer["message"].as_str().unwrap().contains("/nowhere/at/all"));
+}

@@ -1,0 +1,133 @@
+//! Sorts of real files: every kind of key, in one pass and in two, with one thread and several.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use leadline_kernels::run::run_job;
+use serde_json::{Value, json};
+
+const RECORD_BYTES: usize = 100;
+
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let place =
+            std::env::temp_dir().join(format!("leadline-sort-{name}-{}", std::process::id()));
+        fs::create_dir_all(&place).unwrap();
+        Self(place)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).to_string_lossy().into_owned()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn draw(state: &mut u64) -> u64 {
+    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    *state ^ (*state >> 29)
+}
+
+fn records(kind: &str, count: usize) -> Vec<u8> {
+    let mut state = 7;
+    let mut bytes = vec![0u8; count * RECORD_BYTES];
+    for (number, record) in bytes.chunks_exact_mut(RECORD_BYTES).enumerate() {
+        let drawn = draw(&mut state);
+        let key = &mut record[..10];
+        match kind {
+            "uniform" => key[..8].copy_from_slice(&drawn.to_be_bytes()),
+            "printable" => {
+                key.iter_mut().for_each(|byte| *byte = 32 + (draw(&mut state) >> 20) as u8 % 95)
+            }
+            "sorted" => key[2..].copy_from_slice(&(number as u64).to_be_bytes()),
+            "reversed" => key[2..].copy_from_slice(&((count - number) as u64).to_be_bytes()),
+            "skewed" => key[0] = drawn.leading_zeros() as u8,
+            "last byte" => key[9] = (drawn >> 13) as u8,
+            _ => {}
+        }
+        record[10..18].copy_from_slice(&(number as u64).to_be_bytes());
+        record[92..].copy_from_slice(&drawn.to_be_bytes());
+    }
+    bytes
+}
+
+/// In order, equal keys as they came.
+fn sorted(bytes: &[u8]) -> Vec<u8> {
+    let mut records: Vec<&[u8]> = bytes.chunks_exact(RECORD_BYTES).collect();
+    records.sort_by_key(|record| &record[..10]);
+    records.concat()
+}
+
+fn job(place: &Place, memory_mib: u64, threads: u32) -> Value {
+    json!({
+        "version": 1, "kind": "stream", "job_id": "t", "kernel": {"name": "sort"},
+        "input": place.path("in"), "output": {"path": place.path("out"), "replace": true},
+        "memory_bytes": memory_mib << 20, "threads": threads, "seed": 1, "total_s_max": 60.0,
+        "io": {"read": "uring", "read_direct": true, "write_direct": true, "depth": 4},
+    })
+}
+
+fn run(job: &Value) -> Value {
+    let mut last = String::new();
+    run_job(&job.to_string(), &mut |event| last = event.to_owned());
+    serde_json::from_str(&last).unwrap()
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let names = fs::read_dir(directory).unwrap();
+    let mut names: Vec<String> =
+        names.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn any_keys_come_out_in_order_in_one_pass_and_in_two() {
+    let place = Place::new("kinds");
+    for kind in ["uniform", "printable", "sorted", "reversed", "skewed", "last byte", "equal"] {
+        let bytes = records(kind, 400_000);
+        fs::write(place.path("in"), &bytes).unwrap();
+        let wanted = sorted(&bytes);
+        for (memory_mib, threads, passes) in [(64, 1, 1), (96, 3, 1), (32, 1, 2), (40, 2, 2)] {
+            let result = run(&job(&place, memory_mib, threads));
+            assert_eq!(result["event"], "result", "{kind}: {result}");
+            assert_eq!(result["passes"], passes, "{kind}");
+            assert_eq!(result["verified"], true);
+            assert!(
+                fs::read(place.path("out")).unwrap() == wanted,
+                "{kind} {memory_mib} {threads}"
+            );
+        }
+    }
+    assert_eq!(names(&place.0), ["in", "out"]);
+}
+
+#[test]
+fn any_number_of_records_is_sorted() {
+    let place = Place::new("counts");
+    for count in [0, 1, 40, 41, 1023, 1024, 1025, 16_384, 16_385, 50_001] {
+        let bytes = records("uniform", count);
+        fs::write(place.path("in"), &bytes).unwrap();
+        let result = run(&job(&place, 64, 2));
+        assert_eq!(result["event"], "result", "{result}");
+        assert!(fs::read(place.path("out")).unwrap() == sorted(&bytes), "{count}");
+        assert_eq!(result["check"]["records"], count);
+    }
+}
+
+#[test]
+fn a_part_of_a_record_is_refused_and_leaves_nothing() {
+    let place = Place::new("part");
+    fs::write(place.path("in"), &records("uniform", 100)[..9_950]).unwrap();
+    let result = run(&job(&place, 64, 1));
+    assert_eq!(result["kind"], "bad_job", "{result}");
+    assert!(result["message"].as_str().unwrap().contains("byte 9900"), "{result}");
+    assert_eq!(names(&place.0), ["in"]);
+}
