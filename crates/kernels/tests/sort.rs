@@ -4,7 +4,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use leadline_kernels::deadline::Deadline;
+use leadline_kernels::job::{self, Io, ReadBy};
+use leadline_kernels::memory::Memory;
+use leadline_kernels::output::Output;
 use leadline_kernels::run::run_job;
+use leadline_kernels::sort::sink::RecordSink;
 use serde_json::{Value, json};
 
 const RECORD_BYTES: usize = 100;
@@ -120,6 +125,55 @@ fn any_number_of_records_is_sorted() {
         assert!(fs::read(place.path("out")).unwrap() == sorted(&bytes), "{count}");
         assert_eq!(result["check"]["records"], count);
     }
+}
+
+/// Hands records over in pieces of odd sizes; the passes it took.
+fn through_sink(place: &Place, bytes: &[u8], expected: usize, memory_mib: usize) -> u32 {
+    let memory = Memory::new((memory_mib << 20) as u64).unwrap();
+    let io = Io { read: ReadBy::Uring, read_direct: true, write_direct: true, depth: 4 };
+    let (deadline, temporary) = (Deadline::after(60.0), [place.0.to_string_lossy().into_owned()]);
+    let mut sink =
+        RecordSink::new((&memory, memory.left()), expected as u64, 2, (&temporary, &io), deadline)
+            .unwrap();
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let space = sink.space().unwrap();
+        if space.is_empty() {
+            sink.wait().unwrap();
+            continue;
+        }
+        let count = space.len().min(rest.len()).min(77_777);
+        space[..count].copy_from_slice(&rest[..count]);
+        rest = &rest[count..];
+        sink.filled(count).unwrap();
+    }
+    sink.seal().unwrap();
+    let passes = sink.passes();
+    let spec: job::Output =
+        serde_json::from_value(json!({"path": place.path("out"), "replace": true})).unwrap();
+    let output = Output::create(&spec, bytes.len() as u64, &io).unwrap();
+    sink.write(&output.part(0).unwrap()).unwrap();
+    output.publish().unwrap();
+    passes
+}
+
+#[test]
+fn records_that_are_handed_over_come_out_in_order_however_many_were_expected() {
+    let place = Place::new("sink");
+    for kind in ["printable", "equal", "sorted"] {
+        let bytes = records(kind, 300_000);
+        let wanted = sorted(&bytes);
+        let whole = bytes.len();
+        for (expected, memory_mib, passes) in
+            [(whole, 64, 1), (whole, 24, 2), (whole / 4, 24, 2), (whole * 2, 24, 2), (0, 64, 1)]
+        {
+            let took = through_sink(&place, &bytes, expected, memory_mib);
+            assert_eq!(took, passes, "{kind} {expected} {memory_mib}");
+            assert!(fs::read(place.path("out")).unwrap() == wanted, "{kind} {expected}");
+        }
+    }
+    assert_eq!(through_sink(&place, &[], 1000, 24), 1);
+    assert_eq!(fs::read(place.path("out")).unwrap().len(), 0);
 }
 
 #[test]

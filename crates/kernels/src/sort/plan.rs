@@ -95,6 +95,18 @@ impl Plan {
         plans.next()
     }
 
+    /// The layout for records that others hand over: all of the memory, because there may be more
+    /// of them than was expected.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn for_sink(records: usize, memory: usize, threads: u32) -> Result<Self, EngineError> {
+        let plan = Self::new(records, memory, threads)?;
+        let largest = plan.largest_batch();
+        let roomy = plan.with_batch(largest).for_runs(records.div_ceil(largest.max(1)));
+        Ok(roomy.filter(|_| largest > 0).unwrap_or(plan))
+    }
+
     /// The same batches when they turn out to be `runs`; none when those are too many to merge.
     #[must_use]
     pub fn for_runs(self, runs: usize) -> Option<Self> {
@@ -209,6 +221,9 @@ mod tests {
                     assert!(plan.runs * plan.batch_records >= records, "{plan:?}");
                     assert!(plan.merge_threads * plan.merge_bytes() <= memory, "{plan:?}");
                     assert!(plan.runs == 1 || plan.merge_buffers >= plan.runs + 2, "{plan:?}");
+                    let sink = Plan::for_sink(records, memory, threads).unwrap();
+                    assert!(sink.bytes() <= memory, "{sink:?}");
+                    assert!(sink.batch_records >= plan.batch_records, "{sink:?}");
                 }
             }
         }
