@@ -38,7 +38,7 @@ _ENDED_EARLY = 3
 
 
 class MpiMissing(LeadlineError):
-    """This process is one of several ranks, but they cannot reach each other."""
+    """Several ranks were started, but they cannot reach each other."""
 
     exit_code = 2
 
@@ -80,7 +80,7 @@ def network_capacity(*, bytes_each: int, readings: int, tell: Tell) -> tuple[flo
 
 
 def _with_all_ranks(job_id: str, tell: Tell, work: Callable[[_Ranks, RankWatch], _T]) -> _T | None:
-    ranks = _Ranks(_world())
+    ranks = _Ranks(_load_mpi())
     watch = ranks.watch(job_id, tell)
     with watch.watching():
         try:
@@ -92,22 +92,22 @@ def _with_all_ranks(job_id: str, tell: Tell, work: Callable[[_Ranks, RankWatch],
     return answered if ranks.number == 0 else None
 
 
-def _world() -> MPI.Comm:
-    started = ranks_started()
+def _load_mpi() -> Any:
+    """Load mpi4py's module, which begins MPI: not before all ranks get that far."""
     try:
-        from mpi4py import MPI
+        from mpi4py import MPI as mpi  # noqa: N811, PLC0415 - see above
     except (ImportError, RuntimeError) as error:
         raise MpiMissing(
-            f"{started} ranks were started, but MPI cannot be loaded ({error}): type "
+            f"{ranks_started()} ranks were started, but MPI cannot be loaded ({error}): type "
             "pip install 'leadline[cluster]', and install an MPI library (Debian: openmpi-bin)"
         ) from error
-    size = MPI.COMM_WORLD.Get_size()
+    started, size = ranks_started(), mpi.COMM_WORLD.Get_size()
     if size != started:
         raise MpiMissing(
             f"the launcher started {started} ranks, but MPI sees {size}: the launcher belongs to "
             "another MPI library than mpi4py's; under Slurm try srun --mpi=pmix"
         )
-    return MPI.COMM_WORLD.Dup()
+    return mpi
 
 
 class _AgreedFailure(Exception):
@@ -121,17 +121,16 @@ class _AgreedFailure(Exception):
 class _Ranks:
     """All ranks, seen from this one."""
 
-    def __init__(self, comm: MPI.Comm) -> None:
-        self.comm = comm
-        self.number = comm.Get_rank()
-        self.count = comm.Get_size()
+    def __init__(self, mpi: Any) -> None:
+        self.mpi = mpi
+        self.comm: MPI.Intracomm = mpi.COMM_WORLD.Dup()
+        self.number = self.comm.Get_rank()
+        self.count = self.comm.Get_size()
+        self._node: MPI.Intracomm = self.comm.Split_type(mpi.COMM_TYPE_SHARED)
 
     def watch(self, job_id: str, tell: Tell) -> RankWatch:
         """Return the watch over the ranks on this node."""
-        from mpi4py import MPI
-
-        node = self.comm.Split_type(MPI.COMM_TYPE_SHARED)
-        processes = dict(node.allgather((self.number, os.getpid())))
+        processes = dict(self._node.allgather((self.number, os.getpid())))
         del processes[self.number]
 
         def leave() -> None:
@@ -144,10 +143,7 @@ class _Ranks:
 
     def share_bytes(self, memory_bytes: int) -> int:
         """Return the memory of a rank where most ranks share a machine."""
-        from mpi4py import MPI
-
-        here = self.comm.Split_type(MPI.COMM_TYPE_SHARED).Get_size()
-        most: int = self.comm.allreduce(here, MPI.MAX)
+        most: int = self.comm.allreduce(self._node.Get_size(), self.mpi.MAX)
         share = memory_bytes // most
         if share < RANK_MEMORY_BYTES_MIN:
             least = RANK_MEMORY_BYTES_MIN * most // 2**20
@@ -187,7 +183,7 @@ class _Ranks:
 
     def exchange(self, rank: _engine.Rank) -> None:
         """Carry messages until all ranks have what is theirs, or one has failed."""
-        carrier = _Carrier(self.comm, rank)
+        carrier = _Carrier(self.mpi, self.comm, rank)
         while not rank.is_over():
             if not carrier.step():
                 time.sleep(_NAP_S)
@@ -207,10 +203,8 @@ class _Ranks:
 class _Carrier:
     """Messages on their way, from slot to slot."""
 
-    def __init__(self, comm: MPI.Comm, rank: _engine.Rank) -> None:
-        from mpi4py import MPI
-
-        self._mpi = MPI
+    def __init__(self, mpi: Any, comm: MPI.Intracomm, rank: _engine.Rank) -> None:
+        self._mpi = mpi
         self._comm = comm
         self._rank = rank
         self._sending: list[tuple[int, int, MPI.Request]] = []

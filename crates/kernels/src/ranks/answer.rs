@@ -19,9 +19,9 @@ pub enum Proof {
     /// Records that keep their order, or have to be in order of their keys.
     Records {
         /// Of this rank's share of the input that belongs into the output.
-        input: Summary,
+        input: Box<Summary>,
         /// Of its part of the output.
-        output: Summary,
+        output: Box<Summary>,
         /// Whether the output has to be in order.
         in_order: bool,
     },

@@ -103,7 +103,7 @@ impl RankKernel for ScanKernel {
 
     fn answer(&self) -> Option<Answer> {
         // The two were compared record by record.
-        let (input, output) = (self.made.clone(), self.made.clone());
+        let (input, output) = (Box::new(self.made.clone()), Box::new(self.made.clone()));
         let proof = Proof::Records { input, output, in_order: false };
         let bytes = (self.input.bytes(), self.written.iter().sum());
         Some(Answer::of(&self.share, bytes, (1, &self.phases), (proof, self.verify_s)))

@@ -169,8 +169,9 @@ impl RankKernel for SortKernel {
     }
 
     fn answer(&self) -> Option<Answer> {
-        let input = self.source.as_ref()?.seen.clone();
-        let proof = Proof::Records { input, output: self.made.clone(), in_order: true };
+        let seen = &self.source.as_ref()?.seen;
+        let (input, output) = (Box::new(seen.clone()), Box::new(self.made.clone()));
+        let proof = Proof::Records { input, output, in_order: true };
         let bytes = (self.input.bytes(), self.output.as_ref()?.bytes());
         Some(Answer::of(&self.share, bytes, (self.passes, &self.phases), (proof, self.verify_s)))
     }
