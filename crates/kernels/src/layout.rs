@@ -104,7 +104,7 @@ impl Layout {
 
     fn write_at(&self, hidden: &Path, path: &Path, replace: bool) -> Result<(), std::io::Error> {
         let text = serde_json::to_string_pretty(self)?;
-        let mut file = File::create(hidden)?;
+        let mut file = File::create_new(hidden)?;
         file.write_all(text.as_bytes())?;
         file.write_all(b"\n")?;
         file.sync_all()?;
