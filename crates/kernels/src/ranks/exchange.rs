@@ -159,6 +159,12 @@ impl Exchange {
         self.failure.take()
     }
 
+    /// Bytes of a slot.
+    #[must_use]
+    pub fn slot_bytes(&self) -> usize {
+        self.outbox.slot_bytes()
+    }
+
     /// Where a slot for sending begins.
     #[must_use]
     pub fn send_address(&self, peer: usize, slot: usize) -> usize {
