@@ -240,9 +240,9 @@ def damaged(records: Bytes, how: str) -> bytes:
     [
         ("whole", 0, ""),
         ("wrong", 1, "records were changed, lost or doubled"),
-        ("unsorted", 1, "1 records are out of order, the first is number 307201"),
+        ("unsorted", 1, "out of order: 1 record, the first is number 307201"),
         ("duplicate", 1, "records were changed, lost or doubled"),
-        ("missing", 1, "(1 are missing)"),
+        ("missing", 1, "(1 missing)"),
         ("short", 2, "no whole number of records of 100 bytes"),
     ],
 )
@@ -267,7 +267,7 @@ def test_a_checker_is_told_what_to_expect(data: Path, place: Path) -> None:
     found = told["check"]
     stream(*any_order, "--records", RECORDS, "--checksum", found["checksum"], place=place)
     done = stream(*any_order, "--records", RECORDS + 1, place=place, code=1)
-    assert "(1 are missing)" in done.stderr
+    assert "(1 missing)" in done.stderr
     stream("check", data, "--memory", SMALL, place=place, code=1)
 
 
@@ -296,7 +296,6 @@ def test_a_signal_ends_it_and_leaves_nothing(
 ) -> None:
     command = [LEADLINE, "stream", "sort", str(data), str(place / "out"), "--memory", SMALL,
                "--depth", "1", "--no-bound"]  # fmt: skip
-    free = shutil.disk_usage(place).free
     running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True,
                                env=environment(place.parent / "store.sqlite"))  # fmt: skip
     end = time.monotonic() + 20
@@ -309,8 +308,8 @@ def test_a_signal_ends_it_and_leaves_nothing(
     assert running.returncode == 3, said
     assert "stopped early" in said
     assert names(place) == []
+    # Files without a name go with the last process that has them open.
     assert not [pid for pid in engines if Path(f"/proc/{pid}").exists()]
-    assert shutil.disk_usage(place).free > free - 16 * MIB
 
 
 def test_a_write_that_fails_is_told_and_leaves_nothing(data: Path, place: Path) -> None:
