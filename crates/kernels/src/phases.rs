@@ -43,8 +43,19 @@ impl JobWatch {
     /// A phase begins.
     #[must_use]
     pub fn start(&self, name: &'static str) -> PhaseWatch<'_> {
-        let before = Before::now(&self.counters);
-        PhaseWatch { counters: &self.counters, name, before, began_ns: now_ns() }
+        PhaseWatch { counters: &self.counters, start: self.begin(name) }
+    }
+
+    /// A phase begins that the caller holds apart from this watch, until [`Self::end`].
+    #[must_use]
+    pub fn begin(&self, name: &'static str) -> PhaseStart {
+        PhaseStart { name, before: Before::now(&self.counters), began_ns: now_ns() }
+    }
+
+    /// A phase that was begun is over, as [`PhaseWatch::finish`].
+    #[must_use]
+    pub fn end(&self, start: PhaseStart, moved: Moved, dones: &[f64]) -> PhaseResult {
+        PhaseWatch { counters: &self.counters, start }.finish(moved, dones)
     }
 
     /// Adds the phases to the answer, with what could not be counted, and the memory's peak.
@@ -63,19 +74,25 @@ impl JobWatch {
     }
 }
 
-/// One phase under way.
-pub struct PhaseWatch<'a> {
-    counters: &'a Counters,
+/// How things stood when a phase began.
+#[derive(Debug)]
+pub struct PhaseStart {
     name: &'static str,
     before: Before,
     began_ns: u64,
+}
+
+/// One phase under way.
+pub struct PhaseWatch<'a> {
+    counters: &'a Counters,
+    start: PhaseStart,
 }
 
 impl PhaseWatch<'_> {
     /// Seconds since the phase began: what a thread notes when it is done.
     #[must_use]
     pub fn elapsed_s(&self) -> f64 {
-        s_from_ns(now_ns().saturating_sub(self.began_ns))
+        s_from_ns(now_ns().saturating_sub(self.start.began_ns))
     }
 
     /// The phase is over: its threads were done at `dones` and the disks have the data.
@@ -83,11 +100,11 @@ impl PhaseWatch<'_> {
     pub fn finish(self, moved: Moved, dones: &[f64]) -> PhaseResult {
         let seconds = self.elapsed_s();
         let after = Before::now(self.counters);
-        let before = self.before;
+        let PhaseStart { name, before, .. } = self.start;
         let grown = |from: Option<u64>, to: Option<u64>| Some(to?.saturating_sub(from?));
         let block = |of: fn((u64, u64)) -> u64| grown(before.block.map(of), after.block.map(of));
         PhaseResult {
-            name: self.name.to_owned(),
+            name: name.to_owned(),
             seconds,
             bytes_read: moved.bytes_read,
             bytes_written: moved.bytes_written,
