@@ -46,7 +46,7 @@ fn run(job: &StreamJob, reporter: &mut Reporter) -> Result<StreamResult, EngineE
 }
 
 /// Refuses an output that would take the place of the input, of its layout or of a stripe.
-fn keep_input(job: &StreamJob) -> Result<(), EngineError> {
+pub(crate) fn keep_input(job: &StreamJob) -> Result<(), EngineError> {
     let (Some(input), Some(output)) = (&job.input, &job.output) else { return Ok(()) };
     let (input, output) = (Path::new(input), Path::new(&output.path));
     let layout = Layout::read(input).ok().flatten();
