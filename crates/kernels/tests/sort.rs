@@ -4,7 +4,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use leadline_kernels::deadline::Deadline;
+use leadline_kernels::job::{self, Io, ReadBy};
+use leadline_kernels::memory::Memory;
+use leadline_kernels::output::Output;
 use leadline_kernels::run::run_job;
+use leadline_kernels::sort::sink::RecordSink;
 use serde_json::{Value, json};
 
 const RECORD_BYTES: usize = 100;
@@ -110,6 +115,34 @@ fn any_keys_come_out_in_order_in_one_pass_and_in_two() {
 }
 
 #[test]
+fn stripes_and_mappings_are_sorted_like_plain_files() {
+    let place = Place::new("stripes");
+    let bytes = records("printable", 350_000);
+    fs::write(place.path("in"), &bytes).unwrap();
+    let wanted = sorted(&bytes);
+    let disks = ["a", "b", "c"].map(|name| place.path(name));
+    disks.iter().for_each(|disk| fs::create_dir(disk).unwrap());
+    for (memory_mib, passes) in [(64, 1), (32, 2)] {
+        let mut there = job(&place, memory_mib, 2);
+        there["io"]["read"] = json!("mmap");
+        there["output"]["path"] = json!(place.path("striped"));
+        there["output"]["stripes"] = json!(disks);
+        let result = run(&there);
+        assert_eq!(result["passes"], passes, "{result}");
+        let copied = if passes == 1 { &result["phases"][0]["copied_bytes"] } else { &Value::Null };
+        assert!(copied.is_null() || *copied == json!(bytes.len()), "the mapping's: {copied}");
+        for read in ["uring", "mmap"] {
+            let mut back = job(&place, memory_mib, 2);
+            back["io"]["read"] = json!(read);
+            back["input"] = json!(place.path("striped"));
+            back["temporary"] = json!(disks[1..]);
+            assert_eq!(run(&back)["verified"], true);
+            assert!(fs::read(place.path("out")).unwrap() == wanted, "{memory_mib} {read}");
+        }
+    }
+}
+
+#[test]
 fn any_number_of_records_is_sorted() {
     let place = Place::new("counts");
     for count in [0, 1, 40, 41, 1023, 1024, 1025, 16_384, 16_385, 50_001] {
@@ -120,6 +153,55 @@ fn any_number_of_records_is_sorted() {
         assert!(fs::read(place.path("out")).unwrap() == sorted(&bytes), "{count}");
         assert_eq!(result["check"]["records"], count);
     }
+}
+
+/// Hands records over in pieces of odd sizes; the passes it took.
+fn through_sink(place: &Place, bytes: &[u8], expected: usize, memory_mib: usize) -> u32 {
+    let memory = Memory::new((memory_mib << 20) as u64).unwrap();
+    let io = Io { read: ReadBy::Uring, read_direct: true, write_direct: true, depth: 4 };
+    let (deadline, temporary) = (Deadline::after(60.0), [place.0.to_string_lossy().into_owned()]);
+    let mut sink =
+        RecordSink::new((&memory, memory.left()), expected as u64, 2, (&temporary, &io), deadline)
+            .unwrap();
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let space = sink.space().unwrap();
+        if space.is_empty() {
+            sink.wait().unwrap();
+            continue;
+        }
+        let count = space.len().min(rest.len()).min(77_777);
+        space[..count].copy_from_slice(&rest[..count]);
+        rest = &rest[count..];
+        sink.filled(count).unwrap();
+    }
+    sink.seal().unwrap();
+    let passes = sink.passes();
+    let spec: job::Output =
+        serde_json::from_value(json!({"path": place.path("out"), "replace": true})).unwrap();
+    let output = Output::create(&spec, bytes.len() as u64, &io).unwrap();
+    sink.write(&output.part(0).unwrap()).unwrap();
+    output.publish().unwrap();
+    passes
+}
+
+#[test]
+fn records_that_are_handed_over_come_out_in_order_however_many_were_expected() {
+    let place = Place::new("sink");
+    for kind in ["printable", "equal", "sorted"] {
+        let bytes = records(kind, 300_000);
+        let wanted = sorted(&bytes);
+        let whole = bytes.len();
+        for (expected, memory_mib, passes) in
+            [(whole, 64, 1), (whole, 24, 2), (whole / 4, 24, 2), (whole * 2, 24, 2), (0, 64, 1)]
+        {
+            let took = through_sink(&place, &bytes, expected, memory_mib);
+            assert_eq!(took, passes, "{kind} {expected} {memory_mib}");
+            assert!(fs::read(place.path("out")).unwrap() == wanted, "{kind} {expected}");
+        }
+    }
+    assert_eq!(through_sink(&place, &[], 1000, 24), 1);
+    assert_eq!(fs::read(place.path("out")).unwrap().len(), 0);
 }
 
 #[test]

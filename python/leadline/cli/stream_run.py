@@ -210,7 +210,7 @@ def _wrong(
 ) -> Sequence[str]:
     said = []
     if records is not None and found.records != records:
-        less = "are missing" if found.records < records else "are too many"
+        less = "missing" if found.records < records else "too many"
         said.append(
             f"it has {found.records:,} records and should have {records:,} "
             f"({abs(records - found.records):,} {less})"
@@ -222,7 +222,7 @@ def _wrong(
         )
     if found.unordered and not any_order:
         said.append(
-            f"{found.unordered:,} records are out of order, the first is number "
+            f"out of order: {say_count(found.unordered, 'record')}, the first is number "
             f"{found.first_unordered}"
         )
     return said
@@ -253,6 +253,8 @@ def _one_job(job: StreamJob) -> StreamResult:
 
 
 def _require_alone(command: str) -> None:
+    if rank_started() > 0:  # the first rank says why
+        sys.exit(TargetRefused.exit_code)
     if ranks_started() > 1:
         raise TargetRefused(
             f"leadline stream {command} runs on one process, not on {ranks_started()} ranks: "

@@ -13,6 +13,7 @@ pub mod order;
 pub mod plan;
 pub mod runs;
 pub mod sample;
+pub mod sink;
 pub mod split;
 pub mod splitters;
 mod verify;

@@ -9,7 +9,8 @@ use crate::memory::PAGE_BYTES;
 use crate::scratch::Scratch;
 use crate::stripes::Extent;
 
-/// Room for runs, and what is known of those in it.
+/// Room for runs, and what is known of those in it; clones share the room.
+#[derive(Clone)]
 pub struct Runs {
     directories: Vec<String>,
     io: Io,
