@@ -9,6 +9,7 @@ from leadline.report import balance_table as table
 from leadline.report.balance_chart import balance_charts
 from leadline.report.embedding import page_parts, template
 from leadline.report.stream_table import not_counted_lines
+from leadline.streaming.answer import compared
 
 
 def render_balance_html(systems: Sequence[StreamBalance]) -> str:
@@ -20,6 +21,7 @@ def render_balance_html(systems: Sequence[StreamBalance]) -> str:
         title=f"Balance of {' and '.join(names)}",
         several=several,
         systems=table.say_systems(systems),
+        compared=compared(systems),
         sentences=[(each.system, each.sentences) for each in systems],
         warnings=[
             f"{each.system}: {warning}" if several else warning

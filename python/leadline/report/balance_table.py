@@ -20,7 +20,7 @@ from leadline.record.wording import say_change, say_count, say_number, say_perce
 from leadline.report.stream_order import groups_of
 from leadline.report.stream_table import say_counted
 from leadline.report.stream_words import BUS_WORDS, say_ratio, system_name
-from leadline.units import format_rate
+from leadline.streaming.what_if import say_changes
 
 NO_NUMBER = "no number"
 _NOTHING_FRAC = 0.005
@@ -60,11 +60,14 @@ def _saturation_row(balance: Balance) -> SaturationRow:
 
 
 def say_saturation(saturation: Saturation | None, *, brief: bool = False) -> str:
-    """Write `581 MB/s (570 to 592 MB/s)`, with `≥` where it was never seen to give out."""
+    """Write `581 MB/s (570 to 592 MB/s)`, with `≥` where it was never seen to give out.
+
+    Brief is `581`, under a head that has the unit.
+    """
     number = saturation.mb_s_per_processor if saturation else None
     if saturation is None or number is None:
-        return NO_NUMBER
-    said = format_rate(number.value) if brief else say_rate(number)
+        return "\N{EN DASH}" if brief else NO_NUMBER
+    said = f"{number.value:,.0f}" if brief else say_rate(number)
     return f"≥ {said}" if saturation.at_least else said
 
 
@@ -98,13 +101,6 @@ def _what_if_row(system: str, found: WhatIf) -> WhatIfRow:
 def say_gain(found: WhatIf) -> str:
     """Write `+67 % (+64 to +69 %)`, or `nothing`."""
     return "nothing" if abs(found.gain_frac.value) < _NOTHING_FRAC else say_change(found.gain_frac)
-
-
-def say_changes(changes: dict[str, float]) -> str:
-    """Write `2 × disks, 1.5 × cores`."""
-    return ", ".join(
-        f"{factor:g} \N{MULTIPLICATION SIGN} {part}" for part, factor in changes.items()
-    )
 
 
 class AmdahlRow(NamedTuple):

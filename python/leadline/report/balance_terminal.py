@@ -8,12 +8,14 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from leadline.record.balance import RESOURCE_WORDS, RESOURCES, Balance, StreamBalance
-from leadline.report.balance_table import NO_NUMBER, say_saturation, what_if_rows
+from leadline.record.balance import RESOURCE_WORDS, RESOURCES, Balance, StreamBalance, WhatIf
+from leadline.report.balance_table import NO_NUMBER, say_gain, say_saturation
 from leadline.report.stream_table import not_counted_lines
 from leadline.report.stream_terminal import add_row, plain_table
 from leadline.report.stream_words import system_name
 from leadline.report.terminal import printable
+from leadline.streaming.answer import compared
+from leadline.streaming.what_if import say_changes
 
 
 def render_balance(systems: Sequence[StreamBalance]) -> BalanceView:
@@ -34,17 +36,21 @@ class BalanceView:
         def text(line: str, style: str = "") -> Text:
             return Text(printable(line, plain=plain), style=style)
 
+        for number, sentence in enumerate(compared(self.systems)):
+            yield text(sentence, "bold" if number == 0 else "")
         for said in self.systems:
             if len(self.systems) > 1:
                 yield text(f"{said.system}, {said.platform}", "bold")
-            for number, sentence in enumerate(said.sentences):
+            shown = said.sentences if len(self.systems) == 1 else said.sentences[:1]
+            for number, sentence in enumerate(shown):
                 yield text(sentence, "bold" if number == 0 else "")
             if any(each.order for each in said.balances):
                 yield text("")
                 yield text("MB/s of disk bandwidth per processor at which it is used up:")
                 yield _table(said.balances, plain=plain)
-            for row in what_if_rows([said]):
-                yield text(f"{row.changes}: {row.phase} {row.gain}; then {row.after}")
+            if said.what_if:
+                yield text("What other parts would bring, and what gives out then:")
+                yield _what_if(said.what_if, plain=plain)
             for line in not_counted_lines(said.not_measurable):
                 yield text(line)
             for warning in said.warnings:
@@ -64,3 +70,20 @@ def _table(balances: Sequence[Balance], *, plain: bool) -> Table:
         shown = f"{system_name(each)}: {name}" if len(platforms) > 1 else name
         add_row(table, [shown, *cells, first], plain=plain)
     return table
+
+
+def _what_if(found: Sequence[WhatIf], *, plain: bool) -> Table:
+    asked = list(dict.fromkeys(say_changes(each.changes) for each in found))
+    table = plain_table(["Phase", "MB/s now", *asked], plain=plain)
+    for name in dict.fromkeys(f"{each.kernel} {each.phase}" for each in found):
+        own = {say_changes(each.changes): each for each in found
+               if f"{each.kernel} {each.phase}" == name}  # fmt: skip
+        now = f"{next(iter(own.values())).before_mb_s.value:,.0f}"
+        cells = [_gain(own[change]) if change in own else "" for change in asked]
+        add_row(table, [name, now, *cells], plain=plain)
+    return table
+
+
+def _gain(found: WhatIf) -> str:
+    gain = say_gain(found).partition(" (")[0]
+    return f"{gain}, {RESOURCE_WORDS[found.limited_after]}"

@@ -96,7 +96,7 @@ def _tips() -> list[alt.Tooltip]:
 
 def _words() -> AnyChart:
     text: AnyChart = (
-        alt.Chart(values([{"text": f"{NOT_HERE}: the lines are models"}]))
+        alt.Chart(values([{"text": NOT_HERE}]))
         .mark_text(style="region-label", baseline="top")
         .encode(x=alt.value({"expr": "width / 2"}), y=alt.value(2), text="text:N")
     )
@@ -144,9 +144,11 @@ def _title(ratios: Sequence[Ratio], bus: Bus) -> str:
 
 def _subtitle(ratios: Sequence[Ratio]) -> list[str]:
     """Say what bars and lines are, and for every source of numbers which it is."""
-    measured = any(ratio.measured is not None for ratio in ratios)
+    measured = [ratio.measured for ratio in ratios if ratio.measured is not None]
+    intervals = any(each.low is not None for each in measured)
     corrected = any(ratio.corrected is not None for ratio in ratios)
-    said = ["Bars: measured, with 95 % intervals."] if measured else []
+    bars = "Bars: measured, with 95 % intervals." if intervals else "Bars: measured once."
+    said = [bars] if measured else []
     said.append("Solid line: the model (AD98 Fig. 2).")
     if corrected:
         said.append("Dashed line: with the corrections of \N{SECTION SIGN}5.3.")

@@ -53,13 +53,16 @@ pub fn merge(
         .map(|number| share_of(chunks, number, plan.merge_threads).start * plan.chunk_records);
     let ranks: Vec<usize> = ranks.chain([records]).collect();
     let (ranks, cuts) = cut_runs(runs, ranks, (memory, io))?;
+    // All in one piece: pieces aligned by themselves would leave gaps.
+    let count = ranks.len() - 1;
+    let mut buffers = memory.take(count * plan.merge_bytes())?.split(plan.chunk_bytes());
     let mut parts = Vec::new();
     for (number, rank) in ranks.windows(2).enumerate() {
         let (read, write) = (ReadLane::open(runs, io)?, WriteLane::open(to, io)?);
-        let buffers = memory.take_many(plan.merge_buffers, plan.chunk_bytes())?;
+        let free = buffers.split_off(buffers.len() - plan.write_buffers);
+        let held = buffers.split_off(buffers.len() - plan.merge_buffers);
         let ends = cuts[number].iter().zip(&cuts[number + 1]).map(|(from, to)| *from..*to);
-        let feed = Feed::new(read, buffers, &runs.made, ends.collect());
-        let free = memory.take_many(plan.write_buffers, plan.chunk_bytes())?;
+        let feed = Feed::new(read, held, &runs.made, ends.collect());
         parts.push(Part { feed, write, free, at: rank[0], chunk_bytes: plan.chunk_bytes() });
     }
     let parts = crew::work(parts, deadline, |part: Part, watch| part.run(watch))?;
