@@ -102,6 +102,9 @@ def test_every_disk_has_a_bar_of_what_it_brought(atlas: StreamBalance) -> None:
             step.gained_mb_s.high,
         )
         assert ideals[key] == step.ideal_gain_mb_s
+    assert [row["kernel"] for row in chart.rows("region-label")] == ["scan", "sort", "transpose"]
+    numbers = [row["disks"] for row in chart.rows("small-label") if "disks" in row]
+    assert numbers == [1, 2, 3, 4] * 6
 
 
 def test_the_resource_that_stopped_a_disk_stands_on_its_bar_alone(

@@ -210,7 +210,7 @@ def test_the_balance_page_has_every_number_with_what_it_rests_on(
     for said in systems:
         for one in said.balances:
             for saturation in one.saturations:
-                assert saturation.why in text
+                assert f">{saturation.why}</span>" in text
     assert "×2 disks" in text
     assert "Mbit/s of I/O per MIPS" in text
     assert "boreas takes 130 MB/s per processor before I/O path gives out" in text

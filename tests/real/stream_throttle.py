@@ -20,8 +20,10 @@ from leadline.engine.file_systems import make_file_system
 from leadline.engine.loop_devices import loop_device, why_no_loop_devices
 
 CGROUPS = Path("/sys/fs/cgroup")
-PERIOD_US = 20_000
+PERIOD_US = 50_000
 """Of the quota: short, so that a phase of a second is throttled evenly."""
+QUOTA_US_MIN = 1000
+"""The kernel takes no less."""
 FLOOR_BYTES = 2**30
 """What Leadline leaves free on every file system."""
 
@@ -95,7 +97,7 @@ class Throttle:
     def limit_processors(self, processors: float | None) -> None:
         """Limit processor time to that of so many processors; None takes the limit away."""
         (self._cpu / "cpu.cfs_period_us").write_text(f"{PERIOD_US}\n")
-        quota = -1 if processors is None else round(PERIOD_US * processors)
+        quota = -1 if processors is None else max(round(PERIOD_US * processors), QUOTA_US_MIN)
         (self._cpu / "cpu.cfs_quota_us").write_text(f"{quota}\n")
 
 

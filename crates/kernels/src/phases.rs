@@ -64,10 +64,10 @@ impl JobWatch {
         result.phases = phases;
         result.memory_bus_counter = self.counters.memory_bus_name();
         result.not_measurable = self.counters.not_measurable();
-        if process_moved_bytes().is_none() {
-            for field in ["block_read_bytes", "block_written_bytes"] {
-                let reason = "this kernel does not count the block layer's bytes of a process";
-                result.not_measurable.insert(field.to_owned(), reason.to_owned());
+        for (field, is_missing, reason) in REASONS {
+            if result.phases.iter().any(is_missing) {
+                let reason = || (*reason).to_owned();
+                result.not_measurable.entry((*field).to_owned()).or_insert_with(reason);
             }
         }
         result.memory_peak_bytes = result.memory_peak_bytes.max(anonymous_bytes());
@@ -152,6 +152,20 @@ pub fn add_turn(sum: &mut PhaseResult, turn: &PhaseResult) {
     sum.last_done_s += turn.last_done_s;
 }
 
+/// A field, whether a phase lacks it, and why it may.
+type Reason = (&'static str, fn(&PhaseResult) -> bool, &'static str);
+
+/// Why a number is missing although nothing refused to count it.
+const REASONS: &[Reason] = &[
+    ("instructions", |phase| phase.instructions.is_none(), NEVER_COUNTED),
+    ("cycles", |phase| phase.cycles.is_none(), NEVER_COUNTED),
+    ("memory_bus_bytes", |phase| phase.memory_bus_bytes.is_none(), NEVER_COUNTED),
+    ("block_read_bytes", |phase| phase.block_read_bytes.is_none(), NO_BLOCK_BYTES),
+    ("block_written_bytes", |phase| phase.block_written_bytes.is_none(), NO_BLOCK_BYTES),
+];
+const NEVER_COUNTED: &str = "the counter was opened, but it never got its turn or stopped";
+const NO_BLOCK_BYTES: &str = "this kernel does not count the block layer's bytes of a process";
+
 /// Everything that is read at both ends of a phase.
 #[derive(Clone, Copy, Debug)]
 struct Before {
@@ -207,7 +221,9 @@ pub fn anonymous_bytes() -> u64 {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::job::StreamJob;
 
     #[test]
     fn a_phase_has_its_time_and_its_faults() {
@@ -230,6 +246,31 @@ mod tests {
         add_turn(&mut twice, &result);
         assert_eq!(twice.faults_minor, 2 * result.faults_minor);
         assert!((twice.seconds - 2.0 * result.seconds).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_number_that_is_missing_has_its_reason() {
+        let text = serde_json::json!({
+            "version": 1, "kind": "stream", "job_id": "a", "kernel": {"name": "check"},
+            "input": "/a", "memory_bytes": 64 << 20, "threads": 1, "seed": 1, "total_s_max": 10.0,
+            "io": {"read": "uring", "read_direct": true, "write_direct": true, "depth": 2},
+        });
+        let mut result = StreamResult::new(&StreamJob::parse(&text.to_string()).unwrap());
+        let none = PhaseResult { seconds: 2.0, ..PhaseResult::default() };
+        JobWatch::open().settle(vec![none.clone(), none], &mut result);
+        let fields: Vec<&str> = result.not_measurable.keys().map(String::as_str).collect();
+        assert_eq!(
+            fields,
+            [
+                "block_read_bytes",
+                "block_written_bytes",
+                "cycles",
+                "instructions",
+                "memory_bus_bytes"
+            ]
+        );
+        assert!((result.seconds - 4.0).abs() < 1e-9);
+        assert!(result.memory_peak_bytes > 100_000);
     }
 
     #[test]

@@ -115,6 +115,34 @@ fn any_keys_come_out_in_order_in_one_pass_and_in_two() {
 }
 
 #[test]
+fn stripes_and_mappings_are_sorted_like_plain_files() {
+    let place = Place::new("stripes");
+    let bytes = records("printable", 350_000);
+    fs::write(place.path("in"), &bytes).unwrap();
+    let wanted = sorted(&bytes);
+    let disks = ["a", "b", "c"].map(|name| place.path(name));
+    disks.iter().for_each(|disk| fs::create_dir(disk).unwrap());
+    for (memory_mib, passes) in [(64, 1), (32, 2)] {
+        let mut there = job(&place, memory_mib, 2);
+        there["io"]["read"] = json!("mmap");
+        there["output"]["path"] = json!(place.path("striped"));
+        there["output"]["stripes"] = json!(disks);
+        let result = run(&there);
+        assert_eq!(result["passes"], passes, "{result}");
+        let copied = if passes == 1 { &result["phases"][0]["copied_bytes"] } else { &Value::Null };
+        assert!(copied.is_null() || *copied == json!(bytes.len()), "the mapping's: {copied}");
+        for read in ["uring", "mmap"] {
+            let mut back = job(&place, memory_mib, 2);
+            back["io"]["read"] = json!(read);
+            back["input"] = json!(place.path("striped"));
+            back["temporary"] = json!(disks[1..]);
+            assert_eq!(run(&back)["verified"], true);
+            assert!(fs::read(place.path("out")).unwrap() == wanted, "{memory_mib} {read}");
+        }
+    }
+}
+
+#[test]
 fn any_number_of_records_is_sorted() {
     let place = Place::new("counts");
     for count in [0, 1, 40, 41, 1023, 1024, 1025, 16_384, 16_385, 50_001] {

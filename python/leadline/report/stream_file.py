@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import altair as alt
-import msgspec
 
 from leadline.record import Interval
 from leadline.record.balance import Balance, Saturation, StreamBalance
-from leadline.record.streaming import PhaseResult, StreamRun, StreamStudy
+from leadline.record.streaming import StreamStudy
 from leadline.report.balance_chart import balance_charts
 from leadline.report.balance_page import render_balance_html
 from leadline.report.images import ReportError, save_chart
@@ -21,6 +20,7 @@ from leadline.report.stream_catalogue import stream_charts
 from leadline.report.stream_page import render_stream_html
 from leadline.report.tables import inert
 from leadline.streaming.answer import balance_of
+from leadline.streaming.phase_rows import phase_rows
 
 PICTURES = (".svg", ".png", ".pdf")
 FORMATS = (".html", ".htm", ".csv", *PICTURES)
@@ -108,36 +108,7 @@ def _save_charts(charts: Mapping[str, alt.LayerChart], path: Path) -> None:
 
 def stream_csv(studies: Sequence[StreamStudy]) -> str:
     """Return a line for each phase of each run, as the engine measured it."""
-    return _csv(
-        [
-            _phase_line(study, run, phase)
-            for study in studies
-            for run in study.runs
-            for phase in run.result.phases
-        ]
-    )
-
-
-def _phase_line(study: StreamStudy, run: StreamRun, phase: PhaseResult) -> dict[str, Any]:
-    options, result = run.options, run.result
-    measured = msgspec.structs.asdict(phase)
-    del measured["name"]
-    return {
-        "study_id": study.start.study_id,
-        "system": study.start.system,
-        "kernel": options.kernel,
-        "phase": phase.name,
-        "platform": options.platform,
-        "threads": options.threads,
-        "ranks": options.ranks,
-        "memory_bytes": options.memory_bytes,
-        "disks": run.disks,
-        "repetition": run.repetition,
-        "passes": result.passes,
-        "verified": result.verified,
-        "mb_s": phase.mb_s,
-        **measured,
-    }
+    return _csv([row for study in studies for row in phase_rows(study)])
 
 
 def balance_csv(systems: Sequence[StreamBalance]) -> str:

@@ -35,8 +35,8 @@ from leadline.streaming.capacities import capacities_of
 from leadline.units import format_bytes
 
 REPETITIONS = 3
-_CAPACITY_BYTES_MAX = 256 * 2**20
-"""Laid out on each disk to see what it can do."""
+CAPACITY_BYTES = 128 * 2**20
+"""Laid out on each disk to see what it can do, if the data is as large."""
 _DATA_SEEDS = 100_000
 """Seeds of data lie above those of runs."""
 
@@ -50,6 +50,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     memory_bytes: int
     threads: int = 1
     repetitions: int = REPETITIONS
+    capacity_bytes: int = CAPACITY_BYTES
     budget_s: float = 3600.0
     seed: int = 1
 
@@ -218,7 +219,7 @@ class _Study:
         self._keep()
 
     def measure_capacities(self) -> None:
-        size = min(self._data_bytes, _CAPACITY_BYTES_MAX)
+        size = min(self._data_bytes, self._asked.capacity_bytes)
         effort = self._effort(-1 - len(self._readings), size)
         self._readings.append(self._disks.capacities(effort))
         found = capacities_of(pooled_readings(self._readings), self._disks.directories)

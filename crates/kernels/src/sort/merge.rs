@@ -53,16 +53,16 @@ pub fn merge(
         .map(|number| share_of(chunks, number, plan.merge_threads).start * plan.chunk_records);
     let ranks: Vec<usize> = ranks.chain([records]).collect();
     let (ranks, cuts) = cut_runs(runs, ranks, (memory, io))?;
-    let each = plan.merge_buffers + plan.write_buffers;
-    // All at once: parts one by one would leave gaps between them that no buffer fits.
-    let mut pool = memory.take_many((ranks.len() - 1) * each, plan.chunk_bytes())?;
+    // All in one piece: pieces aligned by themselves would leave gaps.
+    let count = ranks.len() - 1;
+    let mut buffers = memory.take(count * plan.merge_bytes())?.split(plan.chunk_bytes());
     let mut parts = Vec::new();
     for (number, rank) in ranks.windows(2).enumerate() {
         let (read, write) = (ReadLane::open(runs, io)?, WriteLane::open(to, io)?);
-        let buffers = pool.split_off(pool.len() - plan.merge_buffers);
+        let free = buffers.split_off(buffers.len() - plan.write_buffers);
+        let held = buffers.split_off(buffers.len() - plan.merge_buffers);
         let ends = cuts[number].iter().zip(&cuts[number + 1]).map(|(from, to)| *from..*to);
-        let feed = Feed::new(read, buffers, &runs.made, ends.collect());
-        let free = pool.split_off(pool.len() - plan.write_buffers);
+        let feed = Feed::new(read, held, &runs.made, ends.collect());
         parts.push(Part { feed, write, free, at: rank[0], chunk_bytes: plan.chunk_bytes() });
     }
     let parts = crew::work(parts, deadline, |part: Part, watch| part.run(watch))?;
