@@ -4,7 +4,7 @@ Loop devices on this disk are throttled by blkio cgroups, the engine's processor
 first so that the disks must be the limit, then so that the processors must be. Of the second, the
 saturation is extrapolated from the runs below it alone and held against the runs past it.
 
-    python bench/stream_scaling.py [--disks 4] [--mb-s 100] [--size 160MiB] [--repeat 3]
+    python bench/stream_scaling.py [--disks 4] [--mb-s 60] [--size 160MiB] [--repeat 3]
 
 Needs root, loop devices and cgroup v1 (tests/real/stream_throttle.py). Takes about ten minutes;
 ends with 1 when a name is wrong or the extrapolation is off by more than 15 %.
@@ -180,7 +180,7 @@ def main() -> int:
     """Run it from the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--disks", type=int, default=4)
-    parser.add_argument("--mb-s", type=float, default=100.0)
+    parser.add_argument("--mb-s", type=float, default=60.0)
     parser.add_argument("--size", type=parse_bytes, default=parse_bytes("160MiB"))
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)

@@ -207,6 +207,8 @@ _LINES_OF_A_RECORD_BYTES = 160
 
 def _memory_corrections(choices: Choices) -> list[Part]:
     parts = [_allocated(part) for part in _memory(choices) if part.copied_by is not None]
+    if choices.phase == "read":
+        parts.append(_zeroed(choices))
     if choices.kernel == "scan" and choices.phase == "read":
         parts += [_key_line(), _lines_at_random()]
     if choices.kernel == "sort":
@@ -219,6 +221,15 @@ def _allocated(part: Part) -> Part:
         f"lines read before they are written: {part.name}", f"1/2 of {part.symbol}",
         lambda s: part.factor(s) / 2, part.direction, f"{_OWN}: write-allocating caches",
     )  # fmt: skip
+
+
+def _zeroed(choices: Choices) -> Part:
+    """A run's memory is new, and what is kept in one pass is written to it for the first time."""
+    source = "AD98 §5.3.1; once, where the paper's system took another half"
+    if choices.kernel == "scan":
+        return Part("pages zeroed by the operating system", "(match/total) D",
+                    lambda s: s.match_frac, "read", source)  # fmt: skip
+    return Part("pages zeroed by the operating system", "1 D", lambda _: 1.0, "read", source)
 
 
 def _key_line() -> Part:

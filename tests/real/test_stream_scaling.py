@@ -1,0 +1,89 @@
+"""Disk scaling of the real kernels: on this disk, and on loop devices of known speed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from stream_throttle import loop_disks, throttle, why_no_throttles
+
+from leadline.engine.stream_disks import DATA_MULTIPLE_BYTES, Effort, open_stream_disks
+from leadline.record import SurveyStatus
+from leadline.record.streaming import KERNELS, StreamStudy
+from leadline.streaming.answer import balance_of
+from leadline.streaming.study import Asked, begin_scaling, options_of, run_scaling
+
+pytestmark = pytest.mark.real
+
+
+class Kept:
+    """A store for one test."""
+
+    def save_stream(self, study: StreamStudy) -> None:
+        self.study = study
+
+
+def test_every_kernel_on_one_and_two_directories(tmp_path: Path) -> None:
+    homes = [tmp_path / "a", tmp_path / "b"]
+    for home in homes:
+        home.mkdir()
+    asked = Asked(
+        system="here", data_bytes=10 * DATA_MULTIPLE_BYTES, memory_bytes=96 << 20, threads=2,
+        repetitions=1, capacity_bytes=8 << 20,
+    )  # fmt: skip
+    with open_stream_disks([str(home) for home in homes]) as disks:
+        study = run_scaling(disks, Kept(), begin_scaling(disks.directories, asked), asked)
+        left = [file for home in homes for file in home.rglob("stream-out*")]
+        assert not left, "an output is removed as soon as it was verified"
+    assert study.status is SurveyStatus.DONE
+    assert {(run.options.kernel, run.disks) for run in study.runs} == {
+        (kernel, count) for kernel in KERNELS for count in (1, 2)
+    }
+    assert all(run.result.verified for run in study.runs)
+    assert not [found for home in homes for found in home.iterdir()]
+    said = balance_of(study)
+    assert "no two disks" in " ".join(study.warnings)
+    for ratio in said.ratios:
+        if ratio.bus == "io":
+            assert ratio.error_frac == pytest.approx(0, abs=0.05), ratio
+    assert not [warning for warning in said.warnings if "not as modelled" in warning]
+
+
+def test_throttled_disks_are_as_fast_as_they_should_be_and_nothing_stays(tmp_path: Path) -> None:
+    if why := why_no_throttles():
+        pytest.skip(f"no throttled disks here: {why}")
+    mb_s, size = 60.0, 40 * DATA_MULTIPLE_BYTES
+    rates = []
+    with loop_disks(tmp_path, 2, 3 * size) as made, throttle() as held:
+        held.limit_disks(made, mb_s)
+        homes = [str(disk.directory) for disk in made]
+        with open_stream_disks(homes, command=held.command) as disks:
+            for count in (1, 2):
+                effort = Effort(
+                    data_bytes=size, memory_bytes=128 << 20, threads=1, seed=1, total_s_max=60.0
+                )
+                disks.lay(count, effort)
+                options = options_of("transpose", Asked(
+                    system="s", data_bytes=size, memory_bytes=128 << 20
+                ))  # fmt: skip
+                result = disks.run(options, count, seed=1, total_s_max=60.0)
+                rates.append(result.phases[-1].mb_s)
+    # A busy machine makes them slower, the throttle's slices a little faster.
+    assert 0.5 * mb_s < rates[0] < 1.2 * mb_s
+    assert 1.3 * rates[0] < rates[1] < 2.4 * mb_s
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_quota_of_processors_is_known_to_the_capacities(tmp_path: Path) -> None:
+    if why := why_no_throttles():
+        pytest.skip(f"no quota here: {why}")
+    asked = Asked(
+        system="few", kernels=("scan",), data_bytes=4 * DATA_MULTIPLE_BYTES,
+        memory_bytes=64 << 20, repetitions=1, capacity_bytes=4 << 20,
+    )  # fmt: skip
+    with throttle() as held:
+        held.limit_processors(0.5)
+        with open_stream_disks([str(tmp_path)], command=held.command) as disks:
+            study = run_scaling(disks, Kept(), begin_scaling(disks.directories, asked), asked)
+    assert study.capacities is not None
+    assert study.capacities.processors == pytest.approx(0.5)
