@@ -103,6 +103,9 @@ def test_disks_that_do_both_at_once() -> None:
     duplex = DiskRates(exact(100.0), exact(100.0), exact(200.0))
     assert duplex.seconds(100.0, 100.0).value == pytest.approx(1)
     assert duplex.seconds(200.0, 100.0).value == pytest.approx(2)
+    uneven = DiskRates(exact(100.0), exact(50.0), exact(100.0))
+    assert uneven.seconds(200.0, 100.0).value == pytest.approx(2 + 1), "what is left is read"
+    assert uneven.seconds(50.0, 100.0).value == pytest.approx(1 + 1), "what is left is written"
     disturbed = DiskRates(exact(100.0), exact(100.0), exact(40.0))
     assert disturbed.seconds(100.0, 100.0).value == pytest.approx(2)
     assert turns.seconds(0.0, 0.0).value == 0

@@ -61,6 +61,11 @@ def test_the_order_is_drawn_by_the_seed() -> None:
     assert first == again
     assert first != other
     assert sorted(map(str, first)) == sorted(map(str, other))
+    orders = {
+        tuple(dict.fromkeys(step.disks for step in first if step.repetition == repetition))
+        for repetition in range(3)
+    }
+    assert len(orders) > 1, "repetitions take the numbers of disks in different orders"
     assert [step.repetition for step in first] == sorted(step.repetition for step in first)
 
 

@@ -168,7 +168,8 @@ mod tests {
                 for deal in &dealt {
                     for block in deal.first..deal.first + deal.blocks {
                         seen[block as usize] += 1;
-                        prop_assert!(grid.columns_in(deal.to, deal.tile).contains(&(block % columns)));
+                        let owned = grid.columns_in(deal.to, deal.tile);
+                        prop_assert!(owned.contains(&(block % columns)));
                         prop_assert!(grid.rows_in(reader, deal.tile).contains(&(block / columns)));
                     }
                 }
