@@ -127,6 +127,7 @@ def stream(
     stripes: Sequence[str | Path] = (),
     temporary: Sequence[str | Path] = (),
     buffered: bool = False,
+    depth: int = 8,
     replace: bool = False,
     match: float = 0.5,
     rows: int | None = None,
@@ -149,6 +150,7 @@ def stream(
         stripes: directories to stripe the destination over, one for each disk.
         temporary: directories for the runs of a sort in two passes.
         buffered: through the file cache.
+        depth: reads, and writes, outstanding on each disk.
         replace: a destination that exists is replaced when the new one is whole.
         match: share of the records that a scan selects.
         rows: of a transpose's source, in blocks; square without them.
@@ -167,7 +169,7 @@ def stream(
         source=str(source), destination=str(destination),
         memory_bytes=None if memory is None else _bytes(memory), threads=threads, read=io,
         stripes=tuple(map(str, stripes)), temporary=tuple(map(str, temporary)),
-        buffered=buffered, replace=replace, seed=seed, budget_s=_seconds(budget),
+        buffered=buffered, depth=depth, replace=replace, seed=seed, budget_s=_seconds(budget),
     )  # fmt: skip
     planned = plan_run(
         kernel, wanted, name=name, match_frac=match, rows=rows, columns=columns, capacities=bound

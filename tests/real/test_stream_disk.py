@@ -15,13 +15,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pytest
 
+import leadline as package
 from command import LEADLINE, environment, leadline
+from leadline.cli.stream_document import stream_document
 from leadline.engine import TargetRefused
 from leadline.engine.loop_devices import loop_device, why_no_loop_devices
+from leadline.record.streaming import KernelName
 
 pytestmark = pytest.mark.real
 MIB = 1 << 20
@@ -31,6 +35,7 @@ ROWS, COLUMNS = 120, 125
 SMALL, LARGE = "32MiB", "160MiB"
 """Memory that the data does not fit, and memory that it does."""
 Bytes = npt.NDArray[np.uint8]
+stream_data = package.stream
 
 
 def content(path: Path) -> Bytes:
@@ -76,9 +81,11 @@ def stream(*arguments: object, place: Path, code: int = 0) -> subprocess.Complet
     return done
 
 
-def answer(*arguments: object, place: Path) -> dict[str, Any]:
-    done = stream(*arguments, "--no-bound", "--json", place=place)
-    document: dict[str, Any] = json.loads(done.stdout)
+def told_of(kernel: KernelName, source: Path, output: Path, **asked: Any) -> dict[str, Any]:
+    """Run a kernel from Python, which saves the start of a command, and return its document."""
+    store = str(output.parents[1] / "store.sqlite")
+    done = stream_data(kernel, source, output, bound=False, store=store, **asked)
+    document: dict[str, Any] = json.loads(msgspec.json.encode(stream_document(done.study)))
     return document
 
 
@@ -94,8 +101,7 @@ def sorted_records(path: Path) -> Bytes:
 @pytest.mark.parametrize("memory", [LARGE, SMALL], ids=["fits", "does-not-fit"])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_sort_orders_every_record(data: Path, place: Path, threads: int, memory: str) -> None:
-    told = answer("sort", data, place / "out", "--memory", memory, "--threads", threads,
-                  place=place)  # fmt: skip
+    told = told_of("sort", data, place / "out", memory=memory, threads=threads)
     assert told["verified"] is True
     assert told["passes"] == (1 if memory == LARGE else 2)
     assert np.array_equal(content(place / "out").reshape(-1, 100), sorted_records(data))
@@ -108,8 +114,7 @@ def test_a_sort_orders_every_record(data: Path, place: Path, threads: int, memor
 def test_a_scan_writes_the_records_of_its_range(
     data: Path, place: Path, threads: int, memory: str
 ) -> None:
-    told = answer("scan", data, place / "out", "--memory", memory, "--threads", threads,
-                  "--match", "0.75", place=place)  # fmt: skip
+    told = told_of("scan", data, place / "out", memory=memory, threads=threads, match=0.75)
     assert told["verified"] is True
     records = content(data).reshape(-1, 100)
     expected = records[records[:, 0] < 192]
@@ -125,8 +130,8 @@ def test_a_scan_writes_the_records_of_its_range(
 def test_a_transpose_puts_every_block_in_its_place(
     data: Path, place: Path, threads: int, memory: str
 ) -> None:
-    told = answer("transpose", data, place / "out", "--rows", ROWS, "--columns", COLUMNS,
-                  "--memory", memory, "--threads", threads, place=place)  # fmt: skip
+    told = told_of("transpose", data, place / "out", rows=ROWS, columns=COLUMNS, memory=memory,
+                   threads=threads)  # fmt: skip
     assert told["verified"] is True
     blocks = content(data).reshape(ROWS, COLUMNS, 4096)
     expected = blocks.transpose(1, 0, 2).reshape(-1)
@@ -136,18 +141,21 @@ def test_a_transpose_puts_every_block_in_its_place(
     )
 
 
-@pytest.mark.parametrize("how", [["--io", "mmap"], ["--buffered"], ["--depth", "1"]])
-def test_every_way_of_moving_bytes_gives_the_same(data: Path, place: Path, how: list[str]) -> None:
-    for kernel in ("sort", "transpose"):
-        shape = ["--rows", ROWS] if kernel == "transpose" else []
-        answer(kernel, data, place / kernel, "--memory", SMALL, *shape, *how, place=place)
-        answer(kernel, data, place / f"{kernel}-2", "--memory", LARGE, *shape, place=place)
-        assert digest(place / kernel) == digest(place / f"{kernel}-2")
+@pytest.mark.parametrize("how", [{"io": "mmap"}, {"buffered": True}, {"depth": 1}], ids=str)
+def test_every_way_of_moving_bytes_gives_the_same(
+    data: Path, place: Path, how: dict[str, Any]
+) -> None:
+    told_of("sort", data, place / "sorted", memory=SMALL, **how)
+    assert np.array_equal(content(place / "sorted").reshape(-1, 100), sorted_records(data))
+    told_of("transpose", data, place / "turned", memory=SMALL, rows=ROWS, **how)
+    told_of("transpose", place / "turned", place / "back", memory=LARGE, rows=COLUMNS, **how)
+    assert digest(place / "back") == digest(data)
 
 
 def test_memory_is_a_hard_limit_and_a_cgroup_agrees(data: Path, place: Path) -> None:
-    told = answer("sort", data, place / "out", "--memory", SMALL, "--cache-limit", "112MiB",
-                  place=place)  # fmt: skip
+    done = stream("sort", data, place / "out", "--memory", SMALL, "--cache-limit", "112MiB",
+                  "--no-bound", "--json", place=place)  # fmt: skip
+    told = json.loads(done.stdout)
     assert told["memory_peak_bytes"] <= 1.1 * 32 * MIB
     refused = stream("sort", data, place / "other", "--memory", "64MiB", "--cache-limit", "64MiB",
                      place=place, code=2)  # fmt: skip
@@ -158,14 +166,11 @@ def test_stripes_are_found_again_by_their_layout(data: Path, place: Path) -> Non
     disks = [place / "disk-1", place / "disk-2"]
     for disk in disks:
         disk.mkdir()
-    spelled = ",".join(map(str, disks))
-    told = answer("sort", data, place / "striped", "--stripe", spelled, "--memory", SMALL,
-                  place=place)  # fmt: skip
+    told = told_of("sort", data, place / "striped", stripes=disks, memory=SMALL)
     assert told["verified"] is True
     assert [len(names(disk)) for disk in disks] == [1, 1]
     stream("check", place / "striped", "--against", data, "--memory", SMALL, place=place)
-    answer("transpose", place / "striped", place / "out", "--memory", SMALL, "--rows", ROWS,
-           place=place)  # fmt: skip
+    told_of("transpose", place / "striped", place / "out", memory=SMALL, rows=ROWS)
     whole = sorted_records(data).reshape(ROWS, COLUMNS, 4096).transpose(1, 0, 2).reshape(-1)
     assert np.array_equal(content(place / "out"), whole)
 
@@ -194,7 +199,7 @@ def test_the_document_has_the_promised_keys_and_numbers_that_agree(data: Path, p
 
 
 def test_a_run_is_stored_shown_listed_and_exported(data: Path, place: Path) -> None:
-    told = answer("scan", data, place / "out", "--memory", SMALL, "--name", "here", place=place)
+    told = told_of("scan", data, place / "out", memory=SMALL, name="here")
     store = place.parent / "store.sqlite"
     shown = leadline("show", "here", "--json", store=store)
     assert json.loads(shown.stdout)["study"] == told["study"]
@@ -366,8 +371,7 @@ def test_a_stripe_that_is_gone_or_short_is_refused_by_name(data: Path, place: Pa
     disks = [place / "disk-1", place / "disk-2"]
     for disk in disks:
         disk.mkdir()
-    answer("sort", data, place / "in", "--stripe", ",".join(map(str, disks)), "--memory", LARGE,
-           place=place)  # fmt: skip
+    told_of("sort", data, place / "in", stripes=disks, memory=LARGE)
     (stripe,) = disks[1].iterdir()
     os.truncate(stripe, stripe.stat().st_size - 4096)
     done = stream("scan", place / "in", place / "out", "--memory", SMALL, "--no-bound", place=place,
@@ -403,13 +407,11 @@ def test_a_disk_that_fails_in_the_middle_is_told_by_name(data: Path, place: Path
 
 
 def test_from_python(data: Path, place: Path) -> None:
-    import leadline as package  # noqa: PLC0415
-
     store = str(place.parent / "store.sqlite")
-    done = package.stream("sort", data, place / "out", memory=LARGE, bound=False, store=store)
+    done = stream_data("sort", data, place / "out", memory=LARGE, bound=False, store=store)
     assert done.result.verified
     assert done.bound is None
     assert "sort of 58.6 MiB took" in repr(done)
     assert "<table>" in done._repr_html_()
     with pytest.raises(TargetRefused, match="--replace"):
-        package.stream("sort", data, place / "out", memory=LARGE, store=store)
+        stream_data("sort", data, place / "out", memory=LARGE, store=store)

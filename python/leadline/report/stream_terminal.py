@@ -30,6 +30,11 @@ _SHORT_HEADS = {
     "Instructions per byte": "Instr/byte",
 }
 _SHOWN = ("In", "Out", "CPU used", "ns per byte: user + kernel", "Instructions per byte", "CPI")
+_SHOWN_BELOW = (
+    "Switches: waited + forced", "Faults: minor + major", "Block layer: read + written",
+    "First and last done",
+)  # fmt: skip
+"""Of a single run: how its time and its bytes went beside the processor."""
 
 
 def render_stream(study: StreamStudy) -> StreamView:
@@ -57,7 +62,9 @@ class StreamView:
         if any(len(each.steps) > 1 for each in said.scaling):
             yield _scaling(said.scaling, plain=plain)
         elif study.runs:
-            yield _phases(study, said, plain=plain)
+            yield _phases(study, said, _SHOWN, plain=plain)
+            if len(study.runs) == 1:
+                yield _phases(study, said, _SHOWN_BELOW, plain=plain)
             yield from (text(line) for line in _bounds(study))
         for line in not_counted_lines(said.not_measurable):
             yield text(line)
@@ -67,9 +74,9 @@ class StreamView:
             yield text(f"warning: {warning}", "yellow")
 
 
-def _phases(study: StreamStudy, said: StreamBalance, *, plain: bool) -> Table:
-    places = [PHASE_HEADS.index(head) for head in _SHOWN]
-    table = plain_table(["Phase", *(_SHORT_HEADS.get(head, head) for head in _SHOWN)], plain=plain)
+def _phases(study: StreamStudy, said: StreamBalance, shown: Sequence[str], *, plain: bool) -> Table:
+    places = [PHASE_HEADS.index(head) for head in shown]
+    table = plain_table(["Phase", *(_SHORT_HEADS.get(head, head) for head in shown)], plain=plain)
     for row in phase_rows(study, said):
         add_row(table, [row.name, *(row.cells[place] for place in places)], plain=plain)
     return table

@@ -95,8 +95,9 @@ def plan_run(
     if isinstance(chosen, Transpose):
         options = msgspec.structs.replace(options, rows=chosen.rows, columns=chosen.columns)
     homes = source.directories + output_directories(job)
+    usual = Target(text=homes[-1], kind="directory", path=homes[-1]).name
     return Planned(
-        system=name or Target(text=homes[-1], kind="directory", path=homes[-1]).name, job=job, options=options,
+        system=name or usual, job=job, options=options,
         data_bytes=size, output_bytes=written, directories=homes, capacities=capacities,
     )  # fmt: skip
 

@@ -1,0 +1,269 @@
+"""`leadline stream` as a user meets it: what it refuses, promises in JSON, and keeps."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from command import LEADLINE, environment, leadline
+from leadline.cli.stream_document import stream_document
+from leadline.engine import (
+    BudgetSpent,
+    EngineFault,
+    PointFailed,
+    Stopped,
+    TargetRefused,
+    open_streams,
+)
+from leadline.engine.child import OnEvent
+from leadline.engine.stream_jobs import Capacity, Check, StreamJob
+from leadline.record import SurveyStatus
+from leadline.record.streaming import CapacityResult, StreamResult, StreamStudy
+from leadline.store import open_store
+from leadline.streaming.plan import Wanted, plan_run
+from leadline.streaming.run import begin_stream, run_stream
+from leadline.testing.samples import sample_stream_study
+
+MIB = 2**20
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["sort", "IN", "OUT", "--memory", "31MiB"], "at least 32 MiB"),
+        (["sort", "IN", "OUT", "--memory", "1000TiB"], "this machine"),
+        (["sort", "IN", "IN", "--replace"], "is the input itself"),
+        (["sort", "IN", "OUT", "--io", "pread"], "mmap or uring"),
+        (["sort", "IN", "OUT", "--threads", "0"], "threads"),
+        (["sort", "IN", "OUT", "--stripe", ","], "names no directory"),
+        (["sort", "IN", "OUT", "--stripe", "/no/such/disk"], "/no/such/disk does not exist"),
+        (["sort", "IN", "OUT", "--stripe-unit", "100KB"], "power of two"),
+        (["sort", "IN", "OUT", "--temp", "/no/such/disk"], "/no/such/disk does not exist"),
+        (["sort", "IN", "OUT", "--budget", "0"], "no time at all"),
+        (["sort", "IN", "OUT", "-o", "run.doc"], ".html"),
+        (["sort", "IN", "OUT", "-o", "/no/such/place/run.html"], "does not exist"),
+        (["scan", "IN", "OUT", "--match", "0"], "no share of the records"),
+        (["scan", "IN", "OUT", "--match", "half"], "'half' is no number"),
+        (["transpose", "IN", "OUT", "--rows", "7"], "give --rows and --columns that fit"),
+        (["generate", "OUT"], "--records N, or --bytes SIZE"),
+        (["generate", "OUT", "--records", "5", "--bytes", "500"], "and not both"),
+        (["generate", "OUT", "--bytes", "99"], "a record has 100 bytes"),
+        (["generate", "OUT", "--records", "5", "--format", "text"], "binary or ascii"),
+        (["generate", "OUT", "--records", "999999999999"], "too little free space"),
+        (["check", "nothing"], "does not exist"),
+        (["shuffle", "IN", "OUT"], "No such command 'shuffle'"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_what_makes_no_sense_is_refused(arguments: list[str], said: str, tmp_path: Path) -> None:
+    place = tmp_path / "disk"
+    place.mkdir()
+    (place / "in").write_bytes(bytes(100 * 4096))
+    words = {"IN": str(place / "in"), "OUT": str(place / "out")}
+    done = leadline("stream", *[words.get(word, word) for word in arguments],
+                    store=tmp_path / "store.sqlite")  # fmt: skip
+    assert done.returncode == 2, done.stderr
+    assert said in " ".join(done.stderr.replace("│", " ").split()), done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+    assert [path.name for path in place.iterdir()] == ["in"]
+    assert (place / "in").read_bytes() == bytes(100 * 4096)
+
+
+@pytest.mark.parametrize("command", [["sort", "nothing", "out"], ["check", "nothing"]])
+def test_of_several_ranks_the_first_speaks(command: list[str], tmp_path: Path) -> None:
+    said = {}
+    for rank in ("0", "1"):
+        own = environment(tmp_path / "store.sqlite") | {
+            "OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": rank,
+        }  # fmt: skip
+        done = subprocess.run([LEADLINE, "stream", *command], capture_output=True, text=True,
+                              check=False, cwd=tmp_path, env=own, timeout=60)  # fmt: skip
+        assert done.returncode == 2, done.stderr
+        said[rank] = done.stderr
+    assert said["1"] == ""
+    assert "leadline: " in said["0"]
+
+
+def test_the_document_has_the_promised_keys() -> None:
+    document = stream_document(sample_stream_study())
+    promised = {"kernel", "platform", "bytes", "seconds", "verified", "bound_mb_s", "phases"}
+    assert promised <= set(document)
+    assert (document["kernel"], document["platform"]) == ("sort", "threads")
+    assert (document["bytes"], document["bound_mb_s"]) == (100_000_000, None)
+    phase = document["phases"][0]
+    assert {"name", "mb_s", "cpu_user", "cpu_system", "io_bytes"} <= set(phase)
+    assert (phase["mb_s"], phase["cpu_user"], phase["io_bytes"]) == (100.0, 0.25, 100_000_000)
+    assert len(document["runs"]) == 2
+
+
+def test_a_phase_whose_blocks_were_not_counted_says_so() -> None:
+    study = sample_stream_study()
+    run = study.runs[0]
+    phase = msgspec.structs.replace(run.result.phases[0], block_written_bytes=None)
+    result = msgspec.structs.replace(run.result, phases=(phase,))
+    changed = msgspec.structs.replace(run, result=result)
+    document = stream_document(msgspec.structs.replace(study, runs=(changed,)))
+    assert document["phases"][0]["io_bytes"] is None
+
+
+def test_stored_studies_are_shown_drawn_exported_and_listed(tmp_path: Path) -> None:
+    store = tmp_path / "store.sqlite"
+    with open_store(str(store)) as kept:
+        kept.save_stream(sample_stream_study())
+    shown = leadline("show", "stream-a", store=store)
+    assert shown.returncode == 0, shown.stderr
+    assert "sort read" in shown.stdout
+    assert json.loads(leadline("show", "tiny-stream", "--json", store=store).stdout)["runs"]
+    drawn = leadline("report", "stream-a", "-o", str(tmp_path / "s.html"), store=store)
+    assert drawn.returncode == 0, drawn.stderr
+    exported = leadline("export", "stream-a", "-o", str(tmp_path / "s.csv"), store=store)
+    assert exported.returncode == 0, exported.stderr
+    assert len((tmp_path / "s.csv").read_text().splitlines()) == 1 + 2 * 2
+    (listed,) = json.loads(leadline("systems", "--json", store=store).stdout)
+    assert (listed["kind"], listed["id"], listed["system"]) == ("stream", "stream-a", "tiny-stream")
+
+
+# --- the study that grows
+
+
+class Kept:
+    """Keeps every document that it was given."""
+
+    def __init__(self) -> None:
+        self.studies: list[StreamStudy] = []
+
+    def save_stream(self, study: StreamStudy) -> None:
+        self.studies.append(study)
+
+
+class Scripted:
+    """Answers jobs as told: with a result, or by raising."""
+
+    def __init__(self, capacity: CapacityResult | Exception, kernel: BaseException | None) -> None:
+        self.capacity = capacity
+        self.kernel = kernel
+        self.jobs: list[StreamJob] = []
+
+    def run(
+        self, job: StreamJob, *, output_bytes: int | None = None, on_event: OnEvent | None = None
+    ) -> StreamResult:
+        assert on_event is None
+        self.jobs.append(job)
+        result = sample_stream_study().runs[0].result
+        if isinstance(job.kernel, Capacity):
+            if isinstance(self.capacity, Exception):
+                raise self.capacity
+            return msgspec.structs.replace(result, kernel="capacity", capacity=self.capacity)
+        assert output_bytes == 409_600
+        if self.kernel is not None:
+            raise self.kernel
+        return result
+
+
+CAPACITY = CapacityResult(
+    memory_copy_bytes_s=(9e9, 9e9), memory_read_bytes_s=(2e10, 2e10),
+    disk_read_bytes_s=((2e8, 2e8),), disk_write_bytes_s=((2e8, 2e8),), all_read_bytes_s=(2e8, 2e8),
+    all_write_bytes_s=(2e8, 2e8), all_both_bytes_s=(2e8, 2e8), disk_devices=(("vda",),),
+    processors=2.0,
+)  # fmt: skip
+
+
+def study_of(scripted: Scripted, kept: Kept, tmp_path: Path, **changed: Any) -> StreamStudy:
+    (tmp_path / "in").write_bytes(bytes(100 * 4096))
+    wanted = Wanted(source=str(tmp_path / "in"), destination=str(tmp_path / "out"),
+                    memory_bytes=64 * MIB, budget_s=60.0)  # fmt: skip
+    planned = plan_run("sort", wanted, name="scripted", **changed)
+    return run_stream(planned, begin_stream(planned), scripted, kept)
+
+
+def test_a_run_is_held_against_capacities_of_the_same_minute(tmp_path: Path) -> None:
+    kept, scripted = Kept(), Scripted(CAPACITY, None)
+    study = study_of(scripted, kept, tmp_path)
+    assert [job.name for job in scripted.jobs] == ["capacity", "sort"]
+    assert scripted.jobs[1].total_s_max < 60.0, "one budget for both"
+    assert [each.status for each in kept.studies] == [SurveyStatus.RUNNING, SurveyStatus.DONE]
+    assert kept.studies[-1] == study
+    # 200 MB in 2 s, and disks that give 200 MB/s: half of what could be.
+    assert stream_document(study)["bound_mb_s"] == pytest.approx(200.0)
+    assert (
+        study.sentences[1]
+        == "That is 50 % of the 200 MB/s that the disks of this machine would allow."
+    )
+
+
+def test_without_room_for_capacities_there_is_no_bound_but_a_run(tmp_path: Path) -> None:
+    for error in (TargetRefused("too little free space"), PointFailed("a write failed")):
+        kept, scripted = Kept(), Scripted(error, None)
+        study = study_of(scripted, kept, tmp_path)
+        assert study.status is SurveyStatus.DONE
+        assert stream_document(study)["bound_mb_s"] is None
+        assert str(error) in study.warnings[0]
+
+
+def test_a_bound_that_nobody_wants_is_not_measured(tmp_path: Path) -> None:
+    scripted = Scripted(CAPACITY, None)
+    study = study_of(scripted, Kept(), tmp_path, capacities=False)
+    assert [job.name for job in scripted.jobs] == ["sort"]
+    assert study.capacities is None
+
+
+def test_what_was_measured_before_a_stop_is_kept(tmp_path: Path) -> None:
+    kept, scripted = Kept(), Scripted(CAPACITY, Stopped("SIGTERM"))
+    with pytest.raises(Stopped):
+        study_of(scripted, kept, tmp_path)
+    assert kept.studies[-1].status is SurveyStatus.STOPPED
+    assert kept.studies[-1].capacities is not None
+
+
+def test_of_a_refusal_nothing_is_kept(tmp_path: Path) -> None:
+    kept = Kept()
+    with pytest.raises(TargetRefused):
+        study_of(Scripted(CAPACITY, TargetRefused("no")), kept, tmp_path, capacities=False)
+    assert kept.studies == []
+
+
+# --- the engine child
+
+
+def fake(code: str) -> tuple[str, ...]:
+    """An engine that reads a job and does as told."""
+    begin = "import json, sys, time; job = json.loads(sys.stdin.readline()); "
+    say = (
+        "say = lambda **event: print(json.dumps({'job_id': job['job_id'], **event}), flush=True); "
+    )
+    return (sys.executable, "-c", begin + say + code)
+
+
+def asked(tmp_path: Path, total_s_max: float = 5.0) -> StreamJob:
+    (tmp_path / "in").write_bytes(bytes(1000))
+    return StreamJob(kernel=Check(), memory_bytes=64 * MIB, input=str(tmp_path / "in"),
+                     total_s_max=total_s_max)  # fmt: skip
+
+
+def test_an_answer_that_is_none_is_the_engines_fault(tmp_path: Path) -> None:
+    with (
+        open_streams(command=fake("say(event='result', kernel='check')")) as streams,
+        pytest.raises(EngineFault, match="does not fit the record"),
+    ):
+        streams.run(asked(tmp_path))
+
+
+def test_a_job_that_ran_out_of_time_has_spent_its_budget(tmp_path: Path) -> None:
+    late = "time.sleep(0.2); say(event='error', kind='target', message='not done in time')"
+    with open_streams(command=fake(late)) as streams:
+        with pytest.raises(BudgetSpent, match="not done in time") as spent:
+            streams.run(asked(tmp_path, total_s_max=0.1))
+        assert spent.value.exit_code == 3
+    early = "say(event='error', kind='target', message='refused at once')"
+    with (
+        open_streams(command=fake(early)) as streams,
+        pytest.raises(TargetRefused, match="refused at once"),
+    ):
+        streams.run(asked(tmp_path))
