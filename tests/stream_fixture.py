@@ -61,9 +61,11 @@ _COSTS: Costs = {
 _MEMORY = {("scan", "read"): 3.2, ("sort", "read"): 6.9, ("sort", "write"): 4.3,
            ("sort", "runs"): 5.2, ("sort", "merge"): 3.9, ("transpose", "read"): 4.1}  # fmt: skip
 """Bytes over the memory bus per byte of disk, where it is not 1.1."""
-_COPIED = {("scan", "read"): 0.5, ("sort", "write"): 1.0, ("sort", "runs"): 0.5,
-           ("sort", "merge"): 0.5}  # fmt: skip
-_COPIED_TO_SEND = {("sort", "read"): 1.0, ("transpose", "read"): 2.0}
+_COPIED = {
+    ("scan", "read"): 0.5, ("sort", "write"): 1.0, ("sort", "runs"): 0.5, ("sort", "merge"): 0.5,
+    ("transpose", "read"): 1.0, ("transpose", "tiles"): 0.5,
+}  # fmt: skip
+_COPIED_TO_SEND = {("sort", "read"): 2.0, ("transpose", "read"): 1.0}
 """Bytes that the program copies for each that it reads or writes; more in a cluster. Kernel time
 can be on any processor, user time is the threads' own."""
 

@@ -295,6 +295,41 @@ def test_all_panels_have_one_axis_and_the_first_to_give_out_stands_out(
     assert len(domains) == 1
 
 
+def test_a_number_that_the_line_of_the_disks_would_cross_stands_below_its_mark(
+    atlas: StreamBalance,
+) -> None:
+    said = _levels(atlas, [1000, 850, 100, 3000, 9000])
+    now = Interval(1000.0, 990.0, 1010.0, 5)
+    balances = (msgspec.structs.replace(said.balances[0], disks_mb_s_per_processor=now),)
+    (chart,) = balance_charts([msgspec.structs.replace(said, balances=balances)]).values()
+    drawn = Drawn(chart)
+    below = [layer for layer in drawn.styled("small-label") if layer["mark"]["baseline"] == "top"]
+    assert [row["number"] for layer in below for row in drawn.data(layer)] == ["850"]
+
+
+def test_a_name_for_which_there_is_no_room_stands_over_the_ideals_line(
+    atlas: StreamBalance,
+) -> None:
+    """A low bar with a wide interval leaves no room below the line of the ideal."""
+    scaling = next(each for each in atlas.scaling if each.stops_at is not None)
+    step = scaling.steps[3]
+    wide = msgspec.structs.replace(step, gained_mb_s=Interval(16.0, -400.0, 450.0, 3))
+    changed = msgspec.structs.replace(scaling, steps=(*scaling.steps[:3], wide))
+    (label,) = (row for row in Drawn(scaling_chart([changed])).rows("short-label")
+                if row["disks"] == 4)  # fmt: skip
+    assert label["at_y"] == step.ideal_gain_mb_s
+
+
+def test_wide_intervals_do_not_flatten_the_lines_of_use(atlas: StreamBalance) -> None:
+    scaling = atlas.scaling[0]
+    step = scaling.steps[0]
+    wild = step.utilisation | {"cpu": Interval(0.15, 0.01, 9.0, 2)}
+    steps = (msgspec.structs.replace(step, utilisation=wild), *scaling.steps[1:])
+    chart = Drawn(use_chart(msgspec.structs.replace(scaling, steps=steps), atlas.costs))
+    domain = chart.points("shape")["encoding"]["y"]["scale"]["domain"]
+    assert domain == [0, pytest.approx(130)]
+
+
 def test_a_run_is_drawn_against_its_bound_and_says_what_bounds_it() -> None:
     study = made.run_study(passes=2)
     chart = Drawn(bound_chart(study))

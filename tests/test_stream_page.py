@@ -174,7 +174,7 @@ def test_the_page_says_first_what_was_found_and_names_what_was_not_counted(
     assert text.index(said.sentences[0]) < text.index("<h2 id=") < text.index("Every phase")
     for words in (
         "n.m.: not measurable here. Instructions, cycles: perf_event_open",
-        "12 of 12 runs: 21,474,836 records, checksum a3b1c4d9e2f07, in order",
+        "12 of 12 runs: 21,474,836 records, in order, checksum a3b1c4d9e2f07",
         "every block where it belongs",
         "read 522 MB/s (514 to 530 MB/s), written",
         "2 threads, read by io_uring 8 deep past the file cache",

@@ -166,6 +166,13 @@ impl Memory {
         self.arena.gaps().iter().map(|gap| gap.end - gap.start).sum()
     }
 
+    /// Bytes of the largest lease there can be, on huge pages.
+    #[must_use]
+    pub fn largest(&self) -> usize {
+        let room = |gap: &Gap| gap.end.saturating_sub(gap.start.next_multiple_of(HUGE_PAGE_BYTES));
+        self.arena.gaps().iter().map(room).max().unwrap_or(0)
+    }
+
     /// Leases `bytes`, aligned to 4 KiB, and to 2 MiB when they are as many; dropped, they can be
     /// leased again. Their content is whatever it was.
     ///

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -70,7 +71,7 @@ def _run_kernel(
         raise TargetRefused("--cache-limit is for one process; leave it out under mpirun")
     if rank_started() > 0:
         with open_streams() as streams:
-            run_stream_on_ranks(planned, start, streams, _Nowhere(), tell=talk)
+            run_stream_on_ranks(planned, start, streams, _Nowhere(), tell=_tell_end)
         return
     store = context.open_store()
     study = _run(planned, start, store, shown)
@@ -79,6 +80,11 @@ def _run_kernel(
         talk(f"\nleadline report {study.start.study_id[:8]} -o stream.html draws it")
     if shown.output is not None:
         write_stream(study, shown.output)
+
+
+def _tell_end(text: str) -> None:
+    """Say why this rank ends all of them, at once: the launcher kills it in a moment."""
+    os.write(sys.stderr.fileno(), f"leadline: {text}\n".encode())
 
 
 class _Nowhere:
@@ -94,7 +100,7 @@ def _run(planned: Planned, start: StreamStart, store: Store, shown: Shown) -> St
         if planned.options.ranks == 1:
             return run_stream(planned, start, streams, store, on_capacities=_tell_capacities)
         study = run_stream_on_ranks(
-            planned, start, streams, store, tell=talk, on_capacities=_tell_capacities
+            planned, start, streams, store, tell=_tell_end, on_capacities=_tell_capacities
         )
     if study is None:
         raise RuntimeError("rank 0 has no study")

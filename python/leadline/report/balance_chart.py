@@ -7,6 +7,7 @@ there are points instead.
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
@@ -25,6 +26,8 @@ from leadline.report.theme import SYSTEM_SHAPES
 
 _HEIGHT_PX = 250
 _LOG_SPREAD = 10.0
+_NUMBER_PX = 19
+"""What a number above a mark takes, the gap to it included."""
 _TITLE_CHARACTERS = 62
 Row = dict[str, Any]
 
@@ -36,6 +39,12 @@ class Scale(NamedTuple):
     most: float
     log: bool
 
+    def px(self, value: float) -> float:
+        """Return how high a value stands, in pixels from the axis."""
+        if self.log:
+            return _HEIGHT_PX * math.log(value / self.least) / math.log(self.most / self.least)
+        return _HEIGHT_PX * (value - self.least) / (self.most - self.least)
+
 
 class Frame(NamedTuple):
     """Where marks stand in a panel."""
@@ -44,7 +53,12 @@ class Frame(NamedTuple):
     offset: alt.XOffset
     y: alt.Y
     names: Sequence[str]
-    log: bool
+    scale: Scale
+
+    @property
+    def log(self) -> bool:
+        """Whether its axis is logarithmic."""
+        return self.scale.log
 
     @property
     def alone(self) -> bool:
@@ -94,7 +108,8 @@ def _panel(balances: Sequence[Balance], names: Sequence[str], scale: Scale) -> a
     rows = [_row(balance, each, scale) for balance in balances for each in balance.saturations]
     known = [row for row in rows if row["y"] is not None]
     frame = _frame(rows, names, scale)
-    layers = [*_marks(known, frame), *_words(rows, frame), *_disks_now(balances, frame)]
+    now = balances[0].disks_mb_s_per_processor
+    layers = [*_marks(known, frame), *_words(rows, now, frame), *_disks_now(now, frame)]
     if not scale.log:
         layers.append(zero_line())
     first = balances[0]
@@ -144,7 +159,7 @@ def _frame(rows: Sequence[Row], names: Sequence[str], scale: Scale) -> Frame:
             axis=alt.Axis(title=words, labelExpr=NUMBER_EXPR, **_ticks(scale)),
         ),
         names=names,
-        log=scale.log,
+        scale=scale,
     )
 
 
@@ -227,16 +242,12 @@ def _paint(frame: Frame) -> dict[str, Any]:
     return {"color": _colour(frame), "shape": alt.Shape("system:N", scale=shapes, legend=legend)}
 
 
-def _words(rows: Sequence[Row], frame: Frame) -> list[AnyChart]:
-    """Write the numbers above the marks, and words where no system has one."""
+def _words(rows: Sequence[Row], now: Interval | None, frame: Frame) -> list[AnyChart]:
+    """Write the numbers beside the marks, and words where no system has one."""
     layers: list[AnyChart] = []
     known = [row for row in rows if row["y"] is not None]
     if frame.alone:
-        layers.append(
-            alt.Chart(values(known))
-            .mark_text(style="small-label", baseline="bottom", dy=-5)
-            .encode(x=frame.x, xOffset=frame.offset, y=on_field(frame.y, "high"), text="number:N")
-        )
+        layers += _numbers(known, now, frame)
     there = {row["resource"] for row in known}
     missing = {row["resource"]: row for row in rows if row["resource"] not in there}
     if missing:
@@ -249,9 +260,28 @@ def _words(rows: Sequence[Row], frame: Frame) -> list[AnyChart]:
     return layers
 
 
-def _disks_now(balances: Sequence[Balance], frame: Frame) -> list[AnyChart]:
+def _numbers(rows: Sequence[Row], now: Interval | None, frame: Frame) -> list[AnyChart]:
+    """Write the numbers above their marks, or below where the line of the disks runs."""
+    below: list[Row] = []
+    above: list[Row] = []
+    for row in rows:
+        clear_px = frame.scale.px(now.value) - frame.scale.px(row["high"]) if now else -1.0
+        (below if 0 < clear_px < _NUMBER_PX else above).append(row)
+    layers: list[AnyChart] = []
+    if above:
+        text = alt.Chart(values(above)).mark_text(style="small-label", baseline="bottom", dy=-5)
+        place = {"y": on_field(frame.y, "high"), "text": "number:N"}
+        layers.append(text.encode(x=frame.x, xOffset=frame.offset, **place))
+    if below:
+        style = "small-label" if frame.log else "bar-label"
+        text = alt.Chart(values(below)).mark_text(style=style, baseline="top", dy=6)
+        place = {"y": on_field(frame.y, "low"), "text": "number:N"}
+        layers.append(text.encode(x=frame.x, xOffset=frame.offset, **place))
+    return layers
+
+
+def _disks_now(now: Interval | None, frame: Frame) -> list[AnyChart]:
     """Draw what the disks that are there give; only one system has room for the line."""
-    now = balances[0].disks_mb_s_per_processor
     if not frame.alone or now is None:
         return []
     row = {"y": now.value, "said": f"{say_rate(now)} per processor"}

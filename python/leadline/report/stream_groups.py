@@ -16,7 +16,7 @@ from leadline.report.stream_order import Group, group_name
 
 DISK_NUMBERS_MAX = 6
 """More numbers of disks than these would run into each other on a narrow page."""
-_DISKS_ROW_PX, _PHASE_ROW_PX, _KERNEL_ROW_PX = 11, 22, 42
+_DISKS_ROW_PX, _PHASE_ROW_PX, _KERNEL_ROW_PX = 11, 20, 42
 
 
 def group_x(groups: Sequence[Group]) -> alt.X:
@@ -25,13 +25,15 @@ def group_x(groups: Sequence[Group]) -> alt.X:
         title=None,
         labelExpr="slice(datum.label, lastindexof(datum.label, ' ') + 1)",
         labelPadding=_PHASE_ROW_PX,
+        labelAlign="center",
+        labelBaseline="top",
         labelAngle=0,
         labelOverlap=False,
         ticks=False,
         domain=False,
     )
     names = [group_name(*group) for group in groups]
-    scale = alt.Scale(domain=names, paddingInner=0.22, paddingOuter=0.11)
+    scale = alt.Scale(type="band", domain=names, paddingInner=0.22, paddingOuter=0.11)
     return alt.X("group:N", sort=names, scale=scale, axis=axis)
 
 

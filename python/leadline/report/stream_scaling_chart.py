@@ -115,9 +115,10 @@ def _limits(
         long_px = _LETTER_PX * len(row["limit"]) + 2 * _LABEL_GAP_PX
         free = px * (row["ideal"] - row["top"]) >= long_px or row["top"] > row["ideal"]
         fits = px * min(row["y"], row["y"] if row["low"] is None else row["low"]) >= long_px
-        (inside if fits and not free else above).append(
-            row | {"at_y": 0.0 if fits and not free else row["top"]}
-        )
+        if fits and not free:
+            inside.append(row | {"at_y": 0.0})
+        else:
+            above.append(row | {"at_y": row["top"] if free else max(row["top"], row["ideal"])})
     return [
         alt.Chart(values(found)).mark_text(
             style=style, angle=270, align="left", baseline="middle", dx=_LABEL_GAP_PX

@@ -142,18 +142,25 @@ def verified_rows(study: StreamStudy) -> list[tuple[str, str]]:
         runs = [run for run in study.runs if run.options.kernel == kernel]
         right = sum(run.result.verified for run in runs)
         took = format_seconds(fmean(run.result.verify_s for run in runs))
-        checks = " and ".join(sorted({_say_check(run) for run in runs}))
-        rows.append((kernel, f"{right} of {say_count(len(runs), 'run')}: {checks}; {took} each"))
+        rows.append(
+            (kernel, f"{right} of {say_count(len(runs), 'run')}: {_say_checks(runs)}; {took} each")
+        )
     return rows
 
 
-def _say_check(run: StreamRun) -> str:
-    check = run.result.check
-    if check is None:
+def _say_checks(runs: Sequence[StreamRun]) -> str:
+    checks = [run.result.check for run in runs]
+    known = [check for check in checks if check is not None]
+    if len(known) < len(checks):
         return "every block where it belongs"
-    order = "in order" if check.unordered == 0 else "in the input's order"
-    records = f"{check.records:,} records, checksum {check.checksum}"
-    return f"{records}, {order}" if run.options.kernel == "sort" else records
+    counts = sorted({check.records for check in known})
+    records = say_span(*(f"{count:,} records" for count in (counts[0], counts[-1])))
+    if len(counts) == 1:
+        records = f"{counts[0]:,} records"
+    sums = {check.checksum for check in known}
+    checksum = f"checksum {sums.pop()}" if len(sums) == 1 else "every checksum right"
+    order = ", in order" if runs[0].options.kernel == "sort" else ""
+    return f"{records}{order}, {checksum}"
 
 
 def how_rows(study: StreamStudy) -> list[tuple[str, str]]:

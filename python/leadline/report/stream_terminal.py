@@ -11,7 +11,6 @@ from rich.text import Text
 
 from leadline.record.balance import RESOURCE_WORDS, Scaling, ScalingStep, StreamBalance
 from leadline.record.streaming import StreamStudy
-from leadline.record.wording import say_percent
 from leadline.report.stream_bound_rows import bound_rows
 from leadline.report.stream_table import (
     PHASE_HEADS,
@@ -84,7 +83,7 @@ def _bounds(study: StreamStudy) -> Iterator[str]:
 
 
 def _scaling(scaling: Sequence[Scaling], *, plain: bool) -> Table:
-    heads = ["Phase", "Disks", "MB/s", "95 %", "Of ideal", "This disk", "Stopped by"]
+    heads = ["Phase", "Disks", "MB/s", "95 %", "This disk", "Stopped by"]
     table = plain_table(heads, plain=plain)
     for each in scaling:
         for number, step in enumerate(each.steps):
@@ -101,7 +100,6 @@ def _step(step: ScalingStep) -> list[str]:
         str(step.disks),
         f"{rate.value:,.0f}",
         f"{rate.low:,.0f} to {rate.high:,.0f}" if known else "no interval",
-        say_percent(rate.value / step.ideal_mb_s.value) if step.ideal_mb_s.value else "",
         f"{step.gained_mb_s.value:+,.0f} of {step.ideal_gain_mb_s:,.0f}".replace(
             "-", "\N{MINUS SIGN}"
         ),

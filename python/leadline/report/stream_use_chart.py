@@ -21,6 +21,8 @@ _LABEL_PX = 15
 """Names of two lines are at least this far apart."""
 _LABEL_ROOM = 0.33
 """Part of the width that is kept for the names at the ends of the lines."""
+_REACH = 1.3
+"""How far beyond the values the axis goes for their intervals."""
 Row = dict[str, Any]
 
 
@@ -33,7 +35,8 @@ def use_chart(scaling: Scaling, costs: Sequence[PhaseCost]) -> alt.LayerChart | 
     if len(scaling.steps) < 2 or not rows:
         return None
     disks = [step.disks for step in scaling.steps]
-    most = max(100.0, *(row["high"] or row["y"] for row in rows)) * 1.06
+    most = _most(rows)
+    rows = [row | {"high": row["high"] and min(row["high"], most)} for row in rows]
     x = _disk_axis(disks)
     y = alt.Y(
         "y:Q",
@@ -66,6 +69,13 @@ def _rows(disks: int, utilisation: dict[str, Any]) -> list[Row]:
         for name in RESOURCES
         if (used := utilisation.get(name)) is not None
     ]
+
+
+def _most(rows: Sequence[Row]) -> float:
+    """Return where the axis ends: intervals of few runs may reach far, and are cut there."""
+    values_most = max(100.0, *(float(row["y"]) for row in rows))
+    highest = max(float(row["high"] or row["y"]) for row in rows)
+    return max(1.06 * values_most, min(highest, _REACH * values_most))
 
 
 def _disk_axis(disks: Sequence[int]) -> alt.X:

@@ -37,7 +37,8 @@ pub struct ReadAhead {
 }
 
 impl ReadAhead {
-    /// Will read `pieces`, once somebody asks for them, each of at most `piece_bytes`, into up to `memory_bytes` of `memory`.
+    /// Will read `pieces`, each of at most `piece_bytes`, into up to `memory_bytes` of `memory`,
+    /// once somebody asks for them.
     ///
     /// # Errors
     /// No memory, or no `io_uring`.

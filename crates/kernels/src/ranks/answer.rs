@@ -159,3 +159,102 @@ fn prove(answers: &[Answer]) -> Result<Option<Summary>, EngineError> {
     }
     Ok(made)
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    const JOB: &str = r#"{"version": 1, "kind": "stream", "job_id": "j", "kernel": {"name": "sort"},
+        "input": "/a", "output": {"path": "/b"}, "memory_bytes": 33554432, "threads": 1,
+        "io": {"read": "uring", "read_direct": true, "write_direct": true, "depth": 8}, "seed": 1,
+        "total_s_max": 60}"#;
+
+    fn record(key: u8) -> [u8; 100] {
+        [key; 100]
+    }
+
+    fn answer(input: &[u8], output: &[u8], phase: PhaseResult) -> Answer {
+        let summary = |keys: &[u8]| {
+            let records: Vec<_> = keys.iter().map(|key| record(*key)).collect();
+            Box::new(Summary::of(records.as_flattened()).unwrap())
+        };
+        Answer {
+            bytes_in: 600,
+            bytes_out: 100 * output.len() as u64,
+            passes: 1,
+            phases: vec![phase],
+            not_measurable: BTreeMap::new(),
+            memory_peak_bytes: 10,
+            verify_s: 0.5,
+            proof: Proof::Records {
+                input: summary(input),
+                output: summary(output),
+                in_order: true,
+            },
+        }
+    }
+
+    fn merged(parts: [(&[u8], &[u8]); 2]) -> Result<StreamResult, EngineError> {
+        let job = StreamJob::parse(JOB).unwrap();
+        let answers = parts.map(|(input, output)| answer(input, output, PhaseResult::default()));
+        merge(&job, &answers)
+    }
+
+    #[test]
+    fn records_may_change_ranks_and_nothing_else() {
+        let right = merged([(&[5, 1, 9], &[1, 2, 5]), (&[7, 2, 8], &[7, 8, 9])]).unwrap();
+        assert!(right.verified);
+        assert_eq!((right.bytes_out, right.check.unwrap().records), (600, 6));
+    }
+
+    #[test]
+    fn what_is_wrong_with_the_whole_is_found_although_every_part_is_right() {
+        let message = |parts| merged(parts).unwrap_err().message;
+        let swapped = message([(&[5, 1, 9], &[7, 8, 9]), (&[7, 2, 8], &[1, 2, 5])]);
+        assert!(swapped.contains("record 3"), "{swapped}");
+        let lost = message([(&[5, 1, 9], &[1, 2]), (&[7, 2, 8], &[7, 8, 9])]);
+        assert!(lost.contains("5 records and should hold 6"), "{lost}");
+        let changed = message([(&[5, 1, 9], &[1, 2, 6]), (&[7, 2, 8], &[7, 8, 9])]);
+        assert!(changed.contains("checksum"), "{changed}");
+    }
+
+    #[test]
+    fn a_block_at_another_place_is_found() {
+        let job = StreamJob::parse(JOB).unwrap();
+        let block = [3; crate::transpose::BLOCK_BYTES];
+        let placed = |position| {
+            let mut sum = Fingerprint::default();
+            sum.add(&block, position);
+            sum
+        };
+        let with = |output| Answer {
+            proof: Proof::Blocks { input: placed(4), output },
+            ..answer(&[], &[], PhaseResult::default())
+        };
+        assert!(merge(&job, &[with(placed(4))]).unwrap().check.is_none());
+        assert!(merge(&job, &[with(placed(5))]).is_err());
+    }
+
+    #[test]
+    fn ranks_work_side_by_side() {
+        let job = StreamJob::parse(JOB).unwrap();
+        let phase = |seconds, bytes_read| PhaseResult {
+            name: "read".to_owned(),
+            seconds,
+            bytes_read,
+            cpu_user_s: 1.0,
+            first_done_s: seconds,
+            last_done_s: seconds,
+            memory_bus_bytes: Some(5),
+            ..PhaseResult::default()
+        };
+        let answers = [answer(&[1], &[1], phase(2.0, 100)), answer(&[2], &[2], phase(3.0, 200))];
+        let whole = merge(&job, &answers).unwrap();
+        let sum = &whole.phases[0];
+        assert_eq!((sum.seconds, sum.first_done_s, sum.last_done_s), (3.0, 2.0, 3.0));
+        assert_eq!((sum.bytes_read, sum.cpu_user_s, whole.seconds), (300, 2.0, 3.0));
+        assert_eq!((whole.memory_peak_bytes, sum.memory_bus_bytes), (20, None));
+        assert!(whole.not_measurable["memory_bus_bytes"].contains("whole machine"));
+    }
+}

@@ -1,5 +1,6 @@
 //! One rank of a transpose (AD98 §4.3): blocks go to the rank that owns their column.
 
+use leadline_engine::buffer::HUGE_PAGE_BYTES;
 use leadline_engine::clock::{now_ns, s_from_ns};
 use leadline_engine::error::EngineError;
 
@@ -93,8 +94,9 @@ impl TransposeKernel {
         let input = Input::open(share.input()?, share.io())?;
         shape.must_be_of(input.bytes())?;
         let exchange = Exchange::new(&share.memory, share.memory.left(), share.rank, share.ranks)?;
-        let ahead_bytes = share.memory.left() / 8;
-        let left = share.memory.left() - ahead_bytes.max(2 * CHUNK_BYTES) - CHUNK_BYTES;
+        let ahead_bytes = (share.memory.left() / 8).max(2 * CHUNK_BYTES);
+        // Each of the two leases begins on a huge page.
+        let left = share.memory.largest().saturating_sub(ahead_bytes + 2 * HUGE_PAGE_BYTES);
         let grid = Grid::new(shape, share.ranks, (left / BLOCK_BYTES) as u64);
         let source = Blocks {
             ahead: read_ahead(&share, &input, grid, ahead_bytes)?,

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 use leadline_engine::error::EngineError;
 
-use super::mailbox::{Inbox, Message, Outbox, SLOTS, Tag, slot_bytes};
+use super::mailbox::{Inbox, Message, Outbox, SLOTS, Tag, mailboxes, slot_bytes};
 use crate::memory::Memory;
 
 /// What came of asking a source for work.
@@ -88,12 +88,12 @@ impl Exchange {
         rank: usize,
         ranks: usize,
     ) -> Result<Self, EngineError> {
-        let slot_bytes = slot_bytes(memory_bytes, ranks);
+        let (outbox, inbox) = mailboxes(memory, ranks, slot_bytes(memory_bytes, ranks))?;
         Ok(Self {
             rank,
             ranks,
-            outbox: Outbox::new(memory, ranks, slot_bytes)?,
-            inbox: Inbox::new(memory, ranks, slot_bytes)?,
+            outbox,
+            inbox,
             arrived: vec![VecDeque::new(); ranks],
             taken: vec![0; ranks],
             source_done: false,

@@ -168,7 +168,8 @@ mod tests {
                 for deal in &dealt {
                     for block in deal.first..deal.first + deal.blocks {
                         seen[block as usize] += 1;
-                        prop_assert!(grid.columns_in(deal.to, deal.tile).contains(&(block % columns)));
+                        let owned = grid.columns_in(deal.to, deal.tile);
+                        prop_assert!(owned.contains(&(block % columns)));
                         prop_assert!(grid.rows_in(reader, deal.tile).contains(&(block / columns)));
                     }
                 }
@@ -188,7 +189,8 @@ mod tests {
             let grid = Grid::new(Shape { rows, columns }, ranks, blocks_max);
             let most = if grid.tiles() == 1 { blocks_max } else { blocks_max / 2 };
             for tile in 0..grid.tiles() {
-                let high: u64 = (0..ranks).map(|rank| grid.rows_in(rank, tile)).map(|r| r.end - r.start).sum();
+                let rows = (0..ranks).map(|rank| grid.rows_in(rank, tile));
+                let high: u64 = rows.map(|rows| rows.end - rows.start).sum();
                 for rank in 0..ranks {
                     let columns = grid.columns_in(rank, tile);
                     let blocks = high * (columns.end - columns.start);

@@ -72,16 +72,6 @@ pub struct Outbox {
 }
 
 impl Outbox {
-    /// Slots for every rank.
-    ///
-    /// # Errors
-    /// The memory has no room for them.
-    pub fn new(memory: &Memory, ranks: usize, slot_bytes: usize) -> Result<Self, EngineError> {
-        let pair = |slots| Pair { slots, busy: [false; SLOTS], filling: 0, filled: 0 };
-        let pairs = slots(memory, ranks, slot_bytes)?.into_iter().map(pair).collect();
-        Ok(Self { pairs, slot_bytes, ready: Vec::new() })
-    }
-
     /// Bytes of a slot.
     #[must_use]
     pub fn slot_bytes(&self) -> usize {
@@ -170,14 +160,6 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// Slots for every rank.
-    ///
-    /// # Errors
-    /// The memory has no room for them.
-    pub fn new(memory: &Memory, ranks: usize, slot_bytes: usize) -> Result<Self, EngineError> {
-        Ok(Self { pairs: slots(memory, ranks, slot_bytes)? })
-    }
-
     /// The bytes of a message that has arrived.
     #[must_use]
     pub fn bytes(&self, message: Message) -> &[u8] {
@@ -197,11 +179,20 @@ impl Inbox {
     }
 }
 
-fn slots(
+/// Slots for sending to every rank, and for receiving from every rank, in one piece of memory.
+///
+/// # Errors
+/// The memory has no room for them.
+pub fn mailboxes(
     memory: &Memory,
     ranks: usize,
     slot_bytes: usize,
-) -> Result<Vec<Vec<Region>>, EngineError> {
-    let mut slots = memory.take_many(ranks * SLOTS, slot_bytes)?.into_iter();
-    Ok((0..ranks).map(|_| slots.by_ref().take(SLOTS).collect()).collect())
+) -> Result<(Outbox, Inbox), EngineError> {
+    let mut slots = memory.take_many(2 * ranks * SLOTS, slot_bytes)?.into_iter();
+    let mut pairs: Vec<Vec<Region>> =
+        (0..2 * ranks).map(|_| slots.by_ref().take(SLOTS).collect()).collect();
+    let inbox = Inbox { pairs: pairs.split_off(ranks) };
+    let pair = |slots| Pair { slots, busy: [false; SLOTS], filling: 0, filled: 0 };
+    let pairs = pairs.into_iter().map(pair).collect();
+    Ok((Outbox { pairs, slot_bytes, ready: Vec::new() }, inbox))
 }

@@ -105,7 +105,7 @@ impl RankKernel for SortKernel {
         let source = Records::new(&self.share, &self.input, range, memory_bytes, splitters)?;
         self.source = Some(source);
         let even = self.input.bytes() / self.share.ranks as u64;
-        let memory = (&self.share.memory, self.share.memory.left());
+        let memory = (&self.share.memory, self.share.memory.largest());
         let scratch = temporary(&self.share.job);
         self.sink = Some(Owned(RecordSink::new(
             memory,

@@ -227,6 +227,22 @@ mod tests {
         assert_eq!(checksum(Format::Ascii, 99_999_999, 1000), "1ee04dd8b93");
     }
 
+    /// 1 GiB, as PennySort and JouleSort count records; made and looked at a chunk at a time.
+    #[test]
+    fn a_gibibyte_of_records_sums_up_to_what_gensort_says() {
+        let generator = Generator::new(Format::Ascii, 0, 0.0).unwrap();
+        let mut chunk = vec![0; crate::chunks::CHUNK_BYTES];
+        let records = 10_737_418_u64;
+        let mut summary = Summary::default();
+        while summary.records < records {
+            let left = (records - summary.records) as usize * RECORD_BYTES;
+            let length = chunk.len().min(left);
+            generator.fill(summary.records, &mut chunk[..length]).unwrap();
+            summary.add(&chunk[..length]).unwrap();
+        }
+        assert_eq!(summary.to_result().checksum, "51e88faefe7b34");
+    }
+
     /// What `valsort` said of those million records: `First unordered record is record 2`, which
     /// counts from 0, and 499452 unordered ones.
     #[test]
