@@ -60,6 +60,16 @@ def test_rates_that_are_one_level_tell_no_intercept() -> None:
     assert fit.rate.value == pytest.approx(200)
 
 
+def test_noisy_runs_of_two_settings_are_two_levels() -> None:
+    """As measured on a busy machine: four runs on one and two disks look like four levels."""
+    rates, uses = [57.6, 70.4, 95.2, 138.7], [0.55, 0.45, 0.96, 0.91]
+    assert not saturation(rates, uses).through_origin
+    fit = saturation(rates, uses, levels_max=2)
+    assert fit.through_origin
+    assert fit.rate is not None
+    assert fit.rate.low is not None
+
+
 def test_one_run_has_no_interval() -> None:
     fit = saturation([100.0], [0.25])
     assert fit.rate is not None

@@ -42,11 +42,14 @@ class SaturationFit:
     use_at_most: float
 
 
-def saturation(rates: Sequence[float], uses: Sequence[float]) -> SaturationFit:
+def saturation(
+    rates: Sequence[float], uses: Sequence[float], levels_max: int | None = None
+) -> SaturationFit:
     """Return the rate at which use is 1; one pair for each run.
 
     The line goes through the origin unless the rates are at least `LEVELS_MIN` levels and spread
-    by `SPREAD_MIN`.
+    by `SPREAD_MIN`. There are no more levels than `levels_max`, the settings that were tried: what
+    else looks like one is noise.
 
     Raises:
         ValueError: no pair, or one that is not positive.
@@ -55,7 +58,7 @@ def saturation(rates: Sequence[float], uses: Sequence[float]) -> SaturationFit:
     x, use = np.asarray(rates, dtype=np.float64), np.asarray(uses, dtype=np.float64)
     if x.size == 0 or x.size != use.size or (x <= 0).any() or (use <= 0).any():
         raise ValueError("a saturation needs pairs of a positive rate and a positive use")
-    levels = _levels(x)
+    levels = min(_levels(x), levels_max or x.size)
     most = float(use.max())
     if levels < LEVELS_MIN or x.max() / x.min() < SPREAD_MIN:
         return SaturationFit(_proportional(x, use), True, levels, most)

@@ -75,7 +75,7 @@ def _saturation(
     phase, last = used[-1]
     capacity = scaled(inverse(last.seconds[name]), last.seconds[name].value)
     if name == "cpu" or (name == "memory" and last.memory_counted):
-        fit = saturation([one.mb_s / processors for one, _ in used], uses)
+        fit = saturation([one.mb_s / processors for one, _ in used], uses, len(cells))
         rate = None if fit.rate is None else product(fit.rate, capacity)
         line = "through the origin" if fit.through_origin else f"through {fit.levels} rates"
         why = _NEVER if rate is None else f"line of its use {line}"
