@@ -301,6 +301,6 @@ def scaling_study(
 
 def hostile_study() -> StreamStudy:
     """Everything that a stranger controls tries to leave its place."""
-    study = scaling_study(replace(ATLAS, system=HOSTILE), disks=2, repetitions=2)
+    study = scaling_study(replace(ATLAS, system=HOSTILE), disks=2, repetitions=2, kernels=("sort",))
     start = msgspec.structs.replace(study.start, facts={HOSTILE: HOSTILE}, notes=(HOSTILE,))
     return msgspec.structs.replace(study, start=start, warnings=(HOSTILE,), sentences=(HOSTILE,))

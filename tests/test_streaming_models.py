@@ -14,7 +14,13 @@ from leadline.streaming.models import (
     total,
     touched_apart,
 )
-from leadline.streaming.own_model import Choices, own_corrections, own_model, touched_at_random
+from leadline.streaming.own_model import (
+    Choices,
+    own_copies,
+    own_corrections,
+    own_model,
+    touched_at_random,
+)
 
 EIGHT = Symbols(parties=8, match_frac=0.5)
 REMOTE = 7 / 8
@@ -101,6 +107,30 @@ def test_direct_io_in_place_saves_the_papers_copies() -> None:
     assert total(own_model(buffered, "memory")) == pytest.approx(3)
     threads = Choices(kernel="sort", phase="read", platform="threads")
     assert total(own_model(threads, "memory")) == pytest.approx(own)
+
+
+def test_what_is_mapped_is_copied_where_it_does_not_lie_in_one_piece() -> None:
+    scan = Choices(kernel="scan", phase="read", mapped=True)
+    direct = total(own_model(Choices(kernel="scan", phase="read"), "memory"))
+    assert total(own_model(scan, "memory")) == pytest.approx(direct)
+    striped = Choices(kernel="scan", phase="read", mapped=True, disks=2)
+    assert total(own_model(striped, "memory")) == pytest.approx(direct + 2)
+    merge = Choices(kernel="sort", phase="merge", mapped=True, read_share=0.5)
+    unmapped = Choices(kernel="sort", phase="merge", read_share=0.5)
+    assert own_model(merge, "memory") == own_model(unmapped, "memory")
+
+
+def test_copies_of_the_program_itself() -> None:
+    """What phases count as copied_bytes, by the byte moved."""
+    assert own_copies(Choices(kernel="scan", phase="read", match_frac=0.3)) == pytest.approx(0.3)
+    assert own_copies(Choices(kernel="scan", phase="write", read_share=0)) == 0
+    assert own_copies(Choices(kernel="sort", phase="read")) == 0
+    assert own_copies(Choices(kernel="sort", phase="write", read_share=0)) == 1
+    assert own_copies(Choices(kernel="sort", phase="merge", read_share=0.5)) == 0.5
+    assert own_copies(Choices(kernel="transpose", phase="read")) == 1
+    assert own_copies(Choices(kernel="sort", phase="read", ranks=4)) == 2
+    buffered = Choices(kernel="sort", phase="read", read_direct=False)
+    assert own_copies(buffered) == 0, "the kernel copies, not the program"
 
 
 def test_a_second_pass_reads_and_writes_once_more() -> None:

@@ -2,6 +2,7 @@
 
     leadline.survey("/data", budget="5min").predict(leadline.Workload(...))
     leadline.open("system").predict("unique_bytes=2GiB,size_mean=32KiB")
+    leadline.stream("sort", "/data/records", "/data/sorted", memory="1GiB")
 
 The package root stays light: the engine child imports it inside a memory cgroup, where every
 imported module would take room from the file cache under test. Names are resolved on first use.
@@ -13,19 +14,29 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from leadline.api import Predicted, Predictions, SurveyedSystem
+    from leadline.api import Predicted, Predictions, StreamedData, SurveyedSystem, stream
     from leadline.api import open_system as open  # noqa: A004
     from leadline.record import Workload
 
 _HOMES = {
     "Predicted": ("leadline.api", "Predicted"),
     "Predictions": ("leadline.api", "Predictions"),
+    "StreamedData": ("leadline.api", "StreamedData"),
     "SurveyedSystem": ("leadline.api", "SurveyedSystem"),
     "Workload": ("leadline.record", "Workload"),
     "open": ("leadline.api", "open_system"),
+    "stream": ("leadline.api", "stream"),
 }
 
-__all__ = ["Predicted", "Predictions", "SurveyedSystem", "Workload", "open"]
+__all__ = [
+    "Predicted",
+    "Predictions",
+    "StreamedData",
+    "SurveyedSystem",
+    "Workload",
+    "open",
+    "stream",
+]
 
 
 class _CallablePackage(ModuleType):

@@ -26,3 +26,72 @@ def simulated_borders(system_json: str) -> list[tuple[float, str]]:
 
 def check_system(system_json: str) -> None:
     """Raise ValueError with the reason when a simulated system makes no sense."""
+
+class Rank:
+    """One rank of a streaming job on several ranks; MPI carries what it says.
+
+    What fails raises RuntimeError(kind, message), the kind as on the wire.
+    """
+
+    def __init__(self, job_json: str, rank: int, ranks: int) -> None: ...
+    @staticmethod
+    def network(rank: int, ranks: int, bytes_each: int) -> Rank:
+        """Return a rank that only tries the network, with `bytes_each` from every rank."""
+
+    def sample(self) -> bytes:
+        """Return some of this rank's input, from which all learn which keys belong to whom."""
+
+    def split(self, samples: list[bytes]) -> None:
+        """Take the samples of all ranks."""
+
+    def begin(self) -> None:
+        """All ranks begin now."""
+
+    def step(
+        self,
+    ) -> tuple[bool, list[tuple[int, int, int, int, int]], list[tuple[int, int, int, int]]]:
+        """Do a piece of work, and say what to carry.
+
+        Returns:
+            Whether anything was done; messages to be sent, as peer, slot, bytes, tag and address;
+            memory in which to receive, as peer, slot, bytes and address.
+
+        """
+
+    def sent(self, peer: int, slot: int) -> None:
+        """Learn that a message has left its slot."""
+
+    def arrived(self, peer: int, slot: int, bytes: int, tag: int) -> bool:
+        """Learn that a message has come; whether its sender has more."""
+
+    def is_over(self) -> bool:
+        """Whether all messages are where they belong, or have been given up."""
+
+    def end_exchange(self) -> None:
+        """Bring what came where it belongs; raise why this rank gave up, if it did."""
+
+    def write(self) -> None:
+        """Write what is still to be written of this rank's part."""
+
+    def verify(self) -> None:
+        """Read this rank's part back."""
+
+    def answer(self) -> str:
+        """Return what this rank found, for `merge_ranks`."""
+
+    def link(self) -> tuple[str, list[str]]:
+        """Name the files of this rank's part; what `publish` wants to know, and the names."""
+
+    def publish(self, parts: list[str]) -> None:
+        """Write the layout of the parts of all ranks: the data set is there."""
+
+    def keep(self) -> None:
+        """Leave this rank's files where they are: the layout names them."""
+
+def merge_ranks(job_json: str, answers: list[str]) -> str:
+    """Return the result of all ranks, from their answers in order.
+
+    Raises:
+        RuntimeError: (kind, message): the output is wrong.
+
+    """

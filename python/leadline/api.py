@@ -15,7 +15,7 @@ from html import escape
 from pathlib import Path
 from typing import Any, overload
 
-from leadline.engine import Target, open_engine, preflight
+from leadline.engine import Target, open_engine, open_streams, preflight
 from leadline.errors import LeadlineError
 from leadline.predict import Predictor, iops_of, response_us_of
 from leadline.record import (
@@ -28,9 +28,14 @@ from leadline.record import (
     Workload,
     parse_sync,
 )
+from leadline.record.balance import Bound
+from leadline.record.streaming import KernelName, StreamResult, StreamStudy
 from leadline.record.wording import say_rate, say_workload
 from leadline.report.tables import level_rows
 from leadline.store import Store, open_store
+from leadline.streaming.phase_rows import phase_rows
+from leadline.streaming.plan import BUDGET_S, Wanted, plan_run
+from leadline.streaming.run import begin_stream, bound_of, run_stream
 from leadline.survey import (
     LEARN_FRAC,
     Asked,
@@ -40,7 +45,7 @@ from leadline.survey import (
     run_survey,
     usual_budget_s,
 )
-from leadline.units import parse_bytes, parse_seconds
+from leadline.units import format_rate, parse_bytes, parse_seconds
 
 
 class FramesMissing(LeadlineError):
@@ -109,6 +114,66 @@ def survey(
         kept.start_survey(start)
         found = run_survey(engine, kept, start)
     return SurveyedSystem(found, kept.points(start.survey_id))
+
+
+def stream(
+    kernel: KernelName,
+    source: str | Path,
+    destination: str | Path,
+    *,
+    memory: str | int | None = None,
+    threads: int = 1,
+    io: str = "uring",
+    stripes: Sequence[str | Path] = (),
+    temporary: Sequence[str | Path] = (),
+    buffered: bool = False,
+    replace: bool = False,
+    match: float = 0.5,
+    rows: int | None = None,
+    columns: int | None = None,
+    bound: bool = True,
+    name: str | None = None,
+    seed: int = 1,
+    budget: str | float = BUDGET_S,
+    store: str | None = None,
+) -> StreamedData:
+    """Stream data through one kernel, verify and store what came of it, and return the measures.
+
+    Args:
+        kernel: `scan`, `sort` or `transpose`.
+        source: the data set to read, 100-byte records or 4 KiB blocks; it is only ever read.
+        destination: the data set to make; it gets its name when it is whole and verified.
+        memory: most memory of the kernel, in bytes or as `"1GiB"`; half of what is free without it.
+        threads: that compute, each on its own part.
+        io: `uring` or `mmap`, how the source is read.
+        stripes: directories to stripe the destination over, one for each disk.
+        temporary: directories for the runs of a sort in two passes.
+        buffered: through the file cache.
+        replace: a destination that exists is replaced when the new one is whole.
+        match: share of the records that a scan selects.
+        rows: of a transpose's source, in blocks; square without them.
+        columns: the same.
+        bound: measure memory and disks first, so that the run can be held against them.
+        name: of the system, to find it again.
+        seed: decides everything that is drawn.
+        budget: a hard cap, in seconds or as `"5min"`.
+        store: a file or URL; by default the one the command line uses.
+
+    Raises:
+        LeadlineError: it was refused or failed; the message says what to do.
+
+    """
+    wanted = Wanted(
+        source=str(source), destination=str(destination),
+        memory_bytes=None if memory is None else _bytes(memory), threads=threads, read=io,
+        stripes=tuple(map(str, stripes)), temporary=tuple(map(str, temporary)),
+        buffered=buffered, replace=replace, seed=seed, budget_s=_seconds(budget),
+    )  # fmt: skip
+    planned = plan_run(
+        kernel, wanted, name=name, match_frac=match, rows=rows, columns=columns, capacities=bound
+    )
+    with open_store(store) as kept, open_streams() as streams:
+        return StreamedData(run_stream(planned, begin_stream(planned), streams, kept))
 
 
 def open_system(ref: str, *, store: str | None = None) -> SurveyedSystem:
@@ -296,6 +361,40 @@ class Predictions(Sequence[Predicted]):
             for item in self.items
         ]
         return _table(heads, rows)
+
+
+@dataclass(frozen=True, repr=False)
+class StreamedData:
+    """What a kernel did to the user's data, and what it cost."""
+
+    study: StreamStudy
+
+    @property
+    def result(self) -> StreamResult:
+        """What the engine answered."""
+        return self.study.runs[-1].result
+
+    @property
+    def bound(self) -> Bound | None:
+        """The fastest the run could have been on this machine; None when that is not known."""
+        return bound_of(self.study)
+
+    def to_frame(self) -> Any:
+        """Return the phases as a pandas frame, one row each."""
+        return _frame(phase_rows(self.study))
+
+    def __repr__(self) -> str:
+        return "\n".join([f"Stream of {self.study.start.system}", *self.study.sentences])
+
+    def _repr_html_(self) -> str:
+        sentences = "".join(f"<p>{escape(sentence)}</p>" for sentence in self.study.sentences)
+        heads = ("phase", "disk bandwidth", "processor, user and kernel")
+        rows = [
+            (phase.name, format_rate(phase.mb_s),
+             f"{phase.cpu_user_s:.3g} s + {phase.cpu_system_s:.3g} s")
+            for phase in self.result.phases
+        ]  # fmt: skip
+        return f"<h4>{escape(self.study.start.system)}</h4>{sentences}{_table(heads, rows)}"
 
 
 def _seconds(value: str | float) -> float:

@@ -79,6 +79,18 @@ impl Layout {
         Ok(Some(layout))
     }
 
+    /// The files that were made for `data_set`, by their names. A layout is a text that anybody may
+    /// have edited: what else it names is read, and never removed.
+    #[must_use]
+    pub fn own_files(&self, data_set: &Path) -> Vec<PathBuf> {
+        let base = data_set.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let own = |file: &&PathBuf| {
+            let name = file.file_name().unwrap_or_default().to_string_lossy();
+            name.strip_prefix(&base).is_some_and(is_stripe_suffix)
+        };
+        self.parts.iter().flat_map(|part| &part.files).filter(own).cloned().collect()
+    }
+
     /// Writes the layout of `data_set` in one step: it is whole or not there.
     ///
     /// # Errors
@@ -104,7 +116,7 @@ impl Layout {
 
     fn write_at(&self, hidden: &Path, path: &Path, replace: bool) -> Result<(), std::io::Error> {
         let text = serde_json::to_string_pretty(self)?;
-        let mut file = File::create(hidden)?;
+        let mut file = File::create_new(hidden)?;
         file.write_all(text.as_bytes())?;
         file.write_all(b"\n")?;
         file.sync_all()?;
@@ -116,6 +128,21 @@ impl Layout {
         }
         sync_directory_of(path)
     }
+}
+
+/// The name of a stripe: its data set's, which one of several of that name, part and stripe.
+pub(crate) fn stripe_name(base: &str, generation: usize, part: usize, stripe: usize) -> String {
+    let generation = if generation == 0 { String::new() } else { format!(".{generation}") };
+    format!("{base}{generation}.part{part}.stripe{stripe}")
+}
+
+/// Whether this is what [`stripe_name`] puts behind the data set's name.
+fn is_stripe_suffix(suffix: &str) -> bool {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let Some((rest, stripe)) = suffix.rsplit_once(".stripe") else { return false };
+    let Some((generation, part)) = rest.rsplit_once(".part") else { return false };
+    let generation = generation.is_empty() || generation.strip_prefix('.').is_some_and(digits);
+    digits(stripe) && digits(part) && generation
 }
 
 /// Brings the names in a file's directory to the disk.

@@ -20,6 +20,7 @@ pub mod memory;
 mod memory_bus;
 pub mod output;
 pub mod phases;
+pub mod ranks;
 pub mod records;
 pub mod result;
 pub mod run;

@@ -333,7 +333,7 @@ mod tests {
     fn leases_are_aligned_and_apart() {
         let memory = Memory::new(16 << 20).unwrap();
         let mut leases: Vec<Region> =
-            [100, 2 << 20, 4096, 1_638_400, 3 << 20, 5].map(|n| memory.take(n).unwrap()).into();
+            [100, 3 << 20, 4096, 1_638_400, 2 << 20, 5].map(|n| memory.take(n).unwrap()).into();
         for (index, lease) in leases.iter_mut().enumerate() {
             let align = if lease.len() >= HUGE_PAGE_BYTES { HUGE_PAGE_BYTES } else { PAGE_BYTES };
             assert_eq!(lease.as_mut_ptr() as usize % align, 0, "{lease:?}");

@@ -10,7 +10,7 @@ use leadline_engine::error::EngineError;
 
 use crate::data_set::{Input, Writable, extents_of, refusals};
 use crate::job::{self, Io, ReadBy};
-use crate::layout::{Layout, LayoutPart, sync_directory_of};
+use crate::layout::{Layout, LayoutPart, stripe_name, sync_directory_of};
 use crate::space::require_space;
 use crate::stripes::{Extent, StripeFile, Stripes, stripe_bytes};
 use crate::unnamed::{Unnamed, reserve};
@@ -193,7 +193,7 @@ impl Output {
             self.publish_plain(&path)?;
             if let Some(old) = old {
                 remove(&[Layout::path_of(&path)]);
-                remove(&stripes_of(&path, old));
+                remove(&old.own_files(&path));
             }
             return Ok(());
         }
@@ -237,7 +237,7 @@ impl Output {
             let files = part.names.iter_mut().zip(&part.stripes.files).zip(&directories);
             for (stripe, ((name, file), directory)) in files.enumerate() {
                 let path = name_freely(name, &file.file, directory, |generation| {
-                    format!("{base}{generation}.part{number}.stripe{stripe}")
+                    stripe_name(&base, generation, number, stripe)
                 })?;
                 layout.files.push(path);
                 if let Some(last) = named.parts.last_mut() {
@@ -302,7 +302,7 @@ impl NamedParts {
             remove(&[self.data_set.clone()]);
         }
         let new: Vec<&PathBuf> = layout.parts.iter().flat_map(|part| &part.files).collect();
-        let mut old = old.map(|old| stripes_of(&self.data_set, old)).unwrap_or_default();
+        let mut old = old.map(|old| old.own_files(&self.data_set)).unwrap_or_default();
         old.retain(|file| !new.contains(&file));
         remove(&old);
         Ok(())
@@ -339,12 +339,11 @@ fn name_freely(
     name: &mut Unnamed,
     file: &File,
     directory: &Path,
-    words: impl Fn(String) -> String,
+    words: impl Fn(usize) -> String,
 ) -> Result<PathBuf, EngineError> {
     let mut generation = 0;
     loop {
-        let suffix = if generation == 0 { String::new() } else { format!(".{generation}") };
-        let path = directory.join(words(suffix));
+        let path = directory.join(words(generation));
         match name.name(file, &path) {
             Ok(()) => return Ok(path),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => generation += 1,
@@ -369,18 +368,6 @@ fn check_name(spec: &job::Output) -> Result<(), EngineError> {
         }
     }
     Unnamed::create(path.parent().unwrap_or(Path::new("/")), &name_of(path)).map(|_| ())
-}
-
-/// The stripes of an older data set, as far as they bear its name: a layout that was edited by hand
-/// must not have other files removed.
-fn stripes_of(data_set: &Path, old: Layout) -> Vec<PathBuf> {
-    let base = name_of(data_set);
-    let files = old.parts.into_iter().flat_map(|part| part.files);
-    let ours = |file: &PathBuf| {
-        let name = name_of(file);
-        name.strip_prefix(&base).is_some_and(|rest| rest.contains(".part"))
-    };
-    files.filter(ours).collect()
 }
 
 /// Removes files as far as they are there.

@@ -43,8 +43,19 @@ impl JobWatch {
     /// A phase begins.
     #[must_use]
     pub fn start(&self, name: &'static str) -> PhaseWatch<'_> {
-        let before = Before::now(&self.counters);
-        PhaseWatch { counters: &self.counters, name, before, began_ns: now_ns() }
+        PhaseWatch { counters: &self.counters, start: self.begin(name) }
+    }
+
+    /// A phase begins that the caller holds apart from this watch, until [`Self::end`].
+    #[must_use]
+    pub fn begin(&self, name: &'static str) -> PhaseStart {
+        PhaseStart { name, before: Before::now(&self.counters), began_ns: now_ns() }
+    }
+
+    /// A phase that was begun is over, as [`PhaseWatch::finish`].
+    #[must_use]
+    pub fn end(&self, start: PhaseStart, moved: Moved, dones: &[f64]) -> PhaseResult {
+        PhaseWatch { counters: &self.counters, start }.finish(moved, dones)
     }
 
     /// Adds the phases to the answer, with what could not be counted, and the memory's peak.
@@ -53,29 +64,35 @@ impl JobWatch {
         result.phases = phases;
         result.memory_bus_counter = self.counters.memory_bus_name();
         result.not_measurable = self.counters.not_measurable();
-        if process_moved_bytes().is_none() {
-            for field in ["block_read_bytes", "block_written_bytes"] {
-                let reason = "this kernel does not count the block layer's bytes of a process";
-                result.not_measurable.insert(field.to_owned(), reason.to_owned());
+        for (field, is_missing, reason) in REASONS {
+            if result.phases.iter().any(is_missing) {
+                let reason = || (*reason).to_owned();
+                result.not_measurable.entry((*field).to_owned()).or_insert_with(reason);
             }
         }
         result.memory_peak_bytes = result.memory_peak_bytes.max(anonymous_bytes());
     }
 }
 
-/// One phase under way.
-pub struct PhaseWatch<'a> {
-    counters: &'a Counters,
+/// How things stood when a phase began.
+#[derive(Debug)]
+pub struct PhaseStart {
     name: &'static str,
     before: Before,
     began_ns: u64,
+}
+
+/// One phase under way.
+pub struct PhaseWatch<'a> {
+    counters: &'a Counters,
+    start: PhaseStart,
 }
 
 impl PhaseWatch<'_> {
     /// Seconds since the phase began: what a thread notes when it is done.
     #[must_use]
     pub fn elapsed_s(&self) -> f64 {
-        s_from_ns(now_ns().saturating_sub(self.began_ns))
+        s_from_ns(now_ns().saturating_sub(self.start.began_ns))
     }
 
     /// The phase is over: its threads were done at `dones` and the disks have the data.
@@ -83,11 +100,11 @@ impl PhaseWatch<'_> {
     pub fn finish(self, moved: Moved, dones: &[f64]) -> PhaseResult {
         let seconds = self.elapsed_s();
         let after = Before::now(self.counters);
-        let before = self.before;
+        let PhaseStart { name, before, .. } = self.start;
         let grown = |from: Option<u64>, to: Option<u64>| Some(to?.saturating_sub(from?));
         let block = |of: fn((u64, u64)) -> u64| grown(before.block.map(of), after.block.map(of));
         PhaseResult {
-            name: self.name.to_owned(),
+            name: name.to_owned(),
             seconds,
             bytes_read: moved.bytes_read,
             bytes_written: moved.bytes_written,
@@ -134,6 +151,20 @@ pub fn add_turn(sum: &mut PhaseResult, turn: &PhaseResult) {
     sum.first_done_s += turn.first_done_s;
     sum.last_done_s += turn.last_done_s;
 }
+
+/// A field, whether a phase lacks it, and why it may.
+type Reason = (&'static str, fn(&PhaseResult) -> bool, &'static str);
+
+/// Why a number is missing although nothing refused to count it.
+const REASONS: &[Reason] = &[
+    ("instructions", |phase| phase.instructions.is_none(), NEVER_COUNTED),
+    ("cycles", |phase| phase.cycles.is_none(), NEVER_COUNTED),
+    ("memory_bus_bytes", |phase| phase.memory_bus_bytes.is_none(), NEVER_COUNTED),
+    ("block_read_bytes", |phase| phase.block_read_bytes.is_none(), NO_BLOCK_BYTES),
+    ("block_written_bytes", |phase| phase.block_written_bytes.is_none(), NO_BLOCK_BYTES),
+];
+const NEVER_COUNTED: &str = "the counter was opened, but it never got its turn or stopped";
+const NO_BLOCK_BYTES: &str = "this kernel does not count the block layer's bytes of a process";
 
 /// Everything that is read at both ends of a phase.
 #[derive(Clone, Copy, Debug)]
@@ -190,7 +221,9 @@ pub fn anonymous_bytes() -> u64 {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::job::StreamJob;
 
     #[test]
     fn a_phase_has_its_time_and_its_faults() {
@@ -213,6 +246,31 @@ mod tests {
         add_turn(&mut twice, &result);
         assert_eq!(twice.faults_minor, 2 * result.faults_minor);
         assert!((twice.seconds - 2.0 * result.seconds).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_number_that_is_missing_has_its_reason() {
+        let text = serde_json::json!({
+            "version": 1, "kind": "stream", "job_id": "a", "kernel": {"name": "check"},
+            "input": "/a", "memory_bytes": 64 << 20, "threads": 1, "seed": 1, "total_s_max": 10.0,
+            "io": {"read": "uring", "read_direct": true, "write_direct": true, "depth": 2},
+        });
+        let mut result = StreamResult::new(&StreamJob::parse(&text.to_string()).unwrap());
+        let none = PhaseResult { seconds: 2.0, ..PhaseResult::default() };
+        JobWatch::open().settle(vec![none.clone(), none], &mut result);
+        let fields: Vec<&str> = result.not_measurable.keys().map(String::as_str).collect();
+        assert_eq!(
+            fields,
+            [
+                "block_read_bytes",
+                "block_written_bytes",
+                "cycles",
+                "instructions",
+                "memory_bus_bytes"
+            ]
+        );
+        assert!((result.seconds - 4.0).abs() < 1e-9);
+        assert!(result.memory_peak_bytes > 100_000);
     }
 
     #[test]

@@ -3,8 +3,17 @@
 //!
 //! Nothing here knows MPI: who carries the messages asks [`exchange::Exchange`] what to carry.
 
+mod ahead;
+pub mod answer;
+mod blocks;
+mod dealt;
 pub mod exchange;
+mod grid;
 pub mod kernel;
 pub mod mailbox;
-pub mod network;
-pub mod splitters;
+mod network;
+pub mod rank;
+mod selection;
+mod sorted;
+mod splitters;
+mod tiles;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use leadline_engine::job::WIRE_VERSION;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::job::{KIND, StreamJob};
 
@@ -11,7 +11,7 @@ use crate::job::{KIND, StreamJob};
 ///
 /// Counters are of this process; what this machine does not count is none, with the reason in
 /// [`StreamResult::not_measurable`].
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PhaseResult {
     /// `read`, `write`; of two passes `runs`, `merge`; of tiles that do not fit memory `tiles`.
     pub name: String,

@@ -8,6 +8,7 @@ use leadline_engine::events::{Phase, Reporter};
 
 use crate::capacity;
 use crate::job::{Kernel, StreamJob};
+use crate::layout::Layout;
 use crate::records;
 use crate::result::StreamResult;
 use crate::{scan, sort, transpose};
@@ -44,15 +45,23 @@ fn run(job: &StreamJob, reporter: &mut Reporter) -> Result<StreamResult, EngineE
     }
 }
 
-/// Refuses an output that would take the input's place.
-fn keep_input(job: &StreamJob) -> Result<(), EngineError> {
+/// Refuses an output that would take the place of the input, of its layout or of a stripe.
+pub(crate) fn keep_input(job: &StreamJob) -> Result<(), EngineError> {
     let (Some(input), Some(output)) = (&job.input, &job.output) else { return Ok(()) };
-    if place_of(Path::new(input)) != place_of(Path::new(&output.path)) {
-        return Ok(());
+    let (input, output) = (Path::new(input), Path::new(&output.path));
+    let layout = Layout::read(input).ok().flatten();
+    let stripes = layout.into_iter().flat_map(|layout| layout.parts).flat_map(|part| part.files);
+    let mut read = [input.to_owned(), Layout::path_of(input)].into_iter().chain(stripes);
+    let written = [output, &Layout::path_of(output)].map(place_of);
+    match read.find(|path| written.contains(&place_of(path))) {
+        None => Ok(()),
+        Some(taken) => Err(EngineError::bad_job(format!(
+            "the output {} would take the place of {}, which belongs to the input; the input is \
+            never changed: give another name",
+            output.display(),
+            taken.display()
+        ))),
     }
-    Err(EngineError::bad_job(format!(
-        "input and output are both {input}; the input is never changed: give another name"
-    )))
 }
 
 /// A path without links and detours in its directory's name; the file need not be there.
@@ -63,4 +72,43 @@ fn place_of(path: &Path) -> PathBuf {
         let name = path.file_name().unwrap_or_default();
         directory.map_or_else(|| path.to_owned(), |directory| directory.join(name))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn refused(input: &str, output: &str) -> bool {
+        let mut said = Vec::new();
+        let job = serde_json::json!({
+            "version": 1, "kind": "stream", "job_id": "keep", "kernel": {"name": "sort"},
+            "input": input, "output": {"path": output, "replace": true},
+            "memory_bytes": 64 << 20, "threads": 1, "seed": 1, "total_s_max": 10.0,
+            "io": {"read": "uring", "read_direct": true, "write_direct": true, "depth": 2},
+        });
+        run_job(&job.to_string(), &mut |line| said.push(line.to_owned()));
+        let last = said.last().unwrap();
+        assert!(last.contains(r#""event":"error""#), "there is no such input: {last}");
+        last.contains("would take the place")
+    }
+
+    #[test]
+    fn the_input_and_what_belongs_to_it_are_never_written() {
+        let folder = std::env::temp_dir().join(format!("leadline-keep-{}", std::process::id()));
+        std::fs::create_dir_all(folder.join("below")).unwrap();
+        let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+        let files = vec![path("one").into(), path("two").into()];
+        let part = crate::layout::LayoutPart { files, bytes: 0, stripe_bytes: 65536 };
+        Layout::new(vec![part]).write(Path::new(&path("set")), false).unwrap();
+        std::os::unix::fs::symlink(&folder, path("below/link")).unwrap();
+        for output in ["set", "set.layout", "two", "below/../set", "below/link/set"] {
+            assert!(refused(&path("set"), &path(output)), "{output}");
+        }
+        assert!(refused(&path("other.layout"), &path("other")), "the output's layout");
+        for output in ["other", "below/set", "three"] {
+            assert!(!refused(&path("set"), &path(output)), "{output}");
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 }

@@ -137,6 +137,17 @@ fn parts_are_one_data_set_wherever_they_end() {
     output.publish().unwrap();
     let input = Input::open(&path, &io).unwrap();
     check(&input, &io, &memory);
+    let (second, last) = (sizes[0], sizes[0] + 100);
+    let pieces = input.pieces(3_000_000..input.bytes(), 400_000);
+    let wanted = [
+        (3_000_000, 200_000),
+        (3_200_000, second as usize - 3_200_000),
+        (second, 100),
+        (last, 400_000),
+        (last + 400_000, 400_000),
+        (last + 800_000, 200_000),
+    ];
+    assert_eq!(pieces, wanted, "each within a part, from its multiples of the size on");
     // A lane does not mind where parts end.
     let mut lane = ReadLane::open(&input, &io).unwrap();
     lane.submit(300, 4_000_000, memory.take(4_000_000).unwrap());
@@ -207,8 +218,34 @@ fn a_name_that_cannot_be_given_is_refused_before_anything_is_made() {
 }
 
 #[test]
-fn a_layout_that_was_edited_has_no_other_file_removed() {
+fn what_an_edited_layout_names_is_never_removed() {
     let folder = Folder::new("edited");
+    let memory = Memory::new(16 << 20).unwrap();
+    let io = io(ReadBy::Uring, true);
+    let path = folder.path("set");
+    for name in ["precious", "set.part0.stripe", "set.partx.stripe0", "settings.part0.stripe0"] {
+        std::fs::write(folder.path(name), [7; 100]).unwrap();
+    }
+    let stripe = folder.path("set.part0.stripe0");
+    std::fs::write(&stripe, [7; 100]).unwrap();
+    let files: Vec<_> = folder.names().iter().map(|name| folder.path(name)).collect();
+    let layout = serde_json::json!({
+        "version": 1,
+        "parts": [{"files": files, "bytes": 500, "stripe_bytes": 4096}],
+    });
+    std::fs::write(folder.path("set.layout"), layout.to_string()).unwrap();
+    let spec = job::Output { replace: true, ..spec(&path, vec![], 65536) };
+    let output = Output::create(&spec, 100_000, &io).unwrap();
+    write(&output, 100_000, &io, &memory);
+    output.publish().unwrap();
+    let left =
+        ["precious", "set", "set.part0.stripe", "set.partx.stripe0", "settings.part0.stripe0"];
+    assert_eq!(folder.names(), left);
+}
+
+#[test]
+fn a_layout_that_was_edited_has_no_other_file_removed() {
+    let folder = Folder::new("pointed");
     let memory = Memory::new(16 << 20).unwrap();
     let io = io(ReadBy::Uring, true);
     let (path, precious) = (folder.path("set"), folder.path("precious"));

@@ -109,9 +109,11 @@ fn stripes_hold_what_a_plain_file_holds() {
 fn parts_that_follow_each_other_make_one_data_set() {
     let folder = Folder::new("follow");
     let whole = generate(&folder.path("whole"), "ascii", 50_000, json!({}));
-    let kernel = |first: u64| json!({"name": "generate", "records": 25_000, "first": first, "format": "ascii"});
     for first in [0, 25_000] {
-        let made = run(kernel(first), json!({"output": {"path": folder.path(&first.to_string())}}));
+        let kernel =
+            json!({"name": "generate", "records": 25_000, "first": first, "format": "ascii"});
+        let output = json!({"path": folder.path(&first.to_string())});
+        let made = run(kernel, json!({"output": output}));
         assert_eq!(made["verified"], true, "{made}");
     }
     let mut both = fs::read(folder.path("0")).unwrap();

@@ -88,8 +88,6 @@ fn larger_than_memory_goes_by_tiles() {
         let bytes = shape.0 * shape.1 * BLOCK;
         assert_eq!(phases[0]["bytes_read"], bytes);
         assert_eq!(phases[0]["bytes_written"], bytes);
-        let peak = result["memory_peak_bytes"].as_u64().unwrap();
-        assert!(peak > 0, "{shape:?}");
     }
 }
 

@@ -1,5 +1,7 @@
 //! `leadline._engine`: the thin PyO3 shim over the engine crate, and nothing else.
 
+mod rank;
+
 use pyo3::prelude::*;
 
 /// The native module `leadline._engine`.
@@ -17,6 +19,9 @@ mod _engine {
     use leadline_kernels::run;
     use pyo3::exceptions::PyValueError;
     use pyo3::prelude::*;
+
+    #[pymodule_export]
+    use crate::rank::{Rank, merge_ranks};
 
     /// How the engine was built; a debug build measures itself.
     #[pymodule_export]

@@ -35,6 +35,8 @@ COMMANDS = {
     "drives.",
     "stream": "Stream data through the machine: scan, sort or transpose it, verified, phase by "
     "phase.",
+    "balance": "Say which resource gives out first as disks are added, and what more of it would "
+    "bring.",
     "report": "Draw a stored survey: one self-contained page that opens without a network.",
     "systems": "List the stored surveys, and the studies of files and streams, newest first.",
     "show": "Show what is stored under an id: a survey, a validation, a study, or one point.",

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from leadline.cli.context import Context
-from leadline.cli.stream_document import stream_rows
 from leadline.cli.talk import talk
 from leadline.store import FORMATS, Store, StoreError, export_rows, rows
+from leadline.streaming.phase_rows import phase_rows
 
 
 def command(
@@ -55,6 +55,6 @@ def _rows(store: Store, ref: str) -> list[dict[str, Any]]:
         except StoreError:
             pass
         try:
-            return stream_rows(store.stream_study(ref))
+            return phase_rows(store.stream_study(ref))
         except StoreError:
             raise not_a_survey from None

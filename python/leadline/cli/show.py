@@ -30,7 +30,7 @@ def command(
         str,
         typer.Argument(
             metavar="ID",
-            help="A survey, a system, a validation, a study of a cache, files or streams, or a point.",
+            help="A survey, a system, a validation, a study of any kind, or a point.",
         ),
     ],
     json: Json = False,

@@ -27,6 +27,7 @@ from leadline.cli.stream_options import (
     Threads,
 )
 from leadline.cli.stream_run import Shown, check_records, make_records, run_kernel
+from leadline.cli.stream_scale import scale
 from leadline.engine import TargetRefused
 from leadline.record.streaming import RECORD_BYTES
 from leadline.streaming.plan import BUDGET_S, Wanted
@@ -228,3 +229,6 @@ def check(
         wanted, against=against, records=records, checksum=checksum, any_order=any_order,
         json=json,
     )  # fmt: skip
+
+
+app.command(name="scale")(scale)

@@ -1,4 +1,4 @@
-"""A stream study as JSON, and as rows for other tools."""
+"""A stream study as JSON."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import Any
 
 import msgspec
 
-from leadline.record.streaming import PhaseResult, StreamResult, StreamRun, StreamStudy
+from leadline.record.streaming import StreamResult, StreamRun, StreamStudy
+from leadline.streaming.phase_rows import phase_document
 from leadline.streaming.run import bound_of
 
 
@@ -64,40 +65,5 @@ def result_document(result: StreamResult) -> dict[str, Any]:
         "memory_bus_counter": result.memory_bus_counter,
         "not_measurable": result.not_measurable,
         "check": result.check,
-        "phases": [_phase(phase) for phase in result.phases],
+        "phases": [phase_document(phase) for phase in result.phases],
     }
-
-
-def _phase(phase: PhaseResult) -> dict[str, Any]:
-    blocks = (phase.block_read_bytes, phase.block_written_bytes)
-    busy_s = phase.seconds or None
-    return msgspec.structs.asdict(phase) | {
-        "mb_s": phase.mb_s,
-        "cpu_user": busy_s and phase.cpu_user_s / busy_s,
-        "cpu_system": busy_s and phase.cpu_system_s / busy_s,
-        "io_bytes": None if None in blocks else sum(count or 0 for count in blocks),
-    }
-
-
-def stream_rows(study: StreamStudy) -> list[dict[str, Any]]:
-    """One flat row for every phase of every run, all with the same keys."""
-    return [
-        {
-            "study_id": study.start.study_id,
-            "system": study.start.system,
-            "started_at": run.started_at,
-            "repetition": run.repetition,
-            "platform": run.options.platform,
-            "disks": run.disks,
-            **msgspec.structs.asdict(run.options),
-            "passes": run.result.passes,
-            "bytes_in": run.result.bytes_in,
-            "bytes_out": run.result.bytes_out,
-            "run_seconds": run.result.seconds,
-            "verified": run.result.verified,
-            "memory_peak_bytes": run.result.memory_peak_bytes,
-            **_phase(phase),
-        }
-        for run in study.runs
-        for phase in run.result.phases
-    ]

@@ -64,8 +64,7 @@ def _run_kernel(
 ) -> None:
     if shown.output is not None:
         require_stream_output(shown.output)
-    planned = plan_run(kernel, wanted, **shape)
-    planned = msgspec.structs.replace(planned, capacities=shown.bound)
+    planned = plan_run(kernel, wanted, capacities=shown.bound, **shape)
     start = begin_stream(planned)
     if wanted.ranks > 1 and shown.cache_limit_bytes is not None:
         raise TargetRefused("--cache-limit is for one process; leave it out under mpirun")
@@ -211,7 +210,7 @@ def _wrong(
 ) -> Sequence[str]:
     said = []
     if records is not None and found.records != records:
-        less = "are missing" if found.records < records else "are too many"
+        less = "missing" if found.records < records else "too many"
         said.append(
             f"it has {found.records:,} records and should have {records:,} "
             f"({abs(records - found.records):,} {less})"
@@ -223,7 +222,7 @@ def _wrong(
         )
     if found.unordered and not any_order:
         said.append(
-            f"{found.unordered:,} records are out of order, the first is number "
+            f"out of order: {say_count(found.unordered, 'record')}, the first is number "
             f"{found.first_unordered}"
         )
     return said
@@ -254,6 +253,8 @@ def _one_job(job: StreamJob) -> StreamResult:
 
 
 def _require_alone(command: str) -> None:
+    if rank_started() > 0:  # the first rank says why
+        sys.exit(TargetRefused.exit_code)
     if ranks_started() > 1:
         raise TargetRefused(
             f"leadline stream {command} runs on one process, not on {ranks_started()} ranks: "

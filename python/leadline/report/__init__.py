@@ -11,6 +11,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from leadline.report.balance_chart import balance_charts
+    from leadline.report.balance_page import render_balance_html
+    from leadline.report.balance_terminal import render_balance
     from leadline.report.catalogue import charts, not_measured, summary_chart
     from leadline.report.comparison_files import require_format, save_comparison
     from leadline.report.comparison_page import render_comparison_html
@@ -25,6 +28,10 @@ if TYPE_CHECKING:
     from leadline.report.measured import render_measurement
     from leadline.report.page import render_html
     from leadline.report.predicted import render_predictions
+    from leadline.report.stream_catalogue import stream_charts
+    from leadline.report.stream_file import require_stream_format, save_balance, save_stream
+    from leadline.report.stream_page import render_stream_html
+    from leadline.report.stream_terminal import render_stream
     from leadline.report.systems_charts import comparison_charts
     from leadline.report.terminal import render_terminal
     from leadline.report.validation import validation_charts
@@ -53,17 +60,29 @@ _HOMES = {
     "render_measurement": "leadline.report.measured",
     "render_html": "leadline.report.page",
     "render_predictions": "leadline.report.predicted",
+    "render_balance": "leadline.report.balance_terminal",
+    "render_balance_html": "leadline.report.balance_page",
+    "balance_charts": "leadline.report.balance_chart",
+    "stream_charts": "leadline.report.stream_catalogue",
+    "save_balance": "leadline.report.stream_file",
+    "save_stream": "leadline.report.stream_file",
+    "require_stream_format": "leadline.report.stream_file",
+    "render_stream": "leadline.report.stream_terminal",
+    "render_stream_html": "leadline.report.stream_page",
     "render_terminal": "leadline.report.terminal",
     "validation_charts": "leadline.report.validation",
 }
 
 __all__ = [
     "ReportError",
+    "balance_charts",
     "cache_chart",
     "charts",
     "comparison_charts",
     "files_charts",
     "not_measured",
+    "render_balance",
+    "render_balance_html",
     "render_cache_study",
     "render_comparison",
     "render_comparison_html",
@@ -72,15 +91,21 @@ __all__ = [
     "render_html",
     "render_measurement",
     "render_predictions",
+    "render_stream",
+    "render_stream_html",
     "render_terminal",
     "require_files_format",
     "require_format",
+    "require_stream_format",
     "save_all_charts",
+    "save_balance",
     "save_cache_chart",
     "save_chart",
     "save_comparison",
     "save_files",
     "save_report",
+    "save_stream",
+    "stream_charts",
     "summary_chart",
     "validation_charts",
 ]

@@ -18,9 +18,10 @@ from leadline.record.balance import RESOURCE_WORDS, RESOURCES, Balance, Saturati
 from leadline.record.wording import say_rate, say_share
 from leadline.report.axes import NUMBER_EXPR, on_field
 from leadline.report.layers import NARROW_PX, AnyChart, finish, values
-from leadline.report.stream_groups import groups_of, zero_line
+from leadline.report.stream_groups import zero_line
+from leadline.report.stream_order import groups_of
+from leadline.report.stream_words import system_name
 from leadline.report.theme import SYSTEM_SHAPES
-from leadline.units import format_rate
 
 _HEIGHT_PX = 250
 _LOG_SPREAD = 10.0
@@ -66,11 +67,6 @@ def balance_charts(systems: Sequence[StreamBalance]) -> dict[str, alt.LayerChart
     return found
 
 
-def system_name(balance: Balance) -> str:
-    """Write a system and its platform: `atlas, threads`."""
-    return f"{balance.system}, {balance.platform}"
-
-
 def _scale(balances: Sequence[Balance]) -> Scale | None:
     found = [
         number
@@ -86,7 +82,7 @@ def _scale(balances: Sequence[Balance]) -> Scale | None:
     log = max(number.value for number in found) > _LOG_SPREAD * min(
         number.value for number in found
     )
-    return Scale(least / 1.5, most * 2.0, log=True) if log else Scale(0.0, 1.16 * most, log=False)
+    return Scale(least / 1.5, most * 1.6, log=True) if log else Scale(0.0, 1.16 * most, log=False)
 
 
 def _ends(number: Interval) -> tuple[float, float, float]:
@@ -119,17 +115,23 @@ def _row(balance: Balance, saturation: Saturation, scale: Scale) -> Row:
         "high": high,
         "at_least": saturation.at_least,
         "first": saturation.resource == balance.first,
-        "number": "" if value is None else f"{'≥' if more else ''}{format_rate(value)}",
+        "number": "" if value is None else f"{'≥' if more else ''}{_digits(value)}",
         "said": "no number" if number is None else f"{more}{say_rate(number)} per processor",
         "used": "not measured" if used is None else say_share(used),
         "why": saturation.why,
     }
 
 
+def _digits(value: float) -> str:
+    """Write a number under an axis that has its unit."""
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
+
+
 def _frame(rows: Sequence[Row], names: Sequence[str], scale: Scale) -> Frame:
     shown = {row["resource"] for row in rows}
     resources = [RESOURCE_WORDS[name] for name in RESOURCES if RESOURCE_WORDS[name] in shown]
-    axis = alt.Axis(title=None, labelAngle=0, labelOverlap=False, ticks=False, domain=scale.log)
+    axis = alt.Axis(title=None, labelAngle=0, labelOverlap=False, labelFontSize=11,
+                    ticks=False, domain=scale.log)  # fmt: skip
     band = alt.Scale(domain=resources, paddingInner=0.3, paddingOuter=0.15)
     kind: Literal["log", "linear"] = "log" if scale.log else "linear"
     words = "MB/s per processor, log scale" if scale.log else "MB/s per processor"
@@ -177,7 +179,10 @@ def _marks(rows: Sequence[Row], frame: Frame) -> list[AnyChart]:
         )
         for found, style in parts
     ]
-    return [_profile(rows, frame), whiskers, *marks] if frame.log else [*marks, whiskers]
+    if not frame.log:
+        return [*marks, whiskers]
+    # Alone, its points carry numbers, and a line would run through them.
+    return [whiskers, *marks] if frame.alone else [_profile(rows, frame), whiskers, *marks]
 
 
 def _tips() -> list[alt.Tooltip]:
@@ -192,11 +197,10 @@ def _tips() -> list[alt.Tooltip]:
 
 def _profile(rows: Sequence[Row], frame: Frame) -> AnyChart:
     """Join the points of a system: a level line is a balanced one."""
-    paint: dict[str, Any] = {} if frame.alone else {"color": _colour(frame)}
     line: AnyChart = (
         alt.Chart(values(rows))
         .mark_line(style="profile")
-        .encode(x=frame.x, xOffset=frame.offset, y=frame.y, detail="system:N", **paint)
+        .encode(x=frame.x, xOffset=frame.offset, y=frame.y, color=_colour(frame))
     )
     return line
 

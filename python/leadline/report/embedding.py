@@ -38,9 +38,11 @@ ICON = (
 
 def page_spec(chart: alt.LayerChart) -> dict[str, Any]:
     """Turn a chart into one for the page: as wide as its box, title and colours from the page."""
-    spec = drawable(chart)
-    for key in ("config", "title"):
-        spec.pop(key, None)
+    return _responsive(drawable(chart))
+
+
+def _responsive(drawn: dict[str, Any]) -> dict[str, Any]:
+    spec = {key: part for key, part in drawn.items() if key not in {"config", "title"}}
     spec["width"] = "container"
     spec["autosize"] = {"type": "fit-x", "contains": "padding"}
     return spec
@@ -48,8 +50,12 @@ def page_spec(chart: alt.LayerChart) -> dict[str, Any]:
 
 def page_figure(name: str, chart: alt.LayerChart) -> dict[str, Any]:
     """Return a chart's title, subtitle and drawing for readers without scripts."""
-    spec = drawable(chart)
-    title = spec.pop("title")
+    return _figure(name, drawable(chart))
+
+
+def _figure(name: str, drawn: dict[str, Any]) -> dict[str, Any]:
+    spec = {key: part for key, part in drawn.items() if key != "title"}
+    title = drawn["title"]
     lines = title["subtitle"]
     svg = vl_convert.vegalite_to_svg(spec)
     # vl-convert writes XML with every text escaped, so the drawing can stand in the page as it is.
@@ -66,11 +72,12 @@ def page_parts(charts: Mapping[str, alt.LayerChart], document: Any) -> dict[str,
 
     Names of charts become elements of the page; they are ours, never a stranger's.
     """
-    specs = {name: page_spec(chart) for name, chart in charts.items()}
+    drawn = {name: drawable(chart) for name, chart in charts.items()}
+    specs = {name: _responsive(each) for name, each in drawn.items()}
     looks = {"light": config(), "dark": config(dark=True)}
     scripts = [vega_bundle(), packaged_text("page.js")]
     return {
-        "figures": {name: page_figure(name, chart) for name, chart in charts.items()},
+        "figures": {name: _figure(name, each) for name, each in drawn.items()},
         "missing": {},
         "icon_href": data_uri("image/svg+xml", ICON.encode()),
         "policy": content_policy(scripts),

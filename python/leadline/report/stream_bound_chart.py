@@ -7,22 +7,13 @@ from typing import Any
 
 import altair as alt
 
-from leadline.record.balance import RESOURCE_WORDS, PhaseBound
 from leadline.record.streaming import StreamStudy
-from leadline.record.wording import say_percent, say_rate
+from leadline.record.wording import say_percent
 from leadline.report.axes import NUMBER_EXPR, on_field
 from leadline.report.layers import NARROW_PX, AnyChart, finish, values
-from leadline.report.stream_groups import (
-    across,
-    across_end,
-    group_name,
-    group_x,
-    groups_of,
-    under_axis,
-    zero_line,
-)
-from leadline.streaming.bounds import bound
-from leadline.units import format_rate
+from leadline.report.stream_bound_rows import bound_rows
+from leadline.report.stream_groups import across, across_end, group_x, under_axis, zero_line
+from leadline.report.stream_order import groups_of
 
 _HEIGHT_PX = 240
 
@@ -47,7 +38,7 @@ def bound_chart(study: StreamStudy) -> alt.LayerChart | None:
         alt.Tooltip("limit:N", title="Bounded by"),
     ]
     layers: list[AnyChart] = [
-        alt.Chart(values(rows)).mark_bar(style="gain").encode(x=x, y=y, tooltip=tips),
+        alt.Chart(values(rows)).mark_bar(style="gain", opacity=0.85).encode(x=x, y=y, tooltip=tips),
         alt.Chart(values(rows))
         .mark_text(style="bar-label", baseline="top", dy=6)
         .encode(x=x, y=y, text="share:N"),
@@ -59,38 +50,6 @@ def bound_chart(study: StreamStudy) -> alt.LayerChart | None:
 
 
 _SUBTITLE = "Bars: achieved. Line: the fastest that the named resource allows."
-
-
-def bound_rows(study: StreamStudy) -> list[dict[str, Any]]:
-    """Return each phase of the last run of each kernel, with its bound where it has one."""
-    last = {run.options.kernel: run for run in study.runs}
-    rows = []
-    for run in last.values():
-        found = None
-        if study.capacities is not None:
-            found = bound(run.result, run.options, study.capacities, run.disks)
-        bounds = {each.phase: each for each in found.phases} if found else {}
-        rows += [
-            _row(run.options.kernel, phase.name, phase.mb_s, bounds.get(phase.name))
-            for phase in run.result.phases
-            if phase.bytes_moved
-        ]
-    return rows
-
-
-def _row(kernel: str, phase: str, mb_s: float, limit: PhaseBound | None) -> dict[str, Any]:
-    most = limit.mb_s.value if limit else None
-    return {
-        "group": group_name(kernel, phase),
-        "kernel": kernel,
-        "phase": phase,
-        "y": mb_s,
-        "bound": most,
-        "achieved": format_rate(mb_s),
-        "share": say_percent(mb_s / most) if most else "",
-        "said": say_rate(limit.mb_s) if limit else "no capacities were measured",
-        "limit": RESOURCE_WORDS[limit.resource] if limit else "",
-    }
 
 
 def _bounds(rows: Sequence[dict[str, Any]], x: alt.X, y: alt.Y) -> list[AnyChart]:
@@ -111,4 +70,4 @@ def _title(rows: Sequence[dict[str, Any]]) -> str:
         return "What every phase achieved"
     worst = min(known, key=lambda row: float(row["y"]) / float(row["bound"]))
     share = worst["y"] / worst["bound"]
-    return f"{say_percent(share)} or more of what is possible, in {worst['group']} the least"
+    return f"{say_percent(share)} of what is possible or more; least in {worst['group']}"

@@ -6,32 +6,17 @@ legend for them. Everything is placed by bands, not by pixels: a page makes char
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
 
-from leadline.record.streaming import KERNELS
 from leadline.report.layers import AnyChart, values
+from leadline.report.stream_order import Group, group_name
 
-Group = tuple[str, str]
-"""Kernel and phase."""
-_PHASES = ("read", "write", "runs", "merge", "tiles")
 DISK_NUMBERS_MAX = 6
 """More numbers of disks than these would run into each other on a narrow page."""
 _DISKS_ROW_PX, _PHASE_ROW_PX, _KERNEL_ROW_PX = 11, 22, 42
-
-
-def groups_of(cells: Iterable[Group]) -> list[Group]:
-    """Return each pair of kernel and phase once, in the order of the paper."""
-    found = set(cells)
-    known = [(kernel, phase) for kernel in KERNELS for phase in _PHASES]
-    return [group for group in known if group in found] + sorted(found - set(known))
-
-
-def group_name(kernel: str, phase: str) -> str:
-    """Write the group as data has it: `sort read`."""
-    return f"{kernel} {phase}"
 
 
 def group_x(groups: Sequence[Group]) -> alt.X:

@@ -10,7 +10,7 @@ import altair as alt
 from leadline.record.streaming import Platform, StreamStudy
 from leadline.record.wording import say_count
 from leadline.report.embedding import page_parts, template
-from leadline.report.stream_charts import is_wide, stream_charts
+from leadline.report.stream_catalogue import is_wide, stream_charts
 from leadline.report.stream_table import (
     PHASE_HEADS,
     capacity_rows,
@@ -48,7 +48,7 @@ def render_stream_html(study: StreamStudy, others: Sequence[StreamStudy] = ()) -
     for number, each in enumerate((study, *others), 1):
         charts = stream_charts(each, said if each is study else balance_of(each))
         own = {name if number == 1 else f"{name}-{number}": one for name, one in charts.items()}
-        groups.append(_group(f"{stream_title(each)}" if others else "Charts", own))
+        groups.append(_group(stream_title(each) if others else "Charts", own, each))
         drawn |= own
     return template("stream.html.j2").render(
         study=study,
@@ -67,8 +67,10 @@ def render_stream_html(study: StreamStudy, others: Sequence[StreamStudy] = ()) -
     )
 
 
-def _group(title: str, names: Iterable[str]) -> ChartGroup:
-    wide = tuple(name for name in names if is_wide(name))
+def _group(title: str, names: Iterable[str], study: StreamStudy) -> ChartGroup:
+    """One kernel has few phases: none of its charts needs the whole width."""
+    several = len({run.options.kernel for run in study.runs}) > 1
+    wide = tuple(name for name in names if several and is_wide(name))
     return ChartGroup(title, wide, tuple(name for name in names if name not in wide))
 
 

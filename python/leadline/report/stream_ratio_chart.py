@@ -10,26 +10,24 @@ from typing import Any
 import altair as alt
 
 from leadline.record.balance import Bus, Ratio
-from leadline.record.wording import say_count, say_number, say_span
+from leadline.record.wording import say_count, say_number
 from leadline.report.axes import NUMBER_EXPR, on_field
 from leadline.report.layers import WIDE_PX, AnyChart, finish, values
 from leadline.report.stream_groups import (
     across,
     across_end,
     disk_offset,
-    group_name,
     group_x,
-    groups_of,
     under_axis,
     zero_line,
 )
+from leadline.report.stream_order import group_name, groups_of
+from leadline.report.stream_words import BUS_WORDS, NOT_HERE, say_ratio
 
-BUS_WORDS: dict[Bus, str] = {"io": "I/O bus", "memory": "memory bus"}
 _HEIGHT_PX = 260
 _SUBTITLE_CHARACTERS = 110
 _MATCH_FRAC = 0.05
 """Models that are this near have explained the traffic."""
-NOT_HERE = "not measurable here"
 
 
 def ratio_chart(ratios: Sequence[Ratio], bus: Bus) -> alt.LayerChart | None:
@@ -71,17 +69,6 @@ def _row(ratio: Ratio) -> dict[str, Any]:
     }
 
 
-def say_ratio(ratio: Ratio) -> str:
-    """Write `3.18 (3.15 to 3.21)`, or why there is no number."""
-    measured = ratio.measured
-    if measured is None:
-        return NOT_HERE
-    value = say_number(measured.value)
-    if measured.low is None or measured.high is None:
-        return value
-    return f"{value} ({say_span(say_number(measured.low), say_number(measured.high))})"
-
-
 def _measured(
     rows: Sequence[dict[str, Any]], x: alt.X, offset: alt.XOffset, y: alt.Y
 ) -> list[AnyChart]:
@@ -109,7 +96,7 @@ def _tips() -> list[alt.Tooltip]:
 
 def _words() -> AnyChart:
     text: AnyChart = (
-        alt.Chart(values([{"text": f"{NOT_HERE}: the lines are models"}]))
+        alt.Chart(values([{"text": NOT_HERE}]))
         .mark_text(style="region-label", baseline="top")
         .encode(x=alt.value({"expr": "width / 2"}), y=alt.value(2), text="text:N")
     )
@@ -157,9 +144,11 @@ def _title(ratios: Sequence[Ratio], bus: Bus) -> str:
 
 def _subtitle(ratios: Sequence[Ratio]) -> list[str]:
     """Say what bars and lines are, and for every source of numbers which it is."""
-    measured = any(ratio.measured is not None for ratio in ratios)
+    measured = [ratio.measured for ratio in ratios if ratio.measured is not None]
+    intervals = any(each.low is not None for each in measured)
     corrected = any(ratio.corrected is not None for ratio in ratios)
-    said = ["Bars: measured, with 95 % intervals."] if measured else []
+    bars = "Bars: measured, with 95 % intervals." if intervals else "Bars: measured once."
+    said = [bars] if measured else []
     said.append("Solid line: the model (AD98 Fig. 2).")
     if corrected:
         said.append("Dashed line: with the corrections of \N{SECTION SIGN}5.3.")

@@ -11,20 +11,13 @@ from leadline.record.balance import RESOURCE_WORDS, Scaling, ScalingStep
 from leadline.record.wording import join_words, say_count, say_rate
 from leadline.report.axes import NUMBER_EXPR, on_field
 from leadline.report.layers import WIDE_PX, AnyChart, finish, values
-from leadline.report.stream_groups import (
-    disk_offset,
-    group_name,
-    group_x,
-    groups_of,
-    under_axis,
-    zero_line,
-)
+from leadline.report.stream_groups import disk_offset, group_x, under_axis, zero_line
+from leadline.report.stream_order import group_name, groups_of
+from leadline.report.stream_words import NOT_FOUND
 from leadline.streaming.scaling import fell_short
 
 _HEIGHT_PX = 320
 _LETTER_PX, _LABEL_GAP_PX = 7.2, 7
-NOT_FOUND = "not found"
-"""What stands on a bar that falls short although nothing that is measured is used up."""
 _SUBTITLE = [
     "Each bar: what one more disk adds to the phase's disk bandwidth, with its 95 % interval.",
     "Line: what that disk gives by itself. A bar that falls short names what stopped it.",

@@ -10,7 +10,7 @@ from leadline.record import Interval
 from leadline.record.balance import PhaseCost, StreamBalance
 from leadline.record.streaming import Capacities, PhaseResult, StreamRun, StreamStudy
 from leadline.record.wording import say_count, say_rate, say_span
-from leadline.report.stream_groups import groups_of
+from leadline.report.stream_order import groups_of
 from leadline.streaming.measured import Cell, cells_of
 from leadline.units import format_bytes, format_rate, format_seconds
 

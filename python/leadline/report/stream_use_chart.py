@@ -19,7 +19,7 @@ from leadline.report.theme import SYSTEM_SHAPES
 _HEIGHT_PX = 230
 _LABEL_PX = 15
 """Names of two lines are at least this far apart."""
-_LABEL_ROOM = 0.30
+_LABEL_ROOM = 0.33
 """Part of the width that is kept for the names at the ends of the lines."""
 Row = dict[str, Any]
 
@@ -123,14 +123,11 @@ def _names(rows: Sequence[Row], px: float, last: int, x: alt.X, y: alt.Y) -> Any
     """Write each resource beside the end of its line, moved apart where lines end together."""
     ends = sorted((row for row in rows if row["disks"] == last), key=lambda row: float(row["y"]))
     places = spread([float(row["y"]) for row in ends], _LABEL_PX / px)
-    named = [
-        row | {"place": place, "name": f"{row['resource']} {row['y']:.0f} %"}
-        for row, place in zip(ends, places, strict=True)
-    ]
+    named = [row | {"place": place} for row, place in zip(ends, places, strict=True)]
     text: AnyChart = (
         alt.Chart(values(named))
         .mark_text(align="left", dx=10, fontSize=12, fontWeight=600)
-        .encode(x=x, y=on_field(y, "place"), text="name:N", color=_colour())
+        .encode(x=x, y=on_field(y, "place"), text="resource:N", color=_colour())
     )
     return text
 

@@ -257,11 +257,11 @@ def points_csv(points: Sequence[Measurement]) -> str:
             rate.high, rate.n, result.iops.value, latency.mean, latency.p50, latency.p99,
             result.cached_share, marks(result), result.admissible, "; ".join(result.reasons),
         )  # fmt: skip
-        writer.writerow([_inert(value) for value in row])
+        writer.writerow([inert(value) for value in row])
     return out.getvalue()
 
 
-def _inert(value: Any) -> Any:
+def inert(value: Any) -> Any:
     """Keep a spreadsheet from reading text as a formula."""
     if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r"):
         return f"'{value}"

@@ -97,3 +97,34 @@ def sentences_of(study: StreamStudy) -> tuple[tuple[str, ...], tuple[str, ...]]:
 def scaling_of(said: StreamBalance, kernel: str, phase: str) -> Scaling | None:
     """Return the scaling of one phase."""
     return next((one for one in said.scaling if (one.kernel, one.phase) == (kernel, phase)), None)
+
+
+def compared(systems: Sequence[StreamBalance]) -> tuple[str, ...]:
+    """Say of every phase that all systems ran how much disk bandwidth each can take.
+
+    Higher is better (AD98 Fig. 9), and what gives out is named, because two systems may be equally
+    fast for different reasons.
+    """
+    if len(systems) < 2:
+        return ()
+    said = []
+    for one in systems[0].balances:
+        same = [_same(system, one) for system in systems]
+        known = [balance for balance in same if balance is not None and balance.first is not None]
+        if len(known) == len(systems):
+            said.append(f"{one.kernel} {one.phase}: {'; '.join(map(_standing, known))}.")
+    return tuple(said)
+
+
+def _same(system: StreamBalance, one: Balance) -> Balance | None:
+    found = (other for other in system.balances
+             if (other.kernel, other.phase) == (one.kernel, one.phase))  # fmt: skip
+    return next(found, None)
+
+
+def _standing(balance: Balance) -> str:
+    word = RESOURCE_WORDS[balance.first or "disks"]
+    return (
+        f"{balance.system} takes {format_rate(_first_rate(balance))} per processor before {word} "
+        "gives out"
+    )

@@ -38,7 +38,7 @@ _ENDED_EARLY = 3
 
 
 class MpiMissing(LeadlineError):
-    """This process is one of several ranks, but they cannot reach each other."""
+    """Several ranks were started, but they cannot reach each other."""
 
     exit_code = 2
 
@@ -63,7 +63,7 @@ def run_cluster(job: dict[str, Any], *, tell: Tell) -> StreamResult | None:
         The result of all ranks on rank 0; None on the others, also when rank 0 raises.
 
     """
-    return _with_all_ranks(str(job["job_id"]), tell, lambda ranks: _run(ranks, job))
+    return _with_all_ranks(str(job["job_id"]), tell, lambda ranks, watch: _run(ranks, watch, job))
 
 
 def network_capacity(*, bytes_each: int, readings: int, tell: Tell) -> tuple[float, ...] | None:
@@ -73,17 +73,18 @@ def network_capacity(*, bytes_each: int, readings: int, tell: Tell) -> tuple[flo
     memory to memory. Returns the readings on rank 0; None on the others.
     """
 
-    def measure(ranks: _Ranks) -> tuple[float, ...]:
+    def measure(ranks: _Ranks, _watch: RankWatch) -> tuple[float, ...]:
         return tuple(ranks.network_bytes_s(bytes_each) for _ in range(readings))
 
     return _with_all_ranks("network", tell, measure)
 
 
-def _with_all_ranks(job_id: str, tell: Tell, work: Callable[[_Ranks], _T]) -> _T | None:
-    ranks = _Ranks(_world())
-    with ranks.watch(job_id, tell).watching():
+def _with_all_ranks(job_id: str, tell: Tell, work: Callable[[_Ranks, RankWatch], _T]) -> _T | None:
+    ranks = _Ranks(_load_mpi())
+    watch = ranks.watch(job_id, tell)
+    with watch.watching():
         try:
-            answered = work(ranks)
+            answered = work(ranks, watch)
         except _AgreedFailure as failure:
             if ranks.number == 0:
                 raise failure.error from None
@@ -91,22 +92,22 @@ def _with_all_ranks(job_id: str, tell: Tell, work: Callable[[_Ranks], _T]) -> _T
     return answered if ranks.number == 0 else None
 
 
-def _world() -> MPI.Comm:
-    started = ranks_started()
+def _load_mpi() -> Any:
+    """Load mpi4py's module, which begins MPI: not before all ranks get that far."""
     try:
-        from mpi4py import MPI
+        from mpi4py import MPI as mpi  # noqa: N811, PLC0415 - see above
     except (ImportError, RuntimeError) as error:
         raise MpiMissing(
-            f"{started} ranks were started, but MPI cannot be loaded ({error}): type "
+            f"{ranks_started()} ranks were started, but MPI cannot be loaded ({error}): type "
             "pip install 'leadline[cluster]', and install an MPI library (Debian: openmpi-bin)"
         ) from error
-    size = MPI.COMM_WORLD.Get_size()
+    started, size = ranks_started(), mpi.COMM_WORLD.Get_size()
     if size != started:
         raise MpiMissing(
             f"the launcher started {started} ranks, but MPI sees {size}: the launcher belongs to "
             "another MPI library than mpi4py's; under Slurm try srun --mpi=pmix"
         )
-    return MPI.COMM_WORLD.Dup()
+    return mpi
 
 
 class _AgreedFailure(Exception):
@@ -120,17 +121,16 @@ class _AgreedFailure(Exception):
 class _Ranks:
     """All ranks, seen from this one."""
 
-    def __init__(self, comm: MPI.Comm) -> None:
-        self.comm = comm
-        self.number = comm.Get_rank()
-        self.count = comm.Get_size()
+    def __init__(self, mpi: Any) -> None:
+        self.mpi = mpi
+        self.comm: MPI.Intracomm = mpi.COMM_WORLD.Dup()
+        self.number = self.comm.Get_rank()
+        self.count = self.comm.Get_size()
+        self._node: MPI.Intracomm = self.comm.Split_type(mpi.COMM_TYPE_SHARED)
 
     def watch(self, job_id: str, tell: Tell) -> RankWatch:
         """Return the watch over the ranks on this node."""
-        from mpi4py import MPI
-
-        node = self.comm.Split_type(MPI.COMM_TYPE_SHARED)
-        processes = dict(node.allgather((self.number, os.getpid())))
+        processes = dict(self._node.allgather((self.number, os.getpid())))
         del processes[self.number]
 
         def leave() -> None:
@@ -143,10 +143,7 @@ class _Ranks:
 
     def share_bytes(self, memory_bytes: int) -> int:
         """Return the memory of a rank where most ranks share a machine."""
-        from mpi4py import MPI
-
-        here = self.comm.Split_type(MPI.COMM_TYPE_SHARED).Get_size()
-        most = self.comm.allreduce(here, MPI.MAX)
+        most: int = self.comm.allreduce(self._node.Get_size(), self.mpi.MAX)
         share = memory_bytes // most
         if share < RANK_MEMORY_BYTES_MIN:
             least = RANK_MEMORY_BYTES_MIN * most // 2**20
@@ -186,7 +183,7 @@ class _Ranks:
 
     def exchange(self, rank: _engine.Rank) -> None:
         """Carry messages until all ranks have what is theirs, or one has failed."""
-        carrier = _Carrier(self.comm, rank)
+        carrier = _Carrier(self.mpi, self.comm, rank)
         while not rank.is_over():
             if not carrier.step():
                 time.sleep(_NAP_S)
@@ -200,16 +197,14 @@ class _Ranks:
         self.exchange(rank)
         self.comm.Barrier()
         seconds = time.perf_counter() - start
-        return 2 * bytes_each * (self.count - 1) / self.count / seconds
+        return 2 * bytes_each / seconds
 
 
 class _Carrier:
     """Messages on their way, from slot to slot."""
 
-    def __init__(self, comm: MPI.Comm, rank: _engine.Rank) -> None:
-        from mpi4py import MPI
-
-        self._mpi = MPI
+    def __init__(self, mpi: Any, comm: MPI.Intracomm, rank: _engine.Rank) -> None:
+        self._mpi = mpi
         self._comm = comm
         self._rank = rank
         self._sending: list[tuple[int, int, MPI.Request]] = []
@@ -257,30 +252,33 @@ class _Carrier:
         return moved
 
 
-def _run(ranks: _Ranks, job: dict[str, Any]) -> StreamResult:
+def _run(ranks: _Ranks, watch: RankWatch, job: dict[str, Any]) -> StreamResult:
+    job = ranks.comm.bcast(job)  # a default may depend on the moment, as free memory does
     job = job | {"memory_bytes": ranks.share_bytes(int(job["memory_bytes"]))}
     text = msgspec.json.encode(job).decode()
     rank = ranks.together(lambda: _engine.Rank(text, ranks.number, ranks.count))
-    sample = ranks.together(rank.sample)
-    samples = ranks.comm.allgather(sample)
-    ranks.together(lambda: rank.split(samples))
     ranks.comm.Barrier()
     rank.begin()
+    samples = ranks.comm.allgather(ranks.together(rank.sample))
+    ranks.together(lambda: rank.split(samples))
     ranks.exchange(rank)
     ranks.together(rank.write)
     ranks.together(rank.verify)
     answers = ranks.comm.allgather(rank.answer())
     # Every rank holds all answers against each other, so all come to the same verdict.
     merged = ranks.together(lambda: _engine.merge_ranks(text, answers))
-    _publish(ranks, rank)
+    _publish(ranks, rank, watch)
     try:
         return msgspec.json.decode(merged, type=StreamResult)
     except msgspec.DecodeError as error:
         raise EngineFault(f"the ranks' result cannot be read: {error}") from error
 
 
-def _publish(ranks: _Ranks, rank: _engine.Rank) -> None:
+def _publish(ranks: _Ranks, rank: _engine.Rank, watch: RankWatch) -> None:
     """Give the parts their names, and then the whole its own."""
-    parts = ranks.together(rank.link)
-    gathered = ranks.comm.allgather(parts)
-    ranks.together(lambda: rank.publish(gathered) if ranks.number == 0 else None)
+    text, names = ranks.together(rank.link)
+    watch.removes(tuple(names))
+    parts = ranks.comm.allgather(text)
+    ranks.together(lambda: rank.publish(parts) if ranks.number == 0 else None)
+    watch.removes(())
+    rank.keep()

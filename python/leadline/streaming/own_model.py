@@ -1,8 +1,9 @@
 """What Leadline's own kernels move: AD98's parts, by the choices that were made.
 
-Direct I/O moves by DMA only, records are read straight into their place, threads write into their
-own buckets: each saves a copy of Fig. 2. A second pass adds a read and a write. What a rank sends
-it copies into a send buffer, and MPI copies it once more between processes of one machine.
+Direct I/O moves by DMA only, a sort's records are read straight into their place, and threads
+write into their own buckets: each saves a copy of Fig. 2. A second pass adds a read and a write.
+What ranks exchange is copied into a send buffer and out of a receive buffer, and MPI copies it
+once more between the processes of one machine.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ class Choices:
     phase: str
     platform: Platform = "process"
     ranks: int = 1
+    disks: int = 1
     match_frac: float = 0.5
     mapped: bool = False
     """Read by `mmap`."""
@@ -65,13 +67,14 @@ class Choices:
         return self.ranks > 1 and self.kernel != "scan" and self.phase in ("read", "runs", "tiles")
 
 
-def choices_of(options: StreamOptions, phase: str, read_share: float) -> Choices:
+def choices_of(options: StreamOptions, phase: str, read_share: float, disks: int) -> Choices:
     """Return what these options decide of a phase."""
     return Choices(
         kernel=options.kernel,
         phase=phase,
         platform=options.platform,
         ranks=options.ranks,
+        disks=disks,
         match_frac=options.match_frac,
         mapped=options.read == "mmap",
         read_direct=options.read_direct,
@@ -83,7 +86,8 @@ def choices_of(options: StreamOptions, phase: str, read_share: float) -> Choices
 def choices_of_run(run: StreamRun, phase: PhaseResult) -> Choices:
     """Return what decided a phase that ran; a scan's share of matches is what it found."""
     moved = phase.bytes_moved
-    found = choices_of(run.options, phase.name, phase.bytes_read / moved if moved else 0.0)
+    read_share = phase.bytes_read / moved if moved else 0.0
+    found = choices_of(run.options, phase.name, read_share, run.disks)
     if run.options.kernel != "scan" or not run.result.bytes_in:
         return found
     match_frac = run.result.bytes_out / run.result.bytes_in
@@ -129,23 +133,26 @@ def _memory(choices: Choices) -> list[Part]:
 
 def _through_the_cache(choices: Choices) -> list[Part]:
     parts = []
-    in_place = choices.kernel == "scan" or choices.phase == "merge"
-    if choices.mapped and not in_place:
-        parts.append(copy("out of the mapping, into its place", "read", "AD98 §4.2: as mapped"))
-    elif not choices.mapped and not choices.read_direct:
+    if choices.mapped:
+        parts += _out_of_the_mapping(choices)
+    elif not choices.read_direct:
         parts.append(
             copy("out of the file cache", "read", "AD98 §4: an extra copy of read(2)", by="kernel")
         )
     if not choices.write_direct:
-        parts.append(
-            copy(
-                "into the file cache",
-                "write",
-                "AD98 §5.5.1: an extra copy of write(2)",
-                by="kernel",
-            )
-        )
+        source = "AD98 §5.5.1: an extra copy of write(2)"
+        parts.append(copy("into the file cache", "write", source, by="kernel"))
     return parts
+
+
+def _out_of_the_mapping(choices: Choices) -> list[Part]:
+    if choices.phase == "merge":
+        return []  # runs have no names that could be mapped
+    if choices.exchanges or choices.kernel == "sort":
+        return [copy("out of the mapping, into its place", "read", "AD98 §4.2: as mapped")]
+    if choices.disks > 1:
+        return [copy("put together from mapped stripes", "read", f"{_OWN}: the striping layer")]
+    return []
 
 
 def _entries(what: str, direction: Direction, times: int = 1) -> Part:
@@ -172,15 +179,18 @@ def _sort_work(choices: Choices) -> list[Part]:
 
 
 def _transpose_work(choices: Choices) -> list[Part]:
-    if not choices.exchanges:
+    if choices.exchanges:
+        return _exchange_work()
+    if choices.phase == "write":
         return []
-    return [*_exchange_work(), copy("into column order", "read", "AD98 §4.3")]
+    return [copy("into column order", "read", "AD98 §4.3")]
 
 
 def _exchange_work() -> list[Part]:
     return [
         copy("into send buffers", "read", "AD98 §4.2"),
         exchange("copied between processes by MPI", f"{_OWN}: ranks share a machine", "MPI"),
+        copy("out of receive buffers, into its place", "read", "AD98 §4.2, §4.3"),
     ]
 
 

@@ -73,6 +73,7 @@ def plan_run(
     match_frac: float = 0.5,
     rows: int | None = None,
     columns: int | None = None,
+    capacities: bool = True,
 ) -> Planned:
     """Look at everything, touch nothing.
 
@@ -95,8 +96,8 @@ def plan_run(
         options = msgspec.structs.replace(options, rows=chosen.rows, columns=chosen.columns)
     homes = source.directories + output_directories(job)
     return Planned(
-        system=name or Target.parse(homes[-1]).name, job=job, options=options,
-        data_bytes=size, output_bytes=written, directories=homes,
+        system=name or Target(text=homes[-1], kind="directory", path=homes[-1]).name, job=job, options=options,
+        data_bytes=size, output_bytes=written, directories=homes, capacities=capacities,
     )  # fmt: skip
 
 

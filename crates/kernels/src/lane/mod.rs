@@ -64,6 +64,22 @@ impl ReadLane {
         }
     }
 
+    /// As [`Self::take`], when the oldest submitted read is done already.
+    ///
+    /// # Errors
+    /// As [`Self::take`].
+    pub fn try_take(&mut self) -> Result<Option<(u64, usize, Region)>, EngineError> {
+        match &mut self.by {
+            ReadBy::Uring(lane) => {
+                let done = lane.try_take().transpose()?;
+                Ok(done.map(|done| (done.offset, done.length, done.region)))
+            }
+            // A mapping is read by the caller.
+            ReadBy::Mapped(reads) if reads.pending() > 0 => reads.take().map(Some),
+            ReadBy::Mapped(_) => Ok(None),
+        }
+    }
+
     /// Reads submitted and not taken.
     #[must_use]
     pub fn pending(&self) -> usize {

@@ -138,18 +138,25 @@ fn a_file_system_without_direct_transfers_is_used_through_its_cache_and_says_so(
 
 #[test]
 fn a_lane_that_is_dropped_leaves_no_transfer_behind() {
-    let file = Scrap::new("dropped", 8 << 20);
-    let memory = Memory::new(16 << 20).unwrap();
-    for _ in 0..20 {
-        let set = set(&[&file.0], 8 << 20);
-        let mut lane = ReadLane::open(&set, &io()).unwrap();
-        for number in 0..8 {
-            lane.submit(number << 20, 1 << 20, memory.take(1 << 20).unwrap());
-        }
-        assert_eq!(lane.pending(), 8);
-        drop(lane);
-        assert_eq!(memory.left(), 16 << 20);
+    const COUNT: usize = 48;
+    let file = Scrap::new("dropped", COUNT << 20);
+    File::open(&file.0).unwrap().sync_all().unwrap();
+    let memory = Memory::new((COUNT as u64) << 20).unwrap();
+    memory.take(COUNT << 20).unwrap().fill(9);
+    let set = set(&[&file.0], (COUNT as u64) << 20);
+    let mut lane = ReadLane::open(&set, &Io { depth: COUNT as u32, ..io() }).unwrap();
+    for (number, region) in memory.take_many(COUNT, 1 << 20).unwrap().into_iter().enumerate() {
+        lane.submit((number as u64) << 20, 1 << 20, region);
     }
+    assert_eq!(lane.pending(), COUNT);
+    // Long enough to be sent, much too short to be read.
+    std::thread::sleep(std::time::Duration::from_millis(2));
+    drop(lane);
+    let mut whole = memory.take(COUNT << 20).unwrap();
+    let last = &mut whole[(COUNT - 1) << 20..];
+    last.fill(9);
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    assert!(last.iter().all(|byte| *byte == 9), "nothing is read into it any more");
 }
 
 #[test]

@@ -159,6 +159,12 @@ impl Exchange {
         self.failure.take()
     }
 
+    /// Bytes of a slot.
+    #[must_use]
+    pub fn slot_bytes(&self) -> usize {
+        self.outbox.slot_bytes()
+    }
+
     /// Where a slot for sending begins.
     #[must_use]
     pub fn send_address(&self, peer: usize, slot: usize) -> usize {
@@ -336,8 +342,7 @@ mod tests {
     /// Carries until all is over, as MPI does: a message moves when a slot waits for it.
     fn carry(parties: &mut [Party]) {
         for _ in 0..100_000 {
-            for rank in 0..parties.len() {
-                let party = &mut parties[rank];
+            for party in &mut *parties {
                 let moves = party.exchange.step(&mut party.source, &mut party.sink);
                 for message in moves.send {
                     party.wire[message.peer].push_back(message);

@@ -34,6 +34,14 @@ pub enum Tag {
     Failed = 2,
 }
 
+impl Tag {
+    /// The tag of this number.
+    #[must_use]
+    pub fn of(number: i32) -> Option<Self> {
+        [Self::Data, Self::Last, Self::Failed].into_iter().find(|tag| *tag as i32 == number)
+    }
+}
+
 /// Bytes in a slot, ready to go to a rank or come from one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
@@ -72,6 +80,12 @@ impl Outbox {
         let pair = |slots| Pair { slots, busy: [false; SLOTS], filling: 0, filled: 0 };
         let pairs = slots(memory, ranks, slot_bytes)?.into_iter().map(pair).collect();
         Ok(Self { pairs, slot_bytes, ready: Vec::new() })
+    }
+
+    /// Bytes of a slot.
+    #[must_use]
+    pub fn slot_bytes(&self) -> usize {
+        self.slot_bytes
     }
 
     /// Copies as many whole `unit`s of `bytes` into the slot for `to` as have room; 0 while both

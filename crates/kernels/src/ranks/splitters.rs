@@ -5,10 +5,8 @@
 
 use leadline_engine::error::EngineError;
 
-/// Bytes of a record.
-pub const RECORD_BYTES: usize = 100;
-/// Bytes of its key, at its beginning.
-pub const KEY_BYTES: usize = 10;
+use crate::records::KEY_BYTES;
+
 /// Bytes of an [`Order`] on its way to other ranks.
 const ORDER_BYTES: usize = size_of::<Order>();
 const NUMBER_BITS: u32 = 48;
@@ -64,6 +62,7 @@ impl Splitters {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::records::RECORD_BYTES;
 
     fn record(key: u64) -> [u8; RECORD_BYTES] {
         let mut record = [7; RECORD_BYTES];

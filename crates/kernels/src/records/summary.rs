@@ -6,6 +6,7 @@
 //! sum right with probability 2^-32.
 
 use leadline_engine::error::EngineError;
+use serde::{Deserialize, Serialize};
 
 use super::{KEY_BYTES, RECORD_BYTES, crc};
 use crate::result::CheckResult;
@@ -14,7 +15,7 @@ use crate::result::CheckResult;
 const BATCH: usize = 128;
 
 /// A key, ordered as its bytes are.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize, Deserialize)]
 pub struct Key {
     high: u64,
     low: u16,
@@ -47,7 +48,7 @@ impl From<[u8; KEY_BYTES]> for Key {
 }
 
 /// What was found in a range of records.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// Records.
     pub records: u64,

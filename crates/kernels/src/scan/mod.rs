@@ -82,19 +82,19 @@ fn portions(input: &Input, threads: usize) -> Vec<Range<u64>> {
 }
 
 /// A scan under way.
-struct Scan<'a> {
-    keys: KeyRange,
-    io: Io,
-    deadline: Deadline,
-    watch: &'a JobWatch,
-    output: Output,
+pub(crate) struct Scan<'a> {
+    pub keys: KeyRange,
+    pub io: Io,
+    pub deadline: Deadline,
+    pub watch: &'a JobWatch,
+    pub output: Output,
     /// `read` and `write`, once there were turns of them.
-    phases: Vec<PhaseResult>,
+    pub phases: Vec<PhaseResult>,
 }
 
 impl Scan<'_> {
     /// Reads and writes in turns until all is read; how much each portion has written.
-    fn run(
+    pub fn run(
         &mut self,
         input: &Input,
         ranges: &[Range<u64>],

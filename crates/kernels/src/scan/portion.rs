@@ -19,6 +19,11 @@ use crate::records::RECORD_BYTES;
 /// and one has room for all of a chunk.
 const CHUNKS_MIN: usize = 4;
 
+/// Most bytes of matches in memory, however much there is. Memory that is used for the first time
+/// has to be found and zeroed by the kernel, which costs as much as reading it from a fast disk
+/// does; turns of this length are still long beside the pause between them.
+const TURN_BYTES: usize = 64 << 20;
+
 /// A portion at work.
 pub struct Portion {
     chunks: Chunks,
@@ -55,8 +60,7 @@ impl Portion {
         let open =
             |range: &Range<u64>| Chunks::new(input, range.clone(), memory, &Io { depth, ..*io });
         let readers = ranges.iter().map(open).collect::<Result<Vec<_>, _>>()?;
-        let longest = ranges.iter().map(|range| range.end - range.start).max().unwrap_or(0);
-        let useful = (longest / CHUNK_BYTES as u64 + 2) as usize;
+        let useful = (TURN_BYTES / CHUNK_BYTES / ranges.len().max(1)).max(CHUNKS_MIN);
         let each = (memory.left() / CHUNK_BYTES / ranges.len().max(1)).min(useful);
         let mut buffers = memory.take_many(each * ranges.len(), CHUNK_BYTES)?.into_iter();
         let portion = |chunks| Self {
@@ -94,8 +98,8 @@ impl Portion {
         self.input_read
     }
 
-    /// Writes the matches to its part: whole chunks, and the rest when nothing more comes. They are
-    /// on the disks when it returns.
+    /// Writes the matches to its part: whole chunks, and the rest when nothing more comes. What goes
+    /// through the cache is on the disks when it returns; what goes past it, after the last turn.
     ///
     /// # Errors
     /// `Target` when the disk is full, `Io` when writing fails; what the watch says.
@@ -120,7 +124,7 @@ impl Portion {
             watch.check()?;
             self.matches.give_back(lane.take()?);
         }
-        lane.finish().map(|_| ())
+        if self.input_read || !io.write_direct { lane.finish().map(|_| ()) } else { Ok(()) }
     }
 
     /// Length of its part when what it has matched is written.

@@ -226,7 +226,7 @@ fn no_batch() -> EngineError {
 }
 
 /// Where runs go: where the job says, or to the disks of the output.
-fn temporary(job: &StreamJob) -> Vec<String> {
+pub(crate) fn temporary(job: &StreamJob) -> Vec<String> {
     let output = job.output.as_ref();
     let stripes = output.map_or(&[][..], |output| &output.stripes);
     if !job.temporary.is_empty() {

@@ -4,6 +4,8 @@
 //! belongs. Two blocks that changed places, a block that was changed, lost or written twice leave
 //! the sum right with probability 2^-64.
 
+use serde::{Deserialize, Serialize};
+
 use super::slots::Block;
 
 const LANES: usize = 4;
@@ -14,7 +16,7 @@ const FACTORS: [u64; LANES] =
     [0x9e37_79b9_7f4a_7c15, 0xc2b2_ae3d_27d4_eb4f, 0xa076_1d64_78bd_642f, 0xe703_7ed1_a0b4_28db];
 
 /// The sum over blocks and their places.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Fingerprint(u64);
 
 impl Fingerprint {

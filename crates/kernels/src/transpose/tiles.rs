@@ -22,6 +22,11 @@ use crate::result::PhaseResult;
 /// One in so many bytes of the memory, at most, reads ahead; the others are tiles.
 const STAGING_SHARE: usize = 4;
 
+/// Most blocks of a tile of a matrix that does not fit: segments of 1 MiB, which disks move about
+/// as fast as longer ones. Memory that is used for the first time has to be found and zeroed by the
+/// kernel, which costs as much as reading it from a fast disk does.
+const TILE_BLOCKS_MAX: u64 = 256 * 256;
+
 /// How the matrix goes through the memory.
 pub struct Tiles<'a> {
     plan: Plan,
@@ -74,7 +79,8 @@ impl<'a> Tiles<'a> {
             (Plan::new(shape, shape.blocks()), wanted.min(left - all as usize))
         } else {
             let staging = wanted.min((left / STAGING_SHARE).max(least));
-            (Plan::new(shape, ((left - staging) / 2 / BLOCK_BYTES) as u64), staging)
+            let fit = ((left - staging) / 2 / BLOCK_BYTES) as u64;
+            (Plan::new(shape, fit.min(TILE_BLOCKS_MAX)), staging)
         };
         Ok(Self { plan, threads, memory, staging_bytes: staging, io: *io, deadline })
     }

@@ -1,0 +1,28 @@
+"""How streaming studies are said, for charts, tables and terminals alike."""
+
+from __future__ import annotations
+
+from leadline.record.balance import Balance, Bus, Ratio
+from leadline.record.wording import say_number, say_span
+
+BUS_WORDS: dict[Bus, str] = {"io": "I/O bus", "memory": "memory bus"}
+NOT_HERE = "not measurable here"
+"""How the tier of a ratio begins that nothing counts."""
+NOT_FOUND = "not found"
+"""What stopped a disk although nothing that is measured is used up."""
+
+
+def say_ratio(ratio: Ratio) -> str:
+    """Write `3.18 (3.15 to 3.21)`, or why there is no number."""
+    measured = ratio.measured
+    if measured is None:
+        return NOT_HERE
+    value = say_number(measured.value)
+    if measured.low is None or measured.high is None:
+        return value
+    return f"{value} ({say_span(say_number(measured.low), say_number(measured.high))})"
+
+
+def system_name(balance: Balance) -> str:
+    """Write a system and its platform: `atlas, threads`."""
+    return f"{balance.system}, {balance.platform}"

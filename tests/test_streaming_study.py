@@ -1,0 +1,147 @@
+"""The loop of `leadline stream scale`: what runs, in which order, and what is kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from fake_disks import FakeDisks, Kept
+from leadline.engine import BudgetSpent, PointFailed, TargetRefused
+from leadline.engine.stream_disks import Effort
+from leadline.record import SurveyStatus
+from leadline.record.streaming import KERNELS, StreamOptions, StreamResult, StreamStudy
+from leadline.streaming.study import (
+    Asked,
+    RunDone,
+    begin_scaling,
+    options_of,
+    plan_steps,
+    pooled_readings,
+    run_scaling,
+    shape_of,
+    whole_bytes,
+)
+from stream_fixture import ATLAS
+
+ASKED = Asked(
+    system="atlas", data_bytes=512 << 20, memory_bytes=1 << 30, threads=2, repetitions=3, seed=7
+)
+
+
+def scaled(disks: FakeDisks, asked: Asked = ASKED) -> tuple[StreamStudy, Kept]:
+    store = Kept()
+    start = begin_scaling([str(Path.cwd())], asked)
+    return run_scaling(disks, store, start, asked), store
+
+
+def test_every_kernel_runs_on_every_number_of_disks() -> None:
+    study, store = scaled(FakeDisks(count=3))
+    wanted = {
+        (kernel, disks, repetition)
+        for kernel in KERNELS
+        for disks in (1, 2, 3)
+        for repetition in range(3)
+    }
+    found = [(run.options.kernel, run.disks, run.repetition) for run in study.runs]
+    assert set(found) == wanted
+    assert len(found) == len(wanted)
+    assert study.status is SurveyStatus.DONE
+    assert study.capacities is not None
+    # Kept before the first run, after the capacities, after each run, and at the end.
+    assert [len(document.runs) for document in store.documents[:4]] == [0, 0, 1, 2]
+    assert store.documents[-1] == study
+    assert study.sentences
+
+
+def test_the_order_is_drawn_by_the_seed() -> None:
+    first, again = plan_steps(4, ASKED), plan_steps(4, ASKED)
+    other = plan_steps(4, msgspec.structs.replace(ASKED, seed=8))
+    assert first == again
+    assert first != other
+    assert sorted(map(str, first)) == sorted(map(str, other))
+    assert [step.repetition for step in first] == sorted(step.repetition for step in first)
+
+
+def test_data_is_laid_once_for_the_kernels_of_a_step() -> None:
+    disks = FakeDisks(count=2)
+    scaled(disks)
+    laid = [count for what, count in disks.calls if what == "lay"]
+    assert len(laid) == 2 * ASKED.repetitions
+    assert disks.calls[0][0] == "capacities"
+    assert disks.calls[-1][0] == "capacities"
+
+
+def test_a_budget_that_ends_in_a_later_repetition_keeps_an_answer() -> None:
+    study, _ = scaled(FakeDisks(count=2, runs_within_budget=10))
+    assert study.status is SurveyStatus.DONE
+    assert len(study.runs) == 10
+    assert "the budget ended after 10 of 18 runs" in study.warnings[0]
+
+
+def test_a_budget_that_ends_in_the_first_repetition_is_said() -> None:
+    store = Kept()
+    start = begin_scaling([str(Path.cwd())], ASKED)
+    with pytest.raises(BudgetSpent):
+        run_scaling(FakeDisks(count=2, runs_within_budget=2), store, start, ASKED)
+    assert store.documents[-1].status is SurveyStatus.STOPPED
+    assert len(store.documents[-1].runs) == 2
+
+
+def test_a_run_that_fails_keeps_those_before_it() -> None:
+    class Failing(FakeDisks):
+        def run(
+            self, options: StreamOptions, disks: int, *, seed: int, total_s_max: float
+        ) -> StreamResult:
+            if len(self.calls) > 6:
+                raise PointFailed("the disk is full")
+            return super().run(options, disks, seed=seed, total_s_max=total_s_max)
+
+    store = Kept()
+    start = begin_scaling([str(Path.cwd())], ASKED)
+    with pytest.raises(PointFailed, match="full"):
+        run_scaling(Failing(count=2), store, start, ASKED)
+    assert store.documents[-1].status is SurveyStatus.STOPPED
+    assert store.documents[-1].runs
+
+
+def test_progress_is_told_after_every_run() -> None:
+    told: list[RunDone] = []
+    asked = msgspec.structs.replace(ASKED, repetitions=1, kernels=("scan",))
+    start = begin_scaling([str(Path.cwd())], asked)
+    run_scaling(FakeDisks(count=2), Kept(), start, asked, on_run=told.append)
+    assert [(each.done, each.of) for each in told] == [(1, 2), (2, 2)]
+
+
+def test_data_suits_every_kernel() -> None:
+    size = whole_bytes(512 << 20)
+    assert size % 100 == size % 4096 == size % 65536 == 0
+    rows, columns = shape_of(size)
+    assert rows * columns * 4096 == size
+    assert 1 <= rows <= columns <= 4 * rows
+    transpose = options_of("transpose", ASKED)
+    assert (transpose.rows, transpose.columns) == (rows, columns)
+    assert options_of("sort", ASKED).rows is None
+    with pytest.raises(TargetRefused, match="too little"):
+        whole_bytes(1000)
+
+
+def test_capacities_at_the_end_join_those_at_the_beginning() -> None:
+    disks = FakeDisks(machine=ATLAS, count=2)
+    effort = Effort(data_bytes=1, memory_bytes=1, threads=1, total_s_max=1.0, seed=1)
+    one = disks.capacities(effort)
+    two = disks.capacities(msgspec.structs.replace(effort, seed=2))
+    both = pooled_readings([one, two])
+    assert both.all_read_bytes_s == one.all_read_bytes_s + two.all_read_bytes_s
+    assert both.disk_read_bytes_s[1] == one.disk_read_bytes_s[1] + two.disk_read_bytes_s[1]
+    assert both.processors == one.processors
+
+
+def test_a_directory_twice_is_no_second_disk(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    start = begin_scaling([str(tmp_path / "a"), str(tmp_path / "b")], ASKED)
+    assert "no two disks" in start.notes[0]
+    with pytest.raises(TargetRefused, match="no directory"):
+        begin_scaling([], ASKED)
