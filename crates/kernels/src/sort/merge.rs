@@ -7,7 +7,7 @@ use leadline_engine::error::EngineError;
 
 use super::batch::{buffer, share_of};
 use super::entries::{Entry, RECORD_BYTES, entry_of};
-use super::loser_tree::{LoserTree, NOTHING};
+use super::loser_tree::{LoserTree, merge_into};
 use super::plan::Plan;
 use super::runs::{Run, Runs};
 use super::split::{cut, narrow};
@@ -249,19 +249,15 @@ struct Part {
 
 impl Part {
     fn run(mut self, watch: &Watch) -> Result<u64, EngineError> {
-        let count = self.feed.runs.len();
-        let mut held = Vec::with_capacity(count);
-        for run in 0..count {
+        let mut held = Vec::with_capacity(self.feed.runs.len());
+        for run in 0..self.feed.runs.len() {
             held.push(self.feed.next(run, None)?);
         }
-        let offers = held.iter().zip(0..).map(|(held, run)| {
-            held.as_ref().map_or(NOTHING, |held| entry_of(&held.region[held.bytes.clone()], run))
-        });
-        let mut tree = LoserTree::new(&offers.collect::<Vec<_>>());
-        while tree.winner() != NOTHING {
+        let mut tree = LoserTree::new(&fronts_of(&held));
+        while tree.winner().is_some() {
             watch.check()?;
             let mut chunk = buffer(&mut self.free, &mut self.write)?;
-            let filled = self.fill(&mut tree, &mut held, &mut chunk)?;
+            let filled = self.fill(&mut tree, &mut held, &mut chunk[..self.chunk_bytes])?;
             self.write.submit((self.at * RECORD_BYTES) as u64, filled, chunk);
             self.at += filled / RECORD_BYTES;
         }
@@ -269,7 +265,7 @@ impl Part {
         Ok(self.feed.bytes_read)
     }
 
-    /// Merges a chunk.
+    /// Merges a chunk; how much of it.
     fn fill(
         &mut self,
         tree: &mut LoserTree,
@@ -277,15 +273,11 @@ impl Part {
         chunk: &mut [u8],
     ) -> Result<usize, EngineError> {
         let mut filled = 0;
-        while filled < self.chunk_bytes && tree.winner() != NOTHING {
-            let mut views: Vec<&[u8]> = held
-                .iter()
-                .map(|held| held.as_ref().map_or(&[][..], |held| &held.region[held.bytes.clone()]))
-                .collect();
-            let (copied, ended) =
-                merge_views(tree, &mut views, &mut chunk[filled..self.chunk_bytes]);
+        while filled < chunk.len() && tree.winner().is_some() {
+            let mut fronts = fronts_of(held);
+            let (copied, ended) = merge_into(tree, &mut fronts, &mut chunk[filled..]);
             filled += copied;
-            let left: Vec<usize> = views.iter().map(|view| view.len()).collect();
+            let left: Vec<usize> = fronts.iter().map(|records| records.len()).collect();
             for (held, left) in held.iter_mut().zip(left) {
                 if let Some(held) = held {
                     held.bytes.start = held.bytes.end - left;
@@ -293,32 +285,16 @@ impl Part {
             }
             if let Some(run) = ended {
                 held[run] = self.feed.next(run, held[run].take())?;
-                let next = held[run].as_ref();
-                let next = next.map(|held| entry_of(&held.region[held.bytes.clone()], run as u64));
-                tree.replace(run, next.unwrap_or(NOTHING));
+                tree.replace(run, &fronts_of(held));
             }
         }
         Ok(filled)
     }
 }
 
-/// Merges until `out` is full or a run's view is at its end: bytes written, and that run, which
-/// is still the winner. `out` has room for whole records.
-fn merge_views(
-    tree: &mut LoserTree,
-    views: &mut [&[u8]],
-    out: &mut [u8],
-) -> (usize, Option<usize>) {
-    let room = out.len();
-    for place in out.chunks_exact_mut(RECORD_BYTES).enumerate() {
-        let run = tree.run();
-        let (record, rest) = views[run].split_at(RECORD_BYTES);
-        place.1.copy_from_slice(record);
-        views[run] = rest;
-        if rest.is_empty() {
-            return ((place.0 + 1) * RECORD_BYTES, Some(run));
-        }
-        tree.replace(run, entry_of(rest, run as u64));
-    }
-    (room, None)
+/// What is left in memory of every run.
+fn fronts_of(held: &[Option<Held>]) -> Vec<&[u8]> {
+    held.iter()
+        .map(|held| held.as_ref().map_or(&[][..], |held| &held.region[held.bytes.clone()]))
+        .collect()
 }
