@@ -61,7 +61,7 @@ class Rank:
     def sent(self, peer: int, slot: int) -> None:
         """Learn that a message has left its slot."""
 
-    def arrived(self, peer: int, slot: int, bytes: int, tag: int) -> bool:
+    def arrived(self, peer: int, slot: int, length: int, tag: int) -> bool:
         """Learn that a message has come; whether its sender has more."""
 
     def is_over(self) -> bool:

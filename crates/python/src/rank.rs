@@ -74,11 +74,11 @@ impl Rank {
     }
 
     /// A message has come; whether its sender has more.
-    fn arrived(&self, peer: usize, slot: usize, bytes: usize, tag: i32) -> PyResult<bool> {
+    fn arrived(&self, peer: usize, slot: usize, length: usize, tag: i32) -> PyResult<bool> {
         let tag = Tag::of(tag)
             .ok_or_else(|| PyValueError::new_err(format!("no message has the tag {tag}")))?;
         if let Some(ends) = self.rank().ends() {
-            ends.exchange.arrived(Message { peer, slot, bytes, tag });
+            ends.exchange.arrived(Message { peer, slot, bytes: length, tag });
         }
         Ok(tag == Tag::Data)
     }
