@@ -80,7 +80,9 @@ class Rounds:
     notes: list[str] = field(default_factory=list)
 
     def take(self, task: str, program: str, timed: Timed) -> None:
-        """Keep one run of a program."""
+        """Keep one run of a program, and say so: a round takes minutes."""
+        said = timed.why if timed.seconds is None else f"{timed.seconds:.2f} s"
+        print(f"<!-- {self.number + 1}: {task}, {program}: {said} -->", flush=True)
         if timed.seconds is None:
             self.why[task, program] = timed.why
         else:
