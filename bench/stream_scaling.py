@@ -24,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "real"))
 
 from stream_throttle import Disk, Throttle, loop_disks, throttle, why_no_throttles
 
+from leadline.engine import stop_on_signals
 from leadline.engine.stream_disks import StreamDisks, open_stream_disks
 from leadline.record.balance import Balance, Scaling
 from leadline.record.streaming import KernelName, StreamStudy
@@ -189,7 +190,10 @@ def main() -> int:
     if why := why_no_throttles():
         print(f"cannot throttle here: {why}")
         return 2
-    with tempfile.TemporaryDirectory(dir=options.directory, prefix="leadline-scaling-") as name:
+    with (
+        stop_on_signals(),
+        tempfile.TemporaryDirectory(dir=options.directory, prefix="leadline-scaling-") as name,
+    ):
         short = run(options, Path(name))
     print("\n".join(short) if short else "all named, extrapolation confirmed")
     return 1 if short else 0
