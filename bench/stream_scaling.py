@@ -36,7 +36,8 @@ from leadline.units import format_bytes, parse_bytes
 KERNEL: KernelName = "sort"
 PHASE = "write"
 DISKS_BELOW = 2
-"""The quota is set so that the processors are used up between this number of disks and the next."""
+"""The quota is set so that the processors are used up about between this number of disks and the
+next."""
 OFF_FRAC_MAX = 0.15
 
 
@@ -119,26 +120,30 @@ def disks_must_limit(disks: StreamDisks, asked: Asked) -> tuple[bool, StreamStud
 def processors_must_limit(
     disks: StreamDisks, held: Throttle, asked: Asked, cost_mb_s: float, mb_s: float
 ) -> tuple[bool, StreamStudy]:
-    """Scale with a quota that lets through what two disks and a half give."""
+    """Scale with a quota that lets through about what two disks and a half give.
+
+    Under the quota a byte costs the processors somewhat more, so two disks may already be too many;
+    what matters is that the stop is seen, and after a level from which it can be extrapolated.
+    """
     quota = (DISKS_BELOW + 0.5) * mb_s / cost_mb_s
     held.limit_processors(quota)
     print(f"Processors must be the limit, by a quota of {quota:.3f}:")
     study = study_of(disks, asked)
     scaling = scaling_in(study)
     print_scaling(scaling)
-    stopped = scaling.stops_at is not None and scaling.stops_at > DISKS_BELOW
-    return scaling.limited_by == "cpu" and stopped, study
+    return scaling.limited_by == "cpu" and scaling.stops_at is not None, study
 
 
 def extrapolation_holds(study: StreamStudy) -> bool:
     """Hold the saturation by the runs below it against the runs past it."""
     most = max(run.disks for run in study.runs)
-    balance, predicted, low, high = cpu_mb_s(study, range(1, DISKS_BELOW + 1))
+    below = (scaling_in(study).stops_at or most) - 1
+    balance, predicted, low, high = cpu_mb_s(study, range(1, below + 1))
     used = next(one for one in balance.saturations if one.resource == "cpu").use_at_most
     past = scaling_in(study).steps[-1].achieved_mb_s
     off = past.value / predicted - 1
     print(
-        f"Saturation by runs on 1 to {DISKS_BELOW} disks (used at most "
+        f"Saturation by runs on 1 to {below} disks (used at most "
         f"{used.value if used else 0:.0%}): {predicted:.1f} MB/s ({low:.1f} to {high:.1f})\n"
         f"Run past it, on {most} disks: {past.value:.1f} MB/s ({past.low or 0:.1f} to "
         f"{past.high or 0:.1f}), {off:+.1%}"
