@@ -10,8 +10,9 @@ import pytest
 
 from leadline.compare.facts import differing_facts
 from leadline.engine.facts import target_facts
+from leadline.engine.hierarchy import groups_above
 from leadline.engine.kernel_files import text
-from leadline.engine.throttles import least_limits, own_block_groups, say_limits
+from leadline.engine.throttles import least_limits, say_limits
 from leadline.testing.samples import sample_start
 
 V1 = "blkio.throttle.{}_device"
@@ -45,7 +46,7 @@ def test_a_real_throttle_is_seen(tmp_path: Path) -> None:
     place = Path(__file__)
     number = f"{os.major(place.stat().st_dev)}:{os.minor(place.stat().st_dev)}"
     group = next(
-        (each for each in own_block_groups() if (each / V1.format("read_bps")).exists()), None
+        (each for each in groups_above("blkio") if (each / V1.format("read_bps")).exists()), None
     )
     if os.geteuid() != 0 or group is None:
         pytest.skip("needs root and a blkio cgroup of version 1")

@@ -239,3 +239,9 @@ def test_a_directory_is_not_measured_in_this_process(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="engine child"):
         _engine.run_job(json.dumps(job({"kind": "directory", "path": str(tmp_path)}, "pread")))
     assert not list(tmp_path.iterdir())
+
+
+def test_a_window_in_which_no_request_ended_is_an_error_of_its_own_kind() -> None:
+    slow = job({"kind": "null"}, "null") | {"arrivals": {"kind": "constant", "rate_per_s": 0.01}}
+    lines = [json.loads(line) for line in _engine.run_job(json.dumps(slow))]
+    assert (lines[-1]["event"], lines[-1]["kind"]) == ("error", "nothing_completed"), lines[-1]

@@ -47,6 +47,19 @@ def own_directory(process: Path, version: int) -> Path | None:
     return None
 
 
+def groups_above(controller: str) -> list[Path]:
+    """Return the groups whose limits hold here, of both versions: the own and those above it."""
+    groups: list[Path] = []
+    second = own_directory(Path("/proc/self"), 2)
+    groups += (second, *second.parents) if second else ()
+    path = own_groups(Path("/proc/self")).get(controller)
+    for mount in read_mounts() if path is not None else ():
+        if mount.type == "cgroup" and controller in mount.super_options and path is not None:
+            own = Path(mount.point) / path.lstrip("/")
+            groups += (own, *own.parents)
+    return groups
+
+
 def find_hierarchy(process: Path = Path("/proc/self")) -> Hierarchy:
     """Return where a memory group can be made, version 2 first.
 

@@ -7,9 +7,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from leadline.engine.hierarchy import own_directory, own_groups
+from leadline.engine.hierarchy import groups_above, own_directory
 from leadline.engine.kernel_files import PROC, SYS, attempt, fields, number, text
-from leadline.engine.mounts import read_mounts
 
 _SIZE = re.compile(r"([0-9]+)([KMG]?)")
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
@@ -96,20 +95,14 @@ def cgroup_cpu_limit_percent() -> float | None:
 
 
 def _cpu_quotas() -> Iterator[float]:
-    second = own_directory(PROC / "self", 2)
-    for group in (second, *second.parents) if second else ():
+    for group in groups_above("cpu"):
         words = (text(group / "cpu.max") or "").split()
         if len(words) == 2 and words[0].isdigit():
             yield 100 * int(words[0]) / int(words[1])
-    path = own_groups(PROC / "self").get("cpu")
-    for mount in read_mounts() if path is not None else ():
-        if mount.type == "cgroup" and "cpu" in mount.super_options and path is not None:
-            own = Path(mount.point) / path.lstrip("/")
-            for group in (own, *own.parents):
-                quota = number(group / "cpu.cfs_quota_us")  # -1 is no limit, and no number here
-                period = number(group / "cpu.cfs_period_us")
-                if quota and period:
-                    yield 100 * quota / period
+        quota = number(group / "cpu.cfs_quota_us")  # -1 is no limit, and no number here
+        period = number(group / "cpu.cfs_period_us")
+        if quota and period:
+            yield 100 * quota / period
 
 
 def io_uring_disabled_for() -> str | None:

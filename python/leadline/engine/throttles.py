@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from leadline.engine.block_device import Place
-from leadline.engine.hierarchy import own_directory, own_groups
-from leadline.engine.kernel_files import PROC, attempt, text
-from leadline.engine.mounts import read_mounts
+from leadline.engine.hierarchy import groups_above
+from leadline.engine.kernel_files import attempt, text
 
 _VERSION_1 = {
     "rbps": "blkio.throttle.read_bps_device", "wbps": "blkio.throttle.write_bps_device",
@@ -25,20 +24,7 @@ def device_throttle(place: Place) -> str | None:
     number = text(place.device / "dev") if place.device else None
     if number is None:
         return None
-    return attempt(lambda: say_limits(least_limits(number, own_block_groups())))
-
-
-def own_block_groups() -> list[Path]:
-    """Return the groups whose limits hold here, of both versions, the own first."""
-    groups: list[Path] = []
-    second = own_directory(PROC / "self", 2)
-    groups += (second, *second.parents) if second else ()
-    path = own_groups(PROC / "self").get("blkio")
-    for mount in read_mounts() if path is not None else ():
-        if mount.type == "cgroup" and "blkio" in mount.super_options and path is not None:
-            own = Path(mount.point) / path.lstrip("/")
-            groups += (own, *own.parents)
-    return groups
+    return attempt(lambda: say_limits(least_limits(number, groups_above("blkio"))))
 
 
 def least_limits(number: str, groups: list[Path]) -> dict[str, int]:
