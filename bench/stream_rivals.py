@@ -19,7 +19,7 @@ from pathlib import Path
 
 from leadline.engine import CacheLimitRefused, memory_cgroup
 
-TIMEOUT_S = 150.0
+TIMEOUT_S = 900.0
 
 DUCKDB = """
 import duckdb

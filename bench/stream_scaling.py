@@ -36,8 +36,7 @@ from leadline.units import format_bytes, parse_bytes
 KERNEL: KernelName = "sort"
 PHASE = "write"
 DISKS_BELOW = 2
-"""The quota is set so that the processors are used up about between this number of disks and the
-next."""
+"""The quota is set so that the processors are used up between this number of disks and the next."""
 OFF_FRAC_MAX = 0.15
 
 
@@ -120,18 +119,15 @@ def disks_must_limit(disks: StreamDisks, asked: Asked) -> tuple[bool, StreamStud
 def processors_must_limit(
     disks: StreamDisks, held: Throttle, asked: Asked, cost_mb_s: float, mb_s: float
 ) -> tuple[bool, StreamStudy]:
-    """Scale with a quota that lets through about what two disks and a half give.
-
-    Under the quota a byte costs the processors somewhat more, so two disks may already be too many;
-    what matters is that the stop is seen, and after a level from which it can be extrapolated.
-    """
+    """Scale with a quota that lets through what two disks and a half give."""
     quota = (DISKS_BELOW + 0.5) * mb_s / cost_mb_s
     held.limit_processors(quota)
     print(f"Processors must be the limit, by a quota of {quota:.3f}:")
     study = study_of(disks, asked)
     scaling = scaling_in(study)
     print_scaling(scaling)
-    return scaling.limited_by == "cpu" and scaling.stops_at is not None, study
+    stopped = scaling.stops_at is not None and scaling.stops_at > DISKS_BELOW
+    return scaling.limited_by == "cpu" and stopped, study
 
 
 def extrapolation_holds(study: StreamStudy) -> bool:
