@@ -35,6 +35,7 @@ LAYERS = {
     "file_cache": 4,
     "files": 4,
     "streaming": 4,
+    "workbench": 4,
     "compare": 5,
     "report": 5,
     "api": 6,

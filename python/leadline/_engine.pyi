@@ -27,6 +27,14 @@ def simulated_borders(system_json: str) -> list[tuple[float, str]]:
 def check_system(system_json: str) -> None:
     """Raise ValueError with the reason when a simulated system makes no sense."""
 
+def simulate_trial(server_json: str, order_json: str) -> str:
+    """Return the `LoadResult` of one trial of a simulated server, in virtual time.
+
+    Raises:
+        ValueError: the server or the order makes no sense; the message names the field.
+
+    """
+
 class Rank:
     """One rank of a streaming job on several ranks; MPI carries what it says.
 

@@ -15,10 +15,12 @@ mod _engine {
     use leadline_engine::error::EngineError;
     use leadline_engine::file_test::FileTestJob;
     use leadline_engine::job::{Job, Target, Workload};
+    use leadline_engine::simulated_server::{self, SimulatedServer, TrialOrder};
     use leadline_kernels::job::StreamJob;
     use leadline_kernels::run;
     use pyo3::exceptions::PyValueError;
     use pyo3::prelude::*;
+    use serde::de::DeserializeOwned;
 
     #[pymodule_export]
     use crate::rank::{Rank, merge_ranks};
@@ -84,6 +86,21 @@ mod _engine {
     #[pyfunction]
     fn check_system(system_json: &str) -> PyResult<()> {
         system_of(system_json).map(|_| ())
+    }
+
+    /// Runs one trial of a simulated server in virtual time; its `LoadResult`.
+    #[pyfunction]
+    fn simulate_trial(py: Python<'_>, server_json: &str, order_json: &str) -> PyResult<String> {
+        let server: SimulatedServer = parsed("the server", server_json)?;
+        let order: TrialOrder = parsed("the trial", order_json)?;
+        server.validate().and_then(|()| order.validate()).map_err(|error| refused(&error))?;
+        let result = py.detach(|| simulated_server::run(&server, &order));
+        serde_json::to_string(&result).map_err(|error| PyValueError::new_err(error.to_string()))
+    }
+
+    fn parsed<T: DeserializeOwned>(what: &str, json: &str) -> PyResult<T> {
+        serde_json::from_str(json)
+            .map_err(|error| PyValueError::new_err(format!("{what}: {error}")))
     }
 
     fn system_of(system_json: &str) -> PyResult<SimulatedSystem> {

@@ -1,0 +1,11 @@
+//! What an open-loop load generator finds at one rate: a trial of the workbench (SH08 §3).
+//!
+//! Every request that was due in the measured window counts, from when it was *due*. One that has no
+//! answer when the generator stops waiting counts with its age then: a response time that is at
+//! least so long.
+
+mod result;
+mod tally;
+
+pub use result::{Batch, LoadResult, ResponseMs};
+pub use tally::{BATCHES, LoadTally, Window};

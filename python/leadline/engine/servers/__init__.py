@@ -1,0 +1,21 @@
+"""Servers under test: simulated, NFS, or any command. Each answers an order with a trial."""
+
+from __future__ import annotations
+
+from leadline.engine.errors import TargetRefused
+from leadline.engine.servers.simulated import run_simulated_trial
+from leadline.record.workbench import SimulatedServer, Trial, TrialOrder
+
+
+def run_trial(order: TrialOrder) -> Trial:
+    """Run one trial on this machine, from set-up to tear-down; it leaves nothing running.
+
+    What befalls the server or the generator is a state of the trial, never an exception.
+
+    Raises:
+        TargetRefused: the experiment itself makes no sense here; nothing was started.
+
+    """
+    if isinstance(order.server, SimulatedServer):
+        return run_simulated_trial(order, order.server)
+    raise TargetRefused(f"there is no server of kind {type(order.server).__name__}")

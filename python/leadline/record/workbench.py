@@ -1,0 +1,355 @@
+"""The workbench (SH08): experiments, trials, peak rates, surfaces, as immutable documents.
+
+Names are SH08's (Table 2): a server is *saturated* when its mean response time exceeds `R_sat`, or
+when fewer than a share `P_sat` of its responses are within `L_sat`; the *peak rate* is the highest
+arrival rate that does not saturate it.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, Literal
+
+import msgspec
+
+from leadline.record.survey import SurveyStatus
+from leadline.record.workload import Interval
+
+Level = str | int | float
+"""One setting of a factor."""
+
+
+class Threshold(msgspec.Struct, frozen=True, kw_only=True):
+    """When a server is saturated (SH08 §3.3): by the mean, by a percentile, or by either."""
+
+    mean_ms: float | None = None
+    """R_sat."""
+    percentile: float | None = None
+    """P_sat, a fraction: 0.95."""
+    limit_ms: float | None = None
+    """L_sat: that share of the responses is to be within it."""
+    width_frac: float = 0.1
+    """s: the peak-rate region is R_sat ± s R_sat."""
+
+
+class Goal(msgspec.Struct, frozen=True, kw_only=True):
+    """What a search for a peak rate is to reach.
+
+    The run length is part of the question: short trials end before a queue has built up, and read
+    the peak higher. The peak rate is that of trials of `run_length_s`.
+    """
+
+    threshold: Threshold
+    accuracy: float = 0.9
+    """a of SH08 eq. 2, as a claim about the *rate*: half its interval is at most (1 - a) of it."""
+    confidence: float = 0.95
+    run_length_s: float = 180.0
+    """r: the trial that defines the peak (SH08 Fig. 6's sweet spot)."""
+    rate_start_per_s: float = 50.0
+    """First load of a search that knows nothing (SH08 Algorithm 3)."""
+    rate_max_per_s: float | None = None
+    """The generator offers no more."""
+    deadline_s: float | None = None
+    """Most that all trials of one peak may cost."""
+
+    @property
+    def error_frac(self) -> float:
+        """1 - a: the largest half width of the rate's interval, as a fraction of the rate."""
+        return 1.0 - self.accuracy
+
+
+class Prior(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a peak before its first trial: a seed (SH08 §3.7), or a surface's word."""
+
+    rate_per_s: float
+    sd_log: float | None = None
+    """Standard deviation of the logarithm of the peak about it; None when nobody can say."""
+
+
+class TrialRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a policy asks next: one trial at one load."""
+
+    rate_per_s: float
+    seconds: float
+    """Run length of the measured window, without warm-up."""
+    abort_above_ms: float | None = None
+    """Give up once the mean response time is above this, no sooner than 10 s into the window."""
+    purpose: Literal["search", "probe", "confirm"] = "search"
+
+
+class ResponseMs(msgspec.Struct, frozen=True, kw_only=True):
+    """Response times in milliseconds, from when requests were due."""
+
+    mean: float
+    p50: float
+    p90: float
+    p95: float
+    p99: float
+    p99_9: float
+    max: float
+
+
+class Batch(msgspec.Struct, frozen=True, kw_only=True):
+    """Requests due in one of the equal parts of a window."""
+
+    due: int
+    mean_ms: float
+    """0 when none was due."""
+    over: int
+    """Slower than the threshold's `limit_ms`; 0 without one."""
+    completed: int
+    """Ended in it, whenever they were due."""
+
+
+class Measured(msgspec.Struct, frozen=True, kw_only=True):
+    """What a load generator found at one rate (crates/engine/src/load/result.rs).
+
+    Every request due in the window counts. One without an answer when the generator stops waiting
+    counts with its age then, so `response_ms` is then a lower bound.
+    """
+
+    seconds: float
+    """Measured; shorter than asked when aborted."""
+    warm_up_s: float
+    due: int
+    unanswered: int
+    failed: int
+    """Answered with an error; they count nowhere else."""
+    completed_per_s: float
+    response_ms: ResponseMs | None
+    batches: tuple[Batch, ...]
+    aborted: bool
+    sent_late_ms_p99: float | None = None
+    """How late the generator itself sent; None when it cannot be late."""
+
+    @property
+    def offered_per_s(self) -> float:
+        """Rate that was really due."""
+        return self.due / self.seconds if self.seconds > 0 else 0.0
+
+
+class TrialState(StrEnum):
+    """How a trial ended; nothing else can happen to one."""
+
+    DONE = "done"
+    ABORTED = "aborted"
+    """Given up as saturated."""
+    GENERATOR_LIMITED = "generator-limited"
+    """The generator did not offer the rate: the answer says nothing of the server."""
+    SERVER_LOST = "server-lost"
+    """It died or stopped answering; it may be the load that killed it."""
+    FAILED = "failed"
+    """Neither server nor generator can be blamed: it says nothing. It may run again."""
+
+
+class Trial(msgspec.Struct, frozen=True, kw_only=True):
+    """One trial of one sample; immutable once it ended."""
+
+    order: int
+    """From 0, in the sample's peak search."""
+    request: TrialRequest
+    seed: int
+    state: TrialState
+    cost_s: float
+    """Bench time it took: set-up, warm-up, window, tear-down. Virtual on a simulated server."""
+    measured: Measured | None
+    """None when the trial found nothing."""
+    failure: str | None = None
+    """What, why, what to do; unless `done` or `aborted`."""
+    worker: str | None = None
+    """Machine of the pool."""
+    started_at: str = ""
+    """UTC, ISO 8601."""
+
+
+class Load(msgspec.Struct, frozen=True, kw_only=True):
+    """All trials at one load together: a row of `leadline peak`'s table."""
+
+    rate_per_s: float
+    trials: int
+    response_ms: Interval | None
+    """Mean over trials; at the goal's confidence."""
+    percentile_ms: Interval | None
+    """The threshold's percentile, when it has one."""
+    saturated: bool | None
+    """None: cannot tell."""
+
+
+class PeakVerdict(StrEnum):
+    """Why a search for a peak rate ended."""
+
+    FOUND = "found"
+    DEADLINE = "deadline"
+    """The accuracy was not reached in time; what was reached stands."""
+    NEVER_SATURATED = "never-saturated"
+    """Not at the highest rate the generator may offer: the peak is at least that."""
+    ALWAYS_SATURATED = "always-saturated"
+    """At every load tried, however low: the peak is below them."""
+    GENERATOR_LIMITED = "generator-limited"
+    """The generator gave out before the server."""
+    SERVER_LOST = "server-lost"
+    """The server died under load: the peak is below that load, and cannot be told."""
+    IRREGULAR = "irregular"
+    """Trials contradict each other (two modes, a curve that falls): no one rate answers."""
+    FAILED = "failed"
+    """Trials failed again and again."""
+
+
+class PeakRate(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer of one search."""
+
+    policy: str
+    verdict: PeakVerdict
+    rate_per_s: Interval | None
+    """At the goal's confidence; n is the trials it rests on. None when no number can be given."""
+    accuracy: float | None
+    """a reached: 1 - half the interval over the rate."""
+    confidence: float
+    cost_s: float
+    trials: int
+    loads: tuple[Load, ...]
+    limited_by: Literal["server", "generator", "time", "unknown"]
+    run_length_s: float
+    lower_bound_per_s: float | None = None
+    """Highest load seen unsaturated below every saturated one (RFC 9971: relevant lower bound)."""
+    upper_bound_per_s: float | None = None
+    """Lowest load seen saturated."""
+    sentences: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+class Factor(msgspec.Struct, frozen=True, kw_only=True):
+    """Something the workbench may vary (SH08 Table 1)."""
+
+    name: str
+    role: Literal["workload", "resource", "configuration"]
+    """W, R or C."""
+    levels: tuple[Level, ...]
+    scale: Literal["linear", "log", "category"] = "log"
+    """How a model is to see it."""
+
+
+Sample = dict[str, Level]
+"""One level for each factor, by its name."""
+
+
+class SimulatedServer(msgspec.Struct, frozen=True, kw_only=True, tag="simulated", tag_field="kind"):
+    """A server whose truth is known (crates/engine/src/simulated_server/system.rs)."""
+
+    system: dict[str, Any]
+    """Fields of the simulated server, as the engine reads them; factors replace them by name."""
+    wall_scale: float = 0.0
+    """Seconds of real time for each of the trial: 0 answers at once, 0.01 keeps a pool busy."""
+    dies_above_per_s: float | None = None
+    """Under more load than this the server dies."""
+    generator_max_per_s: float | None = None
+    """The generator sends no more than this."""
+
+
+class NfsServer(msgspec.Struct, frozen=True, kw_only=True, tag="nfs", tag_field="kind"):
+    """nfs-ganesha on this machine, configured, started, loaded and stopped per trial."""
+
+    directory: str
+    """Where its data lies; Leadline owns `.leadline/` in it."""
+    workload: str
+    """Of SH08 Table 3: specsfs97, web_server, db_tp, mail."""
+    data_bytes: int
+    settings: dict[str, Level] = {}
+    """Settings that are the same in all samples; factors add to them, by the same names."""
+    warm_up_s: float = 5.0
+
+
+class CommandServer(msgspec.Struct, frozen=True, kw_only=True, tag="command", tag_field="kind"):
+    """Any server and any load generator, started by commands of the user's own experiment file."""
+
+    load: tuple[str, ...]
+    """The generator: given {rate}, {seconds}, {seed} and factors; prints one JSON document."""
+    set_up: tuple[str, ...] = ()
+    tear_down: tuple[str, ...] = ()
+    prepare: tuple[str, ...] = ()
+    """Once per sample, before its first trial."""
+    time_out_s: float = 60.0
+    """Beyond the run length; then the trial has failed."""
+    environment: dict[str, str] = {}
+
+
+ServerSpec = SimulatedServer | NfsServer | CommandServer
+
+
+class TrialOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """All that a machine of the pool must know to run one trial; it can be sent there."""
+
+    server: ServerSpec
+    sample: Sample
+    threshold: Threshold
+    request: TrialRequest
+    order: int
+    seed: int
+
+
+class ExperimentStart(msgspec.Struct, frozen=True, kw_only=True):
+    """What decides an experiment, before its first trial."""
+
+    experiment_id: str
+    name: str
+    server: ServerSpec
+    goal: Goal
+    policy: str
+    factors: tuple[Factor, ...] = ()
+    samples: tuple[Sample, ...] = ()
+    """Of a peak search: the one configuration. Of a surface: the whole grid."""
+    design: str | None = None
+    """How a surface chooses its samples; None for a single peak."""
+    surface_error_frac: float | None = None
+    deadline_s: float | None = None
+    """Of the whole experiment."""
+    seed: int = 1
+    started_at: str = ""
+    facts: dict[str, Any] = {}
+    text: str = ""
+    """The experiment file as it was read."""
+
+
+class SamplePeak(msgspec.Struct, frozen=True, kw_only=True):
+    """One sample of a surface, with its trials and, once it is known, its peak."""
+
+    sample: Sample
+    trials: tuple[Trial, ...]
+    peak: PeakRate | None
+
+
+class SurfaceCell(msgspec.Struct, frozen=True, kw_only=True):
+    """One cell of the grid: what was measured, or what the model says."""
+
+    sample: Sample
+    rate_per_s: Interval | None
+    measured: bool
+
+
+class Surface(msgspec.Struct, frozen=True, kw_only=True):
+    """The response surface (SH08 §4), with its model's own doubts."""
+
+    model: str
+    """quadratic-raw, quadratic-log, soft-min, gaussian-process."""
+    cells: tuple[SurfaceCell, ...]
+    error_frac: float | None
+    """What the model expects of its own mean absolute error."""
+    cost_s: float
+    ideal: Sample | None
+    """Least of everything (levels in the order of the file) that reaches the best rate, within
+    what can be told apart."""
+    flat: tuple[str, ...]
+    """Factors that change nothing that can be told, and where: sentences."""
+
+
+class Experiment(msgspec.Struct, frozen=True, kw_only=True):
+    """The document of an experiment; it grows by whole trials until it is done."""
+
+    version: int = 1
+    start: ExperimentStart
+    status: SurveyStatus
+    peaks: tuple[SamplePeak, ...] = ()
+    surface: Surface | None = None
+    sentences: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    wall_s: float = 0.0

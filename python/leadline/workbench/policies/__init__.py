@@ -1,0 +1,40 @@
+"""Load-picking policies: one file each, all behind `leadline.workbench.policy.Policy`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from leadline.errors import LeadlineError
+from leadline.record.workbench import Goal, Prior
+from leadline.workbench.policy import Policy
+
+Maker = Callable[[Goal, int, Prior | None], Policy]
+
+POLICIES: dict[str, Maker] = {}
+"""Every policy by its name; `curve` is ours and the default."""
+
+DEFAULT = "curve"
+
+
+class UnknownPolicy(LeadlineError):
+    """There is no policy of this name."""
+
+    exit_code = 2
+
+
+def open_policy(name: str, goal: Goal, seed: int, prior: Prior | None = None) -> Policy:
+    """Return a new search.
+
+    Args:
+        name: one of `POLICIES`.
+        goal: what it is to reach.
+        seed: of its own random choices.
+        prior: what is known before; policies without seeding leave it alone.
+
+    Raises:
+        UnknownPolicy: there is none of this name.
+
+    """
+    if name not in POLICIES:
+        raise UnknownPolicy(f"there is no policy {name!r}; there are {', '.join(POLICIES)}")
+    return POLICIES[name](goal, seed, prior)
