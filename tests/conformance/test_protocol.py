@@ -189,7 +189,9 @@ def test_an_answer_meets_the_schema(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", EVENTS + FILE_EVENTS + NFS_LOAD_EVENTS + STREAM_EVENTS, ids=lambda path: str(path.parts[-2:])
+    "path",
+    EVENTS + FILE_EVENTS + NFS_LOAD_EVENTS + STREAM_EVENTS,
+    ids=lambda path: str(path.parts[-2:]),
 )
 def test_an_example_event_meets_the_schema(path: Path) -> None:
     validator("event").validate(load(path))

@@ -1,8 +1,8 @@
 """Load of SH08 Table 3 on an NFS server: data sets made once, trials offered, data sets removed.
 
-Everything is done by an engine child (crates/engine/src/nfs_load); this asks it. A data set lies in
-`.leadline/data-WORKLOAD-BYTES-SEED` of the address, survives the trials, and is put right before each.
-The claim of `.leadline/` is held only while a question is being answered.
+Everything is done by an engine child (crates/engine/src/nfs_load); this asks it. A data set lies
+in `.leadline/data-WORKLOAD-BYTES-SEED` of the address, survives the trials, and is put right before
+each. The claim of `.leadline/` is held only while a question is being answered.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def prepare_data(
         ServerLost: it went away meanwhile.
 
     """
-    answer = _ask(address, data, {"kind": "prepare"}, seconds_max, command, on_event)
+    answer = _ask(address, data, {"kind": "prepare"}, seconds_max, command, on_event=on_event)
     return _require(answer.data)
 
 
@@ -164,7 +164,7 @@ def run_nfs_load(
         "abort_above_ms": request.abort_above_ms,
     }
     seconds_max = warm_up_s + request.seconds + _OVERHEAD_S
-    answer = _ask(address, data, order, seconds_max, command, on_event)
+    answer = _ask(address, data, order, seconds_max, command, on_event=on_event)
     return NfsLoad(
         measured=_require(answer.load),
         operations=answer.operations,
@@ -187,7 +187,7 @@ def remove_data(
         ServerLost: it went away meanwhile.
 
     """
-    return _ask(address, data, {"kind": "remove"}, seconds_max, command, None).removed
+    return _ask(address, data, {"kind": "remove"}, seconds_max, command).removed
 
 
 def _ask(
@@ -196,7 +196,8 @@ def _ask(
     action: dict[str, Any],
     seconds_max: float,
     command: Sequence[str],
-    on_event: OnEvent | None,
+    *,
+    on_event: OnEvent | None = None,
 ) -> NfsLoadAnswer:
     job = {
         "version": WIRE_VERSION,
