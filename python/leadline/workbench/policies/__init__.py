@@ -6,11 +6,15 @@ from collections.abc import Callable
 
 from leadline.errors import LeadlineError
 from leadline.record.workbench import Goal, Prior
+from leadline.workbench.policies.binary import binary_search, binary_search_seeded
 from leadline.workbench.policy import Policy
 
 Maker = Callable[[Goal, int, Prior | None], Policy]
 
-POLICIES: dict[str, Maker] = {}
+POLICIES: dict[str, Maker] = {
+    "binary": binary_search,
+    "binary-seeded": binary_search_seeded,
+}
 """Every policy by its name; `curve` is ours and the default."""
 
 DEFAULT = "curve"
