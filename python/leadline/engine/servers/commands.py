@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import subprocess
 import sys
 import tempfile
@@ -21,6 +22,8 @@ from leadline.engine.stop import shielded
 OUTPUT_BYTES_MAX = 512 << 20
 """Of one command; half an hour of latencies at 10 000 requests/s is less."""
 _LINES_SHOWN, _LINE_LENGTH_SHOWN = 5, 300
+_GRACE_S = 15.0
+"""Beyond a command's time: its end may take so long to arrive."""
 _CLOSE_S = 30.0
 """A process inside an uninterruptible write dies only when the device has answered."""
 
@@ -114,10 +117,11 @@ class Commands:
         with suppress(BrokenPipeError):
             process.stdin.write(msgspec.json.encode(asked) + b"\n")
             process.stdin.flush()
-            line = _answer(process.stdin, process.stdout)
+            line = _answer(process.stdin, process.stdout, seconds_max)
         if not line:
             raise EngineFault(
-                f"the process that runs {argv[0]} was killed; free memory, or see who did it"
+                f"the process that runs {argv[0]} was killed or stopped; free memory, or see who "
+                "did it"
             )
         answer = msgspec.json.decode(line)
         output = (folder / "stdout").read_bytes() if answer["ended"] is None else b""
@@ -130,16 +134,22 @@ class Commands:
         )
 
 
-def _answer(asks: IO[bytes], answers: IO[bytes]) -> bytes:
+def _answer(asks: IO[bytes], answers: IO[bytes], seconds_max: float) -> bytes:
     """Wait for the end of a command; a stop ends it, so that the next one can be run."""
     try:
-        return answers.readline()
+        return _line(answers, seconds_max + _GRACE_S)
     except BaseException:
         with shielded(), suppress(BrokenPipeError):
             asks.write(b"{}\n")
             asks.flush()
-            answers.readline()
+            _line(answers, _GRACE_S)
         raise
+
+
+def _line(answers: IO[bytes], seconds_max: float) -> bytes:
+    """Return the next line; nothing when there is none in time."""
+    ready, _, _ = select.select([answers], [], [], seconds_max)
+    return answers.readline() if ready else b""
 
 
 def _last_lines(path: Path) -> str:
