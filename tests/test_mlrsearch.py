@@ -31,8 +31,8 @@ def test_the_targets_are_coarse_to_fine() -> None:
     """Width 5 %, trials 20 to 60 s, duration sum 180 s, two preceding targets."""
     first, second, last = targets(GOAL)
     assert (last.width_frac, last.trial_s, last.sum_s) == pytest.approx((0.05, 60, 180))
-    assert (second.width_frac, second.trial_s, second.sum_s) == pytest.approx((0.1, 60, 60))
-    assert (first.width_frac, first.trial_s, first.sum_s) == pytest.approx((0.2, 20, 20))
+    assert (second.width_frac, second.trial_s, second.sum_s) == pytest.approx((1 - 0.95**2, 60, 60))
+    assert (first.width_frac, first.trial_s, first.sum_s) == pytest.approx((1 - 0.95**4, 20, 20))
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_an_overload_says_with_its_completions_where_to_go() -> None:
     policy.tell(msgspec.structs.replace(trial(asked, 0, 5e3), measured=overloaded))
     then = policy.ask()
     assert isinstance(then, TrialRequest)
-    assert then.rate_per_s == pytest.approx(800)
+    assert then.rate_per_s == pytest.approx(1000 * 0.95**4)
 
 
 def test_the_upper_bound_is_believed_when_a_load_above_it_is_good() -> None:

@@ -8,11 +8,12 @@ Trials shorter than the target's count against a load only as far as good short 
 them. The *relevant* upper bound is the lowest load classified as one, the relevant lower bound the
 highest below it: an inversion is resolved for the upper bound, as the RFC is conservative there.
 
-The goal is reached coarse to fine, over two preceding targets: four times and twice the width, at
-a ninth and a third of the duration sum. Each begins in the middle of what the one before has left,
-then measures its lower end before its upper one; what it does not find there it looks for outside,
-in steps that double. The first load is the prior's, if there is one; the first overload says with
-its completion rate where to go next (RFC: the forwarding rate at the highest load).
+The goal is reached coarse to fine, over two preceding targets: four times and twice the width (so
+that halving one gives the next), at a ninth and a third of the duration sum. Each begins in the
+middle of what the one before has left, then measures its lower end before its upper one; what it
+does not find there it looks for outside, in steps that double. The first load is the prior's, if
+there is one; the first overload says with its completion rate where to go next (RFC: the forwarding
+rate at the highest load).
 
 The answer is the middle of the relevant bounds, and the bounds are its interval. MLRsearch makes
 no statement of confidence: that an interval of bounds holds the peak at the goal's confidence is
@@ -64,7 +65,8 @@ def targets(goal: Goal) -> tuple[Target, ...]:
     found = []
     for before in range(_PRECEDING_TARGETS, -1, -1):
         sum_s = goal.run_length_s * (first_s / goal.run_length_s) ** (before / _PRECEDING_TARGETS)
-        found.append(Target(goal.error_frac / 2 * 2**before, min(last_s, sum_s), sum_s))
+        width_frac = 1 - math.pow(1 - goal.error_frac / 2, 2**before)
+        found.append(Target(width_frac, min(last_s, sum_s), sum_s))
     return tuple(found)
 
 
@@ -236,18 +238,11 @@ class MlrSearch(Conversation):
         return max(completed)
 
     def _between(self, lower: float, upper: float, target: Target) -> float:
-        """Return a load between the bounds that leaves whole widths of the target on either side.
-
-        An overload has shown the capacity: a load far beyond it is not worth a trial.
-        """
+        """Return the middle of the bounds, the upper one no further than an overload says."""
         hint = self._capacity_hint(upper)
         if hint is not None and 1.1 * hint > lower * (1 + target.width_frac):
             upper = min(upper, 1.1 * hint)
-        unit = -math.log1p(-target.width_frac)
-        widths = math.log(upper / lower) / unit
-        if widths <= 2:
-            return math.sqrt(lower * upper)
-        return lower * math.exp(unit * math.pow(2, math.ceil(math.log2(widths)) - 1))
+        return math.sqrt(lower * upper)
 
     def _trial(self, rate_per_s: float, target: Target) -> TrialRequest:
         threshold = self.goal.threshold
