@@ -51,11 +51,12 @@ rust-test:
 	@mkdir -p $(LOGS)
 	cargo test --workspace --exclude leadline-python --quiet 2>&1 | tee $(LOGS)/rust.log
 
-# As the command line has it: threads for small matrices take twice the time.
+# One thread, as the command line has it: threads for small matrices take twice the time. A file goes
+# to one process whole: what its tests share (surveys of every profile) is then simulated once.
 python-test: export OMP_NUM_THREADS := 1
 python-test: build
 	@mkdir -p $(LOGS)
-	$(BIN)/pytest -n 2 -q -m "not real" 2>&1 | tee $(LOGS)/python.log
+	$(BIN)/pytest -n 2 --dist loadfile -q -m "not real" 2>&1 | tee $(LOGS)/python.log
 # Real I/O runs alone: it measures this machine's disk.
 	$(BIN)/pytest -q -m real 2>&1 | tee -a $(LOGS)/python.log
 

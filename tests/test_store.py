@@ -17,6 +17,7 @@ from leadline.store import Store, StoreError, default_path, open_store
 from leadline.store._tables import metadata
 from leadline.testing.samples import (
     sample_cache_start,
+    sample_experiment_start,
     sample_point,
     sample_start,
     sample_validation_start,
@@ -138,7 +139,7 @@ def test_a_store_that_another_process_has_just_brought_up_is_no_damage(
 
     path = str(tmp_path / "store.sqlite")
     open_store(path).close()
-    monkeypatch.setattr("leadline.store._sql.inspect", lambda _: Before())
+    monkeypatch.setattr("leadline.store._database.inspect", lambda _: Before())
     with open_store(path) as store:
         assert store.surveys() == ()
 
@@ -171,6 +172,7 @@ import sys
 from leadline.store import open_store
 from leadline.testing.samples import (
     sample_cache_start,
+    sample_experiment_start,
     sample_point,
     sample_start,
     sample_validation_start,
@@ -292,3 +294,14 @@ def test_an_older_store_takes_studies_once_it_was_opened(tmp_path: Path, schema:
             store.add_point(msgspec.structs.replace(own, point_id="point-2"))
     with open_store(str(path)) as again:
         assert again.study_points("study-a") == (own,)
+
+
+def test_an_older_store_gets_the_tables_of_experiments(tmp_path: Path) -> None:
+    path = tmp_path / "store.sqlite"
+    open_store(str(path)).close()
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for table in ("trials", "samples", "experiments"):
+            connection.execute(f"DROP TABLE leadline_{table}")
+    with open_store(str(path)) as store:
+        store.start_experiment(sample_experiment_start())
+        assert len(store.experiments()) == 1

@@ -129,6 +129,7 @@ def stream(
     buffered: bool = False,
     depth: int = 8,
     replace: bool = False,
+    runs: int = 1,
     match: float = 0.5,
     rows: int | None = None,
     columns: int | None = None,
@@ -152,6 +153,8 @@ def stream(
         buffered: through the file cache.
         depth: reads, and writes, outstanding on each disk.
         replace: a destination that exists is replaced when the new one is whole.
+        runs: how often the same is run; two or more give an interval, and each after the first
+            replaces the destination.
         match: share of the records that a scan selects.
         rows: of a transpose's source, in blocks; square without them.
         columns: the same.
@@ -169,7 +172,8 @@ def stream(
         source=str(source), destination=str(destination),
         memory_bytes=None if memory is None else _bytes(memory), threads=threads, read=io,
         stripes=tuple(map(str, stripes)), temporary=tuple(map(str, temporary)),
-        buffered=buffered, depth=depth, replace=replace, seed=seed, budget_s=_seconds(budget),
+        buffered=buffered, depth=depth, replace=replace, runs=runs, seed=seed,
+        budget_s=_seconds(budget),
     )  # fmt: skip
     planned = plan_run(
         kernel, wanted, name=name, match_frac=match, rows=rows, columns=columns, capacities=bound

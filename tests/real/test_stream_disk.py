@@ -198,6 +198,33 @@ def test_the_document_has_the_promised_keys_and_numbers_that_agree(data: Path, p
             assert field in told["not_measurable"]
 
 
+def test_several_runs_give_an_interval_and_one_says_that_it_has_none(
+    data: Path, place: Path
+) -> None:
+    one = stream("sort", data, place / "out", "--memory", LARGE, "--no-bound", "--json",
+                 place=place)  # fmt: skip
+    told = json.loads(one.stdout)
+    assert told["throughput_mb_s"] | {"value": 0} == {"value": 0, "low": None, "high": None, "n": 1}
+    assert "one run, so without an interval" in told["sentences"][0]
+    three = stream("sort", data, place / "again", "--memory", LARGE, "--no-bound", "--json",
+                   "--runs", 3, place=place)  # fmt: skip
+    told = json.loads(three.stdout)
+    rates = [
+        sum(phase["bytes_read"] + phase["bytes_written"] for phase in run["phases"])
+        / run["seconds"] / 1e6
+        for run in told["runs"]
+    ]  # fmt: skip
+    assert [run["repetition"] for run in told["runs"]] == [0, 1, 2]
+    assert told["throughput_mb_s"]["n"] == 3
+    assert told["throughput_mb_s"]["value"] == pytest.approx(np.prod(rates) ** (1 / 3))
+    found = told["throughput_mb_s"]
+    assert found["low"] < float(np.median(rates)) < found["high"]
+    assert "3 runs" in told["sentences"][0]
+    assert np.array_equal(content(place / "again").reshape(-1, 100), sorted_records(data))
+    refused = stream("sort", data, place / "again", "--runs", 2, place=place, code=2)
+    assert "--replace" in refused.stderr
+
+
 def test_a_run_is_stored_shown_listed_and_exported(data: Path, place: Path) -> None:
     told = told_of("scan", data, place / "out", memory=SMALL, name="here")
     store = place.parent / "store.sqlite"

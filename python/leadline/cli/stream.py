@@ -20,6 +20,7 @@ from leadline.cli.stream_options import (
     OutputFile,
     ReadBy,
     Replace,
+    Runs,
     Source,
     Stripe,
     StripeUnit,
@@ -60,6 +61,7 @@ def scan(
     buffered: Buffered = False,
     depth: Depth = 8,
     replace: Replace = False,
+    runs: Runs = 1,
     cache_limit: CacheLimit = None,
     no_bound: NoBound = False,
     name: Name = None,
@@ -72,7 +74,7 @@ def scan(
     wanted = Wanted(
         source=source, destination=destination, memory_bytes=memory, threads=threads, read=io,
         stripes=stripe or (), stripe_bytes=stripe_unit, buffered=buffered, depth=depth,
-        replace=replace, seed=seed, budget_s=budget,
+        replace=replace, runs=runs, seed=seed, budget_s=budget,
     )  # fmt: skip
     shown = Shown(json=json, output=output, cache_limit_bytes=cache_limit, bound=not no_bound)
     own: Context = context.obj
@@ -94,6 +96,7 @@ def sort(
     depth: Depth = 8,
     temp: Temporary = None,
     replace: Replace = False,
+    runs: Runs = 1,
     cache_limit: CacheLimit = None,
     no_bound: NoBound = False,
     name: Name = None,
@@ -107,7 +110,7 @@ def sort(
         source=source, destination=destination, memory_bytes=memory, threads=threads, read=io,
         stripes=stripe or (), stripe_bytes=stripe_unit, buffered=buffered, depth=depth,
         temporary=temp or (),
-        replace=replace, seed=seed, budget_s=budget,
+        replace=replace, runs=runs, seed=seed, budget_s=budget,
     )  # fmt: skip
     shown = Shown(json=json, output=output, cache_limit_bytes=cache_limit, bound=not no_bound)
     own: Context = context.obj
@@ -134,6 +137,7 @@ def transpose(
     buffered: Buffered = False,
     depth: Depth = 8,
     replace: Replace = False,
+    runs: Runs = 1,
     cache_limit: CacheLimit = None,
     no_bound: NoBound = False,
     name: Name = None,
@@ -146,7 +150,7 @@ def transpose(
     wanted = Wanted(
         source=source, destination=destination, memory_bytes=memory, threads=threads, read=io,
         stripes=stripe or (), stripe_bytes=stripe_unit, buffered=buffered, depth=depth,
-        replace=replace, seed=seed, budget_s=budget,
+        replace=replace, runs=runs, seed=seed, budget_s=budget,
     )  # fmt: skip
     shown = Shown(json=json, output=output, cache_limit_bytes=cache_limit, bound=not no_bound)
     own: Context = context.obj

@@ -8,7 +8,7 @@ import msgspec
 
 from leadline.record.streaming import StreamResult, StreamRun, StreamStudy
 from leadline.streaming.phase_rows import phase_document
-from leadline.streaming.run import bound_of
+from leadline.streaming.run import bound_of, throughput_of
 
 
 def stream_document(study: StreamStudy) -> dict[str, Any]:
@@ -27,6 +27,7 @@ def stream_document(study: StreamStudy) -> dict[str, Any]:
         "directories": start.directories,
         "seed": start.seed,
         **last,
+        "throughput_mb_s": throughput_of(study) if study.runs else None,
         "bound_mb_s": limit and limit.mb_s.value,
         "bound": limit,
         "capacities": study.capacities,

@@ -86,6 +86,14 @@ Temporary = Annotated[
         help="Where the runs of a sort in two passes go, in turn.  [default: beside DST]",
     ),
 ]  # fmt: skip
+Runs = Annotated[
+    int,
+    typer.Option(
+        min=1, max=100,
+        help="How often the same is run; two or more give an interval. Each after the first "
+        "replaces DST.",
+    ),
+]  # fmt: skip
 Replace = Annotated[
     bool, typer.Option("--replace", help="Replace DST, at the moment when the new one is whole.")
 ]

@@ -271,6 +271,10 @@ class CommandServer(msgspec.Struct, frozen=True, kw_only=True, tag="command", ta
     time_out_s: float = 60.0
     """Beyond the run length; then the trial has failed."""
     environment: dict[str, str] = {}
+    check: tuple[str, ...] = ()
+    """Succeeds while the server lives: asked after a load that failed, to tell who died."""
+    directory: str = ""
+    """Where the commands run: the experiment file's own; empty: where Leadline runs."""
 
 
 ServerSpec = SimulatedServer | NfsServer | CommandServer
@@ -316,6 +320,8 @@ class SamplePeak(msgspec.Struct, frozen=True, kw_only=True):
     sample: Sample
     trials: tuple[Trial, ...]
     peak: PeakRate | None
+    prior: Prior | None = None
+    """What was known before its first trial: a replay needs it."""
 
 
 class SurfaceCell(msgspec.Struct, frozen=True, kw_only=True):
@@ -342,6 +348,20 @@ class Surface(msgspec.Struct, frozen=True, kw_only=True):
     """Factors that change nothing that can be told, and where: sentences."""
 
 
+class Fare(msgspec.Struct, frozen=True, kw_only=True):
+    """How one policy would have fared on the same server, as far as its trials tell."""
+
+    policy: str
+    verdict: PeakVerdict
+    rate_per_s: float | None
+    cost_s: float
+    """Median over the repetitions."""
+    cost_low_s: float
+    cost_high_s: float
+    trials: int
+    repetitions: int
+
+
 class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     """The document of an experiment; it grows by whole trials until it is done."""
 
@@ -353,3 +373,7 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     sentences: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     wall_s: float = 0.0
+    fares: tuple[Fare, ...] = ()
+    """How all policies would have fared: simulated on a server fitted to the trials."""
+    fares_on: str = ""
+    """That server, in words; why there is none."""

@@ -1,7 +1,8 @@
-"""Keeps surveys, validations and their points; the only package that knows SQL."""
+"""Keeps surveys, validations, studies and experiments; the only package that knows SQL."""
 
 from leadline.store._base import (
     CacheStudySummary,
+    ExperimentSummary,
     GrowingSummary,
     Store,
     SurveySummary,
@@ -14,6 +15,7 @@ from leadline.store.export import FORMATS, export_points, export_rows, rows
 __all__ = [
     "FORMATS",
     "CacheStudySummary",
+    "ExperimentSummary",
     "GrowingSummary",
     "Store",
     "StoreError",

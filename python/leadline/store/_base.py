@@ -19,6 +19,14 @@ from leadline.record import (
 )
 from leadline.record.files import FilesStudy
 from leadline.record.streaming import StreamStudy
+from leadline.record.workbench import (
+    Experiment,
+    ExperimentStart,
+    PeakRate,
+    Prior,
+    Sample,
+    Trial,
+)
 
 
 class SurveySummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,10 +76,22 @@ class GrowingSummary(msgspec.Struct, frozen=True, kw_only=True):
     status: SurveyStatus
 
 
+class ExperimentSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of the list of experiments."""
+
+    experiment_id: str
+    name: str
+    started_at: str
+    """UTC, ISO 8601."""
+    status: SurveyStatus
+    trials: int
+
+
 class Store(Protocol):
     """Keeps surveys, validations of them and studies of file caches, with the points of all.
 
-    Studies of plain files and of streams are kept too, as one document each.
+    Studies of plain files and of streams are kept too, as one document each; experiments of the
+    workbench with their samples and trials.
 
     Durability: when a method that starts, adds or finishes something returns, the document
     survives a kill of the process and a loss of power (as far as the device keeps its promises).
@@ -202,6 +222,54 @@ class Store(Protocol):
 
     def stream_studies(self) -> tuple[GrowingSummary, ...]:
         """Return a summary of every stream study, the newest first."""
+
+    def start_experiment(self, start: ExperimentStart) -> None:
+        """Record what decides an experiment, before its first trial.
+
+        Raises:
+            UpdateFinishedError: it was started already.
+
+        """
+
+    def begin_sample(self, experiment_id: str, sample: Sample, prior: Prior | None = None) -> None:
+        """Record that the search for a sample's peak begins, and what was known before it.
+
+        Raises:
+            UpdateFinishedError: the experiment is done.
+            StoreError: it was never started, has no such sample, or began it already.
+
+        """
+
+    def add_trial(self, experiment_id: str, sample: Sample, trial: Trial) -> None:
+        """Record a trial that ended, whatever its state; it is never changed.
+
+        Raises:
+            UpdateFinishedError: the experiment is done, or the sample has its peak.
+            StoreError: the sample was never begun, or has a trial of the same order.
+
+        """
+
+    def end_sample(self, experiment_id: str, sample: Sample, peak: PeakRate) -> None:
+        """Record the answer of a sample's search; raises as `add_trial`."""
+
+    def finish_experiment(self, experiment: Experiment) -> None:
+        """Record the answer, `stopped` or `done`. One that is stopped may go on.
+
+        Raises:
+            UpdateFinishedError: it is done already, began otherwise, or has other trials.
+            StoreError: it was never started, or its status is `running`.
+
+        """
+
+    def experiment(self, ref: str) -> Experiment:
+        """Return an experiment by its id, its name (the newest) or a beginning of its id.
+
+        It has all samples that were begun, in that order, with their trials; and its answer once
+        it ended or stopped.
+        """
+
+    def experiments(self) -> tuple[ExperimentSummary, ...]:
+        """Return a summary of every experiment, the newest first."""
 
     def close(self) -> None:
         """Let go of the connections; further calls open new ones."""

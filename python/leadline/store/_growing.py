@@ -1,8 +1,4 @@
-"""Studies that are one document each, which grows until it is done: plain files, streams.
-
-The tables came later than the others. Older Leadlines do not look at them, so they are added to a
-store that lacks them without a new version of the schema.
-"""
+"""Studies that are one document each, which grows until it is done: plain files, streams."""
 
 from __future__ import annotations
 

@@ -2,29 +2,9 @@
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any
 
-import msgspec
-from sqlalchemy import (
-    URL,
-    Column,
-    ColumnElement,
-    Connection,
-    Engine,
-    Label,
-    Select,
-    create_engine,
-    event,
-    func,
-    inspect,
-    select,
-    update,
-)
-from sqlalchemy.exc import ArgumentError, IntegrityError, InvalidRequestError, SQLAlchemyError
+from sqlalchemy import Column, ColumnElement, Connection, Label, func, select, update
 
 from leadline.record import (
     CacheStart,
@@ -45,41 +25,15 @@ from leadline.store._base import (
     SurveySummary,
     ValidationSummary,
 )
+from leadline.store._database import PREFIX_MIN, encode
+from leadline.store._experiments import ExperimentRows
 from leadline.store._growing import FILES, STREAMS, Kind, Study
-from leadline.store._migrate import migrate, tables_of
-from leadline.store._tables import (
-    SCHEMA_VERSION,
-    metadata,
-    points,
-    schema,
-    studies,
-    surveys,
-    validations,
-)
+from leadline.store._tables import points, studies, surveys, validations
 from leadline.store.errors import StoreError, UpdateFinishedError
 
-PREFIX_MIN = 4
-_BUSY_S = 30
-D = TypeVar("D")
 
-
-class SqlStore:
+class SqlStore(ExperimentRows):
     """See `Store` for the contract."""
-
-    def __init__(self, url: URL) -> None:
-        self._shown = (
-            str(url.database)
-            if url.get_backend_name() == "sqlite"
-            else url.render_as_string(hide_password=True)
-        )
-        self._engine = self._make_engine(url)
-        try:
-            self._prepare()
-            if url.get_backend_name() == "sqlite":
-                self._write_ahead()
-        except BaseException:
-            self.close()
-            raise
 
     def start_survey(self, start: SurveyStart) -> None:
         """Record what decides a survey."""
@@ -93,7 +47,7 @@ class SqlStore:
                     target=start.target,
                     started_at=start.started_at,
                     status=SurveyStatus.RUNNING.value,
-                    start_document=_encode(start),
+                    start_document=encode(start),
                 )
             )
 
@@ -119,7 +73,7 @@ class SqlStore:
                     validation_id=point.validation_id,
                     study_id=point.study_id,
                     position=point.order,
-                    document=_encode(point),
+                    document=encode(point),
                 )
             )
 
@@ -130,7 +84,7 @@ class SqlStore:
             survey.start.survey_id,
             survey,
             wall_s=survey.wall_s,
-            survey_document=_encode(survey),
+            survey_document=encode(survey),
         )
 
     def survey_start(self, ref: str) -> SurveyStart:
@@ -186,7 +140,7 @@ class SqlStore:
                     survey_id=start.survey_id,
                     started_at=start.started_at,
                     status=SurveyStatus.RUNNING.value,
-                    start_document=_encode(start),
+                    start_document=encode(start),
                 )
             )
 
@@ -196,7 +150,7 @@ class SqlStore:
             validations.c.validation_id,
             validation.start.validation_id,
             validation,
-            validation_document=_encode(validation),
+            validation_document=encode(validation),
         )
 
     def validation_start(self, ref: str) -> ValidationStart:
@@ -243,13 +197,13 @@ class SqlStore:
                     target=start.target,
                     started_at=start.started_at,
                     status=SurveyStatus.RUNNING.value,
-                    start_document=_encode(start),
+                    start_document=encode(start),
                 )
             )
 
     def finish_cache_study(self, study: CacheStudy) -> None:
         """Record the answer of a study."""
-        self._finish(studies.c.study_id, study.start.study_id, study, study_document=_encode(study))
+        self._finish(studies.c.study_id, study.start.study_id, study, study_document=encode(study))
 
     def cache_start(self, ref: str) -> CacheStart:
         """Return the start record of a study."""
@@ -302,116 +256,8 @@ class SqlStore:
         """Return a summary of every stream study, the newest first."""
         return self._growing_summaries(STREAMS)
 
-    def close(self) -> None:
-        """Let go of the connections."""
-        self._engine.dispose()
-
-    def __enter__(self) -> Self:
-        """Return the store itself."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Close."""
-        self.close()
-
-    def _make_engine(self, url: URL) -> Engine:
-        try:
-            if url.get_backend_name() != "sqlite":
-                return create_engine(url)
-            engine = create_engine(url, connect_args={"timeout": _BUSY_S})
-        except (ArgumentError, InvalidRequestError, ImportError) as error:
-            raise StoreError(
-                f"--store {self._shown}: {error}; use a file, or install the database's driver "
-                "(for PostgreSQL: pip install psycopg)"
-            ) from error
-        event.listen(engine, "connect", _set_up_sqlite)
-        event.listen(engine, "begin", _begin_sqlite)
-        return engine
-
-    def _prepare(self) -> None:
-        with self._transaction() as connection:
-            names = set(inspect(connection).get_table_names())
-            if schema.name not in names:
-                if names:
-                    raise StoreError(
-                        f"{self._shown} is a database, but not a Leadline store (it holds "
-                        f"{sorted(names)[0]!r}); name another file with --store"
-                    )
-                metadata.create_all(connection)
-                _growing.metadata.create_all(connection)
-                connection.execute(schema.insert().values(version=SCHEMA_VERSION))
-                return
-            # Locked where the database can: two processes must not migrate it at once.
-            found = connection.execute(select(schema.c.version).with_for_update()).scalar()
-            if isinstance(found, int) and found > SCHEMA_VERSION:
-                raise StoreError(
-                    f"{self._shown} was made by a newer Leadline (schema {found}, this one knows "
-                    f"{SCHEMA_VERSION}); upgrade Leadline or name another file with --store"
-                )
-            # Read once more: whoever held the lock may have migrated it meanwhile.
-            names = set(inspect(connection).get_table_names())
-            if not isinstance(found, int) or not tables_of(found) <= names:
-                raise self._damaged("its tables are not complete")
-            if found < SCHEMA_VERSION:
-                migrate(connection, found)
-            _growing.metadata.create_all(connection)
-
-    def _write_ahead(self) -> None:
-        """Let readers and a writer work at once; only now, because it changes the file for good.
-
-        Two processes that make one store at the same moment may both fail; then the next opening
-        does it. Durability does not hang on it, `synchronous` holds in either mode.
-        """
-        connection = self._engine.raw_connection()
-        try:
-            with suppress(sqlite3.Error):
-                connection.cursor().execute("PRAGMA journal_mode = WAL")
-        finally:
-            connection.close()
-
-    @contextmanager
-    def _transaction(
-        self, taken: str = "another process has stored it already"
-    ) -> Iterator[Connection]:
-        """Commit at the end of the block; `taken` says what a broken constraint means there."""
-        try:
-            with self._engine.begin() as connection:
-                yield connection
-        except IntegrityError as error:
-            raise StoreError(f"{self._shown}: {taken}: {error.orig}") from error
-        except SQLAlchemyError as error:
-            raise self._translated(error) from error
-
-    def _translated(self, error: SQLAlchemyError) -> StoreError:
-        cause = getattr(error, "orig", None) or error
-        text = str(cause).strip().splitlines()[0] if str(cause).strip() else type(cause).__name__
-        if "is not a database" in text:
-            return StoreError(
-                f"{self._shown} is not a Leadline store: {text}; move it away or name another with "
-                "--store"
-            )
-        if "malformed" in text or "corrupt" in text or "no such" in text:
-            return self._damaged(text)
-        return StoreError(f"{self._shown} cannot be used: {text}; name another with --store")
-
-    def _damaged(self, why: str) -> StoreError:
-        return StoreError(
-            f"{self._shown} is damaged: {why}; move it away or name another with --store"
-        )
-
-    def _decode(self, document: str, kind: type[D]) -> D:
-        try:
-            return msgspec.json.decode(document, type=kind)
-        except msgspec.MsgspecError as error:
-            raise self._damaged(f"a {kind.__name__} in it cannot be read: {error}") from error
-
     def _save(self, kind: Kind[Study], study: Study) -> None:
-        document = _encode(study)
+        document = encode(study)
         with self._transaction() as connection:
             row = connection.execute(_growing.by_id(kind, study.start.study_id)).first()
             if row is not None:
@@ -458,7 +304,7 @@ class SqlStore:
             raise StoreError(f"{owner} {owner_id} still runs; only an end can be recorded")
         with self._transaction() as connection:
             row = self._open(connection, key, owner_id)
-            if row.start_document != _encode(answer.start):
+            if row.start_document != encode(answer.start):
                 raise UpdateFinishedError(
                     f"{owner} {owner_id} began otherwise than its answer says; a start is never "
                     "changed"
@@ -519,18 +365,6 @@ class SqlStore:
             )
         return row
 
-    def _by_prefix(
-        self, connection: Connection, query: Select[Any], column: Column[Any], ref: str
-    ) -> Any:
-        if len(ref) < PREFIX_MIN:
-            return None
-        # Not LIKE: that ignores case in SQLite and has wildcards.
-        rows = connection.execute(query.where(func.substr(column, 1, len(ref)) == ref)).all()
-        if len(rows) > 1:
-            found = ", ".join(sorted(getattr(row, column.name) for row in rows)[:5])
-            raise StoreError(f"{ref!r} may be any of {found}; type more of it")
-        return rows[0] if rows else None
-
 
 def _owner(key: Column[Any]) -> str:
     return key.name.removesuffix("_id")
@@ -540,30 +374,3 @@ def _count_points(own: ColumnElement[bool]) -> Label[int]:
     """Number of points of each row that `own` joins them to, under the name `points`."""
     query = select(func.count()).select_from(points).where(own)
     return query.scalar_subquery().label("points")
-
-
-def _encode(document: msgspec.Struct) -> str:
-    text = msgspec.json.encode(document)
-    try:
-        # JSON has no nan and no infinity: what could not be read again is refused now.
-        msgspec.json.decode(text, type=type(document))
-    except msgspec.MsgspecError as error:
-        raise StoreError(
-            f"this {type(document).__name__} cannot be stored, a value in it is not finite or not "
-            f"of its type: {error}"
-        ) from error
-    return text.decode()
-
-
-def _set_up_sqlite(connection: Any, _record: Any) -> None:
-    # The driver's own BEGIN comes too late and takes no write lock; _begin_sqlite's does.
-    connection.isolation_level = None
-    # FULL makes a commit survive a loss of power, not only a kill
-    # (sqlite.org/pragma.html#pragma_synchronous).
-    for pragma in ("synchronous = FULL", "foreign_keys = ON"):
-        connection.execute(f"PRAGMA {pragma}")
-
-
-def _begin_sqlite(connection: Connection) -> None:
-    # Two writers that both began by reading could not both go on; taking the lock first can wait.
-    connection.exec_driver_sql("BEGIN IMMEDIATE")

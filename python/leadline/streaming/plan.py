@@ -46,6 +46,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     depth: int = 8
     temporary: tuple[str, ...] = ()
     replace: bool = False
+    runs: int = 1
     seed: int = 1
     budget_s: float = BUDGET_S
 
@@ -63,6 +64,8 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True):
     """Of the input's files and the output's."""
     capacities: bool = True
     """Whether capacities are measured first, without which there is no bound."""
+    runs: int = 1
+    """How often the same is run; each after the first replaces the output of the one before."""
 
 
 def plan_run(
@@ -99,6 +102,7 @@ def plan_run(
     return Planned(
         system=name or usual, job=job, options=options,
         data_bytes=size, output_bytes=written, directories=homes, capacities=capacities,
+        runs=wanted.runs,
     )  # fmt: skip
 
 

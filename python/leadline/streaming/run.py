@@ -22,7 +22,7 @@ from leadline.engine import (
 )
 from leadline.engine.stream_jobs import Capacity, StreamJob
 from leadline.engine.stream_places import disks_of
-from leadline.record import SurveyStatus, derive_seed
+from leadline.record import Interval, SurveyStatus, derive_seed
 from leadline.record.balance import RESOURCE_WORDS, Bound
 from leadline.record.streaming import (
     Capacities,
@@ -35,6 +35,7 @@ from leadline.streaming.answer import sentences_of
 from leadline.streaming.bounds import bound
 from leadline.streaming.capacities import capacities_of
 from leadline.streaming.launcher import rank_started
+from leadline.streaming.measured import readings_interval
 from leadline.streaming.plan import Planned
 from leadline.units import format_bytes, format_rate, format_seconds
 
@@ -78,7 +79,7 @@ def run_stream(
     *,
     on_capacities: Callable[[Capacities], None] | None = None,
 ) -> StreamStudy:
-    """Run the kernel once, in the engine child, and keep what was found.
+    """Run the kernel, in the engine child, as often as planned, and keep what was found.
 
     Args:
         planned: what is to be run.
@@ -94,7 +95,7 @@ def run_stream(
     growing = _Growing(planned, start, store, on_capacities)
     with growing.kept():
         growing.measure(streams, tuple)
-        growing.run(lambda job: streams.run(job, output_bytes=planned.output_bytes))
+        growing.run_all(lambda job: streams.run(job, output_bytes=planned.output_bytes))
     return growing.study
 
 
@@ -107,7 +108,7 @@ def run_stream_on_ranks(
     tell: Callable[[str], None],
     on_capacities: Callable[[Capacities], None] | None = None,
 ) -> StreamStudy | None:
-    """Run the kernel once on all ranks that a launcher has started; every rank calls this.
+    """Run the kernel on all ranks that a launcher has started; every rank calls this.
 
     Returns:
         The study on rank 0; None on the others.
@@ -128,7 +129,8 @@ def run_stream_on_ranks(
     if rank_started() > 0:
         if planned.capacities:
             network()
-        cluster.run_cluster(planned.job.document(job_id), tell=tell)
+        for number in range(planned.runs):
+            cluster.run_cluster(_job(planned, number).document(job_id), tell=tell)
         return None
 
     def run(job: StreamJob) -> StreamResult:
@@ -141,7 +143,7 @@ def run_stream_on_ranks(
     with growing.kept():
         # Before the first word to MPI: until then the other ranks sleep and disturb nothing.
         growing.measure(streams, network)
-        growing.run(run)
+        growing.run_all(run)
     return growing.study
 
 
@@ -193,19 +195,36 @@ class _Growing:
         if self._on_capacities is not None:
             self._on_capacities(found)
 
-    def run(self, run_job: Callable[[StreamJob], StreamResult]) -> None:
-        """Run the kernel in the time that is left, and say what was found."""
+    def run_all(self, run_job: Callable[[StreamJob], StreamResult]) -> None:
+        """Run the kernel as often as planned, all in the time that is left, and say what was found.
+
+        The runs are the same; each is kept as soon as it is done.
+        """
+        for number in range(self._planned.runs):
+            self._run(number, run_job)
+
+    def _run(self, number: int, run_job: Callable[[StreamJob], StreamResult]) -> None:
         left_s = self._planned.job.total_s_max - (time.monotonic() - self._began_s)
-        job = msgspec.structs.replace(self._planned.job, total_s_max=max(_LEAST_S, left_s))
+        job = msgspec.structs.replace(
+            _job(self._planned, number), total_s_max=max(_LEAST_S, left_s)
+        )
         started_at = _now()
-        result = run_job(job)
         run = StreamRun(
-            options=self._planned.options, disks=len(self.study.start.directories), repetition=0,
-            started_at=started_at, result=result,
+            options=self._planned.options, disks=len(self.study.start.directories),
+            repetition=number, started_at=started_at, result=run_job(job),
         )  # fmt: skip
-        told = explain(msgspec.structs.replace(self.study, runs=(run,)))
+        told = explain(msgspec.structs.replace(self.study, runs=(*self.study.runs, run)))
+        last = number + 1 == self._planned.runs
         self._keep(runs=told.runs, sentences=told.sentences, warnings=told.warnings,
-                   status=SurveyStatus.DONE)  # fmt: skip
+                   status=SurveyStatus.DONE if last else SurveyStatus.RUNNING)  # fmt: skip
+
+
+def _job(planned: Planned, number: int) -> StreamJob:
+    """Return the job of a run: all but the first replace the output of the one before."""
+    job = planned.job
+    if number == 0 or job.output is None:
+        return job
+    return msgspec.structs.replace(job, output=msgspec.structs.replace(job.output, replace=True))
 
 
 def _capacity_job(planned: Planned, start: StreamStart) -> StreamJob:
@@ -233,21 +252,36 @@ def bound_of(study: StreamStudy) -> Bound | None:
 
 def explain(study: StreamStudy) -> StreamStudy:
     """Return the study with what it says in words."""
-    said = tuple(_sentences(study.runs[-1], bound_of(study)))
+    said = tuple(_sentences(study, bound_of(study)))
     _, warnings = sentences_of(study)
     warnings = tuple(dict.fromkeys((*study.warnings, *warnings)))
     return msgspec.structs.replace(study, sentences=said, warnings=warnings)
 
 
-def _sentences(run: StreamRun, limit: Bound | None) -> list[str]:
-    result = run.result
+def throughput_of(study: StreamStudy) -> Interval:
+    """Return MB/s read and written together, over the runs; one run has no interval."""
+    rates = [_moved_mb_s(run.result) for run in study.runs]
+    return readings_interval(rates)
+
+
+def _moved_mb_s(result: StreamResult) -> float:
     moved = sum(phase.bytes_moved for phase in result.phases)
-    rate = moved / result.seconds / 1e6 if result.seconds > 0 else 0.0
+    return moved / result.seconds / 1e6 if result.seconds > 0 else 0.0
+
+
+def _sentences(study: StreamStudy, limit: Bound | None) -> list[str]:
+    result, rate = study.runs[-1].result, throughput_of(study)
+    seconds = readings_interval([run.result.seconds for run in study.runs])
     passes = "" if result.passes == 1 else f" in {result.passes} passes"
-    took = f"{format_bytes(result.bytes_in)}{passes} took {format_seconds(result.seconds)}"
-    said = [f"{result.kernel} of {took}: {format_rate(rate)} read and written together."]
+    took = f"{format_bytes(result.bytes_in)}{passes} took {format_seconds(seconds.value)}"
+    how_sure = "; one run, so without an interval: --runs 3 gives one"
+    if rate.low is not None and rate.high is not None:
+        how_sure = f" ({format_rate(rate.low)} to {format_rate(rate.high)}, {rate.n} runs)"
+    said = [
+        f"{result.kernel} of {took}: {format_rate(rate.value)} read and written together{how_sure}."
+    ]
     if limit is not None and limit.mb_s.value:
-        share = 100 * rate / limit.mb_s.value
+        share = 100 * rate.value / limit.mb_s.value
         said.append(
             f"That is {share:.0f} % of the {format_rate(limit.mb_s.value)} that the "
             f"{RESOURCE_WORDS[limit.resource]} of this machine would allow."

@@ -46,6 +46,22 @@ from leadline.record.streaming import (
     StreamStart,
     StreamStudy,
 )
+from leadline.record.workbench import (
+    Batch,
+    ExperimentStart,
+    Factor,
+    Goal,
+    Load,
+    Measured,
+    PeakRate,
+    PeakVerdict,
+    ResponseMs,
+    SimulatedServer,
+    Threshold,
+    Trial,
+    TrialRequest,
+    TrialState,
+)
 
 WORKLOAD = Workload(unique_bytes=64 * 2**20, size_mean=32 * 1024)
 
@@ -322,4 +338,54 @@ def sample_cache_study(start: CacheStart, status: SurveyStatus = SurveyStatus.DO
         ),
         curves=(),
         noise_frac=0.03,
+    )  # fmt: skip
+
+
+def sample_experiment_start(experiment_id: str = "experiment-a") -> ExperimentStart:
+    """Return the start of an experiment on a simulated server with two configurations."""
+    system = {"service_ms": 10.0, "service": {"kind": "exponential"}}
+    return ExperimentStart(
+        experiment_id=experiment_id,
+        name="tiny-server",
+        server=SimulatedServer(system=system),
+        goal=Goal(threshold=Threshold(mean_ms=40.0)),
+        policy="curve",
+        factors=(Factor(name="workers", role="configuration", levels=(1, 4)),),
+        samples=({"workers": 1}, {"workers": 4}),
+        seed=2**63,
+        started_at="2026-11-22T10:00:00+00:00",
+        facts={"cpu_count": 2},
+        text="[server]\n",
+    )
+
+
+def sample_trial(order: int = 0, rate_per_s: float = 100.0) -> Trial:
+    """Return a trial of ten seconds that went well."""
+    response = ResponseMs(mean=12.5, p50=9.0, p90=28.0, p95=37.0, p99=58.0, p99_9=80.0, max=99.5)
+    due = round(10 * rate_per_s)
+    return Trial(
+        order=order,
+        request=TrialRequest(rate_per_s=rate_per_s, seconds=10.0),
+        seed=2**62 + order,
+        state=TrialState.DONE,
+        cost_s=25.0,
+        measured=Measured(
+            seconds=10.0, warm_up_s=5.0, due=due, unanswered=0, failed=0,
+            completed_per_s=rate_per_s, response_ms=response, aborted=False,
+            batches=(Batch(due=due, mean_ms=12.5, over=0, completed=due),),
+        ),
+        started_at="2026-11-22T10:00:01+00:00",
+    )  # fmt: skip
+
+
+def sample_peak(trials: int = 1) -> PeakRate:
+    """Return an answer that rests on that many trials."""
+    load = Load(
+        rate_per_s=100.0, trials=trials, response_ms=Interval(12.5, None, None, 1),
+        percentile_ms=None, saturated=False,
+    )  # fmt: skip
+    return PeakRate(
+        policy="curve", verdict=PeakVerdict.FOUND, rate_per_s=Interval(110.0, 104.0, 116.0, trials),
+        accuracy=0.945, confidence=0.95, cost_s=25.0 * trials, trials=trials, loads=(load,),
+        limited_by="server", run_length_s=180.0, sentences=("Found.",),
     )  # fmt: skip

@@ -14,15 +14,19 @@ import msgspec
 import pytest
 
 from leadline.record import SurveyStatus
+from leadline.record.workbench import Experiment, Prior, SamplePeak
 from leadline.store import Store, StoreError, UpdateFinishedError
 from leadline.testing.samples import (
     sample_cache_start,
     sample_cache_study,
+    sample_experiment_start,
     sample_files_study,
+    sample_peak,
     sample_point,
     sample_start,
     sample_stream_study,
     sample_survey,
+    sample_trial,
     sample_validation,
     sample_validation_start,
 )
@@ -390,3 +394,131 @@ class StoreConformance:
         assert store.surveys() == ()
         with pytest.raises(StoreError, match="no stream study 'files-a'"):
             store.stream_study("files-a")
+
+    def test_an_experiment_grows_by_whole_trials(self, store: Store, tmp_path: Path) -> None:
+        """Each is there for others when `add_trial` returned; the document is made of them."""
+        start = sample_experiment_start()
+        store.start_experiment(start)
+        assert store.experiment("experiment-a") == Experiment(
+            start=start, status=SurveyStatus.RUNNING
+        )
+        large, small = start.samples[1], start.samples[0]
+        prior = Prior(rate_per_s=80.0, sd_log=0.2)
+        store.begin_sample("experiment-a", large)
+        store.add_trial("experiment-a", large, sample_trial(0))
+        store.begin_sample("experiment-a", small, prior)
+        store.add_trial("experiment-a", small, sample_trial(0, 50.0))
+        store.add_trial("experiment-a", large, sample_trial(1, 120.0))
+        store.end_sample("experiment-a", large, sample_peak(2))
+        with self.open(tmp_path) as other:
+            assert other.experiment("experiment-a").peaks == (
+                SamplePeak(
+                    sample=large,
+                    trials=(sample_trial(0), sample_trial(1, 120.0)),
+                    peak=sample_peak(2),
+                ),
+                SamplePeak(sample=small, trials=(sample_trial(0, 50.0),), peak=None, prior=prior),
+            )
+
+    def test_trials_come_in_their_order(self, store: Store) -> None:
+        """Whatever the order in which they were added."""
+        start = sample_experiment_start()
+        store.start_experiment(start)
+        store.begin_sample("experiment-a", start.samples[0])
+        for order in (2, 0, 1):
+            store.add_trial("experiment-a", start.samples[0], sample_trial(order))
+        kept = store.experiment("experiment-a").peaks[0].trials
+        assert [trial.order for trial in kept] == [0, 1, 2]
+
+    def test_a_finished_trial_never_changes(self, store: Store) -> None:
+        """Neither a second one in its place, nor one more after the peak."""
+        start = sample_experiment_start()
+        sample = start.samples[0]
+        store.start_experiment(start)
+        store.begin_sample("experiment-a", sample)
+        store.add_trial("experiment-a", sample, sample_trial(0))
+        with pytest.raises(StoreError, match="trial 0 of the sample workers=1 is stored already"):
+            store.add_trial("experiment-a", sample, sample_trial(0, 300.0))
+        store.end_sample("experiment-a", sample, sample_peak())
+        with pytest.raises(UpdateFinishedError, match="workers=1 has its peak"):
+            store.add_trial("experiment-a", sample, sample_trial(1))
+        with pytest.raises(UpdateFinishedError, match="has its peak"):
+            store.end_sample("experiment-a", sample, sample_peak(2))
+        kept = store.experiment("experiment-a").peaks
+        assert kept == (SamplePeak(sample=sample, trials=(sample_trial(0),), peak=sample_peak()),)
+
+    def test_an_experiment_that_is_done_takes_nothing_more(self, store: Store) -> None:
+        """Neither samples, nor trials, nor peaks, nor another end, nor another start."""
+        start = sample_experiment_start()
+        first, second = start.samples
+        store.start_experiment(start)
+        store.begin_sample("experiment-a", first)
+        done = Experiment(
+            start=start, status=SurveyStatus.DONE, sentences=("Done.",), wall_s=2.5,
+            peaks=(SamplePeak(sample=first, trials=(), peak=None),),
+        )  # fmt: skip
+        store.finish_experiment(done)
+        with pytest.raises(UpdateFinishedError, match="experiment-a is done"):
+            store.begin_sample("experiment-a", second)
+        with pytest.raises(UpdateFinishedError):
+            store.add_trial("experiment-a", first, sample_trial(0))
+        with pytest.raises(UpdateFinishedError):
+            store.end_sample("experiment-a", first, sample_peak())
+        with pytest.raises(UpdateFinishedError):
+            store.finish_experiment(done)
+        with pytest.raises(UpdateFinishedError, match="started already"):
+            store.start_experiment(start)
+        assert store.experiment("experiment-a") == done
+
+    def test_a_stopped_experiment_goes_on(self, store: Store) -> None:
+        """From its next change it runs, without the answer of its stop; and it ends again."""
+        start = sample_experiment_start()
+        store.start_experiment(start)
+        stopped = Experiment(start=start, status=SurveyStatus.STOPPED, sentences=("Stopped.",))
+        store.finish_experiment(stopped)
+        assert store.experiment("experiment-a") == stopped
+        store.begin_sample("experiment-a", start.samples[0])
+        assert store.experiment("experiment-a").status is SurveyStatus.RUNNING
+        assert store.experiment("experiment-a").sentences == ()
+        peaks = (SamplePeak(sample=start.samples[0], trials=(), peak=None),)
+        store.finish_experiment(Experiment(start=start, status=SurveyStatus.DONE, peaks=peaks))
+        assert store.experiments()[0].status is SurveyStatus.DONE
+
+    def test_what_of_an_experiment_could_not_be_explained_is_refused(self, store: Store) -> None:
+        """Without a start or a beginning, a sample twice, other trials, another start, no end."""
+        start = sample_experiment_start()
+        sample = start.samples[0]
+        with pytest.raises(StoreError, match="experiment-a was never started"):
+            store.begin_sample("experiment-a", sample)
+        store.start_experiment(start)
+        with pytest.raises(StoreError, match="workers=1 was never begun"):
+            store.add_trial("experiment-a", sample, sample_trial())
+        with pytest.raises(StoreError, match="has no sample workers=3"):
+            store.begin_sample("experiment-a", {"workers": 3})
+        store.begin_sample("experiment-a", sample)
+        with pytest.raises(StoreError, match="begun already"):
+            store.begin_sample("experiment-a", sample)
+        with pytest.raises(StoreError, match="still runs"):
+            store.finish_experiment(Experiment(start=start, status=SurveyStatus.RUNNING))
+        with pytest.raises(UpdateFinishedError, match="other trials"):
+            store.finish_experiment(Experiment(start=start, status=SurveyStatus.DONE))
+        other = msgspec.structs.replace(start, seed=2)
+        with pytest.raises(UpdateFinishedError, match="began otherwise"):
+            store.finish_experiment(Experiment(start=other, status=SurveyStatus.DONE))
+
+    def test_experiments_are_found_by_id_name_and_beginning(self, store: Store) -> None:
+        """A name means its newest; they are listed newest first, with their trials counted."""
+        for name in ("abcd-1", "abcd-2"):
+            store.start_experiment(sample_experiment_start(name))
+        store.begin_sample("abcd-1", {"workers": 1})
+        store.add_trial("abcd-1", {"workers": 1}, sample_trial())
+        assert store.experiment("abcd-1").start.experiment_id == "abcd-1"
+        assert store.experiment("tiny-server").start.experiment_id == "abcd-2"
+        with pytest.raises(StoreError, match="may be any of abcd-1, abcd-2"):
+            store.experiment("abcd")
+        with pytest.raises(StoreError, match=r"no experiment 'zzzz'.*leadline peak"):
+            store.experiment("zzzz")
+        assert [(item.experiment_id, item.trials) for item in store.experiments()] == [
+            ("abcd-2", 0), ("abcd-1", 1),
+        ]  # fmt: skip
+        assert store.surveys() == ()

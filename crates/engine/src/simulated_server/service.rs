@@ -6,9 +6,6 @@ use rand_xoshiro::rand_core::Rng;
 
 use super::system::Service;
 
-/// A Pareto tail ends here, in means.
-const TAIL_END: f64 = 1000.0;
-
 /// A draw of the exponential distribution with mean 1.
 #[inline]
 pub fn exponential(random: &mut Xoshiro256PlusPlus) -> f64 {
@@ -46,7 +43,7 @@ impl Draws {
                 let variance = (1.0 + cv * cv).ln();
                 Self::Lognormal { shift: -variance / 2.0, sd: variance.sqrt() }
             }
-            Service::Pareto { shape } => pareto(shape),
+            Service::Pareto { shape, end } => pareto(shape, end),
             Service::TwoModes { slow_share, slow_factor } => {
                 let fast = 1.0 / (1.0 - slow_share + slow_share * slow_factor);
                 Self::TwoModes { slow_share, fast, slow: fast * slow_factor }
@@ -74,10 +71,10 @@ impl Draws {
 
 /// The cut Pareto distribution: with `ratio` its end over its least value, the mean is
 /// `least · shape/(shape−1) · (1 − ratio^(1−shape)) / (1 − ratio^−shape)`, which is 1 where the end
-/// is 1000; found by halving.
-fn pareto(shape: f64) -> Draws {
+/// is `end`; found by halving.
+fn pareto(shape: f64, end: f64) -> Draws {
     let mean = |least: f64| {
-        let ratio = TAIL_END / least;
+        let ratio = end / least;
         least * shape / (shape - 1.0) * (1.0 - ratio.powf(1.0 - shape)) / (1.0 - ratio.powf(-shape))
     };
     let (mut low, mut high) = (1e-6, 1.0);
@@ -89,5 +86,5 @@ fn pareto(shape: f64) -> Draws {
             high = middle;
         }
     }
-    Draws::Pareto { shape, least: low, cut: 1.0 - (TAIL_END / low).powf(-shape) }
+    Draws::Pareto { shape, least: low, cut: 1.0 - (end / low).powf(-shape) }
 }

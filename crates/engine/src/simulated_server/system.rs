@@ -17,10 +17,13 @@ pub enum Service {
         /// Coefficient of variation.
         cv: f64,
     },
-    /// A Pareto tail cut at 1000 times the mean: `P(S > x)` falls as `x^-shape`.
+    /// A Pareto tail that is cut: `P(S > x)` falls as `x^-shape` up to `end`.
     Pareto {
         /// Exponent of the tail, above 1; below 2 the uncut variance has no bound.
         shape: f64,
+        /// Nothing takes longer than this many times the mean: servers time out and retry.
+        #[serde(default = "thousand")]
+        end: f64,
     },
     /// Exponential around either of two means: a hit and a miss, a small and a large file.
     TwoModes {
@@ -121,6 +124,10 @@ fn hundred() -> f64 {
     100.0
 }
 
+fn thousand() -> f64 {
+    1000.0
+}
+
 /// One trial.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -181,7 +188,10 @@ impl Service {
         match *self {
             Self::Fixed {} | Self::Exponential {} => Ok(()),
             Self::Lognormal { cv } => within("service.cv", cv, 1e-3, 20.0),
-            Self::Pareto { shape } => within("service.shape", shape, 1.05, 20.0),
+            Self::Pareto { shape, end } => {
+                within("service.shape", shape, 1.05, 20.0)?;
+                within("service.end", end, 2.0, 1e6)
+            }
             Self::TwoModes { slow_share, slow_factor } => {
                 within("service.slow_share", slow_share, 0.0, 1.0)?;
                 within("service.slow_factor", slow_factor, 1.0, 1e4)

@@ -47,8 +47,17 @@ fn other_distributions_obey_pollaczek_and_khinchine() {
 
 #[test]
 fn a_heavy_tail_has_the_mean_it_states() {
-    let server = plain(4096, 5.0, Service::Pareto { shape: 1.5 });
-    close(mean_ms(&server, 200.0), 5.0, 0.05);
+    for (shape, end) in [(1.5, 1000.0), (1.5, 30.0), (2.0, 100.0)] {
+        let server = plain(4096, 5.0, Service::Pareto { shape, end });
+        let response = run(&server, &order(200.0, 20_000.0)).response_ms.unwrap();
+        close(response.mean, 5.0, 0.05);
+        assert!(response.max <= 1.02 * 5.0 * end); // the histogram's bins
+    }
+    let text = r#"{"kind": "pareto", "shape": 1.5}"#;
+    assert_eq!(
+        serde_json::from_str::<Service>(text).unwrap(),
+        Service::Pareto { shape: 1.5, end: 1000.0 }
+    );
 }
 
 #[test]

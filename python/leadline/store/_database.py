@@ -1,0 +1,207 @@
+"""A database opened, checked and brought up to date; transactions, documents and their errors."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import msgspec
+from sqlalchemy import (
+    URL,
+    Column,
+    Connection,
+    Engine,
+    Select,
+    create_engine,
+    event,
+    func,
+    inspect,
+    select,
+)
+from sqlalchemy.exc import ArgumentError, IntegrityError, InvalidRequestError, SQLAlchemyError
+
+from leadline.store import _experiment_tables, _growing
+from leadline.store._migrate import migrate, tables_of
+from leadline.store._tables import SCHEMA_VERSION, metadata, schema
+from leadline.store.errors import StoreError
+
+PREFIX_MIN = 4
+_BUSY_S = 30
+D = TypeVar("D")
+_LATER = (_growing.metadata, _experiment_tables.metadata)
+"""Tables that came later and that older Leadlines do not look at: they are added to a store that
+lacks them without a new version of the schema."""
+
+
+class Database:
+    """What every part of the store stands on."""
+
+    def __init__(self, url: URL) -> None:
+        self._shown = (
+            str(url.database)
+            if url.get_backend_name() == "sqlite"
+            else url.render_as_string(hide_password=True)
+        )
+        self._engine = self._make_engine(url)
+        try:
+            self._prepare()
+            if url.get_backend_name() == "sqlite":
+                self._write_ahead()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._engine.dispose()
+
+    def __enter__(self) -> Self:
+        """Return the store itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close."""
+        self.close()
+
+    def _make_engine(self, url: URL) -> Engine:
+        try:
+            if url.get_backend_name() != "sqlite":
+                return create_engine(url)
+            engine = create_engine(url, connect_args={"timeout": _BUSY_S})
+        except (ArgumentError, InvalidRequestError, ImportError) as error:
+            raise StoreError(
+                f"--store {self._shown}: {error}; use a file, or install the database's driver "
+                "(for PostgreSQL: pip install psycopg)"
+            ) from error
+        event.listen(engine, "connect", _set_up_sqlite)
+        event.listen(engine, "begin", _begin_sqlite)
+        return engine
+
+    def _prepare(self) -> None:
+        with self._transaction() as connection:
+            names = set(inspect(connection).get_table_names())
+            if schema.name not in names:
+                if names:
+                    raise StoreError(
+                        f"{self._shown} is a database, but not a Leadline store (it holds "
+                        f"{sorted(names)[0]!r}); name another file with --store"
+                    )
+                metadata.create_all(connection)
+                _create_later(connection)
+                connection.execute(schema.insert().values(version=SCHEMA_VERSION))
+                return
+            # Locked where the database can: two processes must not migrate it at once.
+            found = connection.execute(select(schema.c.version).with_for_update()).scalar()
+            if isinstance(found, int) and found > SCHEMA_VERSION:
+                raise StoreError(
+                    f"{self._shown} was made by a newer Leadline (schema {found}, this one knows "
+                    f"{SCHEMA_VERSION}); upgrade Leadline or name another file with --store"
+                )
+            # Read once more: whoever held the lock may have migrated it meanwhile.
+            names = set(inspect(connection).get_table_names())
+            if not isinstance(found, int) or not tables_of(found) <= names:
+                raise self._damaged("its tables are not complete")
+            if found < SCHEMA_VERSION:
+                migrate(connection, found)
+            _create_later(connection)
+
+    def _write_ahead(self) -> None:
+        """Let readers and a writer work at once; only now, because it changes the file for good.
+
+        Two processes that make one store at the same moment may both fail; then the next opening
+        does it. Durability does not hang on it, `synchronous` holds in either mode.
+        """
+        connection = self._engine.raw_connection()
+        try:
+            with suppress(sqlite3.Error):
+                connection.cursor().execute("PRAGMA journal_mode = WAL")
+        finally:
+            connection.close()
+
+    @contextmanager
+    def _transaction(
+        self, taken: str = "another process has stored it already"
+    ) -> Iterator[Connection]:
+        """Commit at the end of the block; `taken` says what a broken constraint means there."""
+        try:
+            with self._engine.begin() as connection:
+                yield connection
+        except IntegrityError as error:
+            raise StoreError(f"{self._shown}: {taken}: {error.orig}") from error
+        except SQLAlchemyError as error:
+            raise self._translated(error) from error
+
+    def _translated(self, error: SQLAlchemyError) -> StoreError:
+        cause = getattr(error, "orig", None) or error
+        text = str(cause).strip().splitlines()[0] if str(cause).strip() else type(cause).__name__
+        if "is not a database" in text:
+            return StoreError(
+                f"{self._shown} is not a Leadline store: {text}; move it away or name another with "
+                "--store"
+            )
+        if "malformed" in text or "corrupt" in text or "no such" in text:
+            return self._damaged(text)
+        return StoreError(f"{self._shown} cannot be used: {text}; name another with --store")
+
+    def _damaged(self, why: str) -> StoreError:
+        return StoreError(
+            f"{self._shown} is damaged: {why}; move it away or name another with --store"
+        )
+
+    def _decode(self, document: str, kind: type[D]) -> D:
+        try:
+            return msgspec.json.decode(document, type=kind)
+        except msgspec.MsgspecError as error:
+            raise self._damaged(f"a {kind.__name__} in it cannot be read: {error}") from error
+
+    def _by_prefix(
+        self, connection: Connection, query: Select[Any], column: Column[Any], ref: str
+    ) -> Any:
+        if len(ref) < PREFIX_MIN:
+            return None
+        # Not LIKE: that ignores case in SQLite and has wildcards.
+        rows = connection.execute(query.where(func.substr(column, 1, len(ref)) == ref)).all()
+        if len(rows) > 1:
+            found = ", ".join(sorted(getattr(row, column.name) for row in rows)[:5])
+            raise StoreError(f"{ref!r} may be any of {found}; type more of it")
+        return rows[0] if rows else None
+
+
+def encode(document: msgspec.Struct) -> str:
+    text = msgspec.json.encode(document)
+    try:
+        # JSON has no nan and no infinity: what could not be read again is refused now.
+        msgspec.json.decode(text, type=type(document))
+    except msgspec.MsgspecError as error:
+        raise StoreError(
+            f"this {type(document).__name__} cannot be stored, a value in it is not finite or not "
+            f"of its type: {error}"
+        ) from error
+    return text.decode()
+
+
+def _create_later(connection: Connection) -> None:
+    for later in _LATER:
+        later.create_all(connection)
+
+
+def _set_up_sqlite(connection: Any, _record: Any) -> None:
+    # The driver's own BEGIN comes too late and takes no write lock; _begin_sqlite's does.
+    connection.isolation_level = None
+    # FULL makes a commit survive a loss of power, not only a kill
+    # (sqlite.org/pragma.html#pragma_synchronous).
+    for pragma in ("synchronous = FULL", "foreign_keys = ON"):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    # Two writers that both began by reading could not both go on; taking the lock first can wait.
+    connection.exec_driver_sql("BEGIN IMMEDIATE")

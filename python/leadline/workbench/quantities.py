@@ -1,0 +1,177 @@
+"""How the values of an experiment file are written, each kind read by one function.
+
+A quantity carries its unit ("40ms", "256MiB"); a bare number for one is refused, because 40 may be
+seconds or milliseconds. Every reader raises `ValueError`; who calls it knows file and line.
+"""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from leadline.record.workbench import Level
+from leadline.units import parse_bytes, parse_seconds
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """One kind of value: what it is called in messages and in the reference, and its reader."""
+
+    says: str
+    example: str
+    read: Callable[[Any], Any]
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError("it must be text")
+    return value
+
+
+def _integer(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ValueError("it must be a whole number, 0 or more")
+    return value
+
+
+def _count(value: Any) -> int:
+    if _integer(value) < 1:
+        raise ValueError("it must be a whole number, 1 or more")
+    return int(value)
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError("it must be a number")
+    if value < 0:
+        raise ValueError("it must be 0 or more")
+    return float(value)
+
+
+def _rate(value: Any) -> float:
+    if isinstance(value, str):
+        bare = value.strip().removesuffix("/s").strip()
+        try:
+            value = float(bare)
+        except ValueError:
+            raise ValueError('it must be requests per second, for example 200 or "200/s"') from None
+    rate = _number(value)
+    if not 1e-3 <= rate <= 1e8:
+        raise ValueError("it must be between 0.001 and 100 million requests per second")
+    return rate
+
+
+def _share(value: Any) -> float:
+    if isinstance(value, str) and value.strip().endswith("%"):
+        try:
+            value = float(value.strip().removesuffix("%")) / 100
+        except ValueError:
+            raise ValueError('it must be a share, for example 0.95 or "95%"') from None
+    if isinstance(value, str):
+        raise ValueError('it must be a share, for example 0.95 or "95%"')
+    share = _number(value)
+    if not 0 < share < 1:
+        raise ValueError('it must be a share between 0 and 1, for example 0.95 or "95%"')
+    return share
+
+
+def _duration_s(value: Any) -> float:
+    if not isinstance(value, str) or not value.strip()[-1:].isalpha():
+        raise ValueError('write it with its unit, for example "90s" or "10m"')
+    seconds = parse_seconds(value)
+    if seconds <= 0:
+        raise ValueError("it must be longer than nothing")
+    return seconds
+
+
+def _response_ms(value: Any) -> float:
+    if not isinstance(value, str) or not value.strip()[-1:].isalpha():
+        raise ValueError('write it with its unit, for example "40ms"')
+    milliseconds = 1000 * parse_seconds(value)
+    if milliseconds <= 0:
+        raise ValueError("it must be longer than nothing")
+    return milliseconds
+
+
+def _size_bytes(value: Any) -> int:
+    if not isinstance(value, str) or not value.strip()[-1:].isalpha():
+        raise ValueError('write it with its unit, for example "256MiB"')
+    size = parse_bytes(value)
+    if size <= 0:
+        raise ValueError("it must be more than nothing")
+    return size
+
+
+def _words(value: Any) -> tuple[str, ...]:
+    if isinstance(value, str):
+        value = shlex.split(value)
+    if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
+        raise ValueError("it must be a command: text, or a list of its words")
+    if not value:
+        raise ValueError("the command is empty")
+    return tuple(value)
+
+
+def _level(value: Any) -> Level:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError('a level is a number or text; for a switch write "on" and "off"')
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError("a level must be finite")
+    return value
+
+
+def _table(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError("it must be a table")
+    return value
+
+
+def _levels_by_name(value: Any) -> dict[str, Level]:
+    return {name: _level(level) for name, level in _table(value).items()}
+
+
+def _texts_by_name(value: Any) -> dict[str, str]:
+    return {name: str(_level(level)) for name, level in _table(value).items()}
+
+
+def one_of(*words: str) -> Kind:
+    """A kind of which only these words are."""
+
+    def read(value: Any) -> str:
+        if value not in words:
+            raise ValueError(f"it must be one of {', '.join(words)}")
+        return str(value)
+
+    return Kind(" or ".join(f"`{word}`" for word in words), f'"{words[0]}"', read)
+
+
+def read_levels(value: Any) -> tuple[Level, ...]:
+    """Read the levels of a factor, in the order of the file."""
+    if not isinstance(value, list) or not value:
+        raise ValueError("it must be a list of levels, for example [1, 2, 4]")
+    levels = tuple(_level(level) for level in value)
+    if len(set(levels)) < len(levels):
+        raise ValueError("a level is there twice")
+    kinds = {isinstance(level, str) for level in levels}
+    if len(kinds) > 1:
+        raise ValueError("its levels are numbers and text; give one or the other")
+    return levels
+
+
+TEXT = Kind("text", '"web"', _text)
+INTEGER = Kind("whole number", "1", _integer)
+COUNT = Kind("whole number", "4", _count)
+NUMBER = Kind("number", "0.01", _number)
+RATE = Kind("requests per second", '200 or "200/s"', _rate)
+SHARE = Kind("share", '0.95 or "95%"', _share)
+DURATION_S = Kind("duration", '"10m"', _duration_s)
+RESPONSE_MS = Kind("duration", '"40ms"', _response_ms)
+SIZE_BYTES = Kind("size", '"256MiB"', _size_bytes)
+COMMAND = Kind("command, as text or as a list of words", '"./load {rate}"', _words)
+TABLE = Kind("table", "{ workers = 4 }", _table)
+LEVELS_BY_NAME = Kind("table of levels", "{ threads = 16 }", _levels_by_name)
+TEXTS_BY_NAME = Kind("table of texts", '{ PGUSER = "bench" }', _texts_by_name)
+LEVELS = Kind("list of levels", "[1, 2, 4]", read_levels)

@@ -1,0 +1,97 @@
+"""A Dask scheduler and workers as processes on loopback, for tests of the pool."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+_START_S = 60.0
+
+
+class Cluster:
+    """One scheduler and its workers; all end with the test."""
+
+    def __init__(self, folder: Path, environment: dict[str, str], protocol: str) -> None:
+        self.folder = folder
+        self.environment = os.environ | {"OMP_NUM_THREADS": "1"} | environment
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.file = folder / "scheduler.json"
+        options = ("--no-dashboard", "--no-show", "--scheduler-file", str(self.file))
+        self._start(
+            "scheduler", "scheduler", "--host", f"{protocol}://127.0.0.1", "--port", "0", *options
+        )
+        end = time.monotonic() + _START_S
+        while not self.file.exists():
+            self._still("scheduler", end)
+        self.address: str = json.loads(self.file.read_text())["address"]
+
+    def add_worker(
+        self, name: str, *, testbeds: int | None = 1, threads: int = 1, preload: str = ""
+    ) -> None:
+        """Start a worker without a nanny, which would start it again."""
+        more: list[str] = []
+        if testbeds is not None:
+            more += ["--resources", f"testbed={testbeds}"]
+        if preload:
+            script = self.folder / f"{name}-preload.py"
+            script.write_text(preload)
+            more += ["--preload", str(script)]
+        self._start(
+            name, "worker", "--scheduler-file", str(self.file), "--nthreads", str(threads),
+            "--no-nanny", "--no-dashboard", "--name", name, "--death-timeout", "30",
+            "--local-directory", str(self.folder / name), *more,
+        )  # fmt: skip
+
+    def kill(self, name: str) -> None:
+        """SIGKILL, as the end of a machine looks from outside."""
+        process = self.processes.pop(name)
+        process.kill()
+        process.wait()
+
+    def log(self, name: str) -> str:
+        return (self.folder / f"{name}.log").read_text()
+
+    def stop(self) -> None:
+        for process in self.processes.values():
+            process.send_signal(signal.SIGCONT)
+            process.kill()
+        for process in self.processes.values():
+            process.wait()
+
+    def _start(self, name: str, *words: str) -> None:
+        with (self.folder / f"{name}.log").open("wb") as log:
+            self.processes[name] = subprocess.Popen(
+                [sys.executable, "-m", "dask", *words],
+                env=self.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+            )  # fmt: skip
+
+    def _still(self, name: str, end: float) -> None:
+        assert self.processes[name].poll() is None, self.log(name)
+        assert time.monotonic() < end, self.log(name)
+        time.sleep(0.05)
+
+
+@contextmanager
+def dask_cluster(
+    folder: Path,
+    workers: Sequence[str] = (),
+    *,
+    environment: dict[str, str] | None = None,
+    protocol: str = "tcp",
+) -> Iterator[Cluster]:
+    """Start a scheduler and workers that each offer one testbed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    cluster = Cluster(folder, environment or {}, protocol)
+    try:
+        for name in workers:
+            cluster.add_worker(name)
+        yield cluster
+    finally:
+        cluster.stop()

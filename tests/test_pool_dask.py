@@ -1,0 +1,252 @@
+"""The pool on a real scheduler with real workers on loopback: killed, wrong, gone, encrypted."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from concurrent.futures import wait
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from dask_cluster import Cluster, dask_cluster
+from leadline.engine.servers import run_trial
+from leadline.record.workbench import Trial, TrialOrder, TrialState
+from leadline.workbench.pool import PoolLost, PoolRefused, open_pool
+from test_pool import order
+
+pytest.importorskip("distributed", reason="the pool's tests need leadline[cluster]")
+
+from leadline.workbench.dask_pool import DaskPool
+
+pytestmark = pytest.mark.real
+
+HERE = {"PYTHONPATH": str(Path(__file__).parent)}
+"""Workers find the functions of this file."""
+
+
+class Occupied(NamedTuple):
+    worker: int
+    begin: float
+    end: float
+
+
+def occupy(_order: TrialOrder | None = None) -> Occupied:
+    begin = time.monotonic()
+    time.sleep(0.2)
+    return Occupied(os.getpid(), begin, time.monotonic())
+
+
+def die(_order: TrialOrder) -> Trial:
+    time.sleep(0.2)
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError
+
+
+@pytest.fixture(scope="module")
+def calm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Three workers that nobody kills, with more threads than a testbed needs."""
+    with dask_cluster(tmp_path_factory.mktemp("calm"), environment=HERE) as cluster:
+        for name in ("atlas", "boreas", "castor"):
+            cluster.add_worker(name, threads=4)
+        yield cluster
+
+
+def wait_for(pool: DaskPool, machines: int) -> None:
+    end = time.monotonic() + 30
+    while len(pool.names) != machines:
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_trials_run_side_by_side_but_never_two_on_one_worker(calm: Cluster) -> None:
+    with DaskPool(calm.address, print) as pool:
+        wait_for(pool, 3)
+        assert pool.machines == 3
+        assert set(pool.names) == {"atlas", "boreas", "castor"}
+        futures = [pool.submit(occupy, order(n)) for n in range(9)]
+        found = sorted(future.result(timeout=60) for future in futures)
+    assert len({each.worker for each in found}) == 3
+    assert not [1 for a, b in pairwise(found) if a.worker == b.worker and b.begin < a.end]
+    by_time = sorted(found, key=lambda each: each.begin)
+    assert [1 for a, b in pairwise(by_time) if b.begin < a.end]
+
+
+def test_three_workers_of_one_machine_are_one_machine_to_a_server_that_is_real(
+    calm: Cluster,
+) -> None:
+    with DaskPool(calm.address, print) as pool:
+        wait_for(pool, 3)
+        futures = [pool.submit(occupy) for _ in range(5)]
+        found = sorted((each.result(timeout=60) for each in futures), key=lambda each: each.begin)
+    assert not [1 for a, b in pairwise(found) if b.begin < a.end]
+
+
+def test_a_trial_says_the_same_on_a_worker_and_here(calm: Cluster) -> None:
+    with open_pool(calm.address) as pool:
+        there = pool.submit(run_trial, order(5)).result(timeout=60)
+    assert there.worker in {"atlas", "boreas", "castor"}
+    assert there.measured == run_trial(order(5)).measured
+
+
+def test_a_killed_workers_trial_runs_again_elsewhere_and_is_counted(tmp_path: Path) -> None:
+    told: list[str] = []
+    with (
+        dask_cluster(tmp_path, ["atlas", "boreas", "castor"]) as cluster,
+        DaskPool(cluster.address, told.append) as pool,
+    ):
+        wait_for(pool, 3)
+        futures = [pool.submit(run_trial, order(n, wall_scale=0.01)) for n in range(6)]
+        time.sleep(1.0)  # each takes 1.95 s
+        cluster.kill("boreas")
+        wait(futures, timeout=60)
+        trials = [future.result(timeout=0) for future in futures]
+        assert pool.lost_trials == 1
+        assert set(pool.names) == {"atlas", "castor"}
+    assert [trial.order for trial in trials] == list(range(6))
+    assert {trial.state for trial in trials} == {TrialState.DONE}
+    assert {trial.worker for trial in trials} == {"atlas", "castor"}
+    assert [line.partition(";")[0] for line in told] == ["worker boreas was lost"]
+
+
+def test_a_trial_that_kills_its_machines_is_given_up(tmp_path: Path) -> None:
+    few = HERE | {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1"}
+    with (
+        dask_cluster(tmp_path, ["atlas", "boreas", "castor"], environment=few) as cluster,
+        DaskPool(cluster.address, print) as pool,
+    ):
+        wait_for(pool, 3)
+        trial = pool.submit(die, order(7)).result(timeout=60)
+        assert trial.state is TrialState.FAILED
+        assert trial.order == 7
+        assert trial.measured is None
+        assert "every machine that began it was lost" in (trial.failure or "")
+        assert pool.lost_trials == 1
+        # The machine that is left goes on.
+        assert pool.submit(run_trial, order(8)).result(timeout=60).order == 8
+
+
+def test_without_a_machine_trials_end_instead_of_waiting_for_ever(tmp_path: Path) -> None:
+    with (
+        dask_cluster(tmp_path, ["atlas"]) as cluster,
+        DaskPool(cluster.address, print, patience_s=2.0) as pool,
+    ):
+        future = pool.submit(run_trial, order(0, wall_scale=0.02))
+        time.sleep(0.5)
+        cluster.kill("atlas")
+        with pytest.raises(PoolLost, match=r"no machine of the pool .* --resume"):
+            future.result(timeout=30)
+        # One that comes later takes what comes later.
+        later = pool.submit(run_trial, order(1))
+        cluster.add_worker("boreas")
+        assert later.result(timeout=30).worker == "boreas"
+
+
+def test_a_scheduler_that_goes_away_ends_the_trials(tmp_path: Path) -> None:
+    with (
+        dask_cluster(tmp_path, ["atlas"]) as cluster,
+        DaskPool(cluster.address, print, patience_s=2.0) as pool,
+    ):
+        future = pool.submit(run_trial, order(0, wall_scale=0.05))
+        cluster.kill("scheduler")
+        with pytest.raises(PoolLost, match=r"the scheduler at .* went away"):
+            future.result(timeout=30)
+
+
+_OLDER = """
+import leadline.workbench.dask_pool as pool
+pool.own_handshake = lambda: pool.Handshake("0.0.9", "")
+"""
+_OTHER_RECORDS = """
+import leadline.workbench.dask_pool as pool
+own = pool.own_handshake()
+pool.own_handshake = lambda: own._replace(records="")
+"""
+_NONE_AT_ALL = "import sys; sys.modules['leadline'] = None"
+
+
+@pytest.mark.parametrize(
+    ("preload", "testbeds", "words"),
+    [
+        (_OLDER, 1, r"has Leadline 0\.0\.9, and this is"),
+        (_OTHER_RECORDS, 1, "with other records"),
+        (_NONE_AT_ALL, 1, "ModuleNotFoundError"),
+        ("", 2, "offers testbed=2, but two trials at once"),
+    ],
+)
+def test_a_worker_that_cannot_run_our_trials_is_refused(
+    tmp_path: Path, preload: str, testbeds: int, words: str
+) -> None:
+    with dask_cluster(tmp_path) as cluster:
+        cluster.add_worker("odd", testbeds=testbeds, preload=preload)
+        with pytest.raises(PoolRefused, match=rf"cannot run these trials: .*{words}.*install"):
+            open_pool(cluster.address)
+
+
+def test_one_that_joins_later_is_refused_when_it_gets_a_trial(tmp_path: Path) -> None:
+    with (
+        dask_cluster(tmp_path, ["atlas"]) as cluster,
+        DaskPool(cluster.address, print) as pool,
+    ):
+        cluster.add_worker("older", preload=_OLDER)
+        wait_for(pool, 2)
+        futures = [pool.submit(run_trial, order(n, wall_scale=0.001)) for n in range(8)]
+        errors = [future.exception(timeout=30) for future in futures]
+    refused = [error for error in errors if error is not None]
+    assert refused
+    assert len(refused) < 8
+    for error in refused:
+        assert isinstance(error, PoolRefused)
+        assert "worker older cannot run these trials: it has Leadline 0.0.9" in str(error)
+
+
+def test_workers_without_a_testbed_are_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("leadline.workbench.dask_pool._CONNECT_S", 4.0)
+    with dask_cluster(tmp_path) as cluster:
+        cluster.add_worker("plain", testbeds=None)
+        with pytest.raises(PoolRefused, match=r"dask worker .* --resources testbed=1"):
+            open_pool(cluster.address)
+
+
+def certificate(folder: Path) -> dict[str, str]:
+    """One self-signed certificate that is its own authority, as Dask's settings name it."""
+    key, cert = folder / "key.pem", folder / "cert.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1",
+         "-subj", "/CN=leadline-test", "-keyout", str(key), "-out", str(cert)],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    tls = "DASK_DISTRIBUTED__COMM__TLS"
+    roles = {
+        f"{tls}__{role}__{what}": str(path)
+        for role in ("SCHEDULER", "WORKER", "CLIENT")
+        for what, path in (("KEY", key), ("CERT", cert))
+    }
+    return {f"{tls}__CA_FILE": str(cert), **roles}
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificate")
+def test_tls_is_dasks_own_and_without_the_key_nobody_gets_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dask = pytest.importorskip("dask")
+    settings = certificate(tmp_path)
+    names = {key: key.removeprefix("DASK_").lower().replace("__", ".") for key in settings}
+    own = {names[key].replace("ca_file", "ca-file"): value for key, value in settings.items()}
+    with dask_cluster(tmp_path / "c", ["atlas"], environment=settings, protocol="tls") as cluster:
+        assert cluster.address.startswith("tls://")
+        with dask.config.set(own), open_pool(cluster.address) as pool:
+            assert pool.submit(run_trial, order(4)).result(timeout=30).worker == "atlas"
+        monkeypatch.setattr("leadline.workbench.dask_pool._CONNECT_S", 1.0)
+        with pytest.raises(PoolRefused, match="TLS"):
+            open_pool(cluster.address)
+        with pytest.raises(PoolRefused, match="no Dask scheduler answers"):
+            open_pool(cluster.address.replace("tls:", "tcp:"))

@@ -1,0 +1,171 @@
+"""Loads, thresholds and intervals of the rate: what every policy of the workbench rests on."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import msgspec
+import pytest
+
+from leadline.record.workbench import Threshold, TrialRequest, TrialState
+from leadline.stats import student_t
+from leadline.workbench.loads import LoadTrials, bounds, by_load, load_rows, two_modes
+from leadline.workbench.rate_interval import rate_interval
+from leadline.workbench.threshold import (
+    RATIO_MAX,
+    measured_ratio,
+    percentile_ms,
+    threshold_ratio,
+)
+from scripted_server import measured, one_queue, trial
+
+MEAN = Threshold(mean_ms=40.0)
+P95 = Threshold(percentile=0.95, limit_ms=100.0)
+
+
+def request(rate_per_s: float, seconds: float = 180.0) -> TrialRequest:
+    return TrialRequest(rate_per_s=rate_per_s, seconds=seconds)
+
+
+def load_of(rate_per_s: float, *means_ms: float) -> LoadTrials:
+    load = LoadTrials(rate_per_s)
+    for order, mean_ms in enumerate(means_ms):
+        load.add(trial(request(rate_per_s), order, mean_ms), MEAN)
+    return load
+
+
+def test_the_ratio_is_one_at_the_threshold() -> None:
+    assert measured_ratio(MEAN, measured(100, 60, 40.0)) == pytest.approx(1.0)
+    assert measured_ratio(MEAN, measured(100, 60, 60.0)) == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize("percentile", [0.3, 0.5, 0.8, 0.95, 0.97, 0.995])
+def test_the_percentile_of_exponential_times_is_found_between_those_reported(
+    percentile: float,
+) -> None:
+    threshold = Threshold(percentile=percentile, limit_ms=20.0)
+    found = percentile_ms(threshold, measured(1000, 60, 30.0))
+    exact = -30 * math.log(1 - percentile)
+    assert found == pytest.approx(max(exact, 30 * math.log(2)), rel=1e-6)
+
+
+@pytest.mark.parametrize("mean_ms", [20.0, 27.0, 28.4, 28.7, 33.0])
+def test_the_share_counted_decides_a_percentile_that_nobody_reports(mean_ms: float) -> None:
+    threshold = Threshold(percentile=0.97, limit_ms=100.0)
+    window = measured(10_000, 60, mean_ms, limit_ms=100.0)
+    share_over = sum(batch.over for batch in window.batches) / window.due
+    assert (percentile_ms(threshold, window) > 100.0) == (share_over > 0.03)
+
+
+def test_requests_that_failed_are_within_no_time() -> None:
+    window = msgspec.structs.replace(measured(100, 60, 10.0), failed=360)
+    assert percentile_ms(P95, window) == math.inf
+    assert measured_ratio(P95, window) == RATIO_MAX
+
+
+def test_either_threshold_saturates() -> None:
+    both = Threshold(mean_ms=40.0, percentile=0.95, limit_ms=60.0)
+    assert measured_ratio(both, measured(100, 60, 30.0)) == pytest.approx(math.log(20) / 2)
+    lax = Threshold(mean_ms=40.0, percentile=0.95, limit_ms=1000.0)
+    assert measured_ratio(lax, measured(100, 60, 30.0)) == pytest.approx(0.75)
+
+
+def test_an_aborted_trial_is_saturated_whatever_it_has_measured() -> None:
+    given_up = trial(request(100), 0, 30.0, TrialState.ABORTED)
+    ratio = threshold_ratio(MEAN, given_up)
+    assert ratio == pytest.approx(1.1)
+
+
+@pytest.mark.parametrize(
+    "state", [TrialState.FAILED, TrialState.SERVER_LOST, TrialState.GENERATOR_LIMITED]
+)
+def test_a_trial_that_says_nothing_has_no_ratio(state: TrialState) -> None:
+    assert threshold_ratio(MEAN, trial(request(100), 0, state=state)) is None
+
+
+def test_two_trials_have_students_interval_with_one_degree_of_freedom() -> None:
+    interval = load_of(100, 30.0, 34.0).ratio_interval(0.95)
+    half = student_t(1, 0.95) * math.sqrt(8.0 / 2) / 40
+    assert interval == pytest.approx((0.8 - half, 0.8 + half))
+    assert student_t(1, 0.95) == pytest.approx(12.706, abs=1e-3)
+
+
+def test_saturated_only_where_the_interval_says_so() -> None:
+    assert load_of(100, 30.0, 30.2).saturated(0.95, 0.1) is False
+    assert load_of(100, 30.0, 38.0).saturated(0.95, 0.1) is None
+    assert load_of(100, 50.0, 50.2).saturated(0.95, 0.1) is True
+    assert load_of(100, 41.0).saturated(0.95, 0.1) is None
+    assert load_of(100, 50.0).saturated(0.95, 0.1) is True
+    assert load_of(100, 30.0).saturated(0.95, 0.1) is False
+
+
+def test_a_load_that_kills_the_server_twice_saturates_it() -> None:
+    load = LoadTrials(900.0)
+    load.add(trial(request(900), 0, state=TrialState.SERVER_LOST), MEAN)
+    assert not load.kills
+    assert load.saturated(0.95, 0.1) is None
+    load.add(trial(request(900), 1, state=TrialState.SERVER_LOST), MEAN)
+    assert load.kills
+    assert load.saturated(0.95, 0.1) is True
+
+
+def test_the_lower_bound_lies_below_every_saturated_load() -> None:
+    trials = [
+        trial(request(rate), order, mean_ms)
+        for order, (rate, mean_ms) in enumerate(
+            [(100, 10), (100, 10), (200, 20), (200, 20), (300, 90), (300, 90), (400, 20), (400, 20)]
+        )
+    ]
+    rows = load_rows(by_load(trials, MEAN).values(), MEAN, 0.95)
+    assert [row.rate_per_s for row in rows] == [100, 200, 300, 400]
+    assert rows[0].response_ms is not None
+    assert rows[0].response_ms.value == pytest.approx(10)
+    assert bounds(rows) == (200, 300)
+
+
+def test_modes_are_seen_and_a_heavy_tail_is_not_one() -> None:
+    draws = random.Random(4)
+    near = [draws.lognormvariate(0, 0.05) for _ in range(8)]
+    far = [draws.lognormvariate(1.5, 0.05) for _ in range(5)]
+    assert two_modes(near + far)
+    tails = [[draws.lognormvariate(0, 0.8) for _ in range(30)] for _ in range(100)]
+    assert sum(map(two_modes, tails)) <= 1
+    assert not two_modes(near)
+
+
+def test_the_rates_interval_holds_the_peak_of_a_known_curve() -> None:
+    """R = 1000 / (500 - λ): the peak is 475. Trials are at 470 with 10 % noise."""
+    response, peak = one_queue(500.0), 475.0
+    covered, width = 0, 0.0
+    for seed in range(400):
+        draws = random.Random(seed)
+        means = [response(470) * math.exp(0.1 * draws.gauss(0, 1)) for _ in range(8)]
+        load = load_of(470, *means)
+        below = load_of(235, response(235), response(235) * 1.01)
+        found = rate_interval(load, [below, load], 0.95)
+        assert found is not None
+        assert found.low is not None
+        assert found.high is not None
+        covered += found.low <= peak <= found.high
+        width += (found.high - found.low) / peak / 400
+    assert 0.92 <= covered / 400 <= 0.99
+    assert width < 0.02
+
+
+def test_measured_loads_on_either_side_bound_the_rates_interval() -> None:
+    middle = load_of(470, 10.0, 90.0, 41.0)
+    below, above = load_of(460, 25.0, 25.1, 25.2), load_of(480, 70.0, 71.0, 70.5)
+    found = rate_interval(middle, [below, middle, above], 0.95)
+    assert found is not None
+    assert found.low is not None
+    assert 460 < found.low < 470
+    assert (found.value, found.high) == (470, 480)
+
+
+def test_a_rates_interval_without_another_load_takes_the_response_in_proportion() -> None:
+    found = rate_interval(load_of(100, 39.0, 40.0, 41.0), [], 0.95)
+    assert found is not None
+    half = student_t(2, 0.95) / math.sqrt(3) / 40
+    assert found.low == pytest.approx(100 / (1 + half))
+    assert found.high == pytest.approx(100 / (1 - half))
