@@ -18,7 +18,11 @@ CONNECTIONS_MAX = 128
 def programs() -> Path:
     """Folder of initdb and pg_ctl, which Debian keeps off the PATH."""
     found = shutil.which("initdb")
-    folder = Path(found).parent if found else max(Path("/usr/lib/postgresql").glob("*/bin"), default=None)
+    folder = (
+        Path(found).parent
+        if found
+        else max(Path("/usr/lib/postgresql").glob("*/bin"), default=None)
+    )
     if folder is None:
         sys.exit("PostgreSQL is not installed (no initdb): apt-get install postgresql")
     return folder
@@ -55,9 +59,22 @@ def fill(place: Path, branches: str) -> None:
     place.mkdir(mode=0o700)
     if os.geteuid() == 0:
         shutil.chown(place, "postgres")
-    run(str(programs() / "initdb"), "-D", str(place / "data"), "-A", "trust", "-U", "postgres", "-N")
+    run(
+        str(programs() / "initdb"), "-D", str(place / "data"), "-A", "trust", "-U", "postgres", "-N"
+    )
     start(place, "off")
-    run("pgbench", "-h", str(place), "-U", "postgres", "-i", "-q", "-s", branches, "postgres")
+    run(
+        str(programs() / "pgbench"),
+        "-h",
+        str(place),
+        "-U",
+        "postgres",
+        "-i",
+        "-q",
+        "-s",
+        branches,
+        "postgres",
+    )
     control(place, "-m", "fast", "stop")
 
 
