@@ -145,19 +145,28 @@ def test_the_upper_bound_is_believed_when_a_load_above_it_is_good() -> None:
     assert high <= 210
 
 
+def test_the_lower_bound_is_below_the_upper_one_whatever_is_good_above() -> None:
+    policy = open_policy("mlrsearch", GOAL, 1)
+    means_ms = ((100.0, 10.0), (300.0, 10.0), (200.0, 90.0), (400.0, 90.0))
+    for order, (rate, mean_ms) in enumerate(means_ms * 2):
+        policy.tell(trial(TrialRequest(rate_per_s=rate, seconds=60.0), order, mean_ms))
+    answer = policy.answer_now()
+    assert (answer.lower_bound_per_s, answer.upper_bound_per_s) == (100, 200)
+    assert "Irregular" in answer.warnings[0]
+
+
 def test_contradicting_trials_are_named() -> None:
-    goal = Goal(threshold=Threshold(mean_ms=40.0), run_length_s=360.0)
-    policy = open_policy("mlrsearch", goal, 1)
+    policy = open_policy("mlrsearch", GOAL, 1)
     turn = itertools.count()
 
     def response(rate_per_s: float) -> float:
-        if rate_per_s < 300:
+        if rate_per_s < 150:
             return 10.0
-        return 90.0 if rate_per_s > 600 else (90.0, 90.0, 10.0)[next(turn) % 3]
+        return 90.0 if rate_per_s > 600 else (90.0, 10.0)[next(turn) % 2]
 
     answer, _ = search(policy, response, noise=0.0)
     assert answer.verdict is PeakVerdict.FOUND
-    assert answer.lower_bound_per_s is not None
+    assert "contradict" in " ".join(answer.warnings)
 
 
 def test_never_and_always_saturated_are_said_with_the_bound() -> None:
