@@ -231,10 +231,10 @@ class _Reader:
         record, keys = SERVERS[kind]
         table = {name: value for name, value in raw.items() if name != "kind"}
         here = str(Path(self._path).resolve().parent)
-        found = _put_here(self._table(table, path, keys), here)
+        fields = _put_here(self._table(table, path, keys), here)
         if record is CommandServer:
-            found.setdefault("directory", here)
-        return record(**found)
+            fields["directory"] = str(Path(here) / fields.get("directory", ""))
+        return record(**fields)
 
     def _try(self, experiment: ExperimentFile) -> None:
         """Ask a simulated server for a moment: it says what is wrong with it."""
