@@ -215,6 +215,10 @@ class Ganesha:
         self._ganesha = self._run(words, groups, self.settings.mount)
         self._wait(self._ganesha, NFS_PORT, "NFS SERVER INITIALIZED")
 
+    def stop(self) -> None:
+        """End it in order; the namespace and rpcbind stay for the next start."""
+        self._end(signal.SIGTERM)
+
     def kill(self) -> None:
         """End it as a crash does, without a goodbye: the kernel closes its connections."""
         self._end(signal.SIGKILL)
@@ -252,7 +256,7 @@ class Ganesha:
 
     def close(self) -> None:
         """End both servers and remove everything."""
-        self._end(signal.SIGTERM)
+        self.stop()
         if self._rpcbind is not None:
             self._rpcbind.kill()
             self._rpcbind.wait()
