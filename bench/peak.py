@@ -6,12 +6,14 @@
 Each search is kept in build/peak under a digest of the policies' source, so a run that was stopped
 goes on where it was, and a changed policy starts anew. Policies whose name ends in `-seeded`, or
 that are asked for as `NAME+seed`, are told a rate that is off by 25 % (one standard deviation).
+`NAME@540` asks for runs of 540 s; the truth stays that of `GOAL`.
 
 The tables: cost of a peak in minutes (15 s charged per trial for set-up and warm-up); trials; share
 of all searches within 10 % and 5 % of the truth; share of the stated intervals that hold the truth;
 half their width; mean and median error of the rate; the error that 95 % of the searches stay
 within; false confidence: searches that say "found" and whose interval misses the truth; and
-searches that gave no rate. In brackets 95 % intervals of the shares.
+searches that gave no rate. "In region": the mean response seen at the load nearest to the rate is
+within R_sat ± 10 %, which is where SH08's policies stop. In brackets 95 % intervals of the shares.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ from pathlib import Path
 import msgspec
 
 import leadline
-from leadline.record.workbench import Goal
+from leadline.record.workbench import Goal, PeakRate
 from leadline.testing.peak_truth import known_truth, truth, truth_key
 from leadline.testing.searches import Search, seed_for, simulate_search
 from leadline.testing.servers import GOAL, PERCENTILE_GOAL, Kind, Member, population
@@ -39,7 +41,14 @@ from leadline.workbench.policies import POLICIES
 
 KEPT = Path("build/peak")
 GOALS = {"mean": GOAL, "p95": PERCENTILE_GOAL}
-DECIDES = ("workbench/*.py", "workbench/policies/*.py", "stats/*.py", "record/workbench.py")
+DECIDES = (
+    "workbench/*.py",
+    "workbench/belief/*.py",
+    "workbench/policies/*.py",
+    "stats/*.py",
+    "record/workbench.py",
+    "testing/searches.py",
+)
 """Source that decides what a policy does."""
 
 
@@ -91,8 +100,12 @@ def search(task: Task) -> Search:
     """Run one search."""
     server = task.member.server
     true = truth(server, task.goal)
-    name = task.policy.removesuffix("+seed")
-    seeded = name != task.policy or name.endswith("-seeded")
+    spelled, _, run_length_s = task.policy.partition("@")
+    name = spelled.removesuffix("+seed")
+    seeded = name != spelled or name.endswith("-seeded")
+    goal = task.goal
+    if run_length_s:
+        goal = msgspec.structs.replace(goal, run_length_s=float(run_length_s))
     told = Search(
         policy=task.policy,
         server=task.member.name,
@@ -105,7 +118,7 @@ def search(task: Task) -> Search:
     seed = task.seed * 1000 + task.member.index
     prior = seed_for(true.rate_per_s, seed) if seeded else None
     try:
-        peak, loads, policy_s = simulate_search(name, server, task.goal, seed, prior)
+        peak, loads, policy_s = simulate_search(name, server, goal, seed, prior)
     except Exception as error:  # a fault of a policy is a row of the table
         return msgspec.structs.replace(told, verdict=f"fault: {type(error).__name__}: {error}")
     told = msgspec.structs.replace(
@@ -121,8 +134,27 @@ def search(task: Task) -> Search:
         low_per_s=None if rate is None else rate.low,
         high_per_s=None if rate is None else rate.high,
         accuracy=peak.accuracy,
+        response_ms=response_at(peak),
         cost_s=peak.cost_s,
     )
+
+
+def response_at(peak: PeakRate) -> float | None:
+    """Return the mean response seen at the load nearest to the answer."""
+    rows = [load for load in peak.loads if load.response_ms is not None]
+    if peak.rate_per_s is None or not rows:
+        return None
+    rate = peak.rate_per_s.value
+    nearest = min(rows, key=lambda load: abs(math.log(load.rate_per_s / rate)))
+    return None if nearest.response_ms is None else nearest.response_ms.value
+
+
+def in_region(item: Search) -> bool:
+    """Whether that is within the peak-rate region (SH08 §3.3)."""
+    limit_ms, width = GOAL.threshold.mean_ms, GOAL.threshold.width_frac
+    if item.response_ms is None or limit_ms is None:
+        return False
+    return abs(item.response_ms / limit_ms - 1.0) <= width
 
 
 def quantile(values: Sequence[float], share: float) -> float:
@@ -144,7 +176,7 @@ def share_of(flags: Sequence[bool]) -> str:
 
 HEAD = (
     "searches", "min: mean", "median", "p90", "trials", "within 10 %", "within 5 %",
-    "interval holds", "± %", "bias %", "median %", "p95 error %", "false conf. %", "no rate",
+    "interval holds", "± %", "bias %", "median %", "p95 error %", "false conf. %", "in region %", "no rate",
 )  # fmt: skip
 
 
@@ -170,6 +202,7 @@ def row_of(found: Sequence[Search]) -> list[str]:
         f"{100 * statistics.median(errors):+.1f}" if errors else "-",
         f"{100 * quantile(magnitude, 0.95):.1f}" if errors else "-",
         f"{100 * statistics.mean(false):.1f}",
+        f"{100 * statistics.mean(in_region(item) for item in found):.0f}",
         str(len(found) - len(errors)),
     ]
 
