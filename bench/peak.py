@@ -19,13 +19,14 @@ within R_sat ± 10 %, which is where SH08's policies stop. In brackets 95 % inte
 from __future__ import annotations
 
 import argparse
+import ast
 import hashlib
 import math
 import multiprocessing
 import statistics
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -41,15 +42,6 @@ from leadline.workbench.policies import POLICIES
 
 KEPT = Path("build/peak")
 GOALS = {"mean": GOAL, "p95": PERCENTILE_GOAL}
-DECIDES = (
-    "workbench/*.py",
-    "workbench/belief/*.py",
-    "workbench/policies/*.py",
-    "stats/*.py",
-    "record/workbench.py",
-    "testing/searches.py",
-)
-"""Source that decides what a policy does."""
 
 
 class Task(msgspec.Struct, frozen=True):
@@ -69,15 +61,44 @@ class Task(msgspec.Struct, frozen=True):
     def path(self) -> Path:
         """Where its outcome is kept."""
         server = truth_key(self.member.server, self.goal)
-        return KEPT / source_digest() / self.policy / f"{server}-{self.seed}.json"
+        return KEPT / self.policy / source_digest(self.name) / f"{server}-{self.seed}.json"
+
+    @property
+    def name(self) -> str:
+        """Of the policy itself, without what it is told."""
+        return self.policy.partition("@")[0].removesuffix("+seed")
 
 
 @cache
-def source_digest() -> str:
-    """Digest of all source that decides what policies do."""
-    root = Path(leadline.__file__).parent
-    paths = sorted(path for pattern in DECIDES for path in root.glob(pattern))
-    return hashlib.sha256(b"\0".join(path.read_bytes() for path in paths)).hexdigest()[:12]
+def source_digest(policy: str) -> str:
+    """Digest of all source that decides what a policy does, and how it is searched with."""
+    modules = {POLICIES[policy].__module__, "leadline.testing.searches"}
+    pending, seen = sorted(modules), set[Path]()
+    while pending:
+        path = source_of(pending.pop())
+        if path is None or path in seen:
+            continue
+        seen.add(path)
+        pending += imported(path)
+    texts = sorted(path.read_bytes() for path in seen)
+    return hashlib.sha256(b"\0".join(texts)).hexdigest()[:12]
+
+
+def source_of(module: str) -> Path | None:
+    """File of a module that may decide; registries and engines do not."""
+    if module.removeprefix("leadline.").partition(".")[0] not in ("workbench", "stats", "testing"):
+        return None
+    path = Path(leadline.__file__).parent.joinpath(*module.split(".")[1:])
+    whole = path.with_suffix(".py") if path.with_suffix(".py").exists() else path / "__init__.py"
+    return whole if whole.exists() and path.name != "policies" else None
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Modules of leadline that a file imports."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("leadline."):
+            yield str(node.module)
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
 def run_task(task: Task) -> Search:
@@ -101,7 +122,7 @@ def search(task: Task) -> Search:
     server = task.member.server
     true = truth(server, task.goal)
     spelled, _, run_length_s = task.policy.partition("@")
-    name = spelled.removesuffix("+seed")
+    name = task.name
     seeded = name != spelled or name.endswith("-seeded")
     goal = task.goal
     if run_length_s:
@@ -176,7 +197,8 @@ def share_of(flags: Sequence[bool]) -> str:
 
 HEAD = (
     "searches", "min: mean", "median", "p90", "trials", "within 10 %", "within 5 %",
-    "interval holds", "± %", "bias %", "median %", "p95 error %", "false conf. %", "in region %", "no rate",
+    "interval holds", "± %", "bias %", "median %", "p95 error %", "false conf. %", "in region %",
+    "no rate",
 )  # fmt: skip
 
 
