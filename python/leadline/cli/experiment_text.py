@@ -7,6 +7,7 @@ from rich.table import Table
 
 from leadline.record import Interval
 from leadline.record.workbench import Experiment, Load, PeakRate
+from leadline.units import format_seconds
 from leadline.workbench.answer import say_peak, say_sample
 
 
@@ -19,6 +20,10 @@ def experiment_text(experiment: Experiment) -> Group:
     peak = experiment.peaks[0].peak if experiment.peaks else None
     if peak is not None and peak.loads:
         parts.append(_loads(peak))
+    if experiment.fares_on:
+        parts.append(f"\nThe policies on {experiment.fares_on}:")
+    if experiment.fares:
+        parts.append(_fares(experiment))
     return Group(*parts)
 
 
@@ -29,6 +34,18 @@ def _loads(peak: PeakRate) -> Table:
     for load in sorted(peak.loads, key=lambda load: load.rate_per_s):
         table.add_row(f"{load.rate_per_s:.4g}", str(load.trials), _number(load.response_ms),
                       _number(load.percentile_ms), _saturated(load))  # fmt: skip
+    return table
+
+
+def _fares(experiment: Experiment) -> Table:
+    table = Table(box=None)
+    for name in ("policy", "bench time", "trials", "requests/s", "verdict"):
+        table.add_column(name, justify="left" if name in ("policy", "verdict") else "right")
+    for fare in experiment.fares:
+        own = " *" if fare.policy == experiment.start.policy else ""
+        rate = "" if fare.rate_per_s is None else f"{fare.rate_per_s:.4g}"
+        table.add_row(f"{fare.policy}{own}", format_seconds(fare.cost_s), str(fare.trials), rate,
+                      fare.verdict.value)  # fmt: skip
     return table
 
 
