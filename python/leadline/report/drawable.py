@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 import altair as alt
 import vl_convert
 
+from leadline.report.theme import config
+
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -24,7 +26,12 @@ class Picture(NamedTuple):
     def to_dict(self) -> dict[str, Any]:
         """Return the specification with its title."""
         title = {"text": self.title, "subtitle": self.subtitle}
-        return self.spec | {"title": title, "description": f"{self.title}. {self.subtitle}"}
+        said = f"{self.title}. {self.subtitle}"
+        return self.spec | {
+            "title": title,
+            "description": said,
+            "config": config(background="#ffffff"),
+        }
 
 
 Drawn = alt.LayerChart | alt.Chart | Picture
