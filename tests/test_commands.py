@@ -38,7 +38,7 @@ def test_every_command_there_is_has_its_place_in_the_help() -> None:
 def test_an_unknown_command_is_refused_with_the_nearest_name() -> None:
     done = CliRunner().invoke(app, ["survay"])
     assert done.exit_code == 2
-    assert "No such command 'survay'. Did you mean 'survey'?" in done.output
+    assert "No such command 'survay'. Did you mean 'survey', 'surface'?" in done.output
 
 
 def test_the_help_waits_for_no_library_of_statistics_stores_or_charts() -> None:

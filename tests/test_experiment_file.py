@@ -257,12 +257,14 @@ def test_the_reference_names_every_key() -> None:
 
 
 def test_a_peak_search_begins_with_one_sample() -> None:
-    start = begin_peak(read_experiment(WHOLE, "whole.toml"), seed=9)
+    start = begin_peak(read_experiment(WHOLE, "whole.toml"), seed=9, policy="binary")
     assert start.samples == ({"workers": 4, "disks": 2},)
-    assert (start.seed, start.policy, start.design) == (9, "curve", None)
+    assert (start.seed, start.policy, start.design) == (9, "binary", None)
     assert start.goal.deadline_s == start.deadline_s == 1200.0
     assert start.text == WHOLE
-    other = begin_peak(read_experiment(WHOLE, "whole.toml"), sample={"workers": 16}, deadline_s=60)
+    other = begin_peak(
+        read_experiment(WHOLE, "whole.toml"), sample={"workers": 16}, deadline_s=60, policy="binary"
+    )
     assert other.samples == ({"workers": 16, "disks": 2},)
     assert other.goal.deadline_s == 60
     assert other.experiment_id != start.experiment_id
@@ -278,12 +280,12 @@ def test_a_peak_search_needs_to_know_which_sample() -> None:
 
 
 def test_a_surface_begins_with_its_whole_grid() -> None:
-    start = begin_surface(read_experiment(WHOLE, "whole.toml"), design="full")
+    start = begin_surface(read_experiment(WHOLE, "whole.toml"), design="full-grid", policy="binary")
     assert len(start.samples) == 6
-    assert (start.design, start.surface_error_frac, start.deadline_s) == ("full", 0.06, 7200.0)
+    assert (start.design, start.surface_error_frac, start.deadline_s) == ("full-grid", 0.06, 7200.0)
     assert start.goal.deadline_s == 1200.0
     with pytest.raises(ExperimentRefused, match="no surface; add some under"):
-        begin_surface(read_experiment(SMALL, "small.toml"), design="full")
+        begin_surface(read_experiment(SMALL, "small.toml"), design="full-grid", policy="binary")
 
 
 def test_a_low_maximum_lowers_the_first_load() -> None:
@@ -293,7 +295,7 @@ def test_a_low_maximum_lowers_the_first_load() -> None:
 
 def test_start_records_survive_json() -> None:
     """They go into the store and to the machines of the pool."""
-    start = begin_surface(read_experiment(WHOLE, "whole.toml"), design="full")
+    start = begin_surface(read_experiment(WHOLE, "whole.toml"), design="full-grid", policy="binary")
     assert msgspec.json.decode(msgspec.json.encode(start), type=type(start)) == start
 
 

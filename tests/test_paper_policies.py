@@ -17,6 +17,7 @@ from leadline.record.workbench import (
 from leadline.workbench.policies import open_policy
 from leadline.workbench.policies.algorithm2 import Visit, bracket
 from leadline.workbench.policies.binary import pick_binary
+from leadline.workbench.policies.model_guided import pick_by_model, predict
 from leadline.workbench.policy import Policy
 from scripted_server import one_queue, search, trial
 
@@ -170,3 +171,70 @@ def test_the_deadline_is_answered_with_what_is_known() -> None:
     assert answer.rate_per_s is not None
     assert (answer.rate_per_s.low, answer.rate_per_s.high) == (800, 1000)
     assert "deadline" in answer.sentences[0]
+
+
+def test_linear_search_rises_by_its_first_load_and_then_halves() -> None:
+    answer, trials = search(open_policy("linear", GOAL, 1), one_queue(300.0), noise=0.001)
+    assert rates(trials) == [50, 100, 150, 200, 250, 300, 275]
+    assert answer.verdict is PeakVerdict.FOUND
+    assert len(trials) == 14
+
+
+def test_linear_search_with_a_seed_begins_there() -> None:
+    policy = open_policy("linear-seeded", GOAL, 1, Prior(rate_per_s=190))
+    _, trials = search(policy, one_queue(300.0), noise=0.001)
+    assert rates(trials)[:4] == [190, 240, 290, 265]
+
+
+def test_the_model_goes_through_both_loads() -> None:
+    """R = 1000 / (500 - λ) over 40 ms is 25 / (500 - λ): at the threshold at 475."""
+    found = predict(Visit(100, 25 / 400), Visit(50, 25 / 450))
+    assert found == pytest.approx(475)
+    assert predict(Visit(100, 0.4), Visit(50, 0.5)) is None
+
+
+def test_model_guided_search_begins_with_two_loads_and_then_trusts_the_model() -> None:
+    """Algorithm 4: the curve is the model's own, so the third load is the peak."""
+    answer, trials = search(open_policy("model-guided", GOAL, 1), one_queue(500.0), noise=1e-5)
+    assert rates(trials) == [50, 100, pytest.approx(475, rel=0.01)]
+    assert answer.verdict is PeakVerdict.FOUND
+    policy = open_policy("model-guided-seeded", GOAL, 1, Prior(rate_per_s=490))
+    _, seeded = search(policy, one_queue(500.0), noise=1e-5)
+    assert rates(seeded) == [490, 245, pytest.approx(475, rel=0.01)]
+
+
+def test_the_model_is_learned_from_the_last_load_and_the_one_nearest_to_the_threshold() -> None:
+    seen = visits((100, 25 / 400), (480, 1.25), (50, 25 / 450), (300, 25 / 200 * 1.3))
+    nearest = predict(seen[3], seen[1])
+    assert pick_by_model(seen, 50) == nearest
+
+
+def test_a_model_that_says_nothing_doubles_or_halves() -> None:
+    assert pick_by_model([], 50) == 50
+    assert pick_by_model(visits((50, 0.3)), 50) == 100
+    assert pick_by_model(visits((50, 1.3)), 50) == 25
+    assert pick_by_model(visits((50, 0.4), (100, 0.3)), 50) == 200
+    assert pick_by_model(visits((50, 0.300), (100, 0.3001)), 50) == 1000
+
+
+def test_the_strawman_spends_ten_long_trials_at_every_load() -> None:
+    answer, trials = search(open_policy("strawman", GOAL, 1), one_queue(300.0))
+    assert rates(trials) == [50, 100, 150, 200, 250, 300]
+    assert len(trials) == 60
+    assert {t.request.seconds for t in trials} == {300.0}
+    assert answer.verdict is PeakVerdict.FOUND
+    assert answer.rate_per_s is not None
+    assert (answer.rate_per_s.low, answer.rate_per_s.value, answer.rate_per_s.high) == (
+        250,
+        250,
+        300,
+    )
+
+
+def test_the_strawman_ends_at_its_first_load_or_at_the_generators_last() -> None:
+    saturated, _ = search(open_policy("strawman", GOAL, 1), lambda _: 90.0)
+    assert saturated.verdict is PeakVerdict.ALWAYS_SATURATED
+    goal = Goal(threshold=Threshold(mean_ms=40.0), rate_max_per_s=120)
+    never, trials = search(open_policy("strawman", goal, 1), one_queue(5000))
+    assert never.verdict is PeakVerdict.NEVER_SATURATED
+    assert rates(trials) == [50, 100, 120]

@@ -62,7 +62,7 @@ def test_samples_outside_the_grid_are_refused() -> None:
 
 
 def test_an_unknown_design_is_named() -> None:
-    with pytest.raises(UnknownDesign, match="no design 'random'; there are full-grid"):
+    with pytest.raises(UnknownDesign, match="no design 'random'; there are sequential, full-grid"):
         open_design("random", FACTORS, GOAL)
     with pytest.raises(UnknownDesign, match="as in full-grid:8"):
         open_design("full-grid:few", FACTORS, GOAL)

@@ -37,10 +37,12 @@ COMMANDS = {
     "phase.",
     "balance": "Say which resource gives out first as disks are added, and what more of it would "
     "bring.",
+    "peak": "Find the highest load a server takes before it is too slow, at a stated confidence.",
+    "surface": "Find the peak rate over all configurations, measuring only some of them.",
     "report": "Draw a stored survey: one self-contained page that opens without a network.",
-    "systems": "List the stored surveys, and the studies of files and streams, newest first.",
-    "show": "Show what is stored under an id: a survey, a validation, a study, or one point.",
-    "export": "Write the points of a survey, validation or study as JSON, CSV, Parquet or Arrow.",
+    "systems": "List the stored surveys, studies and experiments, newest first.",
+    "show": "Show what is stored under an id: a survey, a study, an experiment, or one point.",
+    "export": "Write the points or trials of what is stored as JSON, CSV, Parquet or Arrow.",
 }
 """Each command and its help: the first line of its docstring, which a test holds them to. The
 module `leadline.cli.NAME` is loaded only when its command is run, because what the commands need

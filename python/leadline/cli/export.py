@@ -1,4 +1,4 @@
-"""`leadline export S`: the points of a survey or a validation, the phases of streams, as data."""
+"""`leadline export S`: points of a survey or validation, phases of streams, trials, as data."""
 
 from __future__ import annotations
 
@@ -12,12 +12,16 @@ from leadline.cli.context import Context
 from leadline.cli.talk import talk
 from leadline.store import FORMATS, Store, StoreError, export_rows, rows
 from leadline.streaming.phase_rows import phase_rows
+from leadline.workbench.trial_rows import trial_rows
 
 
 def command(
     context: typer.Context,
     survey: Annotated[
-        str, typer.Argument(metavar="ID", help="A survey, a system, a validation, or a study.")
+        str,
+        typer.Argument(
+            metavar="ID", help="A survey, a system, a validation, a study, an experiment."
+        ),
     ],
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Default: stdout.")
@@ -27,7 +31,7 @@ def command(
         typer.Option(metavar="json|csv|parquet|arrow", help="Default: by FILE's ending."),
     ] = None,
 ) -> None:
-    """Write the points of a survey, validation or study as JSON, CSV, Parquet or Arrow."""
+    """Write the points or trials of what is stored as JSON, CSV, Parquet or Arrow."""
     own: Context = context.obj
     store = own.open_store()
     chosen = format or (output.suffix.lstrip(".") if output else "json")
@@ -42,7 +46,7 @@ def command(
 
 
 def _rows(store: Store, ref: str) -> list[dict[str, Any]]:
-    """One row for every point, or for every phase of a stream study."""
+    """One row for every point, every phase of a stream study, or every trial."""
     try:
         return rows(store.points(store.survey_start(ref).survey_id))
     except StoreError as not_a_survey:
@@ -56,5 +60,9 @@ def _rows(store: Store, ref: str) -> list[dict[str, Any]]:
             pass
         try:
             return phase_rows(store.stream_study(ref))
+        except StoreError:
+            pass
+        try:
+            return trial_rows(store.experiment(ref))
         except StoreError:
             raise not_a_survey from None

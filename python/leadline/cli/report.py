@@ -1,4 +1,4 @@
-"""`leadline report S`: one page to look at, or to send."""
+"""`leadline report S`: one page to look at, or to send; of a survey, a study or an experiment."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import typer
 
 from leadline.cli.cache import load_study
 from leadline.cli.context import Context
+from leadline.cli.experiment_run import require_output, write_experiment
 from leadline.cli.files import write_files
 from leadline.cli.load import load_survey, load_validation
 from leadline.cli.options import Ref
@@ -17,6 +18,7 @@ from leadline.cli.stream_run import write_stream
 from leadline.cli.talk import talk
 from leadline.engine import TargetRefused
 from leadline.store import Store, StoreError
+from leadline.workbench.mapping import experiment_of
 
 
 def command(
@@ -110,8 +112,21 @@ def _report_stream(
     try:
         study = store.stream_study(ref)
     except StoreError:
-        raise not_a_survey from None
+        _report_experiment(store, ref, output, not_a_survey)
+        return
     others = [store.stream_study(name) for name in beside]
     path = output or Path(f"leadline-{study.start.system.replace('/', '_')}-stream.html")
     _require_directory(path)
     write_stream(study, path, others)
+
+
+def _report_experiment(
+    store: Store, ref: str, output: Path | None, not_a_survey: StoreError
+) -> None:
+    try:
+        experiment = experiment_of(store, ref)
+    except StoreError:
+        raise not_a_survey from None
+    path = output or Path(f"leadline-{experiment.start.name.replace('/', '_')}.html")
+    require_output(path)
+    write_experiment(experiment, path)

@@ -1,4 +1,4 @@
-"""`leadline show ID`: a survey, a validation, a cache study, or a single measured point."""
+"""`leadline show ID`: a survey, a validation, a study, an experiment, or a single point."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import typer
 
 from leadline.cli.cache import load_study, tell_study
 from leadline.cli.context import Context
+from leadline.cli.experiment_run import tell_experiment
 from leadline.cli.files import tell_files
 from leadline.cli.load import explained_validation, load_survey
 from leadline.cli.measure import measurement_document
@@ -22,6 +23,7 @@ from leadline.record import Measurement, Survey
 from leadline.record.wording import say_count
 from leadline.report import render_measurement, render_terminal
 from leadline.store import Store, StoreError
+from leadline.workbench.mapping import experiment_of
 
 
 def command(
@@ -30,12 +32,12 @@ def command(
         str,
         typer.Argument(
             metavar="ID",
-            help="A survey, a system, a validation, a study of any kind, or a point.",
+            help="A survey, a system, a validation, a study, an experiment, or a point.",
         ),
     ],
     json: Json = False,
 ) -> None:
-    """Show what is stored under an id: a survey, a validation, a study, or one point."""
+    """Show what is stored under an id: a survey, a study, an experiment, or one point."""
     own: Context = context.obj
     store = own.open_store()
     try:
@@ -93,9 +95,18 @@ def _show_stream(store: Store, ref: str, not_a_survey: StoreError, *, json: bool
     try:
         study = store.stream_study(ref)
     except StoreError:
-        _show_point(store, ref, not_a_survey, json=json)
+        _show_experiment(store, ref, not_a_survey, json=json)
         return
     tell_stream(study, json=json)
+
+
+def _show_experiment(store: Store, ref: str, not_a_survey: StoreError, *, json: bool) -> None:
+    try:
+        experiment = experiment_of(store, ref)
+    except StoreError:
+        _show_point(store, ref, not_a_survey, json=json)
+        return
+    tell_experiment(experiment, json=json)
 
 
 def _show_point(store: Store, ref: str, not_a_survey: StoreError, *, json: bool) -> None:

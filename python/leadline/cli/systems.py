@@ -14,11 +14,11 @@ from leadline.cli.options import Json
 from leadline.cli.talk import put_json, show, talk
 from leadline.store import Store
 
-_TARGET = {"files": "plain files", "stream": "streams"}
+_TARGET = {"files": "plain files", "stream": "streams", "experiment": "workbench"}
 
 
 def command(context: typer.Context, json: Json = False) -> None:
-    """List the stored surveys, and the studies of files and streams, newest first."""
+    """List the stored surveys, studies and experiments, newest first."""
     own: Context = context.obj
     found = _listed(own.open_store())
     if json:
@@ -41,10 +41,15 @@ def _listed(store: Store) -> list[dict[str, Any]]:
         ("survey", store.surveys(), "survey_id"),
         ("files", store.files_studies(), "study_id"),
         ("stream", store.stream_studies(), "study_id"),
+        ("experiment", store.experiments(), "experiment_id"),
     )
-    lists = [
-        [{"kind": kind, "id": getattr(item, key)} | msgspec.structs.asdict(item) for item in items]
-        for kind, items, key in kinds
-    ]
+    lists = [[_item(kind, item, key) for item in items] for kind, items, key in kinds]
     # Clocks of several machines do not order studies of one kind: the store does.
     return list(heapq.merge(*lists, key=lambda item: str(item["started_at"]), reverse=True))
+
+
+def _item(kind: str, item: Any, key: str) -> dict[str, Any]:
+    listed = {"kind": kind, "id": getattr(item, key)} | msgspec.structs.asdict(item)
+    if kind == "experiment":
+        listed |= {"system": item.name, "points": item.trials}
+    return listed

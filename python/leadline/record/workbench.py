@@ -271,6 +271,10 @@ class CommandServer(msgspec.Struct, frozen=True, kw_only=True, tag="command", ta
     time_out_s: float = 60.0
     """Beyond the run length; then the trial has failed."""
     environment: dict[str, str] = {}
+    check: tuple[str, ...] = ()
+    """Succeeds while the server lives: asked after a load that failed, to tell who died."""
+    directory: str = ""
+    """Where the commands run: the experiment file's own; empty: where Leadline runs."""
 
 
 ServerSpec = SimulatedServer | NfsServer | CommandServer

@@ -14,8 +14,10 @@ and the root is where that share is `1 - percentile` (SH08 §3.3). With both, th
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import math
+import os
 from importlib import resources
 from itertools import count
 from pathlib import Path
@@ -95,19 +97,33 @@ def truth(
     """
     system = dict(server.system) | dict(sample or {})
     key = _key(system, goal)
-    known = _published().get(key)
-    if known is not None:
-        return known
-    path = None if cache is None else cache / f"{key}.json"
-    if path is not None and path.exists():
-        return msgspec.json.decode(path.read_bytes(), type=Truth)
-    found = compute_truth(system, goal)
-    if path is not None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_suffix(f".{hashlib.sha256(repr(found).encode()).hexdigest()[:8]}")
-        part.write_bytes(msgspec.json.encode(found))
-        part.replace(path)
+    found = known_truth(key, cache)
+    if found is None:
+        found = compute_truth(system, goal)
+        keep_truth(key, found, cache)
     return found
+
+
+def known_truth(key: str, cache: Path | None = CACHE) -> Truth | None:
+    """Return the truth of this key from the package or the cache: the better of both."""
+    found = [item for item in (_published().get(key), _kept(key, cache)) if item is not None]
+    return min(found, key=lambda item: item.se_frac, default=None)
+
+
+def keep_truth(key: str, found: Truth, cache: Path | None = CACHE) -> None:
+    """Put a truth into the cache, whole or not at all."""
+    if cache is None:
+        return
+    cache.mkdir(parents=True, exist_ok=True)
+    part = cache / f"{key}.{os.getpid()}"
+    part.write_bytes(msgspec.json.encode(found))
+    part.replace(cache / f"{key}.json")
+
+
+def _kept(key: str, cache: Path | None) -> Truth | None:
+    if cache is None or not (path := cache / f"{key}.json").exists():
+        return None
+    return msgspec.json.decode(path.read_bytes(), type=Truth)
 
 
 def compute_truth(
@@ -136,14 +152,10 @@ def _key(system: object, goal: Goal) -> str:
     return hashlib.sha256(text).hexdigest()[:24]
 
 
-_kept: dict[str, Truth] = {}
-
-
+@functools.cache
 def _published() -> dict[str, Truth]:
-    if not _kept:
-        text = resources.files("leadline.testing").joinpath(PUBLISHED).read_bytes()
-        _kept.update(msgspec.json.decode(text, type=dict[str, Truth]))
-    return _kept
+    text = resources.files("leadline.testing").joinpath(PUBLISHED).read_bytes()
+    return msgspec.json.decode(text, type=dict[str, Truth])
 
 
 def _single(threshold: Threshold) -> list[Threshold]:

@@ -16,6 +16,9 @@ from leadline.workbench.loads import LoadTrials, bounds, load_rows
 
 RATE_MAX_PER_S = 1e6
 """No search goes higher when nobody says what the generator can offer."""
+_REQUESTS_MIN = 100
+"""A load with fewer requests in a trial has no mean response worth the name."""
+_DESCENT_MAX = 1024.0
 _FAILED_IN_A_ROW_MAX = 3
 _LIMITED_MAX = 6
 _LOST_MAX = 16
@@ -105,6 +108,11 @@ class Conversation(ABC):
             if trial.state is TrialState.GENERATOR_LIMITED:
                 ceiling = min(ceiling, max(_can_offer(trial), held))
         return ceiling
+
+    def floor_per_s(self, start_per_s: float) -> float:
+        """Lowest load to ask for, in a search that began at `start_per_s`."""
+        fewest = _REQUESTS_MIN / self.goal.run_length_s
+        return max(min(fewest, start_per_s / 16), start_per_s / _DESCENT_MAX)
 
     def _at_ceiling(self) -> Ending:
         """End a search that wants more load than can be offered."""

@@ -28,7 +28,7 @@ from leadline.record.workbench import (
     TrialOrder,
     TrialRequest,
 )
-from leadline.workbench import policies
+from leadline.workbench import policies, surface
 from leadline.workbench.errors import ExperimentRefused
 from leadline.workbench.experiment_keys import (
     FACTOR,
@@ -42,6 +42,7 @@ from leadline.workbench.experiment_keys import (
     Key,
 )
 from leadline.workbench.quantities import read_levels
+from leadline.workbench.surface import open_design
 from leadline.workbench.toml_lines import KeyPath, line_of, lines_of
 
 SAMPLES_MAX = 10_000
@@ -306,6 +307,7 @@ def begin_peak(
 
     Raises:
         ExperimentRefused: factors have several levels and no one said which to take.
+        UnknownPolicy: there is none of this name.
 
     """
     chosen = dict(experiment.sample or {}) | dict(sample or {})
@@ -324,15 +326,16 @@ def begin_peak(
 def begin_surface(
     experiment: ExperimentFile,
     *,
-    design: str,
+    design: str | None = None,
     policy: str | None = None,
     seed: int | None = None,
     deadline_s: float | None = None,
 ) -> ExperimentStart:
-    """Return what decides a surface; arguments as of `begin_peak`, `design` after the file's.
+    """Return what decides a surface; `design` and the others in the place of the file's.
 
     Raises:
         ExperimentRefused: the file has no factor to vary.
+        UnknownPolicy, UnknownDesign: there is none of this name.
 
     """
     samples = experiment.samples
@@ -345,8 +348,10 @@ def begin_surface(
         experiment, experiment.goal, samples, policy=policy, seed=seed,
         deadline_s=deadline_s or experiment.deadline_s,
     )  # fmt: skip
+    chosen = design or experiment.design or surface.DEFAULT
+    open_design(chosen, experiment.factors, experiment.goal, samples=samples)
     return msgspec.structs.replace(
-        start, design=design, surface_error_frac=experiment.surface_error_frac
+        start, design=chosen, surface_error_frac=experiment.surface_error_frac
     )
 
 
@@ -359,12 +364,14 @@ def _begin(
     seed: int | None,
     deadline_s: float | None,
 ) -> ExperimentStart:
+    chosen = policy or experiment.policy
+    policies.open_policy(chosen, goal, 1)
     return ExperimentStart(
         experiment_id=uuid.uuid4().hex,
         name=experiment.name,
         server=experiment.server,
         goal=goal,
-        policy=policy or experiment.policy,
+        policy=chosen,
         factors=experiment.factors,
         samples=samples,
         deadline_s=deadline_s,

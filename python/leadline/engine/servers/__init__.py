@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 from leadline.engine.errors import TargetRefused
+from leadline.engine.servers.command import run_command_trial
+from leadline.engine.servers.sample_state import remove_state
 from leadline.engine.servers.simulated import run_simulated_trial
-from leadline.record.workbench import SimulatedServer, Trial, TrialOrder
+from leadline.record.workbench import (
+    CommandServer,
+    Sample,
+    ServerSpec,
+    SimulatedServer,
+    Trial,
+    TrialOrder,
+)
 
 
 def run_trial(order: TrialOrder) -> Trial:
@@ -18,4 +27,15 @@ def run_trial(order: TrialOrder) -> Trial:
     """
     if isinstance(order.server, SimulatedServer):
         return run_simulated_trial(order, order.server)
+    if isinstance(order.server, CommandServer):
+        return run_command_trial(order, order.server)
     raise TargetRefused(f"there is no server of kind {type(order.server).__name__}")
+
+
+def release_sample(server: ServerSpec, sample: Sample) -> None:
+    """Remove what the trials of a sample keep on this machine between them.
+
+    For whoever knows that no more trials of it will come; otherwise it goes after a day.
+    """
+    if isinstance(server, CommandServer):
+        remove_state(server, sample)

@@ -7,13 +7,23 @@ from collections.abc import Callable
 from leadline.errors import LeadlineError
 from leadline.record.workbench import Goal, Prior
 from leadline.workbench.policies.binary import binary_search, binary_search_seeded
+from leadline.workbench.policies.linear import linear_search, linear_search_seeded
+from leadline.workbench.policies.mlrsearch import mlrsearch
+from leadline.workbench.policies.model_guided import model_guided, model_guided_seeded
+from leadline.workbench.policies.strawman import strawman
 from leadline.workbench.policy import Policy
 
 Maker = Callable[[Goal, int, Prior | None], Policy]
 
 POLICIES: dict[str, Maker] = {
+    "strawman": strawman,
+    "linear": linear_search,
+    "linear-seeded": linear_search_seeded,
     "binary": binary_search,
     "binary-seeded": binary_search_seeded,
+    "model-guided": model_guided,
+    "model-guided-seeded": model_guided_seeded,
+    "mlrsearch": mlrsearch,
 }
 """Every policy by its name; `curve` is ours and the default."""
 

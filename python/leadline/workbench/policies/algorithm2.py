@@ -37,9 +37,6 @@ _TRIALS_MAX = 1000
 _END_TRIALS = 4
 _CLOSED_FRAC = 0.005
 """A bracket so narrow does not hold a load inside of the peak-rate region any more."""
-_REQUESTS_MIN = 100
-"""A load with fewer requests in a trial has no mean response worth the name: it is the floor."""
-_HALVINGS_MAX = 10
 
 
 class Visit(NamedTuple):
@@ -58,9 +55,17 @@ class Algorithm2(Conversation):
     """SH08 Algorithm 2 around one of the load-picking algorithms 3 and 4."""
 
     def __init__(
-        self, name: str, pick: Picker, goal: Goal, seed: int, start_per_s: float | None = None
+        self,
+        name: str,
+        pick: Picker,
+        goal: Goal,
+        seed: int,
+        *,
+        start_per_s: float | None = None,
+        visits_max: int = _TRIALS_MAX,
     ) -> None:
         super().__init__(name, goal, seed)
+        self._visits_max = visits_max
         self._pick = pick
         self._start = start_per_s or goal.rate_start_per_s
         self._order: list[float] = []
@@ -75,6 +80,8 @@ class Algorithm2(Conversation):
     def _decide(self) -> TrialRequest | Ending:
         if len(self.trials) >= _TRIALS_MAX:
             return Ending(PeakVerdict.DEADLINE, f"Gave up after {_TRIALS_MAX} trials.")
+        if len(self._order) > self._visits_max:
+            return Ending(PeakVerdict.DEADLINE, f"Did not converge in {self._visits_max} loads.")
         if not self._order or self.trials[-1].state is TrialState.GENERATOR_LIMITED:
             return self._next_load()
         current = self.loads[self._order[-1]]
@@ -139,14 +146,9 @@ class Algorithm2(Conversation):
             rate = ceiling
             if any(visit.rate_per_s >= ceiling * 0.999 and visit.ratio < 1 for visit in visits):
                 return self._at_ceiling()
-        if rate < self._floor_per_s:
+        if rate < self.floor_per_s(self._start):
             return self._at_floor()
         return self._trial(rate)
-
-    @property
-    def _floor_per_s(self) -> float:
-        fewest = _REQUESTS_MIN / self.goal.run_length_s
-        return max(min(fewest, self._start / 16), self._start / float(2**_HALVINGS_MAX))
 
     def _at_floor(self) -> Ending:
         lowest = min(self._order)

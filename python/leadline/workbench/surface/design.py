@@ -18,8 +18,13 @@ from typing import Protocol
 
 from leadline.errors import LeadlineError
 from leadline.record.workbench import Factor, Goal, PeakRate, Prior, Sample, Surface
-from leadline.workbench.surface.full_grid import FullGrid
 from leadline.workbench.surface.grid import Grid
+from leadline.workbench.surface.planned import (
+    open_d_optimal_log,
+    open_d_optimal_raw,
+    open_full_grid,
+)
+from leadline.workbench.surface.sequential import SequentialDesign
 
 
 class SurfaceDesign(Protocol):
@@ -54,7 +59,12 @@ class SurfaceDesign(Protocol):
 Maker = Callable[[Grid, Goal, float | None, int, int | None], SurfaceDesign]
 """Grid, goal of each peak, target error of the surface, seed, most samples."""
 
-DESIGNS: dict[str, Maker] = {"full-grid": FullGrid}
+DESIGNS: dict[str, Maker] = {
+    "sequential": SequentialDesign,
+    "full-grid": open_full_grid,
+    "d-optimal-raw": open_d_optimal_raw,
+    "d-optimal-log": open_d_optimal_log,
+}
 """Every design by its name; `sequential` is ours and the default."""
 
 DEFAULT = "sequential"

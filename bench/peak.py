@@ -1,0 +1,251 @@
+"""Every policy on a population of simulated servers, held against their true peak rates.
+
+    .venv/bin/python bench/peak.py [--policies NAME ...] [--servers 200] [--seed 1] [--repeats 1]
+        [--threshold mean|p95] [--processes 2] [--kinds] [--out FILE.md]
+
+Each search is kept in build/peak under a digest of the policies' source, so a run that was stopped
+goes on where it was, and a changed policy starts anew. Policies whose name ends in `-seeded`, or
+that are asked for as `NAME+seed`, are told a rate that is off by 25 % (one standard deviation).
+
+The tables: cost of a peak in minutes (15 s charged per trial for set-up and warm-up); trials; share
+of all searches within 10 % and 5 % of the truth; share of the stated intervals that hold the truth;
+half their width; mean and median error of the rate; the error that 95 % of the searches stay
+within; false confidence: searches that say "found" and whose interval misses the truth; and
+searches that gave no rate. In brackets 95 % intervals of the shares.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import math
+import multiprocessing
+import statistics
+import sys
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import cache
+from itertools import product
+from pathlib import Path
+
+import msgspec
+
+import leadline
+from leadline.record.workbench import Goal
+from leadline.testing.peak_truth import known_truth, truth, truth_key
+from leadline.testing.searches import Search, seed_for, simulate_search
+from leadline.testing.servers import GOAL, PERCENTILE_GOAL, Kind, Member, population
+from leadline.workbench.policies import POLICIES
+
+KEPT = Path("build/peak")
+GOALS = {"mean": GOAL, "p95": PERCENTILE_GOAL}
+DECIDES = ("workbench/*.py", "workbench/policies/*.py", "stats/*.py", "record/workbench.py")
+"""Source that decides what a policy does."""
+
+
+class Task(msgspec.Struct, frozen=True):
+    """One search to do."""
+
+    policy: str
+    member: Member
+    seed: int
+    threshold: str
+
+    @property
+    def goal(self) -> Goal:
+        """What is asked of the policy."""
+        return GOALS[self.threshold]
+
+    @property
+    def path(self) -> Path:
+        """Where its outcome is kept."""
+        server = truth_key(self.member.server, self.goal)
+        return KEPT / source_digest() / self.policy / f"{server}-{self.seed}.json"
+
+
+@cache
+def source_digest() -> str:
+    """Digest of all source that decides what policies do."""
+    root = Path(leadline.__file__).parent
+    paths = sorted(path for pattern in DECIDES for path in root.glob(pattern))
+    return hashlib.sha256(b"\0".join(path.read_bytes() for path in paths)).hexdigest()[:12]
+
+
+def run_task(task: Task) -> Search:
+    """Return the outcome of a search, from the last run or anew; it is held against the truth."""
+    if task.path.exists():
+        found = msgspec.json.decode(task.path.read_bytes(), type=Search)
+    else:
+        found = search(task)
+        task.path.parent.mkdir(parents=True, exist_ok=True)
+        part = task.path.with_suffix(".part")
+        part.write_bytes(msgspec.json.encode(found))
+        part.replace(task.path)
+    best = known_truth(truth_key(task.member.server, task.goal))
+    if best is None:
+        return found
+    return msgspec.structs.replace(found, truth_per_s=best.rate_per_s, truth_se_frac=best.se_frac)
+
+
+def search(task: Task) -> Search:
+    """Run one search."""
+    server = task.member.server
+    true = truth(server, task.goal)
+    name = task.policy.removesuffix("+seed")
+    seeded = name != task.policy or name.endswith("-seeded")
+    told = Search(
+        policy=task.policy,
+        server=task.member.name,
+        kind=task.member.kind.value,
+        seed=task.seed,
+        truth_per_s=true.rate_per_s,
+        truth_se_frac=true.se_frac,
+        verdict="endless",
+    )
+    seed = task.seed * 1000 + task.member.index
+    prior = seed_for(true.rate_per_s, seed) if seeded else None
+    try:
+        peak, loads, policy_s = simulate_search(name, server, task.goal, seed, prior)
+    except Exception as error:  # a fault of a policy is a row of the table
+        return msgspec.structs.replace(told, verdict=f"fault: {type(error).__name__}: {error}")
+    told = msgspec.structs.replace(
+        told, trials=len(loads), loads_per_s=loads, policy_s=round(policy_s, 4)
+    )
+    if peak is None:
+        return told
+    rate = peak.rate_per_s
+    return msgspec.structs.replace(
+        told,
+        verdict=peak.verdict.value,
+        rate_per_s=None if rate is None else rate.value,
+        low_per_s=None if rate is None else rate.low,
+        high_per_s=None if rate is None else rate.high,
+        accuracy=peak.accuracy,
+        cost_s=peak.cost_s,
+    )
+
+
+def quantile(values: Sequence[float], share: float) -> float:
+    """Return the value that this share stays at or below."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, max(0, math.ceil(share * len(ordered)) - 1))]
+
+
+def share_of(flags: Sequence[bool]) -> str:
+    """Return a percentage with its 95 % interval (Wilson)."""
+    n = len(flags)
+    if n == 0:
+        return "-"
+    p, z = sum(flags) / n, 1.96
+    middle = (p + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+    return f"{100 * p:.1f} ({100 * (middle - half):.0f}-{100 * (middle + half):.0f})"
+
+
+HEAD = (
+    "searches", "min: mean", "median", "p90", "trials", "within 10 %", "within 5 %",
+    "interval holds", "± %", "bias %", "median %", "p95 error %", "false conf. %", "no rate",
+)  # fmt: skip
+
+
+def row_of(found: Sequence[Search]) -> list[str]:
+    """Return the columns of `HEAD`."""
+    costs = [item.cost_s / 60 for item in found if not item.verdict.startswith("fault")] or [0.0]
+    errors = [item.error_frac for item in found if item.error_frac is not None]
+    stated = [item for item in found if item.has_interval]
+    widths = [half_width_frac(item) for item in stated]
+    false = [item.verdict == "found" and not item.covers for item in found]
+    magnitude = [abs(error) for error in errors]
+    return [
+        str(len(found)),
+        f"{statistics.mean(costs):.1f}",
+        f"{statistics.median(costs):.1f}",
+        f"{quantile(costs, 0.9):.1f}",
+        f"{statistics.mean(item.trials for item in found):.1f}",
+        share_of([item.within(0.10) for item in found]),
+        share_of([item.within(0.05) for item in found]),
+        share_of([item.covers for item in stated]),
+        f"{100 * statistics.median(widths):.1f}" if widths else "-",
+        f"{100 * statistics.mean(errors):+.1f}" if errors else "-",
+        f"{100 * statistics.median(errors):+.1f}" if errors else "-",
+        f"{100 * quantile(magnitude, 0.95):.1f}" if errors else "-",
+        f"{100 * statistics.mean(false):.1f}",
+        str(len(found) - len(errors)),
+    ]
+
+
+def half_width_frac(item: Search) -> float:
+    """Half of the stated interval, as a fraction of the rate."""
+    if item.low_per_s is None or item.high_per_s is None or not item.rate_per_s:
+        return math.inf
+    return (item.high_per_s - item.low_per_s) / (2 * item.rate_per_s)
+
+
+def table(first: str, head: Sequence[str], rows: Iterable[tuple[str, Sequence[str]]]) -> str:
+    """Return a table in Markdown."""
+    lines = [f"| {first} | " + " | ".join(head) + " |", "|---" * (len(head) + 1) + "|"]
+    lines += [f"| {name} | " + " | ".join(row) + " |" for name, row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def cost_table(found: dict[str, list[Search]]) -> str:
+    """Return the quantiles of the cost, in minutes."""
+    shares = (0.05, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0)
+    head = [f"{share:.0%}" for share in shares] + ["policy's own s", "verdicts"]
+    rows = []
+    for name, searches in found.items():
+        costs = [item.cost_s / 60 for item in searches]
+        verdicts = Counter(item.verdict.split(":")[0] for item in searches)
+        said = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common())
+        own = statistics.mean(item.policy_s for item in searches)
+        row = [f"{quantile(costs, share):.1f}" for share in shares] + [f"{own:.2f}", said]
+        rows.append((name, row))
+    return table("minutes that this share stays within", head, rows)
+
+
+def kind_tables(found: dict[str, list[Search]]) -> str:
+    """Return one table for each class of servers."""
+    text = ""
+    for kind in Kind:
+        rows = [
+            (name, row_of([item for item in searches if item.kind == kind.value]))
+            for name, searches in found.items()
+        ]
+        text += f"\n**{kind.value}**\n\n" + table("policy", HEAD, rows)
+    return text
+
+
+def main() -> None:
+    """Run every policy and print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--policies", nargs="*", default=None)
+    parser.add_argument("--servers", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1, help="of the searches")
+    parser.add_argument("--population", type=int, default=1, help="seed of the servers")
+    parser.add_argument("--repeats", type=int, default=1)
+    parser.add_argument("--threshold", choices=list(GOALS), default="mean")
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--kinds", action="store_true", help="a table for each class as well")
+    parser.add_argument("--out", type=Path, default=None)
+    asked = parser.parse_args()
+    servers = population(asked.servers, asked.population)
+    seeds = range(asked.seed, asked.seed + asked.repeats)
+    found: dict[str, list[Search]] = {}
+    with multiprocessing.Pool(asked.processes) as pool:
+        for name in asked.policies or POLICIES:
+            tasks = [
+                Task(name, item, seed, asked.threshold) for seed, item in product(seeds, servers)
+            ]
+            found[name] = pool.map(run_task, tasks, chunksize=1)
+            print(f"{name:20}" + " | ".join(row_of(found[name])), file=sys.stderr, flush=True)
+    text = table("policy", HEAD, [(name, row_of(rows)) for name, rows in found.items()])
+    text += "\n" + cost_table(found)
+    if asked.kinds:
+        text += kind_tables(found)
+    print(text)
+    if asked.out is not None:
+        asked.out.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""Compute the true peak rates of the population and of the grids, and publish them in the package.
+
+    .venv/bin/python bench/peak_truths.py [--servers 200] [--se 0.0025] [--processes 2] [--publish]
+
+Each truth is kept in build/truth as soon as it is found, so a run that was stopped goes on where it
+was; one that is known well enough, there or in the package, is not computed again. `--publish`
+writes all that are known into python/leadline/testing/peak_truths.json, where `truth` finds them
+first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from leadline.record.workbench import Goal, Sample, SimulatedServer
+from leadline.testing.grids import WORKLOADS, grid_samples
+from leadline.testing.peak_truth import (
+    PUBLISHED,
+    SE_FRAC,
+    NoPeak,
+    Truth,
+    compute_truth,
+    keep_truth,
+    known_truth,
+    truth_key,
+)
+from leadline.testing.servers import GOAL, PERCENTILE_GOAL, population
+
+Question = tuple[str, SimulatedServer, Goal, Sample]
+
+PERCENTILE_SERVERS = 40
+"""Truths of the percentile threshold are published for the first of the population."""
+
+
+def questions(servers: int) -> Iterator[Question]:
+    """Everything whose truth is published."""
+    for item in population(servers):
+        yield item.name, item.server, GOAL, {}
+    for item in population(min(servers, PERCENTILE_SERVERS)):
+        yield f"{item.name} (P95)", item.server, PERCENTILE_GOAL, {}
+    for workload, server in WORKLOADS.items():
+        for sample in grid_samples():
+            yield f"{workload} {sample['disks']} x {sample['workers']}", server, GOAL, sample
+
+
+def find(question: Question, se_frac: float) -> tuple[str, str, Truth | None, float]:
+    """Find one truth, where it is known well enough or by computing it."""
+    name, server, goal, sample = question
+    key = truth_key(server, goal, sample)
+    begin = time.monotonic()
+    found = known_truth(key)
+    if found is None or found.se_frac > 1.001 * se_frac:
+        try:
+            found = compute_truth(dict(server.system) | dict(sample), goal, se_frac)
+            keep_truth(key, found)
+        except NoPeak as error:
+            name = f"{name}: {error}"
+    return name, key, found, time.monotonic() - begin
+
+
+def main() -> None:
+    """Find them all, and say what was found."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--servers", type=int, default=200)
+    parser.add_argument("--se", type=float, default=SE_FRAC)
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--publish", action="store_true")
+    asked = parser.parse_args()
+    found: dict[str, Truth] = {}
+    with multiprocessing.Pool(asked.processes) as pool:
+        for name, key, item, seconds in pool.imap(
+            partial(find, se_frac=asked.se), list(questions(asked.servers))
+        ):
+            if item is None:
+                print(f"{name}  ({seconds:.1f} s)", flush=True)
+                continue
+            found[key] = item
+            print(
+                f"{name:24}{item.rate_per_s:9.1f}/s ± {1.96 * item.se_frac:.2%}"
+                f"  slope {item.slope:5.1f}  one trial ± {item.noise_frac:.1%}"
+                f"  above {item.exceeding:.0%}  {item.trials} trials  {seconds:.1f} s",
+                flush=True,
+            )
+    if asked.publish:
+        path = Path("python/leadline/testing") / PUBLISHED
+        rows = (f'"{key}":{msgspec.json.encode(item).decode()}' for key, item in found.items())
+        path.write_text("{\n" + ",\n".join(sorted(rows)) + "\n}\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

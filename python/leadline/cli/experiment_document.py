@@ -1,0 +1,82 @@
+"""An experiment as JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from leadline.record.workbench import Experiment, Load, PeakRate, SamplePeak
+
+
+def experiment_document(experiment: Experiment) -> dict[str, Any]:
+    """The keys DESIGN.md promises for `peak --json`, and more beside them.
+
+    Of a surface those of a peak are in `samples`, one entry for each sample that was begun.
+    """
+    start = experiment.start
+    document = {
+        "experiment": start.experiment_id,
+        "name": start.name,
+        "status": experiment.status,
+        "policy": start.policy,
+        "seed": start.seed,
+        "server": start.server,
+        "goal": start.goal,
+        "factors": start.factors,
+        "deadline_s": start.deadline_s,
+        "wall_s": experiment.wall_s,
+        "facts": start.facts,
+        "sentences": experiment.sentences,
+        "warnings": experiment.warnings,
+    }
+    if start.design is None:
+        own = experiment.peaks[0] if experiment.peaks else None
+        peak = _sample(own) if own is not None else {"sample": start.samples[0]} | _peak(None)
+        fares = {"policies": experiment.fares, "policies_on": experiment.fares_on}
+        return peak | document | fares
+    return document | {
+        "design": start.design,
+        "error_asked_frac": start.surface_error_frac,
+        "surface": experiment.surface,
+        "cost_s": sum(trial.cost_s for own in experiment.peaks for trial in own.trials),
+        "samples": [_sample(own) for own in experiment.peaks],
+    }
+
+
+def _sample(own: SamplePeak) -> dict[str, Any]:
+    known = {"cost_s": sum(trial.cost_s for trial in own.trials), "trials": len(own.trials)}
+    return (
+        {"sample": own.sample}
+        | _peak(own.peak)
+        | known
+        | {"prior": own.prior, "trial_records": own.trials}
+    )
+
+
+def _peak(peak: PeakRate | None) -> dict[str, Any]:
+    if peak is None:
+        names = ("peak_rate", "accuracy", "confidence", "limited_by", "verdict")
+        return dict.fromkeys(names) | {"cost_s": 0.0, "trials": 0, "loads": []}
+    return {
+        "peak_rate": peak.rate_per_s,
+        "accuracy": peak.accuracy,
+        "confidence": peak.confidence,
+        "cost_s": peak.cost_s,
+        "trials": peak.trials,
+        "loads": [_load(load) for load in peak.loads],
+        "limited_by": peak.limited_by,
+        "verdict": peak.verdict,
+        "lower_bound_per_s": peak.lower_bound_per_s,
+        "upper_bound_per_s": peak.upper_bound_per_s,
+        "run_length_s": peak.run_length_s,
+        "peak_warnings": peak.warnings,
+    }
+
+
+def _load(load: Load) -> dict[str, Any]:
+    return {
+        "rate": load.rate_per_s,
+        "trials": load.trials,
+        "response_ms": load.response_ms,
+        "percentile_ms": load.percentile_ms,
+        "saturated": load.saturated,
+    }

@@ -1,0 +1,90 @@
+"""`leadline peak EXPERIMENT.toml`: how much load can this server take?"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from leadline.cli.context import Context
+from leadline.cli.experiment_run import (
+    Deadline,
+    ExperimentPath,
+    OwnSeed,
+    Page,
+    PolicyName,
+    Resume,
+    Scheduler,
+    Shown,
+    run_and_tell,
+)
+from leadline.cli.options import Json
+from leadline.errors import LeadlineError
+from leadline.record.workbench import Level, PeakVerdict, Sample
+from leadline.workbench.experiment import begin_peak, load_experiment
+from leadline.workbench.resuming import find_unfinished, require_same
+
+
+class TrialsFailed(LeadlineError):
+    """Trials failed again and again; what was measured is kept."""
+
+    exit_code = 3
+
+
+def command(
+    context: typer.Context,
+    *,
+    experiment: ExperimentPath,
+    policy: PolicyName = None,
+    at: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=LEVEL", help="Level of a factor; the file's [sample] without."),
+    ] = None,
+    deadline: Deadline = None,
+    seed: OwnSeed = None,
+    resume: Resume = False,
+    scheduler: Scheduler = None,
+    output: Page = None,
+    json: Json = False,
+) -> None:
+    """Find the highest load a server takes before it is too slow, at a stated confidence."""
+    file = load_experiment(experiment)
+    own: Context = context.obj
+    sample = _sample(at or ())
+    stored = None
+    if resume:
+        stored = find_unfinished(own.open_store(), file.name, surface=False)
+        # What decided the search decides it still, unless it is said again.
+        begun = stored.start
+        sample = begun.samples[0] | sample
+        policy, deadline = policy or begun.policy, deadline or begun.deadline_s
+        seed = begun.seed if seed is None else seed
+    start = begin_peak(file, sample=sample, policy=policy, seed=seed, deadline_s=deadline)
+    if stored is not None:
+        require_same(stored, start)
+    found = run_and_tell(
+        own, start, Shown(json=json, output=output), stored=stored,
+        scheduler=scheduler or file.scheduler, at_once=1,
+    )  # fmt: skip
+    peak = found.peaks[0].peak
+    if peak is not None and peak.verdict is PeakVerdict.FAILED:
+        raise TrialsFailed("trials failed again and again; `leadline show` tells how each ended")
+
+
+def _sample(texts: list[str] | tuple[()]) -> Sample:
+    sample: Sample = {}
+    for text in texts:
+        name, equals, level = text.partition("=")
+        if not equals or not name.strip() or not level.strip():
+            raise typer.BadParameter(f"--at {text!r} is not NAME=LEVEL, for example threads=8")
+        sample[name.strip()] = _level(level.strip())
+    return sample
+
+
+def _level(text: str) -> Level:
+    for read in (int, float):
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    return text

@@ -1,0 +1,246 @@
+"""What an experiment found, in plain sentences: the rate, what limited it, what it cost."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgspec
+
+from leadline.record.survey import SurveyStatus
+from leadline.record.wording import join_words, say_count, say_percent
+from leadline.record.workbench import (
+    Experiment,
+    Goal,
+    PeakRate,
+    PeakVerdict,
+    Sample,
+    SamplePeak,
+    Threshold,
+    Trial,
+    TrialState,
+)
+from leadline.record.workload import Interval
+from leadline.units import format_seconds
+
+_LATE_MS = 1.0
+"""A generator that sends later than this, at its 99th percentile, is worth a warning."""
+
+
+def explain(experiment: Experiment) -> Experiment:
+    """Return the experiment with its sentences and warnings; nothing else of it changes."""
+    tell = _tell_peak if experiment.start.design is None else _tell_surface
+    sentences = list(tell(experiment))
+    if experiment.status is SurveyStatus.STOPPED:
+        sentences.insert(0, "It was stopped early; --resume goes on from here.")
+    return msgspec.structs.replace(
+        experiment, sentences=tuple(sentences), warnings=_warnings(experiment)
+    )
+
+
+def say_requests(rate_per_s: float) -> str:
+    """Write `412 requests/s`, with three digits or all before the point."""
+    return f"{_digits(rate_per_s)} requests/s"
+
+
+def say_peak(rate: Interval, confidence: float) -> str:
+    """Write `412 requests/s (395 to 430, 95 %)`."""
+    if rate.low is None or rate.high is None:
+        return f"{say_requests(rate.value)} (no interval)"
+    span = f"{_digits(rate.low)} to {_digits(rate.high)}"
+    return f"{say_requests(rate.value)} ({span}, {say_percent(confidence)})"
+
+
+def say_threshold(threshold: Threshold) -> str:
+    """Write when a server is saturated, to follow `before`."""
+    said = []
+    if threshold.mean_ms is not None:
+        said.append(f"the mean response is above {_digits(threshold.mean_ms)} ms")
+    if threshold.percentile is not None and threshold.limit_ms is not None:
+        said.append(
+            f"fewer than {say_percent(threshold.percentile)} of the responses are within "
+            f"{_digits(threshold.limit_ms)} ms"
+        )
+    return " or ".join(said)
+
+
+def say_sample(sample: Sample) -> str:
+    """Write `threads=8, disks=2`; nothing for a sample without factors."""
+    return ", ".join(f"{name}={level}" for name, level in sample.items())
+
+
+def _tell_peak(experiment: Experiment) -> list[str]:
+    if not experiment.peaks:
+        return ["No trial was begun."]
+    own = experiment.peaks[0]
+    start = experiment.start
+    at = say_sample(own.sample)
+    name = f"{start.name} ({at})" if at else start.name
+    if own.peak is None:
+        return [f"{name}: no answer yet, after {_effort(own.trials)}."]
+    peak = own.peak
+    said = [_verdict(name, start.goal, peak), *peak.sentences]
+    return [*said, *_bounds(peak), _limit(peak), _cost(own)]
+
+
+def _verdict(name: str, goal: Goal, peak: PeakRate) -> str:
+    saturated = say_threshold(goal.threshold)
+    if peak.verdict in (PeakVerdict.FOUND, PeakVerdict.DEADLINE):
+        return _reached(name, goal, peak)
+    if peak.verdict is PeakVerdict.IRREGULAR:
+        rate = peak.rate_per_s
+        about = "" if rate is None else f" It lies about {say_peak(rate, peak.confidence)}."
+        return f"Trials of {name} contradict each other; no one rate is its peak.{about}"
+    lowest = min((load.rate_per_s for load in peak.loads), default=0.0)
+    bound = f"its peak rate is {_at_least(peak)}"
+    return {
+        PeakVerdict.NEVER_SATURATED: f"{name} was not saturated at any load: {bound}.",
+        PeakVerdict.ALWAYS_SATURATED: (
+            f"{name} was saturated at every load tried, down to {say_requests(lowest)}: "
+            f"{saturated} whatever the load."
+        ),
+        PeakVerdict.GENERATOR_LIMITED: f"The load generator gave out before {name} did: {bound}.",
+        PeakVerdict.SERVER_LOST: f"{name} died or stopped answering under load: {bound}.",
+        PeakVerdict.FAILED: f"{name}: trials failed again and again, and nothing can be said.",
+    }[peak.verdict]
+
+
+def _reached(name: str, goal: Goal, peak: PeakRate) -> str:
+    if peak.rate_per_s is None:
+        return f"{name}: the time ended before a peak rate could be told."
+    takes = (
+        f"{name} takes {say_peak(peak.rate_per_s, peak.confidence)} before "
+        f"{say_threshold(goal.threshold)}"
+    )
+    if peak.verdict is PeakVerdict.FOUND:
+        return f"{takes}."
+    reached = "no accuracy" if peak.accuracy is None else f"accuracy {peak.accuracy:.2g}"
+    asked = f"{goal.accuracy:.2g} was asked"
+    return f"{takes}, as far as the time allowed: {reached} was reached, {asked}."
+
+
+def _at_least(peak: PeakRate) -> str:
+    if peak.lower_bound_per_s is None:
+        return "not known"
+    return f"at least {say_requests(peak.lower_bound_per_s)}"
+
+
+def _bounds(peak: PeakRate) -> list[str]:
+    low, high = peak.lower_bound_per_s, peak.upper_bound_per_s
+    if low is None or high is None or high <= low:
+        return []
+    return [f"Seen unsaturated at {say_requests(low)}, saturated at {say_requests(high)}."]
+
+
+def _limit(peak: PeakRate) -> str:
+    limited = {
+        "server": "The server was the limit.",
+        "generator": "The load generator was the limit, not the server.",
+        "time": "Time was the limit: a longer deadline would narrow the interval.",
+        "unknown": "What the limit was cannot be told.",
+    }
+    return limited[peak.limited_by]
+
+
+def _cost(own: SamplePeak) -> str:
+    goal_s = own.peak.run_length_s if own.peak is not None else 0.0
+    return f"It took {_effort(own.trials)}; the peak is that of trials of {format_seconds(goal_s)}."
+
+
+def _effort(trials: tuple[Trial, ...]) -> str:
+    cost_s = sum(trial.cost_s for trial in trials)
+    return f"{say_count(len(trials), 'trial')} and {format_seconds(cost_s)} of bench time"
+
+
+def _tell_surface(experiment: Experiment) -> list[str]:
+    start, surface = experiment.start, experiment.surface
+    ended = [own for own in experiment.peaks if own.peak is not None]
+    trials = sum(len(own.trials) for own in experiment.peaks)
+    cost_s = sum(trial.cost_s for own in experiment.peaks for trial in own.trials)
+    measured = f"{len(ended)} of {say_count(len(start.samples), 'sample')} measured"
+    effort = f"{say_count(trials, 'trial')} and {format_seconds(cost_s)} of bench time"
+    said = [f"{start.name}: {measured}, with {effort}."]
+    if surface is None:
+        return said
+    asked = start.surface_error_frac
+    if surface.error_frac is not None and len(ended) < len(start.samples):
+        wanted = "" if asked is None else f"; {say_percent(asked)} was asked"
+        said.append(
+            f"The others are from the model {surface.model}, which expects a mean error of "
+            f"{say_percent(surface.error_frac)}{wanted}."
+        )
+    if surface.ideal is not None:
+        said.append(f"{_ideal(experiment, surface.ideal)}")
+    said += [f"{sentence}." for sentence in surface.flat]
+    if asked is not None and (surface.error_frac is None or surface.error_frac > asked):
+        said.append("The error that was asked was not reached; a longer deadline may.")
+    return said
+
+
+def _ideal(experiment: Experiment, ideal: Sample) -> str:
+    surface = experiment.surface
+    cells = () if surface is None else surface.cells
+    cell = next((cell for cell in cells if cell.sample == ideal), None)
+    if cell is None or cell.rate_per_s is None:
+        return f"The best rate for the least is at {say_sample(ideal)}."
+    how = "measured" if cell.measured else "by the model"
+    rate = say_peak(cell.rate_per_s, experiment.start.goal.confidence)
+    return f"The best rate for the least is at {say_sample(ideal)}: {rate}, {how}."
+
+
+def _warnings(experiment: Experiment) -> tuple[str, ...]:
+    trials = [trial for own in experiment.peaks for trial in own.trials]
+    said: list[str] = []
+    states = Counter(trial.state for trial in trials)
+    failed = [trial for trial in trials if trial.state is TrialState.FAILED]
+    if failed:
+        said.append(
+            f"{say_count(states[TrialState.FAILED], 'trial')} failed and counted for nothing; the "
+            f"last one: {failed[-1].failure or 'no reason given'}"
+        )
+    lost = [trial for trial in trials if trial.state is TrialState.SERVER_LOST]
+    if lost:
+        said.append(
+            f"the server was lost in {say_count(len(lost), 'trial')}; the last one: "
+            f"{lost[-1].failure or 'no reason given'}"
+        )
+    late = [
+        trial.measured.sent_late_ms_p99
+        for trial in trials
+        if trial.measured is not None and (trial.measured.sent_late_ms_p99 or 0.0) > _LATE_MS
+    ]
+    if late:
+        said.append(
+            f"the generator sent up to {_digits(max(each or 0.0 for each in late))} ms late (99 %) "
+            f"in {say_count(len(late), 'trial')}; response times hold that"
+        )
+    said += [
+        f"{_where(own)}{warning}"
+        for own in experiment.peaks
+        if own.peak is not None
+        for warning in own.peak.warnings
+    ]
+    return tuple(said + _without_number(experiment))
+
+
+def _where(own: SamplePeak) -> str:
+    at = say_sample(own.sample)
+    return f"{at}: " if at else ""
+
+
+def _without_number(experiment: Experiment) -> list[str]:
+    if experiment.start.design is None:
+        return []
+    none = [
+        own
+        for own in experiment.peaks
+        if own.peak is not None and own.peak.verdict is not PeakVerdict.FOUND
+    ]
+    if not none:
+        return []
+    listed = [f"{say_sample(own.sample)} ({own.peak.verdict.value})" for own in none if own.peak]
+    shown = listed[:5] + ([f"{len(listed) - 5} more"] if len(listed) > 5 else [])
+    return [f"not found as asked: {join_words(shown)}"]
+
+
+def _digits(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

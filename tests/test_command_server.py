@@ -1,0 +1,291 @@
+"""Servers and generators by commands: what they are given, how they end, and that they do end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from leadline.engine import TargetRefused
+from leadline.engine.servers import commands, release_sample, run_trial
+from leadline.record.workbench import (
+    CommandServer,
+    Sample,
+    Threshold,
+    Trial,
+    TrialOrder,
+    TrialRequest,
+    TrialState,
+)
+
+FAKE = (sys.executable, str(Path(__file__).with_name("fake_generator.py")))
+LOAD = ("{rate}", "{seconds}")
+
+
+@pytest.fixture(autouse=True)
+def own_temporary_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+
+def server_of(mode: str, **more: Any) -> CommandServer:
+    return CommandServer(load=(*FAKE, mode, *LOAD), **{"time_out_s": 20.0, **more})
+
+
+def order_of(server: CommandServer, sample: Sample | None = None, **more: Any) -> TrialOrder:
+    return TrialOrder(
+        server=server,
+        sample=sample or {},
+        threshold=Threshold(mean_ms=40),
+        request=TrialRequest(rate_per_s=100, seconds=2, **more),
+        order=0,
+        seed=7,
+    )
+
+
+def trial_of(server: CommandServer, sample: Sample | None = None, **more: Any) -> Trial:
+    return run_trial(order_of(server, sample, **more))
+
+
+def test_a_good_trial_has_its_numbers_and_its_cost() -> None:
+    trial = trial_of(server_of("good"))
+    assert (trial.state, trial.failure, trial.seed) == (TrialState.DONE, None, 7)
+    assert trial.measured is not None
+    assert (trial.measured.due, trial.measured.offered_per_s) == (200, 100)
+    assert trial.measured.response_ms is not None
+    assert trial.measured.response_ms.mean == 5
+    assert 0 < trial.cost_s < 20
+    assert trial.started_at.startswith("20")
+
+
+@pytest.mark.parametrize(
+    ("mode", "state", "said"),
+    [
+        ("saturated", TrialState.ABORTED, None),
+        ("short", TrialState.GENERATOR_LIMITED, "offered 50 requests/s of 100"),
+        ("late", TrialState.GENERATOR_LIMITED, "45 ms late"),
+        ("errors", TrialState.FAILED, "20 of 220 requests were answered with an error"),
+        ("lost", TrialState.SERVER_LOST, "reset after 312 requests"),
+        ("nonsense", TrialState.FAILED, "it begins 'Requests/sec: 312.5'"),
+        ("silent", TrialState.FAILED, "did not print the JSON"),
+        (
+            "dies",
+            TrialState.FAILED,
+            "exited 1; it said: first line / second: cannot connect / last",
+        ),
+        ("killed", TrialState.FAILED, "was killed by signal 6"),
+    ],
+)
+def test_however_a_generator_ends_the_trial_has_a_state(
+    mode: str, state: TrialState, said: str | None
+) -> None:
+    trial = trial_of(server_of(mode))
+    assert trial.state is state, trial.failure
+    if said is None:
+        assert trial.failure is None
+    else:
+        assert said in (trial.failure or "")
+
+
+def test_a_generator_that_hangs_is_killed_in_time() -> None:
+    begin_s = time.monotonic()
+    trial = trial_of(server_of("hangs", time_out_s=1.0))
+    assert trial.state is TrialState.FAILED
+    assert "did not end within 3 s" in (trial.failure or "")
+    assert time.monotonic() - begin_s < 10
+
+
+def test_a_generator_that_floods_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commands, "OUTPUT_BYTES_MAX", 8 << 20)
+    trial = trial_of(server_of("floods"))
+    assert "printed more than 8388608 bytes" in (trial.failure or "")
+
+
+def noted(tmp_path: Path, name: str) -> tuple[str, ...]:
+    return (*FAKE, "note", str(tmp_path / "notes"), name)
+
+
+def test_commands_are_given_their_values_in_order(tmp_path: Path) -> None:
+    server = server_of(
+        "good",
+        prepare=noted(tmp_path, "prepare {disks}"),
+        set_up=noted(tmp_path, "set_up {seed} {limit_ms}|{abort_above_ms} {{rate}} {odd {0}"),
+        tear_down=noted(tmp_path, "tear_down {scale}"),
+    )
+    sample: Sample = {"disks": 4, "scale": 0.25}
+    for _ in range(2):
+        assert trial_of(server, sample, abort_above_ms=400.0).state is TrialState.DONE
+    each = ["set_up 7 |400 {rate} {odd {0}", "tear_down 0.25"]
+    assert (tmp_path / "notes").read_text().splitlines() == ["prepare 4", *each, *each]
+
+
+def test_what_prepare_made_stays_for_the_sample_until_it_is_released(tmp_path: Path) -> None:
+    server = server_of(
+        "good", prepare=("touch", "{state}/database"), set_up=("test", "-e", "{state}/database")
+    )
+    folder = tmp_path / f"leadline-{os.geteuid()}"
+    assert trial_of(server).state is TrialState.DONE
+    assert trial_of(server).state is TrialState.DONE
+    assert len(list(folder.glob("*/state/database"))) == 1
+    release_sample(server, {})
+    assert not list(folder.iterdir())
+
+
+def test_a_preparation_that_failed_is_done_again_from_the_start(tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    make = f"test ! -e {{state}}/half && touch {{state}}/half && test -e {gate}"
+    server = server_of("good", prepare=("sh", "-c", make))
+    failed = trial_of(server)
+    assert failed.state is TrialState.FAILED
+    assert (failed.failure or "").startswith("prepare: sh exited 1")
+    gate.touch()
+    assert trial_of(server).state is TrialState.DONE
+
+
+def test_what_was_not_used_for_a_day_is_removed(tmp_path: Path) -> None:
+    assert trial_of(server_of("good")).state is TrialState.DONE
+    (old,) = (tmp_path / f"leadline-{os.geteuid()}").iterdir()
+    os.utime(old / "lock", (0, 0))
+    assert trial_of(server_of("saturated")).state is TrialState.ABORTED
+    assert not old.exists()
+
+
+def test_a_server_that_does_not_start_is_no_measurement_and_is_torn_down(tmp_path: Path) -> None:
+    server = server_of(
+        "good", set_up=(*FAKE, "fail", "port 80 is taken"), tear_down=noted(tmp_path, "torn down")
+    )
+    trial = trial_of(server)
+    assert trial.state is TrialState.FAILED
+    assert (trial.failure or "").startswith("set_up: ")
+    assert "port 80 is taken" in (trial.failure or "")
+    assert (tmp_path / "notes").read_text() == "torn down\n"
+
+
+def test_a_tear_down_that_fails_is_no_quiet_success() -> None:
+    trial = trial_of(server_of("good", tear_down=(*FAKE, "fail", "still there")))
+    assert trial.state is TrialState.FAILED
+    assert "tear_down: " in (trial.failure or "")
+    assert "still there" in (trial.failure or "")
+
+
+@pytest.mark.parametrize(
+    ("check", "state", "said"),
+    [
+        ((*FAKE, "fail", "no answer at 5432"), TrialState.SERVER_LOST, "no answer at 5432"),
+        (("true",), TrialState.FAILED, "cannot connect"),
+    ],
+)
+def test_the_check_tells_a_dead_server_from_a_dead_generator(
+    check: tuple[str, ...], state: TrialState, said: str
+) -> None:
+    trial = trial_of(server_of("dies", check=check))
+    assert trial.state is state
+    assert said in (trial.failure or "")
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs; one that nobody has reaped yet does not."""
+    try:
+        return bool(Path(f"/proc/{pid}/cmdline").read_bytes())
+    except FileNotFoundError:
+        return False
+
+
+def wait_until(holds: Callable[[], bool], seconds_max: float = 10.0) -> bool:
+    end_s = time.monotonic() + seconds_max
+    while time.monotonic() < end_s:
+        if holds():
+            return True
+        time.sleep(0.02)
+    return False
+
+
+@pytest.mark.parametrize("mode", ["good", "dies"])
+def test_a_daemon_that_nobody_stopped_ends_with_its_trial(tmp_path: Path, mode: str) -> None:
+    pids = tmp_path / "pids"
+    trial_of(server_of(mode, set_up=(*FAKE, "daemon", str(pids))))
+    (pid,) = map(int, pids.read_text().split())
+    assert not alive(pid)
+
+
+STARTS = """
+import sys, tempfile
+tempfile.tempdir = sys.argv[1]
+from test_command_server import FAKE, server_of, trial_of
+trial_of(server_of(sys.argv[3], set_up=(*FAKE, "daemon", sys.argv[2]), time_out_s=60.0))
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_a_killed_leadline_leaves_no_server_and_no_generator(
+    tmp_path: Path, how: signal.Signals
+) -> None:
+    pids = tmp_path / "pids"
+    child = subprocess.Popen(
+        [sys.executable, "-c", STARTS, str(tmp_path), str(pids), "hangs"],
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parent)}, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+
+    def generators() -> list[int]:
+        found = []
+        for entry in Path("/proc").iterdir():
+            words = entry / "cmdline"
+            if entry.name.isdigit() and words.exists():
+                said = words.read_bytes().split(b"\0")
+                # argv, not the guardian's input: only the generator itself has the rate.
+                if b"hangs" in said and b"100" in said and os.fsencode(FAKE[1]) in said:
+                    found.append(int(entry.name))
+        return found
+
+    assert wait_until(lambda: pids.exists() and bool(generators()))
+    (pid,) = map(int, pids.read_text().split())
+    assert alive(pid)
+    child.send_signal(how)
+    child.wait(30)
+    assert wait_until(lambda: not alive(pid) and not generators())
+
+
+def test_the_first_interruption_still_tears_down(tmp_path: Path) -> None:
+    server = server_of("hangs", tear_down=noted(tmp_path, "torn down"))
+    signal.setitimer(signal.ITIMER_REAL, 1.0)
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            trial_of(server)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert (tmp_path / "notes").read_text() == "torn down\n"
+
+
+@pytest.mark.parametrize(
+    ("server", "sample", "said"),
+    [
+        (CommandServer(load=("true", "{rte}", "{seconds}")), {}, "did you mean {rate}"),
+        (CommandServer(load=("true", "{rate}")), {}, "no command is given {seconds}"),
+        (CommandServer(load=("no-such-program", *LOAD)), {}, "no program 'no-such-program'"),
+        (CommandServer(load=("./here", *LOAD)), {}, "no program './here'"),
+        (CommandServer(load=("true", *LOAD)), {"disks": 4}, "'disks' is in no command"),
+        (CommandServer(load=("true", *LOAD)), {"seed": 4}, "'seed' has a placeholder's name"),
+        (CommandServer(load=("true", *LOAD), directory="/no/where"), {}, "/no/where"),
+        (CommandServer(load=()), {}, "needs it"),
+    ],
+)
+def test_an_experiment_that_makes_no_sense_is_refused(
+    server: CommandServer, sample: Sample, said: str
+) -> None:
+    with pytest.raises(TargetRefused, match=said):
+        trial_of(server, sample)
+
+
+def test_a_temporary_directory_of_somebody_else_is_not_used(tmp_path: Path) -> None:
+    folder = tmp_path / f"leadline-{os.geteuid()}"
+    folder.mkdir()
+    folder.chmod(0o777)
+    with pytest.raises(TargetRefused, match="not a directory of this user's alone"):
+        trial_of(server_of("good"))

@@ -1,0 +1,173 @@
+"""MLRsearch: load classification and relevant bounds of RFC 9971, with response-time goals."""
+
+from __future__ import annotations
+
+import itertools
+
+import msgspec
+import pytest
+
+from leadline.record.workbench import (
+    Goal,
+    Measured,
+    PeakRate,
+    PeakVerdict,
+    Prior,
+    Threshold,
+    Trial,
+    TrialRequest,
+    TrialState,
+)
+from leadline.workbench.policies import open_policy
+from leadline.workbench.policies.mlrsearch import Bound, Target, classify, is_bad, targets
+from scripted_server import measured, one_queue, search, trial
+
+GOAL = Goal(threshold=Threshold(mean_ms=40.0))
+LAST = Target(0.05, 60.0, 180.0)
+GOOD, BAD = (60.0, False), (60.0, True)
+
+
+def test_the_targets_are_coarse_to_fine() -> None:
+    """Width 5 %, trials 20 to 60 s, duration sum 180 s, two preceding targets."""
+    first, second, last = targets(GOAL)
+    assert (last.width_frac, last.trial_s, last.sum_s) == pytest.approx((0.05, 60, 180))
+    assert (second.width_frac, second.trial_s, second.sum_s) == pytest.approx((1 - 0.95**2, 60, 60))
+    assert (first.width_frac, first.trial_s, first.sum_s) == pytest.approx((1 - 0.95**4, 20, 20))
+
+
+@pytest.mark.parametrize(
+    ("trials", "bound"),
+    [
+        ([], Bound.UNDECIDED),
+        ([GOOD], Bound.UNDECIDED),
+        ([GOOD, GOOD], Bound.LOWER),
+        ([BAD, BAD], Bound.UPPER),
+        ([GOOD, BAD], Bound.UNDECIDED),
+        ([GOOD, BAD, GOOD], Bound.LOWER),
+        ([GOOD, BAD, BAD], Bound.UPPER),
+        ([(20.0, False)] * 9, Bound.UNDECIDED),
+        ([(20.0, True)] * 9, Bound.UPPER),
+        ([(20.0, True)] * 4, Bound.UNDECIDED),
+        ([(20.0, True)] * 5, Bound.UPPER),
+        ([(20.0, True)] * 5 + [(20.0, False)], Bound.UNDECIDED),
+    ],
+)
+def test_a_load_is_classified_when_what_is_missing_cannot_change_it(
+    trials: list[tuple[float, bool]], bound: Bound
+) -> None:
+    assert classify(trials, LAST) is bound
+
+
+def test_every_sequence_of_full_trials_to_the_sum_is_classified_by_its_majority() -> None:
+    for bads in itertools.product([True, False], repeat=3):
+        bound = Bound.UPPER if sum(bads) >= 2 else Bound.LOWER
+        assert classify([(60.0, bad) for bad in bads], LAST) is bound
+
+
+def outcome(window: Measured, state: TrialState = TrialState.DONE) -> Trial:
+    request = TrialRequest(rate_per_s=100.0, seconds=60.0)
+    return msgspec.structs.replace(trial(request, 0, 20.0), measured=window, state=state)
+
+
+def test_a_trial_is_bad_by_its_response_or_by_what_it_did_not_complete() -> None:
+    quick = measured(100.0, 60.0, 20.0)
+    assert is_bad(GOAL, outcome(quick)) is False
+    assert is_bad(GOAL, outcome(measured(100.0, 60.0, 40.5))) is True
+    short = msgspec.structs.replace(quick, completed_per_s=97.0)
+    assert is_bad(GOAL, outcome(short)) is True
+    under_way = msgspec.structs.replace(quick, completed_per_s=98.0 - 4.0 / 60 + 0.01)
+    assert is_bad(GOAL, outcome(under_way)) is False
+    assert is_bad(GOAL, outcome(quick, TrialState.ABORTED)) is True
+    assert is_bad(GOAL, outcome(quick, TrialState.SERVER_LOST)) is True
+    assert is_bad(GOAL, outcome(quick, TrialState.FAILED)) is None
+
+
+def in_detail(answer: PeakRate) -> tuple[float, float, float]:
+    assert answer.verdict is PeakVerdict.FOUND
+    assert answer.rate_per_s is not None
+    low, high = answer.rate_per_s.low, answer.rate_per_s.high
+    assert low is not None
+    assert high is not None
+    assert (low, high) == (answer.lower_bound_per_s, answer.upper_bound_per_s)
+    return low, answer.rate_per_s.value, high
+
+
+@pytest.mark.parametrize("capacity", [90.0, 310.0, 1000.0, 7000.0, 60_000.0])
+def test_it_brackets_the_peak_within_the_width(capacity: float) -> None:
+    answer, trials = search(open_policy("mlrsearch", GOAL, 1), one_queue(capacity), noise=1e-4)
+    low, value, high = in_detail(answer)
+    assert low <= capacity - 25 <= high
+    assert 1 - low / high <= 0.05 + 1e-9
+    assert low < value < high
+    for bound in (low, high):
+        final = [t.request.seconds for t in trials if t.request.rate_per_s == bound]
+        assert sum(seconds >= 60 for seconds in final) >= 2
+    assert len(trials) <= 24
+
+
+def test_most_of_its_trials_are_near_the_peak_and_the_first_are_short() -> None:
+    _, trials = search(open_policy("mlrsearch", GOAL, 1), one_queue(1000.0), noise=1e-4)
+    assert trials[0].request.seconds == pytest.approx(20)
+    near = [t for t in trials if 0.85 < t.request.rate_per_s / 975 < 1.15]
+    assert len(near) > len(trials) / 2
+    assert {round(t.request.seconds) for t in trials} == {20, 60}
+
+
+def test_a_seed_spares_the_search_for_the_first_bounds() -> None:
+    _, unseeded = search(open_policy("mlrsearch", GOAL, 1), one_queue(1000.0), noise=1e-4)
+    policy = open_policy("mlrsearch", GOAL, 1, Prior(rate_per_s=960))
+    answer, seeded = search(policy, one_queue(1000.0), noise=1e-4)
+    assert seeded[0].request.rate_per_s == 960
+    assert len(seeded) < len(unseeded)
+    in_detail(answer)
+
+
+def test_an_overload_says_with_its_completions_where_to_go() -> None:
+    policy = open_policy("mlrsearch", GOAL, 1, Prior(rate_per_s=2000))
+    asked = policy.ask()
+    assert isinstance(asked, TrialRequest)
+    overloaded = msgspec.structs.replace(measured(2000, 20, 5e3), completed_per_s=1000.0)
+    policy.tell(msgspec.structs.replace(trial(asked, 0, 5e3), measured=overloaded))
+    then = policy.ask()
+    assert isinstance(then, TrialRequest)
+    assert then.rate_per_s == pytest.approx(1000 * 0.95**4)
+
+
+def test_the_upper_bound_is_believed_when_a_load_above_it_is_good() -> None:
+    """More load, less response: RFC 9971's loss inversion. The lower bound lies below both."""
+
+    def response(rate_per_s: float) -> float:
+        return 90.0 if 190 < rate_per_s < 210 else one_queue(1000.0)(rate_per_s)
+
+    answer, _ = search(open_policy("mlrsearch", GOAL, 1), response, noise=1e-4)
+    low, _, high = in_detail(answer)
+    assert low <= 190
+    assert high <= 210
+
+
+def test_contradicting_trials_are_named() -> None:
+    goal = Goal(threshold=Threshold(mean_ms=40.0), run_length_s=360.0)
+    policy = open_policy("mlrsearch", goal, 1)
+    turn = itertools.count()
+
+    def response(rate_per_s: float) -> float:
+        if rate_per_s < 300:
+            return 10.0
+        return 90.0 if rate_per_s > 600 else (90.0, 90.0, 10.0)[next(turn) % 3]
+
+    answer, _ = search(policy, response, noise=0.0)
+    assert answer.verdict is PeakVerdict.FOUND
+    assert answer.lower_bound_per_s is not None
+
+
+def test_never_and_always_saturated_are_said_with_the_bound() -> None:
+    goal = Goal(threshold=Threshold(mean_ms=40.0), rate_max_per_s=700)
+    never, trials = search(open_policy("mlrsearch", goal, 1), one_queue(5000))
+    assert never.verdict is PeakVerdict.NEVER_SATURATED
+    assert never.lower_bound_per_s == 700
+    assert max(t.request.rate_per_s for t in trials) == 700
+    always, _ = search(open_policy("mlrsearch", GOAL, 1), lambda _: 90.0)
+    assert always.verdict is PeakVerdict.ALWAYS_SATURATED
+    assert always.lower_bound_per_s is None
+    assert always.upper_bound_per_s is not None
+    assert always.upper_bound_per_s < 1

@@ -1,0 +1,324 @@
+"""The loop of an experiment: every trial kept, replayed, ended in time; alone and on machines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from leadline.engine.servers import run_trial
+from leadline.record import SurveyStatus
+from leadline.record.workbench import (
+    Experiment,
+    ExperimentStart,
+    PeakRate,
+    PeakVerdict,
+    Prior,
+    Sample,
+    Surface,
+    Trial,
+)
+from leadline.store import Store, open_store
+from leadline.workbench.errors import ReplayRefused
+from leadline.workbench.mapping import Watcher, experiment_of, run_experiment
+from leadline.workbench.policies import UnknownPolicy, open_policy
+from leadline.workbench.pool import open_pool
+from leadline.workbench.search import PeakSearch
+from workbench_fixture import TEXT, SeveralMachines, WatchedPool, peak_start, surface_start
+
+
+class Killed(BaseException):
+    """Whatever ends a process in the middle."""
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with open_store(str(tmp_path / "store.sqlite")) as kept:
+        yield kept
+
+
+def run(store: Store, start: ExperimentStart, **options: Any) -> Experiment:
+    store.start_experiment(start)
+    with open_pool() as pool:
+        return run_experiment(start, store, pool, **options)
+
+
+def run_until(store: Store, start: ExperimentStart, trials: int) -> Experiment:
+    """Run until so many trials are kept; the next one never ends, and nothing cleans up."""
+
+    def before(_: object) -> None:
+        done = store.experiment(start.experiment_id).peaks
+        if sum(len(own.trials) for own in done) == trials:
+            raise Killed
+
+    store.start_experiment(start)
+    with pytest.raises(Killed), WatchedPool(before) as pool:
+        run_experiment(start, store, pool)
+    return store.experiment(start.experiment_id)
+
+
+def outcome(experiment: Experiment) -> list[Any]:
+    """What a seed decides: not where or when trials ran."""
+    return [
+        (
+            own.sample,
+            own.peak,
+            [msgspec.structs.replace(t, started_at="", worker=None) for t in own.trials],
+        )
+        for own in sorted(experiment.peaks, key=lambda own: str(own.sample))
+    ]
+
+
+def test_a_search_is_the_policys_conversation_with_the_server(store: Store) -> None:
+    """The loop adds nothing: the same trials as asking, running and telling by hand."""
+    start = peak_start()
+    found = run(store, start)
+    search = PeakSearch(start, start.samples[0])
+    policy = open_policy("binary", start.goal, 1)
+    while not isinstance(order := search.ask(), PeakRate):
+        assert order.request == policy.ask()
+        trial = run_trial(order)
+        search.tell(trial)
+        policy.tell(trial)
+    assert outcome(found) == [(start.samples[0], order, search.trials)]
+    assert order.verdict is PeakVerdict.FOUND
+    assert found.status is SurveyStatus.DONE
+    assert store.experiment("tiny") == found
+
+
+def test_the_peak_is_the_servers(store: Store) -> None:
+    """Two workers of 10 ms can do 200 a second at most, and 40 ms come only near that."""
+    peak = run(store, peak_start()).peaks[0].peak
+    assert peak is not None
+    assert peak.rate_per_s is not None
+    assert 170 < peak.rate_per_s.value < 200
+    assert peak.trials == len(store.experiment("tiny").peaks[0].trials) > 5
+
+
+def test_every_trial_is_kept_before_the_next_begins(store: Store) -> None:
+    start = peak_start()
+    kept: list[int] = []
+
+    def before(order: Any) -> None:
+        peaks = store.experiment(start.experiment_id).peaks
+        kept.append(len(peaks[0].trials))
+        assert kept[-1] == order.order
+
+    store.start_experiment(start)
+    with WatchedPool(before) as pool:
+        run_experiment(start, store, pool)
+    assert kept == list(range(len(kept)))
+    assert len(kept) > 5
+
+
+def test_the_seed_decides_everything(store: Store) -> None:
+    first, again, other = (run(store, peak_start(seed=seed)) for seed in (1, 1, 2))
+    assert outcome(first) == outcome(again)
+    seeds = [{trial.seed for trial in found.peaks[0].trials} for found in (first, other)]
+    assert len(seeds[0]) == len(first.peaks[0].trials), "every trial draws its own numbers"
+    assert not seeds[0] & seeds[1]
+
+
+@pytest.mark.parametrize("trials", [0, 1, 7])
+def test_a_search_that_was_killed_goes_on_where_it_was(store: Store, trials: int) -> None:
+    whole = run(store, peak_start())
+    start = peak_start()
+    stored = run_until(store, start, trials)
+    assert stored.status is SurveyStatus.STOPPED
+    assert stored.peaks[0].peak is None
+    assert len(stored.peaks[0].trials) == trials
+    assert "--resume" in stored.sentences[0]
+    with open_pool() as pool:
+        found = run_experiment(start, store, pool, stored=stored)
+    assert outcome(found) == outcome(whole)
+    assert found.status is SurveyStatus.DONE
+    assert "--resume" not in found.sentences[0]
+
+
+def test_a_seeded_search_goes_on_with_its_seed(store: Store) -> None:
+    """Its prior is kept with it: another one would ask for other loads."""
+    start = peak_start(policy="binary-seeded")
+    prior = Prior(rate_per_s=150.0)
+    whole = run(store, peak_start(policy="binary-seeded"), prior=prior)
+    store.start_experiment(start)
+    runs: list[object] = []
+
+    def before(order: object) -> None:
+        runs.append(order)
+        if len(runs) == 4:
+            raise Killed
+
+    with pytest.raises(Killed), WatchedPool(before) as pool:
+        run_experiment(start, store, pool, prior=prior)
+    stored = store.experiment(start.experiment_id)
+    with open_pool() as here:
+        found = run_experiment(start, store, here, stored=stored)
+    assert found.peaks[0].trials[0].request.rate_per_s == 150.0
+    assert outcome(found) == outcome(whole)
+
+
+def test_trials_of_another_policy_are_not_taken_for_ones_own(store: Store) -> None:
+    start = peak_start()
+    stored = run_until(store, start, 3)
+    trials = stored.peaks[0].trials
+    other = msgspec.structs.replace(
+        trials[1], request=msgspec.structs.replace(trials[1].request, rate_per_s=77.0)
+    )
+    search = PeakSearch(start, start.samples[0])
+    with pytest.raises(ReplayRefused, match=r"trial 1 of .* 77 requests/s.*without --resume"):
+        search.replay([trials[0], other])
+
+
+def test_a_deadline_is_kept_and_what_was_reached_is_the_answer(store: Store) -> None:
+    found = run(store, peak_start(deadline_s=300.0))
+    own = found.peaks[0]
+    assert own.peak is not None
+    assert own.peak.verdict is PeakVerdict.DEADLINE
+    assert own.peak.limited_by == "time"
+    assert 200 < sum(trial.cost_s for trial in own.trials) <= 300
+    assert found.status is SurveyStatus.DONE
+    assert "as far as the time allowed" in found.sentences[0]
+
+
+def test_a_deadline_too_short_for_a_single_trial(store: Store) -> None:
+    found = run(store, peak_start(deadline_s=5.0))
+    own = found.peaks[0]
+    assert own.trials == ()
+    assert own.peak is not None
+    assert (own.peak.verdict, own.peak.rate_per_s) == (PeakVerdict.DEADLINE, None)
+    assert "the time ended before a peak rate could be told" in found.sentences[0]
+
+
+class Heedless:
+    """A policy that knows no deadline, and always believes that it found the rate."""
+
+    name = "heedless"
+
+    def __init__(self, goal: Any) -> None:
+        self._inner = open_policy("binary", msgspec.structs.replace(goal, deadline_s=None), 1)
+
+    def ask(self) -> Any:
+        return self._inner.ask()
+
+    def tell(self, trial: Trial) -> None:
+        self._inner.tell(trial)
+
+    def answer_now(self) -> PeakRate:
+        found = self._inner.answer_now()
+        return msgspec.structs.replace(found, verdict=PeakVerdict.FOUND, limited_by="server")
+
+
+def test_the_loop_minds_the_deadline_whatever_the_policy_does(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("leadline.workbench.search.open_policy", lambda *asked: Heedless(asked[1]))
+    own = run(store, peak_start(deadline_s=200.0)).peaks[0]
+    assert sum(trial.cost_s for trial in own.trials) <= 200
+    assert own.peak is not None
+    assert (own.peak.verdict, own.peak.limited_by) == (PeakVerdict.DEADLINE, "time")
+
+
+def test_an_unknown_policy_is_refused_before_anything_is_kept(store: Store) -> None:
+    with pytest.raises(UnknownPolicy, match="no policy 'linaer'"):
+        peak_start(policy="linaer")
+    assert store.experiments() == ()
+
+
+def test_a_surface_measures_its_samples_and_says_what_they_tell(store: Store) -> None:
+    found = run(store, surface_start())
+    assert [own.sample for own in found.peaks] == [{"workers": n} for n in (1, 2, 4)]
+    assert found.surface is not None
+    rates = [cell.rate_per_s.value for cell in found.surface.cells if cell.rate_per_s]
+    assert rates == sorted(rates)
+    assert rates[2] / rates[0] == pytest.approx(4, rel=0.2)
+    assert found.surface.ideal == {"workers": 4}
+    assert "3 of 3 samples measured" in found.sentences[0]
+    assert store.experiment(found.start.experiment_id) == found
+
+
+def test_several_machines_measure_several_samples_at_once(store: Store) -> None:
+    """And find the same: nothing depends on who is first."""
+    alone = run(store, surface_start())
+    text = TEXT.replace('kind = "simulated"', 'kind = "simulated"\nwall_scale = 0.0002', 1)
+    start = surface_start(text)
+    store.start_experiment(start)
+    with SeveralMachines(2) as pool:
+        found = run_experiment(start, store, pool)
+    assert pool.most_at_once == 2
+    assert outcome(found) == outcome(alone)
+    start = surface_start(text)
+    store.start_experiment(start)
+    with SeveralMachines(3) as pool:
+        run_experiment(start, store, pool, at_once=1)
+    assert pool.most_at_once == 1
+
+
+def test_lost_machines_are_counted_in_the_answer(store: Store) -> None:
+    start = peak_start()
+    store.start_experiment(start)
+    with SeveralMachines(1, lost=2) as pool:
+        found = run_experiment(start, store, pool)
+    assert "2 trials lost their machine and ran again on another" in found.warnings
+
+
+@pytest.mark.parametrize("trials", [1, 12, 20])
+def test_a_surface_that_was_killed_goes_on_where_it_was(store: Store, trials: int) -> None:
+    whole = run(store, surface_start())
+    assert sum(len(own.trials) for own in whole.peaks) > 25
+    start = surface_start()
+    stored = run_until(store, start, trials)
+    with open_pool() as pool:
+        found = run_experiment(start, store, pool, stored=stored)
+    assert outcome(found) == outcome(whole)
+    assert found.surface == whole.surface
+    first = store.experiment(start.experiment_id).peaks[0].trials[:1]
+    assert first == stored.peaks[0].trials[:1], "what was measured was measured again"
+
+
+def test_the_deadline_of_a_surface_ends_it_with_what_is_known(store: Store) -> None:
+    whole = run(store, surface_start())
+    first_s = sum(trial.cost_s for trial in whole.peaks[0].trials)
+    found = run(store, surface_start(deadline_s=first_s + 100))
+    spent_s = sum(trial.cost_s for own in found.peaks for trial in own.trials)
+    assert first_s < spent_s <= first_s + 100
+    assert found.status is SurveyStatus.DONE
+    assert len(found.peaks) == 2, "samples were begun for which there was no time"
+    assert all(own.trials for own in found.peaks)
+    assert found.peaks[-1].peak is not None
+    assert found.peaks[-1].peak.verdict is PeakVerdict.DEADLINE
+    assert "(deadline)" in found.warnings[-1]
+
+
+def test_a_watcher_hears_of_every_trial_and_peak_once_it_is_kept(store: Store) -> None:
+    heard: list[tuple[Sample, object]] = []
+    start = surface_start()
+
+    class Listener(Watcher):
+        def on_trial(self, sample: Sample, trial: Trial) -> None:
+            kept = store.experiment(start.experiment_id).peaks[-1]
+            assert kept.trials[-1] == trial
+            heard.append((sample, trial.order))
+
+        def on_peak(self, sample: Sample, peak: PeakRate, surface: Surface | None) -> None:
+            assert surface is not None
+            assert store.experiment(start.experiment_id).peaks[-1].peak == peak
+            heard.append((sample, peak.verdict))
+
+    found = run(store, start, watcher=Listener())
+    expected = [
+        (own.sample, what)
+        for own in found.peaks
+        for what in [*range(len(own.trials)), PeakVerdict.FOUND]
+    ]
+    assert heard == expected
+
+
+def test_an_experiment_that_still_runs_is_told_as_far_as_it_went(store: Store) -> None:
+    start = peak_start()
+    store.start_experiment(start)
+    store.begin_sample(start.experiment_id, start.samples[0])
+    told = experiment_of(store, "tiny")
+    assert told.sentences[1].startswith("tiny (workers=2): no answer yet, after 0 trials")
