@@ -25,12 +25,12 @@ from leadline.record.workbench import (
     Sample,
     SamplePeak,
     SimulatedServer,
-    Surface,
     SurfaceCell,
     Threshold,
     Trial,
     TrialOrder,
 )
+from leadline.workbench.answer import explain
 from leadline.workbench.policies import open_policy
 from leadline.workbench.surface import open_design
 
@@ -98,15 +98,10 @@ def peak_experiment(
         policy=policy, samples=({},), seed=seed, started_at="2026-11-22T04:00:00Z",
         facts={"host": "atlas", "kernel": "6.18"}, text="[experiment]\n",
     )  # fmt: skip
-    rate = peak.rate_per_s
-    sentences = peak.sentences if rate is None else (
-        f"The server takes {rate.value:,.0f} requests/s ({rate.low:,.0f} to {rate.high:,.0f}, 95 %)"
-        f" before its mean response time is above 40 ms.", *peak.sentences,
-    )  # fmt: skip
-    return Experiment(
-        start=start, status=SurveyStatus.DONE, peaks=(found,), sentences=sentences,
-        warnings=peak.warnings, wall_s=3.2, fares=fares(peak), fares_on="a server of 4 workers",
-    )  # fmt: skip
+    found_all = Experiment(start=start, status=SurveyStatus.DONE, peaks=(found,), wall_s=3.2)
+    return msgspec.structs.replace(
+        explain(found_all), fares=fares(peak), fares_on="a simulated server with 4 workers"
+    )
 
 
 def fares(peak: PeakRate) -> tuple[Fare, ...]:
@@ -163,16 +158,11 @@ def surface_experiment(
         policy=policy, factors=factors, design=design, seed=seed, surface_error_frac=error_frac,
         samples=tuple(cell.sample for cell in surface.cells), started_at="2026-11-22T04:00:00Z",
     )  # fmt: skip
-    return Experiment(
-        start=start, status=SurveyStatus.DONE, peaks=tuple(peaks), surface=surface,
-        sentences=_surface_sentences(surface), wall_s=12.0,
-    )  # fmt: skip
-
-
-def _surface_sentences(surface: Surface) -> tuple[str, ...]:
-    measured = sum(cell.measured for cell in surface.cells)
-    first = f"{measured} of {len(surface.cells)} configurations were measured."
-    return (first, *surface.flat)
+    return explain(
+        Experiment(
+            start=start, status=SurveyStatus.DONE, peaks=tuple(peaks), surface=surface, wall_s=12.0
+        )
+    )
 
 
 def partly(experiment: Experiment, every: int = 4) -> Experiment:
@@ -194,7 +184,7 @@ def partly(experiment: Experiment, every: int = 4) -> Experiment:
                 sample=cell.sample, rate_per_s=None if unknown else wide, measured=False
             )
         )  # fmt: skip
-    return msgspec.structs.replace(
+    return explain(msgspec.structs.replace(
         experiment,
         peaks=tuple(peak for peak in experiment.peaks if peak.sample in kept),
         surface=msgspec.structs.replace(
@@ -202,7 +192,7 @@ def partly(experiment: Experiment, every: int = 4) -> Experiment:
             cost_s=sum(sum(t.cost_s for t in p.trials) for p in experiment.peaks
                        if p.sample in kept),
         ),
-    )  # fmt: skip
+    ))  # fmt: skip
 
 
 def with_costs(experiment: Experiment, factor: float, **start: Any) -> Experiment:

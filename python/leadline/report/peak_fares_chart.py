@@ -10,10 +10,11 @@ from leadline.record.wording import say_count
 from leadline.record.workbench import Experiment, Fare, PeakVerdict
 from leadline.report.axes import on_field
 from leadline.report.layers import NARROW_PX, AnyChart, finish, values
+from leadline.report.peak_table import say_took
 from leadline.report.peak_time_chart import Clock
 from leadline.report.peak_words import VERDICTS, say_cost, say_load
 
-_ROW_PX = 30
+_ROW_PX = 38
 
 
 def fares_chart(experiment: Experiment) -> alt.LayerChart | None:
@@ -63,8 +64,7 @@ def _row(fare: Fare, clock: Clock, *, own: bool) -> dict[str, Any]:
         "high": fare.cost_high_s / clock.seconds,
         "own": own,
         "said": f"{say_cost(fare.cost_s)}, {say_found(fare)}{' (used)' if own else ''}",
-        "took": f"{say_cost(fare.cost_s)} ({say_cost(fare.cost_low_s)} to "
-        f"{say_cost(fare.cost_high_s)}), {say_count(fare.trials, 'trial')}",
+        "took": f"{say_took(fare)}, {say_count(fare.trials, 'trial')}",
         "finds": say_found(fare),
         "runs": say_count(fare.repetitions, "repetition"),
     }

@@ -304,5 +304,5 @@ def _subtitle(shown: Sequence[Row], view: View) -> list[str]:
         "unsaturated and the lowest seen saturated."
     )
     if view.log:
-        said.append("The time axis is logarithmic.")
+        said.append("The response axis is logarithmic.")
     return textwrap.wrap(" ".join(said), _LINE_CHARACTERS if view.log else _LINE_CHARACTERS // 2)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from leadline.record import Interval
 from leadline.record.wording import say_percent, say_span
 from leadline.record.workbench import (
     Experiment,
     ExperimentStart,
-    Level,
     PeakRate,
     PeakVerdict,
-    Threshold,
     TrialState,
 )
 
@@ -57,6 +53,14 @@ def say_half(rate: Interval | None) -> str:
     return "" if half is None else f"±{say_percent(half)}"
 
 
+def say_half_brief(rate: Interval | None) -> str:
+    """Write half an interval where there is little room: `±0.5%`, `±12%`."""
+    half = None if rate is None else rate.half_width_frac
+    if half is None:
+        return ""
+    return f"±{100 * half:.{1 if half < 0.0995 else 0}f}%"
+
+
 def say_ms(value_ms: float) -> str:
     """Write `4.97 ms`, `38 ms`, `1.4 s`."""
     if value_ms >= 1000:
@@ -74,17 +78,6 @@ def say_response(response: Interval | None) -> str:
     return f"{say_ms(response.value)} ({say_span(low, high)})"
 
 
-def say_threshold(threshold: Threshold) -> str:
-    """Write `a mean response above 40 ms`, `more than 5 % of responses above 60 ms`, or both."""
-    parts = []
-    if threshold.mean_ms is not None:
-        parts.append(f"a mean response above {say_ms(threshold.mean_ms)}")
-    if threshold.percentile is not None and threshold.limit_ms is not None:
-        over = say_percent(1 - threshold.percentile).replace(".0", "")
-        parts.append(f"more than {over} of responses above {say_ms(threshold.limit_ms)}")
-    return " or ".join(parts)
-
-
 def say_cost(cost_s: float) -> str:
     """Write bench time: `45 s`, `12 min`, `3.4 h`."""
     if cost_s < 90:
@@ -92,11 +85,6 @@ def say_cost(cost_s: float) -> str:
     if cost_s < 5400:
         return f"{cost_s / 60:.3g} min"
     return f"{cost_s / 3600:,.3g} h"
-
-
-def say_sample(sample: Mapping[str, Level]) -> str:
-    """Write `disks 4, workers 16`."""
-    return ", ".join(f"{name} {level}" for name, level in sample.items())
 
 
 def peak_of(experiment: Experiment) -> PeakRate | None:

@@ -13,14 +13,17 @@ from typing import Any
 
 from leadline.record.workbench import Factor, Surface
 from leadline.report.drawable import Picture
-from leadline.report.peak_words import say_load, say_peak, say_sample
+from leadline.report.peak_words import say_load, say_peak
 from leadline.report.surface_planes import Plane, rate_range
+from leadline.workbench.answer import say_sample
 
 _HEIGHT_PX, _WIDTH_PX = 400, 560
 _AZIMUTH, _ELEVATION = -35, 26
 """Degrees from which the paper looks at its surfaces, about."""
 _TICKS = 4
 _LABELS_MAX = 9
+_LEVEL_PX, _NAME_PX = 22, 64
+"""How far outside of the floor levels and names stand, lying flat."""
 Row = dict[str, Any]
 Floor = tuple[Factor, Factor]
 """The factors along x and y."""
@@ -146,8 +149,9 @@ def _signals() -> list[Row]:
         {"name": "sa", "update": "sin(azimuth * PI / 180)"},
         {"name": "ce", "update": "cos(elevation * PI / 180)"},
         {"name": "se", "update": "sin(elevation * PI / 180)"},
+        {"name": "height", "update": "clamp(0.78 * width, 250, 400)"},
         {"name": "size", "update":
-         "min((width - 84) / 3.02, (height - 44) / (2.92 * se + 1.5 * ce))"},
+         "min((width - 92) / 2.83, (height - 34 - 62 * se) / (2.82 * se + 1.5 * ce))"},
         {"name": "cx", "update": "width / 2 + 12"},
         {"name": "cy", "update": "height * 0.47"},
         # The near edges of the floor carry the levels; the height stands at the left corner.
@@ -230,19 +234,21 @@ def _levels(floor: Floor) -> list[Row]:
     for along, factor in zip("xy", floor, strict=True):
         every = -(-len(factor.levels) // _LABELS_MAX)
         rows += [
-            {"along": along, "at": _at(number, factor), "out": 1.13, "text": str(level),
+            {"along": along, "at": _at(number, factor), "out_px": _LEVEL_PX, "text": str(level),
              "title": False}
             for number, level in enumerate(factor.levels)
             if number % every == 0
         ]  # fmt: skip
-        rows.append({"along": along, "at": 0, "out": 1.42, "text": factor.name, "title": True})
+        rows.append(
+            {"along": along, "at": 0, "out_px": _NAME_PX, "text": factor.name, "title": True}
+        )
     return rows
 
 
 def _level_steps() -> list[Row]:
     return [
-        _formula("x", "datum.along === 'x' ? datum.at : near_x * datum.out"),
-        _formula("y", "datum.along === 'x' ? near_y * datum.out : datum.at"),
+        _formula("x", "datum.along === 'x' ? datum.at : near_x * (1 + datum.out_px / size)"),
+        _formula("y", "datum.along === 'x' ? near_y * (1 + datum.out_px / size) : datum.at"),
         _formula("u", _sx("datum.x", "datum.y")),
         _formula("v", _sy("datum.x", "datum.y", "0")),
     ]

@@ -9,9 +9,10 @@ import altair as alt
 from leadline.record.workbench import Surface
 from leadline.report.axes import on_field
 from leadline.report.layers import NARROW_PX, AnyChart, finish, values
-from leadline.report.peak_words import say_peak, say_sample
+from leadline.report.peak_words import say_peak
 from leadline.report.surface_planes import Plane, rate_range
 from leadline.report.theme import SYSTEM_SHAPES
+from leadline.workbench.answer import say_sample
 
 _HEIGHT_PX = 280
 
@@ -69,8 +70,12 @@ def _series(plane: Plane) -> list[str]:
 
 
 def _colour(plane: Plane) -> alt.Color:
-    legend = None if plane.y is None else alt.Legend(title=None, columns=4, symbolType="stroke")
-    return alt.Color("series:N", scale=alt.Scale(domain=_series(plane)), legend=legend)
+    return alt.Color("series:N", scale=alt.Scale(domain=_series(plane)), legend=_legend(plane))
+
+
+def _legend(plane: Plane) -> alt.Legend | None:
+    """One for all marks: Vega-Lite merges those that are the same."""
+    return None if plane.y is None else alt.Legend(title=None, columns=4)
 
 
 def _points(rows: list[dict[str, Any]], plane: Plane, x: alt.X, y: alt.Y) -> AnyChart:
@@ -87,7 +92,8 @@ def _points(rows: list[dict[str, Any]], plane: Plane, x: alt.X, y: alt.Y) -> Any
         .mark_point(filled=measured, size=50, opacity=1)
         .encode(
             x=x, y=y, color=_colour(plane), tooltip=tips,
-            shape=alt.Shape("series:N", scale=alt.Scale(domain=names, range=shapes), legend=None),
+            shape=alt.Shape("series:N", scale=alt.Scale(domain=names, range=shapes),
+                            legend=_legend(plane)),
         )
     )  # fmt: skip
     return marks

@@ -9,8 +9,9 @@ import altair as alt
 
 from leadline.record.workbench import Surface, SurfaceCell
 from leadline.report.layers import NARROW_PX, WIDE_PX, AnyChart, finish, values
-from leadline.report.peak_words import say_cost, say_half, say_load, say_peak, say_sample
+from leadline.report.peak_words import say_cost, say_half_brief, say_load, say_peak
 from leadline.report.surface_planes import Plane, rate_range
+from leadline.workbench.answer import say_sample
 
 _CELL_PX = 54
 _NUMBERS_COLUMNS_MAX = 12
@@ -82,7 +83,7 @@ def _row(
         "y": "" if plane.y is None else str(plane.y.levels[place[1]]),
         "rate": None if rate is None else rate.value,
         "number": "" if rate is None else say_load(rate.value),
-        "half": say_half(rate).replace(" ", "\N{NARROW NO-BREAK SPACE}"),
+        "half": say_half_brief(rate),
         "deep": share >= _DARK_FROM,
         "measured": cell.measured,
         "ideal": place == plane.ideal,

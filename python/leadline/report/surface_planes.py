@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from leadline.record.workbench import ExperimentStart, Factor, Level, Sample, Surface, SurfaceCell
-from leadline.report.peak_words import say_sample
+from leadline.workbench.answer import say_sample
 
 PLANES_MAX = 12
 """More than these nobody looks at; the table has every cell."""
