@@ -89,9 +89,14 @@ def main() -> None:
                 flush=True,
             )
     if asked.publish:
-        path = Path("python/leadline/testing") / PUBLISHED
-        rows = (f'"{key}":{msgspec.json.encode(item).decode()}' for key, item in found.items())
-        path.write_text("{\n" + ",\n".join(sorted(rows)) + "\n}\n", encoding="utf-8")
+        publish(found)
+
+
+def publish(found: dict[str, Truth]) -> None:
+    """Write the package's table: one line for each truth, in the order of their keys."""
+    path = Path("python/leadline/testing") / PUBLISHED
+    rows = (f'"{key}":{msgspec.json.encode(item).decode()}' for key, item in found.items())
+    path.write_text("{\n" + ",\n".join(sorted(rows)) + "\n}\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import pytest
 from referencing import Registry, Resource
 
 from leadline import _engine
+from leadline.engine.nfs_load import NfsLoadAnswer
 from leadline.record.file_test import FileTestResult
 from leadline.record.measurement import EngineResult
 from leadline.record.streaming import StreamResult
@@ -27,6 +28,8 @@ ANSWERS = sorted((PROTOCOL / "examples/answers").glob("*.json"))
 EVENTS = sorted((PROTOCOL / "examples/events").glob("*.json"))
 FILE_TESTS = PROTOCOL / "examples/file_tests"
 FILE_EVENTS = sorted((FILE_TESTS / "events").glob("*.json"))
+NFS_LOADS = PROTOCOL / "examples/nfs_loads"
+NFS_LOAD_EVENTS = sorted((NFS_LOADS / "events").glob("*.json"))
 STREAMS = PROTOCOL / "examples/streams"
 STREAM_EVENTS = sorted((STREAMS / "events").glob("*.json"))
 
@@ -122,6 +125,29 @@ def test_an_invalid_file_test_fails_the_schema_and_the_engine(path: Path) -> Non
     assert (event["event"], event["kind"]) == ("error", "bad_job")
 
 
+@pytest.mark.parametrize("path", sorted((NFS_LOADS / "valid").glob("*.json")), ids=lambda p: p.stem)
+def test_a_valid_nfs_load_meets_its_schema_and_runs_in_the_child(path: Path) -> None:
+    validator("nfs-load-job").validate(load(path))
+    with pytest.raises(ValueError, match="engine child"):
+        _engine.run_job(path.read_text())
+
+
+@pytest.mark.parametrize(
+    "path", sorted((NFS_LOADS / "invalid").glob("*.json")), ids=lambda p: p.stem
+)
+def test_an_invalid_nfs_load_fails_the_schema_and_the_engine(path: Path) -> None:
+    assert not validator("nfs-load-job").is_valid(load(path))
+    event = json.loads(_engine.run_job(path.read_text())[-1])
+    assert (event["event"], event["kind"]) == ("error", "bad_job")
+
+
+@pytest.mark.parametrize("path", NFS_LOAD_EVENTS, ids=lambda path: path.stem)
+def test_an_nfs_loads_result_is_read_by_the_record(path: Path) -> None:
+    event = load(path)
+    answer = msgspec.convert(event, NfsLoadAnswer)
+    assert json.loads(msgspec.json.encode(answer)) | {"event": "result"} == event
+
+
 @pytest.mark.parametrize("path", sorted((STREAMS / "valid").glob("*.json")), ids=lambda p: p.stem)
 def test_a_valid_streaming_job_meets_its_schema(path: Path) -> None:
     validator("stream-job").validate(load(path))
@@ -163,7 +189,9 @@ def test_an_answer_meets_the_schema(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", EVENTS + FILE_EVENTS + STREAM_EVENTS, ids=lambda path: str(path.parts[-2:])
+    "path",
+    EVENTS + FILE_EVENTS + NFS_LOAD_EVENTS + STREAM_EVENTS,
+    ids=lambda path: str(path.parts[-2:]),
 )
 def test_an_example_event_meets_the_schema(path: Path) -> None:
     validator("event").validate(load(path))

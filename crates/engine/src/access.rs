@@ -137,7 +137,7 @@ pub(crate) fn sub_seed(seed: u64, process: u32) -> u64 {
 
 /// A uniform whole number below `limit`; the bias of the plain product is below `limit / 2^64`.
 #[inline]
-fn below(random: &mut Xoshiro256PlusPlus, limit: u64) -> u64 {
+pub(crate) fn below(random: &mut Xoshiro256PlusPlus, limit: u64) -> u64 {
     ((u128::from(random.next_u64()) * u128::from(limit)) >> 64) as u64
 }
 

@@ -15,6 +15,7 @@ use crate::events::{Phase, Reporter};
 use crate::file_test::{self, FileTestJob};
 use crate::host::{self, BlockDevice};
 use crate::job::{Job, SMALLEST_TRANSFER_BYTES, Target};
+use crate::nfs_load::{self, NfsLoadJob};
 use crate::offered::due_spans;
 use crate::phases::{self, Run, Setting};
 use crate::placement::place;
@@ -41,6 +42,10 @@ pub fn run_job(job_json: &str, emit: &mut dyn FnMut(&str)) {
         run_file_test(job_json, emit);
         return;
     }
+    if NfsLoadJob::is_one(job_json) {
+        run_nfs_load(job_json, emit);
+        return;
+    }
     match Job::parse(job_json) {
         Ok(job) => {
             let mut reporter = Reporter::new(&job.job_id, emit);
@@ -58,6 +63,19 @@ fn run_file_test(job_json: &str, emit: &mut dyn FnMut(&str)) {
         Ok(job) => {
             let mut reporter = Reporter::new(&job.job_id, emit);
             match file_test::run(&job, &mut reporter) {
+                Ok(result) => reporter.document(&result),
+                Err(error) => reporter.error(&error),
+            }
+        }
+        Err(error) => Reporter::new(&job_id_of(job_json), emit).error(&error),
+    }
+}
+
+fn run_nfs_load(job_json: &str, emit: &mut dyn FnMut(&str)) {
+    match NfsLoadJob::parse(job_json) {
+        Ok(job) => {
+            let mut reporter = Reporter::new(&job.job_id, emit);
+            match nfs_load::run(&job, &mut reporter) {
                 Ok(result) => reporter.document(&result),
                 Err(error) => reporter.error(&error),
             }

@@ -23,6 +23,7 @@ pub mod host;
 pub mod job;
 pub mod levels;
 pub mod load;
+pub mod nfs_load;
 pub mod normal;
 pub mod offered;
 pub mod phases;

@@ -35,6 +35,22 @@ pub fn upper_tail(z: f64) -> f64 {
     density(z) / tail
 }
 
+/// The z below which a standard normal value lies with probability `p`, by Newton's method from
+/// `near`: the nearer that is, the fewer its steps.
+#[must_use]
+pub fn quantile_near(p: f64, near: f64) -> f64 {
+    let mut z = near;
+    for _ in 0..100 {
+        // Far out the density is next to nothing, and a whole step would lead anywhere.
+        let step = ((1.0 - upper_tail(z) - p) / density(z)).clamp(-0.5, 0.5);
+        z -= step;
+        if step.abs() < 1e-10 {
+            break;
+        }
+    }
+    z
+}
+
 /// The t for which a Student variable of `freedom` degrees lies within ±t with probability
 /// `level` (0.95 for the usual interval).
 ///
@@ -85,6 +101,16 @@ mod tests {
             (-1.0, 0.841_344_746_068_543),
         ] {
             assert!((upper_tail(z) / tail - 1.0).abs() < 1e-5, "{z}: {}", upper_tail(z));
+        }
+    }
+
+    #[test]
+    fn a_quantile_is_where_the_tail_says_from_near_and_from_far() {
+        for z in [-5.2, -3.0, -0.7, 0.0, 0.4, 2.2, 4.9] {
+            for near in [z - 0.1, 0.0, -5.0, 5.0] {
+                let found = quantile_near(1.0 - upper_tail(z), near);
+                assert!((found - z).abs() < 1e-8, "{z} from {near}: {found}");
+            }
         }
     }
 

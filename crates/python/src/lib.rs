@@ -15,6 +15,7 @@ mod _engine {
     use leadline_engine::error::EngineError;
     use leadline_engine::file_test::FileTestJob;
     use leadline_engine::job::{Job, Target, Workload};
+    use leadline_engine::nfs_load::NfsLoadJob;
     use leadline_engine::simulated_server::{self, SimulatedServer, TrialOrder};
     use leadline_kernels::job::StreamJob;
     use leadline_kernels::run;
@@ -46,7 +47,11 @@ mod _engine {
             Job::parse(job_json),
             Ok(Job { target: Target::Directory { .. } | Target::Nfs { .. }, .. })
         );
-        if on_real_target || FileTestJob::parse(job_json).is_ok() || StreamJob::is_one(job_json) {
+        let in_the_child = on_real_target
+            || FileTestJob::parse(job_json).is_ok()
+            || NfsLoadJob::parse(job_json).is_ok()
+            || StreamJob::is_one(job_json);
+        if in_the_child {
             return Err(PyValueError::new_err(
                 "a real target is measured in the engine child (serve), never in this process",
             ));

@@ -37,6 +37,11 @@ layouts of data sets (crates/kernels/src/output.rs names them)."""
 _MOUNT = re.compile(r"mount-[0-9]{1,4}\Z")
 """Where a file test mounts, in the engine's own namespace only: an empty directory to everybody."""
 _RUN = re.compile(r"run-[0-9a-f]{32}\Z")
+_DATA_SET = re.compile(
+    r"data-(specsfs97|web_server|db_tp|mail)-[1-9][0-9]{0,19}-(0|[1-9][0-9]{0,19})\Z"
+)
+"""Data sets of NFS loads (crates/engine/src/nfs_load), when a server exports this very directory.
+They outlive a claim; what is in them is the affair of whoever removes them, through the server."""
 _LOCK_TEXT = b"leadline process "
 _OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _TRIES = 20
@@ -197,9 +202,9 @@ def _refuse_foreign(shown: Path, own_fd: int) -> None:
             "nothing there; move it away or give another directory"
         )
     # A kill between the first steps leaves no marker, but then no run directory either.
-    if MARKER not in names and any(_RUN.match(name) for name in names):
+    if MARKER not in names and any(_RUN.match(name) or _DATA_SET.match(name) for name in names):
         raise TargetRefused(
-            f"{shown} holds run directories but no {MARKER} file, so it is not certain that "
+            f"{shown} holds data directories but no {MARKER} file, so it is not certain that "
             "Leadline made them; look at it and remove it yourself"
         )
 
@@ -209,6 +214,8 @@ def _is_ours(own_fd: int, name: str) -> bool:
         found = os.stat(name, dir_fd=own_fd, follow_symlinks=False)
         if _RUN.match(name):
             return stat.S_ISDIR(found.st_mode) and _holds_only_data(own_fd, name)
+        if _DATA_SET.match(name):
+            return stat.S_ISDIR(found.st_mode)
         if not stat.S_ISREG(found.st_mode):
             return False
         if name == MARKER:
@@ -289,7 +296,10 @@ def _lock(shown: Path, own_fd: int) -> int:
 def _write_marker(own_fd: int) -> None:
     marker = _Marker(made_by="leadline", version=MARKER_VERSION, id=str(uuid.uuid4()))
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    marker_fd = os.open(MARKER, flags, 0o600, dir_fd=own_fd)
+    try:
+        marker_fd = os.open(MARKER, flags, 0o600, dir_fd=own_fd)
+    except FileExistsError:
+        return
     try:
         os.write(marker_fd, msgspec.json.encode(marker) + b"\n")
         os.fsync(marker_fd)
@@ -302,7 +312,8 @@ def _sweep(own_fd: int) -> None:
     names = os.listdir(own_fd)
     for name in filter(_RUN.match, names):
         _remove_run(own_fd, name)
-    if MARKER in names:
+    # Without a marker a kill at this moment would leave data sets that nobody dares to take.
+    if MARKER in names and not any(map(_DATA_SET.match, names)):
         os.unlink(MARKER, dir_fd=own_fd)
 
 
@@ -325,7 +336,8 @@ def _remove_run(own_fd: int, run: str) -> None:
 
 def _remove_own(directory: Path, own_fd: int) -> None:
     # The lock goes last but one: until then nobody else may take the half-removed directory.
-    for name in (MARKER, LOCK):
+    kept = any(map(_DATA_SET.match, os.listdir(own_fd)))
+    for name in (LOCK,) if kept else (MARKER, LOCK):
         with suppress(FileNotFoundError):
             os.unlink(name, dir_fd=own_fd)
     target_fd = os.open(directory, _OPEN_DIRECTORY)

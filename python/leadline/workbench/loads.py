@@ -109,6 +109,15 @@ def two_modes(ratios: Sequence[float]) -> bool:
     return logs[place] - logs[place - 1] > _MODE_GAP_SDS * spread
 
 
+def mode_warnings(loads: Iterable[LoadTrials]) -> list[str]:
+    """Name the loads whose trials are of two kinds."""
+    return [
+        f"Trials at {load.rate_per_s:.6g} requests/s are of two kinds; no mean stands for both."
+        for load in sorted(loads, key=lambda load: load.rate_per_s)
+        if two_modes(load.ratios)
+    ]
+
+
 def by_load(trials: Iterable[Trial], threshold: Threshold) -> dict[float, LoadTrials]:
     """Group trials by the load that was asked for, in the order of first asking."""
     loads: dict[float, LoadTrials] = {}

@@ -81,6 +81,11 @@ impl LoadTally {
         }
     }
 
+    /// The window ends at `to_ns`: what is due or ends later counts no more.
+    pub fn cut(&mut self, to_ns: u64) {
+        self.window.to_ns = to_ns.clamp(self.window.from_ns, self.window.to_ns);
+    }
+
     /// Mean response time so far in nanoseconds; 0 without requests.
     #[must_use]
     pub fn mean_ns(&self) -> f64 {

@@ -7,7 +7,7 @@
 //! them in batches and reads the clock once for each.
 
 mod blocking;
-mod pace;
+pub(crate) mod pace;
 mod probe;
 mod queued;
 

@@ -26,7 +26,7 @@ from typing import NamedTuple
 from leadline.record import Interval
 from leadline.record.workbench import Goal, PeakVerdict, Prior, Trial, TrialRequest, TrialState
 from leadline.workbench.conversation import Conversation, Ending
-from leadline.workbench.loads import LoadTrials, two_modes
+from leadline.workbench.loads import LoadTrials, mode_warnings, two_modes
 from leadline.workbench.rate_interval import rate_interval
 
 STEP_CONFIDENCE = 0.95
@@ -207,14 +207,12 @@ class Algorithm2(Conversation):
         return interval is not None and not self._overlaps(interval)
 
     def _warnings(self) -> tuple[str, ...]:
-        rates = sorted(self.loads)
         verdicts = [
             (rate, self.loads[rate].saturated(STEP_CONFIDENCE, self.goal.threshold.width_frac))
-            for rate in rates
+            for rate in sorted(self.loads)
         ]
         saturated = [rate for rate, verdict in verdicts if verdict is True]
-        modes = [rate for rate in rates if two_modes(self.loads[rate].ratios)]
-        words = [f"Trials at {rate:.6g} requests/s are of two kinds." for rate in modes]
+        words = mode_warnings(self.loads.values())
         above = [
             r for r, verdict in verdicts if verdict is False and saturated and r > saturated[0]
         ]

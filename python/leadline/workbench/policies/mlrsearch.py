@@ -39,6 +39,8 @@ _INITIAL_FRAC, _FINAL_FRAC = 1 / 9, 1 / 3
 _FIRST_STEP = 4.0
 """A search that knows nothing looks for its first bound in factors of this."""
 _ABORT_RATIO = 4.0
+_CLEARLY_GOOD, _CLEARLY_BAD = 0.6, 2.0
+"""Responses over the threshold that noise about a peak does not reach both of."""
 _TRIALS_MAX = 400
 
 
@@ -278,19 +280,24 @@ class MlrSearch(Conversation):
             words.append(
                 f"Irregular: {upper:.6g} requests/s is an upper bound and {max(above):.6g} a lower."
             )
-        split = [rate for rate, trials in self._outcomes.items() if _split(trials, last)]
-        words += [f"Trials at {rate:.6g} requests/s contradict each other." for rate in split]
-        return tuple(words)
+        return (*words, *self._contradictions())
+
+    def _contradictions(self) -> list[str]:
+        """Name the lowest load clearly bad in a trial, if one there or above was clearly good."""
+        loads = [load for load in self.loads.values() if load.ratios]
+        bad = [load.rate_per_s for load in loads if max(load.ratios) > _CLEARLY_BAD]
+        good = [load.rate_per_s for load in loads if min(load.ratios) < _CLEARLY_GOOD]
+        if not bad or not good or max(good) < min(bad):
+            return []
+        words = (
+            f"Trials contradict each other: {min(bad):.6g} requests/s was clearly too much in one, "
+            f"{max(good):.6g} clearly not in another."
+        )
+        return [words]
 
 
 def _narrow(lower: float, upper: float, target: Target) -> bool:
     return 1 - lower / upper <= target.width_frac * (1 + 1e-9)
-
-
-def _split(trials: list[tuple[float, bool]], target: Target) -> bool:
-    """Whether full-length trials of a load went both ways, at least twice each."""
-    full = [bad for seconds, bad in trials if seconds >= target.trial_s * (1 - 1e-9)]
-    return min(full.count(True), full.count(False)) >= 2
 
 
 def is_bad(goal: Goal, trial: Trial) -> bool | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from leadline.record import Interval
 from leadline.record.workbench import Goal, PeakVerdict, Prior, TrialRequest, TrialState
 from leadline.workbench.conversation import Conversation, Ending
-from leadline.workbench.loads import LoadTrials
+from leadline.workbench.loads import LoadTrials, mode_warnings
 
 _SECONDS = 300.0
 _TRIALS = 10
@@ -69,6 +69,9 @@ class Strawman(Conversation):
         if high is None or (self.loads[high].ratio or 0.0) < 1:
             return None
         return Interval(low, low, high, 2 * _TRIALS)
+
+    def _warnings(self) -> tuple[str, ...]:
+        return tuple(mode_warnings(self.loads.values()))
 
 
 def strawman(goal: Goal, seed: int, prior: Prior | None = None) -> Strawman:

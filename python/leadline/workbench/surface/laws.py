@@ -15,13 +15,14 @@ import numpy as np
 from leadline.record.workbench import Factor
 from leadline.workbench.surface.grid import Floats, Grid
 
-SHARPNESS = (1.0, 0.4)
-"""ln q: how suddenly one bottleneck takes over from another. Closed queueing networks have q of 1
-to 4 (fitted to whole grids of simulated servers, docs/concepts/surfaces.md)."""
+SOFT, SHARP = (1.0, 0.4), (1.7, 0.4)
+"""ln of how suddenly one bottleneck takes over from another: softly where it is concurrency, which
+fills queues little by little, sharply between hard capacities (fitted to whole grids of simulated
+servers, docs/concepts/surfaces.md)."""
 EXPONENT = {"resource": (1.0, 0.12), "configuration": (1.0, 0.12), "workload": (0.0, 0.7)}
 """How the bottleneck of a factor grows with it: twice the disks, twice the rate of the disks."""
 CROWDING = (-4.0, 2.0)
-"""ln of what the highest level of a factor costs each request: contention, cache lines, memory."""
+"""ln of what the highest level of a factor costs the rest: contention, cache lines, memory."""
 CATEGORY_SD_LOG = 0.4
 """Between the levels of a category."""
 
@@ -40,13 +41,15 @@ class Law(Protocol):
 class SoftMin:
     """The bottleneck law: the least of what each factor and the rest allow, softly.
 
-        rate = [sum over factors (a_i x_i^p_i)^-q + c^-q]^(-1/q) / product of (1 + e_i x_i)
+        hard = [sum over resources (a_i x_i^p_i)^-h + (c / product of (1 + e_i x_i))^-h]^(-1/h)
+        rate = [sum over the other factors (a_i x_i^p_i)^-q + hard^-q]^(-1/q)
 
-    with x_i a factor's level. `c` is what limits when nothing that varies does.
+    with x_i a factor's level. `c` is what limits when nothing that varies does, and more of a
+    factor may slow that down: more threads contend for one processor.
     """
 
-    misfit_sd = (math.log(0.035), 0.5)
-    """A few per cent on whole grids of simulated servers."""
+    misfit_sd = (math.log(0.03), 0.5)
+    """A few per cent on whole grids of simulated servers (docs/concepts/surfaces.md)."""
 
     def __init__(self, grid: Grid, log_rates: Floats) -> None:
         """Place the priors where the peaks are that were measured."""
@@ -56,25 +59,27 @@ class SoftMin:
         self._exponents = np.array([EXPONENT[factor.role] for factor in grid.numeric])
         self._top = float(log_rates.max())
         factors = len(grid.numeric)
-        self.size = 2 + 3 * factors + self._kinds.shape[1]
+        self._hard = [factor.role == "resource" for factor in grid.numeric]
+        self.size = 3 + 3 * factors + self._kinds.shape[1]
 
     def log_rates(self, numbers: Floats) -> Floats:
         """Return ln rates, (draws, cells), of parameters (draws, size)."""
         factors = self._logs.shape[1]
-        q = np.exp(SHARPNESS[0] + SHARPNESS[1] * numbers[:, 0])[:, None]
-        least = (self._top + 0.3 + 0.7 * numbers[:, 1])[:, None]
-        parts = numbers[:, 2 : 2 + 3 * factors].reshape(-1, factors, 3)
-        terms = [np.broadcast_to(least, (len(numbers), len(self._logs)))]
-        crowding = np.zeros((len(numbers), len(self._logs)))
+        soft = np.exp(SOFT[0] + SOFT[1] * numbers[:, 0])[:, None]
+        sharp = np.exp(SHARP[0] + SHARP[1] * numbers[:, 1])[:, None]
+        rest = (self._top + 0.3 + 0.7 * numbers[:, 2])[:, None] + np.zeros(len(self._logs))
+        parts = numbers[:, 3 : 3 + 3 * factors].reshape(-1, factors, 3)
+        terms: dict[bool, list[Floats]] = {True: [], False: []}
         for at in range(factors):
             reach = float(np.ptp(self._logs[:, at]))
             base = self._top - 0.5 * reach + (0.7 + 0.5 * reach) * parts[:, at, 0]
             exponent = self._exponents[at, 0] + self._exponents[at, 1] * parts[:, at, 1]
-            terms.append(base[:, None] + exponent[:, None] * self._logs[:, at])
+            own = base[:, None] + exponent[:, None] * self._logs[:, at]
+            terms[self._hard[at]].append(own)
             cost = np.exp(CROWDING[0] + CROWDING[1] * parts[:, at, 2])
-            crowding += np.log1p(cost[:, None] * self._shares[:, at])
-        kinds = CATEGORY_SD_LOG * numbers[:, 2 + 3 * factors :] @ self._kinds.T
-        return _soft_least(terms, q) - crowding + kinds
+            rest -= np.log1p(cost[:, None] * self._shares[:, at])
+        kinds = CATEGORY_SD_LOG * numbers[:, 3 + 3 * factors :] @ self._kinds.T
+        return _soft_least([*terms[False], _soft_least([*terms[True], rest], sharp)], soft) + kinds
 
 
 class QuadraticLog:

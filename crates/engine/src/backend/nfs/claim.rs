@@ -7,11 +7,15 @@
 //! be known here.
 
 use nfs3_types::nfs3::{ftype3, nfsstat3};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use crate::backend::nfs::volume::{Place, Refusal, Volume};
+use crate::clock::now_ns;
 use crate::data_file::DATA_FILE_NAME;
 use crate::error::EngineError;
 use crate::host;
+use crate::nfs_load::plan::Data;
 
 /// The only name Leadline makes in a target.
 pub const DIRECTORY: &str = ".leadline";
@@ -81,8 +85,32 @@ impl Holder {
 /// # Errors
 /// `Target` when something there is not Leadline's or another Leadline holds it.
 pub fn claim(volume: &mut Volume, run: &str, holder: &Holder) -> Result<Place, EngineError> {
+    until_quiet(volume, |volume| try_claim(volume, run, holder))
+}
+
+/// Owns `.leadline/` for `holder` without a run directory, for work on data sets; returns it.
+///
+/// # Errors
+/// As [`claim`].
+pub fn hold(volume: &mut Volume, holder: &Holder) -> Result<Place, EngineError> {
+    until_quiet(volume, |volume| try_hold(volume, holder))
+}
+
+/// Ends a [`hold`]: the lock goes, and everything else too when no data set is there.
+///
+/// # Errors
+/// As the server refuses.
+pub fn let_go(volume: &mut Volume, own: &Place) -> Result<(), EngineError> {
+    Ok(remove_own(volume, own)?)
+}
+
+/// Tries again as long as another's release pulls the directory away.
+fn until_quiet(
+    volume: &mut Volume,
+    mut attempt: impl FnMut(&mut Volume) -> Result<Place, Refusal>,
+) -> Result<Place, EngineError> {
     for _ in 0..TRIES {
-        match try_claim(volume, run, holder) {
+        match attempt(volume) {
             Err(Refusal::Status(nfsstat3::NFS3ERR_NOENT | nfsstat3::NFS3ERR_STALE, _)) => {}
             Err(refusal) => return Err(refusal.into()),
             Ok(place) => return Ok(place),
@@ -95,6 +123,15 @@ pub fn claim(volume: &mut Volume, run: &str, holder: &Holder) -> Result<Place, E
 }
 
 fn try_claim(volume: &mut Volume, run: &str, holder: &Holder) -> Result<Place, Refusal> {
+    let own = try_hold(volume, holder)?;
+    let made = volume.make_directory(&own, run);
+    if made.is_err() {
+        let _ = remove_own(volume, &own);
+    }
+    made
+}
+
+fn try_hold(volume: &mut Volume, holder: &Holder) -> Result<Place, Refusal> {
     let target = volume.directory.clone();
     let own = open_own(volume, &target)?;
     refuse_foreign(volume, &own)?;
@@ -103,15 +140,15 @@ fn try_claim(volume: &mut Volume, run: &str, holder: &Holder) -> Result<Place, R
         let _ = volume.remove_directory(&target, DIRECTORY);
         return Err(refusal);
     }
-    let claimed = occupy(volume, &own, run);
-    if claimed.is_err() {
+    let occupied = occupy(volume, &own);
+    if occupied.is_err() {
         let _ = remove_own(volume, &own);
     }
-    claimed
+    occupied.map(|()| own)
 }
 
 /// What is done under the lock.
-fn occupy(volume: &mut Volume, own: &Place, run: &str) -> Result<Place, Refusal> {
+fn occupy(volume: &mut Volume, own: &Place) -> Result<(), Refusal> {
     refuse_foreign(volume, own)?;
     for name in volume.names(own)? {
         if is_run(&name) {
@@ -120,16 +157,16 @@ fn occupy(volume: &mut Volume, own: &Place, run: &str) -> Result<Place, Refusal>
     }
     match volume.create(own, MARKER) {
         Ok(marker) => {
-            let id = run.trim_start_matches(RUN);
+            let id = Xoshiro256PlusPlus::seed_from_u64(now_ns()).next_u64();
             let text = format!(
-                "{{\"made_by\":\"leadline\",\"version\":{MARKER_VERSION},\"id\":\"{id}\"}}\n"
+                "{{\"made_by\":\"leadline\",\"version\":{MARKER_VERSION},\"id\":\"{id:x}\"}}\n"
             );
             volume.write_start(&marker, text.as_bytes())?;
+            Ok(())
         }
-        Err(Refusal::Status(nfsstat3::NFS3ERR_EXIST, _)) => {}
-        Err(refusal) => return Err(refusal),
+        Err(Refusal::Status(nfsstat3::NFS3ERR_EXIST, _)) => Ok(()),
+        Err(refusal) => Err(refusal),
     }
-    volume.make_directory(own, run)
 }
 
 fn open_own(volume: &mut Volume, target: &Place) -> Result<Place, Refusal> {
@@ -181,9 +218,10 @@ fn refuse_foreign(volume: &mut Volume, own: &Place) -> Result<(), Refusal> {
         .into());
     }
     // A kill between the first steps leaves no marker, but then no run directory either.
-    if !names.iter().any(|name| name == MARKER) && names.iter().any(|name| is_run(name)) {
+    let holds_data = names.iter().any(|name| is_run(name) || is_data_set(name));
+    if !names.iter().any(|name| name == MARKER) && holds_data {
         return Err(EngineError::target(format!(
-            "{} holds run directories but no {MARKER} file, so it is not certain that Leadline \
+            "{} holds data directories but no {MARKER} file, so it is not certain that Leadline \
             made them; look at it and remove it yourself",
             own.shown
         ))
@@ -201,6 +239,12 @@ pub fn is_run(name: &str) -> bool {
     })
 }
 
+/// Whether a name is that of the directory of a data set (`crate::nfs_load`).
+#[must_use]
+pub fn is_data_set(name: &str) -> bool {
+    Data::of_directory(name).is_some()
+}
+
 fn is_ours(volume: &mut Volume, own: &Place, name: &str) -> Result<bool, Refusal> {
     match is_ours_now(volume, own, name) {
         // Another Leadline is just cleaning up; the lock decides.
@@ -214,6 +258,10 @@ fn is_ours_now(volume: &mut Volume, own: &Place, name: &str) -> Result<bool, Ref
     let kind = facts.map(|facts| facts.type_);
     if is_run(name) {
         return Ok(kind == Some(ftype3::NF3DIR) && holds_only_data(volume, &place)?);
+    }
+    if is_data_set(name) {
+        // What is in it is looked at by whoever removes it, which goes by its own list of names.
+        return Ok(kind == Some(ftype3::NF3DIR));
     }
     if kind != Some(ftype3::NF3REG) || (name != MARKER && name != LOCK) {
         return Ok(false);
@@ -304,7 +352,7 @@ fn in_use(own: &Place, holder: &str) -> EngineError {
     ))
 }
 
-/// Removes what [`claim`] made; what is gone already is no failure.
+/// Removes what [`claim`] made; what is gone already is no failure, and data sets stay.
 ///
 /// # Errors
 /// As the server refuses.
@@ -329,6 +377,9 @@ fn remove_run(volume: &mut Volume, own: &Place, run: &str) -> Result<(), Refusal
 }
 
 fn remove_own(volume: &mut Volume, own: &Place) -> Result<(), Refusal> {
+    if volume.names(own)?.iter().any(|name| is_data_set(name)) {
+        return gone(volume.remove(own, LOCK));
+    }
     gone(volume.remove(own, MARKER))?;
     gone(volume.remove(own, LOCK))?;
     let target = volume.directory.clone();

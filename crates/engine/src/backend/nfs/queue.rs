@@ -13,18 +13,18 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-use nfs3_types::nfs3::{nfs_fh3, nfsstat3};
-use nfs3_types::xdr_codec::Unpack;
+use nfs3_types::nfs3::nfs_fh3;
 
 use crate::backend::nfs::calls::{Asked, CallHead, Stable};
 use crate::backend::nfs::inbox::Inbox;
 use crate::backend::nfs::reply::Answer;
 use crate::backend::nfs::rpc::{self, CONNECT_PATIENCE, connect, lost};
+use crate::backend::nfs::volume::refused_with;
 use crate::backend::nfs::{SILENCE_S_MAX, silence_ns_max};
 use crate::backend::{Completion, QueueBackend, ended_early};
 use crate::buffer::BufferSlice;
 use crate::clock::now_ns;
-use crate::error::EngineError;
+use crate::error::{EngineError, ErrorKind};
 use crate::job::{Kind, Request, WriteSync};
 use crate::recorder::{Connection, Wire};
 
@@ -384,15 +384,10 @@ impl NfsQueue {
             call.request.offset_bytes + call.moved,
             self.peer
         );
-        match nfsstat3::unpack(&mut &status.to_be_bytes()[..]) {
-            Ok((status, _)) => {
-                let error = crate::backend::nfs::volume::refused(&what, status);
-                match error.kind {
-                    crate::error::ErrorKind::Target => EngineError::io(error.message),
-                    _ => error,
-                }
-            }
-            Err(_) => EngineError::io(format!("{what}: the server refuses with status {status}")),
+        let error = refused_with(&what, status);
+        match error.kind {
+            ErrorKind::Target => EngineError::io(error.message),
+            _ => error,
         }
     }
 

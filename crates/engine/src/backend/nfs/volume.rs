@@ -97,6 +97,16 @@ pub fn refused(what: &str, status: nfsstat3) -> EngineError {
     EngineError::target(format!("{what}: {status}: {meaning}"))
 }
 
+/// The same of a status as it came.
+#[cold]
+#[must_use]
+pub fn refused_with(what: &str, status: u32) -> EngineError {
+    match nfsstat3::unpack(&mut &status.to_be_bytes()[..]) {
+        Ok((status, _)) => refused(what, status),
+        Err(_) => EngineError::io(format!("{what}: the server refuses with status {status}")),
+    }
+}
+
 /// One answer of the server, or its refusal.
 fn settle<T, E>(answer: Nfs3Result<T, E>, what: &str) -> Result<T, Refusal> {
     match answer {
@@ -301,11 +311,23 @@ impl Volume {
         settle(answer, &below(directory, name)).map(|_| ())
     }
 
-    /// Names in a directory, without `.` and `..`.
+    /// Names in a directory of Leadline's, without `.` and `..`.
     ///
     /// # Errors
     /// As the server refuses, and when there are more than Leadline would ever make.
     pub fn names(&mut self, directory: &Place) -> Result<Vec<String>, EngineError> {
+        self.names_up_to(directory, ENTRIES_MAX)
+    }
+
+    /// Names in a directory that holds at most `most`, without `.` and `..`.
+    ///
+    /// # Errors
+    /// As the server refuses, and when there are more.
+    pub fn names_up_to(
+        &mut self,
+        directory: &Place,
+        most: usize,
+    ) -> Result<Vec<String>, EngineError> {
         let (mut names, mut cookie, mut cookieverf) = (Vec::new(), 0, cookieverf3::default());
         loop {
             let dir = directory.handle.clone();
@@ -323,9 +345,9 @@ impl Volume {
             if ended {
                 return Ok(names);
             }
-            if names.len() > ENTRIES_MAX {
+            if names.len() > most {
                 return Err(EngineError::target(format!(
-                    "{} holds more than {ENTRIES_MAX} entries, which Leadline did not make; give \
+                    "{} holds more than {most} entries, which Leadline did not make; give \
                     another directory",
                     directory.shown
                 )));

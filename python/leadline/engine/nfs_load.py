@@ -1,0 +1,225 @@
+"""Load of SH08 Table 3 on an NFS server: data sets made once, trials offered, data sets removed.
+
+Everything is done by an engine child (crates/engine/src/nfs_load); this asks it. A data set lies
+in `.leadline/data-WORKLOAD-BYTES-SEED` of the address, survives the trials, and is put right before
+each. The claim of `.leadline/` is held only while a question is being answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, TypeVar
+
+import msgspec
+
+from leadline.engine.child import ENGINE_COMMAND, EngineChild, OnEvent
+from leadline.engine.errors import EngineFault
+from leadline.engine.jobs import WIRE_VERSION
+from leadline.engine.nfs_address import NfsAddress
+from leadline.record.workbench import Measured, TrialRequest
+
+NfsWorkload = Literal["specsfs97", "web_server", "db_tp", "mail"]
+"""The names of SH08 Table 3."""
+
+PREPARE_S_MAX = 600.0
+"""Longest making or removal of a data set."""
+_OVERHEAD_S = 120.0
+"""What a trial may take beside warm-up and window: looking the data set up, and the drain."""
+
+_Part = TypeVar("_Part")
+
+
+class NfsData(msgspec.Struct, frozen=True, kw_only=True):
+    """Which data set."""
+
+    workload: NfsWorkload
+    data_bytes: int
+    """Of all files together, as near as whole files come."""
+    seed: int = 1
+    """Decides sizes, and which files are popular."""
+
+
+class NfsDataFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """A data set that is there."""
+
+    directory: str
+    files: int
+    bytes: int
+    made: bool
+    """Whether it was made now; else it was found."""
+    repaired: int
+    """Files that an earlier load had changed and that were put right."""
+    seconds: float
+
+
+class NfsOperation(msgspec.Struct, frozen=True, kw_only=True):
+    """What one procedure of NFS was asked in the window."""
+
+    procedure: str
+    due: int
+    failed: int
+    unanswered: int
+    mean_ms: float
+    bytes: int
+
+
+class NfsGenerator(msgspec.Struct, frozen=True, kw_only=True):
+    """How the generator itself did (crates/engine/src/nfs_load/document.rs)."""
+
+    connections: int
+    outstanding_max: int
+    held: int
+    sent_late_ms_mean: float
+    sent_late_ms_max: float
+    cpu_frac: float
+    fell_short: str | None
+    """Why the answer says more of the generator than of the server; None when it does not."""
+    first_failure: str | None
+
+
+class NfsLoadAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """The engine's answer, whatever was asked."""
+
+    version: int
+    kind: str
+    job_id: str
+    data: NfsDataFacts | None
+    removed: int
+    load: Measured | None
+    operations: tuple[NfsOperation, ...]
+    generator: NfsGenerator | None
+
+
+class NfsLoad(msgspec.Struct, frozen=True, kw_only=True):
+    """What one trial found."""
+
+    measured: Measured
+    operations: tuple[NfsOperation, ...]
+    generator: NfsGenerator
+    data: NfsDataFacts
+
+
+def prepare_data(
+    address: NfsAddress,
+    data: NfsData,
+    *,
+    seconds_max: float = PREPARE_S_MAX,
+    on_event: OnEvent | None = None,
+    command: Sequence[str] = ENGINE_COMMAND,
+) -> NfsDataFacts:
+    """Make the data set, or find it whole; whatever was left half made is made anew.
+
+    Raises:
+        TargetRefused: the server cannot be reached or refuses, has too little room, or something
+            in `.leadline/` is not Leadline's.
+        ServerLost: it went away meanwhile.
+
+    """
+    answer = _ask(address, data, {"kind": "prepare"}, seconds_max, command, on_event=on_event)
+    return _require(answer.data)
+
+
+def run_nfs_load(
+    address: NfsAddress,
+    data: NfsData,
+    request: TrialRequest,
+    *,
+    seed: int,
+    warm_up_s: float = 5.0,
+    limit_ms: float | None = None,
+    stable: bool | None = None,
+    connections: int = 4,
+    on_event: OnEvent | None = None,
+    command: Sequence[str] = ENGINE_COMMAND,
+) -> NfsLoad:
+    """Offer one load to a server whose data set was prepared.
+
+    Args:
+        address: the directory on the server.
+        data: the data set, and with it the workload.
+        request: rate, length of the window, and when to give up.
+        seed: of arrivals and calls.
+        warm_up_s: load before the window that is not counted.
+        limit_ms: slower calls are counted per batch (`Batch.over`).
+        stable: whether writes ask for stable storage; None leaves it to the workload.
+        connections: to the server.
+        on_event: gets phases and progress.
+        command: the engine.
+
+    Raises:
+        TargetRefused: there is no such data set, or the server refuses.
+        ServerLost: the server went away, began anew, or was silent for ten seconds.
+        PointFailed: it answered nonsense.
+
+    """
+    order: dict[str, Any] = {
+        "kind": "load",
+        "rate_per_s": request.rate_per_s,
+        "seconds": request.seconds,
+        "warm_up_s": warm_up_s,
+        "seed": seed,
+        "connections": connections,
+        "stable": stable,
+        "limit_ms": limit_ms,
+        "abort_above_ms": request.abort_above_ms,
+    }
+    seconds_max = warm_up_s + request.seconds + _OVERHEAD_S
+    answer = _ask(address, data, order, seconds_max, command, on_event=on_event)
+    return NfsLoad(
+        measured=_require(answer.load),
+        operations=answer.operations,
+        generator=_require(answer.generator),
+        data=_require(answer.data),
+    )
+
+
+def remove_data(
+    address: NfsAddress,
+    data: NfsData | None = None,
+    *,
+    seconds_max: float = PREPARE_S_MAX,
+    command: Sequence[str] = ENGINE_COMMAND,
+) -> int:
+    """Remove a data set, or all of them; return how many there were.
+
+    Raises:
+        TargetRefused: the server refuses, or something else lies among the files, which stays.
+        ServerLost: it went away meanwhile.
+
+    """
+    return _ask(address, data, {"kind": "remove"}, seconds_max, command).removed
+
+
+def _ask(
+    address: NfsAddress,
+    data: NfsData | None,
+    action: dict[str, Any],
+    seconds_max: float,
+    command: Sequence[str],
+    *,
+    on_event: OnEvent | None = None,
+) -> NfsLoadAnswer:
+    job = {
+        "version": WIRE_VERSION,
+        "kind": "nfs_load",
+        "job_id": f"nfs-load-{action['kind']}",
+        "server": address.document(),
+        "data": msgspec.to_builtins(data),
+        "action": action,
+        "total_s_max": seconds_max,
+    }
+    child = EngineChild(command)
+    try:
+        event = child.run(job, total_s_max=seconds_max, on_event=on_event)
+    finally:
+        child.close()
+    try:
+        return msgspec.convert(event, NfsLoadAnswer)
+    except msgspec.ValidationError as error:
+        raise EngineFault(f"the engine's answer does not fit the record: {error}") from error
+
+
+def _require(part: _Part | None) -> _Part:
+    if part is None:
+        raise EngineFault("the engine's answer lacks what was asked for")
+    return part

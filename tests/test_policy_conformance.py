@@ -1,0 +1,31 @@
+"""Every registered policy keeps the same rules (`leadline.testing.policy_conformance`)."""
+
+from __future__ import annotations
+
+import pytest
+
+from leadline.testing.policy_conformance import MEAN, PolicyConformance
+from leadline.workbench.policies import POLICIES, Maker
+
+FEW_TRIALS = ("mlrsearch",)
+
+
+class TestPolicy(PolicyConformance):
+    @pytest.fixture(params=[name for name in POLICIES if name not in FEW_TRIALS])
+    def make(self, request: pytest.FixtureRequest) -> Maker:
+        return POLICIES[request.param]
+
+
+class TestPolicyOfFewTrials(PolicyConformance):
+    """Two trials at a load see one mode only in half of the cases."""
+
+    modes_said_of_ten = 3
+
+    @pytest.fixture(params=FEW_TRIALS)
+    def make(self, request: pytest.FixtureRequest) -> Maker:
+        return POLICIES[request.param]
+
+
+@pytest.mark.parametrize("name", list(POLICIES))
+def test_it_answers_with_its_own_name(name: str) -> None:
+    assert POLICIES[name](MEAN, 1, None).answer_now().policy == name
