@@ -45,7 +45,7 @@ DISKS: dict[str, Any] = {
 }  # fmt: skip
 MEAN = Goal(threshold=Threshold(mean_ms=40.0))
 PERCENTILE = Goal(threshold=Threshold(percentile=0.95, limit_ms=60.0))
-BOTH = Goal(threshold=Threshold(mean_ms=40.0, percentile=0.95, limit_ms=150.0))
+BOTH = Goal(accuracy=0.8, threshold=Threshold(mean_ms=40.0, percentile=0.95, limit_ms=150.0))
 HOSTILE = "</script><img src=x onerror=alert(1)>\x1b[31m"
 
 DISK_LEVELS: tuple[Level, ...] = (1, 2, 3, 4)
@@ -204,4 +204,37 @@ def with_costs(experiment: Experiment, factor: float, **start: Any) -> Experimen
         experiment,
         start=msgspec.structs.replace(experiment.start, **start),
         surface=msgspec.structs.replace(surface, cost_s=surface.cost_s * factor),
+    )
+
+
+@functools.cache
+def one_factor() -> Experiment:
+    """A surface of one factor: a line."""
+    factors = (Factor(name="workers", role="configuration", levels=(1, 2, 4, 8)),)
+    return surface_experiment("full-grid", factors=factors, system={"disks": 2})
+
+
+@functools.cache
+def three_factors() -> Experiment:
+    """A surface of three factors, one a category: planes."""
+    factors = (
+        Factor(name="disks", role="resource", levels=(1, 2)),
+        Factor(name="workers", role="configuration", levels=(1, 4, 16)),
+        Factor(name="disk_share", role="workload", levels=(0.3, 0.6), scale="category"),
+    )
+    return surface_experiment("full-grid", factors=factors)
+
+
+def hostile(experiment: Experiment) -> Experiment:
+    """The same experiment, with names of a stranger who means harm wherever there can be one."""
+    replace = msgspec.structs.replace
+    first = experiment.peaks[0]
+    trial = replace(first.trials[0], failure=HOSTILE, worker=HOSTILE)
+    return replace(
+        experiment,
+        start=replace(experiment.start, name=HOSTILE, text=HOSTILE, facts={HOSTILE: HOSTILE}),
+        peaks=(replace(first, trials=(trial, *first.trials[1:])), *experiment.peaks[1:]),
+        sentences=(HOSTILE, *experiment.sentences),
+        warnings=(HOSTILE,),
+        fares_on=HOSTILE,
     )

@@ -13,7 +13,7 @@ from leadline.report.stream_terminal import add_row, plain_table
 from leadline.report.surface_terminal import SurfaceView
 from leadline.report.terminal import printable
 
-_BAR = 24
+_BAR = 12
 """Columns of the bar that stands for the peak's load."""
 
 
@@ -54,7 +54,8 @@ class PeakView:
 def _loads(experiment: Experiment, peak: PeakRate, *, plain: bool) -> Table:
     """Return the loads, each with a bar as long as its load; the peak's is `_BAR` columns."""
     threshold = experiment.start.goal.threshold
-    table = plain_table([*load_heads(threshold), ""], plain=plain)
+    heads = ["Load/s", *load_heads(threshold)[1:], ""]
+    table = plain_table(heads, plain=plain)
     unit = peak.rate_per_s.value if peak.rate_per_s is not None else peak.loads[-1].rate_per_s
     sign = "#" if plain else "\N{BOX DRAWINGS HEAVY HORIZONTAL}"
     for load, row in zip(peak.loads, load_rows(peak, threshold), strict=True):

@@ -249,14 +249,17 @@ def _level_steps() -> list[Row]:
     return [
         _formula("x", "datum.along === 'x' ? datum.at : near_x * (1 + datum.out_px / size)"),
         _formula("y", "datum.along === 'x' ? near_y * (1 + datum.out_px / size) : datum.at"),
-        _formula("u", _sx("datum.x", "datum.y")),
+        _formula("half", "2 + 3.9 * length(datum.text)"),
+        _formula("u", f"clamp({_sx('datum.x', 'datum.y')}, datum.half, width - datum.half)"),
         _formula("v", _sy("datum.x", "datum.y", "0")),
     ]
 
 
 def _heights(top: float, step: float) -> list[Row]:
     count = round(top / step)
-    return [{"z": n / count, "text": say_load(n * step)} for n in range(1, count + 1)]
+    return [
+        {"z": n / count, "text": say_load(n * step), "step": 1 / count} for n in range(1, count + 1)
+    ]
 
 
 def _height_steps() -> list[Row]:
@@ -296,7 +299,8 @@ def _marks() -> list[Row]:
         {"type": "text", "style": "level-name", "from": {"data": "heights"}, "encode": {"update": {
             **at, "text": _field("text"), "align": {"value": "right"}, "dx": {"value": -8},
             "baseline": {"value": "middle"},
-            "opacity": {"signal": "ce > 0.3 ? 1 : 0"}}}},
+            "opacity": {"signal":
+                f"size * {_TALL} * ce * (datum.z === 1 ? 1 : datum.step) > 14 ? 1 : 0"}}}},
         {"type": "text", "style": "level-name", "encode": {"update": {
             "x": {"value": 0}, "y": {"value": 2}, "baseline": {"value": "top"},
             "text": {"value": "Peak rate (requests/s)"}}}},
