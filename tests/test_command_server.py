@@ -214,6 +214,17 @@ def test_a_daemon_that_nobody_stopped_ends_with_its_trial(tmp_path: Path, mode: 
     assert not alive(pid)
 
 
+def test_a_tear_down_sees_that_the_daemon_it_stopped_is_gone(tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    waits = "kill $(cat $0); while kill -0 $(cat $0) 2>&1 >/dev/null; do sleep 0.02; done"
+    server = server_of(
+        "good", set_up=(*FAKE, "daemon", str(pids)), tear_down=("sh", "-c", waits, str(pids)),
+        time_out_s=5.0,
+    )  # fmt: skip
+    trial = trial_of(server)
+    assert trial.state is TrialState.DONE, trial.failure
+
+
 STARTS = """
 import sys, tempfile
 tempfile.tempdir = sys.argv[1]
