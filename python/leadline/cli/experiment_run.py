@@ -68,6 +68,7 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
 
     json: bool = False
     output: Path | None = None
+    compare: bool = True
 
 
 def run_and_tell(
@@ -91,8 +92,9 @@ def run_and_tell(
         _tell_plan(start, stored, pool.names)
         try:
             found = run_experiment(
-                start, store, pool, stored=stored, at_once=at_once, watcher=_Teller(start, stored)
-            )
+                start, store, pool, stored=stored, at_once=at_once,
+                watcher=_Teller(start, stored), compare=shown.compare,
+            )  # fmt: skip
         except Stopped:
             talk(
                 f"stopped; the trials that ended are kept under {start.experiment_id[:8]}: the "

@@ -45,6 +45,10 @@ def command(
     resume: Resume = False,
     scheduler: Scheduler = None,
     output: Page = None,
+    compare: Annotated[
+        bool,
+        typer.Option(help="Say how the other policies would have fared; takes some seconds."),
+    ] = True,
     json: Json = False,
 ) -> None:
     """Find the highest load a server takes before it is too slow, at a stated confidence."""
@@ -63,7 +67,7 @@ def command(
     if stored is not None:
         require_same(stored, start)
     found = run_and_tell(
-        own, start, Shown(json=json, output=output), stored=stored,
+        own, start, Shown(json=json, output=output, compare=compare), stored=stored,
         scheduler=scheduler or file.scheduler, at_once=1,
     )  # fmt: skip
     peak = found.peaks[0].peak

@@ -49,8 +49,8 @@ def fares_chart(experiment: Experiment) -> alt.LayerChart | None:
     text = chart.mark_text(style="small-label", align="left", dx=6)
     layers.append(text.encode(x=on_field(x, "high"), y=y, text="said:N"))
     subtitle = [
-        "Simulated on a server fitted to these trials: median bench time,",
-        "what the repetitions span, and the rate found.",
+        "On a simulated server fitted to these trials: median bench time,",
+        "the least and the most of the repetitions, and the rate found.",
     ]
     title = "How the policies would have fared"
     return finish(layers, title, subtitle, (NARROW_PX, _ROW_PX * len(rows)))

@@ -47,6 +47,8 @@ class PeakView:
             for row in fare_rows(experiment):
                 add_row(table, row, plain=plain)
             yield table
+        elif experiment.fares_on:
+            yield text(f"How other policies would have fared: {experiment.fares_on}")
         for warning in experiment.warnings:
             yield text(f"warning: {warning}", "yellow")
 
