@@ -11,8 +11,9 @@ that are asked for as `NAME+seed`, are told a rate that is off by 25 % (one stan
 The tables: cost of a peak in minutes (15 s charged per trial for set-up and warm-up); trials; share
 of all searches within 10 % and 5 % of the truth; share of the stated intervals that hold the truth;
 half their width; mean and median error of the rate; the error that 95 % of the searches stay
-within; false confidence: searches that say "found" and whose interval misses the truth; and
-searches that gave no rate. "In region": the mean response seen at the load nearest to the rate is
+within; false confidence: searches that say "found" and whose interval misses the truth; how often the truth
+lies between the highest load seen unsaturated and the lowest seen saturated; and searches that gave
+no rate. "In region": the mean response seen at the load nearest to the rate is
 within R_sat ± 10 %, which is where SH08's policies stop. In brackets 95 % intervals of the shares.
 """
 
@@ -155,6 +156,8 @@ def search(task: Task) -> Search:
         low_per_s=None if rate is None else rate.low,
         high_per_s=None if rate is None else rate.high,
         accuracy=peak.accuracy,
+        lower_bound_per_s=peak.lower_bound_per_s,
+        upper_bound_per_s=peak.upper_bound_per_s,
         response_ms=response_at(peak),
         cost_s=peak.cost_s,
     )
@@ -197,7 +200,7 @@ def share_of(flags: Sequence[bool]) -> str:
 
 HEAD = (
     "searches", "min: mean", "median", "p90", "trials", "within 10 %", "within 5 %",
-    "interval holds", "± %", "bias %", "median %", "p95 error %", "false conf. %", "in region %",
+    "interval holds", "± %", "bias %", "median %", "p95 error %", "false conf. %", "bounds hold", "in region %",
     "no rate",
 )  # fmt: skip
 
@@ -208,7 +211,8 @@ def row_of(found: Sequence[Search]) -> list[str]:
     errors = [item.error_frac for item in found if item.error_frac is not None]
     stated = [item for item in found if item.has_interval]
     widths = [half_width_frac(item) for item in stated]
-    false = [item.verdict == "found" and not item.covers for item in found]
+    false = [item.verdict == "found" and not item.covers for item in stated]
+    between = [item.bounds_hold for item in found if item.bounds_hold is not None]
     magnitude = [abs(error) for error in errors]
     return [
         str(len(found)),
@@ -223,7 +227,8 @@ def row_of(found: Sequence[Search]) -> list[str]:
         f"{100 * statistics.mean(errors):+.1f}" if errors else "-",
         f"{100 * statistics.median(errors):+.1f}" if errors else "-",
         f"{100 * quantile(magnitude, 0.95):.1f}" if errors else "-",
-        f"{100 * statistics.mean(false):.1f}",
+        f"{100 * sum(false) / len(found):.1f}" if stated else "-",
+        share_of(between),
         f"{100 * statistics.mean(in_region(item) for item in found):.0f}",
         str(len(found) - len(errors)),
     ]
