@@ -11,10 +11,10 @@ that are asked for as `NAME+seed`, are told a rate that is off by 25 % (one stan
 The tables: cost of a peak in minutes (15 s charged per trial for set-up and warm-up); trials; share
 of all searches within 10 % and 5 % of the truth; share of the stated intervals that hold the truth;
 half their width; mean and median error of the rate; the error that 95 % of the searches stay
-within; false confidence: searches that say "found" and whose interval misses the truth; how often the truth
-lies between the highest load seen unsaturated and the lowest seen saturated; and searches that gave
-no rate. "In region": the mean response seen at the load nearest to the rate is
-within R_sat ± 10 %, which is where SH08's policies stop. In brackets 95 % intervals of the shares.
+within; false confidence: searches that say "found" and whose interval misses the truth; how often
+the truth lies between the highest load seen unsaturated and the lowest seen saturated; and searches
+that gave no rate. "In region": the mean response seen at the load nearest to the rate is within
+R_sat ± 10 %, which is where SH08's policies stop. In brackets 95 % intervals of the shares.
 """
 
 from __future__ import annotations
@@ -200,8 +200,8 @@ def share_of(flags: Sequence[bool]) -> str:
 
 HEAD = (
     "searches", "min: mean", "median", "p90", "trials", "within 10 %", "within 5 %",
-    "interval holds", "± %", "bias %", "median %", "p95 error %", "false conf. %", "bounds hold", "in region %",
-    "no rate",
+    "interval holds", "± %", "bias %", "median %", "p95 error %", "false conf. %", "bounds hold",
+    "in region %", "no rate",
 )  # fmt: skip
 
 
