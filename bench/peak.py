@@ -6,24 +6,27 @@
 Each search is kept in build/peak under a digest of the policies' source, so a run that was stopped
 goes on where it was, and a changed policy starts anew. Policies whose name ends in `-seeded`, or
 that are asked for as `NAME+seed`, are told a rate that is off by 25 % (one standard deviation).
+`NAME@540` asks for runs of 540 s; the truth stays that of `GOAL`.
 
 The tables: cost of a peak in minutes (15 s charged per trial for set-up and warm-up); trials; share
 of all searches within 10 % and 5 % of the truth; share of the stated intervals that hold the truth;
 half their width; mean and median error of the rate; the error that 95 % of the searches stay
 within; false confidence: searches that say "found" and whose interval misses the truth; and
-searches that gave no rate. In brackets 95 % intervals of the shares.
+searches that gave no rate. "In region": the mean response seen at the load nearest to the rate is
+within R_sat ± 10 %, which is where SH08's policies stop. In brackets 95 % intervals of the shares.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import hashlib
 import math
 import multiprocessing
 import statistics
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -31,7 +34,7 @@ from pathlib import Path
 import msgspec
 
 import leadline
-from leadline.record.workbench import Goal
+from leadline.record.workbench import Goal, PeakRate
 from leadline.testing.peak_truth import known_truth, truth, truth_key
 from leadline.testing.searches import Search, seed_for, simulate_search
 from leadline.testing.servers import GOAL, PERCENTILE_GOAL, Kind, Member, population
@@ -39,8 +42,6 @@ from leadline.workbench.policies import POLICIES
 
 KEPT = Path("build/peak")
 GOALS = {"mean": GOAL, "p95": PERCENTILE_GOAL}
-DECIDES = ("workbench/*.py", "workbench/policies/*.py", "stats/*.py", "record/workbench.py")
-"""Source that decides what a policy does."""
 
 
 class Task(msgspec.Struct, frozen=True):
@@ -60,15 +61,44 @@ class Task(msgspec.Struct, frozen=True):
     def path(self) -> Path:
         """Where its outcome is kept."""
         server = truth_key(self.member.server, self.goal)
-        return KEPT / source_digest() / self.policy / f"{server}-{self.seed}.json"
+        return KEPT / self.policy / source_digest(self.name) / f"{server}-{self.seed}.json"
+
+    @property
+    def name(self) -> str:
+        """Of the policy itself, without what it is told."""
+        return self.policy.partition("@")[0].removesuffix("+seed")
 
 
 @cache
-def source_digest() -> str:
-    """Digest of all source that decides what policies do."""
-    root = Path(leadline.__file__).parent
-    paths = sorted(path for pattern in DECIDES for path in root.glob(pattern))
-    return hashlib.sha256(b"\0".join(path.read_bytes() for path in paths)).hexdigest()[:12]
+def source_digest(policy: str) -> str:
+    """Digest of all source that decides what a policy does, and how it is searched with."""
+    modules = {POLICIES[policy].__module__, "leadline.testing.searches"}
+    pending, seen = sorted(modules), set[Path]()
+    while pending:
+        path = source_of(pending.pop())
+        if path is None or path in seen:
+            continue
+        seen.add(path)
+        pending += imported(path)
+    texts = sorted(path.read_bytes() for path in seen)
+    return hashlib.sha256(b"\0".join(texts)).hexdigest()[:12]
+
+
+def source_of(module: str) -> Path | None:
+    """File of a module that may decide; registries and engines do not."""
+    if module.removeprefix("leadline.").partition(".")[0] not in ("workbench", "stats", "testing"):
+        return None
+    path = Path(leadline.__file__).parent.joinpath(*module.split(".")[1:])
+    whole = path.with_suffix(".py") if path.with_suffix(".py").exists() else path / "__init__.py"
+    return whole if whole.exists() and path.name != "policies" else None
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Modules of leadline that a file imports."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("leadline."):
+            yield str(node.module)
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
 def run_task(task: Task) -> Search:
@@ -91,8 +121,12 @@ def search(task: Task) -> Search:
     """Run one search."""
     server = task.member.server
     true = truth(server, task.goal)
-    name = task.policy.removesuffix("+seed")
-    seeded = name != task.policy or name.endswith("-seeded")
+    spelled, _, run_length_s = task.policy.partition("@")
+    name = task.name
+    seeded = name != spelled or name.endswith("-seeded")
+    goal = task.goal
+    if run_length_s:
+        goal = msgspec.structs.replace(goal, run_length_s=float(run_length_s))
     told = Search(
         policy=task.policy,
         server=task.member.name,
@@ -105,7 +139,7 @@ def search(task: Task) -> Search:
     seed = task.seed * 1000 + task.member.index
     prior = seed_for(true.rate_per_s, seed) if seeded else None
     try:
-        peak, loads, policy_s = simulate_search(name, server, task.goal, seed, prior)
+        peak, loads, policy_s = simulate_search(name, server, goal, seed, prior)
     except Exception as error:  # a fault of a policy is a row of the table
         return msgspec.structs.replace(told, verdict=f"fault: {type(error).__name__}: {error}")
     told = msgspec.structs.replace(
@@ -121,8 +155,27 @@ def search(task: Task) -> Search:
         low_per_s=None if rate is None else rate.low,
         high_per_s=None if rate is None else rate.high,
         accuracy=peak.accuracy,
+        response_ms=response_at(peak),
         cost_s=peak.cost_s,
     )
+
+
+def response_at(peak: PeakRate) -> float | None:
+    """Return the mean response seen at the load nearest to the answer."""
+    rows = [load for load in peak.loads if load.response_ms is not None]
+    if peak.rate_per_s is None or not rows:
+        return None
+    rate = peak.rate_per_s.value
+    nearest = min(rows, key=lambda load: abs(math.log(load.rate_per_s / rate)))
+    return None if nearest.response_ms is None else nearest.response_ms.value
+
+
+def in_region(item: Search) -> bool:
+    """Whether that is within the peak-rate region (SH08 §3.3)."""
+    limit_ms, width = GOAL.threshold.mean_ms, GOAL.threshold.width_frac
+    if item.response_ms is None or limit_ms is None:
+        return False
+    return abs(item.response_ms / limit_ms - 1.0) <= width
 
 
 def quantile(values: Sequence[float], share: float) -> float:
@@ -144,7 +197,8 @@ def share_of(flags: Sequence[bool]) -> str:
 
 HEAD = (
     "searches", "min: mean", "median", "p90", "trials", "within 10 %", "within 5 %",
-    "interval holds", "± %", "bias %", "median %", "p95 error %", "false conf. %", "no rate",
+    "interval holds", "± %", "bias %", "median %", "p95 error %", "false conf. %", "in region %",
+    "no rate",
 )  # fmt: skip
 
 
@@ -170,6 +224,7 @@ def row_of(found: Sequence[Search]) -> list[str]:
         f"{100 * statistics.median(errors):+.1f}" if errors else "-",
         f"{100 * quantile(magnitude, 0.95):.1f}" if errors else "-",
         f"{100 * statistics.mean(false):.1f}",
+        f"{100 * statistics.mean(in_region(item) for item in found):.0f}",
         str(len(found) - len(errors)),
     ]
 

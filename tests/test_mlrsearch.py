@@ -85,10 +85,10 @@ def test_a_trial_is_bad_by_its_response_or_by_what_it_did_not_complete() -> None
 def in_detail(answer: PeakRate) -> tuple[float, float, float]:
     assert answer.verdict is PeakVerdict.FOUND
     assert answer.rate_per_s is not None
-    low, high = answer.rate_per_s.low, answer.rate_per_s.high
+    assert (answer.rate_per_s.low, answer.rate_per_s.high, answer.accuracy) == (None, None, None)
+    low, high = answer.lower_bound_per_s, answer.upper_bound_per_s
     assert low is not None
     assert high is not None
-    assert (low, high) == (answer.lower_bound_per_s, answer.upper_bound_per_s)
     return low, answer.rate_per_s.value, high
 
 
@@ -171,3 +171,23 @@ def test_never_and_always_saturated_are_said_with_the_bound() -> None:
     assert always.lower_bound_per_s is None
     assert always.upper_bound_per_s is not None
     assert always.upper_bound_per_s < 1
+
+
+def test_its_bounds_are_those_of_the_rfc_not_of_an_interval() -> None:
+    """Two good trials and a bad one far off: a lower bound, whatever the mean of the three is."""
+    turn = itertools.count()
+
+    def response(rate_per_s: float) -> float:
+        if rate_per_s < 190:
+            return 10.0
+        return 90.0 if rate_per_s > 210 else (30.0, 150.0, 31.0)[next(turn) % 3]
+
+    policy = open_policy("mlrsearch", GOAL, 1, Prior(rate_per_s=200))
+    answer, trials = search(policy, response, noise=0.0)
+    low, _, high = in_detail(answer)
+    row = next(load for load in answer.loads if load.rate_per_s == low)
+    full = [t for t in trials if t.request.rate_per_s == low and t.request.seconds >= 60]
+    assert row.response_ms is not None
+    assert row.response_ms.value > 40
+    assert len(full) >= 2
+    assert high <= 220

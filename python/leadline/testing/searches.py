@@ -34,6 +34,8 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
     low_per_s: float | None = None
     high_per_s: float | None = None
     accuracy: float | None = None
+    response_ms: float | None = None
+    """Mean response seen at the load nearest to the rate."""
     cost_s: float = 0.0
     trials: int = 0
     loads_per_s: tuple[float, ...] = ()

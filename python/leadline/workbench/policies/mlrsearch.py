@@ -15,9 +15,10 @@ does not find there it looks for outside, in steps that double. The first load i
 there is one; the first overload says with its completion rate where to go next (RFC: the forwarding
 rate at the highest load).
 
-The answer is the middle of the relevant bounds, and the bounds are its interval. MLRsearch makes
-no statement of confidence: that an interval of bounds holds the peak at the goal's confidence is
-not promised, and its trials are shorter than `run_length_s`, which reads the peak high.
+The answer is the middle of the relevant bounds, without an interval: MLRsearch makes no statement
+of confidence. With an exceed ratio of one half it looks for the load at which half of the trials
+are bad, where the peak rate is that at which their mean is at the threshold; and its trials are
+shorter than `run_length_s`, which reads the peak high.
 """
 
 from __future__ import annotations
@@ -27,7 +28,15 @@ from dataclasses import dataclass
 from enum import Enum
 
 from leadline.record import Interval
-from leadline.record.workbench import Goal, PeakVerdict, Prior, Trial, TrialRequest, TrialState
+from leadline.record.workbench import (
+    Goal,
+    Load,
+    PeakVerdict,
+    Prior,
+    Trial,
+    TrialRequest,
+    TrialState,
+)
 from leadline.workbench.conversation import Conversation, Ending
 from leadline.workbench.threshold import threshold_ratio
 
@@ -132,8 +141,8 @@ class MlrSearch(Conversation):
             sentence = f"Not saturated at {lower:.6g} requests/s; lost at {upper:.6g}."
             return Ending(PeakVerdict.SERVER_LOST, sentence)
         sentence = (
-            f"Most trials are good at {lower:.6g} requests/s and bad at {upper:.6g}: bounds of "
-            "RFC 9971, not an interval of stated confidence."
+            f"Most trials are good at {lower:.6g} requests/s and bad at {upper:.6g}: the relevant "
+            "bounds of RFC 9971, which are not an interval of stated confidence."
         )
         return Ending(PeakVerdict.FOUND, sentence)
 
@@ -263,12 +272,22 @@ class MlrSearch(Conversation):
         return Ending(verdict, f"Bad at every load, even at {lowest:.6g} requests/s.")
 
     def _estimate(self) -> Interval | None:
-        for target in reversed(self._targets):
-            lower, upper = self._bounds(target)
-            if lower is not None and upper is not None:
-                count = len(self._outcomes[lower]) + len(self._outcomes[upper])
-                return Interval((lower + upper) / 2, lower, upper, count)
-        return None
+        lower, upper = self._finest_bounds()
+        if lower is None or upper is None:
+            return None
+        count = len(self._outcomes[lower]) + len(self._outcomes[upper])
+        return Interval((lower + upper) / 2, None, None, count)
+
+    def _relevant_bounds(self, rows: tuple[Load, ...]) -> tuple[float | None, float | None]:
+        del rows
+        return self._finest_bounds()
+
+    def _finest_bounds(self) -> tuple[float | None, float | None]:
+        """Return the relevant bounds of the finest target that has both, or one at least."""
+        found = [self._bounds(target) for target in reversed(self._targets)]
+        whole = [bounds for bounds in found if None not in bounds]
+        some = [bounds for bounds in found if bounds != (None, None)]
+        return next(iter(whole + some), (None, None))
 
     def _warnings(self) -> tuple[str, ...]:
         last = self._targets[-1]
