@@ -43,8 +43,8 @@ lint: build
 	cargo fmt --all --check
 	cargo fmt --manifest-path fuzz/Cargo.toml --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
-	$(BIN)/ruff format --check --quiet python tests bench fuzz
-	$(BIN)/ruff check --quiet python tests bench fuzz
+	$(BIN)/ruff format --check --quiet python tests bench fuzz workloads
+	$(BIN)/ruff check --quiet python tests bench fuzz workloads
 	$(BIN)/mypy
 
 rust-test:
@@ -77,8 +77,8 @@ bench: build
 format:
 	cargo fmt --all
 	cargo fmt --manifest-path fuzz/Cargo.toml
-	$(BIN)/ruff format python tests bench fuzz
-	$(BIN)/ruff check --fix python tests bench fuzz
+	$(BIN)/ruff format python tests bench fuzz workloads
+	$(BIN)/ruff check --fix python tests bench fuzz workloads
 
 clean:
 	rm -rf build target $(VENV)

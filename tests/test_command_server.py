@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from leadline.engine import TargetRefused
-from leadline.engine.servers import commands, release_sample, run_trial
+from leadline.engine.servers import commands, release_server, run_trial
 from leadline.record.workbench import (
     CommandServer,
     Sample,
@@ -133,7 +133,7 @@ def test_what_prepare_made_stays_for_the_sample_until_it_is_released(tmp_path: P
     assert trial_of(server).state is TrialState.DONE
     assert trial_of(server).state is TrialState.DONE
     assert len(list(folder.glob("*/state/database"))) == 1
-    release_sample(server, {})
+    release_server(server, [{}])
     assert not list(folder.iterdir())
 
 
@@ -212,6 +212,17 @@ def test_a_daemon_that_nobody_stopped_ends_with_its_trial(tmp_path: Path, mode: 
     trial_of(server_of(mode, set_up=(*FAKE, "daemon", str(pids))))
     (pid,) = map(int, pids.read_text().split())
     assert not alive(pid)
+
+
+def test_a_tear_down_sees_that_the_daemon_it_stopped_is_gone(tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    waits = "kill $(cat $0); while kill -0 $(cat $0) 2>&1 >/dev/null; do sleep 0.02; done"
+    server = server_of(
+        "good", set_up=(*FAKE, "daemon", str(pids)), tear_down=("sh", "-c", waits, str(pids)),
+        time_out_s=5.0,
+    )  # fmt: skip
+    trial = trial_of(server)
+    assert trial.state is TrialState.DONE, trial.failure
 
 
 STARTS = """

@@ -146,7 +146,7 @@ def test_an_nfs_server_and_a_command(tmp_path: Path) -> None:
     )
     assert load_experiment(tmp_path / "command.toml").server == CommandServer(
         load=(f"{tmp_path}/load", "two words", "{rate}", "{seconds}"), set_up=("start", "a b"),
-        time_out_s=60.0, environment={"PORT": "80", "HOME": str(tmp_path)},
+        time_out_s=60.0, environment={"PORT": "80", "HOME": str(tmp_path)}, directory=str(tmp_path),
     )  # fmt: skip
 
 

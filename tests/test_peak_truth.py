@@ -10,6 +10,8 @@ import pytest
 
 from leadline._engine import simulate_trial
 from leadline.record.workbench import Goal, Measured, SimulatedServer, Threshold
+from leadline.testing import peak_truth
+from leadline.testing.peak_truth import keep_truth, known_truth
 from leadline.testing.servers import (
     GOAL,
     RANGES,
@@ -41,6 +43,7 @@ def close(item: Truth, expected: float) -> None:
 def test_the_truth_of_m_m_1_is_where_its_response_is_40_ms() -> None:
     item = found(MM1)
     close(item, 200.0 - 1 / 0.040)
+    assert item.exceeding == pytest.approx(0.48, abs=0.12)
     assert item.slope == pytest.approx(175.0 / 25.0, rel=0.15)  # λ / (μ - λ)
 
 
@@ -87,6 +90,19 @@ def test_a_truth_is_kept_by_what_decides_it(tmp_path: Path) -> None:
         truth_key(server, Goal(threshold=Threshold(mean_ms=41.0), run_length_s=300.0)),
     }
     assert len(keys) == 4
+
+
+def test_the_better_of_two_known_truths_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rough = Truth(rate_per_s=7.0, se_frac=0.1, slope=1, noise_frac=1, exceeding=0.5, trials=1)
+    fine = msgspec.structs.replace(rough, rate_per_s=8.0, se_frac=0.01)
+    keep_truth("k", fine, tmp_path)
+    monkeypatch.setattr(peak_truth, "_published", lambda: {"k": rough, "other": rough})
+    assert known_truth("k", tmp_path) == fine
+    assert known_truth("other", tmp_path) == rough
+    assert known_truth("k", None) == rough
+    assert known_truth("none", tmp_path) is None
 
 
 def test_a_truth_found_is_kept(tmp_path: Path) -> None:

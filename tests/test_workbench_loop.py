@@ -43,7 +43,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 def run(store: Store, start: ExperimentStart, **options: Any) -> Experiment:
     store.start_experiment(start)
     with open_pool() as pool:
-        return run_experiment(start, store, pool, **options)
+        return run_experiment(start, store, pool, **({"compare": False} | options))
 
 
 def run_until(store: Store, start: ExperimentStart, trials: int) -> Experiment:
@@ -56,7 +56,7 @@ def run_until(store: Store, start: ExperimentStart, trials: int) -> Experiment:
 
     store.start_experiment(start)
     with pytest.raises(Killed), WatchedPool(before) as pool:
-        run_experiment(start, store, pool)
+        run_experiment(start, store, pool, compare=False)
     return store.experiment(start.experiment_id)
 
 
@@ -109,7 +109,7 @@ def test_every_trial_is_kept_before_the_next_begins(store: Store) -> None:
 
     store.start_experiment(start)
     with WatchedPool(before) as pool:
-        run_experiment(start, store, pool)
+        run_experiment(start, store, pool, compare=False)
     assert kept == list(range(len(kept)))
     assert len(kept) > 5
 
@@ -132,7 +132,7 @@ def test_a_search_that_was_killed_goes_on_where_it_was(store: Store, trials: int
     assert len(stored.peaks[0].trials) == trials
     assert "--resume" in stored.sentences[0]
     with open_pool() as pool:
-        found = run_experiment(start, store, pool, stored=stored)
+        found = run_experiment(start, store, pool, stored=stored, compare=False)
     assert outcome(found) == outcome(whole)
     assert found.status is SurveyStatus.DONE
     assert "--resume" not in found.sentences[0]
@@ -155,7 +155,7 @@ def test_a_seeded_search_goes_on_with_its_seed(store: Store) -> None:
         run_experiment(start, store, pool, prior=prior)
     stored = store.experiment(start.experiment_id)
     with open_pool() as here:
-        found = run_experiment(start, store, here, stored=stored)
+        found = run_experiment(start, store, here, stored=stored, compare=False)
     assert found.peaks[0].trials[0].request.rate_per_s == 150.0
     assert outcome(found) == outcome(whole)
 
@@ -246,7 +246,7 @@ def test_several_machines_measure_several_samples_at_once(store: Store) -> None:
     start = surface_start(text)
     store.start_experiment(start)
     with SeveralMachines(2) as pool:
-        found = run_experiment(start, store, pool)
+        found = run_experiment(start, store, pool, compare=False)
     assert pool.most_at_once == 2
     assert outcome(found) == outcome(alone)
     start = surface_start(text)
@@ -260,7 +260,7 @@ def test_lost_machines_are_counted_in_the_answer(store: Store) -> None:
     start = peak_start()
     store.start_experiment(start)
     with SeveralMachines(1, lost=2) as pool:
-        found = run_experiment(start, store, pool)
+        found = run_experiment(start, store, pool, compare=False)
     assert "2 trials lost their machine and ran again on another" in found.warnings
 
 
@@ -271,7 +271,7 @@ def test_a_surface_that_was_killed_goes_on_where_it_was(store: Store, trials: in
     start = surface_start()
     stored = run_until(store, start, trials)
     with open_pool() as pool:
-        found = run_experiment(start, store, pool, stored=stored)
+        found = run_experiment(start, store, pool, stored=stored, compare=False)
     assert outcome(found) == outcome(whole)
     assert found.surface == whole.surface
     first = store.experiment(start.experiment_id).peaks[0].trials[:1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +11,6 @@ import typer
 
 from leadline.cli.context import Context
 from leadline.cli.experiment_document import experiment_document
-from leadline.cli.experiment_text import experiment_text
 from leadline.cli.options import positive_seconds, reader
 from leadline.cli.talk import put_json, show, talk
 from leadline.engine import Stopped, TargetRefused
@@ -68,6 +68,7 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
 
     json: bool = False
     output: Path | None = None
+    compare: bool = True
 
 
 def run_and_tell(
@@ -86,13 +87,12 @@ def run_and_tell(
     with open_pool(scheduler, talk) as pool:
         if stored is None:
             store.start_experiment(start)
-        else:
-            start = stored.start
         _tell_plan(start, stored, pool.names)
         try:
             found = run_experiment(
-                start, store, pool, stored=stored, at_once=at_once, watcher=_Teller(start, stored)
-            )
+                start, store, pool, stored=stored, at_once=at_once,
+                watcher=_Teller(start, stored), compare=shown.compare,
+            )  # fmt: skip
         except Stopped:
             talk(
                 f"stopped; the trials that ended are kept under {start.experiment_id[:8]}: the "
@@ -112,7 +112,9 @@ def tell_experiment(experiment: Experiment, *, json: bool) -> None:
     if json:
         put_json(experiment_document(experiment))
         return
-    show(experiment_text(experiment))
+    from leadline.report import render_experiment  # noqa: PLC0415 - only when it is shown
+
+    show(render_experiment(experiment))
 
 
 def require_output(output: Path) -> None:
@@ -124,11 +126,13 @@ def require_output(output: Path) -> None:
     require_experiment_format(output)
 
 
-def write_experiment(experiment: Experiment, output: Path) -> None:
-    """Write an experiment to a file; its ending decides what."""
+def write_experiment(
+    experiment: Experiment, output: Path, others: Sequence[Experiment] = ()
+) -> None:
+    """Write an experiment to a file, compared with others; its ending decides what."""
     from leadline.report import save_experiment  # noqa: PLC0415 - it loads Altair
 
-    save_experiment(experiment, output)
+    save_experiment(experiment, output, others)
     talk(f"wrote {output}")
 
 

@@ -112,7 +112,7 @@ def _report_stream(
     try:
         study = store.stream_study(ref)
     except StoreError:
-        _report_experiment(store, ref, output, not_a_survey)
+        _report_experiment(store, ref, beside, output, not_a_survey)
         return
     others = [store.stream_study(name) for name in beside]
     path = output or Path(f"leadline-{study.start.system.replace('/', '_')}-stream.html")
@@ -121,12 +121,17 @@ def _report_stream(
 
 
 def _report_experiment(
-    store: Store, ref: str, output: Path | None, not_a_survey: StoreError
+    store: Store,
+    ref: str,
+    beside: Sequence[str],
+    output: Path | None,
+    not_a_survey: StoreError,
 ) -> None:
+    """Draw a search or a surface; `beside` are compared with it: in time, and in cost."""
     try:
         experiment = experiment_of(store, ref)
     except StoreError:
         raise not_a_survey from None
     path = output or Path(f"leadline-{experiment.start.name.replace('/', '_')}.html")
     require_output(path)
-    write_experiment(experiment, path)
+    write_experiment(experiment, path, [experiment_of(store, name) for name in beside])

@@ -55,7 +55,7 @@ class Goal(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def error_frac(self) -> float:
         """1 - a: the largest half width of the rate's interval, as a fraction of the rate."""
-        return 1.0 - self.accuracy
+        return round(1.0 - self.accuracy, 9)  # 0.1, not 0.09999999999999998
 
 
 class Prior(msgspec.Struct, frozen=True, kw_only=True):

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from leadline.report.comparison_files import require_format, save_comparison
     from leadline.report.comparison_page import render_comparison_html
     from leadline.report.comparison_terminal import render_comparison
+    from leadline.report.experiment_charts import experiment_charts
+    from leadline.report.experiment_file import require_experiment_format, save_experiment
+    from leadline.report.experiment_page import render_experiment_html
     from leadline.report.file_cache_chart import cache_chart, save_cache_chart
     from leadline.report.file_cache_terminal import render_cache_study
     from leadline.report.files_chart import files_charts
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from leadline.report.images import ReportError, save_all_charts, save_chart, save_report
     from leadline.report.measured import render_measurement
     from leadline.report.page import render_html
+    from leadline.report.peak_terminal import render_experiment
     from leadline.report.predicted import render_predictions
     from leadline.report.stream_catalogue import stream_charts
     from leadline.report.stream_file import require_stream_format, save_balance, save_stream
@@ -69,6 +73,11 @@ _HOMES = {
     "require_stream_format": "leadline.report.stream_file",
     "render_stream": "leadline.report.stream_terminal",
     "render_stream_html": "leadline.report.stream_page",
+    "experiment_charts": "leadline.report.experiment_charts",
+    "require_experiment_format": "leadline.report.experiment_file",
+    "save_experiment": "leadline.report.experiment_file",
+    "render_experiment_html": "leadline.report.experiment_page",
+    "render_experiment": "leadline.report.peak_terminal",
     "render_terminal": "leadline.report.terminal",
     "validation_charts": "leadline.report.validation",
 }
@@ -79,6 +88,7 @@ __all__ = [
     "cache_chart",
     "charts",
     "comparison_charts",
+    "experiment_charts",
     "files_charts",
     "not_measured",
     "render_balance",
@@ -86,6 +96,8 @@ __all__ = [
     "render_cache_study",
     "render_comparison",
     "render_comparison_html",
+    "render_experiment",
+    "render_experiment_html",
     "render_files",
     "render_files_html",
     "render_html",
@@ -94,6 +106,7 @@ __all__ = [
     "render_stream",
     "render_stream_html",
     "render_terminal",
+    "require_experiment_format",
     "require_files_format",
     "require_format",
     "require_stream_format",
@@ -102,6 +115,7 @@ __all__ = [
     "save_cache_chart",
     "save_chart",
     "save_comparison",
+    "save_experiment",
     "save_files",
     "save_report",
     "save_stream",

@@ -6,17 +6,52 @@ vl-convert ends the whole process when a text holds a character that XML forbids
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
 import altair as alt
+import vl_convert
+
+from leadline.report.theme import config
 
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def drawable(chart: alt.LayerChart | alt.Chart) -> dict[str, Any]:
+class Picture(NamedTuple):
+    """A chart that Vega-Lite cannot say: a specification of Vega itself."""
+
+    spec: dict[str, Any]
+    title: str
+    subtitle: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the specification with its title."""
+        title = {"text": self.title, "subtitle": self.subtitle}
+        said = f"{self.title}. {self.subtitle}"
+        return self.spec | {
+            "title": title,
+            "description": said,
+            "config": config(background="#ffffff"),
+        }
+
+
+Drawn = alt.LayerChart | alt.Chart | Picture
+
+
+def drawable(chart: Drawn) -> dict[str, Any]:
     """Return a chart's specification with `?` for every character that XML forbids."""
     spec: dict[str, Any] = _clean(chart.to_dict())
     return spec
+
+
+def is_vega(spec: dict[str, Any]) -> bool:
+    """Whether a specification is Vega's, not Vega-Lite's."""
+    return "/vega/" in spec.get("$schema", "")
+
+
+def to_svg(spec: dict[str, Any]) -> str:
+    """Draw a specification, of either kind."""
+    svg: str = (vl_convert.vega_to_svg if is_vega(spec) else vl_convert.vegalite_to_svg)(spec)
+    return svg
 
 
 def _clean(part: Any) -> Any:

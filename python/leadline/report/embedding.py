@@ -21,7 +21,7 @@ import msgspec
 import vl_convert
 from markupsafe import Markup
 
-from leadline.report.drawable import drawable
+from leadline.report.drawable import Drawn, drawable, is_vega, to_svg
 from leadline.report.theme import config
 
 _UNIT_GAP = re.compile(r"(?<=\d) (?=(?:%|[kKMGT]?i?B(?:/s)?|ms|s|min|h)(?![a-zA-Z]))")
@@ -43,6 +43,8 @@ def page_spec(chart: alt.LayerChart) -> dict[str, Any]:
 
 def _responsive(drawn: dict[str, Any]) -> dict[str, Any]:
     spec = {key: part for key, part in drawn.items() if key not in {"config", "title"}}
+    if is_vega(spec):
+        return spec  # it follows its box by its own signals
     spec["width"] = "container"
     spec["autosize"] = {"type": "fit-x", "contains": "padding"}
     return spec
@@ -57,7 +59,7 @@ def _figure(name: str, drawn: dict[str, Any]) -> dict[str, Any]:
     spec = {key: part for key, part in drawn.items() if key != "title"}
     title = drawn["title"]
     lines = title["subtitle"]
-    svg = vl_convert.vegalite_to_svg(spec)
+    svg = to_svg(spec)
     # vl-convert writes XML with every text escaped, so the drawing can stand in the page as it is.
     return {
         "name": name,
@@ -67,7 +69,7 @@ def _figure(name: str, drawn: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def page_parts(charts: Mapping[str, alt.LayerChart], document: Any) -> dict[str, Any]:
+def page_parts(charts: Mapping[str, Drawn], document: Any) -> dict[str, Any]:
     """Return what every page of charts needs beside its own text: drawings, scripts, style, data.
 
     Names of charts become elements of the page; they are ours, never a stranger's.

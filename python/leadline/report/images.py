@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import altair as alt
 import vl_convert
 
 from leadline.errors import LeadlineError
 from leadline.record import Measurement, Survey, Validation
 from leadline.report.catalogue import charts, not_measured
-from leadline.report.drawable import drawable
+from leadline.report.drawable import Drawn, drawable, is_vega, to_svg
 from leadline.report.page import render_html
 from leadline.report.poster import poster_pdf
 from leadline.report.validation import validation_charts
@@ -25,16 +24,18 @@ class ReportError(LeadlineError):
     exit_code = 2
 
 
-def save_chart(chart: alt.LayerChart | alt.Chart, path: Path) -> None:
+def save_chart(chart: Drawn, path: Path) -> None:
     """Write one chart; the format is the suffix of `path`: .svg, .png (twice the size) or .pdf."""
     spec = drawable(chart)
+    vega = is_vega(spec)
     match path.suffix.lower():
         case ".svg":
-            path.write_text(vl_convert.vegalite_to_svg(spec), encoding="utf-8")
+            path.write_text(to_svg(spec), encoding="utf-8")
         case ".png":
-            path.write_bytes(vl_convert.vegalite_to_png(spec, scale=2.0))
+            draw = vl_convert.vega_to_png if vega else vl_convert.vegalite_to_png
+            path.write_bytes(draw(spec, scale=2.0))
         case ".pdf":
-            path.write_bytes(vl_convert.vegalite_to_pdf(spec))
+            path.write_bytes((vl_convert.vega_to_pdf if vega else vl_convert.vegalite_to_pdf)(spec))
         case other:
             raise ReportError(f"cannot write a chart as {other!r}; use .svg, .png or .pdf")
 

@@ -8,13 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import altair as alt
-
 from leadline.record import Interval
 from leadline.record.balance import Balance, Saturation, StreamBalance
 from leadline.record.streaming import StreamStudy
 from leadline.report.balance_chart import balance_charts
 from leadline.report.balance_page import render_balance_html
+from leadline.report.drawable import Drawn
 from leadline.report.images import ReportError, save_chart
 from leadline.report.stream_catalogue import stream_charts
 from leadline.report.stream_page import render_stream_html
@@ -51,7 +50,8 @@ def save_stream(study: StreamStudy, path: Path, others: Sequence[StreamStudy] = 
         ReportError: another suffix, nothing to draw, or the file cannot be written.
 
     """
-    _save(
+    require_stream_format(path)
+    save_as(
         path,
         page=lambda: render_stream_html(study, others),
         table=lambda: stream_csv([study, *others]),
@@ -69,7 +69,8 @@ def save_balance(systems: Sequence[StreamBalance], path: Path) -> None:
         ReportError: another suffix, nothing to draw, or the file cannot be written.
 
     """
-    _save(
+    require_stream_format(path)
+    save_as(
         path,
         page=lambda: render_balance_html(systems),
         table=lambda: balance_csv(systems),
@@ -77,14 +78,19 @@ def save_balance(systems: Sequence[StreamBalance], path: Path) -> None:
     )
 
 
-def _save(
+def save_as(
     path: Path,
     *,
     page: Callable[[], str],
     table: Callable[[], str],
-    charts: Callable[[], Mapping[str, alt.LayerChart]],
+    charts: Callable[[], Mapping[str, Drawn]],
 ) -> None:
-    require_stream_format(path)
+    """Write what the suffix of `path` asks for: the page, the table, or every chart.
+
+    Raises:
+        ReportError: nothing to draw, or the file cannot be written.
+
+    """
     suffix = path.suffix.lower()
     try:
         if suffix == ".csv":
@@ -99,7 +105,7 @@ def _save(
         ) from error
 
 
-def _save_charts(charts: Mapping[str, alt.LayerChart], path: Path) -> None:
+def _save_charts(charts: Mapping[str, Drawn], path: Path) -> None:
     if not charts:
         raise ReportError("nothing was measured that can be drawn; give a .csv or .html file")
     for number, (name, chart) in enumerate(charts.items()):
@@ -108,12 +114,12 @@ def _save_charts(charts: Mapping[str, alt.LayerChart], path: Path) -> None:
 
 def stream_csv(studies: Sequence[StreamStudy]) -> str:
     """Return a line for each phase of each run, as the engine measured it."""
-    return _csv([row for study in studies for row in phase_rows(study)])
+    return to_csv([row for study in studies for row in phase_rows(study)])
 
 
 def balance_csv(systems: Sequence[StreamBalance]) -> str:
     """Return a line for each resource of each phase of each system, with its interval."""
-    return _csv(
+    return to_csv(
         [
             _saturation_line(system, balance, saturation)
             for system in systems
@@ -151,7 +157,8 @@ def _interval(name: str, number: Interval | None) -> dict[str, float | None]:
     }
 
 
-def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
+def to_csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return rows as CSV that no spreadsheet reads a formula in."""
     text = io.StringIO(newline="")
     if rows:
         writer = csv.DictWriter(text, fieldnames=list(rows[0]))

@@ -17,12 +17,16 @@ _LIGHT = {
     "line": "#0b6e8f", "reading": "#0b6e8f", "good": "#2f9e78", "focal": "#b4441c",
     "border": "#8a5a00",
     "series": ["#0b6e8f", "#b4441c", "#2f8f6b", "#8a5a00", "#6b4fa0", "#53626f"],
+    "ramp": ["#eef6f9", "#9fcbdb", "#3a8fae", "#0b5f7d", "#083f55"],
+    "on-pale": "#16232e", "on-deep": "#ffffff",
 }  # fmt: skip
 _DARK = {
     "paper": "#0f171d", "ink": "#e6edf2", "soft": "#a5b4c0", "faint": "#25323c", "rule": "#5b6b78",
     "line": "#4cc0e0", "reading": "#4cc0e0", "good": "#3fbf93", "focal": "#ff9466",
     "border": "#e2b24c",
     "series": ["#4cc0e0", "#ff9466", "#5fd0a5", "#e2b24c", "#b9a2ee", "#a5b4c0"],
+    "ramp": ["#1b2c37", "#23586c", "#2f8aa6", "#6cc4de", "#c9eefa"],
+    "on-pale": "#e6edf2", "on-deep": "#0f171d",
 }  # fmt: skip
 
 
@@ -54,7 +58,7 @@ def config(*, dark: bool = False, background: str | None = None) -> dict[str, An
             "labelColor": tone["ink"], "titleColor": tone["soft"], "orient": "bottom",
             "labelLimit": 260, "symbolSize": 90, "symbolOpacity": 1, "columns": 2,
         },
-        "range": {"category": tone["series"]},
+        "range": {"category": tone["series"], "heatmap": tone["ramp"], "ramp": tone["ramp"]},
         "style": _styles(tone),
     }  # fmt: skip
 
@@ -69,6 +73,27 @@ def _styles(tone: dict[str, Any]) -> dict[str, Any]:
         "mean": dot | {"size": 44, "shape": "circle"},
         "reading": {"color": tone["reading"], "filled": False, "strokeWidth": 1, "opacity": 0.5,
                     "size": 26, "shape": "circle"},
+        "over": {"color": tone["focal"], "filled": False, "strokeWidth": 1.2, "opacity": 0.75,
+                 "size": 34, "shape": "square"},
+        "given-up": dot | {"color": tone["focal"], "shape": "triangle-up", "size": 70},
+        "lost": {"color": tone["focal"], "filled": False, "strokeWidth": 2.4, "opacity": 1,
+                 "size": 90, "shape": "cross"},
+        "held": {"color": tone["line"], "strokeWidth": 2.6, "strokeCap": "butt"},
+        "held-over": {"color": tone["focal"], "strokeWidth": 4.6, "strokeCap": "butt"},
+        "cell": {"stroke": tone["paper"], "strokeWidth": 1.5},
+        "empty-cell": {"filled": False, "color": tone["rule"], "strokeDash": [3, 3]},
+        "measured-cell": {"filled": False, "color": tone["ink"], "strokeWidth": 1.2},
+        "ideal-cell": {"filled": False, "color": tone["focal"], "strokeWidth": 4},
+        "pale-cell-text": label | {"color": tone["on-pale"], "fontSize": 12.5},
+        "deep-cell-text": label | {"color": tone["on-deep"], "fontSize": 12.5},
+        # Vega's own marks take fill and stroke, not a colour.
+        "floor": {"stroke": tone["faint"], "strokeWidth": 1},
+        "facet": {"stroke": tone["paper"], "strokeWidth": 0.8, "fillOpacity": 0.93},
+        "corner": {"fill": tone["focal"], "stroke": tone["paper"], "strokeWidth": 1},
+        "corner-interval": {"stroke": tone["focal"], "strokeWidth": 1.6},
+        "height-axis": {"stroke": tone["rule"], "strokeWidth": 1},
+        "level-name": {"fill": tone["soft"], "font": FONT, "fontSize": 12},
+        "bound": dot | {"color": tone["ink"], "size": 70},
         "good": {"color": tone["good"], "opacity": 0.15},
         "good-edge": {"color": tone["good"], "opacity": 0.8, "strokeWidth": 1},
         "focal": dot | {"color": tone["focal"], "size": 130, "shape": "diamond"},

@@ -120,11 +120,12 @@ def assert_complete(peak: PeakRate, trials: list[Trial], goal: Goal) -> None:
     assert peak.cost_s == pytest.approx(sum(trial.cost_s for trial in trials))
     assert (peak.confidence, peak.run_length_s) == (goal.confidence, goal.run_length_s)
     assert peak.sentences
-    if peak.rate_per_s is not None and peak.rate_per_s.half_width_frac is not None:
+    if peak.rate_per_s is None or peak.rate_per_s.half_width_frac is None:
+        assert peak.accuracy is None, "no accuracy without an interval"
+    else:
         assert peak.accuracy == pytest.approx(1 - peak.rate_per_s.half_width_frac)
-        assert peak.rate_per_s.low is not None
-        assert peak.rate_per_s.high is not None
-        assert 0 <= peak.rate_per_s.low <= peak.rate_per_s.value <= peak.rate_per_s.high
+        low, high = ends(peak)
+        assert 0 <= low <= peak.rate_per_s.value <= high
     if peak.lower_bound_per_s is not None and peak.upper_bound_per_s is not None:
         assert peak.lower_bound_per_s < peak.upper_bound_per_s
     told = {
@@ -144,10 +145,19 @@ def assert_near(peak: PeakRate, truth_per_s: float) -> None:
     assert peak.limited_by == "server"
     assert peak.rate_per_s is not None
     assert peak.rate_per_s.value == pytest.approx(truth_per_s, rel=0.15)
-    assert peak.rate_per_s.low is not None
-    assert peak.rate_per_s.high is not None
-    assert peak.rate_per_s.low <= truth_per_s * 1.05
-    assert peak.rate_per_s.high >= truth_per_s * 0.95
+    low, high = ends(peak)
+    assert low <= truth_per_s * 1.05
+    assert high >= truth_per_s * 0.95
+
+
+def ends(peak: PeakRate) -> tuple[float, float]:
+    """Return the ends of the interval, or of the bounds where the policy states no interval."""
+    low, high = peak.lower_bound_per_s, peak.upper_bound_per_s
+    if peak.rate_per_s is not None and peak.rate_per_s.low is not None:
+        low, high = peak.rate_per_s.low, peak.rate_per_s.high
+    assert low is not None
+    assert high is not None
+    return low, high
 
 
 class PolicyConformance:

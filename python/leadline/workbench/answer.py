@@ -79,7 +79,7 @@ def _tell_peak(experiment: Experiment) -> list[str]:
         return [f"{name}: no answer yet, after {_effort(own.trials)}."]
     peak = own.peak
     said = [_verdict(name, start.goal, peak), *peak.sentences]
-    return [*said, *_bounds(peak), _limit(peak), _cost(own)]
+    return [*said, *_bounds(peak), _limit(start.goal, peak), _cost(own)]
 
 
 def _verdict(name: str, goal: Goal, peak: PeakRate) -> str:
@@ -106,16 +106,24 @@ def _verdict(name: str, goal: Goal, peak: PeakRate) -> str:
 
 def _reached(name: str, goal: Goal, peak: PeakRate) -> str:
     if peak.rate_per_s is None:
-        return f"{name}: the time ended before a peak rate could be told."
+        ended = "the time ended" if _timed(goal) else "the policy gave up"
+        return f"{name}: {ended} before a peak rate could be told."
     takes = (
         f"{name} takes {say_peak(peak.rate_per_s, peak.confidence)} before "
         f"{say_threshold(goal.threshold)}"
     )
     if peak.verdict is PeakVerdict.FOUND:
         return f"{takes}."
+    allowed = "as far as the time allowed" if _timed(goal) else "as far as the policy could tell"
+    if peak.accuracy is not None and peak.accuracy >= goal.accuracy:
+        return f"{takes}, {allowed}: it is not confirmed."
     reached = "no accuracy" if peak.accuracy is None else f"accuracy {peak.accuracy:.2g}"
-    asked = f"{goal.accuracy:.2g} was asked"
-    return f"{takes}, as far as the time allowed: {reached} was reached, {asked}."
+    return f"{takes}, {allowed}: {reached} was reached, {goal.accuracy:.2g} was asked."
+
+
+def _timed(goal: Goal) -> bool:
+    """Whether there was a deadline; policies also give up without one."""
+    return goal.deadline_s is not None
 
 
 def _at_least(peak: PeakRate) -> str:
@@ -131,7 +139,9 @@ def _bounds(peak: PeakRate) -> list[str]:
     return [f"Seen unsaturated at {say_requests(low)}, saturated at {say_requests(high)}."]
 
 
-def _limit(peak: PeakRate) -> str:
+def _limit(goal: Goal, peak: PeakRate) -> str:
+    if peak.limited_by == "time" and not _timed(goal):
+        return "The server was the limit; another seed or policy may narrow the interval."
     limited = {
         "server": "The server was the limit.",
         "generator": "The load generator was the limit, not the server.",

@@ -11,7 +11,15 @@ from abc import ABC, abstractmethod
 from typing import Literal, NamedTuple
 
 from leadline.record import Interval
-from leadline.record.workbench import Goal, PeakRate, PeakVerdict, Trial, TrialRequest, TrialState
+from leadline.record.workbench import (
+    Goal,
+    Load,
+    PeakRate,
+    PeakVerdict,
+    Trial,
+    TrialRequest,
+    TrialState,
+)
 from leadline.workbench.loads import LoadTrials, bounds, load_rows
 
 RATE_MAX_PER_S = 1e6
@@ -94,6 +102,10 @@ class Conversation(ABC):
         """What a reader of the answer must know besides."""
         return ()
 
+    def _relevant_bounds(self, rows: tuple[Load, ...]) -> tuple[float | None, float | None]:
+        """Return the lower and the upper bound of the peak rate, as far as loads were told."""
+        return bounds(rows)
+
     @property
     def cost_s(self) -> float:
         """Bench time of all trials so far."""
@@ -167,7 +179,7 @@ class Conversation(ABC):
     def _answer(self, ending: Ending) -> PeakRate:
         threshold = self.goal.threshold
         rows = load_rows(self.loads.values(), threshold, self.goal.confidence)
-        lower, upper = bounds(rows)
+        lower, upper = self._relevant_bounds(rows)
         rate = self._estimate() if ending.verdict in _NUMBERED else None
         half = rate.half_width_frac if rate is not None else None
         return PeakRate(

@@ -17,6 +17,7 @@ import msgspec
 from leadline.engine import TargetRefused, host_facts
 from leadline.engine.servers import run_trial
 from leadline.record.workbench import (
+    CommandServer,
     ExperimentStart,
     Factor,
     Goal,
@@ -230,7 +231,10 @@ class _Reader:
         record, keys = SERVERS[kind]
         table = {name: value for name, value in raw.items() if name != "kind"}
         here = str(Path(self._path).resolve().parent)
-        return record(**_put_here(self._table(table, path, keys), here))
+        fields = _put_here(self._table(table, path, keys), here)
+        if record is CommandServer:
+            fields["directory"] = str(Path(here) / fields.get("directory", ""))
+        return record(**fields)
 
     def _try(self, experiment: ExperimentFile) -> None:
         """Ask a simulated server for a moment: it says what is wrong with it."""

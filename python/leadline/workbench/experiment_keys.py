@@ -144,7 +144,9 @@ COMMANDS = (
     Key("tear_down", "tear_down", COMMAND, "Stops it, after each trial."),
     Key("prepare", "prepare", COMMAND, "Once per sample, before its first trial."),
     Key("time_out", "time_out_s", DURATION_S, "Beyond the run length; then it failed.", "60s"),
+    Key("check", "check", COMMAND, "Succeeds while the server lives; asked when `load` failed."),
     Key("environment", "environment", TEXTS_BY_NAME, "Variables of all these commands."),
+    Key("directory", "directory", TEXT, "Where these commands run.", "the file's folder"),
 )
 
 SERVERS: dict[

@@ -27,6 +27,7 @@ from leadline.record.workbench import (
     Trial,
 )
 from leadline.workbench.answer import explain
+from leadline.workbench.fares import with_fares
 from leadline.workbench.pool import Pool
 from leadline.workbench.search import PeakSearch, overhead_s
 from leadline.workbench.surface import open_design
@@ -103,6 +104,7 @@ def run_experiment(
     prior: Prior | None = None,
     at_once: int | None = None,
     watcher: Watcher | None = None,
+    compare: bool = True,
 ) -> Experiment:
     """Run a peak search or a surface to its end, and keep it.
 
@@ -114,6 +116,7 @@ def run_experiment(
         prior: what is known of a single peak beforehand.
         at_once: most samples at a time; as many as the pool has machines without one.
         watcher: is told of every trial and peak.
+        compare: say of a single peak how the other policies would have fared; takes seconds.
 
     Raises:
         ReplayRefused: the stored trials are not those that would be ordered.
@@ -123,31 +126,21 @@ def run_experiment(
 
     """
     running = _Run(start, store, pool, prior, watcher or Watcher())
-    status = SurveyStatus.STOPPED
     try:
         if stored is not None:
             running.go_on_from(stored)
         running.run(at_once)
-        status = SurveyStatus.DONE
-    finally:
+    except BaseException:
         running.cancel()
-        found = Experiment(
-            start=start,
-            status=status,
-            peaks=store.experiment(start.experiment_id).peaks,
-            surface=running.surface(),
-            wall_s=running.elapsed_s,
-        )
-        found = _with_lost(explain(found), pool.lost_trials)
+        store.finish_experiment(running.document(SurveyStatus.STOPPED))
+        raise
+    found = running.document(SurveyStatus.DONE)
+    try:
+        if compare and start.design is None:
+            found = with_fares(found)
+    finally:  # whoever does not wait for the comparison has the answer nevertheless
         store.finish_experiment(found)
     return found
-
-
-def _with_lost(found: Experiment, lost: int) -> Experiment:
-    if lost == 0:
-        return found
-    said = f"{say_count(lost, 'trial')} lost their machine and ran again on another"
-    return msgspec.structs.replace(found, warnings=(*found.warnings, said))
 
 
 class _Run:
@@ -207,6 +200,23 @@ class _Run:
         """Give up what still runs: nobody waits for it."""
         for future in self._running:
             future.cancel()
+
+    def document(self, status: SurveyStatus) -> Experiment:
+        """All that is kept, explained."""
+        found = explain(
+            Experiment(
+                start=self._start,
+                status=status,
+                peaks=self._store.experiment(self._name).peaks,
+                surface=self.surface(),
+                wall_s=self.elapsed_s,
+            )
+        )
+        lost = self._pool.lost_trials
+        if lost == 0:
+            return found
+        said = f"{say_count(lost, 'trial')} lost their machine and ran again on another"
+        return msgspec.structs.replace(found, warnings=(*found.warnings, said))
 
     def surface(self) -> Surface | None:
         return None if self._design is None else self._design.surface()

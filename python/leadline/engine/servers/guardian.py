@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 _PR_SET_CHILD_SUBREAPER = 36
-_LOOK_S = 0.25
-"""How often the size of the output is looked at."""
+_LOOK_S = 0.1
+"""How often orphans are reaped and the size of the output is looked at."""
 
 
 def _serve() -> None:
@@ -83,10 +83,20 @@ def _watch(process: subprocess.Popen[bytes], out: int, asked: dict[str, Any]) ->
                     if not sys.stdin.buffer.readline():
                         raise _StarterGone
                     return "was interrupted"  # all that is sent before the answer
+                _reap_others(process.pid)
                 if os.fstat(out).st_size > asked["output_bytes_max"]:
                     return f"printed more than {asked['output_bytes_max']} bytes"
         finally:
             os.close(pidfd)
+
+
+def _reap_others(number: int) -> None:
+    """Reap daemons that ended: whoever waits for one to be gone would wait for its zombie."""
+    while True:
+        found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        if found is None or found.si_pid == number:
+            return
+        os.waitpid(found.si_pid, 0)
 
 
 def _kill_group(number: int) -> None:

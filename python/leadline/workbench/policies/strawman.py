@@ -15,8 +15,8 @@ _TRIALS_MAX = 2000
 class Strawman(Conversation):
     """Climb until the mean response of ten trials of five minutes is above the threshold.
 
-    "The last load level before saturation is taken as the peak rate." It knows of no accuracy: its
-    interval goes from that load to the first that saturates.
+    "The last load level before saturation is taken as the peak rate." It knows of no accuracy and
+    answers without an interval; the first load that saturates is the upper bound.
     """
 
     def _decide(self) -> TrialRequest | Ending:
@@ -68,7 +68,7 @@ class Strawman(Conversation):
         high = min((rate for rate in self.loads if rate > low), default=None)
         if high is None or (self.loads[high].ratio or 0.0) < 1:
             return None
-        return Interval(low, low, high, 2 * _TRIALS)
+        return Interval(low, None, None, 2 * _TRIALS)
 
     def _warnings(self) -> tuple[str, ...]:
         return tuple(mode_warnings(self.loads.values()))

@@ -1,0 +1,238 @@
+"""Pages of experiments in a real browser: a peak rate, a surface; turned, dark, hostile, narrow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+import experiment_fixture as made
+from drawn_text import unreadable
+from leadline.record.survey import SurveyStatus
+from leadline.record.workbench import Experiment
+from leadline.report import render_experiment_html
+from opened_page import OpenedPage, start_browser
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    yield from start_browser(tmp_path_factory.mktemp("chromium"))
+
+
+@pytest.fixture(scope="module")
+def peak() -> Experiment:
+    return made.peak_experiment(made.BOTH)
+
+
+@pytest.fixture(scope="module")
+def surface() -> Experiment:
+    return made.partly(made.full_surface())
+
+
+@pytest.fixture(scope="module")
+def pages(
+    tmp_path_factory: pytest.TempPathFactory, peak: Experiment, surface: Experiment
+) -> Callable[[str], Path]:
+    """Every kind of page, made when it is first asked for."""
+    place = tmp_path_factory.mktemp("pages")
+    kinds: dict[str, Callable[[], str]] = {
+        "peak": lambda: render_experiment_html(peak),
+        "compared": lambda: render_experiment_html(
+            made.peak_experiment(),
+            [made.peak_experiment(policy="binary-seeded", start_per_s=700, seed=3)],
+        ),
+        "surface": lambda: render_experiment_html(surface),
+        "line": lambda: render_experiment_html(made.one_factor()),
+        "cube": lambda: render_experiment_html(made.three_factors()),
+    }
+
+    def page(name: str) -> Path:
+        path = place / f"{name}.html"
+        if not path.exists():
+            path.write_text(kinds[name](), encoding="utf-8")
+        return path
+
+    return page
+
+
+_OVERFLOW = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
+_DRAWN = """
+return Object.fromEntries([...document.querySelectorAll('[data-chart]')].map(box => [
+  box.dataset.chart, box.querySelectorAll(
+    'svg .mark-rect path, svg .mark-symbol path, svg .mark-path path, svg .mark-rule line').length
+]))
+"""
+_CHARTS = {
+    "peak": {"response", "response-near", "response-percentile", "response-near-percentile",
+             "fares", "time"},
+    "compared": {"response", "response-near", "fares", "time", "times", "cost-policies"},
+    "surface": {"map", "solid", "lines"},
+    "line": {"lines"},
+    "cube": {"map", "map-2", "solid", "lines"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("width_px", [1280, 400])
+@pytest.mark.parametrize("name", list(_CHARTS))
+def test_a_page_is_drawn_quiet_offline_readable_and_never_too_wide(
+    browser: Any, pages: Callable[[str], Path], name: str, width_px: int
+) -> None:
+    page = OpenedPage(browser, pages(name), width_px)
+    drawn = page.ask(_DRAWN)
+    assert set(drawn) == _CHARTS[name]
+    assert all(marks > 3 for marks in drawn.values()), drawn
+    assert unreadable(page) == []
+    assert page.ask(_OVERFLOW) <= 0
+    assert page.console() == []
+    # The browser itself may look into its own resources when it starts.
+    assert [url for url in page.requests() if not url.startswith("chrome:")] == []
+
+
+def test_pages_follow_the_dark_scheme(browser: Any, pages: Callable[[str], Path]) -> None:
+    for name in ("peak", "surface"):
+        page = OpenedPage(browser, pages(name), 400, "dark")
+        assert page.ask("return document.documentElement.dataset.charts") == "dark"
+        assert unreadable(page) == []
+
+
+_FACETS = """
+return [...document.querySelectorAll('[data-chart="solid"] .mark-path path')].map(
+  path => path.getAttribute('d')).join(' ')
+"""
+_ANGLE = "return document.querySelector('input[name=azimuth]').value"
+
+
+def test_the_solid_turns_under_the_pointer_and_by_its_sliders(
+    browser: Any, pages: Callable[[str], Path]
+) -> None:
+    page = OpenedPage(browser, pages("surface"), 1280)
+    before, angle = page.ask(_FACETS), float(page.ask(_ANGLE))
+    page.ask(
+        """const svg = document.querySelector('[data-chart="solid"] svg');
+        svg.scrollIntoView();
+        const at = svg.getBoundingClientRect();
+        const send = (kind, x, y, to) => to.dispatchEvent(new PointerEvent(kind, {
+          clientX: at.x + x, clientY: at.y + y, bubbles: true, pointerType: 'mouse', buttons: 1}));
+        send('pointerdown', 200, 200, svg);
+        for (const x of [220, 250, 280]) send('pointermove', x, 200, window);
+        send('pointerup', 280, 200, window);"""
+    )
+    page.wait("new Promise(done => setTimeout(done, 300))")
+    dragged = page.ask(_FACETS)
+    assert dragged != before
+    assert float(page.ask(_ANGLE)) == pytest.approx(angle + 40, abs=1)
+    page.ask(
+        """const tilt = document.querySelector('input[name=elevation]');
+        tilt.value = 80;
+        tilt.dispatchEvent(new Event('input', {bubbles: true}));"""
+    )
+    page.wait("new Promise(done => setTimeout(done, 300))")
+    assert page.ask(_FACETS) != dragged
+    assert unreadable(page) == []
+    assert page.console() == []
+
+
+def test_no_word_of_the_solid_is_cut_however_it_is_turned(
+    browser: Any, pages: Callable[[str], Path]
+) -> None:
+    page = OpenedPage(browser, pages("surface"), 400)
+    for elevation in (0, 26, 90):
+        for azimuth in (-170, -90, -45, 0, 45, 90, 135):
+            for name, value in (("azimuth", azimuth), ("elevation", elevation)):
+                page.ask(
+                    """const slider = document.querySelector(`input[name=${arguments[0]}]`);
+                    slider.value = arguments[1];
+                    slider.dispatchEvent(new Event('input', {bubbles: true}));""",
+                    name,
+                    value,
+                )
+            page.wait("new Promise(done => setTimeout(done, 120))")
+            # Levels of a floor seen from its edge stand behind each other, as they do anywhere.
+            cut = [line for line in unreadable(page) if line.endswith("is cut")]
+            assert cut == [], (azimuth, elevation)
+
+
+def test_a_tooltip_says_what_was_found_where(browser: Any, pages: Callable[[str], Path]) -> None:
+    page = OpenedPage(browser, pages("surface"), 1280)
+    page.ask(
+        """const cell = document.querySelector('[data-chart="map"] .mark-rect path');
+        const at = cell.getBoundingClientRect();
+        const where = {clientX: at.x + at.width / 2, clientY: at.y + at.height / 2, bubbles: true};
+        for (const kind of ['pointerover', 'pointermove', 'mouseover', 'mousemove'])
+          cell.dispatchEvent(new PointerEvent(kind, where));"""
+    )
+    tip = page.ask("return document.getElementById('vg-tooltip-element')?.textContent ?? ''")
+    assert "Configurationdisks=" in tip
+    assert "Peak rate1" in tip
+
+
+def test_hostile_names_stay_text(
+    browser: Any, tmp_path: Path, peak: Experiment, surface: Experiment
+) -> None:
+    for name, experiment in (("peak", peak), ("surface", surface)):
+        path = tmp_path / f"{name}.html"
+        path.write_text(render_experiment_html(made.hostile(experiment)), encoding="utf-8")
+        page = OpenedPage(browser, path, 400)
+        assert "</script><img src=x" in page.ask("return document.querySelector('h1').textContent")
+        assert page.ask("return document.querySelectorAll('img').length") == 0
+        assert page.ask(_OVERFLOW) <= 0
+        assert page.console() == []
+
+
+def test_the_data_can_be_taken_out_of_the_page(
+    browser: Any, pages: Callable[[str], Path], peak: Experiment
+) -> None:
+    page = OpenedPage(browser, pages("peak"), 1280)
+    data = page.ask("return JSON.parse(document.getElementById('leadline-data').textContent)")
+    taken = msgspec.convert(data, Experiment, strict=False)
+    assert taken.start == peak.start
+    assert taken.peaks[0].peak == peak.peaks[0].peak
+    assert [trial.request for trial in taken.peaks[0].trials] == [
+        trial.request for trial in peak.peaks[0].trials
+    ]
+
+
+def _plain(html: str) -> str:
+    body = html.partition("<main>")[2].partition("</main>")[0]
+    return body.replace("\N{NO-BREAK SPACE}", " ")
+
+
+def test_the_page_of_a_peak_says_first_what_was_found(peak: Experiment) -> None:
+    text = _plain(render_experiment_html(peak))
+    found = peak.peaks[0].peak
+    assert found is not None
+    assert text.index(peak.sentences[0]) < text.index("The search") < text.index("The loads")
+    assert text.count("<td>cannot tell</td>") == sum(load.saturated is None for load in found.loads)
+    for load in found.loads:
+        assert f'<th scope="row">{load.rate_per_s:,.0f}' in text
+    for words in ("95 % within", "± 20 % of the rate at 95 %", "mlrsearch", "(used)"):
+        assert words in text, words
+
+
+def test_the_page_of_a_surface_has_every_configuration(surface: Experiment) -> None:
+    text = _plain(render_experiment_html(surface))
+    assert surface.surface is not None
+    assert text.count("<td>predicted</td>") == 24
+    assert text.count("<td>measured</td>") == 8
+    assert text.count('<span class="badge">ideal</span>') == 1
+    assert "8 of 32" in text
+    assert "a law of bottlenecks" in text
+    for sentence in surface.surface.flat:
+        assert sentence[:40] in text
+
+
+def test_an_experiment_that_was_stopped_before_anything_says_so(peak: Experiment) -> None:
+    for design, factors in ((None, ()), ("full-grid", made.FACTORS)):
+        empty = msgspec.structs.replace(
+            peak, peaks=(), surface=None, sentences=(), fares=(), warnings=("it was dark",),
+            status=SurveyStatus.STOPPED,
+            start=msgspec.structs.replace(peak.start, design=design, factors=factors),
+        )  # fmt: skip
+        text = _plain(render_experiment_html(empty))
+        assert "stopped early: --resume goes on" in text
+        assert "<li>it was dark</li>" in text
+        assert "Nothing was measured." in text
+        assert "data-chart=" not in text
