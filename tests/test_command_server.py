@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from leadline.engine import TargetRefused
-from leadline.engine.servers import commands, release_sample, run_trial
+from leadline.engine.servers import commands, release_server, run_trial
 from leadline.record.workbench import (
     CommandServer,
     Sample,
@@ -133,7 +133,7 @@ def test_what_prepare_made_stays_for_the_sample_until_it_is_released(tmp_path: P
     assert trial_of(server).state is TrialState.DONE
     assert trial_of(server).state is TrialState.DONE
     assert len(list(folder.glob("*/state/database"))) == 1
-    release_sample(server, {})
+    release_server(server, [{}])
     assert not list(folder.iterdir())
 
 

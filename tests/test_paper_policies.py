@@ -98,6 +98,7 @@ def test_a_step_over_the_region_ends_between_its_ends() -> None:
     assert low is not None
     assert high is not None
     assert low < 613 <= high <= low * 1.006
+    assert high >= low * 1.001
     assert "steps over" in answer.sentences[0]
     assert sum(t.request.rate_per_s == low for t in trials) == 4
 

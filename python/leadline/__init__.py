@@ -3,6 +3,7 @@
     leadline.survey("/data", budget="5min").predict(leadline.Workload(...))
     leadline.open("system").predict("unique_bytes=2GiB,size_mean=32KiB")
     leadline.stream("sort", "/data/records", "/data/sorted", memory="1GiB")
+    leadline.peak("server.toml").rate_per_s
 
 The package root stays light: the engine child imports it inside a memory cgroup, where every
 imported module would take room from the file cache under test. Names are resolved on first use.
@@ -14,28 +15,46 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from leadline.api import Predicted, Predictions, StreamedData, SurveyedSystem, stream
+    from leadline.api import (
+        MeasuredServer,
+        Predicted,
+        Predictions,
+        StreamedData,
+        SurveyedSystem,
+        open_experiment,
+        peak,
+        stream,
+        surface,
+    )
     from leadline.api import open_system as open  # noqa: A004
     from leadline.record import Workload
 
 _HOMES = {
+    "MeasuredServer": ("leadline.api", "MeasuredServer"),
     "Predicted": ("leadline.api", "Predicted"),
     "Predictions": ("leadline.api", "Predictions"),
     "StreamedData": ("leadline.api", "StreamedData"),
     "SurveyedSystem": ("leadline.api", "SurveyedSystem"),
     "Workload": ("leadline.record", "Workload"),
     "open": ("leadline.api", "open_system"),
+    "open_experiment": ("leadline.api", "open_experiment"),
+    "peak": ("leadline.api", "peak"),
     "stream": ("leadline.api", "stream"),
+    "surface": ("leadline.api", "surface"),
 }
 
 __all__ = [
+    "MeasuredServer",
     "Predicted",
     "Predictions",
     "StreamedData",
     "SurveyedSystem",
     "Workload",
     "open",
+    "open_experiment",
+    "peak",
     "stream",
+    "surface",
 ]
 
 

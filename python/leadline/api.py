@@ -9,9 +9,10 @@ What comes back shows itself in a notebook and turns into a pandas frame.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
+from math import nan
 from pathlib import Path
 from typing import Any, overload
 
@@ -31,6 +32,7 @@ from leadline.record import (
 from leadline.record.balance import Bound
 from leadline.record.streaming import KernelName, StreamResult, StreamStudy
 from leadline.record.wording import say_rate, say_workload
+from leadline.record.workbench import Experiment, Level, PeakRate, Surface
 from leadline.report.tables import level_rows
 from leadline.store import Store, open_store
 from leadline.streaming.phase_rows import phase_rows
@@ -46,6 +48,11 @@ from leadline.survey import (
     usual_budget_s,
 )
 from leadline.units import format_rate, parse_bytes, parse_seconds
+from leadline.workbench.experiment import begin_peak, begin_surface, load_experiment
+from leadline.workbench.mapping import experiment_of, run_experiment
+from leadline.workbench.pool import open_pool
+from leadline.workbench.resuming import resume_peak, resume_surface
+from leadline.workbench.trial_rows import trial_rows
 
 
 class FramesMissing(LeadlineError):
@@ -180,6 +187,111 @@ def stream(
     )
     with open_store(store) as kept, open_streams() as streams:
         return StreamedData(run_stream(planned, begin_stream(planned), streams, kept))
+
+
+def peak(
+    experiment: str | Path,
+    *,
+    sample: Mapping[str, Level] | None = None,
+    policy: str | None = None,
+    deadline: str | float | None = None,
+    seed: int | None = None,
+    resume: bool = False,
+    scheduler: str | None = None,
+    compare: bool = True,
+    store: str | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> MeasuredServer:
+    """Find the highest load that a server takes before it is too slow; store every trial.
+
+    Args:
+        experiment: its file (docs/reference/experiment.md).
+        sample: levels of factors, in the place of the file's.
+        policy: how loads are picked, in the place of the file's.
+        deadline: most that it may cost, in seconds or as `"20m"`.
+        seed: decides everything that is drawn.
+        resume: go on with the unfinished search of this file.
+        scheduler: address of a dask.distributed scheduler whose workers run the trials.
+        compare: say how the other policies would have fared; takes some seconds.
+        store: a file or URL; by default the one the command line uses.
+        say: is told what a person should know while it waits.
+
+    Raises:
+        LeadlineError: it was refused or failed; the message says what to do.
+
+    """
+    file = load_experiment(experiment)
+    asked: dict[str, Any] = {
+        "sample": dict(sample or {}), "policy": policy, "seed": seed,
+        "deadline_s": None if deadline is None else _seconds(deadline),
+    }  # fmt: skip
+    with open_store(store) as kept, open_pool(scheduler or file.scheduler, say) as pool:
+        stored = resume_peak(file, kept, **asked) if resume else None
+        start = begin_peak(file, **asked) if stored is None else stored.start
+        if stored is None:
+            kept.start_experiment(start)
+        found = run_experiment(start, kept, pool, stored=stored, at_once=1, compare=compare)
+    return MeasuredServer(found)
+
+
+def surface(
+    experiment: str | Path,
+    *,
+    design: str | None = None,
+    policy: str | None = None,
+    deadline: str | float | None = None,
+    seed: int | None = None,
+    resume: bool = False,
+    scheduler: str | None = None,
+    at_once: int | None = None,
+    store: str | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> MeasuredServer:
+    """Find the peak rate over all configurations, measuring some; arguments as of `peak`.
+
+    Args:
+        experiment: its file.
+        design: how samples are chosen, in the place of the file's.
+        policy: how loads are picked.
+        deadline: most that all of it may cost.
+        seed: decides everything that is drawn.
+        resume: go on with the unfinished surface of this file.
+        scheduler: where trials run.
+        at_once: most samples measured at the same time.
+        store: a file or URL.
+        say: is told what a person should know while it waits.
+
+    Raises:
+        LeadlineError: it was refused or failed; the message says what to do.
+
+    """
+    file = load_experiment(experiment)
+    asked: dict[str, Any] = {
+        "design": design, "policy": policy, "seed": seed,
+        "deadline_s": None if deadline is None else _seconds(deadline),
+    }  # fmt: skip
+    with open_store(store) as kept, open_pool(scheduler or file.scheduler, say) as pool:
+        stored = resume_surface(file, kept, **asked) if resume else None
+        start = begin_surface(file, **asked) if stored is None else stored.start
+        if stored is None:
+            kept.start_experiment(start)
+        found = run_experiment(start, kept, pool, stored=stored, at_once=at_once or file.at_once)
+    return MeasuredServer(found)
+
+
+def open_experiment(ref: str, *, store: str | None = None) -> MeasuredServer:
+    """Return a stored experiment, finished or not.
+
+    Args:
+        ref: its id or the first letters of it, or its name.
+        store: a file or URL; by default the one the command line uses.
+
+    Raises:
+        StoreError: there is none.
+
+    """
+    with open_store(store) as kept:
+        return MeasuredServer(experiment_of(kept, ref))
 
 
 def open_system(ref: str, *, store: str | None = None) -> SurveyedSystem:
@@ -401,6 +513,58 @@ class StreamedData:
             for phase in self.result.phases
         ]  # fmt: skip
         return f"<h4>{escape(self.study.start.system)}</h4>{sentences}{_table(heads, rows)}"
+
+
+@dataclass(frozen=True, repr=False)
+class MeasuredServer:
+    """A peak rate, or a surface of them, with every trial it rests on."""
+
+    experiment: Experiment
+
+    @property
+    def peak(self) -> PeakRate | None:
+        """The answer of a peak search; None of a surface, or while there is none."""
+        single = self.experiment.start.design is None and self.experiment.peaks
+        return self.experiment.peaks[0].peak if single else None
+
+    @property
+    def rate_per_s(self) -> Interval | None:
+        """The peak rate; None when no number can be given."""
+        return self.peak.rate_per_s if self.peak is not None else None
+
+    @property
+    def surface(self) -> Surface | None:
+        """The surface; None of a single peak."""
+        return self.experiment.surface
+
+    def to_frame(self) -> Any:
+        """Return a pandas frame: the cells of a surface, or the trials of a peak search."""
+        if self.surface is None:
+            return _frame(trial_rows(self.experiment))
+        return _frame(
+            [
+                {f"factor_{name}": level for name, level in cell.sample.items()}
+                | _columns("rate_per_s", cell.rate_per_s or Interval(nan, None, None, 0))
+                | {"measured": cell.measured}
+                for cell in self.surface.cells
+            ]
+        )
+
+    def __repr__(self) -> str:
+        return "\n".join([*self.experiment.sentences, *self.experiment.warnings])
+
+    def _repr_html_(self) -> str:
+        said = "".join(f"<p>{escape(text)}</p>" for text in self.experiment.sentences)
+        head = f"<h4>{escape(self.experiment.start.name)}</h4>{said}"
+        if self.peak is None:
+            return head
+        rows = [
+            (f"{load.rate_per_s:.4g}", str(load.trials),
+             "" if load.response_ms is None else f"{load.response_ms.value:.3g}",
+             {True: "yes", False: "no", None: "cannot tell"}[load.saturated])
+            for load in sorted(self.peak.loads, key=lambda load: load.rate_per_s)
+        ]  # fmt: skip
+        return head + _table(("requests/s", "trials", "mean, ms", "saturated"), rows)
 
 
 def _seconds(value: str | float) -> float:

@@ -18,11 +18,8 @@ CONNECTIONS_MAX = 128
 def programs() -> Path:
     """Folder of initdb and pg_ctl, which Debian keeps off the PATH."""
     found = shutil.which("initdb")
-    folder = (
-        Path(found).parent
-        if found
-        else max(Path("/usr/lib/postgresql").glob("*/bin"), default=None)
-    )
+    debian = max(Path("/usr/lib/postgresql").glob("*/bin"), default=None)
+    folder = Path(found).resolve().parent if found else debian
     if folder is None:
         sys.exit("PostgreSQL is not installed (no initdb): apt-get install postgresql")
     return folder

@@ -87,8 +87,6 @@ def run_and_tell(
     with open_pool(scheduler, talk) as pool:
         if stored is None:
             store.start_experiment(start)
-        else:
-            start = stored.start
         _tell_plan(start, stored, pool.names)
         try:
             found = run_experiment(

@@ -22,7 +22,7 @@ from leadline.cli.options import Json
 from leadline.errors import LeadlineError
 from leadline.record.workbench import Level, PeakVerdict, Sample
 from leadline.workbench.experiment import begin_peak, load_experiment
-from leadline.workbench.resuming import find_unfinished, require_same
+from leadline.workbench.resuming import resume_peak
 
 
 class TrialsFailed(LeadlineError):
@@ -57,15 +57,11 @@ def command(
     sample = _sample(at or ())
     stored = None
     if resume:
-        stored = find_unfinished(own.open_store(), file.name, surface=False)
-        # What decided the search decides it still, unless it is said again.
-        begun = stored.start
-        sample = begun.samples[0] | sample
-        policy, deadline = policy or begun.policy, deadline or begun.deadline_s
-        seed = begun.seed if seed is None else seed
-    start = begin_peak(file, sample=sample, policy=policy, seed=seed, deadline_s=deadline)
-    if stored is not None:
-        require_same(stored, start)
+        stored = resume_peak(file, own.open_store(), sample=sample, policy=policy, seed=seed,
+                             deadline_s=deadline)  # fmt: skip
+        start = stored.start
+    else:
+        start = begin_peak(file, sample=sample, policy=policy, seed=seed, deadline_s=deadline)
     found = run_and_tell(
         own, start, Shown(json=json, output=output, compare=compare), stored=stored,
         scheduler=scheduler or file.scheduler, at_once=1,

@@ -20,7 +20,7 @@ from leadline.cli.experiment_run import (
 )
 from leadline.cli.options import Json
 from leadline.workbench.experiment import begin_surface, load_experiment
-from leadline.workbench.resuming import find_unfinished, require_same
+from leadline.workbench.resuming import resume_surface
 
 
 def command(
@@ -52,14 +52,11 @@ def command(
     own: Context = context.obj
     stored = None
     if resume:
-        stored = find_unfinished(own.open_store(), file.name, surface=True)
-        begun = stored.start
-        design, policy = design or begun.design, policy or begun.policy
-        deadline = deadline or begun.deadline_s
-        seed = begun.seed if seed is None else seed
-    start = begin_surface(file, design=design, policy=policy, seed=seed, deadline_s=deadline)
-    if stored is not None:
-        require_same(stored, start)
+        stored = resume_surface(file, own.open_store(), design=design, policy=policy, seed=seed,
+                                deadline_s=deadline)  # fmt: skip
+        start = stored.start
+    else:
+        start = begin_surface(file, design=design, policy=policy, seed=seed, deadline_s=deadline)
     run_and_tell(
         own, start, Shown(json=json, output=output), stored=stored,
         scheduler=scheduler or file.scheduler, at_once=at_once or file.at_once,

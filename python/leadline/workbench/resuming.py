@@ -6,9 +6,10 @@ from typing import Protocol
 
 from leadline.record.survey import SurveyStatus
 from leadline.record.wording import join_words
-from leadline.record.workbench import Experiment, ExperimentStart
+from leadline.record.workbench import Experiment, ExperimentStart, Sample
 from leadline.store import ExperimentSummary
 from leadline.workbench.errors import ExperimentRefused
+from leadline.workbench.experiment import ExperimentFile, begin_peak, begin_surface
 
 _DECIDES = (
     "server",
@@ -34,13 +35,54 @@ class Stored(Protocol):
         """Return one of them."""
 
 
-def find_unfinished(store: Stored, name: str, *, surface: bool) -> Experiment:
-    """Return the newest unfinished experiment of this name, a surface or a peak search.
+def resume_peak(
+    file: ExperimentFile,
+    store: Stored,
+    *,
+    sample: Sample | None = None,
+    policy: str | None = None,
+    seed: int | None = None,
+    deadline_s: float | None = None,
+) -> Experiment:
+    """Return the unfinished peak search of this file.
+
+    What decided it decides it still: what is not given again is as it was.
 
     Raises:
-        ExperimentRefused: there is none.
+        ExperimentRefused: there is none, or it was begun otherwise: what differs.
 
     """
+    found = _unfinished(store, file.name, surface=False)
+    begun = found.start
+    start = begin_peak(
+        file, sample=begun.samples[0] | dict(sample or {}), policy=policy or begun.policy,
+        seed=begun.seed if seed is None else seed, deadline_s=deadline_s or begun.deadline_s,
+    )  # fmt: skip
+    _require_same(found, start)
+    return found
+
+
+def resume_surface(
+    file: ExperimentFile,
+    store: Stored,
+    *,
+    design: str | None = None,
+    policy: str | None = None,
+    seed: int | None = None,
+    deadline_s: float | None = None,
+) -> Experiment:
+    """Return the unfinished surface of this file; as `resume_peak`."""
+    found = _unfinished(store, file.name, surface=True)
+    begun = found.start
+    start = begin_surface(
+        file, design=design or begun.design, policy=policy or begun.policy,
+        seed=begun.seed if seed is None else seed, deadline_s=deadline_s or begun.deadline_s,
+    )  # fmt: skip
+    _require_same(found, start)
+    return found
+
+
+def _unfinished(store: Stored, name: str, *, surface: bool) -> Experiment:
     for item in store.experiments():
         if item.name != name or item.status is SurveyStatus.DONE:
             continue
@@ -53,13 +95,7 @@ def find_unfinished(store: Stored, name: str, *, surface: bool) -> Experiment:
     )
 
 
-def require_same(found: Experiment, start: ExperimentStart) -> None:
-    """Refuse to go on with an experiment that was begun otherwise than this start.
-
-    Raises:
-        ExperimentRefused: what differs.
-
-    """
+def _require_same(found: Experiment, start: ExperimentStart) -> None:
     other = [name for name in _DECIDES if getattr(found.start, name) != getattr(start, name)]
     if not other:
         return

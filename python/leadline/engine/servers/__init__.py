@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from leadline.engine.errors import TargetRefused
 from leadline.engine.servers.command import run_command_trial
+from leadline.engine.servers.nfs import release_nfs, run_nfs_trial
 from leadline.engine.servers.sample_state import remove_state
 from leadline.engine.servers.simulated import run_simulated_trial
 from leadline.record.workbench import (
     CommandServer,
+    NfsServer,
     Sample,
     ServerSpec,
     SimulatedServer,
@@ -29,13 +33,22 @@ def run_trial(order: TrialOrder) -> Trial:
         return run_simulated_trial(order, order.server)
     if isinstance(order.server, CommandServer):
         return run_command_trial(order, order.server)
+    if isinstance(order.server, NfsServer):
+        return run_nfs_trial(order, order.server)
     raise TargetRefused(f"there is no server of kind {type(order.server).__name__}")
 
 
-def release_sample(server: ServerSpec, sample: Sample) -> None:
-    """Remove what the trials of a sample keep on this machine between them.
+def release_server(server: ServerSpec, samples: Iterable[Sample]) -> None:
+    """Remove what trials of these samples keep on this machine for each other.
 
-    For whoever knows that no more trials of it will come; otherwise it goes after a day.
+    For whoever knows that no more of them will come.
+
+    Raises:
+        TargetRefused: it cannot be removed; the message says why.
+
     """
-    if isinstance(server, CommandServer):
-        remove_state(server, sample)
+    for sample in samples:
+        if isinstance(server, CommandServer):
+            remove_state(server, sample)
+        elif isinstance(server, NfsServer):
+            release_nfs(server, sample)
