@@ -110,15 +110,15 @@ def test_the_peak_and_its_interval_are_where_the_record_has_them() -> None:
 def test_trials_given_up_and_lost_are_marked_as_such() -> None:
     last = peak().peaks[0].trials[-1]
     assert last.measured is not None
+    assert last.measured.response_ms is not None
+    slow_response = msgspec.structs.replace(last.measured.response_ms, mean=900.0)
     over = msgspec.structs.replace(
         last,
         state=TrialState.ABORTED,
         measured=msgspec.structs.replace(
-            last.measured,
-            aborted=True,
-            response_ms=msgspec.structs.replace(last.measured.response_ms, mean=900.0),  # type: ignore[type-var]
+            last.measured, aborted=True, response_ms=slow_response
         ),
-    )
+    )  # fmt: skip
     lost = msgspec.structs.replace(last, state=TrialState.SERVER_LOST, measured=None, failure="!")
     failed = msgspec.structs.replace(last, state=TrialState.FAILED)
     charts = experiment_charts(with_trials(peak(), over, lost, failed))
