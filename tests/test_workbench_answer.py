@@ -45,15 +45,15 @@ VERDICTS: dict[PeakVerdict, tuple[dict[str, Any], str]] = {
     PeakVerdict.FOUND: (
         {},
         (
-            "tiny-server (workers=1) takes 412 requests/s (395 to 430, 95 %) before the mean response "
-            "is above 40 ms."
+            "tiny-server (workers=1) takes 412 requests/s (395 to 430, 95 %) before the mean "
+            "response is above 40 ms."
         ),
     ),
     PeakVerdict.DEADLINE: (
         {"accuracy": 0.8, "limited_by": "time"},
         (
-            "takes 412 requests/s (395 to 430, 95 %) before the mean response is above 40 ms, as far "
-            "as the policy could tell: accuracy 0.8 was reached, 0.9 was asked."
+            "takes 412 requests/s (395 to 430, 95 %) before the mean response is above 40 ms, as "
+            "far as the policy could tell: accuracy 0.8 was reached, 0.9 was asked."
         ),
     ),
     PeakVerdict.NEVER_SATURATED: (
@@ -70,8 +70,8 @@ VERDICTS: dict[PeakVerdict, tuple[dict[str, Any], str]] = {
     PeakVerdict.GENERATOR_LIMITED: (
         {"rate_per_s": None, "lower_bound_per_s": 800.0},
         (
-            "The load generator gave out before tiny-server (workers=1) did: its peak rate is at least "
-            "800 requests/s."
+            "The load generator gave out before tiny-server (workers=1) did: its peak rate is at "
+            "least 800 requests/s."
         ),
     ),
     PeakVerdict.SERVER_LOST: (
