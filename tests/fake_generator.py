@@ -18,7 +18,9 @@ def answer(rate_per_s: float, due_for_s: float, response_ms: float, **more: obje
     print(json.dumps({"leadline_load": 1, "requests": requests, **more}))
 
 
-def queue(rate_per_s: float, seconds: float, seed: int, capacity_per_s: float) -> None:
+def queue(
+    rate_per_s: float, seconds: float, seed: int, capacity_per_s: float, more_ms: float = 0.0
+) -> None:
     """Print what an M/M/1 queue answers; what is in it at the end has no answer."""
     draws = random.Random(seed)
     due_s, free_s, dues_s, responses_ms = 0.0, 0.0, [], []
@@ -28,7 +30,7 @@ def queue(rate_per_s: float, seconds: float, seed: int, capacity_per_s: float) -
             break
         free_s = max(free_s, due_s) + draws.expovariate(capacity_per_s)
         dues_s.append(due_s)
-        responses_ms.append((free_s - due_s) * 1e3 if free_s < seconds else None)
+        responses_ms.append((free_s - due_s) * 1e3 + more_ms if free_s < seconds else None)
     requests = {"due_s": dues_s, "response_ms": responses_ms}
     print(json.dumps({"leadline_load": 1, "ended_s": seconds, "requests": requests}))
 
@@ -45,6 +47,8 @@ def serve(mode: str, rate_per_s: float, seconds: float, seed: int) -> bool:
     elif mode == "never-saturated":
         queue(rate_per_s, seconds, seed, 20_000.0)
     elif mode == "always-saturated":
+        queue(rate_per_s, seconds, seed, 200.0, 400.0)
+    elif mode == "always-400-ms":
         answer(rate_per_s, seconds, 400.0)
     elif mode == "two-modes":
         queue(rate_per_s, seconds, seed, 200.0 if seed % 2 else 50.0)
