@@ -7,6 +7,7 @@ from collections.abc import Callable
 from leadline.errors import LeadlineError
 from leadline.record.workbench import Goal, Prior
 from leadline.workbench.policies.binary import binary_search, binary_search_seeded
+from leadline.workbench.policies.curve import curve
 from leadline.workbench.policies.linear import linear_search, linear_search_seeded
 from leadline.workbench.policies.mlrsearch import mlrsearch
 from leadline.workbench.policies.model_guided import model_guided, model_guided_seeded
@@ -16,6 +17,7 @@ from leadline.workbench.policy import Policy
 Maker = Callable[[Goal, int, Prior | None], Policy]
 
 POLICIES: dict[str, Maker] = {
+    "curve": curve,
     "strawman": strawman,
     "linear": linear_search,
     "linear-seeded": linear_search_seeded,
