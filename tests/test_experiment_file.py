@@ -316,6 +316,9 @@ x.y = { z = [1, "}"], w = 2 }
 k = '''
 [no]'''
 l = 1
+q = '''"'''
+r = '''x''''
+after = 1
 """
 )
 
@@ -327,6 +330,7 @@ def test_lines_are_those_of_the_keys() -> None:
     }  # fmt: skip
     assert lines["t", "u v", "x", "y"] == 11
     assert (lines["list", "k"], lines["list", "l"]) == (13, 15)
+    assert (lines["list", "r"], lines["list", "after"]) == (17, 18)
     assert line_of(lines, ("t", "u v", "x", "y", "z")) == 11
     assert line_of(lines, ("nowhere",)) == 1
 

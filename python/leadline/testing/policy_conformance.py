@@ -163,8 +163,8 @@ def ends(peak: PeakRate) -> tuple[float, float]:
 class PolicyConformance:
     """Inherit it; pytest runs every method below on the policy that `make` makes."""
 
-    modes_said_of_ten = 8
-    """How often, of ten searches, a server with two modes must be called one."""
+    modes_said_of_five = 4
+    """How often, of five searches, a server with two modes must be called one."""
 
     @pytest.fixture
     def make(self) -> Maker:
@@ -355,10 +355,10 @@ class PolicyConformance:
         """
         modes = {"slow_mode_share": 0.5, "slow_mode_factor": 2.5}
         said = 0
-        for seed in range(1, 11):
+        for seed in range(1, 6):
             peak, trials = search(make(MEAN, seed, None), simulated(MEAN, seed, system=modes))
             assert_complete(peak, trials, MEAN)
             if peak.rate_per_s is not None:
                 assert 50.0 <= peak.rate_per_s.value <= 250.0
             said += peak.verdict is PeakVerdict.IRREGULAR or bool(peak.warnings)
-        assert said >= self.modes_said_of_ten
+        assert said >= self.modes_said_of_five

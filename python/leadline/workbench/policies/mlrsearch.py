@@ -18,7 +18,7 @@ rate at the highest load).
 The answer is the middle of the relevant bounds, without an interval: MLRsearch makes no statement
 of confidence. With an exceed ratio of one half it looks for the load at which half of the trials
 are bad, where the peak rate is that at which their mean is at the threshold; and its trials are
-shorter than `run_length_s`, which reads the peak high.
+shorter than `run_length_s`: queues have less time to build up, a cold start weighs more.
 """
 
 from __future__ import annotations
