@@ -341,3 +341,16 @@ def test_a_key_is_found_below_anything(above: list[str]) -> None:
     lines = lines_of(text)
     found = [line for path, line in lines.items() if path[-1] == "wanted"]
     assert found == [text.count("\n") + 1]
+
+
+WORKLOADS = Path(__file__).parent.parent / "workloads"
+SHIPPED = sorted(WORKLOADS.rglob("*.toml"))
+
+
+@pytest.mark.parametrize(
+    "path", SHIPPED, ids=[str(path.relative_to(WORKLOADS)) for path in SHIPPED]
+)
+def test_the_experiments_that_are_shipped_can_be_begun(path: Path) -> None:
+    start = begin_peak(load_experiment(path), policy="binary")
+    assert start.samples
+    assert len(SHIPPED) >= 4
