@@ -300,10 +300,11 @@ def kind_tables(found: dict[str, list[Search]]) -> str:
     """Return one table for each class of servers."""
     text = ""
     for kind in dict.fromkeys(item.kind for searches in found.values() for item in searches):
-        rows = [
-            (name, row_of([item for item in searches if item.kind == kind]))
+        of_kind = {
+            name: [item for item in searches if item.kind == kind]
             for name, searches in found.items()
-        ]
+        }
+        rows = [(name, row_of(some)) for name, some in of_kind.items() if some]
         text += f"\n**{kind}**\n\n" + table("policy", HEAD, rows)
     return text
 
