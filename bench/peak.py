@@ -1,7 +1,11 @@
 """Every policy on a population of simulated servers, held against their true peak rates.
 
     .venv/bin/python bench/peak.py [--policies NAME ...] [--servers 200] [--seed 1] [--repeats 1]
-        [--threshold mean|p95] [--processes 2] [--kinds] [--out FILE.md]
+        [--population 1] [--on population|grids] [--threshold mean|p95] [--processes 2] [--kinds]
+        [--out FILE.md]
+
+`--population 2` draws servers nobody has looked at while writing a policy, `--on grids` takes the
+samples of SH08's three surfaces instead: disks and a processor behind the threads.
 
 Each search is kept in build/peak under a digest of the policies' source, so a run that was stopped
 goes on where it was, and a changed policy starts anew. Policies whose name ends in `-seeded`, or
@@ -11,9 +15,10 @@ that are asked for as `NAME+seed`, are told a rate that is off by 25 % (one stan
 The tables: cost of a peak in minutes (15 s charged per trial for set-up and warm-up); trials; share
 of all searches within 10 % and 5 % of the truth; share of the stated intervals that hold the truth;
 half their width; mean and median error of the rate; the error that 95 % of the searches stay
-within; false confidence: searches that say "found" and whose interval misses the truth; and
-searches that gave no rate. "In region": the mean response seen at the load nearest to the rate is
-within R_sat ± 10 %, which is where SH08's policies stop. In brackets 95 % intervals of the shares.
+within; false confidence: searches that say "found" and whose interval misses the truth; how often
+the truth lies between the highest load seen unsaturated and the lowest seen saturated; and searches
+that gave no rate. "In region": the mean response seen at the load nearest to the rate is within
+R_sat ± 10 %, which is where SH08's policies stop. In brackets 95 % intervals of the shares.
 """
 
 from __future__ import annotations
@@ -34,21 +39,50 @@ from pathlib import Path
 import msgspec
 
 import leadline
-from leadline.record.workbench import Goal, PeakRate
+from leadline.record.workbench import Goal, PeakRate, SimulatedServer
+from leadline.testing.grids import WORKLOADS, grid_samples
 from leadline.testing.peak_truth import known_truth, truth, truth_key
 from leadline.testing.searches import Search, seed_for, simulate_search
-from leadline.testing.servers import GOAL, PERCENTILE_GOAL, Kind, Member, population
+from leadline.testing.servers import GOAL, PERCENTILE_GOAL, population
 from leadline.workbench.policies import POLICIES
 
 KEPT = Path("build/peak")
 GOALS = {"mean": GOAL, "p95": PERCENTILE_GOAL}
 
 
+class Server(msgspec.Struct, frozen=True):
+    """One server to search."""
+
+    index: int
+    name: str
+    kind: str
+    server: SimulatedServer
+
+
+def servers_of(where: str, count: int, seed: int) -> list[Server]:
+    """Return the first servers of the population, or the samples of SH08's grids."""
+    if where == "population":
+        return [
+            Server(item.index, item.name, item.kind.value, item.server)
+            for item in population(count, seed)
+        ]
+    cells = [(name, sample) for name in WORKLOADS for sample in grid_samples()]
+    return [
+        Server(
+            index,
+            f"{name} {sample['disks']} x {sample['workers']}",
+            name,
+            SimulatedServer(system=dict(WORKLOADS[name].system) | dict(sample)),
+        )
+        for index, (name, sample) in enumerate(cells[:count])
+    ]
+
+
 class Task(msgspec.Struct, frozen=True):
     """One search to do."""
 
     policy: str
-    member: Member
+    server: Server
     seed: int
     threshold: str
 
@@ -60,7 +94,7 @@ class Task(msgspec.Struct, frozen=True):
     @property
     def path(self) -> Path:
         """Where its outcome is kept."""
-        server = truth_key(self.member.server, self.goal)
+        server = truth_key(self.server.server, self.goal)
         return KEPT / self.policy / source_digest(self.name) / f"{server}-{self.seed}.json"
 
     @property
@@ -111,7 +145,7 @@ def run_task(task: Task) -> Search:
         part = task.path.with_suffix(".part")
         part.write_bytes(msgspec.json.encode(found))
         part.replace(task.path)
-    best = known_truth(truth_key(task.member.server, task.goal))
+    best = known_truth(truth_key(task.server.server, task.goal))
     if best is None:
         return found
     return msgspec.structs.replace(found, truth_per_s=best.rate_per_s, truth_se_frac=best.se_frac)
@@ -119,7 +153,7 @@ def run_task(task: Task) -> Search:
 
 def search(task: Task) -> Search:
     """Run one search."""
-    server = task.member.server
+    server = task.server.server
     true = truth(server, task.goal)
     spelled, _, run_length_s = task.policy.partition("@")
     name = task.name
@@ -129,14 +163,14 @@ def search(task: Task) -> Search:
         goal = msgspec.structs.replace(goal, run_length_s=float(run_length_s))
     told = Search(
         policy=task.policy,
-        server=task.member.name,
-        kind=task.member.kind.value,
+        server=task.server.name,
+        kind=task.server.kind,
         seed=task.seed,
         truth_per_s=true.rate_per_s,
         truth_se_frac=true.se_frac,
         verdict="endless",
     )
-    seed = task.seed * 1000 + task.member.index
+    seed = task.seed * 1000 + task.server.index
     prior = seed_for(true.rate_per_s, seed) if seeded else None
     try:
         peak, loads, policy_s = simulate_search(name, server, goal, seed, prior)
@@ -155,6 +189,8 @@ def search(task: Task) -> Search:
         low_per_s=None if rate is None else rate.low,
         high_per_s=None if rate is None else rate.high,
         accuracy=peak.accuracy,
+        lower_bound_per_s=peak.lower_bound_per_s,
+        upper_bound_per_s=peak.upper_bound_per_s,
         response_ms=response_at(peak),
         cost_s=peak.cost_s,
     )
@@ -197,8 +233,8 @@ def share_of(flags: Sequence[bool]) -> str:
 
 HEAD = (
     "searches", "min: mean", "median", "p90", "trials", "within 10 %", "within 5 %",
-    "interval holds", "± %", "bias %", "median %", "p95 error %", "false conf. %", "in region %",
-    "no rate",
+    "interval holds", "± %", "bias %", "median %", "p95 error %", "false conf. %", "bounds hold",
+    "in region %", "no rate",
 )  # fmt: skip
 
 
@@ -208,7 +244,8 @@ def row_of(found: Sequence[Search]) -> list[str]:
     errors = [item.error_frac for item in found if item.error_frac is not None]
     stated = [item for item in found if item.has_interval]
     widths = [half_width_frac(item) for item in stated]
-    false = [item.verdict == "found" and not item.covers for item in found]
+    false = [item.verdict == "found" and not item.covers for item in stated]
+    between = [item.bounds_hold for item in found if item.bounds_hold is not None]
     magnitude = [abs(error) for error in errors]
     return [
         str(len(found)),
@@ -223,7 +260,8 @@ def row_of(found: Sequence[Search]) -> list[str]:
         f"{100 * statistics.mean(errors):+.1f}" if errors else "-",
         f"{100 * statistics.median(errors):+.1f}" if errors else "-",
         f"{100 * quantile(magnitude, 0.95):.1f}" if errors else "-",
-        f"{100 * statistics.mean(false):.1f}",
+        f"{100 * sum(false) / len(found):.1f}" if stated else "-",
+        share_of(between),
         f"{100 * statistics.mean(in_region(item) for item in found):.0f}",
         str(len(found) - len(errors)),
     ]
@@ -261,12 +299,13 @@ def cost_table(found: dict[str, list[Search]]) -> str:
 def kind_tables(found: dict[str, list[Search]]) -> str:
     """Return one table for each class of servers."""
     text = ""
-    for kind in Kind:
-        rows = [
-            (name, row_of([item for item in searches if item.kind == kind.value]))
+    for kind in dict.fromkeys(item.kind for searches in found.values() for item in searches):
+        of_kind = {
+            name: [item for item in searches if item.kind == kind]
             for name, searches in found.items()
-        ]
-        text += f"\n**{kind.value}**\n\n" + table("policy", HEAD, rows)
+        }
+        rows = [(name, row_of(some)) for name, some in of_kind.items() if some]
+        text += f"\n**{kind}**\n\n" + table("policy", HEAD, rows)
     return text
 
 
@@ -274,6 +313,7 @@ def main() -> None:
     """Run every policy and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--policies", nargs="*", default=None)
+    parser.add_argument("--on", choices=("population", "grids"), default="population")
     parser.add_argument("--servers", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1, help="of the searches")
     parser.add_argument("--population", type=int, default=1, help="seed of the servers")
@@ -283,7 +323,7 @@ def main() -> None:
     parser.add_argument("--kinds", action="store_true", help="a table for each class as well")
     parser.add_argument("--out", type=Path, default=None)
     asked = parser.parse_args()
-    servers = population(asked.servers, asked.population)
+    servers = servers_of(asked.on, asked.servers, asked.population)
     seeds = range(asked.seed, asked.seed + asked.repeats)
     found: dict[str, list[Search]] = {}
     with multiprocessing.Pool(asked.processes) as pool:

@@ -1,6 +1,7 @@
 """Compute the true peak rates of the population and of the grids, and publish them in the package.
 
-    .venv/bin/python bench/peak_truths.py [--servers 200] [--se 0.0025] [--processes 2] [--publish]
+    .venv/bin/python bench/peak_truths.py [--servers 200] [--population 1] [--se 0.0025]
+        [--processes 2] [--publish]
 
 Each truth is kept in build/truth as soon as it is found, so a run that was stopped goes on where it
 was; one that is known well enough, there or in the package, is not computed again. `--publish`
@@ -39,10 +40,12 @@ PERCENTILE_SERVERS = 40
 """Truths of the percentile threshold are published for the first of the population."""
 
 
-def questions(servers: int) -> Iterator[Question]:
-    """Everything whose truth is published."""
-    for item in population(servers):
+def questions(servers: int, seed: int) -> Iterator[Question]:
+    """Everything whose truth is published; of another population only its servers."""
+    for item in population(servers, seed):
         yield item.name, item.server, GOAL, {}
+    if seed != 1:
+        return
     for item in population(min(servers, PERCENTILE_SERVERS)):
         yield f"{item.name} (P95)", item.server, PERCENTILE_GOAL, {}
     for workload, server in WORKLOADS.items():
@@ -69,6 +72,7 @@ def main() -> None:
     """Find them all, and say what was found."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--servers", type=int, default=200)
+    parser.add_argument("--population", type=int, default=1, help="seed of the servers")
     parser.add_argument("--se", type=float, default=SE_FRAC)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--publish", action="store_true")
@@ -76,7 +80,7 @@ def main() -> None:
     found: dict[str, Truth] = {}
     with multiprocessing.Pool(asked.processes) as pool:
         for name, key, item, seconds in pool.imap(
-            partial(find, se_frac=asked.se), list(questions(asked.servers))
+            partial(find, se_frac=asked.se), list(questions(asked.servers, asked.population))
         ):
             if item is None:
                 print(f"{name}  ({seconds:.1f} s)", flush=True)

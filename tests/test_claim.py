@@ -18,6 +18,7 @@ from leadline.engine.claim import DATA, DIRECTORY, LOCK, MARKER, Claim, claim
 
 OURS = '{"made_by":"leadline","version":1,"id":"x"}\n'
 RUN = "run-" + "0" * 32
+DATA_SET = "data-db_tp-67108864-1"
 
 
 def tree(place: Path) -> dict[str, str]:
@@ -112,6 +113,13 @@ def lay_linked(place: Path, name: str) -> None:
     (place / DIRECTORY / name).symlink_to(place / "precious")
 
 
+def lay_data_set(place: Path, name: str = DATA_SET, *, marker: bool = True) -> None:
+    (place / DIRECTORY / name).mkdir(parents=True)
+    (place / DIRECTORY / name / "f0000000").write_text("data")
+    if marker:
+        (place / DIRECTORY / MARKER).write_text(OURS)
+
+
 @pytest.mark.parametrize(
     ("lay", "message"),
     [
@@ -130,6 +138,10 @@ def lay_linked(place: Path, name: str) -> None:
         (lambda place: lay_run(place, "mount-0"), f"{RUN} was not made by"),
         (lambda place: lay_mount(place, "thesis.tex"), f"{RUN} was not made by"),
         (lambda place: lay_run(place, DATA, marker=False), f"no {MARKER} file"),
+        (lambda place: lay_own(place, DATA_SET, "x"), f"{DATA_SET} was not made by"),
+        (lambda place: lay_own(place, "data-1", "x"), "data-1 was not made by"),
+        (lambda place: lay_data_set(place, marker=False), f"no {MARKER} file"),
+        (lambda place: lay_data_set(place, "data-db_tp-067108864-1"), "was not made by"),
         (lay_linked_run, f"{RUN} was not made by"),
         (lambda place: lay_linked(place, MARKER), f"{MARKER} was not made by"),
         (lambda place: lay_linked(place, LOCK), "lock was not made by"),
@@ -142,6 +154,14 @@ def test_foreign_things_are_refused_and_kept(tmp_path: Path, lay: object, messag
     with pytest.raises(TargetRefused, match=message) as refused, claim(tmp_path):
         pytest.fail("claimed")
     assert refused.value.exit_code == 2
+    assert tree(tmp_path) == before
+
+
+def test_the_data_set_of_an_nfs_load_outlives_a_claim(tmp_path: Path) -> None:
+    lay_data_set(tmp_path)
+    before = tree(tmp_path)
+    with claim(tmp_path) as claimed:
+        (claimed.run_directory / DATA).write_text("data")
     assert tree(tmp_path) == before
 
 

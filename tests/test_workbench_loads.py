@@ -58,6 +58,23 @@ def test_the_share_counted_decides_a_percentile_that_nobody_reports(mean_ms: flo
     assert (percentile_ms(threshold, window) > 100.0) == (share_over > 0.03)
 
 
+@pytest.mark.parametrize(("over_share", "saturated"), [(0.02, False), (0.04, True)])
+def test_what_was_counted_beats_what_is_taken_between_percentiles(
+    over_share: float, saturated: bool
+) -> None:
+    """p95 is 60 ms and p99 is 300 ms: between them, only the count knows where 97 % are."""
+    window = measured(10_000, 60, 20.0)
+    assert window.response_ms is not None
+    over = round(over_share * window.due)
+    batch = msgspec.structs.replace(window.batches[0], over=over)
+    response = msgspec.structs.replace(
+        window.response_ms, p50=20.0, p90=40.0, p95=60.0, p99=300.0, p99_9=400.0, max=500.0
+    )
+    window = msgspec.structs.replace(window, batches=(batch,), response_ms=response)
+    threshold = Threshold(percentile=0.97, limit_ms=100.0)
+    assert (percentile_ms(threshold, window) > 100.0) == saturated
+
+
 def test_requests_that_failed_are_within_no_time() -> None:
     window = msgspec.structs.replace(measured(100, 60, 10.0), failed=360)
     assert percentile_ms(P95, window) == math.inf
@@ -169,3 +186,18 @@ def test_a_rates_interval_without_another_load_takes_the_response_in_proportion(
     half = student_t(2, 0.95) / math.sqrt(3) / 40
     assert found.low == pytest.approx(100 / (1 + half))
     assert found.high == pytest.approx(100 / (1 - half))
+
+
+def test_a_window_without_requests_says_nothing() -> None:
+    empty = trial(request(0.001), 0, 20.0)
+    assert empty.measured is not None
+    assert empty.measured.due == 0
+    assert threshold_ratio(MEAN, empty) is None
+    (row,) = load_rows(by_load([empty], P95).values(), P95, 0.95)
+    assert (row.trials, row.response_ms, row.percentile_ms, row.saturated) == (1, None, None, None)
+
+
+def test_an_interval_of_the_rate_that_says_nothing_has_no_ends() -> None:
+    found = rate_interval(load_of(100, 20.0, 60.0), [], 0.95)
+    assert found is not None
+    assert (found.value, found.low, found.high, found.n) == (100, None, None, 2)

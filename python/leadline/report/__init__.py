@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from leadline.report.comparison_files import require_format, save_comparison
     from leadline.report.comparison_page import render_comparison_html
     from leadline.report.comparison_terminal import render_comparison
-    from leadline.report.experiment_charts import experiment_charts
+    from leadline.report.experiment_catalogue import experiment_charts
     from leadline.report.experiment_file import require_experiment_format, save_experiment
     from leadline.report.experiment_page import render_experiment_html
     from leadline.report.file_cache_chart import cache_chart, save_cache_chart
@@ -73,7 +73,7 @@ _HOMES = {
     "require_stream_format": "leadline.report.stream_file",
     "render_stream": "leadline.report.stream_terminal",
     "render_stream_html": "leadline.report.stream_page",
-    "experiment_charts": "leadline.report.experiment_charts",
+    "experiment_charts": "leadline.report.experiment_catalogue",
     "require_experiment_format": "leadline.report.experiment_file",
     "save_experiment": "leadline.report.experiment_file",
     "render_experiment_html": "leadline.report.experiment_page",

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from leadline.record.workbench import Experiment, SurfaceCell
-from leadline.report.experiment_charts import experiment_charts
+from leadline.report.experiment_catalogue import experiment_charts
 from leadline.report.experiment_page import render_experiment_html
 from leadline.report.images import ReportError
 from leadline.report.stream_file import FORMATS, save_as, to_csv

@@ -11,7 +11,7 @@ from leadline.record.survey import SurveyStatus
 from leadline.record.workbench import Experiment
 from leadline.report import peak_table, surface_table
 from leadline.report.embedding import page_parts, template
-from leadline.report.experiment_charts import experiment_charts, is_wide_chart
+from leadline.report.experiment_catalogue import experiment_charts, is_wide_chart
 from leadline.report.peak_words import experiment_title, peak_of
 from leadline.report.tables import fact_rows
 

@@ -34,6 +34,8 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
     low_per_s: float | None = None
     high_per_s: float | None = None
     accuracy: float | None = None
+    lower_bound_per_s: float | None = None
+    upper_bound_per_s: float | None = None
     response_ms: float | None = None
     """Mean response seen at the load nearest to the rate."""
     cost_s: float = 0.0
@@ -58,6 +60,12 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
         """Whether the stated interval holds the truth."""
         low, high = self.low_per_s, self.high_per_s
         return low is not None and high is not None and low <= self.truth_per_s <= high
+
+    @property
+    def bounds_hold(self) -> bool | None:
+        """Whether the truth lies between both bounds; None where one is missing."""
+        low, high = self.lower_bound_per_s, self.upper_bound_per_s
+        return None if low is None or high is None else low <= self.truth_per_s <= high
 
     def within(self, frac: float) -> bool:
         """Whether the rate is that near the truth; a search without a rate is not."""

@@ -452,7 +452,8 @@ impl Books {
 
     fn close(self, ended: &Ended, order: &LoadOrder, cpu_frac: f64) -> Offered {
         let load = LoadResult {
-            sent_late_ms_p99: Some(self.late.quantile_ns(0.99) / NS_PER_MS),
+            sent_late_ms_p99: (self.late.count() > 0)
+                .then(|| self.late.quantile_ns(0.99) / NS_PER_MS),
             ..self.tally.finish(ended.at_ns, ended.aborted)
         };
         let late_ms = self.late.mean_ns() / NS_PER_MS;
@@ -494,3 +495,6 @@ impl Counts {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -43,6 +43,7 @@ pub struct Lines<T> {
     number: u32,
     turn: usize,
     inbox: Box<[u8]>,
+    ready: Vec<libc::pollfd>,
     heard_ns: u64,
 }
 
@@ -88,6 +89,7 @@ impl<T: Copy> Lines<T> {
             outstanding: 0,
             turn: 0,
             inbox: vec![0; INBOX_BYTES].into_boxed_slice(),
+            ready: Vec::new(),
             heard_ns: now_ns(),
         })
     }
@@ -151,18 +153,19 @@ impl<T: Copy> Lines<T> {
     }
 
     /// Waits until something has come, or can be sent that is held back, or it is `until_ns`.
-    pub fn wait(&self, until_ns: u64) {
+    pub fn wait(&mut self, until_ns: u64) {
         let at_ns = now_ns();
         let wait_ns = until_ns.saturating_sub(at_ns).min(LOOK_EVERY_NS);
-        let mut ready: Vec<libc::pollfd> = self.lines.iter().map(Line::interest).collect();
+        self.ready.clear();
+        self.ready.extend(self.lines.iter().map(Line::interest));
         let time = libc::timespec {
             tv_sec: (wait_ns / 1_000_000_000) as libc::time_t,
             tv_nsec: (wait_ns % 1_000_000_000) as libc::c_long,
         };
-        let number = ready.len() as libc::nfds_t;
+        let number = self.ready.len() as libc::nfds_t;
         // SAFETY: as many pollfds as are told, and a timespec; whatever comes of it, the caller
         // looks again.
-        unsafe { libc::ppoll(ready.as_mut_ptr(), number, &time, std::ptr::null()) };
+        unsafe { libc::ppoll(self.ready.as_mut_ptr(), number, &time, std::ptr::null()) };
     }
 
     /// Takes what has come; `on_answer` gets each call, what was said, and when it came.

@@ -24,3 +24,6 @@ pub use run::run;
 
 /// What tells this kind of job from others.
 pub const KIND: &str = "nfs_load";
+
+#[cfg(test)]
+mod tests;

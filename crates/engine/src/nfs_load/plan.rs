@@ -152,12 +152,6 @@ impl Plan {
     pub fn bytes(&self) -> u64 {
         self.file_bytes.iter().sum()
     }
-
-    /// Bytes of the longest file.
-    #[must_use]
-    pub fn longest_bytes(&self) -> u64 {
-        self.file_bytes.iter().copied().max().unwrap_or(0)
-    }
 }
 
 /// Name of a directory of files.

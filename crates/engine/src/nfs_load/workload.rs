@@ -144,9 +144,9 @@ pub const LOG_WRITE_BYTES: u64 = 32 * KIB;
 pub const READERS: usize = 16;
 
 /// Mix: SPEC SFS 3.0 (SFS97_R1), NFS version 3, as listed by Eisler (NetApp, 2008); its thirteen
-/// entries are rounded and add up to 99. Sizes and the share of files that is used (10 %): SH08 Table
-/// 3 gives 1 KB to 1 MB; shares as in SPEC's users' guide, table 2. 8 KB transfers: SPEC (SFS97
-/// always used them). Links: enough to be told apart, own choice.
+/// entries are rounded and add up to 99. Sizes of 1 KB to 1 MB, and a tenth of the files used: SH08
+/// Table 3; the shares of the sizes are those of SFS as remembered, not checked against its users'
+/// guide. 8 KB transfers: SPEC (SFS97 always used them). Links: own choice.
 static SPECSFS97: Shape = Shape {
     popularity: Popularity::Share(0.1),
     sizes: Sizes::Table(&[
@@ -209,9 +209,9 @@ static DB_TP: Shape = Shape {
 };
 
 /// Popularity, mean size and directories: Table 3. Mix: own choice, after SH08 §5.2 (one file a
-/// mailbox, messages appended, read through, some cut after). As many messages come as mailboxes are
-/// read; a mailbox is cut once for seven messages, so that none grows for ever. A message has the
-/// sizes of Table 3 too and is on stable storage before its delivery is acknowledged.
+/// mailbox, messages appended, read through, some cut after). A mailbox is cut once for six messages,
+/// so that none grows for ever. A message has the sizes of Table 3 too and is on stable storage
+/// before its delivery is acknowledged.
 static MAIL: Shape = Shape {
     popularity: Popularity::Zipf(1.3),
     sizes: Sizes::LongTail { mean_bytes: 4.7 * 1024.0, most_bytes: 1024.0 * 1024.0 },

@@ -24,6 +24,8 @@ pub struct Script {
     pub fragment: AtomicUsize,
     /// Calls it collects before it answers them, the last first.
     pub together: AtomicUsize,
+    /// Microseconds that it sleeps before each answer, one call of a connection after the other.
+    pub service_us: AtomicU64,
     /// Status of every answer.
     pub status: AtomicU32,
     /// COMMIT calls so far.
@@ -45,6 +47,7 @@ pub fn start() -> Scripted {
         most: AtomicU32::new(u32::MAX),
         fragment: AtomicUsize::new(0),
         together: AtomicUsize::new(1),
+        service_us: AtomicU64::new(0),
         status: AtomicU32::new(0),
         commits: AtomicUsize::new(0),
     });
@@ -78,6 +81,10 @@ fn serve(mut stream: TcpStream, script: &Script) {
             continue;
         }
         while let Some(one) = held.pop() {
+            let service_us = script.service_us.load(SeqCst);
+            if service_us > 0 {
+                std::thread::sleep(std::time::Duration::from_micros(service_us));
+            }
             let length = write_answer(one, script, &mut answer);
             if send(&mut stream, &answer[..length], script.fragment.load(SeqCst)).is_none() {
                 return;

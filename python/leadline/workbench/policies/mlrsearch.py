@@ -18,7 +18,7 @@ rate at the highest load).
 The answer is the middle of the relevant bounds, without an interval: MLRsearch makes no statement
 of confidence. With an exceed ratio of one half it looks for the load at which half of the trials
 are bad, where the peak rate is that at which their mean is at the threshold; and its trials are
-shorter than `run_length_s`, which reads the peak high.
+shorter than `run_length_s`: queues have less time to build up, a cold start weighs more.
 """
 
 from __future__ import annotations
@@ -45,8 +45,10 @@ COMPLETED_MIN = 0.98
 _PRECEDING_TARGETS = 2
 _INITIAL_FRAC, _FINAL_FRAC = 1 / 9, 1 / 3
 """Of the run length, which is the duration sum: 20 s, 60 s and 180 s."""
-_FIRST_STEP = 4.0
+_FIRST_STEP = 16.0
 """A search that knows nothing looks for its first bound in factors of this."""
+_FAR_WIDTHS = 4
+"""Bounds further apart than so many widths are not halved when there is better to do."""
 _ABORT_RATIO = 4.0
 _CLEARLY_GOOD, _CLEARLY_BAD = 0.6, 2.0
 """Responses over the threshold that noise about a peak does not reach both of."""
@@ -110,11 +112,11 @@ def classify(trials: list[tuple[float, bool]], target: Target) -> Bound:
 class MlrSearch(Conversation):
     """A search for the relevant bounds of one goal."""
 
-    def __init__(self, goal: Goal, seed: int, start_per_s: float | None) -> None:
+    def __init__(self, goal: Goal, seed: int, prior: Prior | None) -> None:
         super().__init__("mlrsearch", goal, seed)
         self._targets = targets(goal)
-        self._start = start_per_s or goal.rate_start_per_s
-        self._first_step = 1 + self._targets[0].width_frac if start_per_s else _FIRST_STEP
+        self._start = self.first_load_per_s(prior)
+        self._first_step = _FIRST_STEP if prior is None else 1 + self._targets[0].width_frac
         self._outcomes: dict[float, list[tuple[float, bool]]] = {}
 
     def _learn(self, trial: Trial) -> None:
@@ -168,9 +170,9 @@ class MlrSearch(Conversation):
     ) -> TrialRequest | Ending:
         """Say what brings this target's bounds closer, given those of the one before."""
         lower, upper = self._bounds(target)
-        undecided = self._undecided(target, lower, upper)
-        if undecided is not None:
-            return self._trial(undecided, target)
+        contested = self._contested(target, lower, upper)
+        if contested is not None:
+            return self._trial(contested, target)
         if lower is not None and upper is not None:
             return self._trial(self._between(lower, upper, target), target)
         rate = self._untried(target, before, lower, upper)
@@ -181,16 +183,17 @@ class MlrSearch(Conversation):
             if lower is not None and lower >= 0.999 * ceiling:
                 return self._at_ceiling()
             rate = ceiling
-        if rate < self.floor_per_s(self._start):
+        floor = self.floor_per_s(self._start)
+        if upper is not None and upper <= floor * 1.001:
             return self._at_floor()
-        return self._trial(rate, target)
+        return self._trial(min(max(rate, floor), ceiling), target)
 
-    def _undecided(self, target: Target, lower: float | None, upper: float | None) -> float | None:
-        """Return a load whose trials at this target's length have begun and cannot tell yet."""
+    def _contested(self, target: Target, lower: float | None, upper: float | None) -> float | None:
+        """Return a load between the bounds whose full trials went both ways and do not tell yet."""
         for rate, trials in self._outcomes.items():
             inside = (lower is None or rate > lower) and (upper is None or rate < upper)
-            begun = any(seconds >= target.trial_s * (1 - 1e-9) for seconds, _ in trials)
-            if inside and begun and self._class(rate, target) is Bound.UNDECIDED:
+            full = {bad for seconds, bad in trials if seconds >= target.trial_s * (1 - 1e-9)}
+            if inside and len(full) > 1 and not self._told(rate, target):
                 return rate
         return None
 
@@ -234,7 +237,7 @@ class MlrSearch(Conversation):
     def _step(self, first: float, bound: Bound, target: Target) -> float:
         """Factor of the next step outwards: squared with each load that was of no use."""
         passed = sum(self._class(rate, target) is bound for rate in self._outcomes)
-        return min(math.pow(first, 2 ** max(0, passed - 1)), max(first, 16.0))
+        return min(math.pow(first, 2 ** min(max(0, passed - 1), 6)), max(first, 16.0))
 
     def _capacity_hint(self, upper: float) -> float | None:
         """Completion rate of an overload, if it points below the bound and was not followed yet."""
@@ -249,11 +252,15 @@ class MlrSearch(Conversation):
         return max(completed)
 
     def _between(self, lower: float, upper: float, target: Target) -> float:
-        """Return the middle of the bounds, the upper one no further than an overload says."""
+        """Return the middle of the bounds; from afar, the capacity that an overload has shown."""
+        middle = math.sqrt(lower * upper)
+        step = 1 - target.width_frac
         hint = self._capacity_hint(upper)
-        if hint is not None and 1.1 * hint > lower * (1 + target.width_frac):
-            upper = min(upper, 1.1 * hint)
-        return math.sqrt(lower * upper)
+        if hint is None or lower >= hint or lower >= upper * step**_FAR_WIDTHS:
+            return middle
+        if lower < hint * step**2:
+            return hint * step
+        return min(max(hint, lower / step), middle)
 
     def _trial(self, rate_per_s: float, target: Target) -> TrialRequest:
         threshold = self.goal.threshold
@@ -343,4 +350,4 @@ def _fell_short(goal: Goal, trial: Trial) -> bool:
 
 def mlrsearch(goal: Goal, seed: int, prior: Prior | None = None) -> MlrSearch:
     """Return a search that begins at the prior's rate, if there is one."""
-    return MlrSearch(goal, seed, None if prior is None else prior.rate_per_s)
+    return MlrSearch(goal, seed, prior)

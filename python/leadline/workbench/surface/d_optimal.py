@@ -34,7 +34,7 @@ def d_optimal(terms: Floats, count: int, seed: int) -> list[int]:
     if count > cells:
         raise GridError(f"the grid has {cells} cells; a design cannot have {count} samples")
     random = np.random.default_rng(seed)
-    found = [_exchange(terms, _beginning(terms, count, random)) for _ in range(STARTS)]
+    found = [exchange(terms, _beginning(terms, count, random)) for _ in range(STARTS)]
     return max(found, key=lambda chosen: (round(_log_determinant(terms[chosen]), 9), chosen))
 
 
@@ -54,7 +54,7 @@ def _unknown(terms: Floats, chosen: list[int]) -> Floats:
     return np.asarray(np.einsum("ij,jk,ik->i", terms, np.linalg.inv(information), terms))
 
 
-def _exchange(terms: Floats, chosen: list[int]) -> list[int]:
+def exchange(terms: Floats, chosen: list[int]) -> list[int]:
     """Exchange one cell for another, the best pair each time, until the determinant is highest."""
     size = terms.shape[1]
     while True:

@@ -76,7 +76,7 @@ def _least_squares(
     may be wrong there, so its variance stands on the diagonal once more.
     """
     rows = terms[cells]
-    if len(cells) < terms.shape[1] or np.linalg.matrix_rank(rows) < terms.shape[1]:
+    if np.linalg.matrix_rank(rows) < terms.shape[1]:
         return None
     weights = np.linalg.lstsq(rows, values, rcond=None)[0]
     degrees = len(cells) - terms.shape[1]
