@@ -30,13 +30,13 @@ PROBE_S = 10.0
 SHORT_S, LONG_S = 30.0, 60.0
 WIDE_FRAC = 0.15
 """Half an interval wider than this is narrowed by short trials."""
-STOP_FRAC = 0.8
+STOP_FRAC = 0.85
 """Part of the error asked for at which an early posterior's half width is enough: it is the less
 certain of its own width the fewer trials it rests on."""
-_PATIENT_TRIALS = 10
+_PATIENT_TRIALS = 8
 TRIALS_MIN = 5
 """A second mode that half of the trials are in shows in so many."""
-TRIALS_MAX = 16
+TRIALS_MAX = 14
 """After so many, a server that still keeps its secret is answered with what was reached."""
 OVERLOAD_S = 20.0
 _OVERLOAD_EVERY = 3
