@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import subprocess
 import sys
 import time
@@ -15,6 +16,47 @@ def answer(rate_per_s: float, due_for_s: float, response_ms: float, **more: obje
     due_s = [k / rate_per_s for k in range(round(rate_per_s * due_for_s))]
     requests = {"due_s": due_s, "response_ms": [response_ms] * len(due_s)}
     print(json.dumps({"leadline_load": 1, "requests": requests, **more}))
+
+
+def queue(
+    rate_per_s: float, seconds: float, seed: int, capacity_per_s: float, more_ms: float = 0.0
+) -> None:
+    """Print what an M/M/1 queue answers; what is in it at the end has no answer."""
+    draws = random.Random(seed)
+    due_s, free_s, dues_s, responses_ms = 0.0, 0.0, [], []
+    while True:
+        due_s += draws.expovariate(rate_per_s)
+        if due_s >= seconds:
+            break
+        free_s = max(free_s, due_s) + draws.expovariate(capacity_per_s)
+        dues_s.append(due_s)
+        responses_ms.append((free_s - due_s) * 1e3 + more_ms if free_s < seconds else None)
+    requests = {"due_s": dues_s, "response_ms": responses_ms}
+    print(json.dumps({"leadline_load": 1, "ended_s": seconds, "requests": requests}))
+
+
+def serve(mode: str, rate_per_s: float, seconds: float, seed: int) -> bool:
+    """Be a server that ends 200 requests/s, with something the matter; False: another mode."""
+    if mode == "slow":  # as real ones are
+        time.sleep(seconds)
+        queue(rate_per_s, seconds, seed, 200.0)
+    elif mode == "dies-at-high-load" and rate_per_s > 120:
+        print(json.dumps({"leadline_load": 1, "server_lost": "connection reset by peer"}))
+    elif mode == "generator-ends-at-100":
+        queue(min(rate_per_s, 100.0), seconds, seed, 200.0)
+    elif mode == "never-saturated":
+        queue(rate_per_s, seconds, seed, 20_000.0)
+    elif mode == "always-saturated":
+        queue(rate_per_s, seconds, seed, 200.0, 400.0)
+    elif mode == "always-400-ms":
+        answer(rate_per_s, seconds, 400.0)
+    elif mode == "two-modes":
+        queue(rate_per_s, seconds, seed, 200.0 if seed % 2 else 50.0)
+    elif mode in ("queue", "dies-at-high-load"):
+        queue(rate_per_s, seconds, seed, 200.0)
+    else:
+        return False
+    return True
 
 
 def measure(mode: str, rate_per_s: float, seconds: float) -> None:
@@ -72,6 +114,8 @@ def main() -> None:
             file.write(" ".join(words[1:]) + "\n")
     elif mode == "fail":
         sys.exit(" ".join(words))
+    elif len(words) > 2 and serve(mode, float(words[0]), float(words[1]), int(words[2])):
+        pass
     elif not misbehave(mode):
         measure(mode, float(words[0]), float(words[1]))
 

@@ -316,6 +316,9 @@ x.y = { z = [1, "}"], w = 2 }
 k = '''
 [no]'''
 l = 1
+q = '''"'''
+r = '''x''''
+after = 1
 """
 )
 
@@ -327,6 +330,7 @@ def test_lines_are_those_of_the_keys() -> None:
     }  # fmt: skip
     assert lines["t", "u v", "x", "y"] == 11
     assert (lines["list", "k"], lines["list", "l"]) == (13, 15)
+    assert (lines["list", "r"], lines["list", "after"]) == (17, 18)
     assert line_of(lines, ("t", "u v", "x", "y", "z")) == 11
     assert line_of(lines, ("nowhere",)) == 1
 
@@ -337,3 +341,16 @@ def test_a_key_is_found_below_anything(above: list[str]) -> None:
     lines = lines_of(text)
     found = [line for path, line in lines.items() if path[-1] == "wanted"]
     assert found == [text.count("\n") + 1]
+
+
+WORKLOADS = Path(__file__).parent.parent / "workloads"
+SHIPPED = sorted(WORKLOADS.rglob("*.toml"))
+
+
+@pytest.mark.parametrize(
+    "path", SHIPPED, ids=[str(path.relative_to(WORKLOADS)) for path in SHIPPED]
+)
+def test_the_experiments_that_are_shipped_can_be_begun(path: Path) -> None:
+    start = begin_peak(load_experiment(path), policy="binary")
+    assert start.samples
+    assert len(SHIPPED) >= 4

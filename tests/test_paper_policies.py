@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from leadline.record.workbench import (
@@ -259,3 +260,16 @@ def test_searches_stop_inside_the_peak_rate_region_as_the_paper_says(name: str) 
         holds += answer.rate_per_s.low <= 475 <= answer.rate_per_s.high
     assert inside >= 0.93 * searches
     assert holds >= 0.85 * searches
+
+
+def test_a_generator_that_offers_next_to_nothing_is_named() -> None:
+    policy = open_policy("binary", GOAL, 1)
+    asked = policy.ask()
+    assert isinstance(asked, TrialRequest)
+    weak = trial(TrialRequest(rate_per_s=0.1, seconds=180.0), 0, 20.0)
+    limited = trial(asked, 0, state=TrialState.GENERATOR_LIMITED)
+    policy.tell(msgspec.structs.replace(limited, measured=weak.measured))
+    answer = policy.ask()
+    assert isinstance(answer, PeakRate)
+    assert answer.verdict is PeakVerdict.GENERATOR_LIMITED
+    assert answer.lower_bound_per_s is None

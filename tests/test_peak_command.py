@@ -125,6 +125,16 @@ def test_people_are_told_in_sentences(experiment: str, store: Path) -> None:
     assert "The server was the limit." in said
     assert "policy binary" in done.stderr
     assert "40 requests/s for 20 s" in done.stderr
+    assert "mean 35.1 ms" in done.stderr
+
+
+def test_a_percentile_is_told_as_one(tmp_path: Path, store: Path) -> None:
+    path = tmp_path / "tail.toml"
+    path.write_text(TEXT.replace('mean = "40ms"', 'percentile = "95%"\nlimit = "80ms"'))
+    done = run("peak", str(path), "--no-compare", "--deadline", "3m", store=store)
+    assert done.exit_code == 0
+    assert "95 % within 1" in done.stderr
+    assert "mean" not in done.stderr
 
 
 def test_a_deadline_is_a_normal_answer(experiment: str, store: Path) -> None:

@@ -92,6 +92,13 @@ def test_the_twin_answers_as_the_server_whose_trials_it_saw(workers: int, cv: fl
     assert fitted_ms == pytest.approx(true_ms, rel=0.2)
 
 
+def test_what_a_saturated_server_completes_is_its_capacity() -> None:
+    """Where no response tells: at half the load, and at twice of it."""
+    system = {"workers": 4, "service_ms": 10.0, "service": {"kind": "exponential"}}
+    twin = fit_twin(trials_of(system, [40.0, 120.0, 200.0, 600.0, 800.0]), THRESHOLD)
+    assert twin.workers / twin.service_ms * 1000 == pytest.approx(400.0, rel=0.015)
+
+
 def test_too_little_is_no_twin() -> None:
     system = {"workers": 2, "service_ms": 10.0, "service": {"kind": "exponential"}}
     with pytest.raises(NoTwin, match="only 3 trials"):

@@ -186,3 +186,18 @@ def test_a_rates_interval_without_another_load_takes_the_response_in_proportion(
     half = student_t(2, 0.95) / math.sqrt(3) / 40
     assert found.low == pytest.approx(100 / (1 + half))
     assert found.high == pytest.approx(100 / (1 - half))
+
+
+def test_a_window_without_requests_says_nothing() -> None:
+    empty = trial(request(0.001), 0, 20.0)
+    assert empty.measured is not None
+    assert empty.measured.due == 0
+    assert threshold_ratio(MEAN, empty) is None
+    (row,) = load_rows(by_load([empty], P95).values(), P95, 0.95)
+    assert (row.trials, row.response_ms, row.percentile_ms, row.saturated) == (1, None, None, None)
+
+
+def test_an_interval_of_the_rate_that_says_nothing_has_no_ends() -> None:
+    found = rate_interval(load_of(100, 20.0, 60.0), [], 0.95)
+    assert found is not None
+    assert (found.value, found.low, found.high, found.n) == (100, None, None, 2)

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 CLIENTS = 100
-WARM_UP_S = 3.0
-DRAIN_S = 3.0
+WARM_UP_S = 2.0
+DRAIN_S = 2.0
 """Past the window: what was due in it may still end. Connecting, too, is in pgbench's own time."""
 ABORT_AFTER_S = 10.0
 BEHIND_US = 20_000

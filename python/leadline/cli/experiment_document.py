@@ -32,7 +32,7 @@ def experiment_document(experiment: Experiment) -> dict[str, Any]:
         own = experiment.peaks[0] if experiment.peaks else None
         peak = _sample(own) if own is not None else {"sample": start.samples[0]} | _peak(None)
         fares = {"policies": experiment.fares, "policies_on": experiment.fares_on}
-        return peak | document | fares
+        return {"experiment": start.experiment_id, "name": start.name} | peak | document | fares
     return document | {
         "design": start.design,
         "error_asked_frac": start.surface_error_frac,

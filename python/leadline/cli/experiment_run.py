@@ -21,6 +21,7 @@ from leadline.record.workbench import (
     PeakRate,
     Sample,
     Surface,
+    Threshold,
     Trial,
     TrialState,
 )
@@ -28,6 +29,7 @@ from leadline.units import format_seconds
 from leadline.workbench.answer import say_peak, say_requests, say_sample, say_threshold
 from leadline.workbench.mapping import Watcher, run_experiment
 from leadline.workbench.pool import open_pool
+from leadline.workbench.threshold import percentile_ms
 
 ExperimentPath = Annotated[
     Path, typer.Argument(metavar="EXPERIMENT.toml", help="See docs/reference/experiment.md.")
@@ -175,9 +177,10 @@ class _Teller(Watcher):
         if self._start.design is not None:
             return
         request = trial.request
+        said = _outcome(trial, self._start.goal.threshold)
         talk(
             f"  {self._trials:>3}  {say_requests(request.rate_per_s):>18} for "
-            f"{format_seconds(request.seconds):<8} {_outcome(trial):<24} "
+            f"{format_seconds(request.seconds):<8} {said:<24} "
             f"{format_seconds(self._cost_s)} so far"
         )
 
@@ -198,9 +201,16 @@ class _Teller(Watcher):
         )
 
 
-def _outcome(trial: Trial) -> str:
+def _ms(milliseconds: float) -> str:
+    return format_seconds(milliseconds / 1000)
+
+
+def _outcome(trial: Trial, threshold: Threshold) -> str:
     if trial.state not in (TrialState.DONE, TrialState.ABORTED) or trial.measured is None:
         return trial.state.value
     response = trial.measured.response_ms
-    said = "no answer" if response is None else f"mean {response.mean:.3g} ms"
+    said = "no answer" if response is None else f"mean {_ms(response.mean)}"
+    if response is not None and threshold.mean_ms is None and threshold.percentile is not None:
+        within = percentile_ms(threshold, trial.measured)
+        said = f"{say_percent(threshold.percentile)} within {_ms(within)}"
     return f"{said}, given up" if trial.state is TrialState.ABORTED else said

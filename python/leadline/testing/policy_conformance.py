@@ -15,6 +15,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator
+from random import Random
 from typing import Any
 
 import msgspec
@@ -26,6 +27,7 @@ from leadline.record.workbench import (
     PeakRate,
     PeakVerdict,
     Prior,
+    ResponseMs,
     SimulatedServer,
     Threshold,
     Trial,
@@ -112,6 +114,35 @@ def failing(answer: Answer, when: Callable[[int], bool]) -> Answer:
         )
 
     return answer_or_fail
+
+
+def disturbed(answer: Answer, seed: int) -> Answer:
+    """Let trials end in any state, with responses that mean nothing and empty windows."""
+    draws = Random(seed)  # noqa: S311 (nothing secret)
+    weights = [draws.choice((0.0, 0.3, 2.0)) for _ in TrialState]
+    weights[0] = draws.choice((1.0, 5.0, 20.0))
+
+    def answer_at_random(request: TrialRequest, order: int) -> Trial:
+        trial = answer(request, order)
+        (state,) = draws.choices(list(TrialState), weights)
+        factor, nothing = draws.lognormvariate(0.0, 1.0), draws.random()
+        said = trial.measured
+        assert said is not None
+        if nothing < 0.1 or said.response_ms is None:
+            due = 0 if nothing < 0.05 else said.due
+            said = msgspec.structs.replace(said, due=due, failed=0, response_ms=None)
+        else:
+            times = msgspec.structs.asdict(said.response_ms)
+            response = ResponseMs(**{name: ms * factor for name, ms in times.items()})
+            said = msgspec.structs.replace(said, response_ms=response)
+        silent = state in (TrialState.SERVER_LOST, TrialState.FAILED) or (
+            state is TrialState.GENERATOR_LIMITED and nothing < 0.5
+        )
+        return msgspec.structs.replace(
+            trial, state=state, measured=None if silent else said, failure="disturbed"
+        )
+
+    return answer_at_random
 
 
 def assert_complete(peak: PeakRate, trials: list[Trial], goal: Goal) -> None:
@@ -324,6 +355,24 @@ class PolicyConformance:
         for one, other in itertools.pairwise(trials):
             if one.state is TrialState.FAILED:
                 assert other.request == one.request
+
+    @pytest.mark.parametrize("seed", range(6))
+    def test_whatever_trials_say_it_ends_with_a_whole_answer(self, make: Maker, seed: int) -> None:
+        """Any state in any order, any response, seeds out of this world, other goals."""
+        draws = Random(100 + seed)  # noqa: S311 (nothing secret)
+        threshold = draws.choice((MEAN.threshold, P95.threshold))
+        goal = Goal(
+            threshold=threshold,
+            accuracy=draws.choice((0.5, 0.9)),
+            run_length_s=draws.choice((10.0, 180.0)),
+            rate_max_per_s=draws.choice((30.0, 700.0)),
+            deadline_s=draws.choice((None, 5000.0)),
+        )
+        rate = draws.choice((None, 1e-3, 100.0, 1e7))
+        prior = None if rate is None else Prior(rate_per_s=rate, sd_log=draws.choice((None, 0.01)))
+        peak, trials = search(make(goal, seed, prior), disturbed(simulated(goal, seed), seed))
+        assert_complete(peak, trials, goal)
+        assert all(0 < t.request.rate_per_s <= (goal.rate_max_per_s or 0.0) for t in trials)
 
     def test_a_deadline_is_kept_and_answered_with_what_is_known(self, make: Maker) -> None:
         """A third of what the search would take is not exceeded by more than a tear-down."""

@@ -16,6 +16,7 @@ from leadline.record.workbench import (
     Load,
     PeakRate,
     PeakVerdict,
+    Prior,
     Trial,
     TrialRequest,
     TrialState,
@@ -25,7 +26,7 @@ from leadline.workbench.loads import LoadTrials, bounds, load_rows
 RATE_MAX_PER_S = 1e6
 """No search goes higher when nobody says what the generator can offer."""
 _REQUESTS_MIN = 100
-"""A load with fewer requests in a trial has no mean response worth the name."""
+_START_MIN_PER_S = 0.01
 _DESCENT_MAX = 1024.0
 _FAILED_IN_A_ROW_MAX = 3
 _LIMITED_MAX = 6
@@ -121,10 +122,22 @@ class Conversation(ABC):
                 ceiling = min(ceiling, max(_can_offer(trial), held))
         return ceiling
 
+    def first_load_per_s(self, prior: Prior | None) -> float:
+        """Load to begin with: the prior's, as far as a trial there can tell anything."""
+        if prior is None:
+            return self.goal.rate_start_per_s
+        floor = self.floor_per_s(self.goal.rate_start_per_s)
+        return min(max(prior.rate_per_s, floor), self.ceiling_per_s)
+
     def floor_per_s(self, start_per_s: float) -> float:
-        """Lowest load to ask for, in a search that began at `start_per_s`."""
+        """Lowest load to ask for in a search that began at `start_per_s`.
+
+        Fewer requests in a trial have no mean response worth the name.
+        """
+        highest = self.goal.rate_max_per_s or RATE_MAX_PER_S
+        start = min(max(start_per_s, _START_MIN_PER_S), self.goal.rate_start_per_s, highest)
         fewest = _REQUESTS_MIN / self.goal.run_length_s
-        return max(min(fewest, start_per_s / 16), start_per_s / _DESCENT_MAX)
+        return max(min(fewest, start / 16), start / _DESCENT_MAX)
 
     def _at_ceiling(self) -> Ending:
         """End a search that wants more load than can be offered."""

@@ -139,7 +139,9 @@ def _row(load: LoadTrials, threshold: Threshold, confidence: float) -> Load:
     readings = [
         trial.measured
         for trial in load.trials
-        if trial.state in (TrialState.DONE, TrialState.ABORTED) and trial.measured is not None
+        if trial.state in (TrialState.DONE, TrialState.ABORTED)
+        and trial.measured is not None
+        and trial.measured.due > 0
     ]
     means = [reading.response_ms.mean for reading in readings if reading.response_ms is not None]
     times = []

@@ -9,11 +9,13 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import suppress
 from typing import Protocol
 
 import msgspec
 
-from leadline.engine.servers import run_trial
+from leadline.engine.servers import release_server, run_trial
+from leadline.errors import LeadlineError
 from leadline.record.survey import SurveyStatus
 from leadline.record.wording import say_count
 from leadline.record.workbench import (
@@ -135,12 +137,23 @@ def run_experiment(
         store.finish_experiment(running.document(SurveyStatus.STOPPED))
         raise
     found = running.document(SurveyStatus.DONE)
+    _release(start)
     try:
         if compare and start.design is None:
             found = with_fares(found)
     finally:  # whoever does not wait for the comparison has the answer nevertheless
         store.finish_experiment(found)
     return found
+
+
+def _release(start: ExperimentStart) -> None:
+    """Remove from this machine what the trials kept for each other; an answer does not hang on it.
+
+    On other machines of a pool it stays: what commands keep for a day, a data set until it is used
+    again or removed by hand.
+    """
+    with suppress(LeadlineError):
+        release_server(start.server, start.samples)
 
 
 class _Run:

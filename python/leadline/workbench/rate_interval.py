@@ -38,7 +38,9 @@ def rate_interval(
     Half a peak-rate region off (R may be anywhere in R_sat ± s R_sat) is thereby accounted for.
     That a search stops when its trials happen to agree with the region is not: on a known curve 87
     to 98 % of the 95 % intervals hold the peak. Nor is that a load was told wrongly on the way,
-    which two trials do to a server with two modes. None with fewer than two trials.
+    which two trials do to a server with two modes.
+
+    None with fewer than two trials; no ends where they would be further apart than twice the rate.
     """
     ratios = load.ratio_interval(confidence)
     if ratios is None:
@@ -53,7 +55,10 @@ def rate_interval(
             low = max(low, other.rate_per_s)
         if told is not None and told[0] > 1 and other.rate_per_s > rate:
             high = min(high, other.rate_per_s)
-    return Interval(rate, max(low, 0.0), high, len(load.ratios))
+    low = max(low, 0.0)
+    if high - low > 2 * rate:
+        return Interval(rate, None, None, len(load.ratios))
+    return Interval(rate, low, high, len(load.ratios))
 
 
 def _peak_if(ratio: float, rate: float, known: Sequence[LoadTrials]) -> float:

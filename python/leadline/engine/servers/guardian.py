@@ -75,7 +75,7 @@ def _watch(process: subprocess.Popen[bytes], out: int, asked: dict[str, Any]) ->
             while True:
                 left_s = end_s - time.monotonic()
                 if left_s <= 0:
-                    return f"did not end within {asked['seconds_max']:g} s"
+                    return f"did not end within {asked['seconds_max']:.3g} s"
                 seen = {key.data for key, _ in selector.select(min(left_s, _LOOK_S))}
                 if "ended" in seen:
                     return None

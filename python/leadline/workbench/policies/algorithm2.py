@@ -61,13 +61,13 @@ class Algorithm2(Conversation):
         goal: Goal,
         seed: int,
         *,
-        start_per_s: float | None = None,
+        prior: Prior | None = None,
         visits_max: int = _TRIALS_MAX,
     ) -> None:
         super().__init__(name, goal, seed)
         self._visits_max = visits_max
         self._pick = pick
-        self._start = start_per_s or goal.rate_start_per_s
+        self._start = self.first_load_per_s(prior)
         self._order: list[float] = []
         """Loads as they were visited; one comes twice when the search came back to it."""
 
@@ -151,6 +151,8 @@ class Algorithm2(Conversation):
         return self._trial(rate)
 
     def _at_floor(self) -> Ending:
+        if not self._order:
+            return self._at_ceiling()
         lowest = min(self._order)
         if self.loads[lowest].kills:
             sentence = f"The server was lost at every load, even at {lowest:.6g} requests/s."
@@ -236,8 +238,3 @@ def bracket(visits: Sequence[Visit]) -> tuple[float | None, float | None]:
         default=None,
     )
     return low, high
-
-
-def seed_of(prior: Prior | None) -> float | None:
-    """Return the first load of a seeded search: the peak of the nearest sample (SH08 §3.7)."""
-    return None if prior is None else prior.rate_per_s

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from leadline.record.workbench import Goal, Prior
-from leadline.workbench.policies.algorithm2 import Algorithm2, Visit, seed_of
+from leadline.workbench.policies.algorithm2 import Algorithm2, Visit
 
 
 def binary_search(goal: Goal, seed: int, prior: Prior | None = None) -> Algorithm2:
@@ -16,7 +16,7 @@ def binary_search(goal: Goal, seed: int, prior: Prior | None = None) -> Algorith
 
 def binary_search_seeded(goal: Goal, seed: int, prior: Prior | None = None) -> Algorithm2:
     """Return a search that starts at the prior's rate (SH08 §3.7), if there is one."""
-    return Algorithm2("binary-seeded", pick_binary, goal, seed, start_per_s=seed_of(prior))
+    return Algorithm2("binary-seeded", pick_binary, goal, seed, prior=prior)
 
 
 def pick_binary(visits: Sequence[Visit], start_per_s: float) -> float:

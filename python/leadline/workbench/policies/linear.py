@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from leadline.record.workbench import Goal, Prior
-from leadline.workbench.policies.algorithm2 import Algorithm2, Visit, seed_of
+from leadline.workbench.policies.algorithm2 import Algorithm2, Visit
 from leadline.workbench.policies.binary import halve
 
 
@@ -21,7 +21,7 @@ def linear_search(goal: Goal, seed: int, prior: Prior | None = None) -> Algorith
 
 def linear_search_seeded(goal: Goal, seed: int, prior: Prior | None = None) -> Algorithm2:
     """Return a search that starts at the prior's rate (SH08 §3.7), if there is one."""
-    return Algorithm2("linear-seeded", _picker(goal), goal, seed, start_per_s=seed_of(prior))
+    return Algorithm2("linear-seeded", _picker(goal), goal, seed, prior=prior)
 
 
 def _picker(goal: Goal) -> partial[float]:

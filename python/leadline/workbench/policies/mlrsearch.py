@@ -112,11 +112,11 @@ def classify(trials: list[tuple[float, bool]], target: Target) -> Bound:
 class MlrSearch(Conversation):
     """A search for the relevant bounds of one goal."""
 
-    def __init__(self, goal: Goal, seed: int, start_per_s: float | None) -> None:
+    def __init__(self, goal: Goal, seed: int, prior: Prior | None) -> None:
         super().__init__("mlrsearch", goal, seed)
         self._targets = targets(goal)
-        self._start = start_per_s or goal.rate_start_per_s
-        self._first_step = 1 + self._targets[0].width_frac if start_per_s else _FIRST_STEP
+        self._start = self.first_load_per_s(prior)
+        self._first_step = _FIRST_STEP if prior is None else 1 + self._targets[0].width_frac
         self._outcomes: dict[float, list[tuple[float, bool]]] = {}
 
     def _learn(self, trial: Trial) -> None:
@@ -186,7 +186,7 @@ class MlrSearch(Conversation):
         floor = self.floor_per_s(self._start)
         if upper is not None and upper <= floor * 1.001:
             return self._at_floor()
-        return self._trial(max(rate, floor), target)
+        return self._trial(min(max(rate, floor), ceiling), target)
 
     def _contested(self, target: Target, lower: float | None, upper: float | None) -> float | None:
         """Return a load between the bounds whose full trials went both ways and do not tell yet."""
@@ -237,7 +237,7 @@ class MlrSearch(Conversation):
     def _step(self, first: float, bound: Bound, target: Target) -> float:
         """Factor of the next step outwards: squared with each load that was of no use."""
         passed = sum(self._class(rate, target) is bound for rate in self._outcomes)
-        return min(math.pow(first, 2 ** max(0, passed - 1)), max(first, 16.0))
+        return min(math.pow(first, 2 ** min(max(0, passed - 1), 6)), max(first, 16.0))
 
     def _capacity_hint(self, upper: float) -> float | None:
         """Completion rate of an overload, if it points below the bound and was not followed yet."""
@@ -350,4 +350,4 @@ def _fell_short(goal: Goal, trial: Trial) -> bool:
 
 def mlrsearch(goal: Goal, seed: int, prior: Prior | None = None) -> MlrSearch:
     """Return a search that begins at the prior's rate, if there is one."""
-    return MlrSearch(goal, seed, None if prior is None else prior.rate_per_s)
+    return MlrSearch(goal, seed, prior)

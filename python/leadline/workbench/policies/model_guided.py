@@ -13,7 +13,7 @@ import math
 from collections.abc import Sequence
 
 from leadline.record.workbench import Goal, Prior
-from leadline.workbench.policies.algorithm2 import Algorithm2, Visit, seed_of
+from leadline.workbench.policies.algorithm2 import Algorithm2, Visit
 
 _RISE_MAX = 10.0
 _VISITS_MAX = 60
@@ -27,9 +27,8 @@ def model_guided(goal: Goal, seed: int, prior: Prior | None = None) -> Algorithm
 
 def model_guided_seeded(goal: Goal, seed: int, prior: Prior | None = None) -> Algorithm2:
     """Return a search that starts at the prior's rate (SH08 §3.7), if there is one."""
-    start = seed_of(prior)
     name = "model-guided-seeded"
-    return Algorithm2(name, pick_by_model, goal, seed, start_per_s=start, visits_max=_VISITS_MAX)
+    return Algorithm2(name, pick_by_model, goal, seed, prior=prior, visits_max=_VISITS_MAX)
 
 
 def pick_by_model(visits: Sequence[Visit], start_per_s: float) -> float:

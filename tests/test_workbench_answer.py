@@ -1,0 +1,259 @@
+"""What is said of an experiment: the right words for each way in which it can end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from leadline.record import Interval, SurveyStatus
+from leadline.record.workbench import (
+    Experiment,
+    Goal,
+    PeakVerdict,
+    SamplePeak,
+    Surface,
+    SurfaceCell,
+    Threshold,
+    Trial,
+    TrialState,
+)
+from leadline.testing.samples import sample_experiment_start, sample_peak, sample_trial
+from leadline.workbench.answer import explain, say_peak, say_threshold
+
+RATE = Interval(412.0, 395.0, 430.0, 5)
+
+
+def experiment(
+    verdict: PeakVerdict = PeakVerdict.FOUND,
+    trials: tuple[Trial, ...] = (sample_trial(), sample_trial(1)),
+    deadline_s: float | None = None,
+    **peak: Any,
+) -> Experiment:
+    start = sample_experiment_start()
+    goal = msgspec.structs.replace(start.goal, deadline_s=deadline_s)
+    start = msgspec.structs.replace(start, goal=goal, samples=start.samples[:1])
+    answer = msgspec.structs.replace(
+        sample_peak(2), **({"verdict": verdict, "rate_per_s": RATE, "sentences": ()} | peak)
+    )
+    own = SamplePeak(sample=start.samples[0], trials=trials, peak=answer)
+    return Experiment(start=start, status=SurveyStatus.DONE, peaks=(own,))
+
+
+VERDICTS: dict[PeakVerdict, tuple[dict[str, Any], str]] = {
+    PeakVerdict.FOUND: (
+        {},
+        (
+            "tiny-server (workers=1) takes 412 requests/s (395 to 430, 95 %) before the mean "
+            "response is above 40 ms."
+        ),
+    ),
+    PeakVerdict.DEADLINE: (
+        {"accuracy": 0.8, "limited_by": "time"},
+        (
+            "takes 412 requests/s (395 to 430, 95 %) before the mean response is above 40 ms, as "
+            "far as the policy could tell: accuracy 0.8 was reached, 0.9 was asked."
+        ),
+    ),
+    PeakVerdict.NEVER_SATURATED: (
+        {"rate_per_s": None, "lower_bound_per_s": 800.0},
+        "was not saturated at any load: its peak rate is at least 800 requests/s.",
+    ),
+    PeakVerdict.ALWAYS_SATURATED: (
+        {"rate_per_s": None},
+        (
+            "was saturated at every load tried, down to 100 requests/s: the mean response is above "
+            "40 ms whatever the load."
+        ),
+    ),
+    PeakVerdict.GENERATOR_LIMITED: (
+        {"rate_per_s": None, "lower_bound_per_s": 800.0},
+        (
+            "The load generator gave out before tiny-server (workers=1) did: its peak rate is at "
+            "least 800 requests/s."
+        ),
+    ),
+    PeakVerdict.SERVER_LOST: (
+        {"rate_per_s": None},
+        "died or stopped answering under load: its peak rate is not known.",
+    ),
+    PeakVerdict.IRREGULAR: (
+        {},
+        "contradict each other; no one rate is its peak. It lies about 412 requests/s (395",
+    ),
+    PeakVerdict.FAILED: (
+        {"rate_per_s": None},
+        "trials failed again and again, and nothing can be said.",
+    ),
+}
+
+
+@pytest.mark.parametrize("verdict", PeakVerdict)
+def test_every_verdict_has_its_words(verdict: PeakVerdict) -> None:
+    changes, words = VERDICTS[verdict]
+    found = explain(experiment(verdict, **changes))
+    assert words in found.sentences[0]
+    assert (
+        "2 trials and 50 s of bench time; the peak is that of trials of 3 min."
+        in (found.sentences[-1])
+    )
+
+
+def test_a_deadline_says_that_it_was_the_time() -> None:
+    late: dict[str, Any] = {"accuracy": 0.8, "limited_by": "time", "deadline_s": 600.0}
+    said = explain(experiment(PeakVerdict.DEADLINE, **late)).sentences
+    assert "as far as the time allowed: accuracy 0.8 was reached, 0.9 was asked." in said[0]
+    assert "Time was the limit: a longer deadline would narrow the interval." in said
+    none = explain(experiment(PeakVerdict.DEADLINE, **late, rate_per_s=None)).sentences
+    assert "the time ended before a peak rate could be told." in none[0]
+    sure = late | {"accuracy": 0.95}
+    assert "it is not confirmed." in explain(experiment(PeakVerdict.DEADLINE, **sure)).sentences[0]
+
+
+def test_a_policy_that_gave_up_without_a_deadline_asks_for_no_longer_one() -> None:
+    gave_up: dict[str, Any] = {"accuracy": 0.8, "limited_by": "time"}
+    said = " ".join(explain(experiment(PeakVerdict.DEADLINE, **gave_up)).sentences)
+    assert "longer deadline" not in said
+    assert "another seed or policy may narrow the interval" in said
+    none = explain(experiment(PeakVerdict.DEADLINE, **gave_up, rate_per_s=None))
+    assert "the policy gave up before a peak rate could be told." in none.sentences[0]
+
+
+@pytest.mark.parametrize(
+    ("limited_by", "words"),
+    [
+        ("server", "The server was the limit."),
+        ("generator", "The load generator was the limit, not the server."),
+        ("unknown", "What the limit was cannot be told."),
+    ],
+)
+def test_what_limited_is_said(limited_by: str, words: str) -> None:
+    assert words in explain(experiment(limited_by=limited_by)).sentences
+
+
+def test_both_bounds_are_said_when_there_are_both() -> None:
+    both = explain(experiment(lower_bound_per_s=400.0, upper_bound_per_s=425.0)).sentences
+    assert "Seen unsaturated at 400 requests/s, saturated at 425 requests/s." in both
+    only: tuple[dict[str, Any], ...] = ({"lower_bound_per_s": 400.0}, {"upper_bound_per_s": 425.0})
+    for bounds in only:
+        assert "unsaturated at" not in " ".join(explain(experiment(**bounds)).sentences)
+
+
+@pytest.mark.parametrize(
+    ("threshold", "words"),
+    [
+        (Threshold(mean_ms=40.0), "the mean response is above 40 ms"),
+        (
+            Threshold(percentile=0.95, limit_ms=100.0),
+            "fewer than 95 % of the responses are within 100 ms",
+        ),
+        (
+            Threshold(mean_ms=2.5, percentile=0.99, limit_ms=8.0),
+            "the mean response is above 2.5 ms or fewer than 99 % of the responses are within 8 ms",
+        ),
+    ],
+)
+def test_thresholds_are_said_as_they_are(threshold: Threshold, words: str) -> None:
+    assert say_threshold(threshold) == words
+
+
+def test_a_rate_without_an_interval_says_so() -> None:
+    assert say_peak(Interval(12.34, None, None, 1), 0.95) == "12.3 requests/s (no interval)"
+    assert say_peak(Interval(12345.6, 12000.0, 12800.0, 9), 0.9) == (
+        "12,346 requests/s (12,000 to 12,800, 90 %)"
+    )
+
+
+def test_trials_that_say_nothing_are_warned_of() -> None:
+    def ended(state: TrialState, failure: str) -> Trial:
+        return msgspec.structs.replace(sample_trial(), state=state, failure=failure, measured=None)
+
+    measured = sample_trial().measured
+    assert measured is not None
+    late = msgspec.structs.replace(
+        sample_trial(), measured=msgspec.structs.replace(measured, sent_late_ms_p99=7.5)
+    )
+    trials = (
+        ended(TrialState.FAILED, "no room"),
+        ended(TrialState.FAILED, "the disk is full"),
+        ended(TrialState.SERVER_LOST, "it died"),
+        late,
+    )
+    warnings = explain(experiment(trials=trials, warnings=("mind the gap",))).warnings
+    assert warnings == (
+        "2 trials failed and counted for nothing; the last one: the disk is full",
+        "the server was lost in 1 trial; the last one: it died",
+        "the generator sent up to 7.5 ms late (99 %) in 1 trial; response times hold that",
+        "workers=1: mind the gap",
+    )
+    assert explain(experiment()).warnings == ()
+
+
+def surface(measured: int, **changes: Any) -> Experiment:
+    start = msgspec.structs.replace(
+        sample_experiment_start(), design="full-grid", surface_error_frac=0.06
+    )
+    cells = tuple(
+        SurfaceCell(sample=sample, rate_per_s=RATE, measured=place < measured)
+        for place, sample in enumerate(start.samples)
+    )
+    whole = Surface(
+        model="soft-min", cells=cells, error_frac=0.045, cost_s=50.0, ideal={"workers": 4},
+        flat=("workers changes nothing from 2 on",),
+    )  # fmt: skip
+    peaks = tuple(
+        SamplePeak(sample=sample, trials=(sample_trial(),), peak=sample_peak())
+        for sample in start.samples[:measured]
+    )
+    found = Experiment(
+        start=start, status=SurveyStatus.DONE, peaks=peaks,
+        surface=msgspec.structs.replace(whole, **changes),
+    )  # fmt: skip
+    return explain(found)
+
+
+def test_a_surface_says_what_was_measured_and_what_is_the_models() -> None:
+    said = surface(1).sentences
+    assert said[0] == ("tiny-server: 1 of 2 samples measured, with 1 trial and 25 s of bench time.")
+    assert said[1] == (
+        "The others are from the model soft-min, which expects a mean error of 4.5 %; 6.0 % was "
+        "asked."
+    )
+    assert said[2] == (
+        "The best rate for the least is at workers=4: 412 requests/s (395 to 430, 95 %), by the "
+        "model."
+    )
+    assert said[3] == "workers changes nothing from 2 on."
+    assert len(said) == 4
+
+
+def test_a_surface_that_was_wholly_measured_needs_no_model() -> None:
+    said = " ".join(surface(2).sentences)
+    assert "The others" not in said
+    assert "measured." in said
+
+
+def test_a_surface_that_missed_its_error_says_so() -> None:
+    for error in (0.08, None):
+        said = surface(1, error_frac=error).sentences
+        assert said[-1].startswith("The error that was asked was not reached")
+
+
+def test_samples_without_their_rate_are_named() -> None:
+    found = surface(2)
+    lost = msgspec.structs.replace(sample_peak(), verdict=PeakVerdict.SERVER_LOST)
+    peaks = (found.peaks[0], msgspec.structs.replace(found.peaks[1], peak=lost))
+    said = explain(msgspec.structs.replace(found, peaks=peaks)).warnings
+    assert said[-1] == "not found as asked: workers=4 (server-lost)"
+
+
+def test_a_stop_comes_first() -> None:
+    stopped = msgspec.structs.replace(experiment(), status=SurveyStatus.STOPPED)
+    assert explain(stopped).sentences[0] == ("It was stopped early; --resume goes on from here.")
+    empty = msgspec.structs.replace(stopped, peaks=())
+    assert explain(empty).sentences[1] == "No trial was begun."
+
+
+def test_a_goal_of_the_record_is_half_the_interval() -> None:
+    assert Goal(threshold=Threshold(mean_ms=1.0), accuracy=0.9).error_frac == pytest.approx(0.1)
