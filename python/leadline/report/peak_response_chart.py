@@ -28,7 +28,7 @@ from leadline.report.peak_words import say_load, say_ms
 _HEIGHT_PX = 320
 _NEAR_FRAC = 0.12
 """The least that the near view shows on either side of the peak rate."""
-_NEAR_TRIALS = 3
+_NEAR_TRIALS = 4
 _NEAR_TOP = 2.4
 """Where the near view ends, in thresholds."""
 _LINE_CHARACTERS = 132
@@ -80,7 +80,7 @@ def response_charts(found: SamplePeak, threshold: Threshold) -> dict[str, alt.La
             continue
         limit = limit_ms(threshold, measure)
         words = _Words(threshold, measure)
-        view = _whole(points, limit)
+        view = _whole(points, max(row["x"] for row in rows), limit)
         charts[f"response{suffix}"] = _chart(found.peak, rows, view, words, WIDE_PX)
         near = _near(found.peak, points, limit)
         if near is not None:
@@ -110,8 +110,7 @@ class _Words(NamedTuple):
         return f"Response time of {100 * (self.threshold.percentile or 0):.4g} % against load"
 
 
-def _whole(points: Sequence[Row], limit: float) -> View:
-    most = max(row["x"] for row in points)
+def _whole(points: Sequence[Row], most: float, limit: float) -> View:
     times = [limit, *(row["y"] for row in points)]
     return View(0.0, most * 1.04, min(times) / 1.5, max(times) * 1.8, log=True)
 
@@ -135,6 +134,8 @@ def _chart(
     peak: PeakRate | None, rows: Sequence[Row], view: View, words: _Words, width_px: int
 ) -> alt.LayerChart:
     shown = [row for row in rows if row["y"] is not None and view.holds(row)]
+    lost = [row for row in rows if row["state"] == TrialState.SERVER_LOST.value
+            and view.low_per_s <= row["x"] <= view.high_per_s]  # fmt: skip
     x, y = view.axes(words.axis)
     layers: list[AnyChart] = [
         *_peak_band(peak, view, x),
@@ -142,12 +143,14 @@ def _chart(
         *_threshold(words, view, x, y),
         *_fit(shown, x, y),
         *_trials(shown, x, y),
-        *_lost([row for row in rows if row["state"] == TrialState.SERVER_LOST.value], x),
+        *_lost(lost, x),
         *_means(peak, view, words.measure, x, y),
         *_bounds(peak, view, words.limit, x, y),
     ]
     title = words.title if view.log else f"{words.title}, near the peak rate"
-    return finish(layers, title, _subtitle(shown, view), (width_px, _HEIGHT_PX))
+    return finish(
+        layers, title, _subtitle(peak, shown, view, lost=bool(lost)), (width_px, _HEIGHT_PX)
+    )
 
 
 def _peak_band(peak: PeakRate | None, view: View, x: alt.X) -> list[AnyChart]:
@@ -293,16 +296,22 @@ def _bounds(peak: PeakRate | None, view: View, limit: float, x: alt.X, y: alt.Y)
     return layers
 
 
-def _subtitle(shown: Sequence[Row], view: View) -> list[str]:
-    said = ["Open marks are trials" + (", squares saturated" if any(r["over"] for r in shown)
-                                       else "") + ";"]  # fmt: skip
-    if any(row["state"] == TrialState.ABORTED.value for row in shown):
-        said.append("triangles were given up as saturated, at least this slow;")
-    said.append("dots are means over trials with their intervals.")
-    said.append(
-        "Green: the peak rate with its interval. Black triangles: the highest load seen "
-        "unsaturated and the lowest seen saturated."
-    )
+def _subtitle(peak: PeakRate | None, shown: Sequence[Row], view: View, *, lost: bool) -> list[str]:
+    """Say what the marks are, of those that are there."""
+    saturated = [row for row in shown if row["over"]]
+    aborted = [row for row in saturated if row["state"] == TrialState.ABORTED.value]
+    said = ["Open circles are trials" + (", squares saturated ones." if saturated else ".")]
+    if aborted:
+        said.append("Triangles were given up as saturated, at least this slow.")
+    if lost:
+        said.append("Crosses: the server was lost.")
+    if peak is not None and any(load.trials > 1 for load in peak.loads):
+        said.append("Dots are means over trials with their intervals.")
+    if peak is not None and peak.rate_per_s is not None:
+        known = peak.rate_per_s.low is not None
+        said.append("Green: the peak rate" + (" with its interval." if known else "."))
+    if peak is not None and (peak.lower_bound_per_s or peak.upper_bound_per_s):
+        said.append("Black triangles: the highest load seen unsaturated, the lowest saturated.")
     if view.log:
         said.append("The response axis is logarithmic.")
     return textwrap.wrap(" ".join(said), _LINE_CHARACTERS if view.log else _LINE_CHARACTERS // 2)
