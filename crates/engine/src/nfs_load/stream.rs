@@ -136,7 +136,7 @@ impl Call {
 }
 
 /// Fewest and most files in the directory for new ones; in between, as the mix has it.
-const NEW_FILES: std::ops::RangeInclusive<usize> = 64..=1024;
+const NEW_FILES: std::ops::RangeInclusive<usize> = 64..=512;
 
 /// The endless stream of calls.
 #[derive(Debug)]
