@@ -238,3 +238,20 @@ def hostile(experiment: Experiment) -> Experiment:
         warnings=(HOSTILE,),
         fares_on=HOSTILE,
     )
+
+
+_LOW = Goal(threshold=Threshold(mean_ms=3.0))
+ENDINGS: dict[str, dict[str, Any]] = {
+    "never-saturated": {"goal": msgspec.structs.replace(MEAN, rate_max_per_s=300.0)},
+    "always-saturated": {"goal": _LOW},
+    "server-lost": {"server": {"dies_above_per_s": 500.0}},
+    "generator-limited": {"server": {"generator_max_per_s": 500.0}},
+    "deadline": {"goal": msgspec.structs.replace(MEAN, deadline_s=1200.0)},
+}
+"""Searches that end otherwise than with a peak rate."""
+
+
+def ending(name: str) -> Experiment:
+    """A search that ended so."""
+    found = peak_experiment(**ENDINGS[name])
+    return msgspec.structs.replace(found, fares=(), fares_on="not compared: too few trials")

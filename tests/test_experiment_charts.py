@@ -119,12 +119,26 @@ def test_trials_given_up_and_lost_are_marked_as_such() -> None:
             last.measured, aborted=True, response_ms=slow_response
         ),
     )  # fmt: skip
-    lost = msgspec.structs.replace(last, state=TrialState.SERVER_LOST, measured=None, failure="!")
+    request = msgspec.structs.replace(last.request, rate_per_s=5000.0)
+    lost = msgspec.structs.replace(
+        last, state=TrialState.SERVER_LOST, measured=None, failure="!", request=request
+    )
     failed = msgspec.structs.replace(last, state=TrialState.FAILED)
     charts = experiment_charts(with_trials(peak(), over, lost, failed))
     given_up = rows(charts["response"], "given-up")
     assert [(row["y"], row["said"]) for row in given_up] == [(900.0, "at least 900 ms")]
-    assert [row["said"] for row in rows(charts["response"], "lost")] == ["the server was lost"]
+    (cross,) = rows(charts["response"], "lost")
+    assert (cross["x"], cross["said"]) == (5000.0, "the server was lost")
+    x_scales = [
+        layer["encoding"]["x"]["scale"]["domain"]
+        for layer in drawable(charts["response"])["layer"]
+        if "scale" in layer["encoding"].get("x", {})
+    ]
+    assert all(domain[0] > 0 and domain[1] > 5000 for domain in x_scales)
+    assert "Both axes are logarithmic" in str(drawable(charts["response"])["title"])
+    assert "drawn at 2.6" in str(drawable(charts["time"])["title"])
+    assert "Both axes" not in str(drawable(drawn()["response"])["title"])
+    assert rows(charts["time"], "held-over")[-1]["x"] == 5000.0
     points = rows(charts["response"], "reading") + rows(charts["response"], "over")
     assert len(points) == len(peak().peaks[0].trials)
 

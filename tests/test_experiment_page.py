@@ -224,6 +224,21 @@ def test_the_page_of_a_surface_has_every_configuration(surface: Experiment) -> N
         assert sentence[:40] in text
 
 
+@pytest.mark.parametrize("name", list(made.ENDINGS))
+def test_every_ending_has_a_page_that_can_be_read(browser: Any, tmp_path: Path, name: str) -> None:
+    experiment = made.ending(name)
+    found = experiment.peaks[0].peak
+    assert found is not None
+    assert found.verdict.value == name
+    path = tmp_path / "page.html"
+    path.write_text(render_experiment_html(experiment), encoding="utf-8")
+    page = OpenedPage(browser, path, 400)
+    assert {"response", "time"} <= set(page.ask(_DRAWN))
+    assert unreadable(page) == []
+    assert page.ask(_OVERFLOW) <= 0
+    assert page.console() == []
+
+
 def test_an_experiment_that_was_stopped_before_anything_says_so(peak: Experiment) -> None:
     for design, factors in ((None, ()), ("full-grid", made.FACTORS)):
         empty = msgspec.structs.replace(

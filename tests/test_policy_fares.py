@@ -101,8 +101,10 @@ def test_what_a_saturated_server_completes_is_its_capacity() -> None:
 
 def test_too_little_is_no_twin() -> None:
     system = {"workers": 2, "service_ms": 10.0, "service": {"kind": "exponential"}}
-    with pytest.raises(NoTwin, match="only 3 trials"):
-        fit_twin(trials_of(system, [20.0, 100.0, 180.0]), THRESHOLD)
+    with pytest.raises(NoTwin, match="only 2 trials"):
+        fit_twin(trials_of(system, [20.0, 100.0]), THRESHOLD)
+    with pytest.raises(NoTwin, match="every trial was beyond the server's capacity"):
+        fit_twin(trials_of(system, [400.0, 500.0, 600.0]), THRESHOLD)
     with pytest.raises(NoTwin, match="only 4 trials"):
         fit_twin(trials_of(system, [100.0] * 4), THRESHOLD)
 

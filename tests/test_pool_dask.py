@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import wait
@@ -13,13 +14,17 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
 import pytest
 
 from dask_cluster import Cluster, dask_cluster
 from leadline.engine.servers import run_trial
-from leadline.record.workbench import Trial, TrialOrder, TrialState
+from leadline.record.workbench import Experiment, Sample, Trial, TrialOrder, TrialState
+from leadline.store import open_store
+from leadline.workbench.mapping import run_experiment
 from leadline.workbench.pool import PoolLost, PoolRefused, open_pool
 from test_pool import order
+from workbench_fixture import TEXT, surface_start
 
 pytest.importorskip("distributed", reason="the pool's tests need leadline[cluster]")
 
@@ -65,6 +70,16 @@ def wait_for(pool: DaskPool, machines: int) -> None:
         time.sleep(0.05)
 
 
+def kill_at_work(cluster: Cluster, pool: DaskPool, name: str) -> None:
+    """Kill a worker in the middle of a trial."""
+    end = time.monotonic() + 30
+    while name not in pool.busy:
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    time.sleep(0.1)
+    cluster.kill(name)
+
+
 def test_trials_run_side_by_side_but_never_two_on_one_worker(calm: Cluster) -> None:
     with DaskPool(calm.address, print) as pool:
         wait_for(pool, 3)
@@ -102,9 +117,8 @@ def test_a_killed_workers_trial_runs_again_elsewhere_and_is_counted(tmp_path: Pa
         DaskPool(cluster.address, told.append) as pool,
     ):
         wait_for(pool, 3)
-        futures = [pool.submit(run_trial, order(n, wall_scale=0.01)) for n in range(6)]
-        time.sleep(1.0)  # each takes 1.95 s
-        cluster.kill("boreas")
+        futures = [pool.submit(run_trial, order(n, wall_scale=0.02)) for n in range(6)]
+        kill_at_work(cluster, pool, "boreas")
         wait(futures, timeout=60)
         trials = [future.result(timeout=0) for future in futures]
         assert pool.lost_trials == 1
@@ -138,13 +152,13 @@ def test_without_a_machine_trials_end_instead_of_waiting_for_ever(tmp_path: Path
         DaskPool(cluster.address, print, patience_s=2.0) as pool,
     ):
         future = pool.submit(run_trial, order(0, wall_scale=0.02))
-        time.sleep(0.5)
-        cluster.kill("atlas")
+        kill_at_work(cluster, pool, "atlas")
         with pytest.raises(PoolLost, match=r"no machine of the pool .* --resume"):
             future.result(timeout=30)
         # One that comes later takes what comes later.
-        later = pool.submit(run_trial, order(1))
         cluster.add_worker("boreas")
+        wait_for(pool, 1)
+        later = pool.submit(run_trial, order(1))
         assert later.result(timeout=30).worker == "boreas"
 
 
@@ -157,6 +171,53 @@ def test_a_scheduler_that_goes_away_ends_the_trials(tmp_path: Path) -> None:
         cluster.kill("scheduler")
         with pytest.raises(PoolLost, match=r"the scheduler at .* went away"):
             future.result(timeout=30)
+
+
+def found_without_places(experiment: Experiment) -> list[tuple[Sample, list[Trial], object]]:
+    """What was measured, whatever the order of samples and wherever it ran."""
+    plain = [
+        (peak.sample, [msgspec.structs.replace(t, worker=None, started_at="") for t in peak.trials],
+         peak.peak)
+        for peak in experiment.peaks
+    ]  # fmt: skip
+    return sorted(plain, key=lambda each: str(each[0]))
+
+
+def test_a_surface_on_three_machines_of_which_one_dies_is_that_of_one_machine(
+    tmp_path: Path,
+) -> None:
+    rough = TEXT.replace('run_length = "20s"', 'run_length = "60s"\naccuracy = "60%"')
+    start = surface_start(
+        rough.replace('kind = "simulated"', 'kind = "simulated"\nwall_scale = 0.005')
+    )
+    with open_store(str(tmp_path / "alone.sqlite")) as store, open_pool() as pool:
+        quick = msgspec.structs.replace(start, server=surface_start(rough).server)
+        store.start_experiment(quick)
+        alone = run_experiment(quick, store, pool)
+    with (
+        dask_cluster(tmp_path / "dask", ["atlas", "boreas", "castor"]) as cluster,
+        open_store(str(tmp_path / "pool.sqlite")) as store,
+        DaskPool(cluster.address, print) as machines,
+    ):
+        wait_for(machines, 3)
+        store.start_experiment(start)
+        killer = threading.Thread(target=kill_at_work, args=(cluster, machines, "boreas"))
+        killer.start()
+        found = run_experiment(start, store, machines)
+        killer.join()
+        assert machines.lost_trials == 1
+        assert set(machines.names) == {"atlas", "castor"}
+    assert found_without_places(found) == found_without_places(alone)
+    assert [line for line in found.warnings if "lost" in line and "machine" in line]
+
+
+def test_whoever_is_stopped_leaves_the_pool_at_once(calm: Cluster) -> None:
+    pool = DaskPool(calm.address, print)
+    begin = time.monotonic()
+    futures = [pool.submit(run_trial, order(n, wall_scale=0.05)) for n in range(4)]
+    pool.__exit__(KeyboardInterrupt, None, None)
+    assert time.monotonic() - begin < 9  # a trial takes 9.75 s
+    assert all(isinstance(future.exception(timeout=0), PoolLost) for future in futures)
 
 
 _OLDER = """

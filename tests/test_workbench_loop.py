@@ -12,6 +12,7 @@ import pytest
 from leadline.engine.servers import run_trial
 from leadline.record import SurveyStatus
 from leadline.record.workbench import (
+    CommandServer,
     Experiment,
     ExperimentStart,
     PeakRate,
@@ -22,6 +23,7 @@ from leadline.record.workbench import (
     Trial,
 )
 from leadline.store import Store, open_store
+from leadline.testing.samples import sample_trial
 from leadline.workbench.errors import ReplayRefused
 from leadline.workbench.mapping import Watcher, experiment_of, run_experiment
 from leadline.workbench.policies import UnknownPolicy, open_policy
@@ -325,3 +327,98 @@ def test_an_experiment_that_still_runs_is_told_as_far_as_it_went(store: Store) -
     store.begin_sample(start.experiment_id, start.samples[0])
     told = experiment_of(store, "tiny")
     assert told.sentences[1].startswith("tiny (workers=2): no answer yet, after 0 trials")
+
+
+def test_what_two_machines_had_begun_one_machine_ends(store: Store) -> None:
+    """Killed with two searches under way; each goes on from its own trials."""
+    whole = run(store, surface_start())
+    start = surface_start()
+    store.start_experiment(start)
+    begun: list[tuple[Sample, int]] = [({"workers": 1}, 4), ({"workers": 2}, 3)]
+    for sample, trials in begun:
+        search = PeakSearch(start, sample)
+        store.begin_sample(start.experiment_id, sample)
+        for _ in range(trials):
+            order = search.ask()
+            assert not isinstance(order, PeakRate)
+            trial = run_trial(order)
+            store.add_trial(start.experiment_id, sample, trial)
+            search.tell(trial)
+    stored = store.experiment(start.experiment_id)
+    with open_pool() as pool:
+        found = run_experiment(start, store, pool, stored=stored)
+    assert [own.sample for own in found.peaks[:2]] == [{"workers": 1}, {"workers": 2}]
+    assert [own.trials[:3] for own in found.peaks[:2]] == [own.trials[:3] for own in stored.peaks]
+    assert outcome(found)[0] == outcome(whole)[0]
+    assert found.status is SurveyStatus.DONE
+
+
+def test_whoever_does_not_wait_for_the_comparison_has_the_answer(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(found: Experiment) -> Experiment:
+        assert found.sentences
+        raise Killed
+
+    monkeypatch.setattr("leadline.workbench.mapping.with_fares", interrupted)
+    with pytest.raises(Killed):
+        run(store, peak_start(), compare=True)
+    kept = store.experiment("tiny")
+    assert kept.status is SurveyStatus.DONE
+    assert kept.peaks[0].peak is not None
+
+
+class Clock:
+    """A wall clock that only the test moves."""
+
+    def __init__(self) -> None:
+        self.now_s = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    moved = Clock()
+    monkeypatch.setattr("leadline.workbench.search.time", moved)
+    return moved
+
+
+def real_start(deadline_s: float) -> ExperimentStart:
+    start = peak_start(deadline_s=deadline_s)
+    return msgspec.structs.replace(start, server=CommandServer(load=("load", "{rate}")))
+
+
+def told(search: PeakSearch, trials: int) -> None:
+    for _ in range(trials):
+        order = search.ask()
+        assert not isinstance(order, PeakRate)
+        answer = sample_trial(order.order)
+        search.tell(msgspec.structs.replace(answer, request=order.request, cost_s=15.0))
+
+
+def test_on_a_real_server_time_passes_between_trials_too(clock: Clock) -> None:
+    """The deadline is the wall's, whatever the trials themselves cost."""
+    search = PeakSearch(real_start(100.0), {"workers": 2})
+    told(search, 2)
+    clock.now_s += 74.0
+    assert not isinstance(search.ask(), PeakRate)
+    clock.now_s += 2.0
+    answer = search.ask()
+    assert isinstance(answer, PeakRate)
+    assert answer.verdict is PeakVerdict.DEADLINE
+    simulated = PeakSearch(peak_start(deadline_s=100.0), {"workers": 2})
+    clock.now_s += 1000.0
+    assert not isinstance(simulated.ask(), PeakRate)
+
+
+def test_what_was_spent_before_a_kill_counts_against_the_deadline(clock: Clock) -> None:
+    first = PeakSearch(real_start(100.0), {"workers": 2})
+    told(first, 3)
+    again = PeakSearch(first.start, {"workers": 2})
+    again.replay(first.trials)
+    clock.now_s += 29.0
+    assert not isinstance(again.ask(), PeakRate)
+    clock.now_s += 2.0
+    assert isinstance(again.ask(), PeakRate)

@@ -74,6 +74,7 @@ def trial_row(span: Span, threshold: Threshold, measure: Measure) -> Row:
         "begin": span.begin_s,
         "end": span.end_s,
         "over": ratio is not None and ratio > 1,
+        "too_much": trial.state is TrialState.SERVER_LOST or (ratio is not None and ratio > 1),
         "state": trial.state.value,
         "number": f"trial {trial.order + 1}",
         "load": f"{say_load(trial.request.rate_per_s)} requests/s",

@@ -51,14 +51,16 @@ def time_chart(experiment: Experiment) -> alt.LayerChart | None:
         ),
     ]  # fmt: skip
     for style, over in (("held", False), ("held-over", True)):
-        part = [row for row in rows if row["over"] is over]
+        part = [row for row in rows if row["too_much"] is over]
         mark = alt.Chart(values(part)).mark_rule(style=style)
         layers.append(mark.encode(x=on_field(x, "from"), x2="to:Q", y=y, tooltip=trial_tips()))
     cost_s = sum(trial.cost_s for trial in found.trials)
     title = f"How it was found: {say_count(len(found.trials), 'trial')}, {say_cost(cost_s)}"
-    subtitle = "Each bar is a trial, as long as it took; thick ones were saturated."
+    subtitle = "Each bar is a trial, as long as it took; thick ones saturated or lost the server."
     if factor:
         subtitle += " At 1 the server is offered its peak rate; green is its interval."
+        if any(row["y"] >= _TOP_FACTOR for row in rows):
+            subtitle += f" Higher loads are drawn at {_TOP_FACTOR}."
     return finish(layers, title, subtitle, (WIDE_PX, _HEIGHT_PX))
 
 

@@ -109,6 +109,12 @@ class DaskPool(Pool):
         return tuple(str(each["name"]) for each in self._workers().values())
 
     @property
+    def busy(self) -> tuple[str, ...]:
+        """The workers that run something now, as far as they have said so."""
+        with self._change:
+            return tuple(run.began_on[-1] for run in self._runs.values() if run.began_on)
+
+    @property
     def lost_trials(self) -> int:
         """How many trials lost their machine so far, and ran again on another."""
         return self._lost_trials

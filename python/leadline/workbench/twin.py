@@ -28,7 +28,7 @@ from leadline.record.workbench import (
 )
 from leadline.workbench.threshold import measured_ratio
 
-TRIALS_MIN = 4
+TRIALS_MIN = 3
 MISFIT_MAX = 0.35
 """Median difference of the logarithms of mean responses; beyond it nothing is compared."""
 _REQUESTS_MAX = 150_000
@@ -84,6 +84,10 @@ def fit_twin(trials: Sequence[Trial], threshold: Threshold) -> Twin:
     if len(usable) < TRIALS_MIN or len({trial.request.rate_per_s for trial, _ in usable}) < 2:
         raise NoTwin(f"only {say_count(len(usable), 'trial')} can be compared with")
     seen = [_Seen.of(trial, measured, threshold) for trial, measured in _spread(usable)]
+    # Beyond the capacity a response says how long the trial was, no more.
+    seen = [each for each in seen if each.completed_frac >= _SATURATED]
+    if not seen:
+        raise NoTwin("every trial was beyond the server's capacity")
     best = min(
         (_candidate(seen, threshold, *of) for of in _grid([m for _, m in usable])),
         key=lambda found: found[0],
@@ -171,10 +175,6 @@ def _candidate(
         )  # fmt: skip
         measured = trial.measured
         if measured is None or measured.response_ms is None:
-            continue
-        if each.completed_frac < _SATURATED:
-            done = measured.completed_per_s / each.rate_per_s
-            losses.append(min(4.0, abs(math.log(done / each.completed_frac)) / 0.05))
             continue
         mean = abs(math.log(measured.response_ms.mean / each.response_ms))
         tail = abs(math.log(max(measured.response_ms.p95, 1e-6) / max(each.tail_ms, 1e-6)))
