@@ -134,7 +134,10 @@ def test_trials_given_up_and_lost_are_marked_as_such() -> None:
         for layer in drawable(charts["response"])["layer"]
         if "scale" in layer["encoding"].get("x", {})
     ]
-    assert all(domain[1] > 5000 for domain in x_scales)
+    assert all(domain[0] > 0 and domain[1] > 5000 for domain in x_scales)
+    assert "Both axes are logarithmic" in str(drawable(charts["response"])["title"])
+    assert "drawn at 2.6" in str(drawable(charts["time"])["title"])
+    assert "Both axes" not in str(drawable(drawn()["response"])["title"])
     assert rows(charts["time"], "held-over")[-1]["x"] == 5000.0
     points = rows(charts["response"], "reading") + rows(charts["response"], "over")
     assert len(points) == len(peak().peaks[0].trials)

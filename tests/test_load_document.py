@@ -120,3 +120,8 @@ def test_nonsense_is_named(document: dict[str, Any], said: str) -> None:
 def test_what_is_no_json_is_shown() -> None:
     with pytest.raises(NonsensePrinted, match="it begins 'Requests/sec: 312'"):
         read_document(b"Requests/sec: 312\n")
+
+
+def test_over_counts_the_slower_ones() -> None:
+    found = of_requests([6.1, 6.2, 6.3], [4, 20, 30])
+    assert (found.batches[6].due, found.batches[6].over) == (3, 2)

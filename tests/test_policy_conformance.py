@@ -7,7 +7,7 @@ import pytest
 from leadline.testing.policy_conformance import MEAN, PolicyConformance
 from leadline.workbench.policies import POLICIES, Maker
 
-FEW_TRIALS = ("mlrsearch",)
+FEW_TRIALS = ("curve", "mlrsearch")
 
 
 class TestPolicy(PolicyConformance):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -29,6 +30,8 @@ _HEIGHT_PX = 320
 _NEAR_FRAC = 0.12
 """The least that the near view shows on either side of the peak rate."""
 _NEAR_TRIALS = 4
+_FAR_ABOVE = 2.2
+"""A load so many times the peak rate would press the others together on a linear axis."""
 _NEAR_TOP = 2.4
 """Where the near view ends, in thresholds."""
 _LINE_CHARACTERS = 132
@@ -42,19 +45,30 @@ class View(NamedTuple):
     low_ms: float
     high_ms: float
     log: bool
+    log_loads: bool = False
+
+    @property
+    def middle_per_s(self) -> float:
+        """The load in the middle of the chart."""
+        if self.log_loads:
+            return math.sqrt(self.low_per_s * self.high_per_s)
+        return (self.low_per_s + self.high_per_s) / 2
 
     def holds(self, row: Row) -> bool:
         """Whether a point lies in it."""
         return bool(self.low_per_s <= row["x"] <= self.high_per_s and row["y"] <= self.high_ms)
 
     def axes(self, title: str) -> tuple[alt.X, alt.Y]:
-        """Loads on a linear axis; responses on a log one over all loads, which span decades."""
-        x = alt.X(
-            "x:Q",
-            scale=alt.Scale(domain=[self.low_per_s, self.high_per_s], nice=False, zero=False),
-            axis=alt.Axis(title="Offered load (requests/s)", format=",~r", tickCount=6,
-                          labelOverlap="parity"),
-        )  # fmt: skip
+        """Responses on a log axis over all loads, which span decades; loads where they do."""
+        domain = [self.low_per_s, self.high_per_s]
+        load_scale = alt.Scale(domain=domain, nice=False, zero=False)
+        load_ticks: dict[str, Any] = {}
+        if self.log_loads:
+            load_scale = alt.Scale(type="log", domain=domain, nice=False)
+            load_ticks = {"values": _decades(*domain)}
+        load_axis = alt.Axis(title="Offered load (requests/s)", format=",~r", tickCount=6,
+                             labelOverlap="parity", **load_ticks)  # fmt: skip
+        x = alt.X("x:Q", scale=load_scale, axis=load_axis)
         if self.log:
             scale = alt.Scale(type="log", domain=[self.low_ms, self.high_ms], nice=False)
             ticks: dict[str, Any] = {"values": _decades(self.low_ms, self.high_ms)}
@@ -80,7 +94,7 @@ def response_charts(found: SamplePeak, threshold: Threshold) -> dict[str, alt.La
             continue
         limit = limit_ms(threshold, measure)
         words = _Words(threshold, measure)
-        view = _whole(points, max(row["x"] for row in rows), limit)
+        view = _whole(found.peak, rows, limit)
         charts[f"response{suffix}"] = _chart(found.peak, rows, view, words, WIDE_PX)
         near = _near(found.peak, points, limit)
         if near is not None:
@@ -110,9 +124,16 @@ class _Words(NamedTuple):
         return f"Response time of {100 * (self.threshold.percentile or 0):.4g} % against load"
 
 
-def _whole(points: Sequence[Row], most: float, limit: float) -> View:
+def _whole(peak: PeakRate | None, rows: Sequence[Row], limit: float) -> View:
+    """Return the view of all trials: of loads far above the peak, on a logarithmic axis."""
+    points = [row for row in rows if row["y"] is not None]
+    most, least = max(row["x"] for row in rows), min(row["x"] for row in rows)
+    rate = None if peak is None or peak.rate_per_s is None else peak.rate_per_s.value
+    log_loads = rate is not None and most > _FAR_ABOVE * rate
     times = [limit, *(row["y"] for row in points)]
-    return View(0.0, most * 1.04, min(times) / 1.5, max(times) * 1.8, log=True)
+    ends = (least / 1.15, most * 1.15) if log_loads else (0.0, most * 1.04)
+    low, high = ends
+    return View(low, high, min(times) / 1.5, max(times) * 1.8, log=True, log_loads=log_loads)
 
 
 def _near(peak: PeakRate | None, points: Sequence[Row], limit: float) -> View | None:
@@ -175,7 +196,7 @@ def _peak_line(peak: PeakRate | None, view: View, x: alt.X) -> list[AnyChart]:
     rate = None if peak is None else peak.rate_per_s
     if rate is None:
         return []
-    right = rate.value > (view.low_per_s + view.high_per_s) / 2
+    right = rate.value > view.middle_per_s
     end = rate.low if right else rate.high
     line = alt.Chart(values([{"x": rate.value}])).mark_rule(style="good-edge", strokeWidth=2)
     row = {"x": rate.value if end is None else end, "said": f"peak {say_load(rate.value)}/s"}
@@ -313,5 +334,6 @@ def _subtitle(peak: PeakRate | None, shown: Sequence[Row], view: View, *, lost: 
     if peak is not None and (peak.lower_bound_per_s or peak.upper_bound_per_s):
         said.append("Black triangles: the highest load seen unsaturated, the lowest saturated.")
     if view.log:
-        said.append("The response axis is logarithmic.")
+        axes = "Both axes are" if view.log_loads else "The response axis is"
+        said.append(f"{axes} logarithmic.")
     return textwrap.wrap(" ".join(said), _LINE_CHARACTERS if view.log else _LINE_CHARACTERS // 2)

@@ -59,6 +59,8 @@ def time_chart(experiment: Experiment) -> alt.LayerChart | None:
     subtitle = "Each bar is a trial, as long as it took; thick ones saturated or lost the server."
     if factor:
         subtitle += " At 1 the server is offered its peak rate; green is its interval."
+        if any(row["y"] >= _TOP_FACTOR for row in rows):
+            subtitle += f" Higher loads are drawn at {_TOP_FACTOR}."
     return finish(layers, title, subtitle, (WIDE_PX, _HEIGHT_PX))
 
 

@@ -41,27 +41,36 @@ RETROGRADE_UNLOADED = 0.6
 _STRANGE = 0.01
 """Probability that a trial was given up for a reason the model knows nothing of."""
 _RHO_MAX = 1e3
+_SPEED_VARIANCE_MAX = 2.0
+_AT_ONCE = 250
+"""Servers at a time: what they need then stays in the processor's cache."""
 _DEEP_S = 0.5
 """A response beyond this is cut short by the generator's own patience."""
 
 
 def log_likelihood(reading: Reading, servers: Servers, aim: Aim) -> Floats:
     """Logarithm of a trial's probability density, for each server."""
-    found = _in_mode(reading, servers, aim, np.zeros_like(servers.capacity))
+    count = len(servers.capacity)
+    rows = [np.arange(at, min(at + _AT_ONCE, count)) for at in range(0, count, _AT_ONCE)]
+    return np.concatenate([_in_either_mode(reading, servers.some(row), aim) for row in rows])
+
+
+def _in_either_mode(reading: Reading, servers: Servers, aim: Aim) -> Floats:
+    found = _in_mode(reading, servers, aim)
     two = servers.slow_log > 0
     if two.any():
         some = servers.some(two)
-        slow = _in_mode(reading, some, aim, some.slow_log)
+        slow = _in_mode(reading, some.slowed(), aim)
         found[two] = np.logaddexp(
             np.log1p(-some.slow_share) + found[two], np.log(some.slow_share) + slow
         )
     return found
 
 
-def _in_mode(reading: Reading, servers: Servers, aim: Aim, slower_log: Floats) -> Floats:
+def _in_mode(reading: Reading, servers: Servers, aim: Aim) -> Floats:
     if reading.overloaded and reading.busy is not None:
-        return _completions(reading.busy, servers, slower_log)
-    return _responses(reading, servers, aim, slower_log)
+        return _completions(reading.busy, servers)
+    return _responses(reading, servers, aim)
 
 
 class Trials:
@@ -70,7 +79,7 @@ class Trials:
     def __init__(
         self, rate_per_s: Floats, warm_up_s: float, seconds: float, servers: Servers
     ) -> None:
-        """Begin trials; `rate_per_s` counts modes in."""
+        """Begin trials, each server at its own rate."""
         self._servers = servers
         self._seconds = seconds
         horizon_s = warm_up_s + seconds
@@ -90,6 +99,7 @@ class Trials:
         self._integrand = excess * weights
         relax_s = np.clip(self._fast / np.maximum((self.rho - 1) ** 2, 1e-12), 1e-4, seconds / 3)
         left = wandering(relax_s, wander, memory_s) - (relax_s / seconds) ** 2 * whole
+        self._whole = whole / seconds**2
         self._variance = self._fast + np.maximum(left, 0.0) / relax_s
 
     def part(self, from_s: float, to_s: float, aim: Aim) -> tuple[Floats, Floats]:
@@ -102,7 +112,15 @@ class Trials:
         base = _base_s(servers, aim, from_s, to_s)[:, None]
         share = wait / (base + wait)
         variance = np.log1p(fluctuation(self.rho, self._variance, to_s - from_s)) * share**2
-        return aim.gain * (base + wait), variance
+        mean = base + wait
+        return aim.gain * mean, variance + self._of_speed(mean, to_s - from_s)
+
+    def _of_speed(self, mean: Floats, seconds: float) -> Floats:
+        """Variance of a part's logarithm because its speed is not that of the whole window."""
+        servers = self._servers
+        own = wandering(seconds, servers.wander, servers.memory_s)[:, None] / seconds**2
+        steepness = np.gradient(np.log(mean), axis=1) / self.spread[:, None]
+        return np.minimum(steepness**2 * np.maximum(own - self._whole, 0.0), _SPEED_VARIANCE_MAX)
 
 
 def _base_s(servers: Servers, aim: Aim, from_s: float, to_s: float) -> Floats:
@@ -113,9 +131,8 @@ def _base_s(servers: Servers, aim: Aim, from_s: float, to_s: float) -> Floats:
     return np.asarray(servers.base_s * tail * (1 + cold))
 
 
-def _responses(reading: Reading, servers: Servers, aim: Aim, slower_log: Floats) -> Floats:
-    keeps = RETROGRADE_UNLOADED * np.log1p(servers.retrograde)
-    rate = reading.rate_per_s * np.exp(slower_log - keeps)
+def _responses(reading: Reading, servers: Servers, aim: Aim) -> Floats:
+    rate = reading.rate_per_s / (1 + servers.retrograde) ** RETROGRADE_UNLOADED
     trials = Trials(rate, reading.warm_up_s, reading.seconds, servers)
     total = np.zeros((len(rate), len(_FINE)))
     for part in reading.parts:
@@ -148,7 +165,7 @@ def student_t_log(residual: Floats, sd: Floats) -> Floats:
     return np.asarray(-0.5 * (_TAILS + 1) * np.log1p((residual / sd) ** 2 / _TAILS) - np.log(sd))
 
 
-def _completions(busy: Busy, servers: Servers, slower_log: Floats) -> Floats:
+def _completions(busy: Busy, servers: Servers) -> Floats:
     """Filter the capacity of one trial: constant δ plus wandering, seen through completions."""
     own = np.maximum(1 - 0.5 / servers.variability, 0.15)
     noise = servers.variance_per_s * own / busy.step_s + 5e-6
@@ -171,7 +188,7 @@ def _completions(busy: Busy, servers: Servers, slower_log: Floats) -> Floats:
             )
         at_s = busy.from_s + (step + 0.5) * busy.step_s
         cold = np.log1p(servers.cold * np.exp(-at_s / servers.warming_s))
-        expected = np.log(servers.capacity) - slower_log - cold + trial_mean + wander_mean
+        expected = np.log(servers.capacity) - cold + trial_mean + wander_mean
         variance = between + 2 * shared + wander + noise
         total += student_t_log(seen - expected, np.sqrt(variance))
         of_trial, of_wander = between + shared, shared + wander

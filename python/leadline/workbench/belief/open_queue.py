@@ -24,21 +24,25 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 Floats = NDArray[np.float64]
 
 _POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(14)
 _SHORTEST = 1e-6
-"""Of the horizon: where the quadrature over ln u begins. E[X⁺] is of the order of √u there."""
+"""Of the horizon: where the quadrature over ln u begins."""
 _DENSITY_0 = 1 / np.sqrt(2 * np.pi)
 
 
 def past(horizon_s: float) -> tuple[Floats, Floats]:
-    """Return lengths u of the past up to the horizon, and the weights of an integral du/u."""
-    low, high = np.log(_SHORTEST * horizon_s), np.log(horizon_s)
+    """Return lengths u of the past up to the horizon, and the weights of an integral du/u.
+
+    Below the shortest, E[X⁺] is proportional to √u, whose integral is twice its last value.
+    """
+    shortest_s = _SHORTEST * horizon_s
+    low, high = np.log(shortest_s), np.log(horizon_s)
     half = (high - low) / 2
-    return np.exp(half * (_POINTS + 1) + low), half * _WEIGHTS
+    u = np.exp(half * (_POINTS + 1) + low)
+    return np.append(shortest_s, u), np.append(2.0, half * _WEIGHTS)
 
 
 def wandering(u_s: Floats | float, sd: Floats, memory_s: Floats) -> Floats:
@@ -49,10 +53,17 @@ def wandering(u_s: Floats | float, sd: Floats, memory_s: Floats) -> Floats:
 
 
 def positive_part(mean: Floats, variance: Floats) -> Floats:
-    """E[X⁺] of a normal X."""
-    sd = np.sqrt(variance)
-    z = mean / sd
-    return np.asarray(sd * _DENSITY_0 * np.exp(-0.5 * z * z) + mean * ndtr(z))
+    """E[X⁺] of a normal X, to 2e-4 of its standard deviation.
+
+    The distribution function is a logistic one (Page 1977, error 1.4e-4), and all is done with
+    seven digits: this is where a search spends its time.
+    """
+    sd = np.sqrt(variance.astype(np.float32))
+    z = np.clip(mean.astype(np.float32) / sd, -8.0, 1e6)
+    square = z * z
+    below = 1 / (1 + np.exp(z * (-1.5976 - 0.070566 * square)))
+    shape = np.float32(_DENSITY_0) * np.exp(-0.5 * square) + z * below
+    return np.asarray(sd * np.maximum(shape, 0.0), dtype=np.float64)
 
 
 def window_weight(u_s: Floats, from_s: float, to_s: float) -> Floats:

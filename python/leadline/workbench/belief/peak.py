@@ -26,13 +26,13 @@ def log_peak(servers: Servers, aim: Aim, run_length_s: float, warm_up_s: float) 
     """Logarithm of the rate at which trials of the run length are expected at the threshold."""
     low, high = np.log(servers.capacity) - 8.0, np.log(servers.capacity) + 1.0
     two = servers.slow_log > 0
-    some = servers.some(two)
+    slowed = servers.some(two).slowed()
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         excess = _excess(middle, servers, aim, run_length_s, warm_up_s)
         if two.any():
-            slow = _excess(middle[two] + some.slow_log, some, aim, run_length_s, warm_up_s)
-            excess[two] += some.slow_share * (slow - excess[two])
+            slow = _excess(middle[two], slowed, aim, run_length_s, warm_up_s)
+            excess[two] += slowed.slow_share * (slow - excess[two])
         high = np.where(excess > 0, middle, high)
         low = np.where(excess > 0, low, middle)
     return np.asarray((low + high) / 2)

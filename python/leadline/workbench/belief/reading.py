@@ -20,7 +20,7 @@ from leadline.workbench.belief.open_queue import Floats
 
 PARTS = (0.0, 1 / 6, 1 / 2, 1.0)
 """Of the window: what is left of the start, a middle, and the rest."""
-_BUSY_GROUPS_MAX = 20
+_BUSY_GROUPS_MAX = 12
 _BUSY_PART_MIN = 1 / 6
 _FULL_PART = 0.5
 _SHARE_MAX = 0.95

@@ -8,7 +8,7 @@ that slows down under a backlog, a second mode.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +26,8 @@ _LOG_NORMAL = {
     "concurrency": (4.0, 1.6),
     "base": (0.2, 0.9),
     "variability": (1.35, 0.8),
-    "wander": (0.025, 0.9),
-    "memory": (15.0, 0.8),
+    "wander": (0.035, 0.8),
+    "memory": (18.0, 0.8),
     "between": (0.012, 0.8),
     "retrograde": (0.02, 1.5),
     "cold": (0.1, 1.5),
@@ -76,9 +76,19 @@ class Servers:
     slow_log: Floats
     """Logarithm of how much slower the slow mode is; 0: there is none."""
 
-    def some(self, which: NDArray[np.bool_]) -> Servers:
+    def some(self, which: NDArray[np.bool_] | NDArray[np.intp]) -> Servers:
         """Return some of them."""
         return Servers(*(getattr(self, field.name)[which] for field in fields(self)))
+
+    def slowed(self) -> Servers:
+        """Return them in their slow mode: all service takes longer."""
+        slower = np.exp(self.slow_log)
+        return replace(
+            self,
+            capacity=self.capacity / slower,
+            base_s=self.base_s * slower,
+            variance_per_s=self.variance_per_s * slower,
+        )
 
 
 def unpack(normal: Floats, limit_s: float) -> Servers:

@@ -31,14 +31,22 @@ SHORT_S, LONG_S = 30.0, 60.0
 WIDE_FRAC = 0.15
 """Half an interval wider than this is narrowed by short trials."""
 STOP_FRAC = 0.85
-"""Part of the error asked for at which the posterior's own half width is enough."""
-TRIALS_MIN = 4
+"""Part of the error asked for at which an early posterior's half width is enough: it is the less
+certain of its own width the fewer trials it rests on."""
+_PATIENT_TRIALS = 8
+TRIALS_MIN = 5
 """A second mode that half of the trials are in shows in so many."""
-TRIALS_MAX = 24
+TRIALS_MAX = 14
+"""After so many, a server that still keeps its secret is answered with what was reached."""
+OVERLOAD_S = 20.0
+_OVERLOAD_EVERY = 3
+_OVERLOAD = 1.15
+"""Over the capacity: completions tell the speed and how it wanders, which no response near the
+peak can, least of all of a server that gets less done under a backlog."""
 _STEP_MIN, _STEP_MAX = 2.0, 8.0
 _BEYOND_CAPACITY = 1.2
 _CAPACITY_QUANTILE = 0.75
-_PROBE_ABORT, _ABORT = 10.0, 25.0
+_PROBE_ABORT, _ABORT, _DEEP_ABORT = 10.0, 25.0, 100.0
 """A trial is given up at this many times the threshold."""
 _QUANTILES = (0.35, 0.65)
 _SURVIVED = 0.95
@@ -79,10 +87,15 @@ class Curve(Conversation):
         low, middle, high = self._quantiles(peaks)
         half = (math.exp(high - middle) - math.exp(low - middle)) / 2
         told = sum(len(load.ratios) for load in self.loads.values())
-        if half <= STOP_FRAC * self.goal.error_frac and told >= TRIALS_MIN:
+        enough = STOP_FRAC if told < _PATIENT_TRIALS else 1.0
+        if half <= enough * self.goal.error_frac and told >= TRIALS_MIN:
             return self._found(math.exp(middle))
-        if len(self.trials) >= TRIALS_MAX:
-            return Ending(PeakVerdict.DEADLINE, f"Gave up after {TRIALS_MAX} trials.")
+        if told >= TRIALS_MAX:
+            return Ending(PeakVerdict.DEADLINE, _gave_up(half))
+        if told % _OVERLOAD_EVERY == 0 and told >= TRIALS_MIN:
+            capacity = max(np.median(posterior.log_capacity) for _, posterior in self._beliefs)
+            rate = _OVERLOAD * math.exp(float(capacity))
+            return self._within_reach(rate, min(OVERLOAD_S, self.goal.run_length_s), _DEEP_ABORT)
         random = np.random.default_rng([self.seed, len(self.trials)])
         rate = math.exp(float(np.quantile(peaks, random.uniform(*_QUANTILES))))
         rate = max(rate, _HELD_PART * self._highest_held)
@@ -201,6 +214,13 @@ class Curve(Conversation):
         if not words and any(posterior.two_modes > 0.5 for _, posterior in self._beliefs):
             words = ["Trials are of two kinds, slower and faster ones; the rate is that of both."]
         return tuple(words)
+
+
+def _gave_up(half: float) -> str:
+    return (
+        f"{TRIALS_MAX} trials differ so much that the rate is known to {half:.1%} only; more would "
+        "cost more than they tell."
+    )
 
 
 def curve(goal: Goal, seed: int, prior: Prior | None = None) -> Curve:

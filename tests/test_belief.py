@@ -1,0 +1,225 @@
+"""The model behind `curve`: against closed forms, against simulated truth, and as a posterior."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from leadline.engine.servers import run_trial
+from leadline.record.workbench import (
+    Goal,
+    SimulatedServer,
+    Threshold,
+    Trial,
+    TrialOrder,
+    TrialRequest,
+)
+from leadline.testing.peak_truth import compute_truth
+from leadline.workbench.belief.open_queue import (
+    backlog_left,
+    past,
+    positive_part,
+    wandering,
+    window_weight,
+)
+from leadline.workbench.belief.particles import Posterior
+from leadline.workbench.belief.peak import log_peak
+from leadline.workbench.belief.reading import Aim, aims, read
+from leadline.workbench.belief.server import DIMENSIONS, Servers, toggled, unpack
+
+MEAN = Aim(0.04, None)
+P95 = Aim(0.12, 0.05)
+
+
+def mean_wait(rho: float, seconds: float, variance: Any, warm_up_s: float = 0.0) -> float:
+    """Mean over a window of E W, by Spitzer's identity."""
+    u, weights = past(warm_up_s + seconds)
+    excess = positive_part((rho - 1) * u, variance(u))
+    weight = window_weight(u, warm_up_s, warm_up_s + seconds)
+    return float((excess * weights * weight).sum())
+
+
+def test_brownian_input_in_the_steady_state_is_pollaczek_and_khinchine() -> None:
+    # sigma² / (2 (1 - rho)), once the empty start is far away
+    found = mean_wait(0.8, 100.0, lambda u: 0.01 * u, warm_up_s=100.0)
+    assert found == pytest.approx(0.01 / 0.4, rel=0.01)
+
+
+def test_an_overload_grows_by_what_it_is_too_much() -> None:
+    found = mean_wait(1.5, 100.0, lambda u: 1e-6 * u)
+    assert found == pytest.approx(0.5 * 50.0, rel=0.01)
+
+
+def test_speed_that_differs_from_trial_to_trial_is_exact() -> None:
+    # X(u) = delta u: the wait at t is delta⁺ t, of which the window has half the length
+    found = mean_wait(1.0, 60.0, lambda u: (0.1 * u) ** 2)
+    assert found == pytest.approx(0.1 / math.sqrt(2 * math.pi) * 30.0, rel=0.01)
+
+
+def test_wandering_is_white_far_off_and_a_constant_near() -> None:
+    sd, memory_s = np.array([0.05]), np.array([10.0])
+    assert wandering(1e5, sd, memory_s)[0] == pytest.approx(2 * 0.05**2 * 10 * 1e5, rel=1e-3)
+    assert wandering(0.01, sd, memory_s)[0] == pytest.approx((0.05 * 0.01) ** 2, rel=1e-2)
+
+
+def test_a_backlog_drains_at_what_is_free() -> None:
+    # 1 s of work at rho = 0.9 is gone after 10 s: (1 + 0.5)/2 over the first 5 s
+    assert backlog_left(np.array([1.0]), np.array([0.9]), 0.0, 5.0)[0] == pytest.approx(0.75)
+    assert backlog_left(np.array([1.0]), np.array([0.9]), 10.0, 60.0)[0] == pytest.approx(0.0)
+    assert backlog_left(np.array([1.0]), np.array([1.2]), 0.0, 60.0)[0] == pytest.approx(
+        1.0, rel=1e-3
+    )
+
+
+def servers_of(workers: int, service_s: float, variability: float, **more: float) -> Servers:
+    values = {
+        "capacity": workers / service_s,
+        "base_s": service_s,
+        "variance_per_s": 2 * service_s * variability / workers,
+        "variability": variability,
+        "idle_power": math.sqrt(2 * (workers + 1)) - 2,
+        "wander": 1e-3,
+        "memory_s": 10.0,
+        "between": 1e-3,
+        "retrograde": 0.0,
+        "cold": 0.0,
+        "warming_s": 1.0,
+        "tail": 1.0,
+        "slow_share": 0.5,
+        "slow_log": 0.0,
+    }
+    return Servers(**{name: np.array([value]) for name, value in (values | more).items()})
+
+
+SIMULATED: list[tuple[int, dict[str, Any]]] = [
+    (1, {}),
+    (4, {"wander": 0.08, "memory_s": 30.0}),
+    (16, {"between": 0.03}),
+    (2, {"cold": 0.8, "warming_s": 4.0}),
+    (4, {"slow_share": 0.4, "slow_log": math.log(1.3)}),
+]
+
+
+@pytest.mark.parametrize(("workers", "trouble"), SIMULATED)
+def test_the_peak_is_that_of_the_simulated_server(workers: int, trouble: dict[str, Any]) -> None:
+    """Nothing is fitted: the server's own numbers give its peak to 4 %."""
+    servers = servers_of(workers, 0.008, 1.0, **trouble)
+    system = {
+        "workers": workers,
+        "service_ms": 8.0,
+        "service": {"kind": "exponential"},
+        "drift_sd": trouble.get("wander", 1e-3),
+        "drift_memory_s": trouble.get("memory_s", 10.0),
+        "between_trials_sd": trouble.get("between", 1e-3),
+        "cold_frac": trouble.get("cold", 0.0),
+        "cold_s": trouble.get("warming_s", 1.0),
+        "slow_mode_share": trouble.get("slow_share", 0.0),
+        "slow_mode_factor": math.exp(trouble.get("slow_log", 0.0)),
+    }
+    goal = Goal(threshold=Threshold(mean_ms=40.0))
+    true = compute_truth(system, goal, se_frac=0.01).rate_per_s
+    found = math.exp(log_peak(servers, MEAN, 180.0, 5.0)[0])
+    assert found == pytest.approx(true, rel=0.06)
+
+
+def test_short_trials_read_the_peak_high_and_the_model_knows() -> None:
+    servers = servers_of(8, 0.008, 1.0, wander=0.08, memory_s=30.0)
+    short, long = (math.exp(log_peak(servers, MEAN, s, 5.0)[0]) for s in (20.0, 180.0))
+    assert 1.01 < short / long < 1.1
+
+
+def trial(system: dict[str, Any], rate_per_s: float, seed: int, seconds: float = 30.0) -> Trial:
+    return run_trial(
+        TrialOrder(
+            server=SimulatedServer(system=system),
+            sample={},
+            threshold=Threshold(mean_ms=40.0, percentile=0.95, limit_ms=120.0),
+            request=TrialRequest(rate_per_s=rate_per_s, seconds=seconds),
+            order=0,
+            seed=seed,
+        )
+    )
+
+
+QUEUE: dict[str, Any] = {"workers": 1, "service_ms": 4.0, "service": {"kind": "exponential"}}
+
+
+def test_both_thresholds_are_read() -> None:
+    mean, percentile = aims(Threshold(mean_ms=40.0, percentile=0.95, limit_ms=120.0))
+    assert mean == MEAN
+    assert percentile.limit_s == pytest.approx(0.12)
+    assert percentile.over_frac == pytest.approx(0.05)
+    assert percentile.gain == pytest.approx(math.log(20))
+
+
+def test_a_percentile_is_read_from_the_share_of_slow_responses() -> None:
+    # M/M/1 at 225/s: responses are exponential with mean 40 ms, so the 95th percentile is 119.8 ms
+    reading = read(trial(QUEUE, 225.0, 1, 3000.0), P95)
+    assert reading is not None
+    assert math.exp(reading.parts[-1].log_s) == pytest.approx(0.1198, rel=0.15)
+
+
+def test_an_overload_is_read_as_its_completions() -> None:
+    reading = read(trial(QUEUE, 400.0, 1), MEAN)
+    assert reading is not None
+    assert reading.overloaded
+    assert reading.busy is not None
+    assert math.exp(float(np.mean(reading.busy.log_rates))) == pytest.approx(250.0, rel=0.05)
+    below = read(trial(QUEUE, 150.0, 1), MEAN)
+    assert below is not None
+    assert below.busy is None
+
+
+def test_a_trial_without_an_answer_says_nothing() -> None:
+    lost = msgspec.structs.replace(trial(QUEUE, 150.0, 1), measured=None)
+    assert read(lost, MEAN) is None
+
+
+def learnt(system: dict[str, Any], rates: list[float], seed: int = 1) -> Posterior:
+    posterior = Posterior(MEAN, 180.0, seed, None)
+    for order, rate in enumerate(rates):
+        reading = read(trial(system, rate, 100 * seed + order), MEAN)
+        assert reading is not None
+        posterior.learn(reading)
+    return posterior
+
+
+def test_an_overload_and_a_trial_near_the_peak_give_it() -> None:
+    posterior = learnt(QUEUE, [400.0, 220.0])
+    low, middle, high = np.exp(np.quantile(posterior.log_peak, [0.025, 0.5, 0.975]))
+    assert low < 225.0 < high
+    assert middle == pytest.approx(225.0, rel=0.08)
+    assert math.exp(float(np.median(posterior.log_capacity))) == pytest.approx(250.0, rel=0.1)
+
+
+def test_a_seed_gives_the_same_posterior() -> None:
+    assert np.array_equal(learnt(QUEUE, [400.0]).log_peak, learnt(QUEUE, [400.0]).log_peak)
+
+
+def test_two_modes_show_when_equal_trials_differ() -> None:
+    """At 80/s a mode that is 2.5 times as slow has 25 times the response."""
+    rates = [400.0, *[85.0] * 6]
+    two = learnt(QUEUE | {"slow_mode_share": 0.5, "slow_mode_factor": 2.5}, rates, seed=3)
+    one = learnt(QUEUE, rates, seed=3)
+    assert two.two_modes > 0.8
+    assert one.two_modes < 0.3
+
+
+def test_a_second_mode_is_offered_without_a_bias() -> None:
+    """Without any trial, offers taken as the prior has them leave the prior as it is."""
+    random = np.random.default_rng(1)
+    normal = random.standard_normal((20_000, DIMENSIONS))
+    before = np.mean(unpack(normal, 0.04).slow_log > 0)
+    for _ in range(5):
+        moved, gain = toggled(normal, random)
+        taken = np.log(random.random(len(normal))) < gain
+        normal = np.where(taken[:, None], moved, normal)
+    after = unpack(normal, 0.04)
+    assert np.mean(after.slow_log > 0) == pytest.approx(before, abs=0.01)
+    concurrency = normal[:, 0]
+    assert concurrency.mean() == pytest.approx(0.0, abs=0.03)
+    assert concurrency.std() == pytest.approx(1.0, abs=0.03)
