@@ -36,7 +36,7 @@ certain of its own width the fewer trials it rests on."""
 _PATIENT_TRIALS = 8
 TRIALS_MIN = 5
 """A second mode that half of the trials are in shows in so many."""
-TRIALS_MAX = 14
+TRIALS_MAX = 20
 """After so many, a server that still keeps its secret is answered with what was reached."""
 OVERLOAD_S = 20.0
 _OVERLOAD_EVERY = 3
@@ -44,6 +44,7 @@ _OVERLOAD = 1.15
 """Over the capacity: completions tell the speed and how it wanders, which no response near the
 peak can, least of all of a server that gets less done under a backlog."""
 _STEP_MIN, _STEP_MAX = 2.0, 8.0
+_STEP_DOWN = 4.0
 _BEYOND_CAPACITY = 1.2
 _CAPACITY_QUANTILE = 0.75
 _PROBE_ABORT, _ABORT, _DEEP_ABORT = 10.0, 25.0, 100.0
@@ -81,14 +82,21 @@ class Curve(Conversation):
         lost = self._lost_now()
         if lost is not None:
             return lost
-        if not self._overloaded:
-            return self._probe()
+        return self._narrow() if self._overloaded else self._probe()
+
+    def _narrow(self) -> TrialRequest | Ending:
+        """Answer, or ask where the posterior learns most."""
         peaks = self._log_peaks()
         low, middle, high = self._quantiles(peaks)
         half = (math.exp(high - middle) - math.exp(low - middle)) / 2
         told = sum(len(load.ratios) for load in self.loads.values())
         enough = STOP_FRAC if told < _PATIENT_TRIALS else 1.0
-        if half <= enough * self.goal.error_frac and told >= TRIALS_MIN:
+        settled = half <= enough * self.goal.error_frac and told >= TRIALS_MIN
+        if self._highest_held == 0.0 and (settled or told >= TRIALS_MAX):
+            # The model would have a peak anywhere; one that holds must have been seen.
+            seconds = min(SHORT_S, self.goal.run_length_s)
+            return self._within_reach(min(self.loads) / _STEP_DOWN, seconds, _ABORT)
+        if settled:
             return self._found(math.exp(middle))
         if told >= TRIALS_MAX:
             return Ending(PeakVerdict.DEADLINE, _gave_up(half))
