@@ -185,7 +185,7 @@ def test_a_stopped_survey_says_so_and_draws_no_empty_chart() -> None:
     assert 'data-chart="region-1-size_mean"' not in html
     empty = render_html(_answered(made.empty()), ())
     assert "Not measured: no point over the bytes touched." in empty
-    assert "data-chart=" not in re.sub(r"<script.*?</script>", "", empty, flags=re.DOTALL)
+    assert "data-chart=" not in re.sub(r"<(script|style).*?</\1>", "", empty, flags=re.DOTALL)
 
 
 def test_a_page_is_the_same_every_time() -> None:
