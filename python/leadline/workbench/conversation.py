@@ -8,6 +8,7 @@ the answer; a policy adds `_decide` and `_estimate`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from leadline.record import Interval
@@ -29,7 +30,7 @@ _REQUESTS_MIN = 100
 _START_MIN_PER_S = 0.01
 _DESCENT_MAX = 1024.0
 _FAILED_IN_A_ROW_MAX = 3
-_LIMITED_MAX = 6
+_LIMITED_MAX = 8
 _LOST_MAX = 16
 _BELOW_OFFERED = 0.95
 """A generator that fell short is asked for this part of what it offered."""
@@ -44,6 +45,10 @@ _LIMITED_BY: dict[PeakVerdict, Literal["server", "generator", "time", "unknown"]
     PeakVerdict.IRREGULAR: "server",
     PeakVerdict.FAILED: "unknown",
 }
+
+_LIMITED_TRIALS = 2
+"""A machine that was busy for a moment holds a generator back at any load; so many trials at one
+load are the load's doing."""
 
 
 class Ending(NamedTuple):
@@ -117,8 +122,9 @@ class Conversation(ABC):
         """Highest load to ask for: what the generator may, and was seen to, offer."""
         ceiling = self.goal.rate_max_per_s or RATE_MAX_PER_S
         held = max((rate for rate, load in self.loads.items() if load.ratios), default=0.0)
-        for trial in self.trials:
-            if trial.state is TrialState.GENERATOR_LIMITED:
+        limited = [trial for trial in self.trials if trial.state is TrialState.GENERATOR_LIMITED]
+        for trial in limited:
+            if _times_at(trial.request.rate_per_s, limited) >= _LIMITED_TRIALS:
                 ceiling = min(ceiling, max(_can_offer(trial), held))
         return ceiling
 
@@ -160,7 +166,7 @@ class Conversation(ABC):
             why = self.trials[-1].failure or "no reason given"
             sentence = f"{_FAILED_IN_A_ROW_MAX} trials in a row failed: {why}"
             return Ending(PeakVerdict.FAILED, sentence)
-        if states[-1] is TrialState.FAILED:
+        if states[-1] is TrialState.FAILED or self._limited_by_chance():
             return self.trials[-1].request
         if states.count(TrialState.GENERATOR_LIMITED) >= _LIMITED_MAX:
             sentence = "The generator fell short of the rate again and again."
@@ -169,6 +175,12 @@ class Conversation(ABC):
             sentence = f"The server was lost in {_LOST_MAX} trials."
             return Ending(PeakVerdict.SERVER_LOST, sentence)
         return None
+
+    def _limited_by_chance(self) -> bool:
+        """Whether the generator fell short in the last trial, for the first time at its load."""
+        last = self.trials[-1]
+        limited = [trial for trial in self.trials if trial.state is TrialState.GENERATOR_LIMITED]
+        return last in limited and _times_at(last.request.rate_per_s, limited) < _LIMITED_TRIALS
 
     def _in_time(self, request: TrialRequest) -> TrialRequest | Ending:
         """Keep within the deadline: a trial that cannot end before it is not begun."""
@@ -223,3 +235,7 @@ def _can_offer(trial: Trial) -> float:
     if trial.measured is None or not 0 < trial.measured.offered_per_s < asked:
         return asked / 2
     return trial.measured.offered_per_s * _BELOW_OFFERED
+
+
+def _times_at(rate_per_s: float, trials: Sequence[Trial]) -> int:
+    return sum(trial.request.rate_per_s == rate_per_s for trial in trials)
