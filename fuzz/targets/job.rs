@@ -5,12 +5,17 @@
 use leadline_engine::engine::run_job;
 use leadline_engine::file_test::FileTestJob;
 use leadline_engine::job::Job;
+use leadline_engine::nfs_load::NfsLoadJob;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
     let text = String::from_utf8_lossy(bytes);
     if let Ok(job) = FileTestJob::parse(&text) {
         assert_file_test_survives(&job); // never run: it would write where it says
+        return;
+    }
+    if let Ok(job) = NfsLoadJob::parse(&text) {
+        assert_nfs_load_survives(&job); // never run: it would call the server it names
         return;
     }
     match Job::parse(&text) {
@@ -28,6 +33,12 @@ fn assert_survives(job: &Job) {
 fn assert_file_test_survives(job: &FileTestJob) {
     let written = serde_json::to_string(job).expect("a job can be written");
     let read = FileTestJob::parse(&written).expect("a written job can be read");
+    assert_eq!(job, &read, "{written}");
+}
+
+fn assert_nfs_load_survives(job: &NfsLoadJob) {
+    let written = serde_json::to_string(job).expect("a job can be written");
+    let read = NfsLoadJob::parse(&written).expect("a written job can be read");
     assert_eq!(job, &read, "{written}");
 }
 
