@@ -8,9 +8,14 @@ DEMO := build/demo
 LOGS := build/test
 RUST := $(shell find crates -name '*.rs' -o -name '*.toml') Cargo.toml Cargo.lock
 
-.PHONY: demo test lint rust-test python-test fuzz sanitize build packages bench format clean
+.PHONY: demo test test-long lint lint-rust lint-python rust-build rust-test python-test goldens \
+	fuzz fuzz-build sanitize install build packages mutants bench check-machine format clean
+# Set in some containers; every one of the commands that tests start would compile itself again.
+unexport PYTHONDONTWRITEBYTECODE
 
 build: $(VENV)/built
+
+install: $(VENV)/installed
 
 $(VENV)/installed: pyproject.toml
 	test -x $(BIN)/python || python3 -m venv $(VENV)
@@ -32,36 +37,59 @@ demo: build
 	@mkdir -p $(DEMO)
 	@bench/demo $(BIN)/leadline $(DEMO)
 
-test: packages build
-	$(MAKE) --no-print-directory lint
-	$(MAKE) --no-print-directory rust-test
-	$(MAKE) --no-print-directory python-test
-	$(MAKE) --no-print-directory fuzz
-	@$(BIN)/python tests/check_counts.py $(LOGS)
+# Every part below, two at a time (tests/run.py says in which order); what it prints last is the
+# time of each part, the slowest tests and the counts.
+test:
+	@python3 tests/run.py $(LOGS)
 
-lint: build
+# Minutes of statistics, an hour of everything: by hand, and by a schedule (CONTRIBUTING.md).
+test-long: export OMP_NUM_THREADS := 1
+test-long: packages build
+	@mkdir -p $(LOGS)
+	$(BIN)/pytest $(SPREAD) -n 2 -m long 2>&1 | tee $(LOGS)/long.log
+	$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=60
+	$(MAKE) --no-print-directory sanitize
+
+lint: lint-rust lint-python
+
+lint-rust:
 	cargo fmt --all --check
 	cargo fmt --manifest-path fuzz/Cargo.toml --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
+
+lint-python: install
 	$(BIN)/ruff format --check --quiet python tests bench fuzz workloads
 	$(BIN)/ruff check --quiet python tests bench fuzz workloads
 	$(BIN)/mypy
+
+rust-build:
+	cargo test --workspace --exclude leadline-python --quiet --no-run
 
 rust-test:
 	@mkdir -p $(LOGS)
 	cargo test --workspace --exclude leadline-python --quiet 2>&1 | tee $(LOGS)/rust.log
 
-# One thread, as the command line has it: threads for small matrices take twice the time. A file goes
-# to one process whole: what its tests share (surveys of every profile) is then simulated once.
+# tests/conftest.py says what goes to one process, and in which order.
+SPREAD := -q --dist loadgroup --no-loadscope-reorder
+
+# One thread, as the command line has it: threads for small matrices take twice the time. Three
+# processes on two processors: one of them has the real I/O, which mostly waits.
 python-test: export OMP_NUM_THREADS := 1
 python-test: build
 	@mkdir -p $(LOGS)
-	$(BIN)/pytest -n 2 --dist loadfile -q -m "not real" 2>&1 | tee $(LOGS)/python.log
-# Real I/O runs alone: it measures this machine's disk.
-	$(BIN)/pytest -q -m real 2>&1 | tee -a $(LOGS)/python.log
+	$(BIN)/pytest $(SPREAD) -n 3 -m "not long" --junitxml $(LOGS)/python.xml 2>&1 | tee $(LOGS)/python.log
+
+# Writes what Leadline says of every kind of record anew; read the difference before keeping it.
+goldens: export UPDATE_GOLDENS := 1
+goldens: build
+	$(BIN)/pytest tests/golden -q
+	git --no-pager diff --stat -- tests/golden/expected
 
 # Seconds each fuzz target runs, all side by side.
-FUZZ_SECONDS := 60
+FUZZ_SECONDS := 10
+
+fuzz-build:
+	@fuzz/run 0
 
 fuzz:
 	@fuzz/run $(FUZZ_SECONDS)
@@ -69,6 +97,14 @@ fuzz:
 # Builds the engine three times more, so it is a step of CI and not of make test.
 sanitize:
 	@tests/sanitize
+
+# What only a calm machine can say of its speed; a busy one is told so and fails nothing.
+check-machine: packages build
+	$(BIN)/python bench/check_machine.py
+
+# Small changes of the deciding code that the tests must notice: a sample, the same each time.
+mutants: build
+	@tests/mutants all
 
 bench: build
 	$(BIN)/python bench/profiles.py

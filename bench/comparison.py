@@ -126,7 +126,7 @@ def measured(
         open_engine(targets[0], run_seed=2 * number) as one,
         open_engine(targets[1], run_seed=2 * number + 1) as other,
     ):
-        systems = [Opened("a", one), Opened("b", other)]
+        systems = [Opened("a", targets[0].text, one), Opened("b", targets[1].text, other)]
         found = measure_in_turns(systems, workloads, asked, open_store("sqlite://"))
     covered = []
     for readings in found:

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from leadline.engine import Target, open_engine, profile_names, stop_on_signals
 from leadline.file_cache import CacheAsked, begin_study, run_study
 from leadline.record import NO_SYNC, CacheSize, CacheStudy
+from leadline.record.file_cache import CACHE
 from leadline.store import open_store
 from leadline.testing.simulation import SimulatedCacheStudy, simulate_cache_study
 
@@ -112,9 +113,9 @@ def study_in_cgroup(
         open_engine(target, sync=sync, cache_limit_bytes=cap_mib * MIB) as engine,
     ):
         start = begin_study(engine, target, asked)
-        store.start_cache_study(start)
+        store.begin(CACHE, start)
         study = run_study(engine, target, store, start)
-    points = store.study_points(start.study_id)
+    points = store.items(start.study_id)
     return study, max(point.result.cache_resident_bytes or 0 for point in points)
 
 

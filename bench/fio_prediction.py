@@ -29,7 +29,7 @@ from leadline.fio import read_job
 from leadline.predict import PredictionRefused, Predictor
 from leadline.record import Interval, Workload
 from leadline.store import open_store
-from leadline.survey import explain
+from leadline.survey.stored import load_survey
 from leadline.units import parse_bytes
 
 ROOT = Path(__file__).parent.parent
@@ -108,9 +108,7 @@ def run(asked: argparse.Namespace, directory: str) -> list[Outcome]:
     else:
         target = Path(directory)
     store = open_store(store_url)
-    start = store.survey_start(ref)
-    points = store.points(start.survey_id)
-    found = store.survey(start.survey_id) or explain(start, points)
+    found, points = load_survey(store, ref)
     predictor = Predictor(found, points, model=asked.model)
     limits = Limits(warm_up_s_max=asked.warm_up, measure_s_min=asked.seconds,
                     measure_s_max=asked.seconds, accuracy=0.0, total_s_max=600.0)  # fmt: skip

@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from dask_cluster import dask_cluster
 from leadline.record.wording import say_count
-from leadline.record.workbench import Experiment, ExperimentStart
+from leadline.record.workbench import EXPERIMENT, Experiment, ExperimentStart
 from leadline.store import open_store
 from leadline.testing.grids import FACTORS, WORKLOADS, grid_samples
 from leadline.testing.servers import GOAL
@@ -56,7 +56,7 @@ def start_of(asked: argparse.Namespace, number: int) -> ExperimentStart:
     """Return the same surface, under another id each time."""
     server = msgspec.structs.replace(WORKLOADS[asked.workload], wall_scale=asked.wall_scale)
     return ExperimentStart(
-        experiment_id=f"{number:032x}", name=asked.workload, server=server, goal=GOAL,
+        study_id=f"{number:032x}", system=asked.workload, server=server, goal=GOAL,
         policy=asked.policy, factors=FACTORS, samples=grid_samples(), design="full-grid", seed=1,
     )  # fmt: skip
 
@@ -77,7 +77,7 @@ def run_surface(asked: argparse.Namespace, workers: int, number: int) -> Mapped:
                     raise SystemExit(f"only {len(pool.names)} of {workers} workers came up")
                 time.sleep(0.1)
             start = start_of(asked, number)
-            store.start_experiment(start)
+            store.begin(EXPERIMENT, start)
             begin = time.monotonic()
             found = run_experiment(start, store, pool)
             return Mapped(time.monotonic() - begin, found)

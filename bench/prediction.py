@@ -102,7 +102,7 @@ def measure(
     """Survey a system by a design; `sobol` points follow the survey's own."""
     with open_engine(target, run_seed=seed) as engine:
         asked = Asked(target.name, 14 * 3600.0, None, seed, 0.02, "middle")
-        start = begin_survey(engine, target, asked, survey_id=f"{target.name}-{seed}")
+        start = begin_survey(engine, target, asked, study_id=f"{target.name}-{seed}")
         own = {name: count for name, count in counts.items() if name != "sobol"}
         stages = tuple(PlanStage(name, count, "") for name, count in own.items())
         plan = msgspec.structs.replace(start.plan, stages=stages)
@@ -123,7 +123,7 @@ def reading(engine: Engine, workload: Workload, seed: int, order: int) -> Measur
     clock_s = engine.clock_s
     result = engine.run(workload, seed=seed, limits=LIMITS)
     return Measurement(
-        point_id=f"p{order}", survey_id=None, order=order, stage="sobol", started_at="",
+        point_id=f"p{order}", order=order, stage="sobol", started_at="",
         clock_s=clock_s, seed=seed, workload=workload, backend="simulated", result=result,
     )  # fmt: skip
 

@@ -28,6 +28,7 @@ from leadline.engine import stop_on_signals
 from leadline.engine.stream_disks import StreamDisks, open_stream_disks
 from leadline.record.balance import Balance, Scaling
 from leadline.record.streaming import KernelName, StreamStudy
+from leadline.store import open_store
 from leadline.streaming.answer import balance_of, scaling_of
 from leadline.streaming.balance import balances_of
 from leadline.streaming.study import Asked, RunDone, begin_scaling, run_scaling
@@ -38,13 +39,6 @@ PHASE = "write"
 DISKS_BELOW = 2
 """The quota is set so that the processors are used up between this number of disks and the next."""
 OFF_FRAC_MAX = 0.15
-
-
-class Forgetful:
-    """A store for studies that only live as long as the bench."""
-
-    def save_stream(self, study: StreamStudy) -> None:
-        """Forget it."""
 
 
 def asked_of(options: argparse.Namespace) -> Asked:
@@ -63,7 +57,11 @@ def asked_of(options: argparse.Namespace) -> Asked:
 def study_of(disks: StreamDisks, asked: Asked) -> StreamStudy:
     """Run a scaling and print every run."""
     return run_scaling(
-        disks, Forgetful(), begin_scaling(disks.directories, asked), asked, on_run=print_run
+        disks,
+        open_store("sqlite://"),
+        begin_scaling(disks.directories, asked),
+        asked,
+        on_run=print_run,
     )
 
 

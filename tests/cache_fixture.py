@@ -49,7 +49,7 @@ def cache_point(
         admissible=admissible,
     )
     return msgspec.structs.replace(
-        sample_point(f"point-{order}", survey_id=None, order=order),
+        sample_point(f"point-{order}", order=order),
         workload=Workload(
             unique_bytes=unique_bytes, size_mean=32768, read_frac=read_frac, seq_frac=0.0,
             size_dist="fixed",

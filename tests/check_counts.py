@@ -1,11 +1,38 @@
-"""Fail when tests disappear quietly: compare the counts of this run with tests/counts.toml."""
+"""Count the tests of this run, skips apart; fail when tests disappear quietly.
+
+A test that did not run is skipped, never passed, whichever language it is written in: pytest says
+so itself, a Rust test prints `SKIPPED [rust] <test>: <reason>` and is taken from cargo's passes.
+Skips count as existing tests, so that a lesser machine can still run `make test`.
+"""
 
 from __future__ import annotations
 
 import re
 import sys
 import tomllib
+from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
+
+COUNTS = Path(__file__).with_name("counts.toml")
+PYTHON_SKIP = re.compile(r"^SKIPPED \[(\d+)\] \S+: (.*)$", re.MULTILINE)
+RUST_SKIP = re.compile(r"SKIPPED \[rust\] \S+: (.*)$", re.MULTILINE)
+"""Not only at the beginning of a line: cargo's dots may stand there."""
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What one log says."""
+
+    passed: int
+    failed: int
+    skipped: int
+    reasons: Counter[str]
+
+    @property
+    def exist(self) -> int:
+        """Tests that passed, or said why they did not run."""
+        return self.passed + self.skipped
 
 
 def counted(log: str, word: str) -> int:
@@ -14,22 +41,48 @@ def counted(log: str, word: str) -> int:
     return sum(int(n) for line in closing for n in re.findall(rf"(\d+) {word}\b", line))
 
 
-def main(folder: Path) -> int:
-    """Print one closing line; return 1 when fewer tests ran than the project has."""
-    wanted = tomllib.loads(Path("tests/counts.toml").read_text(encoding="utf-8"))
-    logs = {name: (folder / f"{name}.log").read_text(encoding="utf-8") for name in wanted}
-    short = [
-        f"{name}: {counted(log, 'passed')} tests ran and passed, counts.toml wants {wanted[name]}"
-        for name, log in logs.items()
-        if counted(log, "passed") + counted(log, "skipped") < wanted[name]
+def tally(log: str) -> Tally:
+    """Count a log of pytest, of cargo test, or of several of them."""
+    reasons: Counter[str] = Counter(RUST_SKIP.findall(log))
+    in_rust = reasons.total()
+    for number, reason in PYTHON_SKIP.findall(log):
+        reasons[reason] += int(number)
+    return Tally(
+        passed=counted(log, "passed") - in_rust,
+        failed=counted(log, "failed") + counted(log, "errors?"),
+        skipped=counted(log, "skipped") + in_rust,
+        reasons=reasons,
+    )
+
+
+def report(wanted: dict[str, int], tallies: dict[str, Tally]) -> tuple[list[str], bool]:
+    """Return what is said, the closing line last, and whether this was the whole of the tests."""
+    said = [
+        f"skipped {count} time{'s' if count > 1 else ''}: {reason}"
+        for reason, count in sum(
+            (each.reasons for each in tallies.values()), Counter()
+        ).most_common()
     ]
-    whole = "\n".join(logs.values())
-    numbers = (counted(whole, "passed"), counted(whole, "failed"), counted(whole, "skipped"))
-    for reason in re.findall(r"^SKIPPED.*$", whole, flags=re.MULTILINE):
-        print(reason)
-    print("\n".join(short), end="\n" if short else "")
-    print("{} passed, {} failed, {} skipped".format(*numbers))
-    return 1 if short or numbers[1] else 0
+    short = [
+        f"{name}: {tallies[name].exist} tests passed or were skipped, counts.toml wants {number}"
+        for name, number in wanted.items()
+        if tallies[name].exist < number
+    ]
+    numbers = [
+        sum(getattr(each, what) for each in tallies.values())
+        for what in ("passed", "failed", "skipped")
+    ]
+    closing = "{} passed, {} failed, {} skipped".format(*numbers)
+    return [*said, *short, closing], not short and not numbers[1]
+
+
+def main(folder: Path) -> int:
+    """Print the reasons of skips and one closing line; 1 when tests failed or are missing."""
+    wanted = tomllib.loads(COUNTS.read_text(encoding="utf-8"))
+    tallies = {name: tally((folder / f"{name}.log").read_text(encoding="utf-8")) for name in wanted}
+    said, whole = report(wanted, tallies)
+    print("\n".join(said))
+    return 0 if whole else 1
 
 
 if __name__ == "__main__":

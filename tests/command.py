@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 LEADLINE = str(Path(sys.executable).with_name("leadline"))
+STEERED = str(Path(__file__).with_name("steered_command.py"))
+POINT_S = 0.2
+"""Of a hurried survey."""
 
 
 def environment(store: Path) -> dict[str, str]:
@@ -28,3 +32,37 @@ def leadline(
         check=False,
         env=environment(store),
     )
+
+
+def steered(*arguments: str, point_s: float = 0.0, stall: tuple[int, int] = (0, 0)) -> list[str]:
+    """Return the command as steered_command.py runs it."""
+    return [sys.executable, STEERED, str(point_s), *map(str, stall), *arguments]
+
+
+def hurried(*arguments: str, store: Path) -> subprocess.CompletedProcess[str]:
+    """Run a survey or study of many real points to its end; none of them takes long."""
+    return subprocess.run(
+        steered(*arguments, point_s=POINT_S), capture_output=True, text=True, timeout=110,
+        check=False, env=environment(store),
+    )  # fmt: skip
+
+
+def ended_after(
+    rows: int, number: signal.Signals, *arguments: str, store: Path
+) -> subprocess.CompletedProcess[str]:
+    """Run the command until it has stored so many points or trials; there it gets a signal."""
+    told, tells = os.pipe()
+    with subprocess.Popen(
+        steered(*arguments, stall=(rows, tells)), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True, env=environment(store), pass_fds=[tells],
+    ) as child:  # fmt: skip
+        os.close(tells)
+        try:
+            came_so_far = os.read(told, 1)  # nothing, when it ended before
+            child.send_signal(number)
+            stdout, stderr = child.communicate(timeout=60)
+        finally:
+            os.close(told)
+            child.kill()
+    assert came_so_far, f"it ended by itself with {child.returncode}: {stderr}"
+    return subprocess.CompletedProcess(arguments, child.returncode, stdout, stderr)

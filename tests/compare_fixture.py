@@ -18,7 +18,7 @@ INSIDE = Workload(unique_bytes=100 * MIB, size_mean=32768, process_num=2)
 
 def renamed(survey: Survey, survey_id: str, **changes: Any) -> Survey:
     """The same survey under another id, with parts of its start changed."""
-    start = msgspec.structs.replace(survey.start, survey_id=survey_id, **changes)
+    start = msgspec.structs.replace(survey.start, study_id=survey_id, **changes)
     return msgspec.structs.replace(survey, start=start)
 
 

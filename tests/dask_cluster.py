@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-_START_S = 60.0
+_START_S = 110.0
+"""Only a process that hangs takes longer."""
 
 
 class Cluster:
@@ -35,6 +36,17 @@ class Cluster:
     def add_worker(
         self, name: str, *, testbeds: int | None = 1, threads: int = 1, preload: str = ""
     ) -> None:
+        """Start a worker and wait until the scheduler has it."""
+        self._start_worker(name, testbeds, threads, preload)
+        self._wait_registered([name])
+
+    def add_workers(self, names: Sequence[str], threads: int = 1) -> None:
+        """Start plain workers side by side and wait until the scheduler has them all."""
+        for name in names:
+            self._start_worker(name, 1, threads, "")
+        self._wait_registered(names)
+
+    def _start_worker(self, name: str, testbeds: int | None, threads: int, preload: str) -> None:
         """Start a worker without a nanny, which would start it again."""
         more: list[str] = []
         if testbeds is not None:
@@ -48,6 +60,12 @@ class Cluster:
             "--no-nanny", "--no-dashboard", "--name", name, "--death-timeout", "30",
             "--local-directory", str(self.folder / name), *more,
         )  # fmt: skip
+
+    def _wait_registered(self, names: Sequence[str]) -> None:
+        end = time.monotonic() + _START_S
+        for name in names:
+            while "Registered to:" not in self.log(name):
+                self._still(name, end)
 
     def kill(self, name: str) -> None:
         """SIGKILL, as the end of a machine looks from outside."""
@@ -90,8 +108,7 @@ def dask_cluster(
     folder.mkdir(parents=True, exist_ok=True)
     cluster = Cluster(folder, environment or {}, protocol)
     try:
-        for name in workers:
-            cluster.add_worker(name)
+        cluster.add_workers(workers)
         yield cluster
     finally:
         cluster.stop()

@@ -10,8 +10,7 @@ from typing import Any
 import msgspec
 
 from leadline.engine.servers import run_trial
-from leadline.record import Interval
-from leadline.record.survey import SurveyStatus
+from leadline.record import Interval, Status
 from leadline.record.workbench import (
     Experiment,
     ExperimentStart,
@@ -94,11 +93,11 @@ def peak_experiment(
     peak = found.peak
     assert peak is not None
     start = ExperimentStart(
-        experiment_id="0b8e3c5f21d44a6f9a7d3f0e6c1b2a90", name=name, server=simulated, goal=goal,
+        study_id="0b8e3c5f21d44a6f9a7d3f0e6c1b2a90", system=name, server=simulated, goal=goal,
         policy=policy, samples=({},), seed=seed, started_at="2026-11-22T04:00:00Z",
         facts={"host": "atlas", "kernel": "6.18"}, text="[experiment]\n",
     )  # fmt: skip
-    found_all = Experiment(start=start, status=SurveyStatus.DONE, peaks=(found,), wall_s=3.2)
+    found_all = Experiment(start=start, status=Status.DONE, peaks=(found,), wall_s=3.2)
     return msgspec.structs.replace(
         explain(found_all), fares=fares(peak), fares_on="a simulated server with 4 workers"
     )
@@ -154,13 +153,13 @@ def surface_experiment(
         chosen.tell(sample, found.peak)
     surface = chosen.surface()
     start = ExperimentStart(
-        experiment_id="5d1f7a2c9be04e6c8f3a1d2b4c5e6f70", name=name, server=server, goal=goal,
+        study_id="5d1f7a2c9be04e6c8f3a1d2b4c5e6f70", system=name, server=server, goal=goal,
         policy=policy, factors=factors, design=design, seed=seed, surface_error_frac=error_frac,
         samples=tuple(cell.sample for cell in surface.cells), started_at="2026-11-22T04:00:00Z",
     )  # fmt: skip
     return explain(
         Experiment(
-            start=start, status=SurveyStatus.DONE, peaks=tuple(peaks), surface=surface, wall_s=12.0
+            start=start, status=Status.DONE, peaks=tuple(peaks), surface=surface, wall_s=12.0
         )
     )
 
@@ -232,7 +231,7 @@ def hostile(experiment: Experiment) -> Experiment:
     trial = replace(first.trials[0], failure=HOSTILE, worker=HOSTILE)
     return replace(
         experiment,
-        start=replace(experiment.start, name=HOSTILE, text=HOSTILE, facts={HOSTILE: HOSTILE}),
+        start=replace(experiment.start, system=HOSTILE, text=HOSTILE, facts={HOSTILE: HOSTILE}),
         peaks=(replace(first, trials=(trial, *first.trials[1:])), *experiment.peaks[1:]),
         sentences=(HOSTILE, *experiment.sentences),
         warnings=(HOSTILE,),

@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from kept_documents import KeptDocuments
 from leadline.engine import BudgetSpent
 from leadline.engine.stream_disks import Effort
 from leadline.record.streaming import CapacityResult, StreamOptions, StreamResult, StreamStudy
+from leadline.streaming.stored import load_stream
 from stream_fixture import ATLAS, Machine, run_of
 
 MB = 1e6
@@ -66,11 +68,8 @@ class FakeDisks:
         return run_of(self.machine, options, disks, repetition=seed % 1000).result
 
 
-class Kept:
-    """A store that remembers every document."""
+class Kept(KeptDocuments[StreamStudy]):
+    """A store that remembers every document it held."""
 
     def __init__(self) -> None:
-        self.documents: list[StreamStudy] = []
-
-    def save_stream(self, study: StreamStudy) -> None:
-        self.documents.append(study)
+        super().__init__(load_stream)

@@ -6,9 +6,11 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from kept_documents import KeptDocuments
 from leadline.engine.child import OnEvent
 from leadline.engine.file_tests import PROTOCOL_ORDER
 from leadline.files import Asked, run_files
+from leadline.files.stored import load_files
 from leadline.record.file_test import (
     KBYTE,
     DriveRun,
@@ -96,14 +98,11 @@ class ScriptedTests:
         )
 
 
-class Kept:
-    """A store that remembers every document it was given."""
+class Kept(KeptDocuments[FilesStudy]):
+    """A store that remembers every document it held."""
 
     def __init__(self) -> None:
-        self.documents: list[FilesStudy] = []
-
-    def save_files(self, study: FilesStudy) -> None:
-        self.documents.append(study)
+        super().__init__(load_files)
 
 
 def start_of(

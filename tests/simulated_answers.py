@@ -62,7 +62,7 @@ def start(
     learn_frac: float = 0.0,
 ) -> SurveyStart:
     return SurveyStart(
-        survey_id=f"survey{seed:04d}",
+        study_id=f"survey{seed:04d}",
         system="formula",
         target="sim:formula",
         seed=seed,
@@ -117,7 +117,6 @@ def answer(
                            admissible=admissible)  # fmt: skip
     return Measurement(
         point_id=f"point{request.order:03d}",
-        survey_id="survey",
         order=request.order,
         stage=request.stage,
         started_at="2026-01-01T00:00:00+00:00",

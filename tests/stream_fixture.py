@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 import msgspec
 import numpy as np
 
+from leadline.record import Status
 from leadline.record.streaming import (
     BLOCK_BYTES,
     KERNELS,
@@ -28,7 +29,6 @@ from leadline.record.streaming import (
     StreamStart,
     StreamStudy,
 )
-from leadline.record.survey import SurveyStatus
 from survey_fixture import interval
 
 RECORDS = 21_474_836
@@ -256,7 +256,7 @@ def _study(
         facts=_FACTS | {"host_name": machine.system},
     )  # fmt: skip
     return StreamStudy(
-        start=start, status=SurveyStatus.DONE,
+        start=start, status=Status.DONE,
         capacities=capacities_of(machine, disks, network=network), runs=tuple(runs),
         wall_s=sum(run.result.seconds + run.result.verify_s for run in runs),
     )  # fmt: skip

@@ -32,9 +32,9 @@ from leadline.record import (
     Region,
     Sentinel,
     SlopePoint,
+    Status,
     Survey,
     SurveyStart,
-    SurveyStatus,
     WarmUp,
     Workload,
 )  # fmt: skip
@@ -132,7 +132,7 @@ def build(
     *,
     top_bytes: int,
     system: str = "atlas",
-    status: SurveyStatus = SurveyStatus.DONE,
+    status: Status = Status.DONE,
     facts: dict[str, object] | None = None,
     drift: Interval | None = None,
     cache_limit_bytes: int | None = None,
@@ -180,7 +180,7 @@ def build(
         PlanStage("sentinels", len(sentinels), "see whether the system moves"),
     )
     start = SurveyStart(
-        survey_id="7f3a9c2e51d04b6f", system=system, target="/srv/data", seed=1994,
+        study_id="7f3a9c2e51d04b6f", system=system, target="/srv/data", seed=1994,
         started_at="2026-11-21T06:50:12Z", focal_mode="middle", backend="pread", direct=False,
         cache_limit_bytes=cache_limit_bytes, accuracy=0.02,
         plan=Plan(stages=stages, budget_s=600.0, expected_s=571.0, point_s=7.5,
@@ -189,7 +189,7 @@ def build(
         facts=facts if facts is not None else dict(_FACTS))  # fmt: skip
     return Survey(
         start=start, status=status, wall_s=578.4,
-        points=start.plan.points if status is SurveyStatus.DONE else 23,
+        points=start.plan.points if status is Status.DONE else 23,
         regions=tuple(regions), borders=borders, unique_bytes_curve=whole, slope=_slope(whole),
         families=tuple(families), cache_bytes=borders[-1].bytes if borders else None,
         sentinels=tuple(sentinels), drift_frac=drift or Interval(-0.004, -0.012, 0.004, 12),
@@ -253,7 +253,7 @@ def stopped() -> Survey:
     """Stopped before the second region's families: what was not measured must be said so."""
     whole = two_region()
     return msgspec.structs.replace(
-        whole, status=SurveyStatus.STOPPED, points=23, wall_s=61.0, sentinels=(), drift_frac=None,
+        whole, status=Status.STOPPED, points=23, wall_s=61.0, sentinels=(), drift_frac=None,
         families=(Family(0, whole.families[0].curves[:2]),), accuracy_frac=None, settled=False,
     )  # fmt: skip
 
@@ -262,7 +262,7 @@ def empty() -> Survey:
     """Stopped before the first point."""
     whole = two_region()
     return msgspec.structs.replace(
-        whole, status=SurveyStatus.STOPPED, points=0, wall_s=2.0, sentinels=(), drift_frac=None,
+        whole, status=Status.STOPPED, points=0, wall_s=2.0, sentinels=(), drift_frac=None,
         families=(), regions=(), borders=(), slope=(), cache_bytes=None, noise_frac={},
         accuracy_frac=None, settled=False,
         unique_bytes_curve=msgspec.structs.replace(
@@ -325,7 +325,7 @@ def points(survey: Survey) -> tuple[Measurement, ...]:
             stage = "unique_bytes" if curve.region is None else "families"
             for reading, point_id in zip(point.readings_mb_s, point.point_ids, strict=True):
                 found.append(Measurement(
-                    point_id=point_id, survey_id=survey.start.survey_id, order=len(found),
+                    point_id=point_id, order=len(found),
                     stage=stage, started_at=survey.start.started_at, clock_s=2.0 * len(found),
                     seed=len(found), workload=work, backend="pread",
                     result=_result(work, reading, point_id, rng)))  # fmt: skip

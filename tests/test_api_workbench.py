@@ -8,7 +8,7 @@ import pytest
 
 import leadline
 from leadline.api import FramesMissing
-from leadline.record.workbench import PeakVerdict
+from leadline.record.workbench import EXPERIMENT, PeakVerdict
 from leadline.store import StoreError, open_store
 from leadline.workbench.errors import ExperimentRefused
 from workbench_fixture import TEXT, peak_start
@@ -72,7 +72,7 @@ def test_what_cannot_be_is_refused(experiment: str, tmp_path: Path) -> None:
     with pytest.raises(ExperimentRefused, match="no factor 'cores'"):
         leadline.peak(experiment, sample={"cores": 1}, store=store)
     with open_store(store) as kept:  # an unfinished peak search is no surface
-        kept.start_experiment(peak_start())
+        kept.begin(EXPERIMENT, peak_start())
     with pytest.raises(ExperimentRefused, match="no unfinished surface of 'tiny'"):
         leadline.surface(experiment, resume=True, store=store)
     with pytest.raises(StoreError, match="no experiment 'other'"):

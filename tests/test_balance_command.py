@@ -10,6 +10,7 @@ import pytest
 
 from command import leadline
 from leadline.store import open_store
+from leadline.testing.samples import keep_study, stored_stream
 from stream_fixture import ATLAS, BOREAS, run_study, scaling_study
 
 
@@ -19,10 +20,10 @@ def store(tmp_path: Path) -> Path:
     path = tmp_path / "store.db"
     with open_store(str(path)) as kept:
         for study in (scaling_study(ATLAS), scaling_study(BOREAS)):
-            kept.save_stream(study)
+            keep_study(kept, stored_stream(study))
         single = run_study(ATLAS, "scan", "threads")
         start = msgspec.structs.replace(single.start, study_id="f" * 32, system="single")
-        kept.save_stream(msgspec.structs.replace(single, start=start))
+        keep_study(kept, stored_stream(msgspec.structs.replace(single, start=start)))
     return path
 
 

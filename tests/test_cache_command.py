@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
-from command import LEADLINE, environment, leadline
+from command import ended_after, leadline
+from leadline.record.file_cache import CACHE
 from leadline.store import open_store
 
 
@@ -47,15 +46,8 @@ def test_a_killed_study_resumes_to_the_very_same_sizes(tmp_path: Path) -> None:
     whole, cut = tmp_path / "whole.sqlite", tmp_path / "cut.sqlite"
     options = ["cache", "sim:hp-730", "--seed", "9", "--sizes-only", "--json"]
     expected = json.loads(leadline(*options, store=whole).stdout)
-    child = subprocess.Popen([LEADLINE, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                             env=environment(cut))  # fmt: skip
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and child.poll() is None and _count(cut) < 12:
-        time.sleep(0.02)
-    child.send_signal(signal.SIGKILL)
-    child.communicate(timeout=30)
-    if _count(cut) == expected["points"]:
-        pytest.skip("the study was faster than the kill")
+    ended_after(12, signal.SIGKILL, *options, store=cut)
+    assert _count(cut) == 12 < expected["points"]
     resumed = leadline("cache", "sim:hp-730", "--resume", "--json", store=cut)
     assert resumed.returncode == 0, resumed.stderr
     answer = json.loads(resumed.stdout)
@@ -69,8 +61,8 @@ def _count(path: Path) -> int:
     if not path.exists():
         return 0
     with open_store(str(path)) as store:
-        found = store.cache_studies()
-        return found[0].points if found else 0
+        found = store.list(CACHE)
+        return found[0].items if found else 0
 
 
 @pytest.mark.parametrize(

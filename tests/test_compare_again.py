@@ -17,9 +17,10 @@ from leadline.compare import Asked, ComparisonRefused, Named
 from leadline.engine import Limits, Target, TargetRefused, load_profile
 from leadline.errors import LeadlineError
 from leadline.predict import Predictor
-from leadline.record import SurveyStatus, Workload
+from leadline.record import Status, Workload
+from leadline.record.survey import SURVEY
 from leadline.store import open_store
-from leadline.testing.simulation import simulate_survey
+from shared_surveys import surveyed
 
 LIMITS = Limits(
     warm_up_s_max=30.0, measure_s_min=30.0, measure_s_max=60.0, accuracy=0.005, total_s_max=3600.0
@@ -29,7 +30,7 @@ ASKED = Asked(2, LIMITS, lambda number: number)
 
 @pytest.fixture(scope="module")
 def hp() -> Named:
-    run = simulate_survey("hp-730", 1)
+    run = surveyed("hp-730")
     return Named("hp", Predictor(run.survey, run.points))
 
 
@@ -68,10 +69,10 @@ def test_an_unfinished_survey_is_found_again_however_its_directory_is_written(
     monkeypatch.chdir(tmp_path)
     start = hp.predictor.survey.start
     with open_store("sqlite://") as store:
-        store.start_survey(msgspec.structs.replace(start, target=Target.parse("disk").text))
+        store.begin(SURVEY, msgspec.structs.replace(start, target=Target.parse("disk").text))
         for text in ("disk", "./disk/", str(tmp_path / "disk")):
             assert survey._unfinished(store, start.system, Target.parse(text))
-        assert store.surveys()[0].status is not SurveyStatus.DONE
+        assert store.list()[0].status is not Status.DONE
 
 
 def test_a_system_that_changed_since_its_survey_is_not_measured(

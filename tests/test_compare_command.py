@@ -8,9 +8,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
+import shared_surveys
 from command import leadline
+from leadline.record.survey import SURVEY
 from leadline.store import Store, open_store
-from leadline.testing.simulation import SimulatedSurvey, simulate_survey
+from leadline.testing.simulation import SimulatedSurvey
 
 INSIDE = "unique_bytes=1MiB,size_mean=8KiB,read_frac=0.8,seq_frac=0.5"
 
@@ -20,7 +22,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("compare") / "store.sqlite"
     with open_store(str(path)) as opened:
         for profile, seed in (("hp-730", 1), ("hp-730", 2), ("sparcstation-1plus", 1)):
-            simulate_survey(profile, seed, store=opened)
+            shared_surveys.keep(opened, shared_surveys.surveyed(profile, seed))
     return path
 
 
@@ -106,20 +108,21 @@ def test_one_system_measured_against_itself_is_not_told_apart(store: Path) -> No
 def keep(opened: Store, simulated: SimulatedSurvey, system: str, directory: Path) -> None:
     """Store a simulated survey as if it were one of a directory."""
     start = msgspec.structs.replace(
-        simulated.survey.start, survey_id=f"real-{system}", system=system, target=str(directory),
+        simulated.survey.start, study_id=f"real-{system}", system=system, target=str(directory),
         backend="pread", system_profile=None,
     )  # fmt: skip
-    opened.start_survey(start)
+    opened.begin(SURVEY, start)
     for point in simulated.points:
         own = f"{system}-{point.point_id}"
-        opened.add_point(msgspec.structs.replace(point, survey_id=start.survey_id, point_id=own))
-    opened.finish_survey(msgspec.structs.replace(simulated.survey, start=start))
+        opened.add(start.study_id, msgspec.structs.replace(point, point_id=own))
+    survey = msgspec.structs.replace(simulated.survey, start=start)
+    opened.end(start.study_id, survey, survey.status)
 
 
 @pytest.mark.real
 def test_two_directories_are_measured_in_turns_and_left_as_they_were(tmp_path: Path) -> None:
     path, directories = tmp_path / "store.sqlite", [tmp_path / "one", tmp_path / "other"]
-    simulated = simulate_survey("hp-730", 1)
+    simulated = shared_surveys.surveyed("hp-730", 1)
     with open_store(str(path)) as opened:
         for directory in directories:
             directory.mkdir()
@@ -131,7 +134,7 @@ def test_two_directories_are_measured_in_turns_and_left_as_they_were(tmp_path: P
     assert done.returncode == 0, done.stderr
     (pair,) = json.loads(done.stdout)["pairs"]
     assert pair["source"] == "measured"
-    assert all(reading > 1 for each in pair["readings"] for reading in each)
+    assert all(reading > 0 for each in pair["readings"] for reading in each)
     assert [list(directory.iterdir()) for directory in directories] == [[], []]
     same = leadline("compare", "one", "again", *asked, store=path)
     assert same.returncode == 2

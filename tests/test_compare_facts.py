@@ -82,7 +82,7 @@ def test_what_changes_from_hour_to_hour_is_no_difference() -> None:
         "free_bytes": 5, "memory_available_bytes": 7, "cpu_mhz": 2300.0,
         "memory_bytes": 8 * 2**30 - 4096,
     }  # fmt: skip
-    moved = start(later, started_at="2027-01-01T00:00:00+00:00", seed=9, survey_id="other")
+    moved = start(later, started_at="2027-01-01T00:00:00+00:00", seed=9, study_id="other")
     assert differing_facts([start(FACTS_OF_A), moved]) == ()
 
 

@@ -34,7 +34,11 @@ def store() -> Store:
 def three() -> Iterator[tuple[Opened, ...]]:
     with ExitStack() as stack:
         yield tuple(
-            Opened(name, stack.enter_context(open_engine(Target.parse(f"sim:{name}"), run_seed=i)))
+            Opened(
+                name,
+                f"sim:{name}",
+                stack.enter_context(open_engine(Target.parse(f"sim:{name}"), run_seed=i)),
+            )
             for i, name in enumerate(("hp-730", "convex-c240", "solbourne-5e905"))
         )
 
@@ -59,7 +63,7 @@ def test_the_systems_of_one_pass_meet_the_same_addresses(
     three: tuple[Opened, ...], store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept: list[Measurement] = []
-    monkeypatch.setattr(store, "add_point", kept.append)
+    monkeypatch.setattr(store, "add", lambda _, point: kept.append(point))
     measure_in_turns(three[:2], [IN_CACHE, ON_DISK], asked(2), store)
     seeds = [point.seed for point in kept]
     assert seeds == [1000, 1000, 1001, 1001, 1002, 1002, 1003, 1003]
@@ -69,20 +73,21 @@ def test_every_reading_is_stored_before_the_next_starts(
     three: tuple[Opened, ...], store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept: list[str] = []
-    add = store.add_point
+    add = store.add
 
-    def add_and_note(point: Measurement) -> None:
-        add(point)
+    def add_and_note(study_id: str, point: Measurement) -> None:
+        add(study_id, point)
         kept.append(point.point_id)
 
-    monkeypatch.setattr(store, "add_point", add_and_note)
+    monkeypatch.setattr(store, "add", add_and_note)
     seen: list[int] = []
     measure_in_turns(
         three[:2], [IN_CACHE], asked(2), store, on_reading=lambda *_: seen.append(len(kept))
     )
     assert seen == [0, 1, 2, 3]
-    point = store.measurement(kept[0])
-    assert (point.stage, point.survey_id, point.workload) == (STAGE, None, IN_CACHE)
+    item = store.item(kept[0])
+    point: Measurement = item.document
+    assert (item.kind, point.stage, point.workload) == ("measurement", STAGE, IN_CACHE)
     assert point.facts["simulated_system"] == "hp-730"
 
 

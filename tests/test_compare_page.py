@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ import survey_fixture as made
 from compare_fixture import INSIDE, atlas, question, quicker, renamed, systems
 from leadline.compare import Terms, compare_systems
 from leadline.compare.curves import common_rates
-from leadline.record import Interval, SurveyStatus, Workload
+from leadline.record import Interval, Status, Workload
 from leadline.record.comparison import CommonCurve, CommonPoint, Price, SystemsComparison
 from leadline.report import (
     ReportError,
@@ -27,7 +26,7 @@ from leadline.report import (
 )
 from leadline.report.comparison_words import say_verdict
 from leadline.report.systems_charts import missing_charts
-from opened_page import OpenedPage, start_browser
+from opened_page import OpenedPage
 
 PRICES = {"atlas": Price(1000.0, "EUR"), "rapid": Price(3000.0, "EUR")}
 QUESTIONS = [
@@ -175,7 +174,7 @@ def test_the_flattest_curve_is_named_by_its_real_ends_and_only_where_shown(
 
 def test_what_a_survey_warns_of_is_told_beside_what_differs() -> None:
     doubtful = renamed(made.drifting(), "cccc0003", system="shaky")
-    cut = msgspec.structs.replace(doubtful, status=SurveyStatus.STOPPED, warnings=("It drifted.",))
+    cut = msgspec.structs.replace(doubtful, status=Status.STOPPED, warnings=("It drifted.",))
     document = compare_systems(systems(atlas(), cut, model="product"), Terms(QUESTIONS))
     first, second = document.contenders
     assert first.warnings == atlas().warnings
@@ -257,11 +256,6 @@ def test_a_file_that_cannot_be_written_is_refused_with_the_reason(tmp_path: Path
     (tmp_path / "taken.html").mkdir()
     with pytest.raises(ReportError, match=r"taken\.html cannot be written: Is a directory"):
         save_comparison(compared(), tmp_path / "taken.html")
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    yield from start_browser(tmp_path_factory.mktemp("chromium"))
 
 
 _WIDTHS = """

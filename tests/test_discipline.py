@@ -18,6 +18,7 @@ from leadline.record import (
     say_discipline,
     sync_document,
 )
+from leadline.record.survey import SURVEY
 from leadline.store import open_store
 from leadline.survey import Asked, begin_survey
 from leadline.testing.samples import sample_start
@@ -116,7 +117,7 @@ def begun(store: Path, sync: str) -> None:
     """A survey of a simulated system that was killed before its first point."""
     target = Target.parse("sim:two-level")
     with open_engine(target, sync=sync) as engine, open_store(str(store)) as opened:
-        opened.start_survey(begin_survey(engine, target, ASKED))
+        opened.begin(SURVEY, begin_survey(engine, target, ASKED))
 
 
 def test_a_resumed_survey_keeps_its_discipline_and_refuses_another(tmp_path: Path) -> None:
@@ -130,7 +131,7 @@ def test_a_resumed_survey_keeps_its_discipline_and_refuses_another(tmp_path: Pat
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["sync"] == "dsync"
     with open_store(str(store)) as opened:
-        points = opened.points(opened.surveys()[0].survey_id)
+        points = opened.items(opened.list()[0].study_id)
     assert {point.sync for point in points} == {"dsync"}
     for result in (point.result for point in points):
         assert result.device_bytes is not None

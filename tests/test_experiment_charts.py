@@ -260,7 +260,7 @@ def _goal(*, accuracy: float = 0.9, confidence: float = 0.95, width: float = 0.1
 
 def test_costs_by_policy_are_told_as_multiples_of_the_least() -> None:
     several = [
-        _dearer(factor, policy=policy, name=name)
+        _dearer(factor, policy=policy, system=name)
         for name, more in (("DB_TP", 1.0), ("web", 2.0))
         for policy, factor in (("linear", 5.0 * more), ("binary", 1.0 * more))
     ]

@@ -267,7 +267,7 @@ def test_a_peak_search_begins_with_one_sample() -> None:
     )
     assert other.samples == ({"workers": 16, "disks": 2},)
     assert other.goal.deadline_s == 60
-    assert other.experiment_id != start.experiment_id
+    assert other.study_id != start.study_id
 
 
 def test_a_peak_search_needs_to_know_which_sample() -> None:

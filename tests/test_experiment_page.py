@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +11,10 @@ import pytest
 
 import experiment_fixture as made
 from drawn_text import unreadable
-from leadline.record.survey import SurveyStatus
+from leadline.record import Status
 from leadline.record.workbench import Experiment
 from leadline.report import render_experiment_html
-from opened_page import OpenedPage, start_browser
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    yield from start_browser(tmp_path_factory.mktemp("chromium"))
+from opened_page import OpenedPage
 
 
 @pytest.fixture(scope="module")
@@ -243,7 +238,7 @@ def test_an_experiment_that_was_stopped_before_anything_says_so(peak: Experiment
     for design, factors in ((None, ()), ("full-grid", made.FACTORS)):
         empty = msgspec.structs.replace(
             peak, peaks=(), surface=None, sentences=(), fares=(), warnings=("it was dark",),
-            status=SurveyStatus.STOPPED,
+            status=Status.STOPPED,
             start=msgspec.structs.replace(peak.start, design=design, factors=factors),
         )  # fmt: skip
         text = _plain(render_experiment_html(empty))

@@ -102,7 +102,7 @@ def test_csv_of_a_surface_has_a_line_for_every_configuration(tmp_path: Path) -> 
 
 
 def test_no_cell_of_a_file_is_a_formula(tmp_path: Path) -> None:
-    start = msgspec.structs.replace(peak().start, name="=cmd|' /C calc'!A0")
+    start = msgspec.structs.replace(peak().start, system="=cmd|' /C calc'!A0")
     save_experiment(msgspec.structs.replace(peak(), start=start), tmp_path / "p.csv")
     assert {line["name"][:2] for line in lines_of(tmp_path / "p.csv")} == {"'="}
 

@@ -10,7 +10,7 @@ import pytest
 from command import leadline
 from leadline.cli.files import files_document
 from leadline.store import open_store
-from leadline.testing.samples import sample_files_study
+from leadline.testing.samples import keep_study, sample_files_study, stored_files
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_a_stored_study_is_shown_and_drawn(tmp_path: Path) -> None:
     store = tmp_path / "store.sqlite"
     study = sample_files_study()
     with open_store(str(store)) as kept:
-        kept.save_files(study)
+        keep_study(kept, stored_files(study))
     shown = leadline("show", "files-a", store=store)
     assert shown.returncode == 0, shown.stderr
     assert "read_8192      16 (40%)" in shown.stdout

@@ -49,7 +49,7 @@ def engines_of(pid: int) -> list[str]:
     return children.read_text().split() if children.exists() else []
 
 
-def until(condition: Any, seconds: float = 20.0) -> bool:
+def until(condition: Any, seconds: float = 60.0) -> bool:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if condition():
@@ -226,6 +226,6 @@ def test_a_loop_device_goes_with_its_holder(drive: Path) -> None:
     holder.stdout.readline()
     assert len(loops_of(drive)) == 1
     holder.kill()
-    holder.communicate(timeout=10)
+    holder.communicate(timeout=60)
     assert until(lambda: loops_of(drive) == [])
     image.unlink()

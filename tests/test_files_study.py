@@ -10,7 +10,7 @@ from files_fixture import EXISTING, Kept, ScriptedTests, made, start_of, study_o
 from leadline.engine import PointFailed, TargetRefused
 from leadline.files import run_files
 from leadline.files.size import PAPER_BYTES, next_size
-from leadline.record import SurveyStatus
+from leadline.record import Status
 from leadline.record.file_test import FILE_PROGRAMS, FileProgram
 from leadline.record.files import FilesCell, SizeStep
 
@@ -143,7 +143,7 @@ def test_what_fails_is_not_measured_for_that_reason_and_the_rest_goes_on() -> No
     assert missing["ext4", 2] == "mkfs failed"
     assert missing["xfs", 2] == "writing failed: no space"
     assert missing["xfs", 1] is None
-    assert study.status is SurveyStatus.DONE
+    assert study.status is Status.DONE
     assert all(row.kbytes_s is None for row in study.rows if row.missing)
 
 
@@ -166,10 +166,10 @@ def test_a_stop_keeps_the_cells_that_were_done() -> None:
         run_files(ScriptedTests(lambda *_: 5e5, fail=stop), kept, start_of(MATRIX),
                   file_bytes=8 << 20)  # fmt: skip
     last = kept.documents[-1]
-    assert last.status is SurveyStatus.STOPPED
+    assert last.status is Status.STOPPED
     assert len([row for row in last.rows if row.kept]) == 16
     assert last.sentences
-    assert kept.documents[0].status is SurveyStatus.RUNNING
+    assert kept.documents[0].status is Status.RUNNING
 
 
 def test_runs_that_differ_and_reads_from_the_cache_are_suspect() -> None:

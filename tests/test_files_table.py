@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from leadline.report.files_table import (
     table_lines,
     table_of,
 )
-from opened_page import OpenedPage, start_browser
+from opened_page import OpenedPage
 
 VAX_750 = """\
 4.2BSD File Systems Tests - VAX 11/750
@@ -179,11 +178,6 @@ def test_another_ending_and_an_empty_study_are_refused(tmp_path: Path) -> None:
         save_files(study, tmp_path / "a.doc")
     with pytest.raises(ReportError, match="nothing to draw"):
         save_files(msgspec.structs.replace(study, rows=()), tmp_path / "a.png")
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    yield from start_browser(tmp_path_factory.mktemp("browser"))
 
 
 @pytest.mark.parametrize(("width_px", "scheme"), [(1280, "light"), (400, "dark")])

@@ -22,16 +22,17 @@ from leadline.predict import (
 )
 from leadline.predict import learning as learning_module
 from leadline.predict.learning import BORDER_SHARE, BORDER_ZONE
-from leadline.record import Measurement, SurveyStatus
-from leadline.survey import ResumeMismatch, Surveyor, explain, make_plan, middle
-from leadline.testing.simulation import SimulatedSurvey, simulate_survey
+from leadline.record import Measurement, Status
+from leadline.survey import LEARN_FRAC, ResumeMismatch, Surveyor, explain, make_plan, middle
+from leadline.testing.simulation import SimulatedSurvey
+from shared_surveys import surveyed
 
 PROFILE = "sparcstation-1plus"
 
 
 @pytest.fixture(scope="module")
 def learned() -> SimulatedSurvey:
-    return simulate_survey(PROFILE, 1, learn_frac=0.4)
+    return surveyed(PROFILE, learn_frac=LEARN_FRAC)
 
 
 @pytest.fixture(scope="module")
@@ -157,10 +158,10 @@ def learning_at(points: Sequence[Measurement]) -> int:
 def test_a_stored_survey_is_explained_without_fitting_a_model(learned: SimulatedSurvey) -> None:
     start, points = learned.survey.start, learned.points
     first = learning_at(points)
-    assert explain(start, points).status is SurveyStatus.DONE
+    assert explain(start, points).status is Status.DONE
     for kept in (first, first + 2, first + BATCH, len(points) - 1):
         survey = explain(start, points[:kept])
-        assert survey.status is SurveyStatus.STOPPED
+        assert survey.status is Status.STOPPED
         assert len(survey.regions) == len(learned.survey.regions)
 
 

@@ -19,7 +19,14 @@ from leadline.record.workbench import (
     TrialState,
 )
 from leadline.workbench.policies import open_policy
-from leadline.workbench.policies.mlrsearch import Bound, Target, classify, is_bad, targets
+from leadline.workbench.policies.mlrsearch import (
+    Bound,
+    MlrSearch,
+    Target,
+    classify,
+    is_bad,
+    targets,
+)
 from scripted_server import measured, one_queue, search, trial
 
 GOAL = Goal(threshold=Threshold(mean_ms=40.0))
@@ -174,3 +181,81 @@ def test_its_bounds_are_those_of_the_rfc_not_of_an_interval() -> None:
         policy.tell(trial(TrialRequest(rate_per_s=rate, seconds=60.0), order, mean_ms))
     low, value, high = in_detail(policy.ask())
     assert (low, value, high) == (200, 205, 210)
+
+
+def test_what_is_good_below_the_lowest_bad_load_is_not_irregular() -> None:
+    policy = open_policy("mlrsearch", GOAL, 1)
+    for order, (rate, mean_ms) in enumerate(((100.0, 10.0), (200.0, 90.0)) * 2):
+        policy.tell(trial(TrialRequest(rate_per_s=rate, seconds=60.0), order, mean_ms))
+    assert policy.answer_now().warnings == ()
+
+
+def searched(*trials: tuple[float, float, float]) -> MlrSearch:
+    """A search told of trials: load, response in ms, completions a second; each of 60 s."""
+    policy = MlrSearch(GOAL, 1, None)
+    for order, (rate, mean_ms, completed) in enumerate(trials):
+        request = TrialRequest(rate_per_s=rate, seconds=60.0)
+        window = msgspec.structs.replace(measured(rate, 60.0, mean_ms), completed_per_s=completed)
+        policy.tell(msgspec.structs.replace(trial(request, order, mean_ms), measured=window))
+    return policy
+
+
+@pytest.mark.parametrize(
+    ("upper", "completed", "lower", "between"),
+    [
+        (2000.0, 1000.0, 500.0, 950.0),
+        (2000.0, 1000.0, 902.0, 950.0),
+        (2000.0, 1000.0, 903.0, 1000.0),
+        (2000.0, 1000.0, 960.0, 960 / 0.95),
+        (2000.0, 1000.0, 1000.0, (1000.0 * 2000.0) ** 0.5),
+        (2000.0, 1961.0, 500.0, 1000.0),
+        (1100.0, 1000.0, 897.0, (897.0 * 1100.0) ** 0.5),
+        (1100.0, 1000.0, 895.0, 950.0),
+    ],
+)
+def test_between_the_bounds_an_overloads_completions_lead_the_way(
+    upper: float, completed: float, lower: float, between: float
+) -> None:
+    """A step below them first, then they themselves; near the lower bound, or led by none, halved.
+
+    Led by none: 98 % of what was due was done, or the lower bound is beyond, or four widths off.
+    """
+    policy = searched((lower, 20.0, lower), (upper, 5e3, completed))
+    assert policy._between(lower, upper, LAST) == pytest.approx(between)
+
+
+def test_ends_of_the_target_before_are_tried_from_the_lower_one() -> None:
+    """The middle first while they are wide apart; no end that is told, or beyond a new bound."""
+    wide = (100.0, 200.0)
+    assert searched()._untried(LAST, wide, None, None) == pytest.approx(20_000**0.5)
+    assert searched()._untried(LAST, (None, 200.0), None, None) is None
+    narrow = (100.0, 104.0)
+    assert searched()._untried(LAST, narrow, None, None) == 100.0
+    assert searched()._untried(LAST, wide, None, 150.0) == 100.0
+    assert searched()._untried(LAST, wide, None, 90.0) is None
+    assert searched()._untried(LAST, wide, 150.0, None) == 200.0
+    assert searched()._untried(LAST, wide, 250.0, None) is None
+    told = searched(*[(100.0, 20.0, 100.0)] * 3, *[(104.0, 90.0, 104.0)] * 3)
+    assert told._untried(LAST, narrow, 100.0, None) is None
+    assert told._untried(LAST, narrow, None, 104.0) is None
+
+
+def test_steps_outwards_are_squared_while_they_are_of_no_use() -> None:
+    good = [(rate, 20.0, rate) for rate in (50.0, 60.0, 70.0, 80.0)]
+    twice = [trial for trial in good for _ in range(3)]
+    for loads, step in ((0, 1.1), (1, 1.1), (2, 1.21), (3, 1.4641), (4, 1.4641**2)):
+        policy = searched(*twice[: 3 * loads])
+        assert policy._step(1.1, Bound.LOWER, LAST) == pytest.approx(step), loads
+        assert policy._step(1.1, Bound.UPPER, LAST) == 1.1
+    assert searched(*twice)._step(16.0, Bound.LOWER, LAST) == 16.0
+    assert searched(*twice)._step(3.0, Bound.LOWER, LAST) == 16.0
+
+
+def test_a_trial_is_given_up_at_four_times_the_threshold() -> None:
+    asked = open_policy("mlrsearch", GOAL, 1).ask()
+    assert isinstance(asked, TrialRequest)
+    assert asked.abort_above_ms == 160.0
+    tail = Goal(threshold=Threshold(percentile=0.95, limit_ms=100.0))
+    of_tail = open_policy("mlrsearch", tail, 1).ask()
+    assert isinstance(of_tail, TrialRequest)
+    assert of_tail.abort_above_ms == 400.0

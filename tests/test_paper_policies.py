@@ -240,6 +240,7 @@ def test_the_strawman_ends_at_its_first_load_or_at_the_generators_last() -> None
     assert rates(trials) == [50, 100, 120]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["linear", "binary", "binary-seeded", "model-guided-seeded"])
 def test_searches_stop_inside_the_peak_rate_region_as_the_paper_says(name: str) -> None:
     """R is in [36, 44] ms but for what an accuracy of 90 % leaves open, in 95 of 100 searches.
@@ -275,3 +276,25 @@ def test_a_generator_that_offers_next_to_nothing_is_named() -> None:
     assert isinstance(answer, PeakRate)
     assert answer.verdict is PeakVerdict.GENERATOR_LIMITED
     assert answer.lower_bound_per_s is None
+
+
+def told(*loads: tuple[float, float]) -> PeakRate:
+    """What `binary` says so far of loads with these responses, two trials at each."""
+    policy = open_policy("binary", GOAL, 1)
+    for order, (rate, mean_ms) in enumerate(load for load in loads for _ in range(2)):
+        asked = TrialRequest(rate_per_s=rate, seconds=180.0)
+        policy.tell(trial(asked, order, mean_ms * (1 + 1e-4 * (order % 2))))
+    return policy.answer_now()
+
+
+def test_an_open_bracket_is_answered_with_its_middle_and_a_closed_one_with_its_lower_end() -> None:
+    for low, high, value in ((100.0, 120.0, 110.0), (119.0, 120.0, 119.5), (119.5, 120.0, 119.5)):
+        rate = told((low, 10.0), (high, 90.0)).rate_per_s
+        assert rate is not None
+        assert (rate.low, rate.value, rate.high, rate.n) == (low, value, high, 4)
+
+
+def test_a_response_that_falls_again_is_warned_of_and_one_that_rises_is_not() -> None:
+    assert told((100.0, 10.0), (120.0, 90.0), (140.0, 200.0)).warnings == ()
+    (warning,) = told((100.0, 90.0), (120.0, 10.0)).warnings
+    assert warning.startswith("Saturated at 100 requests/s but not at 120:")

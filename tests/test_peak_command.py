@@ -5,26 +5,21 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import signal
-import subprocess
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
-from command import LEADLINE, environment, leadline
+from command import ended_after, leadline
 from leadline.cli.app import app
 from leadline.errors import LeadlineError
-from leadline.record import SurveyStatus
+from leadline.record import Status
 from leadline.record.workbench import Trial, TrialOrder, TrialState
 from leadline.store import open_store
+from leadline.workbench.stored import stored_experiment
 from workbench_fixture import TEXT
-
-SLOW = TEXT.replace('kind = "simulated"', 'kind = "simulated"\nwall_scale = 0.002', 1)
 
 
 @pytest.fixture
@@ -36,13 +31,6 @@ def store(tmp_path: Path) -> Path:
 def experiment(tmp_path: Path) -> str:
     path = tmp_path / "tiny.toml"
     path.write_text(TEXT)
-    return str(path)
-
-
-@pytest.fixture
-def slow(tmp_path: Path) -> str:
-    path = tmp_path / "slow.toml"
-    path.write_text(SLOW)
     return str(path)
 
 
@@ -59,32 +47,11 @@ def document(*arguments: str, store: Path) -> dict[str, Any]:
     return found
 
 
-def ended_when(
-    ready: Callable[[], bool], number: signal.Signals, *arguments: str, store: Path
-) -> subprocess.CompletedProcess[str]:
-    """Run the command and send it a signal as soon as something is so."""
-    process = subprocess.Popen(
-        [LEADLINE, *arguments], env=environment(store), text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
-    try:
-        until_s = time.monotonic() + 60
-        while not ready():
-            assert process.poll() is None, "it ended by itself"
-            assert time.monotonic() < until_s, "it never came so far"
-            time.sleep(0.01)
-        os.kill(process.pid, number)
-        stdout, stderr = process.communicate(timeout=60)
-    finally:
-        process.kill()
-    return subprocess.CompletedProcess(arguments, process.returncode, stdout, stderr)
-
-
 def trials_kept(store: Path) -> int:
     if not store.exists():
         return 0
     with open_store(str(store)) as kept:
-        return sum(item.trials for item in kept.experiments())
+        return sum(item.items for item in kept.list())
 
 
 def decided(found: dict[str, Any]) -> list[Any]:
@@ -144,60 +111,57 @@ def test_a_deadline_is_a_normal_answer(experiment: str, store: Path) -> None:
 
 
 def test_a_search_killed_with_9_loses_at_most_the_trial_in_flight(
-    experiment: str, slow: str, store: Path
+    experiment: str, store: Path
 ) -> None:
     """A real process, really killed; resumed, it finds what an undisturbed one finds."""
-    killed = ended_when(lambda: trials_kept(store) >= 4, signal.SIGKILL, "peak", slow, store=store)
+    killed = ended_after(4, signal.SIGKILL, "peak", experiment, store=store)
     assert killed.returncode == -signal.SIGKILL
     with open_store(str(store)) as kept:
-        before = kept.experiment("tiny")
-    assert before.status is SurveyStatus.RUNNING
+        before = stored_experiment(kept, "tiny")
+    assert before.status is Status.RUNNING
     assert before.peaks[0].peak is None
-    assert len(before.peaks[0].trials) >= 4
-    resumed = leadline("peak", slow, "--resume", "--json", "--no-compare", store=store)
+    assert len(before.peaks[0].trials) == 4
+    resumed = leadline("peak", experiment, "--resume", "--json", "--no-compare", store=store)
     assert resumed.returncode == 0, resumed.stderr
     assert f"{len(before.peaks[0].trials)} trials kept from before" in resumed.stderr
     found = json.loads(resumed.stdout)
-    assert found["experiment"] == before.start.experiment_id
+    assert found["experiment"] == before.start.study_id
     whole = document("peak", experiment, "--no-compare", store=store)
     assert decided(found) == decided(whole)
 
 
-def test_a_surface_killed_with_9_goes_on(experiment: str, slow: str, store: Path) -> None:
-    ended_when(
-        lambda: trials_kept(store) >= 16, signal.SIGKILL,
-        "surface", slow, "--design", "full-grid", store=store,
-    )  # fmt: skip
-    found = document("surface", slow, "--resume", store=store)
+def test_a_surface_killed_with_9_goes_on(experiment: str, store: Path) -> None:
+    ended_after(16, signal.SIGKILL, "surface", experiment, "--design", "full-grid", store=store)
+    found = document("surface", experiment, "--resume", store=store)
     whole = document("surface", experiment, "--design", "full-grid", store=store)
     assert [decided(own) for own in found["samples"]] == [decided(own) for own in whole["samples"]]
     assert found["surface"] == whole["surface"]
     assert len(found["samples"]) == 3
 
 
-def test_a_stop_keeps_what_was_measured_and_says_how_to_go_on(slow: str, store: Path) -> None:
-    stopped = ended_when(lambda: trials_kept(store) >= 2, signal.SIGTERM, "peak", slow, store=store)
+def test_a_stop_keeps_what_was_measured_and_says_how_to_go_on(experiment: str, store: Path) -> None:
+    stopped = ended_after(2, signal.SIGTERM, "peak", experiment, store=store)
     assert stopped.returncode == 3
     assert "with --resume goes on" in stopped.stderr
     shown = document("show", "tiny", store=store)
     assert shown["status"] == "stopped"
-    assert len(shown["trial_records"]) >= 2
+    assert len(shown["trial_records"]) == 2
     assert shown["peak_rate"] is None
     assert "--resume goes on" in shown["sentences"][0]
 
 
-def test_resume_keeps_what_decided_the_search(slow: str, store: Path) -> None:
-    ended_when(
-        lambda: trials_kept(store) >= 1, signal.SIGKILL,
-        "peak", slow, "--policy", "linear", "--seed", "5", "--at", "workers=1",
+def test_resume_keeps_what_decided_the_search(experiment: str, store: Path) -> None:
+    ended_after(
+        1, signal.SIGKILL,
+        "peak", experiment, "--policy", "linear", "--seed", "5", "--at", "workers=1",
         "--deadline", "7m", store=store,
     )  # fmt: skip
-    other = run("peak", slow, "--resume", "--seed", "6", store=store)
+    other = run("peak", experiment, "--resume", "--seed", "6", store=store)
     assert "was begun with another seed" in str(other.exception)
-    found = document("peak", slow, "--resume", "--no-compare", store=store)
+    found = document("peak", experiment, "--resume", "--no-compare", store=store)
     assert (found["policy"], found["seed"], found["sample"]) == ("linear", 5, {"workers": 1})
     assert found["verdict"] == "deadline"
-    none = run("peak", slow, "--resume", store=store)
+    none = run("peak", experiment, "--resume", store=store)
     assert "no unfinished peak search of 'tiny'" in str(none.exception)
 
 
@@ -256,6 +220,21 @@ def test_trials_that_fail_again_and_again_end_with_code_3(
         "warning: 3 trials failed and counted for nothing; the last one: the disk is full" in said
     )
     assert trials_kept(store) == 3
+
+
+def test_a_policy_that_gives_up_ends_with_code_3_and_its_answer(
+    experiment: str, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After three trials here, not a thousand; what it reached is told and kept."""
+    monkeypatch.setattr("leadline.workbench.policies.algorithm2._TRIALS_MAX", 3)
+    done = run("peak", experiment, "--no-compare", store=store)
+    assert isinstance(done.exception, LeadlineError)
+    assert done.exception.exit_code == 3
+    assert "the policy gave up" in str(done.exception)
+    assert "Gave up after 3 trials." in " ".join(done.stdout.split())
+    kept = document("show", "tiny", store=store)
+    assert (kept["verdict"], kept["limited_by"], kept["trials"]) == ("gave-up", "server", 3)
+    assert kept["status"] == "done"
 
 
 def test_stored_experiments_are_listed_shown_and_exported(experiment: str, store: Path) -> None:

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from leadline.engine.servers import run_trial
-from leadline.record import SurveyStatus
+from leadline.record import Status
 from leadline.record.workbench import (
     Experiment,
     PeakRate,
@@ -69,7 +69,7 @@ def searched(text: str = TEXT, **options: Any) -> Experiment:
     while not isinstance(order := search.ask(), PeakRate):
         search.tell(run_trial(order))
     own = SamplePeak(sample=start.samples[0], trials=tuple(search.trials), peak=order)
-    return Experiment(start=start, status=SurveyStatus.DONE, peaks=(own,))
+    return Experiment(start=start, status=Status.DONE, peaks=(own,))
 
 
 @pytest.mark.parametrize(("workers", "cv"), [(1, 1.0), (4, 0.3), (8, 2.0)])

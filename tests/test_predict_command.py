@@ -9,7 +9,7 @@ import pytest
 
 from command import leadline
 from leadline.store import open_store
-from leadline.testing.simulation import simulate_survey
+from shared_surveys import keep, surveyed
 
 WORK = "unique_bytes=10MiB,size_mean=32KiB,read_frac=0.8,seq_frac=0.1,process_num=2"
 TWICE = "unique_bytes=1MiB,size_mean=4KiB"
@@ -19,7 +19,7 @@ TWICE = "unique_bytes=1MiB,size_mean=4KiB"
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("predict") / "store.sqlite"
     with open_store(str(path)) as kept:
-        simulate_survey("hp-730", 1, store=kept)
+        keep(kept, surveyed("hp-730"))
     return path
 
 

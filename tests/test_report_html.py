@@ -10,7 +10,6 @@ import base64
 import csv
 import io
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +21,11 @@ from leadline.record import IntervalRecord, Measurement, Survey
 from leadline.report import charts, render_html
 from leadline.report.outliers import slice_outliers
 from leadline.survey.sentences import sentences
-from opened_page import OpenedPage, start_browser
+from opened_page import OpenedPage
 
 
 def _answered(survey: Survey) -> Survey:
     return msgspec.structs.replace(survey, sentences=sentences(survey))
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    yield from start_browser(tmp_path_factory.mktemp("chromium"))
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from leadline.engine.servers import run_trial
-from leadline.record.survey import SurveyStatus
+from leadline.record import Status
 from leadline.record.workbench import (
     CommandServer,
     Experiment,
@@ -48,7 +48,7 @@ def search(mode: str, policy: str, time_out_s: float = 30.0, **goal: Any) -> tup
         load=(*FAKE, mode, "{rate}", "{seconds}", "{seed}"), time_out_s=time_out_s
     )
     start = ExperimentStart(
-        experiment_id="0" * 32, name="it", server=server, policy=policy, samples=({},),
+        study_id="0" * 32, system="it", server=server, policy=policy, samples=({},),
         goal=msgspec.structs.replace(GOAL, **goal),
     )  # fmt: skip
     run = PeakSearch(start, {})
@@ -56,7 +56,7 @@ def search(mode: str, policy: str, time_out_s: float = 30.0, **goal: Any) -> tup
         assert len(run.trials) < TRIALS_MAX
         run.tell(run_trial(asked))
     own = SamplePeak(sample={}, trials=tuple(run.trials), peak=asked)
-    told = explain(Experiment(start=start, status=SurveyStatus.DONE, peaks=(own,)))
+    told = explain(Experiment(start=start, status=Status.DONE, peaks=(own,)))
     return asked, " ".join((*told.sentences, *told.warnings))
 
 

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 
-from leadline.stats import hierarchy
+from leadline.stats import borders, hierarchy
 from leadline.stats.borders import fit_borders
 from leadline.stats.change_points import change_points
 from leadline.stats.placement import next_unique_bytes
@@ -157,3 +159,99 @@ def test_a_fall_steeper_than_seeks_make_is_a_border(monkeypatch: pytest.MonkeyPa
     assert unbound.borders == (), (
         "a power law explains it better, if it may be as steep as it likes"
     )
+
+
+def test_a_borders_interval_is_the_resamplings_middle_wider_by_what_few_readings_hide(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Plain quantiles hold the truth of 16 readings in 90-93 % of curves (bench/borders.py)."""
+    places, readings = noisy_curve()
+    centre = np.log(fit_borders(places, readings, seed=5).borders[0].bytes.value)
+    resampled = centre + np.linspace(-0.20, 0.40, 601)[:, None]
+    monkeypatch.setattr(borders, "bootstrap", lambda *_: resampled)
+    found = fit_borders(places, readings, seed=5).borders[0].bytes
+    assert found.n == 16
+    assert found.low is not None
+    assert found.high is not None
+    assert np.log(found.low) == pytest.approx(centre - 1.15 * 0.185)
+    assert np.log(found.high) == pytest.approx(centre + 1.15 * 0.385)
+    monkeypatch.setattr(borders, "bootstrap", lambda *_: resampled + 1.0)
+    beside = fit_borders(places, readings, seed=5).borders[0].bytes
+    assert beside.low == beside.value, "a border lies within its interval"
+    monkeypatch.setattr(borders, "bootstrap", lambda *_: resampled - 1.0)
+    beside = fit_borders(places, readings, seed=5).borders[0].bytes
+    assert beside.high == beside.value
+
+
+def three_level(places: np.ndarray) -> np.ndarray:
+    small = 1 - np.minimum(1, 4e6 / places)
+    return 0.01 + 0.04 * small + 0.5 * (1 - np.minimum(1, 120e6 / places))
+
+
+def test_two_borders_stand_where_they_are_with_their_times_and_their_evidence() -> None:
+    places = np.geomspace(1e6, 4e9, 30)
+    rng = np.random.default_rng(4)
+    readings = np.exp(0.01 * rng.normal(size=30)) / three_level(places)
+    fit = fit_borders(places, readings, seed=5)
+    first, second = fit.borders
+    assert first.bytes.value == pytest.approx(4e6, rel=0.05)
+    assert second.bytes.value == pytest.approx(120e6, rel=0.05)
+    assert first.time_ratio == pytest.approx(5.0, rel=0.1), "0.05 over 0.01"
+    assert second.time_ratio == pytest.approx(11.0, rel=0.1), "0.55 over 0.05"
+    fewer = min(bic for _, count, bic in fit.alternatives if count < 2)
+    best = fit.alternatives[0][2]
+    assert fit.alternatives[0][:2] == (fit.model, 2)
+    assert all(border.evidence_bic >= fewer - best - 1e-6 for border in fit.borders)
+    assert second.evidence_bic > first.evidence_bic > 10, "the larger step is the surer one"
+    decided = fit_borders(places, readings, seed=5, count=1)
+    assert len(decided.borders) == 1
+    without = min(bic for _, count, bic in decided.alternatives if count == 0)
+    alone = next(bic for name, _, bic in decided.alternatives if name == decided.model)
+    assert decided.borders[0].evidence_bic == pytest.approx(without - alone)
+    assert fit_borders(places, readings, seed=5, margin_bic=1e9).borders == ()
+
+
+def segments_by_trying_all(x: np.ndarray, y: np.ndarray, most: int = 4) -> tuple[float, ...]:
+    """The cross-check's definition: every split into segments of two readings or more, by BIC."""
+    found = []
+    for cuts in range(most):
+        for split in combinations(range(2, y.size - 1), cuts):
+            parts = np.split(y, split)
+            apart = all(x[cut] > x[cut - 1] for cut in split)
+            if apart and min(part.size for part in parts) >= 2:
+                left = sum(float(((part - part.mean()) ** 2).sum()) for part in parts)
+                bic = y.size * np.log(left / y.size + 1e-4) + 3 * cuts * np.log(y.size)
+                found.append((float(bic), split))
+    return tuple(float(np.sqrt(x[cut - 1] * x[cut])) for cut in min(found)[1])
+
+
+@pytest.mark.parametrize("levels_max", [1, 2, 4])
+def test_change_points_are_the_best_of_all_splits(levels_max: int) -> None:
+    rng = np.random.default_rng(9)
+    cuts = set()
+    for count in (4, 5, 8, 12, 12, 20, 20, 20, 20):
+        x = np.sort(rng.choice(np.geomspace(1e6, 1e9, 40), count))
+        steps = rng.integers(0, 4, 20)
+        y = 0.5 * steps[np.searchsorted(np.geomspace(1e6, 1e9, 7), x)] + rng.normal(0, 0.03, count)
+        shuffled = rng.permutation(count)
+        found = change_points(list(x[shuffled]), list(np.exp(y[shuffled])), levels_max)
+        order = np.argsort(x[shuffled], kind="stable")
+        assert found == segments_by_trying_all(x, y[shuffled][order], levels_max)
+        cuts.add(len(found))
+    assert max(cuts) == levels_max - 1
+
+
+def test_an_almost_exact_step_is_one_and_what_is_below_a_percent_is_none() -> None:
+    x = [1e6, 2e6, 4e6, 8e6, 16e6, 32e6]
+    assert change_points(x, [10.0] * 3 + [10.3] * 3) == pytest.approx((4e6 * 2**0.5,))
+    assert change_points(x, [10.0] * 3 + [10.2] * 3) == ()
+
+
+@pytest.mark.parametrize(("contrast", "found"), [(0.38, 0), (0.42, 1)])
+def test_a_border_must_gain_a_bic_of_four(contrast: float, found: int) -> None:
+    """These ten readings gain 3.0 and 4.6 by it."""
+    places = np.geomspace(1e6, 1e9, 10)
+    noise = np.exp(0.04 * np.random.default_rng(3).normal(size=10))
+    readings = 1 / (0.3 * (1 + contrast * (places > 2e7)) * noise)
+    assert len(fit_borders(places, readings, seed=1).borders) == found
+    assert len(fit_borders(places, readings, seed=1, margin_bic=2.0).borders) == 1

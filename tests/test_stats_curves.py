@@ -13,6 +13,7 @@ from leadline.stats.curves import (
     still_rising,
 )
 from leadline.stats.drift import group_drift, group_step
+from leadline.stats.intervals import student_t
 
 Floats = NDArray[np.float64]
 
@@ -181,3 +182,49 @@ def test_no_step_is_told_without_replicates_at_different_times() -> None:
     assert group_step([], []) is None
     assert group_step([[1.0], [5.0]], [[10.0], [9.0]]) is None
     assert group_step([[3.0, 3.0]], [[10.0, 9.0]]) is None
+
+
+def test_a_drift_of_two_workloads_by_hand() -> None:
+    """Four times each on one slope, and residuals that neither a level nor a slope can take up."""
+    times = [[0.0, 10.0, 20.0, 30.0], [5.0, 15.0, 25.0, 35.0]]
+    ln_off = 0.02 * np.array([1, -1, -1, 1])
+    readings = [list(level * np.exp(-0.01 * np.array(times[0]) + ln_off)) for level in (50.0, 3.0)]
+    found = group_drift([*times, [7.0]], [*readings, [1e3]])
+    assert found is not None
+    change = -0.01 * 35.0
+    along = 2 * (15**2 + 5**2 + 5**2 + 15**2) / 35.0**2
+    variance = (8 * 0.02**2 + 0.3 * 0.03**2) / (8 - 2 - 1 + 0.3)
+    half = student_t(5.3) * (variance / along) ** 0.5
+    assert found.n == 8
+    assert found.value == pytest.approx(np.expm1(change))
+    assert found.low == pytest.approx(np.expm1(change - half))
+    assert found.high == pytest.approx(np.expm1(change + half))
+
+
+def stepped(change: float, late: int, workloads: int = 4) -> tuple[list[list[float]], ...]:
+    """Quiet workloads in turn, five times each; the last `late` times of each are changed."""
+    times = [[10.0 * turn + each for turn in range(5)] for each in range(workloads)]
+    moved = [[1.0] * (5 - late) + [1 + change] * late] * workloads
+    return times, [[50.0 * factor for factor in row] for row in moved]
+
+
+def test_a_step_without_noise_is_exact_and_its_interval_worked_by_hand() -> None:
+    times, readings = stepped(-0.2, late=2)
+    step = group_step([*times, [1.0]], [*readings, [9.0]])
+    assert step is not None
+    assert (step.after_s, step.before_s) == (23.0, 30.0)
+    along = 4 * (3 * 0.4**2 + 2 * 0.6**2)
+    df = 20 - 4 - 2 + 0.3
+    half = student_t(df) * (0.3 * 0.03**2 / df / along) ** 0.5
+    change = step.change_frac
+    assert change.n == 20
+    assert change.value == pytest.approx(-0.2)
+    assert change.low == pytest.approx(0.8 * np.exp(-half) - 1)
+    assert change.high == pytest.approx(0.8 * np.exp(half) - 1)
+
+
+def test_a_step_is_five_percent_or_more_with_three_readings_on_either_side() -> None:
+    assert group_step(*stepped(0.06, late=2)) is not None
+    assert group_step(*stepped(-0.045, late=2)) is None
+    assert group_step(*stepped(0.3, late=1, workloads=3)) is not None
+    assert group_step(*stepped(0.3, late=1, workloads=2)) is None

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -76,3 +78,36 @@ def test_more_readings_narrow_the_interval() -> None:
     assert one is not None
     assert four is not None
     assert four == pytest.approx(one / 2, rel=0.01)
+
+
+def test_a_reading_by_hand() -> None:
+    """Two readings 10 and 40: mean 20; the runs' own errors count where noise is less."""
+    quiet = reading_interval([10.0, 40.0], [0.2, None], Noise(0.5, 7.0))
+    half = student_t(7.0) * 0.5 / 2**0.5
+    assert quiet.n == 2
+    assert quiet.value == pytest.approx(20.0)
+    assert quiet.low == pytest.approx(20.0 * np.exp(-half))
+    assert quiet.high == pytest.approx(20.0 * np.exp(half))
+    inexact = reading_interval([10.0, 40.0], [0.2, 0.6], Noise(0.1, 7.0))
+    own = ((0.2**2 + 0.6**2) / 2) ** 0.5 / student_t(9.0)
+    assert inexact.high == pytest.approx(20.0 * np.exp(student_t(18.0) * own / 2**0.5))
+    sure = reading_interval([10.0], None, Noise(0.1, 7.0), confidence=0.99)
+    assert sure.high == pytest.approx(10.0 * np.exp(0.1 * student_t(7.0, 0.99)))
+
+
+def test_pooled_noise_by_hand() -> None:
+    noise = pooled_noise([[1.0, math.e], [5.0], [2.0, 2.0, 2.0]])
+    assert noise.df == pytest.approx(1 + 0 + 2 + 0.3)
+    assert noise.sd_frac == pytest.approx(((0.5 + 0.3 * 0.03**2) / 3.3) ** 0.5)
+
+
+@pytest.mark.parametrize("confidence", [0.0, 1.0, -0.1, 1.1])
+def test_a_confidence_lies_between_none_and_all(confidence: float) -> None:
+    with pytest.raises(ValueError, match="confidence"):
+        student_t(5.0, confidence)
+
+
+@pytest.mark.parametrize("readings", [[], [0.0], [1.0, np.nan], [np.inf]])
+def test_readings_are_positive_numbers_and_there_are_some(readings: list[float]) -> None:
+    with pytest.raises(ValueError, match=r"finite|positive"):
+        reading_interval(readings, None, Noise(0.1, 5.0))

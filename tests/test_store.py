@@ -10,18 +10,11 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
-import msgspec
 import pytest
 
+from leadline.record.survey import SURVEY
 from leadline.store import Store, StoreError, default_path, open_store
-from leadline.store._tables import metadata
-from leadline.testing.samples import (
-    sample_cache_start,
-    sample_experiment_start,
-    sample_point,
-    sample_start,
-    sample_validation_start,
-)
+from leadline.testing.samples import sample_point, sample_start
 from leadline.testing.store_conformance import StoreConformance
 
 
@@ -63,23 +56,30 @@ def make_newer(path: Path) -> None:
         connection.execute("UPDATE leadline_schema SET version = 99")
 
 
+def make_older(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE leadline_schema (version INTEGER NOT NULL)")
+        connection.execute("INSERT INTO leadline_schema VALUES (3)")
+        connection.execute("CREATE TABLE leadline_surveys (survey_id TEXT)")
+
+
 def make_newer_with_other_tables(path: Path) -> None:
     make_newer(path)
     with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("ALTER TABLE leadline_points RENAME TO leadline_readings")
+        connection.execute("ALTER TABLE leadline_items RENAME TO leadline_readings")
 
 
 def make_incomplete(path: Path) -> None:
     open_store(str(path)).close()
     with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("DROP TABLE leadline_points")
+        connection.execute("DROP TABLE leadline_items")
 
 
 def make_torn(path: Path) -> None:
     with open_store(str(path)) as store:
-        store.start_survey(sample_start())
+        store.begin(SURVEY, sample_start())
         for order in range(30):
-            store.add_point(sample_point(f"point-{order}", order=order))
+            store.add("survey-a", sample_point(f"point-{order}", order))
     content = path.read_bytes()
     assert len(content) > 3 * 4096
     path.write_bytes(content[:4096] + b"\xff" * (len(content) - 4096))
@@ -92,11 +92,12 @@ def make_torn(path: Path) -> None:
         (make_other_database, "not a Leadline store .*'bookmarks'"),
         (make_newer, "newer Leadline .schema 99.*upgrade"),
         (make_newer_with_other_tables, "newer Leadline .schema 99"),
+        (make_older, "before its first release .schema 3.*move it away or name another"),
         (make_incomplete, "damaged: its tables are not complete"),
         (make_torn, "damaged: database disk image is malformed"),
         (lambda path: path.mkdir(), "is a directory; name a file"),
     ],
-    ids=["garbage", "other", "newer", "newer-other", "incomplete", "torn", "directory"],
+    ids=["garbage", "other", "newer", "newer-other", "older", "incomplete", "torn", "directory"],
 )
 def test_a_file_that_is_no_store(tmp_path: Path, make: object, message: str) -> None:
     path = tmp_path / "store.sqlite"
@@ -104,7 +105,7 @@ def test_a_file_that_is_no_store(tmp_path: Path, make: object, message: str) -> 
     make(path)
     before = path.read_bytes() if path.is_file() else b""
     with pytest.raises(StoreError, match=message) as refused, open_store(str(path)) as store:
-        store.points("survey-a")
+        store.items("survey-a")
     assert refused.value.exit_code == 2
     assert "store" in str(refused.value).lower()
     if path.is_file():
@@ -127,35 +128,18 @@ def test_a_name_that_is_no_store(url: str, message: str) -> None:
         open_store(url)
 
 
-def test_a_store_that_another_process_has_just_brought_up_is_no_damage(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """PostgreSQL: the tables were listed before the lock, which the other held while migrating."""
-
-    class Before:
-        def get_table_names(self) -> list[str]:
-            monkeypatch.undo()
-            return [name for name in metadata.tables if name != "leadline_validations"]
-
-    path = str(tmp_path / "store.sqlite")
-    open_store(path).close()
-    monkeypatch.setattr("leadline.store._database.inspect", lambda _: Before())
-    with open_store(path) as store:
-        assert store.surveys() == ()
-
-
 def test_a_changed_document_is_damage(tmp_path: Path) -> None:
     path = tmp_path / "store.sqlite"
     with open_store(str(path)) as store:
-        store.start_survey(sample_start())
-        store.add_point(sample_point("point-1"))
+        store.begin(SURVEY, sample_start())
+        store.add("survey-a", sample_point("point-1"))
     with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("UPDATE leadline_points SET document = substr(document, 1, 100)")
+        connection.execute("UPDATE leadline_items SET document = substr(document, 1, 100)")
     with (
         open_store(str(path)) as store,
         pytest.raises(StoreError, match="damaged: a Measurement in it cannot be read"),
     ):
-        store.points("survey-a")
+        store.items("survey-a")
 
 
 def test_full_and_ahead_of_the_commit(tmp_path: Path) -> None:
@@ -170,17 +154,12 @@ def test_full_and_ahead_of_the_commit(tmp_path: Path) -> None:
 WRITER = """
 import sys
 from leadline.store import open_store
-from leadline.testing.samples import (
-    sample_cache_start,
-    sample_experiment_start,
-    sample_point,
-    sample_start,
-    sample_validation_start,
-)
+from leadline.record.survey import SURVEY
+from leadline.testing.samples import sample_point, sample_start
 store = open_store(sys.argv[1])
-store.start_survey(sample_start())
+store.begin(SURVEY, sample_start())
 for order in range(10**6):
-    store.add_point(sample_point(f"point-{order}", order=order))
+    store.add("survey-a", sample_point(f"point-{order}", order))
     print(order, flush=True)
 """
 
@@ -197,18 +176,19 @@ def test_kill_loses_no_finished_point(tmp_path: Path) -> None:
         rest = writer.stdout.read().split()
     last = int(rest[-1]) if rest else last
     with open_store(str(path)) as store:
-        stored = [point.order for point in store.points("survey-a")]
+        stored = [point.order for point in store.items("survey-a")]
         # The point in flight may have arrived; none before it is missing.
         assert stored in (list(range(last + 1)), list(range(last + 2)))
-        store.add_point(sample_point("after", order=len(stored)))
+        store.add("survey-a", sample_point("after", len(stored)))
 
 
 def test_two_processes_make_one_store(tmp_path: Path) -> None:
     path = tmp_path / "store.sqlite"
     code = (
         "import sys; from leadline.store import open_store;"
+        "from leadline.record.survey import SURVEY;"
         "from leadline.testing.samples import sample_start;"
-        "open_store(sys.argv[1]).start_survey(sample_start(sys.argv[2]))"
+        "open_store(sys.argv[1]).begin(SURVEY, sample_start(sys.argv[2]))"
     )
     writers = [
         subprocess.Popen(
@@ -220,88 +200,4 @@ def test_two_processes_make_one_store(tmp_path: Path) -> None:
         _, said = writer.communicate(timeout=60)
         assert writer.returncode == 0, said.decode()
     with open_store(str(path)) as store:
-        assert len(store.surveys()) == 3
-
-
-FIRST_SCHEMA = """
-CREATE TABLE leadline_schema (version INTEGER NOT NULL);
-INSERT INTO leadline_schema VALUES (1);
-CREATE TABLE leadline_surveys (
-  sequence INTEGER NOT NULL PRIMARY KEY, survey_id TEXT NOT NULL UNIQUE, system TEXT NOT NULL,
-  target TEXT NOT NULL, started_at TEXT NOT NULL, status TEXT NOT NULL, wall_s FLOAT,
-  start_document TEXT NOT NULL, survey_document TEXT,
-  CONSTRAINT status_known CHECK (status IN ('running', 'stopped', 'done')));
-CREATE TABLE leadline_points (
-  sequence INTEGER NOT NULL PRIMARY KEY, point_id TEXT NOT NULL UNIQUE,
-  survey_id TEXT REFERENCES leadline_surveys (survey_id), position INTEGER NOT NULL,
-  document TEXT NOT NULL, CONSTRAINT one_point_per_position UNIQUE (survey_id, position));
-"""
-
-
-def test_a_store_of_the_first_version_is_brought_up_and_keeps_its_points(tmp_path: Path) -> None:
-    path, now = tmp_path / "old.sqlite", tmp_path / "now.sqlite"
-    start, point = sample_start(), sample_point("point-1")
-    with open_store(str(now)) as store:
-        store.start_survey(start)
-        store.add_point(point)
-    with closing(sqlite3.connect(path)) as old, old:
-        old.executescript(FIRST_SCHEMA)
-        old.execute("ATTACH DATABASE ? AS fresh", (str(now),))
-        for table in ("surveys", "points"):
-            names = [row[1] for row in old.execute(f"PRAGMA main.table_info(leadline_{table})")]
-            columns = ", ".join(names)
-            old.execute(
-                f"INSERT INTO main.leadline_{table} ({columns}) "  # noqa: S608 - our own names
-                f"SELECT {columns} FROM fresh.leadline_{table}"
-            )
-    with open_store(str(path)) as store:
-        assert store.points("survey-a") == (point,)
-        store.start_validation(sample_validation_start())
-        own = msgspec.structs.replace(
-            sample_point("point-2", survey_id=None), validation_id="validation-a"
-        )
-        store.add_point(own)
-        with pytest.raises(StoreError, match="taken"):
-            store.add_point(msgspec.structs.replace(own, point_id="point-3"))
-    with open_store(str(path)) as again:
-        assert again.validation_points("validation-a") == (own,)
-
-
-SECOND_SCHEMA = (
-    FIRST_SCHEMA.replace("VALUES (1)", "VALUES (2)")
-    + """
-CREATE TABLE leadline_validations (
-  sequence INTEGER NOT NULL PRIMARY KEY, validation_id TEXT NOT NULL UNIQUE,
-  survey_id TEXT NOT NULL REFERENCES leadline_surveys (survey_id), started_at TEXT NOT NULL,
-  status TEXT NOT NULL, start_document TEXT NOT NULL, validation_document TEXT);
-ALTER TABLE leadline_points ADD COLUMN validation_id TEXT
-  REFERENCES leadline_validations (validation_id);
-CREATE UNIQUE INDEX one_point_per_validation_position ON leadline_points (validation_id, position);
-"""
-)
-
-
-@pytest.mark.parametrize("schema", [FIRST_SCHEMA, SECOND_SCHEMA])
-def test_an_older_store_takes_studies_once_it_was_opened(tmp_path: Path, schema: str) -> None:
-    path = tmp_path / "old.sqlite"
-    with closing(sqlite3.connect(path)) as old, old:
-        old.executescript(schema)
-    own = msgspec.structs.replace(sample_point("point-1", survey_id=None), study_id="study-a")
-    with open_store(str(path)) as store:
-        store.start_cache_study(sample_cache_start())
-        store.add_point(own)
-        with pytest.raises(StoreError, match="taken"):
-            store.add_point(msgspec.structs.replace(own, point_id="point-2"))
-    with open_store(str(path)) as again:
-        assert again.study_points("study-a") == (own,)
-
-
-def test_an_older_store_gets_the_tables_of_experiments(tmp_path: Path) -> None:
-    path = tmp_path / "store.sqlite"
-    open_store(str(path)).close()
-    with closing(sqlite3.connect(path)) as connection, connection:
-        for table in ("trials", "samples", "experiments"):
-            connection.execute(f"DROP TABLE leadline_{table}")
-    with open_store(str(path)) as store:
-        store.start_experiment(sample_experiment_start())
-        assert len(store.experiments()) == 1
+        assert len(store.list()) == 3

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from command import LEADLINE, environment, leadline
+from fake_disks import Kept
 from leadline.cli.stream_document import stream_document
 from leadline.engine import (
     BudgetSpent,
@@ -23,12 +24,12 @@ from leadline.engine import (
 )
 from leadline.engine.child import OnEvent
 from leadline.engine.stream_jobs import Capacity, Check, StreamJob
-from leadline.record import SurveyStatus
+from leadline.record import Status
 from leadline.record.streaming import CapacityResult, StreamResult, StreamStudy
 from leadline.store import open_store
 from leadline.streaming.plan import Wanted, plan_run
 from leadline.streaming.run import begin_stream, run_stream
-from leadline.testing.samples import sample_stream_study
+from leadline.testing.samples import keep_study, sample_stream_study, stored_stream
 
 MIB = 2**20
 
@@ -116,7 +117,7 @@ def test_a_phase_whose_blocks_were_not_counted_says_so() -> None:
 def test_stored_studies_are_shown_drawn_exported_and_listed(tmp_path: Path) -> None:
     store = tmp_path / "store.sqlite"
     with open_store(str(store)) as kept:
-        kept.save_stream(sample_stream_study())
+        keep_study(kept, stored_stream(sample_stream_study()))
     shown = leadline("show", "stream-a", store=store)
     assert shown.returncode == 0, shown.stderr
     assert "sort read" in shown.stdout
@@ -131,16 +132,6 @@ def test_stored_studies_are_shown_drawn_exported_and_listed(tmp_path: Path) -> N
 
 
 # --- the study that grows
-
-
-class Kept:
-    """Keeps every document that it was given."""
-
-    def __init__(self) -> None:
-        self.studies: list[StreamStudy] = []
-
-    def save_stream(self, study: StreamStudy) -> None:
-        self.studies.append(study)
 
 
 class Scripted:
@@ -188,8 +179,8 @@ def test_a_run_is_held_against_capacities_of_the_same_minute(tmp_path: Path) -> 
     study = study_of(scripted, kept, tmp_path)
     assert [job.name for job in scripted.jobs] == ["capacity", "sort"]
     assert scripted.jobs[1].total_s_max < 60.0, "one budget for both"
-    assert [each.status for each in kept.studies] == [SurveyStatus.RUNNING, SurveyStatus.DONE]
-    assert kept.studies[-1] == study
+    assert [each.status for each in kept.documents] == [*[Status.RUNNING] * 3, Status.DONE]
+    assert kept.documents[-1] == study
     # 200 MB in 2 s, and disks that give 200 MB/s: half of what could be.
     assert stream_document(study)["bound_mb_s"] == pytest.approx(200.0)
     assert (
@@ -202,7 +193,7 @@ def test_without_room_for_capacities_there_is_no_bound_but_a_run(tmp_path: Path)
     for error in (TargetRefused("too little free space"), PointFailed("a write failed")):
         kept, scripted = Kept(), Scripted(error, None)
         study = study_of(scripted, kept, tmp_path)
-        assert study.status is SurveyStatus.DONE
+        assert study.status is Status.DONE
         assert stream_document(study)["bound_mb_s"] is None
         assert str(error) in study.warnings[0]
 
@@ -218,15 +209,15 @@ def test_what_was_measured_before_a_stop_is_kept(tmp_path: Path) -> None:
     kept, scripted = Kept(), Scripted(CAPACITY, Stopped("SIGTERM"))
     with pytest.raises(Stopped):
         study_of(scripted, kept, tmp_path)
-    assert kept.studies[-1].status is SurveyStatus.STOPPED
-    assert kept.studies[-1].capacities is not None
+    assert kept.documents[-1].status is Status.STOPPED
+    assert kept.documents[-1].capacities is not None
 
 
 def test_of_a_refusal_nothing_is_kept(tmp_path: Path) -> None:
     kept = Kept()
     with pytest.raises(TargetRefused):
         study_of(Scripted(CAPACITY, TargetRefused("no")), kept, tmp_path, capacities=False)
-    assert kept.studies == []
+    assert kept.documents == []
 
 
 # --- the engine child

@@ -6,7 +6,7 @@ import csv
 import io
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,9 @@ from rich.console import Console
 import balance_fixture as balance
 import stream_fixture as made
 from drawn_text import unreadable
+from leadline.record import Status
 from leadline.record.balance import StreamBalance
 from leadline.record.streaming import StreamStudy
-from leadline.record.survey import SurveyStatus
 from leadline.report import (
     ReportError,
     render_balance,
@@ -31,12 +31,7 @@ from leadline.report import (
     save_stream,
 )
 from leadline.streaming.answer import balance_of
-from opened_page import OpenedPage, start_browser
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    yield from start_browser(tmp_path_factory.mktemp("chromium"))
+from opened_page import OpenedPage
 
 
 @pytest.fixture(scope="module")
@@ -186,7 +181,7 @@ def test_the_page_says_first_what_was_found_and_names_what_was_not_counted(
 
 def test_a_stopped_study_and_its_warnings_are_said(atlas: StreamStudy) -> None:
     study = msgspec.structs.replace(
-        atlas, status=SurveyStatus.STOPPED, warnings=("the disk was busy",), runs=(), sentences=()
+        atlas, status=Status.STOPPED, warnings=("the disk was busy",), runs=(), sentences=()
     )
     text = _plain(render_stream_html(study))
     assert "stopped, not all was measured" in text

@@ -10,7 +10,7 @@ import pytest
 from fake_disks import FakeDisks, Kept
 from leadline.engine import BudgetSpent, PointFailed, TargetRefused
 from leadline.engine.stream_disks import Effort
-from leadline.record import SurveyStatus
+from leadline.record import Status
 from leadline.record.streaming import KERNELS, StreamOptions, StreamResult, StreamStudy
 from leadline.streaming.study import (
     Asked,
@@ -47,7 +47,7 @@ def test_every_kernel_runs_on_every_number_of_disks() -> None:
     found = [(run.options.kernel, run.disks, run.repetition) for run in study.runs]
     assert set(found) == wanted
     assert len(found) == len(wanted)
-    assert study.status is SurveyStatus.DONE
+    assert study.status is Status.DONE
     assert study.capacities is not None
     # Kept before the first run, after the capacities, after each run, and at the end.
     assert [len(document.runs) for document in store.documents[:4]] == [0, 0, 1, 2]
@@ -80,7 +80,7 @@ def test_data_is_laid_once_for_the_kernels_of_a_step() -> None:
 
 def test_a_budget_that_ends_in_a_later_repetition_keeps_an_answer() -> None:
     study, _ = scaled(FakeDisks(count=2, runs_within_budget=10))
-    assert study.status is SurveyStatus.DONE
+    assert study.status is Status.DONE
     assert len(study.runs) == 10
     assert "the budget ended after 10 of 18 runs" in study.warnings[0]
 
@@ -90,7 +90,7 @@ def test_a_budget_that_ends_in_the_first_repetition_is_said() -> None:
     start = begin_scaling([str(Path.cwd())], ASKED)
     with pytest.raises(BudgetSpent):
         run_scaling(FakeDisks(count=2, runs_within_budget=2), store, start, ASKED)
-    assert store.documents[-1].status is SurveyStatus.STOPPED
+    assert store.documents[-1].status is Status.STOPPED
     assert len(store.documents[-1].runs) == 2
 
 
@@ -107,7 +107,7 @@ def test_a_run_that_fails_keeps_those_before_it() -> None:
     start = begin_scaling([str(Path.cwd())], ASKED)
     with pytest.raises(PointFailed, match="full"):
         run_scaling(Failing(count=2), store, start, ASKED)
-    assert store.documents[-1].status is SurveyStatus.STOPPED
+    assert store.documents[-1].status is Status.STOPPED
     assert store.documents[-1].runs
 
 

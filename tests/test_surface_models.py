@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 from leadline.record.workbench import Factor, Sample
-from leadline.workbench.surface import Grid, GridError, full_grid, open_design
+from leadline.workbench.surface import Grid, GridError, full_grid, models, open_design
 from leadline.workbench.surface.answer import Belief
 from leadline.workbench.surface.d_optimal import d_optimal, exchange
-from leadline.workbench.surface.models import MODELS, Model, believe, choose
+from leadline.workbench.surface.models import MODELS, Model, believe, choose, left_out_score
+from leadline.workbench.surface.posterior import Effort, Peaks, Posterior
 from leadline.workbench.surface.quadratic import log_terms, quadratic_log, quadratic_raw, raw_terms
 from leadline.workbench.surface.readings import SD_LOG_UNKNOWN, Readings, sd_log
 from surface_fixture import FACTORS, GOAL, bottleneck, lost_peak, peak_of
@@ -68,6 +69,7 @@ def test_six_peaks_for_six_terms_leave_no_word_on_the_error() -> None:
     assert belief.error_frac is None
 
 
+@pytest.mark.long
 def test_a_fit_by_least_squares_covers_what_each_cell_has_of_its_own() -> None:
     within: list[bool] = []
     for seed in range(100):
@@ -163,6 +165,7 @@ def test_the_bottleneck_law_finds_a_bottleneck(model: Model) -> None:
     assert np.mean(np.abs(errors(belief, bottleneck))) < 0.05
 
 
+@pytest.mark.long
 def test_stated_intervals_of_a_law_cover_surfaces_drawn_from_it() -> None:
     within = []
     for seed in range(40):
@@ -203,6 +206,33 @@ def test_the_model_that_foresees_best_is_chosen() -> None:
 
     assert choose(told(bottleneck), seed=1).name in ("gaussian-process", "soft-min")
     assert choose(told(valley, 0.01), seed=1).name == "quadratic-log"
+
+
+def test_each_peak_is_foreseen_from_all_others_and_not_from_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The score is the sum of ln densities of a normal about what the others say."""
+    readings = told(bottleneck, sd=0.03)
+    asked: list[Peaks] = []
+
+    def foreseen(
+        _law: object, _misfit: np.ndarray, peaks: Peaks, seed: int, effort: Effort
+    ) -> Posterior:
+        asked.append(peaks)
+        assert (seed, effort) == (7, models.QUICK)
+        return Posterior(np.full(32, math.log(300.0)), np.diag(np.full(32, 0.1**2)), 1.0)
+
+    monkeypatch.setattr(models, "posterior", foreseen)
+    score = left_out_score(MODELS[1], readings, 7)
+    whole = list(zip(readings.cells, readings.log_rates, readings.sd_logs, strict=True))
+    kept = [list(zip(p.cells, p.log_rates, p.sd_logs, strict=True)) for p in asked]
+    assert kept == [whole[:at] + whole[at + 1 :] for at in range(len(whole))]
+    expected = 0.0
+    for log_rate, sd in zip(readings.log_rates, readings.sd_logs, strict=True):
+        spread = math.hypot(0.1, sd)
+        off = (log_rate - math.log(300.0)) / spread
+        expected -= 0.5 * off**2 + math.log(spread * math.sqrt(2 * math.pi))
+    assert score == pytest.approx(expected)
 
 
 def test_the_order_of_the_tellings_plays_no_part() -> None:

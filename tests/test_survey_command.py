@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import time
 from pathlib import Path
 
-import pytest
-
-from command import LEADLINE, environment, leadline
+from command import ended_after, leadline
 from leadline.store import open_store
 
 
@@ -36,16 +32,8 @@ def test_an_interrupted_simulation_resumes_to_the_very_same_answer(tmp_path: Pat
     whole, cut = tmp_path / "whole.sqlite", tmp_path / "cut.sqlite"
     options = ["survey", "sim:two-level", "--seed", "9", "--json"]
     expected = json.loads(leadline(*options, store=whole).stdout)
-    child = subprocess.Popen([LEADLINE, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                             env=environment(cut))  # fmt: skip
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and child.poll() is None and _count(cut) < 5:
-        time.sleep(0.02)
-    child.send_signal(signal.SIGKILL)
-    child.communicate(timeout=30)
-    kept = _count(cut)
-    if kept == expected["points"]:
-        pytest.skip("the survey was faster than the kill")
+    ended_after(5, signal.SIGKILL, *options, store=cut)
+    assert _count(cut) == 5 < expected["points"]
     resumed = leadline("survey", "sim:two-level", "--resume", "--json", store=cut)
     assert resumed.returncode == 0, resumed.stderr
     found = json.loads(resumed.stdout)
@@ -55,14 +43,7 @@ def test_an_interrupted_simulation_resumes_to_the_very_same_answer(tmp_path: Pat
 
 def test_resuming_on_another_target_is_refused(tmp_path: Path) -> None:
     store = tmp_path / "store.sqlite"
-    child = subprocess.Popen(
-        [LEADLINE, "survey", "sim:two-level", "--name", "mine"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(store),
-    )  # fmt: skip
-    while child.poll() is None and _count(store) < 1:
-        time.sleep(0.02)
-    child.send_signal(signal.SIGKILL)
-    child.communicate(timeout=30)
+    ended_after(1, signal.SIGKILL, "survey", "sim:two-level", "--name", "mine", store=store)
     other = leadline("survey", "sim:hp-730", "--name", "mine", "--resume", store=store)
     assert other.returncode == 2
     assert "sim:two-level" in other.stderr
@@ -73,4 +54,4 @@ def _count(store: Path) -> int:
     if not store.exists():
         return 0
     with open_store(str(store)) as opened:
-        return sum(summary.points for summary in opened.surveys())
+        return sum(summary.items for summary in opened.list())

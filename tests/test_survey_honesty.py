@@ -22,6 +22,7 @@ from leadline.record import (
     Workload,
     WrittenBytes,
 )
+from leadline.record.survey import SURVEY
 from leadline.report.tables import POINT_HEADS, point_rows, run_rows, sure_rows
 from leadline.store import open_store
 from leadline.survey import Asked, PlanRefused, begin_survey, run_survey
@@ -164,11 +165,11 @@ def test_preconditioning_comes_once_before_the_first_point_and_costs_no_budget()
     with recording() as engine:
         start = begin_survey(engine, Target.parse("sim:two-level"), asked)
         assert start.precondition_bytes_max == 2**30
-        store.start_survey(start)
+        store.begin(SURVEY, start)
         survey = run_survey(engine, store, start)
         whole_s = engine.clock_s
     assert engine.asked == [2**30] + [None] * (len(engine.asked) - 1)
-    first, second = store.points(start.survey_id)[:2]
+    first, second = store.items(start.study_id)[:2]
     assert second.clock_s == pytest.approx(first.result.total_s - 50.0, abs=0.01)
     assert survey.wall_s == pytest.approx(whole_s - 50.0)
     assert engine.total_s[0] > 400.0 >= engine.total_s[1]

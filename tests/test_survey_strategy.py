@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from leadline.record import PROCESSES_MAX, SurveyStatus, Workload
+from leadline.record import PROCESSES_MAX, Status, Workload
 from leadline.survey import PlanRefused, ResumeMismatch, Surveyor, explain, make_plan
 from leadline.survey.spread import share, spread
 from simulated_answers import MIB, answer, plan, start, surveyed, two_levels
@@ -53,7 +53,7 @@ def test_a_point_of_another_survey_is_refused() -> None:
 
 def test_two_levels_are_found_and_every_region_has_its_family() -> None:
     survey = explain(start(), surveyed(start()).points)
-    assert survey.status is SurveyStatus.DONE
+    assert survey.status is Status.DONE
     assert len(survey.regions) == 2
     assert survey.borders[0].bytes.value == pytest.approx(480 * MIB, rel=0.1)
     assert {curve.parameter for curve in survey.families[0].curves} == {
@@ -118,7 +118,7 @@ def test_an_unfinished_survey_explains_what_it_has() -> None:
     points = surveyed(start()).points
     for kept in (0, 3, 20, 30, 60):
         survey = explain(start(), points[:kept])
-        assert survey.status is SurveyStatus.STOPPED
+        assert survey.status is Status.STOPPED
         assert any("--resume" in warning for warning in survey.warnings)
 
 

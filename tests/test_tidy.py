@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from retries import retries_in_python, retries_in_rust
+
 ROOT = Path(__file__).parent.parent
 PYTHON = sorted((ROOT / "python").rglob("*.py"))
 RUST = sorted((ROOT / "crates").rglob("*.rs"))
@@ -107,3 +109,55 @@ def test_only_store_knows_sql_and_only_engine_starts_processes(path: Path) -> No
         assert not re.search(r"^\s*(import|from) subprocess", text, flags=re.MULTILINE)
     if package != "cli":
         assert not re.search(r"\bsys\.exit\(|^\s*print\(", text, flags=re.MULTILINE)
+
+
+QUOTING = {"retries.py", "test_tidy.py"}
+"""They spell out what they forbid."""
+PYTHON_TESTS = [p for p in sorted((ROOT / "tests").rglob("*.py")) if p.name not in QUOTING]
+RUST_TESTS = [path for path in RUST if "tests" in path.parts or path.stem == "tests"]
+
+
+@pytest.mark.parametrize("path", PYTHON_TESTS, ids=names(PYTHON_TESTS))
+def test_no_python_test_retries_an_assertion(path: Path) -> None:
+    assert retries_in_python(path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("path", RUST_TESTS, ids=names(RUST_TESTS))
+def test_no_rust_test_retries_an_assertion(path: Path) -> None:
+    assert retries_in_rust(path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "while not shares or (shares[-1] != wanted and len(shares) < ATTEMPTS):\n    again()",
+        "def found():\n    for seed in range(TRIES):\n        yield seed",
+        "while len(tried) < TRIES_MAX and not close(tried[-1]):\n    tried.append(run())",
+        "for _ in [1, 2]:\n  try:\n    check()\n  except AssertionError:\n    continue",
+        "while True:\n  try:\n    check()\n  except (OSError, AssertionError):\n    pass",
+        "@pytest.mark.flaky(reruns=3)\ndef test_it() -> None: ...",
+        "@flaky\ndef test_it() -> None: ...",
+    ],
+)
+def test_a_python_test_that_tries_again_would_be_seen(source: str) -> None:
+    assert retries_in_python(source)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "let mut runs = std::iter::repeat_with(|| result(job)).take(5).find(calm);",
+        "let runs = repeat_with(|| run()).take(3);\n    let mut attempts = runs;",
+        "const TRIES: usize = 3;",
+        "for _ in 0..ATTEMPTS { if good(run()) { return; } }",
+    ],
+)
+def test_a_rust_test_that_tries_again_would_be_seen(source: str) -> None:
+    assert retries_in_rust(source)
+
+
+def test_waiting_and_words_about_trying_are_no_retries() -> None:
+    waits = "def wait_until(tries: int) -> None:\n    for _ in range(tries):\n        sleep(1)"
+    assert retries_in_python(waits + "\nfor entries in listed: ...\n") == []
+    said = '// five attempts\nlet entries = "3 tries"; assert!(entries.take(5).count() == 5);'
+    assert retries_in_rust(said) == []

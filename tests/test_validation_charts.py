@@ -8,18 +8,18 @@ from typing import Any
 import msgspec
 import pytest
 
+import shared_surveys
 from leadline.record import PARAMETERS, Validation
 from leadline.report import render_html, save_all_charts, validation_charts
 from leadline.testing.simulation import (
     SimulatedSurvey,
-    simulate_survey,
     simulate_validation,
 )
 
 
 @pytest.fixture(scope="module")
 def surveyed() -> SimulatedSurvey:
-    return simulate_survey("hp-730", 3)
+    return shared_surveys.surveyed("hp-730")
 
 
 @pytest.fixture(scope="module")

@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import shared_surveys
 from leadline.predict import Ranges
 from leadline.record import DrawnRange, Interval, ValidationStart, Workload
 from leadline.testing.samples import sample_validation_start
-from leadline.testing.simulation import SimulatedSurvey, simulate_survey
+from leadline.testing.simulation import SimulatedSurvey
 from leadline.validate import drawn_ranges, drawn_workloads, requests
 from leadline.validate.draw import (
     ANCHORS,
@@ -35,7 +36,7 @@ MIB = 2**20
 
 @pytest.fixture(scope="module")
 def surveyed() -> SimulatedSurvey:
-    return simulate_survey("hp-730", 1)
+    return shared_surveys.surveyed("hp-730")
 
 
 def made_range(region: int, low_mib: int, high_mib: int) -> DrawnRange:

@@ -9,6 +9,8 @@ import pytest
 
 from leadline.engine import Engine, Limits, NothingCompleted, PointFailed
 from leadline.record import EngineResult, Measurement, Workload
+from leadline.record.survey import SURVEY
+from leadline.record.validation import VALIDATION
 from leadline.store import open_store
 from leadline.testing.samples import sample_point, sample_start
 from leadline.validate import ValidationRefused, measure_validation, requests
@@ -42,8 +44,10 @@ class Reluctant:
 def measure(engine: Reluctant, points: tuple[Measurement, ...] = ()) -> tuple[Measurement, ...]:
     start = made_start(count=4)
     with open_store("sqlite://") as store:
-        store.start_survey(sample_start())
-        store.start_validation(start)
+        store.begin(SURVEY, sample_start())
+        store.begin(VALIDATION, start)
+        for point in points:
+            store.add(start.study_id, point)
         return measure_validation(cast(Engine, engine), store, start, points, budget_s=10_000.0)
 
 
@@ -79,9 +83,7 @@ def test_storage_that_fails_is_not_asked_again_for_longer() -> None:
 def test_the_points_of_another_script_are_not_resumed() -> None:
     engine = Reluctant(0)
     item = requests(made_start(count=4))[0]
-    own = msgspec.structs.replace(
-        sample_point("point-1", None), workload=item.workload, stage=item.stage
-    )
+    own = msgspec.structs.replace(sample_point("point-1"), workload=item.workload, stage=item.stage)
     assert len(measure(engine, (own,))) == made_start(count=4).plan.points
     other = msgspec.structs.replace(own, workload=item.workload.with_value("read_frac", 0.123))
     with pytest.raises(ValidationRefused, match="start a new validation"):

@@ -84,8 +84,8 @@ def measured(start: ValidationStart, change: Change) -> tuple[Measurement, ...]:
     points = []
     for item in requests(start):
         mb_s = true_mb_s(item.workload) * math.exp(change(item.stage, item.workload))
-        point = sample_point(f"point-{item.order}", None, item.order, mb_s)
-        own = {"stage": item.stage, "workload": item.workload, "validation_id": "validation-a"}
+        point = sample_point(f"point-{item.order}", item.order, mb_s)
+        own = {"stage": item.stage, "workload": item.workload}
         points.append(msgspec.structs.replace(point, **own))
     return tuple(points)
 

@@ -13,7 +13,9 @@ from leadline.cli import validate as validate_command
 from leadline.cli.app import app
 from leadline.cli.measure import measurement_document
 from leadline.engine import BudgetSpent
-from leadline.record import Validation
+from leadline.record import Status, Validation
+from leadline.record.survey import SURVEY
+from leadline.record.validation import VALIDATION
 from leadline.store import Store, open_store
 from leadline.testing.simulation import (
     SimulatedSurvey,
@@ -38,28 +40,27 @@ def keep(
     store: Store, surveyed: SimulatedSurvey, validated: SimulatedValidation, *, points: int
 ) -> None:
     """Store the survey, and the beginning of its validation; all of it when nothing is cut off."""
-    store.start_survey(surveyed.survey.start)
+    store.begin(SURVEY, surveyed.survey.start)
     for point in surveyed.points:
-        store.add_point(point)
-    store.finish_survey(surveyed.survey)
+        store.add(surveyed.survey.start.study_id, point)
+    store.end(surveyed.survey.start.study_id, surveyed.survey, Status.DONE)
     begin(store, validated.validation, validated, points=points)
 
 
 def begin(
     store: Store, validation: Validation, validated: SimulatedValidation, *, points: int
 ) -> None:
-    own = validation.start.validation_id
-    store.start_validation(validation.start)
+    own = validation.start.study_id
+    store.begin(VALIDATION, validation.start)
     for point in validated.points[:points]:
-        named = {"validation_id": own, "point_id": f"{own}-{point.order}"}
-        store.add_point(msgspec.structs.replace(point, **named))
+        store.add(own, msgspec.structs.replace(point, point_id=f"{own}-{point.order}"))
     if points == validation.start.plan.points:
-        store.finish_validation(validation)
+        store.end(own, validation, Status.DONE)
 
 
 def another(validated: SimulatedValidation, name: str) -> Validation:
     found = validated.validation
-    start = msgspec.structs.replace(found.start, validation_id=name)
+    start = msgspec.structs.replace(found.start, study_id=name)
     return msgspec.structs.replace(found, start=start)
 
 
@@ -107,7 +108,7 @@ def test_export_gives_the_points_of_a_validation_with_its_id(
 
 
 def test_a_point_names_the_survey_or_validation_it_is_of(validated: SimulatedValidation) -> None:
-    document = measurement_document(validated.points[0])
+    document = measurement_document(validated.points[0], "validation", "validation-5")
     assert (document["survey"], document["validation"]) == (None, "validation-5")
 
 
@@ -119,25 +120,25 @@ def test_a_validation_just_begun_does_not_hide_one_with_scores(
     points: int,
     wanted: str,
 ) -> None:
-    survey_id = surveyed.survey.start.survey_id
+    survey_id = surveyed.survey.start.study_id
     with open_store(str(path)) as store:
         begin(store, another(validated, "later"), validated, points=points)
         found = load.load_validation(store, survey_id)
     assert found is not None
-    assert found.start.validation_id == wanted
+    assert found.start.study_id == wanted
 
 
 def test_without_scores_the_newest_with_a_point_says_how_far_it_is(
     surveyed: SimulatedSurvey, validated: SimulatedValidation
 ) -> None:
-    survey_id = surveyed.survey.start.survey_id
+    survey_id = surveyed.survey.start.study_id
     with open_store("sqlite://") as store:
         keep(store, surveyed, validated, points=2)
         for name, points in (("second", 3), ("third", 0)):
             begin(store, another(validated, name), validated, points=points)
         found = load.load_validation(store, survey_id)
     assert found is not None
-    assert (found.start.validation_id, found.points, found.scores) == ("second", 3, ())
+    assert (found.start.study_id, found.points, found.scores) == ("second", 3, ())
 
 
 def unfinished(path: Path, surveyed: SimulatedSurvey, validated: SimulatedValidation) -> Path:
@@ -199,5 +200,5 @@ def test_an_unfinished_validation_is_explained_from_what_it_has(
     with open_store("sqlite://") as store:
         keep(store, surveyed, validated, points=some)
         found = load.explained_validation(store, "validation-5")
-        points = store.validation_points("validation-5")
+        points = store.items("validation-5")
     assert found == explain_validation(start, surveyed.survey, surveyed.points, points)

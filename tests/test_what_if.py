@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,28 +10,23 @@ import msgspec
 import numpy as np
 import pytest
 
+import shared_surveys
 import survey_fixture as made
 from leadline.predict import MODELS, PredictionRefused, Predictor, Ranges
 from leadline.record import PARAMETERS, Interval, Measurement, Prediction, Survey, Workload
 from leadline.record.wording import say_rate, say_value
 from leadline.report import render_html
 from leadline.report.what_if import pack, what_if_document
-from leadline.testing.simulation import simulate_survey
 from leadline.units import format_bytes, format_rate
-from opened_page import OpenedPage, start_browser
+from opened_page import OpenedPage
 
 _PROFILE = "three-level"
 """Three levels; in one of them whole passes are apart from all other shares of sequential."""
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    yield from start_browser(tmp_path_factory.mktemp("chromium"))
-
-
-@pytest.fixture(scope="module")
 def surveyed() -> tuple[Survey, tuple[Measurement, ...]]:
-    found = simulate_survey(_PROFILE, 5)
+    found = shared_surveys.surveyed(_PROFILE)
     return found.survey, found.points
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from leadline.record import Interval, SurveyStatus
+from leadline.record import Interval, Status
 from leadline.record.workbench import (
     Experiment,
     Goal,
@@ -38,7 +38,7 @@ def experiment(
         sample_peak(2), **({"verdict": verdict, "rate_per_s": RATE, "sentences": ()} | peak)
     )
     own = SamplePeak(sample=start.samples[0], trials=trials, peak=answer)
-    return Experiment(start=start, status=SurveyStatus.DONE, peaks=(own,))
+    return Experiment(start=start, status=Status.DONE, peaks=(own,))
 
 
 VERDICTS: dict[PeakVerdict, tuple[dict[str, Any], str]] = {
@@ -51,6 +51,13 @@ VERDICTS: dict[PeakVerdict, tuple[dict[str, Any], str]] = {
     ),
     PeakVerdict.DEADLINE: (
         {"accuracy": 0.8, "limited_by": "time"},
+        (
+            "takes 412 requests/s (395 to 430, 95 %) before the mean response is above 40 ms, as "
+            "far as the time allowed: accuracy 0.8 was reached, 0.9 was asked."
+        ),
+    ),
+    PeakVerdict.GAVE_UP: (
+        {"accuracy": 0.8, "limited_by": "server"},
         (
             "takes 412 requests/s (395 to 430, 95 %) before the mean response is above 40 ms, as "
             "far as the policy could tell: accuracy 0.8 was reached, 0.9 was asked."
@@ -111,12 +118,14 @@ def test_a_deadline_says_that_it_was_the_time() -> None:
     assert "it is not confirmed." in explain(experiment(PeakVerdict.DEADLINE, **sure)).sentences[0]
 
 
-def test_a_policy_that_gave_up_without_a_deadline_asks_for_no_longer_one() -> None:
-    gave_up: dict[str, Any] = {"accuracy": 0.8, "limited_by": "time"}
-    said = " ".join(explain(experiment(PeakVerdict.DEADLINE, **gave_up)).sentences)
-    assert "longer deadline" not in said
-    assert "another seed or policy may narrow the interval" in said
-    none = explain(experiment(PeakVerdict.DEADLINE, **gave_up, rate_per_s=None))
+@pytest.mark.parametrize("deadline_s", [None, 600.0])
+def test_a_policy_that_gave_up_asks_for_no_longer_deadline(deadline_s: float | None) -> None:
+    """Whether there was one or not: it was not the time."""
+    gave_up: dict[str, Any] = {"accuracy": 0.8, "limited_by": "server", "deadline_s": deadline_s}
+    said = explain(experiment(PeakVerdict.GAVE_UP, **gave_up)).sentences
+    assert "longer deadline" not in " ".join(said)
+    assert "The server was the limit; another seed or policy may narrow the interval." in said
+    none = explain(experiment(PeakVerdict.GAVE_UP, **gave_up, rate_per_s=None))
     assert "the policy gave up before a peak rate could be told." in none.sentences[0]
 
 
@@ -188,6 +197,7 @@ def test_trials_that_say_nothing_are_warned_of() -> None:
         "workers=1: mind the gap",
     )
     assert explain(experiment()).warnings == ()
+    assert explain(experiment(PeakVerdict.DEADLINE)).warnings == (), "its first sentence says it"
 
 
 def surface(measured: int, **changes: Any) -> Experiment:
@@ -207,7 +217,7 @@ def surface(measured: int, **changes: Any) -> Experiment:
         for sample in start.samples[:measured]
     )
     found = Experiment(
-        start=start, status=SurveyStatus.DONE, peaks=peaks,
+        start=start, status=Status.DONE, peaks=peaks,
         surface=msgspec.structs.replace(whole, **changes),
     )  # fmt: skip
     return explain(found)
@@ -249,7 +259,7 @@ def test_samples_without_their_rate_are_named() -> None:
 
 
 def test_a_stop_comes_first() -> None:
-    stopped = msgspec.structs.replace(experiment(), status=SurveyStatus.STOPPED)
+    stopped = msgspec.structs.replace(experiment(), status=Status.STOPPED)
     assert explain(stopped).sentences[0] == ("It was stopped early; --resume goes on from here.")
     empty = msgspec.structs.replace(stopped, peaks=())
     assert explain(empty).sentences[1] == "No trial was begun."

@@ -10,8 +10,15 @@ import pytest
 
 from leadline.record.workbench import Threshold, TrialRequest, TrialState
 from leadline.stats import student_t
-from leadline.workbench.loads import LoadTrials, bounds, by_load, load_rows, two_modes
-from leadline.workbench.rate_interval import rate_interval
+from leadline.workbench.loads import (
+    LoadTrials,
+    bounds,
+    by_load,
+    contradiction,
+    load_rows,
+    two_modes,
+)
+from leadline.workbench.rate_interval import _peak_if, rate_interval
 from leadline.workbench.threshold import (
     RATIO_MAX,
     measured_ratio,
@@ -201,3 +208,69 @@ def test_an_interval_of_the_rate_that_says_nothing_has_no_ends() -> None:
     found = rate_interval(load_of(100, 20.0, 60.0), [], 0.95)
     assert found is not None
     assert (found.value, found.low, found.high, found.n) == (100, None, None, 2)
+
+
+@pytest.mark.parametrize(
+    ("trials", "seen"),
+    [
+        ([], None),
+        ([(100.0, 44.0), (105.0, 20.0)], (100.0, 105.0)),
+        ([(105.0, 20.0), (100.0, 44.0)], (100.0, 105.0)),
+        ([(100.0, 43.9), (105.0, 20.0)], None),
+        ([(100.0, 44.0), (105.0, 20.1)], None),
+        ([(100.0, 44.0), (104.9, 20.0)], None),
+        ([(100.0, 20.0), (105.0, 44.0)], None),
+        ([(100.0, 20.0), (100.0, 400.0)], None),
+        ([(80.0, 90.0), (100.0, 44.0), (105.0, 20.0), (120.0, 6.0), (130.0, 60.0)], (80.0, 120.0)),
+    ],
+)
+def test_a_load_that_saturates_below_one_that_does_not_is_a_contradiction(
+    trials: list[tuple[float, float]], seen: tuple[float, float] | None
+) -> None:
+    """By more than speed that differs a little from trial to trial can make: 5 % of load."""
+    told = [trial(request(rate), order, ms) for order, (rate, ms) in enumerate(trials)]
+    assert contradiction(told, MEAN) == seen
+
+
+def test_beyond_the_last_percentile_reported_times_rise_to_the_longest() -> None:
+    """Exponentially, as if that were one in a million: 99.95 % is 0.1 of the way in depth."""
+    window = measured(10_000, 60, 20.0)
+    assert window.response_ms is not None
+    response = msgspec.structs.replace(window.response_ms, p99_9=100.0, max=200.0)
+    threshold = Threshold(percentile=0.9995, limit_ms=500.0)
+    found = percentile_ms(threshold, msgspec.structs.replace(window, response_ms=response))
+    assert found == pytest.approx(100.0 + 100.0 * math.log(2) / math.log(1000), abs=0.01)
+
+
+def test_a_load_of_which_nothing_is_known_has_no_ratio() -> None:
+    load = LoadTrials(100.0)
+    assert (load.ratio, load.ratio_interval(0.95), load.saturated(0.95, 0.1)) == (None, None, None)
+
+
+def test_two_kinds_that_do_not_scatter_are_two_however_near() -> None:
+    assert two_modes([1.0, 1.0, 1.0, 1.1, 1.1, 1.1])
+    assert not two_modes([1.0, 1.0, 1.0, 1.1, 1.1])
+
+
+def test_a_row_has_the_percentile_where_there_is_a_limit_and_an_answer() -> None:
+    load = LoadTrials(100.0)
+    answered = trial(request(100.0), 0, 30.0, limit_ms=100.0)
+    assert answered.measured is not None
+    silent = msgspec.structs.replace(answered.measured, response_ms=None)
+    load.add(answered, P95)
+    load.add(msgspec.structs.replace(answered, measured=silent), P95)
+    (row,) = load_rows([load], P95, 0.95)
+    assert row.percentile_ms is not None
+    assert row.percentile_ms.value == pytest.approx(30.0 * math.log(20), rel=0.01)
+    assert row.percentile_ms.n == 1
+    (plain,) = load_rows([load], MEAN, 0.95)
+    assert plain.percentile_ms is None
+
+
+def test_two_loads_of_a_known_curve_give_its_peak() -> None:
+    """R = 1000 / (500 - load) over 40 ms: the chord of 1 / R is the curve, and the peak 475."""
+    below, far, near = load_of(400.0, 10.0), load_of(100.0, 2.5), load_of(477.0, 1000 / 23)
+    assert _peak_if(1.25, 480.0, [below, far]) == pytest.approx(475.0)
+    assert _peak_if(0.5, 450.0, [below]) == pytest.approx(475.0)
+    assert _peak_if(1.25, 480.0, [near]) == pytest.approx(384.0), "too near: in proportion"
+    assert _peak_if(1.25, 480.0, []) == pytest.approx(384.0)

@@ -10,8 +10,9 @@ import msgspec
 import pytest
 
 from leadline.engine.servers import run_trial
-from leadline.record import SurveyStatus
+from leadline.record import Status
 from leadline.record.workbench import (
+    EXPERIMENT,
     CommandServer,
     Experiment,
     ExperimentStart,
@@ -25,10 +26,11 @@ from leadline.record.workbench import (
 from leadline.store import Store, open_store
 from leadline.testing.samples import sample_trial
 from leadline.workbench.errors import ReplayRefused
-from leadline.workbench.mapping import Watcher, experiment_of, run_experiment
+from leadline.workbench.mapping import Watcher, run_experiment
 from leadline.workbench.policies import UnknownPolicy, open_policy
 from leadline.workbench.pool import open_pool
 from leadline.workbench.search import PeakSearch
+from leadline.workbench.stored import KeptExperiment, experiment_of, stored_experiment
 from workbench_fixture import TEXT, SeveralMachines, WatchedPool, peak_start, surface_start
 
 
@@ -43,7 +45,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def run(store: Store, start: ExperimentStart, **options: Any) -> Experiment:
-    store.start_experiment(start)
+    store.begin(EXPERIMENT, start)
     with open_pool() as pool:
         return run_experiment(start, store, pool, **({"compare": False} | options))
 
@@ -52,14 +54,14 @@ def run_until(store: Store, start: ExperimentStart, trials: int) -> Experiment:
     """Run until so many trials are kept; the next one never ends, and nothing cleans up."""
 
     def before(_: object) -> None:
-        done = store.experiment(start.experiment_id).peaks
+        done = stored_experiment(store, start.study_id).peaks
         if sum(len(own.trials) for own in done) == trials:
             raise Killed
 
-    store.start_experiment(start)
+    store.begin(EXPERIMENT, start)
     with pytest.raises(Killed), WatchedPool(before) as pool:
         run_experiment(start, store, pool, compare=False)
-    return store.experiment(start.experiment_id)
+    return stored_experiment(store, start.study_id)
 
 
 def outcome(experiment: Experiment) -> list[Any]:
@@ -87,8 +89,8 @@ def test_a_search_is_the_policys_conversation_with_the_server(store: Store) -> N
         policy.tell(trial)
     assert outcome(found) == [(start.samples[0], order, search.trials)]
     assert order.verdict is PeakVerdict.FOUND
-    assert found.status is SurveyStatus.DONE
-    assert store.experiment("tiny") == found
+    assert found.status is Status.DONE
+    assert stored_experiment(store, "tiny") == found
 
 
 def test_the_peak_is_the_servers(store: Store) -> None:
@@ -97,7 +99,7 @@ def test_the_peak_is_the_servers(store: Store) -> None:
     assert peak is not None
     assert peak.rate_per_s is not None
     assert 170 < peak.rate_per_s.value < 200
-    assert peak.trials == len(store.experiment("tiny").peaks[0].trials) > 5
+    assert peak.trials == len(stored_experiment(store, "tiny").peaks[0].trials) > 5
 
 
 def test_every_trial_is_kept_before_the_next_begins(store: Store) -> None:
@@ -105,11 +107,11 @@ def test_every_trial_is_kept_before_the_next_begins(store: Store) -> None:
     kept: list[int] = []
 
     def before(order: Any) -> None:
-        peaks = store.experiment(start.experiment_id).peaks
+        peaks = stored_experiment(store, start.study_id).peaks
         kept.append(len(peaks[0].trials))
         assert kept[-1] == order.order
 
-    store.start_experiment(start)
+    store.begin(EXPERIMENT, start)
     with WatchedPool(before) as pool:
         run_experiment(start, store, pool, compare=False)
     assert kept == list(range(len(kept)))
@@ -129,14 +131,14 @@ def test_a_search_that_was_killed_goes_on_where_it_was(store: Store, trials: int
     whole = run(store, peak_start())
     start = peak_start()
     stored = run_until(store, start, trials)
-    assert stored.status is SurveyStatus.STOPPED
+    assert stored.status is Status.STOPPED
     assert stored.peaks[0].peak is None
     assert len(stored.peaks[0].trials) == trials
     assert "--resume" in stored.sentences[0]
     with open_pool() as pool:
         found = run_experiment(start, store, pool, stored=stored, compare=False)
     assert outcome(found) == outcome(whole)
-    assert found.status is SurveyStatus.DONE
+    assert found.status is Status.DONE
     assert "--resume" not in found.sentences[0]
 
 
@@ -145,7 +147,7 @@ def test_a_seeded_search_goes_on_with_its_seed(store: Store) -> None:
     start = peak_start(policy="binary-seeded")
     prior = Prior(rate_per_s=150.0)
     whole = run(store, peak_start(policy="binary-seeded"), prior=prior)
-    store.start_experiment(start)
+    store.begin(EXPERIMENT, start)
     runs: list[object] = []
 
     def before(order: object) -> None:
@@ -155,7 +157,7 @@ def test_a_seeded_search_goes_on_with_its_seed(store: Store) -> None:
 
     with pytest.raises(Killed), WatchedPool(before) as pool:
         run_experiment(start, store, pool, prior=prior)
-    stored = store.experiment(start.experiment_id)
+    stored = stored_experiment(store, start.study_id)
     with open_pool() as here:
         found = run_experiment(start, store, here, stored=stored, compare=False)
     assert found.peaks[0].trials[0].request.rate_per_s == 150.0
@@ -181,7 +183,7 @@ def test_a_deadline_is_kept_and_what_was_reached_is_the_answer(store: Store) -> 
     assert own.peak.verdict is PeakVerdict.DEADLINE
     assert own.peak.limited_by == "time"
     assert 200 < sum(trial.cost_s for trial in own.trials) <= 300
-    assert found.status is SurveyStatus.DONE
+    assert found.status is Status.DONE
     assert "as far as the time allowed" in found.sentences[0]
 
 
@@ -226,7 +228,7 @@ def test_the_loop_minds_the_deadline_whatever_the_policy_does(
 def test_an_unknown_policy_is_refused_before_anything_is_kept(store: Store) -> None:
     with pytest.raises(UnknownPolicy, match="no policy 'linaer'"):
         peak_start(policy="linaer")
-    assert store.experiments() == ()
+    assert store.list() == ()
 
 
 def test_a_surface_measures_its_samples_and_says_what_they_tell(store: Store) -> None:
@@ -240,7 +242,7 @@ def test_a_surface_measures_its_samples_and_says_what_they_tell(store: Store) ->
     assert rates[2] / rates[0] == pytest.approx(4, rel=0.2)
     assert found.surface.ideal == {"workers": 4}
     assert "3 of 3 samples measured" in found.sentences[0]
-    assert store.experiment(found.start.experiment_id) == found
+    assert stored_experiment(store, found.start.study_id) == found
 
 
 def test_several_machines_measure_several_samples_at_once(store: Store) -> None:
@@ -248,13 +250,13 @@ def test_several_machines_measure_several_samples_at_once(store: Store) -> None:
     alone = run(store, surface_start())
     text = TEXT.replace('kind = "simulated"', 'kind = "simulated"\nwall_scale = 0.0002', 1)
     start = surface_start(text)
-    store.start_experiment(start)
+    store.begin(EXPERIMENT, start)
     with SeveralMachines(2) as pool:
         found = run_experiment(start, store, pool, compare=False)
     assert pool.most_at_once == 2
     assert outcome(found) == outcome(alone)
     start = surface_start(text)
-    store.start_experiment(start)
+    store.begin(EXPERIMENT, start)
     with SeveralMachines(3) as pool:
         run_experiment(start, store, pool, at_once=1)
     assert pool.most_at_once == 1
@@ -262,7 +264,7 @@ def test_several_machines_measure_several_samples_at_once(store: Store) -> None:
 
 def test_lost_machines_are_counted_in_the_answer(store: Store) -> None:
     start = peak_start()
-    store.start_experiment(start)
+    store.begin(EXPERIMENT, start)
     with SeveralMachines(1, lost=2) as pool:
         found = run_experiment(start, store, pool, compare=False)
     assert "2 trials lost their machine and ran again on another" in found.warnings
@@ -279,7 +281,7 @@ def test_a_surface_that_was_killed_goes_on_where_it_was(store: Store, ended: int
         found = run_experiment(start, store, pool, stored=stored, compare=False)
     assert outcome(found) == outcome(whole)
     assert found.surface == whole.surface
-    first = store.experiment(start.experiment_id).peaks[0].trials[:1]
+    first = stored_experiment(store, start.study_id).peaks[0].trials[:1]
     assert first == stored.peaks[0].trials[:1], "what was measured was measured again"
 
 
@@ -289,7 +291,7 @@ def test_the_deadline_of_a_surface_ends_it_with_what_is_known(store: Store) -> N
     found = run(store, surface_start(deadline_s=first_s + 100))
     spent_s = sum(trial.cost_s for own in found.peaks for trial in own.trials)
     assert first_s < spent_s <= first_s + 100
-    assert found.status is SurveyStatus.DONE
+    assert found.status is Status.DONE
     assert len(found.peaks) == 2, "samples were begun for which there was no time"
     assert all(own.trials for own in found.peaks)
     assert found.peaks[-1].peak is not None
@@ -303,13 +305,13 @@ def test_a_watcher_hears_of_every_trial_and_peak_once_it_is_kept(store: Store) -
 
     class Listener(Watcher):
         def on_trial(self, sample: Sample, trial: Trial) -> None:
-            kept = store.experiment(start.experiment_id).peaks[-1]
+            kept = stored_experiment(store, start.study_id).peaks[-1]
             assert kept.trials[-1] == trial
             heard.append((sample, trial.order))
 
         def on_peak(self, sample: Sample, peak: PeakRate, surface: Surface | None) -> None:
             assert surface is not None
-            assert store.experiment(start.experiment_id).peaks[-1].peak == peak
+            assert stored_experiment(store, start.study_id).peaks[-1].peak == peak
             heard.append((sample, peak.verdict))
 
     found = run(store, start, watcher=Listener())
@@ -323,8 +325,8 @@ def test_a_watcher_hears_of_every_trial_and_peak_once_it_is_kept(store: Store) -
 
 def test_an_experiment_that_still_runs_is_told_as_far_as_it_went(store: Store) -> None:
     start = peak_start()
-    store.start_experiment(start)
-    store.begin_sample(start.experiment_id, start.samples[0])
+    store.begin(EXPERIMENT, start)
+    KeptExperiment(store, start, None).begin_sample(start.samples[0], None)
     told = experiment_of(store, "tiny")
     assert told.sentences[1].startswith("tiny (workers=2): no answer yet, after 0 trials")
 
@@ -333,24 +335,25 @@ def test_what_two_machines_had_begun_one_machine_ends(store: Store) -> None:
     """Killed with two searches under way; each goes on from its own trials."""
     whole = run(store, surface_start())
     start = surface_start()
-    store.start_experiment(start)
+    store.begin(EXPERIMENT, start)
+    kept = KeptExperiment(store, start, None)
     begun: list[tuple[Sample, int]] = [({"workers": 1}, 4), ({"workers": 2}, 3)]
     for sample, trials in begun:
         search = PeakSearch(start, sample)
-        store.begin_sample(start.experiment_id, sample)
+        kept.begin_sample(sample, None)
         for _ in range(trials):
             order = search.ask()
             assert not isinstance(order, PeakRate)
             trial = run_trial(order)
-            store.add_trial(start.experiment_id, sample, trial)
+            kept.add_trial(sample, trial)
             search.tell(trial)
-    stored = store.experiment(start.experiment_id)
+    stored = stored_experiment(store, start.study_id)
     with open_pool() as pool:
         found = run_experiment(start, store, pool, stored=stored)
     assert [own.sample for own in found.peaks[:2]] == [{"workers": 1}, {"workers": 2}]
     assert [own.trials[:3] for own in found.peaks[:2]] == [own.trials[:3] for own in stored.peaks]
     assert outcome(found)[0] == outcome(whole)[0]
-    assert found.status is SurveyStatus.DONE
+    assert found.status is Status.DONE
 
 
 def test_whoever_does_not_wait_for_the_comparison_has_the_answer(
@@ -363,8 +366,8 @@ def test_whoever_does_not_wait_for_the_comparison_has_the_answer(
     monkeypatch.setattr("leadline.workbench.mapping.with_fares", interrupted)
     with pytest.raises(Killed):
         run(store, peak_start(), compare=True)
-    kept = store.experiment("tiny")
-    assert kept.status is SurveyStatus.DONE
+    kept = stored_experiment(store, "tiny")
+    assert kept.status is Status.DONE
     assert kept.peaks[0].peak is not None
 
 

@@ -31,10 +31,11 @@ from leadline.record import (
 )
 from leadline.record.balance import Bound
 from leadline.record.streaming import KernelName, StreamResult, StreamStudy
+from leadline.record.survey import SURVEY
 from leadline.record.wording import say_rate, say_workload
-from leadline.record.workbench import Experiment, Level, PeakRate, Surface
+from leadline.record.workbench import EXPERIMENT, Experiment, Level, PeakRate, Surface
 from leadline.report.tables import level_rows
-from leadline.store import Store, open_store
+from leadline.store import open_store
 from leadline.streaming.phase_rows import phase_rows
 from leadline.streaming.plan import BUDGET_S, Wanted, plan_run
 from leadline.streaming.run import begin_stream, bound_of, run_stream
@@ -43,15 +44,16 @@ from leadline.survey import (
     Asked,
     begin_survey,
     choose_cache_limit,
-    explain,
     run_survey,
     usual_budget_s,
 )
+from leadline.survey.stored import load_survey
 from leadline.units import format_rate, parse_bytes, parse_seconds
 from leadline.workbench.experiment import begin_peak, begin_surface, load_experiment
-from leadline.workbench.mapping import experiment_of, run_experiment
+from leadline.workbench.mapping import run_experiment
 from leadline.workbench.pool import open_pool
 from leadline.workbench.resuming import resume_peak, resume_surface
+from leadline.workbench.stored import experiment_of
 from leadline.workbench.trial_rows import trial_rows
 
 
@@ -118,9 +120,9 @@ def survey(
         asked = Asked(name or chosen.name, budget_s, most, seed, accuracy, focal, learn_frac=learn)
         warnings = tuple(str(finding) for finding in findings if not finding.note)
         start = begin_survey(engine, chosen, asked, warnings=warnings)
-        kept.start_survey(start)
+        kept.begin(SURVEY, start)
         found = run_survey(engine, kept, start)
-    return SurveyedSystem(found, kept.points(start.survey_id))
+    return SurveyedSystem(found, kept.items(start.study_id))
 
 
 def stream(
@@ -229,7 +231,7 @@ def peak(
         stored = resume_peak(file, kept, **asked) if resume else None
         start = begin_peak(file, **asked) if stored is None else stored.start
         if stored is None:
-            kept.start_experiment(start)
+            kept.begin(EXPERIMENT, start)
         found = run_experiment(start, kept, pool, stored=stored, at_once=1, compare=compare)
     return MeasuredServer(found)
 
@@ -274,7 +276,7 @@ def surface(
         stored = resume_surface(file, kept, **asked) if resume else None
         start = begin_surface(file, **asked) if stored is None else stored.start
         if stored is None:
-            kept.start_experiment(start)
+            kept.begin(EXPERIMENT, start)
         found = run_experiment(start, kept, pool, stored=stored, at_once=at_once or file.at_once)
     return MeasuredServer(found)
 
@@ -305,10 +307,7 @@ def open_system(ref: str, *, store: str | None = None) -> SurveyedSystem:
         StoreError: there is none.
 
     """
-    kept: Store = open_store(store)
-    start = kept.survey_start(ref)
-    points = kept.points(start.survey_id)
-    return SurveyedSystem(kept.survey(start.survey_id) or explain(start, points), points)
+    return SurveyedSystem(*load_survey(open_store(store), ref))
 
 
 @dataclass(frozen=True, repr=False)
@@ -555,7 +554,7 @@ class MeasuredServer:
 
     def _repr_html_(self) -> str:
         said = "".join(f"<p>{escape(text)}</p>" for text in self.experiment.sentences)
-        head = f"<h4>{escape(self.experiment.start.name)}</h4>{said}"
+        head = f"<h4>{escape(self.experiment.start.system)}</h4>{said}"
         if self.peak is None:
             return head
         rows = [

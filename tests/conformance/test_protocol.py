@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import subprocess
 import sys
@@ -38,6 +39,7 @@ def load(path: Path) -> Any:
     return json.loads(path.read_text())
 
 
+@functools.cache
 def validator(name: str) -> jsonschema.Draft202012Validator:
     schemas = [load(path) for path in sorted(PROTOCOL.glob("*.schema.json"))]
     for schema in schemas:

@@ -46,7 +46,7 @@ def test_a_killed_leadline_leaves_the_kernel_as_it_was(number: int) -> None:
     assert read_limits(VM)["dirty_writeback_centisecs"] == 0
     child.send_signal(number)
     child.communicate(timeout=30)
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while read_limits(VM) != before and time.monotonic() < end:
         time.sleep(0.01)
     assert read_limits(VM) == before

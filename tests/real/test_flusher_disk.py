@@ -1,4 +1,8 @@
-"""What the flusher costs on this disk, as root; the disciplines; the limits come back."""
+"""What the flusher and the disciplines cost on this disk, as root: whole, and the limits come back.
+
+Whether the flusher rested and worked, and what reached the device when, needs a calm machine:
+`make check-machine`.
+"""
 
 from __future__ import annotations
 
@@ -14,37 +18,29 @@ from leadline.file_cache.flusher import measure_flusher
 from leadline.record import Workload
 
 pytestmark = pytest.mark.real
-WRITES = Workload(unique_bytes=48 << 20, size_mean=32 << 10, read_frac=0.0, size_dist="fixed")
-TRIES = 3
+WRITES = Workload(unique_bytes=8 << 20, size_mean=32 << 10, read_frac=0.0, size_dist="fixed")
 
 
 @pytest.mark.skipif(why_not() is not None, reason=why_not() or "")
-def test_the_flusher_rests_and_works_as_the_limits_say(tmp_path: Path) -> None:
-    """Whether it slows anything is the machine's affair; that it rested and worked is seen."""
+def test_the_flusher_is_measured_at_rest_and_at_work_and_the_limits_come_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("leadline.file_cache.flusher.RUN_S", 0.3)
     before, target = read_limits(VM), Target.parse(str(tmp_path))
-    for _ in range(TRIES):  # others write to the disk, too
-        with open_engine(target) as engine:
-            found, results = measure_flusher(engine, target, WRITES, pairs=2)
-        assert read_limits(VM) == before
-        assert len(results) == 4
-        if found.resting_reach is None:
-            pytest.skip(f"no device to watch: {found.reason}")
-        assert found.working_reach is not None
-        if found.resting_reach < 0.1 and found.working_reach > 4 * found.resting_reach:
-            return
-    pytest.fail(f"never told apart: {found}")
+    with open_engine(target) as engine:
+        found, results = measure_flusher(engine, target, WRITES, pairs=2)
+    assert read_limits(VM) == before
+    assert len(results) == 4
+    assert found.resting_reach is not None, found.reason
+    assert found.working_reach is not None, found.reason
+    assert list(tmp_path.iterdir()) == []
 
 
-def test_what_waits_reaches_the_device_and_what_is_buffered_need_not(tmp_path: Path) -> None:
+def test_every_discipline_is_measured(tmp_path: Path) -> None:
     with open_engine(Target.parse(str(tmp_path))) as engine:
-        found, _ = measure_disciplines(engine, WRITES, passes=2, run_s=0.5)
+        found, results = measure_disciplines(engine, WRITES, passes=1, run_s=0.2)
     rates = {rate.name: rate for rate in found.rates}
-    if rates["buffered"].device_reach is None:
-        pytest.skip("no block device under the temporary directory")
-    for name in ("O_DSYNC", "fsync each 8", "direct"):
-        reach = rates[name].device_reach
-        assert reach is not None, rates[name].reasons
-        assert reach > 0.9, found
-    dsync = rates["O_DSYNC"].against_buffered
-    assert dsync is not None
-    assert dsync.value < 0.5, found
+    assert {"buffered", "O_DSYNC", "fsync each 8", "direct"} <= set(rates)
+    assert all(rate.device_reach is not None for rate in found.rates), found
+    assert len(results) >= len(rates)
+    assert list(tmp_path.iterdir()) == []

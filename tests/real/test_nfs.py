@@ -1,4 +1,8 @@
-"""NFS end to end: a real server measured, surveyed, killed, stalled and restarted in the middle."""
+"""NFS end to end: a real server measured, surveyed, killed, stalled and restarted in the middle.
+
+How soon a run that lost its server ends, and where a survey finds the server's cache to end, needs
+a calm machine: `make check-machine`. Here it is seen that it ends, with what, and what is left.
+"""
 
 from __future__ import annotations
 
@@ -10,29 +14,29 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from nfs_server import NfsServer
+from typer.testing import CliRunner
 
-from command import LEADLINE, environment, leadline
+from command import POINT_S, environment, hurried, leadline, steered
+from engine_events import when_measuring
+from leadline.cli.app import app
+from leadline.errors import LeadlineError
 from leadline.record import Measurement
 from leadline.store import open_store
 
 pytestmark = pytest.mark.real
 Serve = Callable[..., NfsServer]
 MIB = 2**20
-END_S_MAX = 15.0
-"""A run that meets a dead or silent server ends within this (issue 5)."""
 WORKLOAD = (
     "unique_bytes=16MiB,size_mean=4KiB,size_dist=fixed,seq_frac=0,process_num=2,queue_depth=4"
 )
-CACHE_MIB = 128
-INTO_WINDOW_S = 2.0
-"""After the layout; the warm-up ends within it."""
-BUDGET = "45s"
-SURVEYS_MAX = 3
-WIDER = 1.35
-"""A border's interval is widened by this before it must hold the truth."""
+FOR_EVER = "3600"
+"""Seconds of a window that is not to end by itself."""
+HANG_S = 60.0
+"""Nothing that is waited for takes this long, unless it hangs."""
 IN_FLIGHT = 8
 """Requests of WORKLOAD at a time."""
 
@@ -44,20 +48,92 @@ def measuring(server: NfsServer, *more: str, read_frac: float = 0.5) -> list[str
 
 def test_a_server_is_measured_and_nothing_is_left_on_it(serve: Serve, tmp_path: Path) -> None:
     server = serve()
-    command = measuring(server, "--seconds", "0.5")
-    done = leadline(*command, store=tmp_path / "store.sqlite")
+    done = leadline(*measuring(server, "--seconds", "0.5"), store=tmp_path / "store.sqlite")
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
-    assert answer["admissible"], answer["reasons"]
     assert answer["throughput_mb_s"]["value"] > 0
+    assert answer["result"]["read"]["operations"] > 0
+    assert answer["result"]["write"]["operations"] > 0
     assert answer["cached_share"] is None, "the client keeps nothing"
+    assert not list(server.directory.iterdir())
+
+
+def here(store: Path, *arguments: str) -> Any:
+    """Run the command in this process, where its engine's events can be seen."""
+    return CliRunner().invoke(app, ["--store", str(store), *arguments])
+
+
+@pytest.mark.parametrize(("export", "sync"), [("exp", "none"), ("exp", "dsync"), ("sync", "none")])
+def test_writes_wait_for_the_servers_disk_when_client_or_export_say_so(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, export: str, sync: str
+) -> None:
+    server = serve()
+    if server.dirty_pages(Path(__file__)) is None:
+        pytest.skip("no cachestat(2) here: needs Linux 6.5")
+    dirty: list[int] = []
+    when_measuring(monkeypatch, lambda: dirty.extend(looks_at(server)))
+    command = measuring(server, "--seconds", "1", "--sync", sync, read_frac=0.0)
+    command[1] = server.url_with_ports(export)
+    done = here(tmp_path / "store.sqlite", *command)
+    assert done.exit_code == 0, done.exception
+    if "sync" in export + sync:
+        assert min(dirty) <= 2 * IN_FLIGHT, dirty
+    else:
+        assert max(dirty) > 2 * IN_FLIGHT, dirty
+
+
+def looks_at(server: NfsServer) -> list[int]:
+    """Dirty pages of the data file, each time that something more was written into it."""
+    (path,) = server.directory.glob(".leadline/*/data.bin")
+    found: list[int] = []
+    written_ns, end = path.stat().st_mtime_ns, time.monotonic() + 10
+    while len(found) < 10 and time.monotonic() < end:
+        if path.stat().st_mtime_ns != written_ns:
+            written_ns = path.stat().st_mtime_ns
+            found.append(server.dirty_pages(path) or 0)
+        time.sleep(0.01)
+    return found
+
+
+@pytest.mark.parametrize(("harm", "read_frac"), [("kill", 1.0), ("stall", 0.5), ("restart", 0.0)])
+def test_a_run_that_loses_its_server_ends_and_is_kept_as_not_admissible(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harm: str, read_frac: float
+) -> None:
+    server, store = serve(), tmp_path / "store.sqlite"
+    harmed = when_measuring(monkeypatch, getattr(server, harm))
+    done = here(store, *measuring(server, "--seconds", FOR_EVER, read_frac=read_frac))
+    assert harmed, (done.exception, done.stderr)
+    answer = json.loads(done.stdout)
+    assert not answer["admissible"]
+    assert answer["reasons"][0].startswith(("server lost: ", "server silent: ")), answer["reasons"]
+    assert "never answered are counted as lost" in answer["reasons"][0]
+    with open_store(str(store)) as kept:
+        assert not kept.item(answer["point"]).document.result.admissible
+    if harm == "restart":
+        assert done.exit_code == 0, done.exception
+    else:
+        assert isinstance(done.exception, LeadlineError)
+        assert done.exception.exit_code == 3
+
+
+def test_a_survey_of_a_small_cache_needs_no_more_memory_and_leaves_nothing(
+    serve: Serve, tmp_path: Path
+) -> None:
+    server = serve(memory_bytes=128 * MIB)
+    assert server.group is not None
+    done = hurried("survey", server.url(), "--budget", "90s", "--max-bytes", "192MiB", "--json",
+                   store=tmp_path / "store.sqlite")  # fmt: skip
+    assert not server.group.oom_kills(), "the server needs more memory"
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["points"] == len(stored_points(tmp_path / "store.sqlite")) > 0
     assert not list(server.directory.iterdir())
 
 
 @contextmanager
 def running(command: list[str], store: Path) -> Iterator[subprocess.Popen[str]]:
     with subprocess.Popen(
-        [LEADLINE, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env=environment(store), start_new_session=True,
     ) as child:  # fmt: skip
         try:
@@ -67,96 +143,18 @@ def running(command: list[str], store: Path) -> Iterator[subprocess.Popen[str]]:
                 os.killpg(child.pid, signal.SIGKILL)
 
 
-def when_measuring(server: NfsServer, child: subprocess.Popen[str], data_bytes: int) -> Path:
-    """Wait until the data file is whole, and then well into the window; return it."""
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline and child.poll() is None:
-        files = list(server.directory.glob(".leadline/*/data.bin"))
-        if files and files[0].stat().st_size >= data_bytes:
-            time.sleep(INTO_WINDOW_S)
-            return files[0]
-        time.sleep(0.05)
-    pytest.fail("no data file within 30 s")
-
-
-@pytest.mark.parametrize(
-    ("export", "sync", "waits"),
-    [("exp", "none", False), ("exp", "dsync", True), ("sync", "none", True)],
-)
-def test_writes_wait_for_the_servers_disk_when_client_or_export_say_so(
-    serve: Serve, tmp_path: Path, export: str, sync: str, waits: bool
-) -> None:
-    server = serve()
-    if server.dirty_pages(Path(__file__)) is None:
-        pytest.skip("no cachestat(2) here: needs Linux 6.5")
-    command = measuring(server, "--seconds", "20", "--sync", sync, read_frac=0.0)
-    command[1] = server.url_with_ports(export)
-    with running(command, tmp_path / "store.sqlite") as child:
-        path = when_measuring(server, child, 16 * MIB)
-        dirty = []
-        for _ in range(10):
-            time.sleep(0.05)
-            dirty.append(server.dirty_pages(path) or 0)
-    assert (min(dirty) <= 2 * IN_FLIGHT) == waits, f"pages dirty in the middle of the run: {dirty}"
-
-
-@pytest.mark.parametrize(("harm", "read_frac"), [("kill", 1.0), ("stall", 0.5), ("restart", 0.0)])
-def test_a_run_that_loses_its_server_ends_soon_and_is_kept_as_not_admissible(
-    serve: Serve, tmp_path: Path, harm: str, read_frac: float
-) -> None:
-    server, store = serve(), tmp_path / "store.sqlite"
-    with running(measuring(server, "--seconds", "60", read_frac=read_frac), store) as child:
-        when_measuring(server, child, 16 * MIB)
-        getattr(server, harm)()
-        begin_s = time.monotonic()
-        answered, talk = child.communicate(timeout=60)
-        wall_s = time.monotonic() - begin_s
-    assert wall_s < END_S_MAX, talk
-    answer = json.loads(answered)
-    assert not answer["admissible"]
-    assert answer["reasons"][0].startswith(("server lost: ", "server silent: ")), answer["reasons"]
-    assert "never answered are counted as lost" in answer["reasons"][0]
-    with open_store(str(store)) as kept:
-        assert not kept.measurement(answer["point"]).result.admissible
-    assert child.returncode == (0 if harm == "restart" else 3), talk
-
-
-def test_a_survey_finds_where_the_servers_cache_ends(serve: Serve, tmp_path: Path) -> None:
-    """What others do to this machine may hide a border for a minute: one of three finds it."""
-    server = serve(memory_bytes=CACHE_MIB * MIB)
-    assert server.group is not None
-    found = []
-    for number in range(SURVEYS_MAX):
-        done = leadline(
-            "survey", server.url(), "--budget", BUDGET, "--max-bytes", f"{5 * CACHE_MIB}MiB",
-            "--json", "--seed", str(number + 1), store=tmp_path / "store.sqlite", timeout_s=150,
-        )  # fmt: skip
-        assert not server.group.oom_kills(), "the server needs more memory"
-        assert done.returncode == 0, done.stderr
-        answer = json.loads(done.stdout)
-        room_bytes = CACHE_MIB * MIB - server.resident_bytes()
-        found.append((answer["borders_bytes"], room_bytes))
-        if any(border["low"] / WIDER <= room_bytes <= border["high"] * WIDER
-               for border in answer["borders_bytes"]):  # fmt: skip
-            break
-    else:
-        pytest.fail(f"no border near what the server's cgroup leaves: {found}")
-    assert not list(server.directory.iterdir())
-
-
 def test_a_survey_that_loses_its_server_keeps_its_points(serve: Serve, tmp_path: Path) -> None:
     server, store = serve(), tmp_path / "store.sqlite"
-    command = ["survey", server.url(), "--budget", BUDGET, "--max-bytes", "64MiB"]
+    command = steered(
+        "survey", server.url(), "--budget", "90s", "--max-bytes", "16MiB", point_s=POINT_S
+    )
     with running(command, store) as child:
-        wait_for_points(store, 3)
+        wait_for_points(store, 2, child)
         server.kill()
-        begin_s = time.monotonic()
-        _, talk = child.communicate(timeout=60)
-        wall_s = time.monotonic() - begin_s
+        _, talk = child.communicate(timeout=HANG_S)
     assert child.returncode == 3, talk
-    assert wall_s < END_S_MAX, talk
     points = stored_points(store)
-    assert len(points) >= 3
+    assert len(points) >= 2
     lost = [point for point in points if not point.result.admissible]
     assert any("server" in reason for point in lost for reason in point.result.reasons) or (
         "server" in talk
@@ -167,14 +165,13 @@ def stored_points(store: Path) -> tuple[Measurement, ...]:
     if not store.exists():
         return ()
     with open_store(str(store)) as opened:
-        surveys = opened.surveys()
-        return opened.points(surveys[0].survey_id) if surveys else ()
+        surveys = opened.list()
+        return opened.items(surveys[0].study_id) if surveys else ()
 
 
-def wait_for_points(store: Path, count: int) -> None:
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        if len(stored_points(store)) >= count:
-            return
-        time.sleep(0.2)
-    pytest.fail(f"no {count} points within 60 s")
+def wait_for_points(store: Path, count: int, child: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + HANG_S
+    while len(stored_points(store)) < count:
+        assert child.poll() is None, child.communicate()
+        assert time.monotonic() < deadline, f"no {count} points within {HANG_S:g} s"
+        time.sleep(0.05)

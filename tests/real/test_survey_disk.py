@@ -1,130 +1,126 @@
-"""A real survey of a real directory, small: a 64 MiB memory cgroup makes the cache small."""
+"""A real survey of a real directory, small: a memory cgroup makes the cache small.
+
+That it finds the border of the cgroup needs a calm machine: `make check-machine`.
+"""
 
 from __future__ import annotations
 
 import json
 import os
-import random
 import signal
 import subprocess
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
 
-from command import LEADLINE, environment, leadline
+from command import POINT_S, environment, hurried, steered
 from leadline.store import open_store
 
 pytestmark = pytest.mark.real
-CAP = ["--cache-limit", "96MiB", "--max-bytes", "640MiB"]
-KILLS = 30
-SURVEYS_MAX = 3
+CAP = ["--cache-limit", "64MiB", "--max-bytes", "128MiB"]
+HANG_S = 60.0
+"""Nothing that is waited for takes this long, unless it hangs."""
 
 
-def test_the_file_cache_and_the_disk_are_found_within_the_budget(tmp_path: Path) -> None:
-    """A disk that others load may hide its border for a minute: one of three surveys finds it."""
-    found: list[dict[str, Any]] = []
-    while len(found) < SURVEYS_MAX and not (found and _holds_the_cap(found[-1])):
-        found.append(_whole_survey(tmp_path))
-    assert _holds_the_cap(found[-1]), found
-
-
-def _whole_survey(tmp_path: Path) -> dict[str, Any]:
+def test_the_planned_points_are_measured_and_nothing_is_left(tmp_path: Path) -> None:
     target = tmp_path / "target"
-    target.mkdir(exist_ok=True)
-    begin = time.monotonic()
-    done = leadline("survey", str(target), *CAP, "--budget", "60s", "--json",
-                    store=tmp_path / "store.sqlite", timeout_s=200)  # fmt: skip
-    wall_s = time.monotonic() - begin
+    target.mkdir()
+    done = hurried("survey", str(target), *CAP, "--budget", "90s", "--json",
+                   store=tmp_path / "store.sqlite")  # fmt: skip
     assert done.returncode == 0, done.stderr
-    answer: dict[str, Any] = json.loads(done.stdout)
-    assert wall_s < 60 + 10
+    answer = json.loads(done.stdout)
     assert answer["points"] == answer["planned_points"] <= 84
-    assert len(answer["sentences"]) >= 3
+    assert answer["points"] == len(stored_points(tmp_path / "store.sqlite"))
+    assert answer["sentences"]
+    for border in answer["borders_bytes"]:
+        assert border["low"] <= border["value"] <= border["high"]
+    assert len(answer["regions"]) == len(answer["borders_bytes"]) + 1
     assert not list(target.iterdir()), "nothing is left behind"
-    return answer
-
-
-def _holds_the_cap(answer: dict[str, Any]) -> bool:
-    """Whether one of the borders is the cap's.
-
-    Beside it there may be one where writers begin to wait for the disk: the kernel lets a fifth
-    of a cgroup's memory be dirty.
-    """
-    near = any(_is_near(border, 90 << 20) for border in answer["borders_bytes"])
-    return near and len(answer["regions"]) in {2, 3}
-
-
-def _is_near(border: dict[str, float], truth_bytes: int) -> bool:
-    """Whether the border's interval, widened by 35 %, holds the truth."""
-    return border["low"] / 1.35 <= truth_bytes <= border["high"] * 1.35
 
 
 def test_an_interrupt_keeps_the_points_and_removes_the_data(tmp_path: Path) -> None:
     target, store = tmp_path / "target", tmp_path / "store.sqlite"
     target.mkdir()
-    child = _start(target, store, "60s")
-    _wait_for_points(store, 3)
-    child.send_signal(signal.SIGINT)
-    _, talk = child.communicate(timeout=30)
+    with surveying(target, store) as child:
+        until(lambda: len(stored_points(store)) >= 2, child)
+        child.send_signal(signal.SIGINT)
+        _, talk = child.communicate(timeout=HANG_S)
     assert child.returncode == 3, talk
     assert "points are kept" in talk
     assert not list(target.iterdir())
 
 
-def test_killed_at_random_moments_loses_no_finished_point(tmp_path: Path) -> None:
+MOMENTS = ("claimed", "laid out", "1", "1", "2", "1")
+"""When it is killed: on its first steps, with data, or so many points after those kept before."""
+
+
+@pytest.mark.timeout(300)  # seven runs of the command
+def test_killed_at_any_moment_it_loses_no_finished_point(tmp_path: Path) -> None:
     target, store = tmp_path / "target", tmp_path / "store.sqlite"
     target.mkdir()
-    chance = random.Random(20261121)
     kept: dict[str, bytes] = {}
     resume: list[str] = []
-    for _ in range(KILLS):
-        child = _start(target, store, "40s", *resume)
-        time.sleep(chance.uniform(0.2, 2.5))
-        os.killpg(child.pid, signal.SIGKILL)
-        child.communicate(timeout=30)
-        points = _stored_points(store)
+    for moment in MOMENTS:
+        with surveying(target, store, *resume) as child:
+            until(lambda: has_come(moment, target, store, len(kept)), child)  # noqa: B023
+            os.killpg(child.pid, signal.SIGKILL)
+            child.communicate(timeout=HANG_S)
+        points = stored_points(store)
         assert kept.items() <= points.items(), "a finished point was lost or changed"
         kept = points
         resume = ["--resume"] if points else []
-    done = leadline("survey", str(target), *CAP, "--budget", "40s", "--json", *resume,
-                    store=store, timeout_s=200)  # fmt: skip
+    assert len(kept) >= sum(int(moment) for moment in MOMENTS if moment.isdigit())
+    done = hurried("survey", str(target), *CAP, "--budget", "90s", "--json", *resume, store=store)
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
     assert answer["points"] == answer["planned_points"]
-    assert kept.items() <= _stored_points(store).items()
+    assert kept.items() <= stored_points(store).items()
     assert not list(target.iterdir()), "the next start cleaned up what the kills left"
 
 
-def _start(target: Path, store: Path, budget: str, *more: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [LEADLINE, "survey", str(target), *CAP, "--budget", budget, *more],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment(store),
+def has_come(moment: str, target: Path, store: Path, kept: int) -> bool:
+    if moment == "claimed":
+        return (target / ".leadline").exists()
+    if moment == "laid out":
+        return any(path.stat().st_size for path in target.glob(".leadline/run-*/data.bin"))
+    return len(stored_points(store)) >= kept + int(moment)
+
+
+@contextmanager
+def surveying(target: Path, store: Path, *more: str) -> Iterator[subprocess.Popen[str]]:
+    """Run a survey until the block ends, in a session of its own."""
+    with subprocess.Popen(
+        steered("survey", str(target), *CAP, "--budget", "90s", *more, point_s=POINT_S),
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(store),
         start_new_session=True,
-    )
+    ) as child:  # fmt: skip
+        try:
+            yield child
+        finally:
+            if child.poll() is None:
+                os.killpg(child.pid, signal.SIGKILL)
 
 
-def _stored_points(store: Path) -> dict[str, bytes]:
-    """Every stored point by id, from the newest survey that has any."""
+def until(holds: Callable[[], bool], child: subprocess.Popen[str]) -> None:
+    """Wait for a moment of a process that has not ended by itself."""
+    end = time.monotonic() + HANG_S
+    while not holds():
+        assert child.poll() is None, child.communicate()
+        assert time.monotonic() < end, "it never came so far"
+        time.sleep(0.02)
+
+
+def stored_points(store: Path) -> dict[str, bytes]:
+    """Every stored point by id."""
     if not store.exists():
         return {}
-    opened = open_store(str(store))
-    found: dict[str, bytes] = {}
-    for summary in opened.surveys():
-        for point in opened.points(summary.survey_id):
-            found[point.point_id] = msgspec.json.encode(point)
-    return found
-
-
-def _wait_for_points(store: Path, count: int) -> None:
-    deadline = time.monotonic() + 40
-    while time.monotonic() < deadline:
-        if store.exists() and len(_stored_points(store)) >= count:
-            return
-        time.sleep(0.2)
-    pytest.fail(f"no {count} points within 40 s")
+    with open_store(str(store)) as opened:
+        return {
+            point.point_id: msgspec.json.encode(point)
+            for summary in opened.list()
+            for point in opened.items(summary.study_id)
+        }

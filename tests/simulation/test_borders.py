@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
 
 import borders as bench
 
-SEEDS = 3
+SEEDS = [(0,), pytest.param((1, 2), marks=pytest.mark.long)]
 POINTS = 16
 CASES = {case.name: case for case in bench.CASES}
 
@@ -34,9 +34,12 @@ CASES = {case.name: case for case in bench.CASES}
         ("write-through 2.2", 0.06),
     ],
 )
-def test_every_border_is_found_near_its_place(name: str, median_error_max: float) -> None:
+@pytest.mark.parametrize("seeds", SEEDS, ids=["one", "more"])
+def test_every_border_is_found_near_its_place(
+    name: str, median_error_max: float, seeds: tuple[int, ...]
+) -> None:
     errors = []
-    for seed in range(SEEDS):
+    for seed in seeds:
         fit, truths = bench.scan(CASES[name], POINTS, seed)
         assert len(fit.borders) == len(truths), (seed, fit.model, fit.alternatives[:3])
         for border, truth in zip(fit.borders, truths, strict=True):
@@ -49,12 +52,14 @@ def test_every_border_is_found_near_its_place(name: str, median_error_max: float
     "name",
     ["no cache 3%", "no cache 10%", "no cache, seeks", "power 0.3 3%", "power 0.15", "log slope"],
 )
-def test_a_smooth_curve_has_no_border(name: str) -> None:
-    for seed in range(SEEDS):
+@pytest.mark.parametrize("seeds", SEEDS, ids=["one", "more"])
+def test_a_smooth_curve_has_no_border(name: str, seeds: tuple[int, ...]) -> None:
+    for seed in seeds:
         fit, _ = bench.scan(CASES[name], POINTS, seed)
         assert fit.borders == (), (seed, fit.model, fit.alternatives[:3])
 
 
+@pytest.mark.long
 def test_intervals_of_borders_cover_the_truth() -> None:
     names = ("two-level 5%", "Sprite 3-level 3%", "write-through 2.2")
     covered = [

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import functools
-
 import pytest
 
 from leadline.record import Curve, Survey
-from leadline.testing.simulation import simulate_survey
+from shared_surveys import surveyed
 
 MB = 1e6
 
 
-@functools.cache
 def survey_of(profile: str) -> Survey:
-    return simulate_survey(profile, seed=4).survey
+    return surveyed(profile).survey
 
 
 def curve(survey: Survey, region: int, parameter: str) -> Curve:
@@ -95,7 +92,7 @@ def best(survey: Survey, region: int) -> float:
 
 
 def test_fig_4_the_75_percent_point_of_the_sparcstation_lies_at_its_caches_end() -> None:
-    survey = simulate_survey("sparcstation-1plus", seed=5, focal_mode="75%").survey
+    survey = surveyed("sparcstation-1plus", focal_mode="75%").survey
     focal = survey.regions[0].focal
     assert focal.unique_bytes == pytest.approx(21 * MB, rel=0.25)
     assert focal.process_num == 1

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import functools
-
 import pytest
 
 from leadline.engine import profile_names
 from leadline.record import CacheSize, WritePolicy
-from leadline.testing.simulation import SimulatedCacheStudy, simulate_cache_study
+from shared_surveys import studied
 
-SEED = 11
-
-
-@functools.cache
-def studied(profile: str) -> SimulatedCacheStudy:
-    return simulate_cache_study(profile, SEED)
+KINDS = ("decstation-5000-sprite", "no-cache", "noisy", "two-level", "write-through")
+"""One of each: two sizes, none, noise, one size for all, none for writes."""
+OTHERS = [
+    pytest.param(name, marks=pytest.mark.long) for name in profile_names() if name not in KINDS
+]
 
 
 def error_frac(size: CacheSize, truth: float | None) -> float:
@@ -25,7 +22,7 @@ def error_frac(size: CacheSize, truth: float | None) -> float:
     return abs(size.bytes.value / truth - 1)
 
 
-@pytest.mark.parametrize("profile", profile_names())
+@pytest.mark.parametrize("profile", [*KINDS, *OTHERS])
 def test_sizes_are_found_within_ten_percent_and_the_policy_is_named(profile: str) -> None:
     run = studied(profile)
     found = run.study.cache
@@ -35,6 +32,7 @@ def test_sizes_are_found_within_ten_percent_and_the_policy_is_named(profile: str
     assert run.study.points == run.study.start.plan.points == len(run.points)
 
 
+@pytest.mark.long
 def test_most_stated_intervals_hold_the_true_size() -> None:
     runs = [studied(profile) for profile in profile_names()]
     pairs = [(run.study.cache.reads, run.true_read_bytes) for run in runs]

@@ -182,3 +182,6 @@ impl Chance {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

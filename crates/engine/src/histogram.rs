@@ -180,6 +180,21 @@ mod tests {
         assert_eq!(bucket_of(u64::MAX), BUCKETS - 1);
     }
 
+    #[test]
+    fn the_sums_are_exact_and_a_quantile_is_the_middle_of_its_bucket() {
+        let some = of(&[1000, 2000, 2000, 131]);
+        assert_eq!((some.count(), some.sum_ns(), some.max_ns()), (4, 5131, 2000));
+        assert_eq!(some.mean_ns(), 1282.75);
+        // Buckets from 512 ns on are 4 ns wide.
+        assert_eq!([0.0, 0.26, 0.5].map(|q| some.quantile_ns(q)), [131.0, 1001.5, 1001.5]);
+        assert_eq!(some.quantile_ns(1.0), 2000.0, "never above the maximum");
+        assert_eq!(some.sparse(), [(131, 1), (506, 1), (634, 2)]);
+        assert_eq!(format!("{some:?}"), "Histogram { count: 4, sum_ns: 5131, max_ns: 2000 }");
+        let none = Histogram::default();
+        assert_eq!((none.mean_ns(), none.quantile_ns(0.5), none.max_ns()), (0.0, 0.0, 0));
+        assert!(none.sparse().is_empty());
+    }
+
     proptest! {
         #![proptest_config(fixed_seed(64))]
 

@@ -432,17 +432,4 @@ pub fn joined(slices: &[Slice]) -> Option<Slice> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn coalescing_keeps_the_sums_and_the_limit() {
-        let slices: Vec<Slice> = (0..1001)
-            .map(|index| Slice { start_s: f64::from(index), seconds: 1.0, operations: 2, bytes: 3 })
-            .collect();
-        let few = coalesce(&slices, 300);
-        assert!(few.len() <= 300, "{}", few.len());
-        assert_eq!(joined(&few), joined(&slices));
-        assert_eq!(coalesce(&[], 300), vec![]);
-    }
-}
+mod tests;

@@ -129,4 +129,47 @@ mod tests {
     fn no_bytes_at_all_are_never_steady() {
         assert!(!is_steady(&slices((0..500).map(|_| 0.0))));
     }
+
+    #[test]
+    fn a_rate_without_any_noise_is_steady() {
+        assert!(is_steady(&slices((0..60).map(|_| 1e8))));
+    }
+
+    #[test]
+    fn a_rate_is_bytes_over_seconds_and_slices_without_time_say_nothing() {
+        let mut slices = slices((0..100).map(|index| 1e8 * (1.0 + wave(index))));
+        for slice in &mut slices[60..] {
+            (slice.seconds, slice.bytes) = (slice.seconds * 2.0, slice.bytes * 2);
+        }
+        assert!(is_steady(&slices), "twice the bytes in twice the time");
+        for slice in &mut slices[60..] {
+            slice.bytes /= 2;
+        }
+        assert!(!is_steady(&slices), "as many bytes in twice the time");
+        let mut timeless = self::slices((0..100).map(|_| 1e8));
+        timeless[40..55].iter_mut().for_each(|slice| slice.seconds = 0.0);
+        assert!(is_steady(&timeless));
+    }
+
+    #[test]
+    fn the_transient_ends_where_the_rest_has_the_least_squared_error() {
+        assert_eq!(transient_end(&[9.0, 9.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]), 2);
+        assert_eq!(transient_end(&[1.0, 1.0, 1.0, 1.0, 1.0, 5.0, 5.0, 5.0, 5.0, 5.0]), 5);
+        assert_eq!(transient_end(&[1.0, 2.0, 1.0, 2.0, 1.0, 2.0, 1.0, 2.0, 1.0, 2.0]), 0);
+    }
+
+    #[test]
+    fn halves_agree_within_a_twentieth_or_twice_their_error() {
+        assert!(halves_agree(&[100.0, 100.0, 105.0, 105.0]));
+        assert!(!halves_agree(&[100.0, 100.0, 106.0, 106.0]));
+        assert!(halves_agree(&[80.0, 120.0, 120.0, 160.0]), "40 apart, give or take 28");
+        assert!(!halves_agree(&[80.0, 120.0, 180.0, 220.0]), "100 apart");
+    }
+
+    #[test]
+    fn an_error_is_that_of_the_mean() {
+        assert_eq!((mean(&[1.0, 2.0, 6.0]), mean(&[])), (3.0, 0.0));
+        assert_eq!(squared_error(&[1.0, 2.0, 6.0]), 14.0 / 6.0);
+        assert_eq!(squared_error(&[5.0]), 0.0);
+    }
 }

@@ -1,5 +1,4 @@
 //! The schedule of an open loop against the distributions it states.
-#![allow(clippy::unwrap_used, missing_docs)]
 
 use leadline_engine::access::AccessStream;
 use leadline_engine::arrival::ArrivalStream;

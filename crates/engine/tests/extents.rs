@@ -1,19 +1,16 @@
 //! A file that is not really written is refused by name, before a read of it is believed.
-#![allow(clippy::unwrap_used, missing_docs)]
-
-mod scratch;
 
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
+use crate::scratch::{Scratch, skip};
 use leadline_engine::data_file::{DATA_FILE_NAME, DataFile};
 use leadline_engine::engine::run_job;
 use leadline_engine::error::ErrorKind;
 use leadline_engine::extents::check_written;
 use leadline_engine::host::FileSystem;
-use scratch::{Scratch, skip};
 use serde_json::{Value, json};
 
 const LENGTH: u64 = 4 << 20;
@@ -34,10 +31,10 @@ fn allocate(file: &File, mode: i32, from: u64, length: u64) {
 }
 
 /// Whether the directory lies in memory, where there are no extents to look at.
-fn skipped(directory: &Path) -> bool {
+fn skipped(test: &str, directory: &Path) -> bool {
     let memory = FileSystem::of(&File::open(directory).unwrap()).and_then(FileSystem::memory);
     if let Some(name) = memory {
-        skip("extents on a disk", &format!("{} is {name}", directory.display()));
+        skip(test, &format!("{} is {name}", directory.display()));
     }
     memory.is_some()
 }
@@ -51,7 +48,7 @@ fn refused(file: &File, length: u64) -> String {
 #[test]
 fn a_file_that_was_laid_out_is_believed() {
     let scratch = Scratch::new("written");
-    if skipped(scratch.path()) {
+    if skipped("extents::a_file_that_was_laid_out_is_believed", scratch.path()) {
         return;
     }
     let data = laid_out(scratch.text());
@@ -85,7 +82,7 @@ fn a_hole_punched_in_the_middle_is_found_where_it_is() {
 #[test]
 fn a_reserved_end_is_an_unwritten_extent() {
     let scratch = Scratch::new("reserved");
-    if skipped(scratch.path()) {
+    if skipped("extents::a_reserved_end_is_an_unwritten_extent", scratch.path()) {
         return;
     }
     let data = laid_out(scratch.text());
@@ -99,7 +96,7 @@ fn a_reserved_end_is_an_unwritten_extent() {
 #[test]
 fn a_file_in_hundreds_of_pieces_is_looked_at_to_its_end() {
     let scratch = Scratch::new("pieces");
-    if skipped(scratch.path()) {
+    if skipped("extents::a_file_in_hundreds_of_pieces_is_looked_at_to_its_end", scratch.path()) {
         return;
     }
     let file = File::create(scratch.path().join("file")).unwrap();
@@ -117,7 +114,10 @@ fn a_file_in_hundreds_of_pieces_is_looked_at_to_its_end() {
 #[test]
 fn where_there_is_no_map_holes_are_found_and_the_rest_is_said() {
     let Ok(scratch) = Scratch::within(Path::new("/dev/shm"), "holes") else {
-        return skip("holes without FIEMAP", "no /dev/shm");
+        return skip(
+            "extents::where_there_is_no_map_holes_are_found_and_the_rest_is_said",
+            "no /dev/shm",
+        );
     };
     let mut file = File::create_new(scratch.path().join("file")).unwrap();
     file.write_all(&[7; 1 << 16]).unwrap();

@@ -1,9 +1,6 @@
 //! KM83's four programs on plain files, and the documents of such a job.
-#![allow(clippy::unwrap_used, missing_docs)]
 
-mod scratch;
-
-use std::fs;
+use std::fs::{self, File};
 use std::path::Path;
 
 use leadline_engine::engine::run_job;
@@ -11,7 +8,8 @@ use leadline_engine::error::ErrorKind;
 use leadline_engine::file_test::FileTestJob;
 use serde_json::{Value, json};
 
-use scratch::Scratch;
+use crate::pinned::Pinned;
+use crate::scratch::{Scratch, skip};
 
 const FILE_BYTES: u64 = 4 << 20;
 
@@ -93,18 +91,28 @@ fn the_programs_run_on_all_drives_at_once_and_leave_no_file() {
 
 #[test]
 fn a_read_begins_uncached_for_the_drive_and_cached_as_the_paper_has_it() {
+    let test = "file_test::a_read_begins_uncached_for_the_drive_and_cached_as_the_paper_has_it";
     let place = on_disk("files-cold");
     let drives = json!([{"directory": place.text()}]);
     let shares = |timing: &str| {
-        let result = last_event(&job(&drives, &["write_8192", "read_8192"], timing));
-        let reads = &result["tests"][1]["runs"];
+        let (path, bytes) = (place.path().join("file.bin"), vec![7; FILE_BYTES as usize]);
+        fs::write(&path, bytes).unwrap();
+        let file = File::open(&path).unwrap();
+        // The file is there and has its length, so the job reads it as it finds it.
+        let pinned = (timing == "program").then(|| Pinned::new(&file, FILE_BYTES)).transpose();
+        let result = last_event(&job(&drives, &["read_8192"], timing));
+        let reads = &result["tests"][0]["runs"];
         let run = |number: usize| &reads[number]["drives"][0];
-        [run(0), run(1)].map(|run| run["cached_share"].as_f64())
+        pinned.map(|_| [run(0), run(1)].map(|run| run["cached_share"].as_f64()))
     };
-    if let [Some(first), Some(second)] = shares("drive") {
-        assert!(first < 0.05 && second < 0.05, "{first} {second}");
-        let [_, second] = shares("program");
-        assert!(second.unwrap() > 0.9, "{second:?}");
+    let drive = shares("drive").unwrap();
+    if drive[0].is_none() {
+        return skip(test, "what a file has in the cache is not told here");
+    }
+    assert_eq!(drive, [Some(0.0); 2]);
+    match shares("program") {
+        Ok(shares) => assert_eq!(shares, [Some(1.0); 2]),
+        Err(reason) => skip(test, &reason),
     }
 }
 

@@ -1,5 +1,4 @@
 //! Level shifts within a window, on series whose truth is known.
-#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
 use leadline_engine::levels::{levels, shift_warning};
 use leadline_engine::recorder::Slice;

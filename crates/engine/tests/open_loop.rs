@@ -1,5 +1,4 @@
 //! Open loops in virtual time against queueing theory, and what a closed loop does not show.
-#![allow(clippy::unwrap_used, missing_docs)]
 
 use leadline_engine::events::Reporter;
 use leadline_engine::job::{Job, Request};

@@ -1,5 +1,4 @@
 //! A whole job of an open loop, from its text to its result, on a shipped simulated system.
-#![allow(clippy::unwrap_used, missing_docs)]
 
 use leadline_engine::engine::run_job;
 use serde_json::{Value, json};

@@ -1,10 +1,8 @@
 //! Preconditioning: when it stops, and that it never writes more than it may.
-#![allow(clippy::unwrap_used, missing_docs)]
-
-mod scratch;
 
 use std::os::unix::fs::FileExt;
 
+use crate::scratch::Scratch;
 use leadline_engine::data_file::DataFile;
 use leadline_engine::error::EngineError;
 use leadline_engine::job::Job;
@@ -12,7 +10,6 @@ use leadline_engine::precondition::{
     Plan, Writable, is_plateau, plateau_warning, precondition, until_plateau,
 };
 use leadline_engine::result::Preconditioned;
-use scratch::Scratch;
 use serde_json::json;
 
 const MIB: u64 = 1 << 20;

@@ -1,5 +1,4 @@
 //! The share from cache on counts whose truth is known.
-#![allow(clippy::unwrap_used, missing_docs)]
 
 use leadline_engine::host::HostUse;
 use leadline_engine::provenance::{Site, Verdict, Window, judge};

@@ -1,54 +1,53 @@
 //! What of a file lies in the cache, and the share from cache of real reads.
 //!
-//! This kernel may drop an idle file's cache within seconds, so every test looks at once. The bytes
-//! fetched are counted for the whole process: one test at a time.
-#![allow(clippy::unwrap_used, missing_docs)]
-
-mod scratch;
+//! The bytes fetched are counted for the whole process: what looks at them has a process of its own.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::own_process::alone;
+use crate::pinned::Pinned;
+use crate::scratch::{Scratch, skip};
 use leadline_engine::access::AccessStream;
 use leadline_engine::data_file::DataFile;
 use leadline_engine::host::{BlockDevice, HostWatch};
 use leadline_engine::job::{Kind, Request, Workload};
 use leadline_engine::provenance::{Site, Verdict, Window, judge};
 use leadline_engine::residency::{Found, Residency};
-use scratch::{Scratch, skip};
 use serde_json::json;
 
 const LENGTH: u64 = 64 << 20;
-
-static ALONE: Mutex<()> = Mutex::new(());
 
 /// A written file that nothing of is cached, and the view of its cache.
 struct Cold {
     data: DataFile,
     residency: Residency,
     _scratch: Scratch,
-    _alone: MutexGuard<'static, ()>,
 }
 
 impl Cold {
-    fn new(length: u64) -> Option<Self> {
-        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    /// For `test`, unless it cannot run here.
+    fn new(test: &str, length: u64) -> Option<Self> {
         let scratch = Scratch::new("residency");
         let data = DataFile::open(scratch.text()).unwrap();
         data.extend(length, u64::MAX, &mut |_| {}).unwrap();
         match (Residency::new(data.file()), BlockDevice::of(data.file())) {
             (Ok(residency), Some(_)) => {
                 drop_cache(data.file());
-                Some(Self { data, residency, _scratch: scratch, _alone: alone })
+                Some(Self { data, residency, _scratch: scratch })
             }
             (residency, device) => {
                 let device = device.map_or("no block device", |_| "a block device");
-                skip("residency of a file", &format!("{:?}, {device}", residency.err()));
+                skip(test, &format!("{:?}, {device}", residency.err()));
                 None
             }
         }
+    }
+
+    /// Keeps the first `length` bytes in the cache; says so when this user may not.
+    fn pin(&self, test: &str, length: u64) -> Option<Pinned> {
+        Pinned::new(self.data.file(), length).map_err(|reason| skip(test, &reason)).ok()
     }
 }
 
@@ -58,45 +57,36 @@ fn drop_cache(file: &File) {
     unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
 }
 
-fn read(file: &File, from: u64, to: u64) {
-    let mut block = vec![0; 1 << 20];
-    let mut at = from;
-    while at < to {
-        let length = block.len().min((to - at) as usize);
-        file.read_exact_at(&mut block[..length], at).unwrap();
-        at += length as u64;
-    }
-}
-
 #[test]
-fn a_file_just_read_is_cached_and_one_dropped_is_not() {
-    let Some(cold) = Cold::new(8 << 20) else { return };
+fn a_file_in_the_cache_is_cached_and_one_dropped_is_not() {
+    let test = "residency::a_file_in_the_cache_is_cached_and_one_dropped_is_not";
+    let Some(cold) = Cold::new(test, 8 << 20) else { return };
     assert_eq!(cold.residency.cached_bytes(0, 8 << 20), Some(0));
-    read(cold.data.file(), 0, 8 << 20);
+    let Some(pinned) = cold.pin(test, 8 << 20) else { return };
     assert_eq!(cold.residency.cached_bytes(0, 8 << 20), Some(8 << 20));
     assert_eq!(cold.residency.cached_bytes(1000, 100), Some(100), "clipped to the range");
     assert_eq!(cold.residency.cached_bytes(4000, 200), Some(200));
     assert_eq!(cold.residency.cached_bytes(0, 0), None, "not the whole file");
+    drop(pinned);
     drop_cache(cold.data.file());
     assert_eq!(cold.residency.cached_bytes(0, 8 << 20), Some(0));
 }
 
 #[test]
 fn half_a_range_in_the_cache_is_half_its_bytes() {
-    let Some(cold) = Cold::new(8 << 20) else { return };
-    let file = cold.data.file();
-    // SAFETY: a valid descriptor; without read-ahead only the pages asked for come in.
-    unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_RANDOM) };
-    read(file, 1 << 20, 2 << 20);
+    let test = "residency::half_a_range_in_the_cache_is_half_its_bytes";
+    let Some(cold) = Cold::new(test, 8 << 20) else { return };
+    let Some(_pinned) = cold.pin(test, 2 << 20) else { return };
     assert_eq!(cold.residency.cached_bytes(1 << 20, 2 << 20), Some(1 << 20));
-    assert_eq!(cold.residency.cached_bytes(0, 4 << 20), Some(1 << 20));
+    assert_eq!(cold.residency.cached_bytes(0, 8 << 20), Some(2 << 20));
 }
 
 #[test]
 fn the_view_outlives_the_file_it_was_made_from() {
-    let Some(cold) = Cold::new(1 << 20) else { return };
+    let test = "residency::the_view_outlives_the_file_it_was_made_from";
+    let Some(cold) = Cold::new(test, 1 << 20) else { return };
     let again = Residency::new(&cold.data.reopen(false, false).unwrap()).unwrap();
-    read(cold.data.file(), 0, 1 << 20);
+    let Some(_pinned) = cold.pin(test, 1 << 20) else { return };
     assert_eq!(again.cached_bytes(0, 1 << 20), Some(1 << 20));
 }
 
@@ -139,41 +129,47 @@ fn judged(cold: &Cold, size: u64, seq_frac: f64, reads: u64) -> Verdict {
 
 #[test]
 fn reads_of_a_cached_file_come_from_cache_and_of_a_dropped_one_do_not() {
-    let Some(cold) = Cold::new(LENGTH) else { return };
-    // Few reads of a large file: hardly any place twice.
-    let first = judged(&cold, 4096, 0.0, 700);
-    assert!(first.cached_share.unwrap() < 0.1, "{first:?}");
-    assert!(first.provenance.process_bytes.unwrap().read > 600 * 4096, "{first:?}");
-    read(cold.data.file(), 0, LENGTH);
-    let second = judged(&cold, 4096, 0.0, 20_000);
-    assert!(second.cached_share.unwrap() > 0.97, "{second:?}");
-    assert_eq!(second.provenance.unchecked, Vec::<String>::new());
+    let test = "residency::reads_of_a_cached_file_come_from_cache_and_of_a_dropped_one_do_not";
+    alone(test, || {
+        let Some(cold) = Cold::new(test, LENGTH) else { return };
+        // Few reads of a large file: hardly any place twice.
+        let first = judged(&cold, 4096, 0.0, 700);
+        assert!(first.cached_share.unwrap() < 0.1, "{first:?}");
+        assert!(first.provenance.process_bytes.unwrap().read > 600 * 4096, "{first:?}");
+        let Some(_pinned) = cold.pin(test, LENGTH) else { return };
+        let second = judged(&cold, 4096, 0.0, 20_000);
+        assert_eq!(second.cached_share, Some(1.0), "{second:?}");
+        assert_eq!(second.provenance.unchecked, Vec::<String>::new());
+    });
 }
 
 #[test]
 fn random_reads_of_a_half_cached_file_have_half() {
-    let Some(cold) = Cold::new(LENGTH) else { return };
-    let file = cold.data.file();
-    // SAFETY: a valid descriptor; without read-ahead the second half stays out.
-    unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_RANDOM) };
-    read(file, 0, LENGTH / 2);
-    let cached = || cold.residency.cached_bytes(0, LENGTH).unwrap() as f64 / LENGTH as f64;
-    let before = cached();
-    assert!((before - 0.5).abs() < 0.01, "{before}");
-    let verdict = judged(&cold, 4096, 0.0, 4200);
-    // 600 lookups: two standard errors are 4 points; the kernel reads ahead between cached pages.
-    let (share, after) = (verdict.cached_share.unwrap(), cached());
-    assert!((before - 0.08..after + 0.08).contains(&share), "{before} {after} {verdict:?}");
-    assert!(after < 0.9, "too much was read ahead to tell: {after}");
+    let test = "residency::random_reads_of_a_half_cached_file_have_half";
+    alone(test, || {
+        let Some(cold) = Cold::new(test, LENGTH) else { return };
+        let Some(_pinned) = cold.pin(test, LENGTH / 2) else { return };
+        assert_eq!(cold.residency.cached_bytes(0, LENGTH), Some(LENGTH / 2));
+        let verdict = judged(&cold, 4096, 0.0, 4200);
+        // 600 lookups: two standard errors are 4 points; the kernel reads ahead between cached
+        // pages, and some places are read twice.
+        let share = verdict.cached_share.unwrap();
+        assert!((0.42..0.75).contains(&share), "{verdict:?}");
+    });
 }
 
 #[test]
 fn a_first_sequential_pass_comes_from_the_device_although_it_finds_its_pages() {
-    let Some(cold) = Cold::new(LENGTH) else { return };
-    let verdict = judged(&cold, 65536, 1.0, LENGTH / 65536);
-    assert!(verdict.cached_share.unwrap() < 0.1, "{verdict:?}");
-    let found = verdict.provenance.found_share.unwrap();
-    assert!(found > 0.5, "read-ahead was at work: {found}");
-    let again = judged(&cold, 65536, 1.0, LENGTH / 65536);
-    assert!(again.cached_share.unwrap() > 0.9, "{again:?}");
+    let test =
+        "residency::a_first_sequential_pass_comes_from_the_device_although_it_finds_its_pages";
+    alone(test, || {
+        let Some(cold) = Cold::new(test, LENGTH) else { return };
+        let verdict = judged(&cold, 65536, 1.0, LENGTH / 65536);
+        assert!(verdict.cached_share.unwrap() < 0.1, "{verdict:?}");
+        let found = verdict.provenance.found_share.unwrap();
+        assert!(found > 0.5, "read-ahead was at work: {found}");
+        let Some(_pinned) = cold.pin(test, LENGTH) else { return };
+        let again = judged(&cold, 65536, 1.0, LENGTH / 65536);
+        assert_eq!(again.cached_share, Some(1.0), "{again:?}");
+    });
 }

@@ -1,5 +1,4 @@
 //! Moments in which nothing completed, on slices made by hand.
-#![allow(clippy::unwrap_used, missing_docs)]
 
 use leadline_engine::recorder::Slice;
 use leadline_engine::result::Stall;

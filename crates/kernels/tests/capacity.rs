@@ -1,5 +1,4 @@
 //! The kernel `capacity` on real directories.
-#![allow(clippy::unwrap_used)]
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +9,7 @@ use serde_json::{Value, json};
 
 fn capacity(directories: &[&str], changes: &Value) -> Value {
     let io = json!({"read": "uring", "read_direct": true, "write_direct": true, "depth": 8});
-    let kernel = json!({"name": "capacity", "directories": directories, "bytes": 8 << 20});
+    let kernel = json!({"name": "capacity", "directories": directories, "bytes": 2 << 20});
     let mut job = json!({"version": 1, "kind": "stream", "job_id": "t", "kernel": kernel,
         "memory_bytes": 48 << 20, "threads": 2, "io": io, "seed": 0, "total_s_max": 60.0});
     for (field, value) in changes.as_object().unwrap() {
@@ -24,7 +23,7 @@ fn capacity(directories: &[&str], changes: &Value) -> Value {
 /// Readings that are all positive, and how many.
 fn readings(of: &Value) -> usize {
     let readings = of.as_array().unwrap();
-    assert!(readings.iter().all(|reading| reading.as_f64().unwrap() > 1e5), "{of}");
+    assert!(readings.iter().all(|reading| reading.as_f64().unwrap() > 0.0), "{of}");
     readings.len()
 }
 

@@ -1,6 +1,5 @@
 //! Data sets through lanes: what is written is what is read, plain or striped, past the cache or
 //! through it.
-#![allow(clippy::unwrap_used)]
 
 use std::path::{Path, PathBuf};
 
@@ -315,7 +314,7 @@ fn a_killed_program_leaves_nothing_and_its_input_as_it_was() {
         let folder = Folder::new(&format!("killed-{signal}"));
         std::fs::write(folder.path("input"), vec![7; 3 << 20]).unwrap();
         let mut program = std::process::Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "a_killed_program_leaves_nothing_and_its_input_as_it_was"])
+            .args(["--exact", "lanes::a_killed_program_leaves_nothing_and_its_input_as_it_was"])
             .args(["--nocapture"])
             .env(TO_BE_KILLED, folder.path(""))
             .stdout(std::process::Stdio::piped())

@@ -1,14 +1,16 @@
 //! The memory that a job names is all it takes. By itself, because memory is counted by process.
-#![allow(clippy::unwrap_used)]
 
-mod kernel_job;
-
-use kernel_job::{Place, answer, job, random_bytes};
+use crate::kernel_job::{Place, answer, job, random_bytes};
+use crate::own_process::alone;
 use leadline_kernels::phases::anonymous_bytes;
 use serde_json::json;
 
 #[test]
 fn a_scan_and_a_transpose_keep_to_their_memory() {
+    alone("memory_limit::a_scan_and_a_transpose_keep_to_their_memory", limits_are_kept);
+}
+
+fn limits_are_kept() {
     let place = Place::new("memory_limit");
     // Whole records and whole blocks: 100 MB of each.
     let input = place.put("input", &random_bytes(1, 250 * 100 * 4096));

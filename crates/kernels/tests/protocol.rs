@@ -1,5 +1,4 @@
 //! The examples of streaming jobs under protocol/, which the Python tests read as well.
-#![allow(clippy::unwrap_used, missing_docs)]
 
 use std::collections::BTreeSet;
 use std::fs;

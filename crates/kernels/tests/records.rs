@@ -1,5 +1,4 @@
 //! The kernels `generate` and `check` on real files, and damage that `check` must find.
-#![allow(clippy::unwrap_used)]
 
 use std::fs;
 use std::os::unix::fs::FileExt;

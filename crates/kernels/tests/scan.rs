@@ -1,9 +1,6 @@
 //! Scans of real files, against a filter of three lines.
-#![allow(clippy::unwrap_used)]
 
-mod kernel_job;
-
-use kernel_job::{Place, answer, content, job, random_bytes, refusal};
+use crate::kernel_job::{Place, answer, content, job, random_bytes, refusal};
 use serde_json::{Value, json};
 
 const RECORD: usize = 100;

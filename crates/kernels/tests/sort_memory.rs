@@ -1,6 +1,5 @@
 //! The memory limit of a sort, watched from beside it; a process of its own, so that nothing else
 //! counts.
-#![allow(clippy::unwrap_used, missing_docs)]
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,6 +8,8 @@ use std::time::Duration;
 use leadline_kernels::phases::anonymous_bytes;
 use leadline_kernels::run::run_job;
 use serde_json::{Value, json};
+
+use crate::own_process::alone;
 
 fn run(job: &Value) -> Value {
     let mut last = String::new();
@@ -34,6 +35,10 @@ fn peak_of<T>(work: impl FnOnce() -> T) -> (T, u64) {
 
 #[test]
 fn a_sort_never_has_more_memory_than_it_was_given() {
+    alone("sort_memory::a_sort_never_has_more_memory_than_it_was_given", sorts_stay_below);
+}
+
+fn sorts_stay_below() {
     let place = std::env::temp_dir().join(format!("leadline-sort-memory-{}", std::process::id()));
     fs::create_dir_all(&place).unwrap();
     let path = |name: &str| place.join(name).to_string_lossy().into_owned();

@@ -1,9 +1,6 @@
 //! Transposes of real files, against two loops.
-#![allow(clippy::unwrap_used)]
 
-mod kernel_job;
-
-use kernel_job::{Place, answer, content, job, random_bytes, refusal};
+use crate::kernel_job::{Place, answer, content, job, random_bytes, refusal};
 use serde_json::{Value, json};
 
 const BLOCK: usize = 4096;

@@ -15,6 +15,7 @@ from leadline.cli.talk import put_json, show, talk
 from leadline.engine import TargetRefused
 from leadline.record.balance import StreamBalance
 from leadline.streaming.answer import balance_of, compared
+from leadline.streaming.stored import load_stream
 from leadline.streaming.what_if import WhatIfRefused, parse_changes, say_changes
 
 
@@ -54,7 +55,7 @@ def command(
     _require_output(output)
     own: Context = context.obj
     store = own.open_store()
-    systems = [balance_of(store.stream_study(ref), what_if) for ref in studies]
+    systems = [balance_of(load_stream(store, ref), what_if) for ref in studies]
     if json:
         put_json(balance_document(systems))
     else:

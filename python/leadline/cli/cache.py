@@ -39,8 +39,9 @@ from leadline.file_cache import (
     run_study,
     usual_budget_s,
 )
-from leadline.record import NO_SYNC, CacheStart, CacheStudy, Measurement, SurveyStatus
+from leadline.record import NO_SYNC, CacheStart, CacheStudy, Measurement, Status
 from leadline.record import say_discipline as discipline
+from leadline.record.file_cache import CACHE
 from leadline.report import render_cache_study
 from leadline.store import Store
 from leadline.survey import choose_cache_limit
@@ -94,11 +95,11 @@ def command(
     ) as engine:  # fmt: skip
         warnings = tell_findings(preflight(chosen, engine.facts))
         start = earlier or begin_study(engine, chosen, asked, warnings=warnings)
-        points = store.study_points(start.study_id)
+        points = store.items(start.study_id)
         if earlier is not None:
             engine.skip_to(_clock_after(points))
         else:
-            store.start_cache_study(start)
+            store.begin(CACHE, start)
         _tell_plan(start, points)
         study = _run(engine, chosen, store, start, points)
     tell_study(study, json=json)
@@ -111,14 +112,14 @@ def _clock_after(points: Sequence[Measurement]) -> float:
 
 
 def _unfinished(store: Store, system: str, target: Target) -> CacheStart:
-    for summary in store.cache_studies():
-        if summary.system == system and summary.status is not SurveyStatus.DONE:
+    for summary in store.list(CACHE):
+        if summary.system == system and summary.status is not Status.DONE:
             if summary.target != target.text:
                 raise TargetRefused(
                     f"the unfinished study of {system!r} is of {summary.target}, not of "
                     f"{target.text}; give that target, or start a new study without --resume"
                 )
-            return store.cache_start(summary.study_id)
+            return store.find(summary.study_id, CACHE).start
     raise TargetRefused(
         f"no unfinished study of the file cache of {system!r} is stored; leave out --resume to "
         "start one"
@@ -159,7 +160,7 @@ def _run(
     except CacheStudyRefused:
         raise
     except (Stopped, LeadlineError, KeyboardInterrupt):
-        kept = store.study_points(start.study_id)
+        kept = store.items(start.study_id)
         talk(f"{len(kept)} of {start.plan.points} points are kept as {start.study_id[:8]}; "
              "the same command with --resume goes on")  # fmt: skip
         if kept:
@@ -175,9 +176,8 @@ def load_study(store: Store, ref: str) -> CacheStudy:
         StoreError: no study, or several, go by this reference.
 
     """
-    start = store.cache_start(ref)
-    stored = store.cache_study(start.study_id)
-    return stored or explain_study(start, store.study_points(start.study_id))
+    found = store.find(ref, CACHE)
+    return found.answer or explain_study(found.start, store.items(found.start.study_id))
 
 
 def tell_study(study: CacheStudy, *, json: bool) -> None:

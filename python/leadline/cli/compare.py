@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from leadline.cli.context import Context
-from leadline.cli.load import load_survey, surveyed_target
+from leadline.cli.load import surveyed_target
 from leadline.cli.options import Json, Seed, positive_seconds, reader
 from leadline.cli.talk import put_json, show, talk, tell_findings
 from leadline.compare import (
@@ -41,6 +41,7 @@ from leadline.record.wording import say_workload
 from leadline.report import render_comparison
 from leadline.store import Store
 from leadline.survey import derive_seed
+from leadline.survey.stored import load_survey
 
 EXIT_GATE = 4
 """The gate of --fail-if failed: the new system is slower, beyond doubt."""
@@ -48,7 +49,6 @@ EXIT_GATE = 4
 SECONDS = 2.0
 VIRTUAL_SECONDS = 60.0
 """A simulated disk of 1990 answers some twenty requests a second; its time is free."""
-
 
 _Surveys = Annotated[
     list[str],
@@ -206,7 +206,7 @@ def _measure(
             )  # fmt: skip
             tell_findings(preflight(target, engine.facts))
             _require_same_system(system, engine)
-            opened.append(Opened(system.name, engine))
+            opened.append(Opened(system.name, target.text, engine))
         talk(
             f"measuring {len(workloads)} workloads on {len(opened)} systems, {asked.passes} "
             f"passes of {asked.limits.measure_s_max:g} s at most each"

@@ -14,8 +14,8 @@ def experiment_document(experiment: Experiment) -> dict[str, Any]:
     """
     start = experiment.start
     document = {
-        "experiment": start.experiment_id,
-        "name": start.name,
+        "experiment": start.study_id,
+        "name": start.system,
         "status": experiment.status,
         "policy": start.policy,
         "seed": start.seed,
@@ -32,7 +32,7 @@ def experiment_document(experiment: Experiment) -> dict[str, Any]:
         own = experiment.peaks[0] if experiment.peaks else None
         peak = _sample(own) if own is not None else {"sample": start.samples[0]} | _peak(None)
         fares = {"policies": experiment.fares, "policies_on": experiment.fares_on}
-        return {"experiment": start.experiment_id, "name": start.name} | peak | document | fares
+        return {"experiment": start.study_id, "name": start.system} | peak | document | fares
     return document | {
         "design": start.design,
         "error_asked_frac": start.surface_error_frac,

@@ -16,6 +16,7 @@ from leadline.cli.talk import put_json, show, talk
 from leadline.engine import Stopped, TargetRefused
 from leadline.record.wording import say_count, say_percent
 from leadline.record.workbench import (
+    EXPERIMENT,
     Experiment,
     ExperimentStart,
     PeakRate,
@@ -88,7 +89,7 @@ def run_and_tell(
     store = context.open_store()
     with open_pool(scheduler, talk) as pool:
         if stored is None:
-            store.start_experiment(start)
+            store.begin(EXPERIMENT, start)
         _tell_plan(start, stored, pool.names)
         try:
             found = run_experiment(
@@ -97,13 +98,13 @@ def run_and_tell(
             )  # fmt: skip
         except Stopped:
             talk(
-                f"stopped; the trials that ended are kept under {start.experiment_id[:8]}: the "
+                f"stopped; the trials that ended are kept under {start.study_id[:8]}: the "
                 "same command with --resume goes on"
             )
             raise
     tell_experiment(found, json=shown.json)
     if not shown.json:
-        talk(f"\nleadline report {start.experiment_id[:8]} -o page.html draws it")
+        talk(f"\nleadline report {start.study_id[:8]} -o page.html draws it")
     if shown.output is not None:
         write_experiment(found, shown.output)
     return found
@@ -142,7 +143,7 @@ def _tell_plan(
     start: ExperimentStart, stored: Experiment | None, machines: tuple[str, ...]
 ) -> None:
     goal = start.goal
-    what = start.name
+    what = start.system
     if start.design is None and start.samples[0]:
         what += f" ({say_sample(start.samples[0])})"
     limit = "" if start.deadline_s is None else f"; ends within {format_seconds(start.deadline_s)}"
@@ -151,7 +152,7 @@ def _tell_plan(
         policy = f"{say_count(len(start.samples), 'sample')}, design {start.design}, {policy}"
     where = "" if len(machines) < 2 else f", on {len(machines)} machines"
     talk(
-        f"experiment {start.experiment_id[:8]} of {what}: saturated when "
+        f"experiment {start.study_id[:8]} of {what}: saturated when "
         f"{say_threshold(goal.threshold)}; ± {say_percent(goal.error_frac)} of the rate at "
         f"{say_percent(goal.confidence)}; {policy}{where}{limit}"
     )

@@ -9,9 +9,15 @@ from typing import Annotated, Any
 import typer
 
 from leadline.cli.context import Context
+from leadline.cli.load import find_study
 from leadline.cli.talk import talk
+from leadline.record.files import FILES
+from leadline.record.streaming import STREAM
+from leadline.record.workbench import EXPERIMENT
 from leadline.store import FORMATS, Store, StoreError, export_rows, rows
 from leadline.streaming.phase_rows import phase_rows
+from leadline.streaming.stored import load_stream
+from leadline.workbench.stored import stored_experiment
 from leadline.workbench.trial_rows import trial_rows
 
 
@@ -47,22 +53,12 @@ def command(
 
 def _rows(store: Store, ref: str) -> list[dict[str, Any]]:
     """One row for every point, every phase of a stream study, or every trial."""
-    try:
-        return rows(store.points(store.survey_start(ref).survey_id))
-    except StoreError as not_a_survey:
-        try:
-            return rows(store.validation_points(store.validation_start(ref).validation_id))
-        except StoreError:
-            pass
-        try:
-            return rows(store.study_points(store.cache_start(ref).study_id))
-        except StoreError:
-            pass
-        try:
-            return phase_rows(store.stream_study(ref))
-        except StoreError:
-            pass
-        try:
-            return trial_rows(store.experiment(ref))
-        except StoreError:
-            raise not_a_survey from None
+    found = find_study(store, ref)
+    study_id = found.start.study_id
+    if found.kind == FILES.kind:
+        raise StoreError(f"{ref!r} is a {FILES.said}, whose rows cannot be exported yet")
+    if found.kind == STREAM.kind:
+        return phase_rows(load_stream(store, study_id))
+    if found.kind == EXPERIMENT.kind:
+        return trial_rows(stored_experiment(store, study_id))
+    return rows(store.items(study_id), found.kind, study_id)

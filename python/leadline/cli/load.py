@@ -1,20 +1,32 @@
-"""Find a stored survey or validation and explain it, finished or not."""
+"""Find what is stored; explain surveys and validations, finished or not."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from leadline.engine import Target, TargetRefused
-from leadline.record import Measurement, Survey, SurveyStatus, Validation
-from leadline.store import Store
-from leadline.survey import explain
+from leadline.record import Status, Survey, Validation
+from leadline.record.survey import SURVEY
+from leadline.record.validation import VALIDATION
+from leadline.store import Store, Stored, StoreError
+from leadline.survey.stored import load_survey
 
 
-def load_survey(store: Store, ref: str) -> tuple[Survey, tuple[Measurement, ...]]:
-    """Return a survey and its points; an unfinished one is explained from what it has."""
-    start = store.survey_start(ref)
-    points = store.points(start.survey_id)
-    return store.survey(start.survey_id) or explain(start, points), points
+def find_study(store: Store, ref: str) -> Stored[Any, Any]:
+    """Return a study of any kind; a name means a survey where one has it.
+
+    Raises:
+        StoreError: no study, or several, go by this reference.
+
+    """
+    try:
+        return store.find(ref, SURVEY)
+    except StoreError as not_a_survey:
+        try:
+            return store.find(ref)
+        except StoreError:
+            raise not_a_survey from None
 
 
 def is_relative(stored: str) -> bool:
@@ -34,7 +46,7 @@ def surveyed_target(survey: Survey) -> Target:
         return Target(text=start.target, kind="simulated", profile=start.system_profile)
     if is_relative(start.target):
         raise TargetRefused(
-            f"survey {start.survey_id[:8]} is of {start.target!r}, relative to a directory that an "
+            f"survey {start.study_id[:8]} is of {start.target!r}, relative to a directory that an "
             "earlier Leadline did not keep: survey it again to measure on it"
         )
     return Target.parse(start.target)
@@ -49,13 +61,12 @@ def explained_validation(store: Store, ref: str) -> Validation:
     """
     from leadline.validate import explain_validation  # noqa: PLC0415 - most loads need none
 
-    start = store.validation_start(ref)
-    stored = store.validation(start.validation_id)
-    if stored is not None and stored.status is SurveyStatus.DONE:
-        return stored
-    survey, survey_points = load_survey(store, start.survey_id)
-    points = store.validation_points(start.validation_id)
-    return explain_validation(start, survey, survey_points, points)
+    found = store.find(ref, VALIDATION)
+    if found.answer is not None and found.status is Status.DONE:
+        return found.answer
+    survey, survey_points = load_survey(store, found.start.parent)
+    points = store.items(found.start.study_id)
+    return explain_validation(found.start, survey, survey_points, points)
 
 
 def load_validation(store: Store, survey_id: str) -> Validation | None:
@@ -63,8 +74,8 @@ def load_validation(store: Store, survey_id: str) -> Validation | None:
 
     While none of them does, the newest that has a point: it says how far it is.
     """
-    known = [item for item in store.validations(survey_id) if item.points]
-    found = (explained_validation(store, item.validation_id) for item in known)
+    known = [item for item in store.list(VALIDATION, survey_id) if item.items]
+    found = (explained_validation(store, item.study_id) for item in known)
     newest = next(found, None)
     if newest is None or newest.scores:
         return newest

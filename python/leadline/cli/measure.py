@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
@@ -57,10 +57,18 @@ from leadline.record import (
     EngineResult,
     Measurement,
     RunReading,
+    Status,
     Workload,
     derive_seed,
 )
+from leadline.record.measurement import MEASUREMENT, MeasurementStart
+from leadline.record.study import Took
+from leadline.record.survey import SURVEY
+from leadline.record.validation import VALIDATION
 from leadline.report import render_measurement
+
+if TYPE_CHECKING:
+    from leadline.store import Store  # SQLAlchemy takes a while to load
 
 RUNS = 5
 """Runs of a closed loop; fewer tell too little of the spread between runs, and more leave each too
@@ -207,7 +215,7 @@ def command(
             with _naming(each.job), opened(each.job) as target_engine:
                 point = _measure(target_engine, chosen, each)
                 # Kept before the target is left: a server that went away cannot be tidied up.
-                store.add_point(point)
+                _keep(store, chosen, point)
                 points.append(point)
                 if not json:
                     if each.job.name is not None:
@@ -337,7 +345,7 @@ def _measure(engine: Engine, target: Target, asked: _Asked) -> Measurement:
             results = [result]
             break
     return Measurement(
-        point_id=uuid.uuid4().hex, survey_id=None, order=0, stage="measure",
+        point_id=uuid.uuid4().hex, order=0, stage="measure",
         started_at=started_at, clock_s=0.0, seed=asked.seed, workload=asked.job.workload,
         backend=engine.backend, direct=engine.direct, sync=engine.sync,
         arrivals=asked.job.arrivals, facts=engine.facts, warnings=warnings,
@@ -393,13 +401,27 @@ def _arrivals(rate_per_s: float | None, kind: str | None) -> Arrivals:
     return Arrivals("constant" if kind == "constant" else "poisson", rate_per_s)
 
 
-def measurement_document(point: Measurement) -> dict[str, Any]:
+def _keep(store: Store, target: Target, point: Measurement) -> None:
+    """Keep the point as a study of its own, whose id is the point's as well."""
+    start = MeasurementStart(
+        study_id=point.point_id, system=target.name, started_at=point.started_at,
+        target=target.text, backend=point.backend, direct=point.direct, sync=point.sync,
+    )  # fmt: skip
+    store.begin(MEASUREMENT, start)
+    store.add(start.study_id, point)
+    wall_s = sum(run.wall_s for run in point.runs)
+    store.end(start.study_id, Took(wall_s=wall_s), Status.DONE)
+
+
+def measurement_document(
+    point: Measurement, kind: str = MEASUREMENT.kind, study_id: str | None = None
+) -> dict[str, Any]:
     """The keys DESIGN.md promises for `measure --json`, and the whole result beside them."""
     result = point.result
     return {
         "point": point.point_id,
-        "survey": point.survey_id,
-        "validation": point.validation_id,
+        "survey": study_id if kind == SURVEY.kind else None,
+        "validation": study_id if kind == VALIDATION.kind else None,
         "workload": point.workload,
         "arrivals": point.arrivals,
         "backend": point.backend,

@@ -31,6 +31,12 @@ class TrialsFailed(LeadlineError):
     exit_code = 3
 
 
+class PolicyGaveUp(LeadlineError):
+    """The accuracy that was asked for was not reached, and more trials were not expected to."""
+
+    exit_code = 3
+
+
 def command(
     context: typer.Context,
     *,
@@ -69,6 +75,9 @@ def command(
     peak = found.peaks[0].peak
     if peak is not None and peak.verdict is PeakVerdict.FAILED:
         raise TrialsFailed("trials failed again and again; `leadline show` tells how each ended")
+    if peak is not None and peak.verdict is PeakVerdict.GAVE_UP:
+        raise PolicyGaveUp("the policy gave up before it knew the rate as well as was asked; what "
+                           "it reached is kept")  # fmt: skip
 
 
 def _sample(texts: list[str] | tuple[()]) -> Sample:

@@ -10,7 +10,6 @@ import typer
 
 from leadline.cli.context import Context
 from leadline.cli.fio_jobs import FioFile, read_file
-from leadline.cli.load import load_survey
 from leadline.cli.options import Json, Ref
 from leadline.cli.talk import put_json, show, talk
 from leadline.fio import FioWorkload
@@ -25,6 +24,7 @@ from leadline.predict import (
 )
 from leadline.record import NO_SYNC, Prediction, Survey, Workload, say_discipline
 from leadline.report import render_predictions
+from leadline.survey.stored import load_survey
 
 
 def command(
@@ -147,7 +147,7 @@ def predictions_document(
     return {
         **first,
         "system": survey.start.system,
-        "survey": survey.start.survey_id,
+        "survey": survey.start.study_id,
         "predictions": rows,
         "refused": [{"name": name, "reason": reason} for name, reason in refused.items()],
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -12,13 +12,21 @@ from leadline.cli.cache import load_study
 from leadline.cli.context import Context
 from leadline.cli.experiment_run import require_output, write_experiment
 from leadline.cli.files import write_files
-from leadline.cli.load import load_survey, load_validation
+from leadline.cli.load import find_study, load_validation
 from leadline.cli.options import Ref
 from leadline.cli.stream_run import write_stream
 from leadline.cli.talk import talk
 from leadline.engine import TargetRefused
+from leadline.files.stored import load_files
+from leadline.record.file_cache import CACHE
+from leadline.record.files import FILES
+from leadline.record.streaming import STREAM
+from leadline.record.survey import SURVEY
+from leadline.record.workbench import EXPERIMENT
 from leadline.store import Store, StoreError
-from leadline.workbench.mapping import experiment_of
+from leadline.streaming.stored import load_stream
+from leadline.survey.stored import load_survey
+from leadline.workbench.stored import experiment_of
 
 
 def command(
@@ -40,22 +48,18 @@ def command(
     """Draw a stored survey: one self-contained page that opens without a network."""
     own: Context = context.obj
     store = own.open_store()
-    try:
-        found, points = load_survey(store, survey)
-    except StoreError as not_a_survey:
-        _report_study(store, survey, beside or (), output, not_a_survey)
+    found = find_study(store, survey)
+    study_id, others = found.start.study_id, beside or ()
+    if found.kind == SURVEY.kind:
+        _report_survey(store, study_id, others, output, charts)
         return
-    others = [load_survey(store, ref)[0] for ref in beside or ()]
-    path = output or Path(f"leadline-{found.start.system.replace('/', '_')}.html")
+    drawn = _DRAWN.get(found.kind)
+    if drawn is None:
+        raise StoreError(f"{survey!r} is a {found.kind}, which has no page: leadline show tells it")
+    ending, draw = drawn
+    path = output or Path(f"leadline-{found.start.system.replace('/', '_')}{ending}")
     _require_directory(path)
-    from leadline.report import save_all_charts, save_report  # noqa: PLC0415 - they load Altair
-
-    validation = load_validation(store, found.start.survey_id)
-    save_report(found, points, path, others, validation)
-    talk(f"wrote {path}")
-    if charts is not None:
-        save_all_charts(found, charts, "svg", validation)
-        talk(f"wrote the charts to {charts}")
+    draw(store, study_id, others, path)
 
 
 def _require_directory(path: Path) -> None:
@@ -63,75 +67,50 @@ def _require_directory(path: Path) -> None:
         raise TargetRefused(f"the directory of {path} does not exist; create it first")
 
 
-def _report_study(
-    store: Store,
-    ref: str,
-    beside: Sequence[str],
-    output: Path | None,
-    not_a_survey: StoreError,
+def _report_survey(
+    store: Store, study_id: str, beside: Sequence[str], output: Path | None, charts: Path | None
 ) -> None:
-    """Draw a study of a file cache: one chart; or a table of plain files."""
-    try:
-        study = load_study(store, ref)
-    except StoreError:
-        _report_files(store, ref, beside, output, not_a_survey)
-        return
-    path = output or Path(f"leadline-{study.start.system.replace('/', '_')}-cache.svg")
+    found, points = load_survey(store, study_id)
+    others = [load_survey(store, ref)[0] for ref in beside]
+    path = output or Path(f"leadline-{found.start.system.replace('/', '_')}.html")
     _require_directory(path)
+    from leadline.report import save_all_charts, save_report  # noqa: PLC0415 - they load Altair
+
+    validation = load_validation(store, study_id)
+    save_report(found, points, path, others, validation)
+    talk(f"wrote {path}")
+    if charts is not None:
+        save_all_charts(found, charts, "svg", validation)
+        talk(f"wrote the charts to {charts}")
+
+
+def _draw_cache(store: Store, study_id: str, beside: Sequence[str], path: Path) -> None:
+    del beside  # a chart of one study
     from leadline.report import save_cache_chart  # noqa: PLC0415 - it loads Altair
 
-    save_cache_chart(study, path)
+    save_cache_chart(load_study(store, study_id), path)
     talk(f"wrote {path}")
 
 
-def _report_files(
-    store: Store,
-    ref: str,
-    beside: Sequence[str],
-    output: Path | None,
-    not_a_survey: StoreError,
-) -> None:
-    try:
-        study = store.files_study(ref)
-    except StoreError:
-        _report_stream(store, ref, beside, output, not_a_survey)
-        return
-    others = [store.files_study(name) for name in beside]
-    path = output or Path(f"leadline-{study.start.system.replace('/', '_')}-files.html")
-    _require_directory(path)
-    write_files(study, path, others)
+def _draw_files(store: Store, study_id: str, beside: Sequence[str], path: Path) -> None:
+    write_files(load_files(store, study_id), path, [load_files(store, name) for name in beside])
 
 
-def _report_stream(
-    store: Store,
-    ref: str,
-    beside: Sequence[str],
-    output: Path | None,
-    not_a_survey: StoreError,
-) -> None:
-    try:
-        study = store.stream_study(ref)
-    except StoreError:
-        _report_experiment(store, ref, beside, output, not_a_survey)
-        return
-    others = [store.stream_study(name) for name in beside]
-    path = output or Path(f"leadline-{study.start.system.replace('/', '_')}-stream.html")
-    _require_directory(path)
-    write_stream(study, path, others)
+def _draw_stream(store: Store, study_id: str, beside: Sequence[str], path: Path) -> None:
+    write_stream(load_stream(store, study_id), path, [load_stream(store, name) for name in beside])
 
 
-def _report_experiment(
-    store: Store,
-    ref: str,
-    beside: Sequence[str],
-    output: Path | None,
-    not_a_survey: StoreError,
-) -> None:
+def _draw_experiment(store: Store, study_id: str, beside: Sequence[str], path: Path) -> None:
     """Draw a search or a surface; `beside` are compared with it: in time, and in cost."""
-    try:
-        experiment = experiment_of(store, ref)
-    except StoreError:
-        raise not_a_survey from None
-    path = output or Path(f"leadline-{experiment.start.name.replace('/', '_')}.html")
     require_output(path)
-    write_experiment(experiment, path, [experiment_of(store, name) for name in beside])
+    others = [experiment_of(store, name) for name in beside]
+    write_experiment(experiment_of(store, study_id), path, others)
+
+
+_DRAWN: dict[str, tuple[str, Callable[[Store, str, Sequence[str], Path], None]]] = {
+    CACHE.kind: ("-cache.svg", _draw_cache),
+    FILES.kind: ("-files.html", _draw_files),
+    STREAM.kind: ("-stream.html", _draw_stream),
+    EXPERIMENT.kind: (".html", _draw_experiment),
+}
+"""How a file's usual name ends, and who draws it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -11,7 +11,7 @@ from leadline.cli.cache import load_study, tell_study
 from leadline.cli.context import Context
 from leadline.cli.experiment_run import tell_experiment
 from leadline.cli.files import tell_files
-from leadline.cli.load import explained_validation, load_survey
+from leadline.cli.load import explained_validation, find_study
 from leadline.cli.measure import measurement_document
 from leadline.cli.options import Json
 from leadline.cli.stream_run import tell_stream
@@ -19,11 +19,21 @@ from leadline.cli.survey import survey_document
 from leadline.cli.talk import put_json, show, talk
 from leadline.cli.validate import tell_validation
 from leadline.file_cache import find_in_survey
-from leadline.record import Measurement, Survey
+from leadline.files.stored import load_files
+from leadline.record import Measurement
+from leadline.record.file_cache import CACHE
+from leadline.record.files import FILES
+from leadline.record.measurement import MEASUREMENT
+from leadline.record.streaming import STREAM
+from leadline.record.survey import SURVEY
+from leadline.record.validation import VALIDATION
 from leadline.record.wording import say_count
+from leadline.record.workbench import EXPERIMENT
 from leadline.report import render_measurement, render_terminal
-from leadline.store import Store, StoreError
-from leadline.workbench.mapping import experiment_of
+from leadline.store import Store, StoredItem, StoreError
+from leadline.streaming.stored import load_stream
+from leadline.survey.stored import load_survey
+from leadline.workbench.stored import experiment_of
 
 
 def command(
@@ -41,80 +51,63 @@ def command(
     own: Context = context.obj
     store = own.open_store()
     try:
-        survey_id = store.survey_start(ref).survey_id
-    except StoreError as not_a_survey:
-        _show_other(store, ref, not_a_survey, json=json)
+        found = find_study(store, ref)
+    except StoreError as no_study:
+        _show_point(_point(store, ref, no_study), json=json)
         return
-    _show_survey(store, *load_survey(store, survey_id), json=json)
+    _SHOW[found.kind](store, found.start.study_id, json)
 
 
-def _show_survey(
-    store: Store, survey: Survey, points: Sequence[Measurement], *, json: bool
-) -> None:
-    validations = store.validations(survey.start.survey_id)
+def _point(store: Store, ref: str, no_study: StoreError) -> StoredItem:
+    try:
+        item = store.item(ref)
+    except StoreError:
+        raise no_study from None
+    if not isinstance(item.document, Measurement):
+        raise no_study
+    return item
+
+
+def _show_point(item: StoredItem, *, json: bool) -> None:
     if json:
-        put_json(survey_document(survey, points) | {"validations": validations})
+        put_json(measurement_document(item.document, item.kind, item.study_id))
+    else:
+        show(render_measurement(item.document))
+
+
+def _show_survey(store: Store, study_id: str, json: bool) -> None:
+    survey, points = load_survey(store, study_id)
+    validations = store.list(VALIDATION, study_id)
+    if json:
+        listed = [
+            {
+                "validation_id": item.study_id, "survey_id": item.parent,
+                "started_at": item.started_at, "status": item.status, "points": item.items,
+            }
+            for item in validations
+        ]  # fmt: skip
+        put_json(survey_document(survey, points) | {"validations": listed})
         return
     show(render_terminal(survey, find_in_survey(survey, points)))
     for item in validations:
-        name = item.validation_id[:8]
+        name = item.study_id[:8]
         talk(
-            f"validation {name}: {item.status.value}, {say_count(item.points, 'point')}; "
+            f"validation {name}: {item.status.value}, {say_count(item.items, 'point')}; "
             f"leadline show {name}"
         )
 
 
-def _show_other(store: Store, ref: str, not_a_survey: StoreError, *, json: bool) -> None:
-    try:
-        validation_id = store.validation_start(ref).validation_id
-    except StoreError:
-        _show_study(store, ref, not_a_survey, json=json)
-        return
-    tell_validation(explained_validation(store, validation_id), json=json)
+def _show_measurement(store: Store, study_id: str, json: bool) -> None:
+    for point in store.items(study_id):
+        _show_point(StoredItem(MEASUREMENT.kind, study_id, point), json=json)
 
 
-def _show_study(store: Store, ref: str, not_a_survey: StoreError, *, json: bool) -> None:
-    try:
-        study = load_study(store, ref)
-    except StoreError:
-        _show_files(store, ref, not_a_survey, json=json)
-        return
-    tell_study(study, json=json)
-
-
-def _show_files(store: Store, ref: str, not_a_survey: StoreError, *, json: bool) -> None:
-    try:
-        study = store.files_study(ref)
-    except StoreError:
-        _show_stream(store, ref, not_a_survey, json=json)
-        return
-    tell_files(study, json=json)
-
-
-def _show_stream(store: Store, ref: str, not_a_survey: StoreError, *, json: bool) -> None:
-    try:
-        study = store.stream_study(ref)
-    except StoreError:
-        _show_experiment(store, ref, not_a_survey, json=json)
-        return
-    tell_stream(study, json=json)
-
-
-def _show_experiment(store: Store, ref: str, not_a_survey: StoreError, *, json: bool) -> None:
-    try:
-        experiment = experiment_of(store, ref)
-    except StoreError:
-        _show_point(store, ref, not_a_survey, json=json)
-        return
-    tell_experiment(experiment, json=json)
-
-
-def _show_point(store: Store, ref: str, not_a_survey: StoreError, *, json: bool) -> None:
-    try:
-        point = store.measurement(ref)
-    except StoreError:
-        raise not_a_survey from None
-    if json:
-        put_json(measurement_document(point))
-    else:
-        show(render_measurement(point))
+_SHOW: dict[str, Callable[[Store, str, bool], None]] = {
+    SURVEY.kind: _show_survey,
+    VALIDATION.kind: lambda *of: tell_validation(explained_validation(*of[:2]), json=of[2]),
+    CACHE.kind: lambda *of: tell_study(load_study(*of[:2]), json=of[2]),
+    FILES.kind: lambda *of: tell_files(load_files(*of[:2]), json=of[2]),
+    STREAM.kind: lambda *of: tell_stream(load_stream(*of[:2]), json=of[2]),
+    EXPERIMENT.kind: lambda *of: tell_experiment(experiment_of(*of[:2]), json=of[2]),
+    MEASUREMENT.kind: _show_measurement,
+}

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ import msgspec
 from leadline.cli.context import Context
 from leadline.cli.stream_document import result_document, stream_document
 from leadline.cli.talk import put_json, show, talk
-from leadline.engine import TargetRefused, open_streams
+from leadline.engine import Stopped, TargetRefused, open_streams
 from leadline.engine.stream_jobs import StreamJob
 from leadline.errors import LeadlineError
 from leadline.record.streaming import (
@@ -24,6 +26,7 @@ from leadline.record.streaming import (
     StreamStart,
     StreamStudy,
 )
+from leadline.record.study import A_co, Answer, Item, Records, S_co, Status, StudyStart
 from leadline.record.wording import say_count
 from leadline.store import Store
 from leadline.streaming.cluster import ranks_started
@@ -31,6 +34,10 @@ from leadline.streaming.launcher import rank_started
 from leadline.streaming.plan import Planned, Wanted, plan_check, plan_records, plan_run
 from leadline.streaming.run import begin_stream, run_stream, run_stream_on_ranks
 from leadline.units import format_bytes, format_rate, format_seconds
+
+_FIRST_SAYS_S = 5.0
+"""A refused rank waits so long for the first one to say why: the launcher ends all ranks when one
+ends, and the first would be ended before its words."""
 
 
 class RecordsWrong(LeadlineError):
@@ -55,7 +62,9 @@ def run_kernel(
     try:
         _run_kernel(context, kernel, wanted, shown, shape)
     except LeadlineError as error:
-        if rank_started() > 0:  # the first rank says the same
+        if rank_started() > 0:
+            with suppress(Stopped):  # the first rank has said the same, and the launcher ends all
+                time.sleep(_FIRST_SAYS_S)
             sys.exit(getattr(error, "exit_code", 1))
         raise
 
@@ -90,7 +99,13 @@ def _tell_end(text: str) -> None:
 class _Nowhere:
     """Ranks other than the first keep nothing."""
 
-    def save_stream(self, study: StreamStudy) -> None:
+    def begin(self, records: Records[S_co, A_co], start: StudyStart) -> None:
+        """Forget it."""
+
+    def add(self, study_id: str, item: Item, group: str = "") -> None:
+        """Forget it."""
+
+    def end(self, study_id: str, answer: Answer, status: Status) -> None:
         """Forget it."""
 
 

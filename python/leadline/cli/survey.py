@@ -34,7 +34,8 @@ from leadline.engine import (
 )
 from leadline.errors import LeadlineError
 from leadline.file_cache import find_in_survey
-from leadline.record import NO_SYNC, Measurement, Plan, Survey, SurveyStart, SurveyStatus
+from leadline.record import NO_SYNC, Measurement, Plan, Status, Survey, SurveyStart
+from leadline.record.survey import SURVEY
 from leadline.report import render_terminal
 from leadline.store import Store
 from leadline.survey import (
@@ -104,14 +105,14 @@ def command(
     ) as engine:  # fmt: skip
         warnings = tell_findings(preflight(chosen, engine.facts))
         start = earlier or begin_survey(engine, chosen, asked, warnings=warnings)
-        points = store.points(start.survey_id)
+        points: tuple[Measurement, ...] = store.items(start.study_id)
         if earlier is not None:
             engine.skip_to(_clock_after(points))
         else:
-            store.start_survey(start)
+            store.begin(SURVEY, start)
         _tell_plan(start, points)
         survey = _run(engine, store, start, points)
-    tell_survey(survey, store.points(start.survey_id), json=json)
+    tell_survey(survey, store.items(start.study_id), json=json)
 
 
 def _clock_after(points: Sequence[Measurement]) -> float:
@@ -121,11 +122,11 @@ def _clock_after(points: Sequence[Measurement]) -> float:
 
 
 def _unfinished(store: Store, system: str, target: Target) -> SurveyStart:
-    for summary in store.surveys():
-        if summary.system == system and summary.status is not SurveyStatus.DONE:
+    for summary in store.list(SURVEY):
+        if summary.system == system and summary.status is not Status.DONE:
             if summary.target != target.text:
                 raise TargetRefused(_other_target(system, summary.target, target))
-            return store.survey_start(summary.survey_id)
+            return store.find(summary.study_id, SURVEY).start
     raise TargetRefused(
         f"no unfinished survey of {system!r} is stored; leave out --resume to start one"
     )
@@ -156,7 +157,7 @@ def _other_target(system: str, stored: str, target: Target) -> str:
 def _tell_plan(start: SurveyStart, points: Sequence[Measurement]) -> None:
     plan: Plan = start.plan
     talk(
-        f"survey {start.survey_id[:8]} of {start.system} ({start.target}), seed {start.seed}"
+        f"survey {start.study_id[:8]} of {start.system} ({start.target}), seed {start.seed}"
         + (f", {len(points)} points kept" if points else "")
     )
     if start.cache_limit_bytes:
@@ -188,8 +189,8 @@ def _run(engine: Engine, store: Store, start: SurveyStart, points: Sequence[Meas
 
 
 def _tell_kept(store: Store, start: SurveyStart) -> None:
-    kept = store.points(start.survey_id)
-    talk(f"{len(kept)} of {start.plan.points} points are kept as {start.survey_id[:8]}; "
+    kept = store.items(start.study_id)
+    talk(f"{len(kept)} of {start.plan.points} points are kept as {start.study_id[:8]}; "
          "the same command with --resume goes on")  # fmt: skip
     if kept:
         for sentence in explain(start, kept).sentences:
@@ -202,7 +203,7 @@ def tell_survey(survey: Survey, points: Sequence[Measurement], *, json: bool) ->
         put_json(survey_document(survey, points))
         return
     show(render_terminal(survey, find_in_survey(survey, points)))
-    talk(f"\nleadline report {survey.start.survey_id[:8]} -o survey.html draws it")
+    talk(f"\nleadline report {survey.start.study_id[:8]} -o survey.html draws it")
 
 
 def survey_document(survey: Survey, points: Sequence[Measurement]) -> dict[str, Any]:
@@ -211,7 +212,7 @@ def survey_document(survey: Survey, points: Sequence[Measurement]) -> dict[str, 
     curves = [survey.unique_bytes_curve, *(c for f in survey.families for c in f.curves)]
     return {
         "system": start.system,
-        "survey": start.survey_id,
+        "survey": start.study_id,
         "status": survey.status,
         "wall_s": survey.wall_s,
         "points": survey.points,

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from leadline.cli.context import Context
-from leadline.cli.load import load_survey, surveyed_target
+from leadline.cli.load import surveyed_target
 from leadline.cli.options import Duration, Json, Ref, Seed
 from leadline.cli.progress import progress_bar
 from leadline.cli.talk import put_json, show, talk, tell_findings
@@ -24,13 +24,15 @@ from leadline.record import (
     Interval,
     Measurement,
     ModelScore,
+    Status,
     Survey,
-    SurveyStatus,
     Validation,
     ValidationStart,
 )
+from leadline.record.validation import VALIDATION
 from leadline.record.wording import say_number, say_percent, say_share
 from leadline.store import Store
+from leadline.survey.stored import load_survey
 from leadline.units import format_bytes, format_seconds
 from leadline.validate import (
     Asked,
@@ -97,9 +99,9 @@ def command(
             _tell_kept_options(earlier, asked, context)
         begun = earlier or begin_validation(engine, found, survey_points, asked, warnings=warnings)
         explained = partial(explain_validation, begun, found, survey_points, model=model)
-        points = store.validation_points(begun.validation_id)
+        points = store.items(begun.study_id)
         if earlier is None:
-            store.start_validation(begun)
+            store.begin(VALIDATION, begun)
         _tell_plan(begun, points)
         try:
             measured = _run(engine, store, begun, points, budget_s=budget if earlier else None)
@@ -107,24 +109,24 @@ def command(
             _tell_kept(store, begun, explained)
             raise
     validation = explained(measured)
-    store.finish_validation(validation)
+    store.end(begun.study_id, validation, validation.status)
     tell_validation(validation, json=json)
 
 
 def _require_finished(survey: Survey) -> None:
-    if survey.status is not SurveyStatus.DONE:
+    if survey.status is not Status.DONE:
         raise ValidationRefused(
-            f"survey {survey.start.survey_id[:8]} is not finished, and what it predicts would "
+            f"survey {survey.start.study_id[:8]} is not finished, and what it predicts would "
             f"change: leadline survey {survey.start.target} --name {survey.start.system} --resume"
         )
 
 
 def _unfinished(store: Store, survey: Survey) -> ValidationStart:
-    for summary in store.validations(survey.start.survey_id):
-        if summary.status is not SurveyStatus.DONE:
-            return store.validation_start(summary.validation_id)
+    for summary in store.list(VALIDATION, survey.start.study_id):
+        if summary.status is not Status.DONE:
+            return store.find(summary.study_id, VALIDATION).start
     raise ValidationRefused(
-        f"no unfinished validation of survey {survey.start.survey_id[:8]} is stored; leave out "
+        f"no unfinished validation of survey {survey.start.study_id[:8]} is stored; leave out "
         "--resume to start one"
     )
 
@@ -147,7 +149,7 @@ def _tell_kept_options(earlier: ValidationStart, asked: Asked, context: typer.Co
 def _tell_plan(start: ValidationStart, points: Sequence[Measurement]) -> None:
     plan = start.plan
     talk(
-        f"validation {start.validation_id[:8]} of survey {start.survey_id[:8]} "
+        f"validation {start.study_id[:8]} of survey {start.parent[:8]} "
         f"({start.system}, {start.target}), seed {start.seed}"
         + (f", {len(points)} points kept" if points else "")
     )
@@ -184,10 +186,10 @@ def _tell_kept(
     Whatever goes wrong here, why the validation stopped is what the caller must hear.
     """
     with suppress(Exception):
-        kept = store.validation_points(start.validation_id)
+        kept = store.items(start.study_id)
         talk(
-            f"{len(kept)} of {start.plan.points} points are kept as {start.validation_id[:8]}; "
-            f"leadline validate {start.survey_id[:8]} --resume goes on"
+            f"{len(kept)} of {start.plan.points} points are kept as {start.study_id[:8]}; "
+            f"leadline validate {start.parent[:8]} --resume goes on"
         )
         talk("\n".join(explained(kept).sentences))
 
@@ -201,7 +203,7 @@ def tell_validation(validation: Validation, *, json: bool) -> None:
     parts += [Text(text) for text in validation.sentences]
     parts += [Text(f"warning: {text}") for text in validation.warnings]
     show(Group(*parts))
-    talk(f"\nleadline report {validation.start.survey_id[:8]} -o survey.html draws it")
+    talk(f"\nleadline report {validation.start.parent[:8]} -o survey.html draws it")
 
 
 def _table(validation: Validation) -> Table:
@@ -243,8 +245,8 @@ def validation_document(validation: Validation) -> dict[str, Any]:
     start, score = validation.start, validation.score(validation.model)
     intervals = _intervals(score) if score else {}
     return {
-        "validation": start.validation_id,
-        "survey": start.survey_id,
+        "validation": start.study_id,
+        "survey": start.parent,
         "system": start.system,
         "status": validation.status,
         "seed": start.seed,

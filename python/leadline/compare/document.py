@@ -31,7 +31,7 @@ from leadline.compare.ratio import (
 )
 from leadline.errors import LeadlineError
 from leadline.predict import NAMED, PredictionRefused
-from leadline.record import Interval, Prediction, Survey, SurveyStatus, Workload
+from leadline.record import Interval, Prediction, Status, Survey, Workload
 from leadline.record.comparison import (
     ComparedWorkload,
     Contender,
@@ -77,7 +77,7 @@ def name_systems(surveys: Sequence[Survey]) -> tuple[str, ...]:
         ComparisonRefused: fewer than two surveys, or one of them twice.
 
     """
-    ids = [survey.start.survey_id for survey in surveys]
+    ids = [survey.start.study_id for survey in surveys]
     if len(ids) < 2:
         raise ComparisonRefused(
             "comparing takes two or more surveys: leadline compare S1 S2; "
@@ -161,14 +161,14 @@ def _contender(system: Named, terms: Terms) -> Contender:
     survey = system.predictor.survey
     start = survey.start
     return Contender(
-        name=system.name, system=start.system, survey_id=start.survey_id, target=start.target,
+        name=system.name, system=start.system, survey_id=start.study_id, target=start.target,
         started_at=start.started_at, model=system.predictor.model.name,
         price=terms.prices.get(system.name), warnings=_survey_warnings(survey),
     )  # fmt: skip
 
 
 def _survey_warnings(survey: Survey) -> tuple[str, ...]:
-    if survey.status is SurveyStatus.DONE:
+    if survey.status is Status.DONE:
         return survey.warnings
     start = survey.start
     unfinished = (

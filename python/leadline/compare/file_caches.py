@@ -15,12 +15,13 @@ from leadline.file_cache.sizes import share_of_memory
 from leadline.record import (
     CacheStart,
     Measurement,
+    Status,
     Survey,
     SurveyStart,
-    SurveyStatus,
     WritePolicy,
 )
 from leadline.record.comparison import CacheSize
+from leadline.record.file_cache import CACHE
 from leadline.store import Store
 
 
@@ -29,10 +30,10 @@ def known_cache(store: Store, survey: Survey, points: Sequence[Measurement]) -> 
 
     A study counts when it is finished and ran on the same target in the same way.
     """
-    for each in store.cache_studies():
-        if each.target != survey.start.target or each.status is not SurveyStatus.DONE:
+    for each in store.list(CACHE):
+        if each.target != survey.start.target or each.status is not Status.DONE:
             continue
-        study = store.cache_study(each.study_id)
+        study = store.find(each.study_id, CACHE).answer
         if study is not None and _same_way(study.start, survey.start):
             return KnownCache(study.cache, studied=True)
     return KnownCache(find_in_survey(survey, points), studied=False)

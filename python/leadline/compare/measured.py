@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from leadline.engine import Engine, Limits, TargetRefused, require_fit
-from leadline.record import EngineResult, Measurement, Workload
-from leadline.store import Store
+from leadline.record import EngineResult, Measurement, Status, Workload, point_id
+from leadline.record.measurement import MEASUREMENT, MeasurementStart
+from leadline.record.study import Took
+from leadline.store import Keeper
 
 PASSES = 6
 """Five degrees of freedom: t is 2.6, where three passes would have 4.3."""
@@ -26,6 +28,7 @@ class Opened:
     """A system that can be measured now."""
 
     name: str
+    target: str
     engine: Engine
 
 
@@ -56,7 +59,7 @@ def measure_in_turns(
     systems: Sequence[Opened],
     workloads: Sequence[Workload],
     asked: Asked,
-    store: Store,
+    store: Keeper,
     *,
     on_reading: Callable[[str, Workload, int], None] = lambda *_: None,
 ) -> tuple[Readings, ...]:
@@ -68,7 +71,7 @@ def measure_in_turns(
         systems: opened targets, each its own.
         workloads: what to run on all of them.
         asked: passes, limits of one reading, seeds.
-        store: where every reading goes as a point of its own.
+        store: where the readings go, those of each system as a study.
         on_reading: told the system, the workload and the pass before each reading.
 
     Raises:
@@ -78,20 +81,19 @@ def measure_in_turns(
     """
     for system in systems:
         system.engine.prepare()
-    found, order = [], 0
-    for number, work in enumerate(workloads):
-        refused = {s.name: why for s in systems if (why := _refusal(s, work)) is not None}
-        able = [system for system in systems if system.name not in refused]
-        results: dict[str, list[EngineResult]] = {system.name: [] for system in able}
-        for turn in range(asked.passes if len(able) > 1 else 0):
-            seed = asked.seed_of(number * asked.passes + turn)
-            for system in able if turn % 2 == 0 else reversed(able):
-                on_reading(system.name, work, turn)
-                point = _read(system.engine, work, seed, asked.limits, order)
-                store.add_point(point)
-                results[system.name].append(point.result)
-                order += 1
-        found.append(_readings(work, results, refused))
+    found, diary = [], _Diary(store)
+    with diary:
+        for number, work in enumerate(workloads):
+            refused = {s.name: why for s in systems if (why := _refusal(s, work)) is not None}
+            able = [system for system in systems if system.name not in refused]
+            results: dict[str, list[EngineResult]] = {system.name: [] for system in able}
+            for turn in range(asked.passes if len(able) > 1 else 0):
+                seed = asked.seed_of(number * asked.passes + turn)
+                for system in able if turn % 2 == 0 else reversed(able):
+                    on_reading(system.name, work, turn)
+                    result = diary.read(system, work, seed, asked.limits)
+                    results[system.name].append(result)
+            found.append(_readings(work, results, refused))
     return tuple(found)
 
 
@@ -104,17 +106,58 @@ def _refusal(system: Opened, work: Workload) -> str | None:
     return None
 
 
-def _read(
-    engine: Engine, work: Workload, seed: int, limits: Limits, order: int
-) -> Measurement:  # fmt: skip
-    started_at, clock_s = datetime.now(UTC).isoformat(), engine.clock_s
-    result = engine.run(work, seed=seed, limits=limits)
-    return Measurement(
-        point_id=uuid.uuid4().hex, survey_id=None, order=order, stage=STAGE,
-        started_at=started_at, clock_s=clock_s, seed=seed, workload=work,
-        backend=engine.backend, direct=engine.direct, sync=engine.sync, facts=engine.facts,
-        result=result,
-    )  # fmt: skip
+class _Diary:
+    """Keeps the readings of each system as a study, from its first reading on."""
+
+    def __init__(self, store: Keeper) -> None:
+        self._store = store
+        self._points: dict[str, list[Measurement]] = {}
+        """Of each study by its id."""
+        self._studies: dict[str, str] = {}
+        """Its id by the system's name."""
+
+    def __enter__(self) -> None:
+        """Nothing is kept yet."""
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """End every study that was begun."""
+        status = Status.DONE if kind is None else Status.STOPPED
+        for study, points in self._points.items():
+            wall_s = sum(point.result.total_s for point in points)
+            self._store.end(study, Took(wall_s=wall_s), status)
+
+    def read(self, system: Opened, work: Workload, seed: int, limits: Limits) -> EngineResult:
+        """Measure, and keep it before anything else is done."""
+        engine, study = system.engine, self._study(system)
+        order = len(self._points[study])
+        started_at, clock_s = datetime.now(UTC).isoformat(), engine.clock_s
+        result = engine.run(work, seed=seed, limits=limits)
+        point = Measurement(
+            point_id=point_id(study, order), order=order, stage=STAGE,
+            started_at=started_at, clock_s=clock_s, seed=seed, workload=work,
+            backend=engine.backend, direct=engine.direct, sync=engine.sync, facts=engine.facts,
+            result=result,
+        )  # fmt: skip
+        self._store.add(study, point)
+        self._points[study].append(point)
+        return result
+
+    def _study(self, system: Opened) -> str:
+        if system.name not in self._studies:
+            engine = system.engine
+            start = MeasurementStart(
+                study_id=uuid.uuid4().hex,
+                system=system.name,
+                started_at=datetime.now(UTC).isoformat(),
+                target=system.target,
+                backend=engine.backend,
+                direct=engine.direct,
+                sync=engine.sync,
+            )
+            self._store.begin(MEASUREMENT, start)
+            self._points[start.study_id] = []
+            self._studies[system.name] = start.study_id
+        return self._studies[system.name]
 
 
 def _readings(

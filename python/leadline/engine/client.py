@@ -11,7 +11,6 @@ from leadline.engine.child import ENGINE_COMMAND, OnEvent
 from leadline.engine.claim import Claim, claim
 from leadline.engine.dirty_limits import restore_left_limits
 from leadline.engine.errors import CacheLimitRefused, TargetRefused
-from leadline.engine.fio import FioEngine
 from leadline.engine.jobs import CLOSED, Limits
 from leadline.engine.mounts import is_in_memory
 from leadline.engine.nfs import claim_on_server
@@ -168,6 +167,9 @@ def open_engine(
         stack.callback(own.close)
         if engine == "fio":
             assert claimed is not None  # noqa: S101 - a directory was claimed
+            # Its module loads numpy: a fifth of the time in which any command starts.
+            from leadline.engine.fio import FioEngine  # noqa: PLC0415
+
             yield FioEngine(own, claimed, group)
         else:
             yield own

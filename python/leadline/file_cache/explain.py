@@ -13,7 +13,7 @@ from leadline.record import (
     Curve,
     CurvePoint,
     Measurement,
-    SurveyStatus,
+    Status,
 )
 from leadline.record.wording import say_count
 from leadline.stats import DRIFT_FRAC_MIN, Noise, group_drift
@@ -38,7 +38,7 @@ def explain_study(
     last = points[-1] if points else None
     return CacheStudy(
         start=start,
-        status=SurveyStatus.DONE if complete else SurveyStatus.STOPPED,
+        status=Status.DONE if complete else Status.STOPPED,
         wall_s=wall_s
         if wall_s is not None
         else (last.clock_s + last.result.total_s if last else 0),

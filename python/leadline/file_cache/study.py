@@ -28,7 +28,7 @@ from leadline.file_cache.plan import make_plan
 from leadline.file_cache.questions import Questions
 from leadline.file_cache.write_costs import measure_write_costs
 from leadline.record import CacheStart, CacheStudy, Measurement, Workload, derive_seed, point_id
-from leadline.store import Store
+from leadline.store import Keeper
 
 BUDGET_S = 300.0
 FILL_SIZE = 2**18
@@ -106,7 +106,7 @@ def begin_study(
 def run_study(
     engine: Engine,
     target: Target,
-    store: Store,
+    store: Keeper,
     start: CacheStart,
     points: Sequence[Measurement] = (),
     *,
@@ -133,14 +133,14 @@ def run_study(
         now_s = before_s + engine.clock_s - opened_s
         limits = limits_for(start, now_s, start.plan.points - len(questions.points))
         point = _measure(engine, questions, limits, now_s)
-        store.add_point(point)
+        store.add(start.study_id, point)
         questions.tell(point)
     now_s = before_s + engine.clock_s - opened_s
     study = explain_study(start, questions.points)
     study = measure_write_costs(engine, target, study, left_s=start.plan.budget_s - now_s)
     wall_s = before_s + engine.clock_s - opened_s
     study = msgspec.structs.replace(study, wall_s=wall_s)
-    store.finish_cache_study(study)
+    store.end(start.study_id, study, study.status)
     return study
 
 
@@ -199,8 +199,6 @@ def _measure(engine: Engine, questions: Questions, limits: Limits, clock_s: floa
         raise PointFailed(f"point {order + 1} ({stage}): {error}") from error
     return Measurement(
         point_id=point_id(start.study_id, order),
-        survey_id=None,
-        study_id=start.study_id,
         order=order,
         stage=stage,
         started_at=started_at,

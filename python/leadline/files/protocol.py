@@ -6,7 +6,6 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Protocol
 
 import msgspec
 
@@ -15,9 +14,20 @@ from leadline.files.explain import explain_files
 from leadline.files.plan import existing_system, shared_devices
 from leadline.files.rows import rows_of, with_numbers
 from leadline.files.size import PAPER_BYTES, next_size
-from leadline.record import SurveyStatus, derive_seed
+from leadline.record import Status, derive_seed, point_id
 from leadline.record.file_test import FileTestResult
-from leadline.record.files import FilesCell, FilesRow, FilesStart, FilesStudy, SizeStep
+from leadline.record.files import (
+    FILES,
+    CellMeasured,
+    FilesAnswer,
+    FilesCell,
+    FilesRow,
+    FilesStart,
+    FilesStudy,
+    SizeChosen,
+    SizeStep,
+)
+from leadline.store import Keeper
 from leadline.units import format_bytes
 
 RUNS = 3
@@ -45,13 +55,6 @@ class CellDone(msgspec.Struct, frozen=True):
     rows: tuple[FilesRow, ...]
     done: int
     of: int
-
-
-class Keeper(Protocol):
-    """Where studies are kept."""
-
-    def save_files(self, study: FilesStudy) -> None:
-        """Keep a study, or what is new of it."""
 
 
 def begin_files(targets: Sequence[Target], asked: Asked) -> FilesStart:
@@ -89,32 +92,46 @@ class _Study:
     def __init__(self, start: FilesStart, store: Keeper) -> None:
         self._began_s = time.monotonic()
         self._store = store
-        self.document = FilesStudy(start=start, status=SurveyStatus.RUNNING)
+        self.document = FilesStudy(start=start, status=Status.RUNNING)
         self.no_images: str | None = None
         """Why there is no room for file systems to be made."""
 
     @property
     def left_s(self) -> float:
-        return self.document.start.budget_s - (time.monotonic() - self._began_s)
+        return self.document.start.budget_s - self.wall_s
 
-    def keep(self, **changes: object) -> None:
-        wall_s = time.monotonic() - self._began_s
-        self.document = msgspec.structs.replace(self.document, **changes, wall_s=wall_s)
-        self._store.save_files(self.document)
+    @property
+    def wall_s(self) -> float:
+        return time.monotonic() - self._began_s
 
-    def add(self, rows: Sequence[FilesRow]) -> tuple[FilesRow, ...]:
-        file_bytes = self.document.file_bytes or PAPER_BYTES
-        every = with_numbers(
-            [*self.document.rows, *rows], file_bytes, paper=self.document.start.paper
+    def choose_size(self, file_bytes: int, why: str, steps: Sequence[SizeStep] = ()) -> None:
+        """Begin to keep the study: one that is refused before leaves nothing."""
+        chosen = SizeChosen(
+            wall_s=self.wall_s, file_bytes=file_bytes, size_steps=tuple(steps), size_reason=why
         )
-        self.keep(rows=every)
+        self._store.begin(FILES, self.document.start)
+        self._store.add(self.document.start.study_id, chosen)
+        self.document = msgspec.structs.replace(
+            self.document, file_bytes=file_bytes, size_steps=chosen.size_steps, size_reason=why
+        )
+
+    def add(self, number: int, rows: Sequence[FilesRow]) -> tuple[FilesRow, ...]:
+        start, file_bytes = self.document.start, self.document.file_bytes or PAPER_BYTES
+        own = point_id(start.study_id, number)
+        cell = CellMeasured(order=number, item_id=own, wall_s=self.wall_s, rows=tuple(rows))
+        self._store.add(start.study_id, cell)
+        every = with_numbers([*self.document.rows, *rows], file_bytes, paper=start.paper)
+        self.document = msgspec.structs.replace(self.document, rows=every)
         return every[-len(rows) :]
 
-    def end(self, status: SurveyStatus) -> None:
+    def end(self, status: Status) -> None:
         if self.document.file_bytes is None:  # refused before the first cell: nothing to keep
             return
-        answer = explain_files(msgspec.structs.replace(self.document, status=status))
-        self.keep(status=status, sentences=answer.sentences, warnings=answer.warnings)
+        self.document = explain_files(
+            msgspec.structs.replace(self.document, status=status, wall_s=self.wall_s)
+        )
+        said = {name: getattr(self.document, name) for name in FilesAnswer.__struct_fields__}
+        self._store.end(self.document.start.study_id, FilesAnswer(**said), status)
 
 
 def run_files(
@@ -147,13 +164,13 @@ def run_files(
         if on_size is not None:
             on_size(study.document)
         for number, cell in enumerate(start.cells, 1):
-            rows = study.add(_measured(study, tests, cell, number))
+            rows = study.add(number, _measured(study, tests, cell, number))
             if on_cell is not None:
                 on_cell(CellDone(cell, rows, number, len(start.cells)))
     except BaseException:
-        study.end(SurveyStatus.STOPPED)
+        study.end(Status.STOPPED)
         raise
-    study.end(SurveyStatus.DONE)
+    study.end(Status.DONE)
     return study.document
 
 
@@ -181,7 +198,7 @@ def _size(study: _Study, tests: FileTests, asked_bytes: int | None) -> None:
     cells, room_bytes = _room(study, tests, wanted or PAPER_BYTES)
     if wanted is not None:
         why = "the paper's own" if start.paper else "as asked"
-        study.keep(file_bytes=wanted, size_reason=why)
+        study.choose_size(wanted, why)
         return
     steps: list[SizeStep] = []
     while True:
@@ -189,7 +206,7 @@ def _size(study: _Study, tests: FileTests, asked_bytes: int | None) -> None:
             steps, cells, runs=start.runs, bytes_max=room_bytes, left_s=study.left_s
         )
         if size is None:
-            study.keep(file_bytes=steps[-1].file_bytes, size_reason=why, size_steps=tuple(steps))
+            study.choose_size(steps[-1].file_bytes, why, steps)
             return
         steps.append(_pilot(tests, study, size))
 

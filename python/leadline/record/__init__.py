@@ -44,6 +44,7 @@ from leadline.record.measurement import (
     WrittenBytes,
 )
 from leadline.record.prediction import Prediction
+from leadline.record.study import Status, Summary
 from leadline.record.survey import (
     Border,
     Curve,
@@ -57,7 +58,6 @@ from leadline.record.survey import (
     SlopePoint,
     Survey,
     SurveyStart,
-    SurveyStatus,
 )
 from leadline.record.validation import (
     BinError,
@@ -139,9 +139,10 @@ __all__ = [
     "SlopePoint",
     "SpansUs",
     "Stall",
+    "Status",
+    "Summary",
     "Survey",
     "SurveyStart",
-    "SurveyStatus",
     "ValidatedWorkload",
     "Validation",
     "ValidationPlan",

@@ -11,7 +11,9 @@ from typing import Any
 import msgspec
 
 from leadline.record.discipline import NO_SYNC
-from leadline.record.survey import Curve, PlanStage, SurveyStatus
+from leadline.record.measurement import Measurement
+from leadline.record.study import Records, Status, StudyStart
+from leadline.record.survey import Curve, PlanStage
 from leadline.record.workload import Interval
 from leadline.record.writes import FlusherCost, WriteDisciplines
 
@@ -96,15 +98,11 @@ class CachePlan(msgspec.Struct, frozen=True, kw_only=True):
         return sum(stage.points for stage in self.stages)
 
 
-class CacheStart(msgspec.Struct, frozen=True, kw_only=True):
+class CacheStart(StudyStart, frozen=True, kw_only=True):
     """Everything that decides a cache study, recorded before its first point."""
 
-    study_id: str
-    system: str
     target: str
     seed: int
-    started_at: str
-    """UTC, ISO 8601."""
     backend: str
     direct: bool
     cache_limit_bytes: int | None
@@ -123,7 +121,7 @@ class CacheStudy(msgspec.Struct, frozen=True, kw_only=True):
     """The answer of `leadline cache`; derived from the start and the stored points."""
 
     start: CacheStart
-    status: SurveyStatus
+    status: Status
     wall_s: float
     points: int
     cache: FileCache
@@ -136,3 +134,13 @@ class CacheStudy(msgspec.Struct, frozen=True, kw_only=True):
     noise_frac: float
     """Standard deviation of one reading from run to run, as a fraction."""
     warnings: tuple[str, ...] = ()
+
+
+CACHE = Records(
+    "cache",
+    CacheStart,
+    Measurement,
+    CacheStudy,
+    said="study of a file cache",
+    made_by="leadline cache TARGET",
+)

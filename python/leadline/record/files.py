@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from leadline.record.file_test import FileProgram, FileRun
-from leadline.record.survey import SurveyStatus
+from leadline.record.study import Records, Status, StudyStart
 from leadline.record.workload import Interval
 
 
@@ -68,16 +68,12 @@ class SizeStep(msgspec.Struct, frozen=True, kw_only=True):
     """What a write and a read of that size took together with all that belongs to them."""
 
 
-class FilesStart(msgspec.Struct, frozen=True, kw_only=True):
+class FilesStart(StudyStart, frozen=True, kw_only=True):
     """What decides a study, before its first file."""
 
-    study_id: str
-    system: str
     directories: tuple[str, ...]
     storage: str
     """What the drives are, for the head of a column: `vda`."""
-    started_at: str
-    """UTC, ISO 8601."""
     paper: bool
     """The paper's own protocol: 8 Megabytes, timed to the program's end, the cache left alone."""
     runs: int
@@ -89,13 +85,47 @@ class FilesStart(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     """What must be known of it before anything is measured."""
 
+    @property
+    def target(self) -> str:
+        """The directories."""
+        return ", ".join(self.directories)
+
+
+class SizeChosen(msgspec.Struct, frozen=True, kw_only=True, tag="size"):
+    """The first item: how large the files are."""
+
+    order: int = 0
+    item_id: None = None
+    wall_s: float
+    """Of the study so far, here and below."""
+    file_bytes: int
+    size_steps: tuple[SizeStep, ...]
+    size_reason: str
+
+
+class CellMeasured(msgspec.Struct, frozen=True, kw_only=True, tag="cell"):
+    """Every other item: a cell's runs. What they say together is derived from all cells."""
+
+    order: int
+    item_id: str
+    wall_s: float
+    rows: tuple[FilesRow, ...]
+
+
+class FilesAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What is said of all of it."""
+
+    sentences: tuple[str, ...]
+    warnings: tuple[str, ...]
+    wall_s: float
+
 
 class FilesStudy(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer of `leadline files`."""
+    """A study as it is told: start, items and answer together."""
 
     version: int = 1
     start: FilesStart
-    status: SurveyStatus
+    status: Status
     file_bytes: int | None = None
     """None while the size is not decided."""
     size_steps: tuple[SizeStep, ...] = ()
@@ -105,3 +135,13 @@ class FilesStudy(msgspec.Struct, frozen=True, kw_only=True):
     sentences: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     wall_s: float = 0.0
+
+
+FILES = Records(
+    "files",
+    FilesStart,
+    SizeChosen | CellMeasured,
+    FilesAnswer,
+    said="study of plain files",
+    made_by="leadline files DIR",
+)

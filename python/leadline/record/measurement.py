@@ -7,6 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from leadline.record.discipline import NO_SYNC
+from leadline.record.study import Records, StudyStart, Took
 from leadline.record.workload import Arrivals, Interval, Workload
 
 CAP_REACHED = "time cap reached"
@@ -310,7 +311,6 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     """A finished point of a survey (or a lone `measure`); never edited once stored."""
 
     point_id: str
-    survey_id: str | None
     order: int
     """Position in the order of execution, from 0."""
     stage: str
@@ -332,9 +332,30 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     """What was found before a lone `measure`, each beginning with its name."""
     runs: tuple[RunReading, ...] = ()
     """The runs that `result` pools, of a lone `measure`."""
-    validation_id: str | None = None
-    """The validation that this point belongs to; then `survey_id` is None."""
     sync: str = NO_SYNC
     """Which writes wait for the device (`leadline.record.discipline`)."""
-    study_id: str | None = None
-    """The study (`leadline cache`) that this point belongs to; then both others are None."""
+
+    @property
+    def item_id(self) -> str:
+        """The point's id."""
+        return self.point_id
+
+
+class MeasurementStart(StudyStart, frozen=True, kw_only=True):
+    """What decides measurements that belong to no larger study; each point has its own facts."""
+
+    target: str
+    backend: str
+    direct: bool
+    sync: str
+
+
+MEASUREMENT = Records(
+    "measurement",
+    MeasurementStart,
+    Measurement,
+    Took,
+    said="measurement",
+    made_by="leadline measure TARGET",
+    named=False,
+)

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from leadline.record.survey import SurveyStatus
+from leadline.record.study import Records, Status, StudyStart
 from leadline.record.workload import Interval
 
 KernelName = Literal["scan", "sort", "transpose"]
@@ -185,29 +185,70 @@ class StreamRun(msgspec.Struct, frozen=True, kw_only=True):
     result: StreamResult
 
 
-class StreamStart(msgspec.Struct, frozen=True, kw_only=True):
+class StreamStart(StudyStart, frozen=True, kw_only=True):
     """What decides a study, before its first run."""
 
-    study_id: str
-    system: str
     purpose: Literal["run", "scaling"]
     """One kernel over the user's data; or every kernel on 1 to n disks."""
     directories: tuple[str, ...]
     """The disks, in the order in which a scaling adds them."""
-    started_at: str
     seed: int
     facts: dict[str, Any]
     notes: tuple[str, ...] = ()
 
+    @property
+    def target(self) -> str:
+        """The disks."""
+        return ", ".join(self.directories)
+
+
+class CapacitiesKnown(msgspec.Struct, frozen=True, kw_only=True, tag="capacities"):
+    """What the machine can do was measured; a later one takes the place of an earlier."""
+
+    order: int
+    item_id: None = None
+    wall_s: float
+    """Of the study so far, here and below."""
+    capacities: Capacities | None
+    doubts: tuple[str, ...] = ()
+    """Why there are none."""
+
+
+class RunEnded(msgspec.Struct, frozen=True, kw_only=True, tag="run"):
+    """A run of a kernel ended."""
+
+    order: int
+    item_id: str
+    wall_s: float
+    run: StreamRun
+
+
+class StreamAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What is said of all of it."""
+
+    sentences: tuple[str, ...]
+    warnings: tuple[str, ...]
+    wall_s: float
+
 
 class StreamStudy(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer of `leadline stream`; it grows by whole runs until it is done."""
+    """A study as it is told: start, items and answer together."""
 
     version: int = 1
     start: StreamStart
-    status: SurveyStatus
+    status: Status
     capacities: Capacities | None = None
     runs: tuple[StreamRun, ...] = ()
     sentences: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     wall_s: float = 0.0
+
+
+STREAM = Records(
+    "stream",
+    StreamStart,
+    CapacitiesKnown | RunEnded,
+    StreamAnswer,
+    said="stream study",
+    made_by="leadline stream sort SRC DST",
+)

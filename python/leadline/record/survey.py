@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Any
 
 import msgspec
 
 from leadline.record.discipline import NO_SYNC
+from leadline.record.measurement import Measurement
+from leadline.record.study import Records, Status, StudyStart
 from leadline.record.workload import Interval, Workload
-
-
-class SurveyStatus(StrEnum):
-    """The life of a survey; a finished one is never edited."""
-
-    RUNNING = "running"
-    STOPPED = "stopped"
-    """Ended early with what was measured kept; `--resume` goes on."""
-    DONE = "done"
 
 
 class PlanStage(msgspec.Struct, frozen=True):
@@ -50,14 +42,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return sum(stage.points for stage in self.stages)
 
 
-class SurveyStart(msgspec.Struct, frozen=True, kw_only=True):
+class SurveyStart(StudyStart, frozen=True, kw_only=True):
     """Everything that decides a survey, recorded before its first point."""
 
-    survey_id: str
-    system: str
     target: str
     seed: int
-    started_at: str
     focal_mode: str
     """"middle" (CP94 §8) or "75%" (CP94 §7)."""
     backend: str
@@ -172,7 +161,7 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
     """The answer. Everything in it is derived from the start record and the stored points."""
 
     start: SurveyStart
-    status: SurveyStatus
+    status: Status
     wall_s: float
     points: int
     regions: tuple[Region, ...]
@@ -197,3 +186,8 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
     """Change points a generic detector finds on the unique_bytes curve; they decide nothing."""
     sentences: tuple[str, ...]
     warnings: tuple[str, ...]
+
+
+SURVEY = Records(
+    "survey", SurveyStart, Measurement, Survey, said="survey", made_by="leadline survey TARGET"
+)

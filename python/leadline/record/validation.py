@@ -7,7 +7,9 @@ from typing import Any, Literal
 import msgspec
 
 from leadline.record.discipline import NO_SYNC
-from leadline.record.survey import PlanStage, SurveyStatus
+from leadline.record.measurement import Measurement
+from leadline.record.study import Records, Status, StudyStart
+from leadline.record.survey import PlanStage
 from leadline.record.workload import Interval, Workload
 
 CHANCE_MAX = 0.05
@@ -57,16 +59,13 @@ class ValidationPlan(msgspec.Struct, frozen=True, kw_only=True):
         return sum(stage.points for stage in self.stages)
 
 
-class ValidationStart(msgspec.Struct, frozen=True, kw_only=True):
+class ValidationStart(StudyStart, frozen=True, kw_only=True):
     """Everything that decides a validation, recorded before its first point."""
 
-    validation_id: str
-    survey_id: str
-    system: str
+    parent: str
+    """The survey."""
     target: str
     seed: int
-    started_at: str
-    """UTC, ISO 8601."""
     count: int
     """Random workloads."""
     backend: str
@@ -192,7 +191,7 @@ class Validation(msgspec.Struct, frozen=True, kw_only=True):
     """The answer. Everything in it is derived from the start, the survey and the stored points."""
 
     start: ValidationStart
-    status: SurveyStatus
+    status: Status
     wall_s: float
     points: int
     n: int
@@ -214,3 +213,14 @@ class Validation(msgspec.Struct, frozen=True, kw_only=True):
     def score(self, model: str) -> ModelScore | None:
         """Return the score of a model or rival by its name."""
         return next((score for score in self.scores if score.model == model), None)
+
+
+VALIDATION = Records(
+    "validation",
+    ValidationStart,
+    Measurement,
+    Validation,
+    said="validation",
+    made_by="leadline validate S",
+    named=False,
+)

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from leadline.record.survey import SurveyStatus
+from leadline.record.study import Records, Status, StudyStart
 from leadline.record.workload import Interval
 
 Level = str | int | float
@@ -179,8 +179,12 @@ class PeakVerdict(StrEnum):
     """Why a search for a peak rate ended."""
 
     FOUND = "found"
+    """A stated interval is within the accuracy that was asked for."""
     DEADLINE = "deadline"
     """The accuracy was not reached in time; what was reached stands."""
+    GAVE_UP = "gave-up"
+    """The policy did not reach the accuracy and does not expect more trials to; what was reached
+    stands."""
     NEVER_SATURATED = "never-saturated"
     """Not at the highest rate the generator may offer: the peak is at least that."""
     ALWAYS_SATURATED = "always-saturated"
@@ -291,11 +295,9 @@ class TrialOrder(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
 
 
-class ExperimentStart(msgspec.Struct, frozen=True, kw_only=True):
-    """What decides an experiment, before its first trial."""
+class ExperimentStart(StudyStart, frozen=True, kw_only=True):
+    """What decides an experiment, before its first trial; `system` is its name."""
 
-    experiment_id: str
-    name: str
     server: ServerSpec
     goal: Goal
     policy: str
@@ -309,9 +311,46 @@ class ExperimentStart(msgspec.Struct, frozen=True, kw_only=True):
     """Of the whole experiment."""
     seed: int = 1
     started_at: str = ""
-    facts: dict[str, Any] = {}
+    facts: dict[str, Any] = msgspec.field(default_factory=dict)
     text: str = ""
     """The experiment file as it was read."""
+
+    @property
+    def target(self) -> str:
+        """The server, in words."""
+        if isinstance(self.server, CommandServer):
+            return f"a server loaded by {self.server.load[0]}"
+        return "a simulated server" if isinstance(self.server, SimulatedServer) else "an NFS server"
+
+
+class SampleBegun(msgspec.Struct, frozen=True, kw_only=True, tag="begun"):
+    """First of a sample's items: the search for its peak began."""
+
+    order: int = 0
+    item_id: None = None
+    sample: Sample
+    prior: Prior | None
+    """What was known before."""
+
+
+class TrialEnded(msgspec.Struct, frozen=True, kw_only=True, tag="trial"):
+    """A trial ended, whatever its state."""
+
+    item_id: str
+    trial: Trial
+
+    @property
+    def order(self) -> int:
+        """Behind the beginning."""
+        return self.trial.order + 1
+
+
+class PeakKnown(msgspec.Struct, frozen=True, kw_only=True, tag="peak"):
+    """Last of a sample's items: the answer of its search."""
+
+    order: int
+    item_id: None = None
+    peak: PeakRate
 
 
 class SamplePeak(msgspec.Struct, frozen=True, kw_only=True):
@@ -362,12 +401,23 @@ class Fare(msgspec.Struct, frozen=True, kw_only=True):
     repetitions: int
 
 
+class ExperimentAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What is said of all samples together."""
+
+    surface: Surface | None
+    sentences: tuple[str, ...]
+    warnings: tuple[str, ...]
+    wall_s: float
+    fares: tuple[Fare, ...]
+    fares_on: str
+
+
 class Experiment(msgspec.Struct, frozen=True, kw_only=True):
-    """The document of an experiment; it grows by whole trials until it is done."""
+    """An experiment as it is told: start, items and answer together."""
 
     version: int = 1
     start: ExperimentStart
-    status: SurveyStatus
+    status: Status
     peaks: tuple[SamplePeak, ...] = ()
     surface: Surface | None = None
     sentences: tuple[str, ...] = ()
@@ -377,3 +427,13 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     """How all policies would have fared: simulated on a server fitted to the trials."""
     fares_on: str = ""
     """That server, in words; why there is none."""
+
+
+EXPERIMENT = Records(
+    "experiment",
+    ExperimentStart,
+    SampleBegun | TrialEnded | PeakKnown,
+    ExperimentAnswer,
+    said="experiment",
+    made_by="leadline peak EXPERIMENT.toml",
+)

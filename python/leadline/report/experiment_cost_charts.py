@@ -78,10 +78,10 @@ def _policies(experiments: Sequence[Experiment]) -> alt.LayerChart:
         {"workload": name, "policy": policy, "times": fmean(own) / least,
          "said": f"{say_cost(fmean(own))}, ×{fmean(own) / least:.2g} the least",
          "number": f"{fmean(own) / least:.2g}"}
-        for name in dict.fromkeys(each.start.name for each in experiments)
+        for name in dict.fromkeys(each.start.system for each in experiments)
         for policy in dict.fromkeys(each.start.policy for each in experiments)
         if (own := [bench_cost_s(each) for each in experiments
-                    if (each.start.name, each.start.policy) == (name, policy)])
+                    if (each.start.system, each.start.policy) == (name, policy)])
     ]  # fmt: skip
     policies = list(dict.fromkeys(row["policy"] for row in rows))
     most = max(row["times"] for row in rows)
@@ -134,7 +134,7 @@ def _against(
     rows: list[Row] = [
         {"x": at(each), "times": bench_cost_s(each) / least, "series": series(each),
          "said": f"{say_cost(bench_cost_s(each))}, ×{bench_cost_s(each) / least:.2g} the least",
-         "name": each.start.name}
+         "name": each.start.system}
         for each in experiments
     ]  # fmt: skip
     names = list(dict.fromkeys(row["series"] for row in rows))

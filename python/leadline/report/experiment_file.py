@@ -72,8 +72,8 @@ def _cell_line(
     rate = cell.rate_per_s
     start = experiment.start
     return {
-        "experiment_id": start.experiment_id,
-        "name": start.name,
+        "experiment_id": start.study_id,
+        "name": start.system,
         "policy": start.policy,
         "design": start.design,
         **{f"factor_{factor.name}": cell.sample.get(factor.name) for factor in start.factors},

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from leadline.record.survey import SurveyStatus
+from leadline.record import Status
 from leadline.record.workbench import Experiment
 from leadline.report import peak_table, surface_table
 from leadline.report.embedding import page_parts, template
@@ -16,9 +16,9 @@ from leadline.report.peak_words import experiment_title, peak_of
 from leadline.report.tables import fact_rows
 
 _STATUS = {
-    SurveyStatus.RUNNING: "still running",
-    SurveyStatus.STOPPED: "stopped early: --resume goes on",
-    SurveyStatus.DONE: "",
+    Status.RUNNING: "still running",
+    Status.STOPPED: "stopped early: --resume goes on",
+    Status.DONE: "",
 }
 
 

@@ -128,7 +128,7 @@ def finish(
         height=size[1],
         description=f"{title}. {said}",
         title=alt.Title(title, subtitle=subtitle),
-        config=alt.Config.from_dict(config(background="#ffffff")),
+        config=config(background="#ffffff"),
     )
 
 

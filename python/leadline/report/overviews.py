@@ -64,7 +64,7 @@ def _names(surveys: Sequence[Survey]) -> list[str]:
     """Tell surveys of one system apart by the start of their ids."""
     systems = [survey.start.system for survey in surveys]
     return [
-        name if systems.count(name) == 1 else f"{name} ({survey.start.survey_id[:8]})"
+        name if systems.count(name) == 1 else f"{name} ({survey.start.study_id[:8]})"
         for name, survey in zip(systems, surveys, strict=True)
     ]
 

@@ -131,7 +131,7 @@ def goal_rows(start: ExperimentStart) -> list[tuple[str, str]]:
         ("Server", say_server(start.server)),
         ("Seed", str(start.seed)),
         ("Started", start.started_at.replace("T", " ").replace("Z", " UTC")),
-        ("Experiment", start.experiment_id),
+        ("Experiment", start.study_id),
     ]  # fmt: skip
     if start.design is not None:
         rows.insert(5, ("Design", start.design))
@@ -193,7 +193,7 @@ def answer_rows(experiments: list[Experiment]) -> list[tuple[str, ...]]:
         found = say_peak(None if peak is None else peak.rate_per_s)
         if each.start.design is not None:
             found = f"{len(each.peaks)} of {len(each.start.samples)} measured"
-        rows.append((each.start.name, each.start.policy, found, say_cost(cost_s)))
+        rows.append((each.start.system, each.start.policy, found, say_cost(cost_s)))
     return rows
 
 

@@ -110,7 +110,7 @@ def _names(experiments: Sequence[Experiment]) -> list[str]:
     for number, each in enumerate(experiments):
         own = each.start.policy
         if policies.count(own) > 1:
-            own = f"{own}, {each.start.name}"
+            own = f"{own}, {each.start.system}"
         names.append(f"{own} ({number + 1})" if own in names else own)
     return names
 

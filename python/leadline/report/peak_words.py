@@ -14,7 +14,8 @@ from leadline.record.workbench import (
 
 VERDICTS: dict[PeakVerdict, str] = {
     PeakVerdict.FOUND: "found",
-    PeakVerdict.DEADLINE: "accuracy not reached",
+    PeakVerdict.DEADLINE: "accuracy not reached in time",
+    PeakVerdict.GAVE_UP: "accuracy not reached",
     PeakVerdict.NEVER_SATURATED: "never saturated",
     PeakVerdict.ALWAYS_SATURATED: "saturated at every load",
     PeakVerdict.GENERATOR_LIMITED: "the generator gave out first",
@@ -101,7 +102,7 @@ def experiment_title(experiment: Experiment) -> str:
     """Write `Peak rate of atlas` or `Peak rates of atlas over disks and workers`."""
     start = experiment.start
     if not is_surface(start):
-        return f"Peak rate of {start.name}"
+        return f"Peak rate of {start.system}"
     names = [factor.name for factor in start.factors]
     over = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
-    return f"Peak rates of {start.name} over {over}"
+    return f"Peak rates of {start.system} over {over}"

@@ -156,7 +156,7 @@ def run_rows(survey: Survey, points: Sequence[Measurement]) -> list[tuple[str, s
     start, plan = survey.start, survey.start.plan
     cap = start.cache_limit_bytes
     rows = [
-        ("Survey", start.survey_id),
+        ("Survey", start.study_id),
         ("Target", start.target),
         ("Started", start.started_at.replace("T", " ").replace("Z", " UTC")),
         ("Backend", f"{start.backend}, {say_discipline(start.sync, direct=start.direct)}"),

@@ -54,7 +54,7 @@ def what_if_document(
         return str(reason)
     sliders = [_slider(predictor, regions, parameter) for parameter in PARAMETERS]
     return {
-        "survey_id": survey.start.survey_id,
+        "survey_id": survey.start.study_id,
         "model": pack(predictor.model.embedded()),
         "t": student_t(predictor.model.df),
         "sliders": sliders,

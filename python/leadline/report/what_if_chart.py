@@ -55,7 +55,7 @@ def _chart(
         here.mark_point(style="focal").encode(y=y),
         chart.mark_point(style="touch").encode(y=y, tooltip=tips),
     ]
-    spec: dict[str, Any] = alt.LayerChart(layer=layers, height=TALL_PX).to_dict()
+    spec: dict[str, Any] = alt.LayerChart(layer=layers, height=TALL_PX).to_dict(validate=False)
     spec.pop("config", None)
     spec["width"] = "container"
     spec["autosize"] = {"type": "fit-x", "contains": "padding"}

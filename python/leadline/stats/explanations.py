@@ -297,7 +297,7 @@ def _worthy(fits: Fits, data: Readings, scale: float) -> NDArray[np.bool_]:
         ],
         axis=1,
     )
-    spans = np.diff(ends, axis=1)
+    spans = np.diff(ends)
     inside = (data.x >= ends[:, :-1, None] - 1e-9) & (data.x <= ends[:, 1:, None] + 1e-9)
     supported = (inside.sum(axis=2) >= PLATEAU_READINGS_MIN).all(axis=1)
     plateaus = supported & (spans >= np.log(PLATEAU_FACTOR_MIN * 0.95)).all(axis=1)

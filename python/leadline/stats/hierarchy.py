@@ -142,6 +142,10 @@ def huber(residual: Floats, scale: float) -> Floats:
 def cost_of(data: Readings, codes: Codes, theta: Floats) -> Floats:
     """Penalised robust sum of squares of each fit."""
     fitted, _ = ln_time(data.x, data.middle, codes, theta)
+    return _cost(data, fitted, theta)
+
+
+def _cost(data: Readings, fitted: Floats, theta: Floats) -> Floats:
     loss = (data.weight * huber(data.y - fitted, data.huber_scale)).sum(axis=1)
     return np.asarray(loss + (np.array(data.slope_penalty) * theta[:, 1:3] ** 2).sum(axis=1))
 
@@ -152,11 +156,11 @@ def refine(data: Readings, codes: Codes, theta: Floats, iterations: int = 14) ->
     Starts matter: the uniform family has a kink at each reading, so callers pass several.
     """
     theta = _inside(data, theta, codes.shape[1])
-    cost = cost_of(data, codes, theta)
+    fitted, jacobian = ln_time(data.x, data.middle, codes, theta)
+    cost = _cost(data, fitted, theta)
     damping = np.full(len(theta), 1e-2)
     diagonal = np.arange(theta.shape[1])
     for _ in range(iterations):
-        fitted, jacobian = ln_time(data.x, data.middle, codes, theta)
         residual = data.y - fitted
         weight = data.weight * np.minimum(
             1.0, data.huber_scale / np.maximum(np.abs(residual), 1e-300)
@@ -171,8 +175,10 @@ def refine(data: Readings, codes: Codes, theta: Floats, iterations: int = 14) ->
         step = np.linalg.solve(normal, gradient[:, :, None])[:, :, 0]
         step = np.clip(step, -1.0, 1.0)
         trial = _inside(data, theta + step, codes.shape[1])
-        trial_cost = cost_of(data, codes, trial)
+        trial_fitted, trial_jacobian = ln_time(data.x, data.middle, codes, trial)
+        trial_cost = _cost(data, trial_fitted, trial)
         better = trial_cost < cost
+        fitted[better], jacobian[better] = trial_fitted[better], trial_jacobian[better]
         theta = np.where(better[:, None], trial, theta)
         cost = np.where(better, trial_cost, cost)
         damping = np.where(better, damping * 0.2, np.minimum(damping * 6.0, 1e6))

@@ -1,4 +1,4 @@
-"""A database opened, checked and brought up to date; transactions, documents and their errors."""
+"""A database opened and checked; transactions, documents and their errors."""
 
 from __future__ import annotations
 
@@ -23,17 +23,12 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import ArgumentError, IntegrityError, InvalidRequestError, SQLAlchemyError
 
-from leadline.store import _experiment_tables, _growing
-from leadline.store._migrate import migrate, tables_of
 from leadline.store._tables import SCHEMA_VERSION, metadata, schema
 from leadline.store.errors import StoreError
 
 PREFIX_MIN = 4
 _BUSY_S = 30
 D = TypeVar("D")
-_LATER = (_growing.metadata, _experiment_tables.metadata)
-"""Tables that came later and that older Leadlines do not look at: they are added to a store that
-lacks them without a new version of the schema."""
 
 
 class Database:
@@ -95,23 +90,25 @@ class Database:
                         f"{sorted(names)[0]!r}); name another file with --store"
                     )
                 metadata.create_all(connection)
-                _create_later(connection)
                 connection.execute(schema.insert().values(version=SCHEMA_VERSION))
                 return
-            # Locked where the database can: two processes must not migrate it at once.
-            found = connection.execute(select(schema.c.version).with_for_update()).scalar()
-            if isinstance(found, int) and found > SCHEMA_VERSION:
-                raise StoreError(
-                    f"{self._shown} was made by a newer Leadline (schema {found}, this one knows "
-                    f"{SCHEMA_VERSION}); upgrade Leadline or name another file with --store"
-                )
-            # Read once more: whoever held the lock may have migrated it meanwhile.
-            names = set(inspect(connection).get_table_names())
-            if not isinstance(found, int) or not tables_of(found) <= names:
+            found = connection.execute(select(schema.c.version)).scalar()
+            if isinstance(found, int) and found != SCHEMA_VERSION:
+                raise StoreError(self._other_version(found))
+            if not isinstance(found, int) or not set(metadata.tables) <= names:
                 raise self._damaged("its tables are not complete")
-            if found < SCHEMA_VERSION:
-                migrate(connection, found)
-            _create_later(connection)
+
+    def _other_version(self, found: int) -> str:
+        if found > SCHEMA_VERSION:
+            return (
+                f"{self._shown} was made by a newer Leadline (schema {found}, this one knows "
+                f"{SCHEMA_VERSION}); upgrade Leadline or name another file with --store"
+            )
+        return (
+            f"{self._shown} was made by a Leadline before its first release (schema {found}, this "
+            f"one knows {SCHEMA_VERSION}), and cannot be read; move it away or name another with "
+            "--store"
+        )
 
     def _write_ahead(self) -> None:
         """Let readers and a writer work at once; only now, because it changes the file for good.
@@ -127,15 +124,14 @@ class Database:
             connection.close()
 
     @contextmanager
-    def _transaction(
-        self, taken: str = "another process has stored it already"
-    ) -> Iterator[Connection]:
-        """Commit at the end of the block; `taken` says what a broken constraint means there."""
+    def _transaction(self) -> Iterator[Connection]:
         try:
             with self._engine.begin() as connection:
                 yield connection
         except IntegrityError as error:
-            raise StoreError(f"{self._shown}: {taken}: {error.orig}") from error
+            raise StoreError(
+                f"{self._shown}: another process has stored it already: {error.orig}"
+            ) from error
         except SQLAlchemyError as error:
             raise self._translated(error) from error
 
@@ -160,7 +156,8 @@ class Database:
         try:
             return msgspec.json.decode(document, type=kind)
         except msgspec.MsgspecError as error:
-            raise self._damaged(f"a {kind.__name__} in it cannot be read: {error}") from error
+            said = getattr(kind, "__name__", "document")
+            raise self._damaged(f"a {said} in it cannot be read: {error}") from error
 
     def _by_prefix(
         self, connection: Connection, query: Select[Any], column: Column[Any], ref: str
@@ -175,7 +172,7 @@ class Database:
         return rows[0] if rows else None
 
 
-def encode(document: msgspec.Struct) -> str:
+def encode(document: object) -> str:
     text = msgspec.json.encode(document)
     try:
         # JSON has no nan and no infinity: what could not be read again is refused now.
@@ -186,11 +183,6 @@ def encode(document: msgspec.Struct) -> str:
             f"of its type: {error}"
         ) from error
     return text.decode()
-
-
-def _create_later(connection: Connection) -> None:
-    for later in _LATER:
-        later.create_all(connection)
 
 
 def _set_up_sqlite(connection: Any, _record: Any) -> None:

@@ -13,21 +13,20 @@ from leadline.record import EngineResult, Interval, LatencyUs, Measurement
 from leadline.store.errors import StoreError
 
 Row = dict[str, Any]
+_OWNERS = ("survey_id", "validation_id", "study_id")
+"""Columns that say whose a point is: of a survey, of a validation, of another study."""
 
 
-def rows(points: Sequence[Measurement]) -> list[Row]:
-    """Return one flat dictionary per point, all with the same keys in the same order.
+def rows(points: Sequence[Measurement], kind: str, study_id: str) -> list[Row]:
+    """Return one flat dictionary per point of a study, all with the same keys in the same order.
 
     An interval becomes four keys (`throughput_mb_s`, `…_low`, `…_high`, `…_n`), so that no number
     travels without it; what could not be measured is None. Series inside a run (intervals,
     histograms) are left out: JSON of `leadline show` has them.
     """
-    return [_row(point) for point in points]
-
-
-def export_points(points: Sequence[Measurement], format_name: str) -> bytes:
-    """Return the rows of these points as a file's content; raises as `export_rows`."""
-    return export_rows(rows(points), format_name)
+    own = f"{kind}_id" if f"{kind}_id" in _OWNERS else "study_id"
+    owner = dict.fromkeys(_OWNERS) | {own: study_id}
+    return [owner | _row(point) for point in points]
 
 
 def export_rows(table: list[Row], format_name: str) -> bytes:
@@ -46,9 +45,6 @@ def export_rows(table: list[Row], format_name: str) -> bytes:
 def _row(point: Measurement) -> Row:
     result = point.result
     row: Row = {
-        "survey_id": point.survey_id,
-        "validation_id": point.validation_id,
-        "study_id": point.study_id,
         "point_id": point.point_id,
         "order": point.order,
         "stage": point.stage,

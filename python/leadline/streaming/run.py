@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Protocol
 
 import msgspec
 
@@ -22,7 +20,7 @@ from leadline.engine import (
 )
 from leadline.engine.stream_jobs import Capacity, StreamJob
 from leadline.engine.stream_places import disks_of
-from leadline.record import Interval, SurveyStatus, derive_seed
+from leadline.record import Interval, Status, derive_seed
 from leadline.record.balance import RESOURCE_WORDS, Bound
 from leadline.record.streaming import (
     Capacities,
@@ -31,9 +29,11 @@ from leadline.record.streaming import (
     StreamStart,
     StreamStudy,
 )
+from leadline.store import Keeper
 from leadline.streaming.answer import sentences_of
 from leadline.streaming.bounds import bound
 from leadline.streaming.capacities import capacities_of
+from leadline.streaming.keeping import KeptStream
 from leadline.streaming.launcher import rank_started
 from leadline.streaming.measured import readings_interval
 from leadline.streaming.plan import Planned
@@ -48,13 +48,6 @@ NETWORK_READINGS = 5
 """What every rank sends to the others, so often, to measure the network."""
 _LEAST_S = 0.02
 """The shortest job that the wire takes."""
-
-
-class Keeper(Protocol):
-    """Where studies are kept."""
-
-    def save_stream(self, study: StreamStudy) -> None:
-        """Keep a study, or what is new of it."""
 
 
 def begin_stream(planned: Planned) -> StreamStart:
@@ -148,7 +141,7 @@ def run_stream_on_ranks(
 
 
 class _Growing:
-    """A study that grows; every change is a new document."""
+    """A study that grows by capacities and runs."""
 
     def __init__(
         self,
@@ -157,25 +150,22 @@ class _Growing:
         store: Keeper,
         on_capacities: Callable[[Capacities], None] | None,
     ) -> None:
-        self._began_s = time.monotonic()
         self._planned = planned
-        self._store = store
         self._on_capacities = on_capacities
-        self.study = StreamStudy(start=start, status=SurveyStatus.RUNNING)
+        self._kept = KeptStream(store, start)
 
     @contextmanager
     def kept(self) -> Iterator[None]:
         try:
             yield
         except BaseException:
-            self._keep(status=SurveyStatus.STOPPED)
+            said = explain(self.study) if self.study.runs else self.study
+            self._kept.end(Status.STOPPED, said.sentences, said.warnings)
             raise
 
-    def _keep(self, **changes: object) -> None:
-        wall_s = time.monotonic() - self._began_s
-        self.study = msgspec.structs.replace(self.study, **changes, wall_s=wall_s)
-        if self.study.runs or self.study.capacities is not None:  # refused before: nothing to keep
-            self._store.save_stream(self.study)
+    @property
+    def study(self) -> StreamStudy:
+        return self._kept.study
 
     def measure(self, streams: Streams, network_bytes_s: Callable[[], Sequence[float]]) -> None:
         """Measure the capacities, if asked for."""
@@ -188,10 +178,10 @@ class _Growing:
             why = str(error)
         network = network_bytes_s()
         if readings is None:
-            self._keep(warnings=(f"there is no bound, because no capacities are known: {why}",))
+            self._kept.doubt(f"there is no bound, because no capacities are known: {why}")
             return
         found = capacities_of(readings, self.study.start.directories, network)
-        self._keep(capacities=found)
+        self._kept.add_capacities(found)
         if self._on_capacities is not None:
             self._on_capacities(found)
 
@@ -202,9 +192,11 @@ class _Growing:
         """
         for number in range(self._planned.runs):
             self._run(number, run_job)
+        said = explain(self.study)
+        self._kept.end(Status.DONE, said.sentences, said.warnings)
 
     def _run(self, number: int, run_job: Callable[[StreamJob], StreamResult]) -> None:
-        left_s = self._planned.job.total_s_max - (time.monotonic() - self._began_s)
+        left_s = self._planned.job.total_s_max - self._kept.wall_s
         job = msgspec.structs.replace(
             _job(self._planned, number), total_s_max=max(_LEAST_S, left_s)
         )
@@ -213,10 +205,7 @@ class _Growing:
             options=self._planned.options, disks=len(self.study.start.directories),
             repetition=number, started_at=started_at, result=run_job(job),
         )  # fmt: skip
-        told = explain(msgspec.structs.replace(self.study, runs=(*self.study.runs, run)))
-        last = number + 1 == self._planned.runs
-        self._keep(runs=told.runs, sentences=told.sentences, warnings=told.warnings,
-                   status=SurveyStatus.DONE if last else SurveyStatus.RUNNING)  # fmt: skip
+        self._kept.add_run(run)
 
 
 def _job(planned: Planned, number: int) -> StreamJob:

@@ -7,19 +7,17 @@ every kernel on it in an order drawn as well. A machine that slows down meanwhil
 from __future__ import annotations
 
 import random
-import time
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any, Protocol
 
 import msgspec
 
 from leadline.engine import BudgetSpent, TargetRefused, host_facts, target_facts
 from leadline.engine.stream_disks import DATA_MULTIPLE_BYTES, Effort, StreamDisks
 from leadline.engine.stream_places import disks_of
-from leadline.record import SurveyStatus, derive_seed
+from leadline.record import Status, derive_seed
 from leadline.record.streaming import (
     BLOCK_BYTES,
     KERNELS,
@@ -30,8 +28,10 @@ from leadline.record.streaming import (
     StreamStart,
     StreamStudy,
 )
+from leadline.store import Keeper
 from leadline.streaming.answer import sentences_of
 from leadline.streaming.capacities import capacities_of
+from leadline.streaming.keeping import KeptStream
 from leadline.units import format_bytes
 
 REPETITIONS = 3
@@ -61,13 +61,6 @@ class RunDone(msgspec.Struct, frozen=True):
     run: StreamRun
     done: int
     of: int
-
-
-class Keeper(Protocol):
-    """Where studies are kept."""
-
-    def save_stream(self, study: StreamStudy) -> None:
-        """Keep a study, or what is new of it."""
 
 
 def begin_scaling(directories: Sequence[str], asked: Asked) -> StreamStart:
@@ -199,31 +192,34 @@ def run_scaling(
         with suppress(BudgetSpent):
             study.measure_capacities()
     except BaseException:
-        study.end(SurveyStatus.STOPPED)
+        study.end(Status.STOPPED)
         raise
-    study.end(SurveyStatus.DONE)
+    study.end(Status.DONE)
     return study.document
 
 
 class _Study:
-    """A study that grows; every change is a new document."""
+    """What is laid out and measured, and what of it is kept."""
 
     def __init__(self, disks: StreamDisks, store: Keeper, start: StreamStart, asked: Asked) -> None:
-        self._began_s = time.monotonic()
-        self._disks, self._store, self._asked = disks, store, asked
+        self._disks, self._asked = disks, asked
         self._data_bytes = whole_bytes(asked.data_bytes)
         self._readings: list[CapacityResult] = []
         self._laid: tuple[int, int] | None = None
         self._doubts: list[str] = []
-        self.document = StreamStudy(start=start, status=SurveyStatus.RUNNING)
-        self._keep()
+        self._kept = KeptStream(store, start)
+        self._kept.begin()
+
+    @property
+    def document(self) -> StreamStudy:
+        return self._kept.study
 
     def measure_capacities(self) -> None:
         size = min(self._data_bytes, self._asked.capacity_bytes)
         effort = self._effort(-1 - len(self._readings), size)
         self._readings.append(self._disks.capacities(effort))
         found = capacities_of(pooled_readings(self._readings), self._disks.directories)
-        self._keep(capacities=found)
+        self._kept.add_capacities(found)
 
     def take(self, step: Step, number: int) -> StreamRun:
         self._lay(step)
@@ -237,16 +233,16 @@ class _Study:
             options=options, disks=step.disks, repetition=step.repetition, started_at=started_at,
             result=result,
         )  # fmt: skip
-        self._keep(runs=(*self.document.runs, run))
+        self._kept.add_run(run)
         return run
 
     def doubt(self, words: str) -> None:
         self._doubts.append(words)
 
-    def end(self, status: SurveyStatus) -> None:
+    def end(self, status: Status) -> None:
         sentences, warnings = sentences_of(self.document)
         warnings = (*self._doubts, *self.document.start.notes, *warnings)
-        self._keep(status=status, sentences=sentences, warnings=warnings)
+        self._kept.end(status, sentences, warnings)
 
     def _lay(self, step: Step) -> None:
         wanted = step.repetition, step.disks
@@ -266,12 +262,7 @@ class _Study:
 
     @property
     def _left_s(self) -> float:
-        return self._asked.budget_s - (time.monotonic() - self._began_s)
-
-    def _keep(self, **changes: Any) -> None:
-        wall_s = time.monotonic() - self._began_s
-        self.document = msgspec.structs.replace(self.document, **changes, wall_s=wall_s)
-        self._store.save_stream(self.document)
+        return self._asked.budget_s - self._kept.wall_s
 
 
 def pooled_readings(results: Sequence[CapacityResult]) -> CapacityResult:

@@ -52,7 +52,7 @@ def begin_survey(
     target: Target,
     asked: Asked,
     *,
-    survey_id: str | None = None,
+    study_id: str | None = None,
     warnings: tuple[str, ...] = (),
 ) -> SurveyStart:
     """Plan a survey of an opened target and record everything that decides it.
@@ -61,7 +61,7 @@ def begin_survey(
         engine: the opened target.
         target: what was opened.
         asked: the options.
-        survey_id: its id; by default a new one.
+        study_id: its id; by default a new one.
         warnings: what was found before the first point.
 
     Raises:
@@ -87,7 +87,7 @@ def begin_survey(
         )
     engine.prepare()
     return SurveyStart(
-        survey_id=survey_id or uuid.uuid4().hex,
+        study_id=study_id or uuid.uuid4().hex,
         system=asked.system,
         target=target.text,
         seed=asked.seed,

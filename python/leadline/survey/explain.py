@@ -18,9 +18,9 @@ from leadline.record import (
     Region,
     Sentinel,
     SlopePoint,
+    Status,
     Survey,
     SurveyStart,
-    SurveyStatus,
     Workload,
 )
 from leadline.stats import (
@@ -95,7 +95,7 @@ class _Explanation:
         last = self.points[-1] if self.points else None
         draft = Survey(
             start=self.start,
-            status=SurveyStatus.DONE if self.complete else SurveyStatus.STOPPED,
+            status=Status.DONE if self.complete else Status.STOPPED,
             wall_s=wall_s if wall_s is not None else _end_of(last),
             points=len(self.points),
             regions=regions,

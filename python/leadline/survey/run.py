@@ -18,7 +18,7 @@ from leadline.engine import (
     share_limits,
 )
 from leadline.record import EngineResult, Measurement, Survey, SurveyStart, point_id
-from leadline.store import Store
+from leadline.store import Keeper
 from leadline.survey.explain import explain_told
 from leadline.survey.strategy import PointRequest, Surveyor
 
@@ -28,7 +28,7 @@ PRECONDITION_BYTES_PER_S_MIN = 20e6
 
 def run_survey(
     engine: Engine,
-    store: Store,
+    store: Keeper,
     start: SurveyStart,
     points: Sequence[Measurement] = (),
     *,
@@ -55,10 +55,10 @@ def run_survey(
         measurement = _measure(
             engine, start, request, limits, clock, precondition_bytes_max=precondition
         )
-        store.add_point(measurement)
+        store.add(start.study_id, measurement)
         surveyor.tell(measurement)
     survey = explain_told(surveyor, wall_s=clock.now_s)
-    store.finish_survey(survey)
+    store.end(start.study_id, survey, survey.status)
     return survey
 
 
@@ -130,8 +130,7 @@ def _measure(
         raise PointFailed(f"point {request.order + 1} ({request.stage}): {error}") from error
     clock.leave_out(_precondition_s(result))
     return Measurement(
-        point_id=point_id(start.survey_id, request.order),
-        survey_id=start.survey_id,
+        point_id=point_id(start.study_id, request.order),
         order=request.order,
         stage=request.stage,
         started_at=started_at,

@@ -16,7 +16,8 @@ from leadline.record.findings import (
     ends,
     gain,
 )
-from leadline.record.survey import Curve, CurvePoint, Region, Survey, SurveyStatus
+from leadline.record.study import Status
+from leadline.record.survey import Curve, CurvePoint, Region, Survey
 from leadline.record.wording import (
     join_words,
     say_bytes,
@@ -215,7 +216,7 @@ def _how_sure(survey: Survey) -> str:
         parts.append(f"readings of one point differ from run to run by {join_words(noise)}")
     parts.append(_drift(survey))
     text = f"How sure: {', '.join(parts)}."
-    if survey.status is not SurveyStatus.DONE:
+    if survey.status is not Status.DONE:
         text += (
             f" The survey was stopped early, after {survey.points} of "
             f"{survey.start.plan.points} planned points."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from leadline.record import CAP_REACHED, Measurement, Survey, SurveyStatus
+from leadline.record import CAP_REACHED, Measurement, Status, Survey
 from leadline.record.wording import say_step
 from leadline.stats import DRIFT_FRAC_MIN
 from leadline.units import format_bytes, format_rate, format_seconds
@@ -43,7 +43,7 @@ def survey_warnings(
 
 def _unfinished(survey: Survey, points: Sequence[Measurement]) -> str | None:
     planned = survey.start.plan.points
-    if survey.status is SurveyStatus.DONE:
+    if survey.status is Status.DONE:
         return None
     return (
         f"Stopped after {len(points)} of {planned} planned points; what is shown rests on those. "
@@ -153,7 +153,7 @@ def _foreign_load(points: Sequence[Measurement]) -> str | None:
 
 
 def _no_border(survey: Survey) -> str | None:
-    if survey.borders or survey.start.focal_mode == "75%" or survey.status is not SurveyStatus.DONE:
+    if survey.borders or survey.start.focal_mode == "75%" or survey.status is not Status.DONE:
         return None
     high = format_bytes(survey.start.plan.unique_bytes_max)
     return (

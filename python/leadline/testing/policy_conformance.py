@@ -12,6 +12,7 @@ mean of 40 ms and for 95 % within 119.8 ms alike.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator
@@ -35,6 +36,7 @@ from leadline.record.workbench import (
     TrialRequest,
     TrialState,
 )
+from leadline.workbench.conversation import ROUNDING
 from leadline.workbench.policies import Maker
 from leadline.workbench.policy import Policy
 
@@ -45,6 +47,9 @@ P95 = Goal(threshold=Threshold(percentile=0.95, limit_ms=40.0 * math.log(20)))
 SECONDS_MAX = 300.0
 """The longest trial of any policy: the strawman's."""
 TRIALS_MAX = 1500
+
+LONG = pytest.mark.long
+"""Of what a few seeds cannot show; `make test-long` runs it."""
 
 Answer = Callable[[TrialRequest, int], Trial]
 """Runs the trial with this order."""
@@ -99,6 +104,12 @@ def search(policy: Policy, answer: Answer) -> tuple[PeakRate, list[Trial]]:
     peak = policy.ask()
     assert isinstance(peak, PeakRate)
     return peak, trials
+
+
+@functools.cache
+def undisturbed(make: Maker, seed: int) -> tuple[PeakRate, list[Trial]]:
+    """Return a search for `MEAN` of the queue, run once however many tests look at it."""
+    return search(make(MEAN, seed, None), simulated(MEAN, seed))
 
 
 def failing(answer: Answer, when: Callable[[int], bool]) -> Answer:
@@ -157,6 +168,9 @@ def assert_complete(peak: PeakRate, trials: list[Trial], goal: Goal) -> None:
         assert peak.accuracy == pytest.approx(1 - peak.rate_per_s.half_width_frac)
         low, high = ends(peak)
         assert 0 <= low <= peak.rate_per_s.value <= high
+    if peak.verdict is PeakVerdict.FOUND and peak.rate_per_s is not None:
+        half = peak.rate_per_s.half_width_frac
+        assert half is None or half <= goal.error_frac * (1 + ROUNDING), "found is as was asked"
     if peak.lower_bound_per_s is not None and peak.upper_bound_per_s is not None:
         assert peak.lower_bound_per_s < peak.upper_bound_per_s
     told = {
@@ -203,9 +217,9 @@ class PolicyConformance:
         raise NotImplementedError
 
     def test_the_peak_of_a_queue_is_found(self, make: Maker) -> None:
-        """By the mean, for three seeds."""
-        for seed in (1, 2, 3):
-            peak, trials = search(make(MEAN, seed, None), simulated(MEAN, seed))
+        """By the mean, for two seeds."""
+        for seed in (1, 5):
+            peak, trials = undisturbed(make, seed)
             assert_complete(peak, trials, MEAN)
             assert_near(peak, PEAK_PER_S)
 
@@ -225,34 +239,25 @@ class PolicyConformance:
 
     def test_a_seed_gives_the_same_conversation(self, make: Maker) -> None:
         """Trials and answer, to the last digit."""
-        one = search(make(MEAN, 5, None), simulated(MEAN, 5))
-        assert search(make(MEAN, 5, None), simulated(MEAN, 5)) == one
+        assert search(make(MEAN, 5, None), simulated(MEAN, 5)) == undisturbed(make, 5)
 
     def test_stored_trials_bring_it_to_the_same_point(self, make: Maker) -> None:
-        """An experiment is resumed by replay: from nothing, from the middle, from the end."""
-        peak, trials = search(make(MEAN, 5, None), simulated(MEAN, 5))
-        for kept in (0, len(trials) // 2, len(trials)):
-            policy = make(MEAN, 5, None)
-            for trial in trials[:kept]:
-                assert policy.ask() == trial.request
-                policy.tell(trial)
-            again, rest = search(policy, simulated(MEAN, 5, first_order=kept))
-            assert again == peak
-            assert [t.request for t in rest] == [t.request for t in trials[kept:]]
-
-    def test_asked_again_it_says_the_same(self, make: Maker) -> None:
-        """And looking at the answer so far changes nothing of the course."""
-        peak, trials = search(make(MEAN, 7, None), simulated(MEAN, 7))
-        policy = make(MEAN, 7, None)
-        for trial in converse(policy, simulated(MEAN, 7)):
+        """An experiment is resumed by replay; here in the middle."""
+        peak, trials = undisturbed(make, 5)
+        kept = len(trials) // 2
+        policy = make(MEAN, 5, None)
+        for trial in trials[:kept]:
             assert policy.ask() == trial.request
-            policy.answer_now()
-        assert policy.ask() == policy.ask() == peak
-        assert policy.answer_now() == peak
-        assert len(trials) == peak.trials
+            policy.tell(trial)
+        again, rest = search(policy, simulated(MEAN, 5, first_order=kept))
+        assert again == peak
+        assert [t.request for t in rest] == [t.request for t in trials[kept:]]
 
-    def test_the_answer_so_far_is_always_there(self, make: Maker) -> None:
-        """Also before the first trial; it owns up to being unfinished."""
+    def test_asked_again_it_says_the_same_and_the_answer_so_far_is_always_there(
+        self, make: Maker
+    ) -> None:
+        """Also before the first trial; it owns up to being unfinished, and changes nothing."""
+        peak, _ = undisturbed(make, 1)
         policy = make(MEAN, 1, None)
         before = policy.answer_now()
         assert (before.verdict, before.trials, before.rate_per_s) == (
@@ -265,7 +270,10 @@ class PolicyConformance:
             so_far = policy.answer_now()
             assert so_far.verdict is PeakVerdict.DEADLINE
             assert_complete(so_far, told, MEAN)
+            assert policy.ask() == trial.request
             told.append(trial)
+        assert policy.ask() == policy.ask() == peak
+        assert policy.answer_now() == peak
 
     def test_what_it_asks_can_be_run(self, make: Maker) -> None:
         """Loads above 0 and up to the highest, windows of a sensible length."""
@@ -274,16 +282,23 @@ class PolicyConformance:
             assert 0 < trial.request.rate_per_s <= 600.0
             assert 0 < trial.request.seconds <= max(goal.run_length_s, SECONDS_MAX)
 
-    @pytest.mark.parametrize("rate_per_s", [45.0, 215.0, 1125.0])
+    @pytest.mark.parametrize(
+        ("rate_per_s", "sd_log"),
+        [
+            (45.0, 0.1),
+            (1125.0, None),
+            pytest.param(215.0, None, marks=LONG),
+            pytest.param(1125.0, 0.1, marks=LONG),
+        ],
+    )
     def test_a_wrong_word_beforehand_does_not_mislead_it(
-        self, make: Maker, rate_per_s: float
+        self, make: Maker, rate_per_s: float, sd_log: float | None
     ) -> None:
         """Whether it uses the prior or not: a fifth, about right, five times too high."""
-        for sd_log in (None, 0.1):
-            prior = Prior(rate_per_s=rate_per_s, sd_log=sd_log)
-            peak, trials = search(make(MEAN, 1, prior), simulated(MEAN))
-            assert_complete(peak, trials, MEAN)
-            assert_near(peak, PEAK_PER_S)
+        prior = Prior(rate_per_s=rate_per_s, sd_log=sd_log)
+        peak, trials = search(make(MEAN, 1, prior), simulated(MEAN))
+        assert_complete(peak, trials, MEAN)
+        assert_near(peak, PEAK_PER_S)
 
     def test_a_server_that_never_saturates(self, make: Maker) -> None:
         """The peak is at least the highest rate; no number is made up."""
@@ -356,7 +371,7 @@ class PolicyConformance:
             if one.state is TrialState.FAILED:
                 assert other.request == one.request
 
-    @pytest.mark.parametrize("seed", range(6))
+    @pytest.mark.parametrize("seed", [0, 1, *(pytest.param(n, marks=LONG) for n in range(2, 12))])
     def test_whatever_trials_say_it_ends_with_a_whole_answer(self, make: Maker, seed: int) -> None:
         """Any state in any order, any response, seeds out of this world, other goals."""
         draws = Random(100 + seed)  # noqa: S311 (nothing secret)
@@ -374,18 +389,23 @@ class PolicyConformance:
         assert_complete(peak, trials, goal)
         assert all(0 < t.request.rate_per_s <= (goal.rate_max_per_s or 0.0) for t in trials)
 
-    def test_a_deadline_is_kept_and_answered_with_what_is_known(self, make: Maker) -> None:
-        """A third of what the search would take is not exceeded by more than a tear-down."""
-        whole, _ = search(make(MEAN, 1, None), simulated(MEAN))
-        goal = msgspec.structs.replace(MEAN, deadline_s=max(whole.cost_s / 3, 20.0))
-        peak, trials = search(make(goal, 1, None), simulated(goal))
-        assert_complete(peak, trials, goal)
-        assert goal.deadline_s is not None
-        assert peak.cost_s <= goal.deadline_s + 30.0
-        if peak.verdict is not PeakVerdict.FOUND:
-            assert peak.verdict is PeakVerdict.DEADLINE
-            assert peak.limited_by == "time"
-            assert "deadline" in " ".join(peak.sentences)
+    def test_no_trial_is_begun_that_would_end_after_the_deadline(self, make: Maker) -> None:
+        """To the second: with one second too few for a trial of the middle, it is not begun.
+
+        It is a trial that was measured to its end, and so was the one before it: what they cost
+        besides their windows is always the same.
+        """
+        _, trials = undisturbed(make, 1)
+        whole = [t.measured is not None and not t.measured.aborted for t in trials]
+        begun = max(n for n in range(1, len(trials) // 2 + 1) if whole[n - 1] and whole[n])
+        spent_s = sum(trial.cost_s for trial in trials[:begun])
+        goal = msgspec.structs.replace(MEAN, deadline_s=spent_s + trials[begun].cost_s - 1.0)
+        peak, kept = search(make(goal, 1, None), simulated(goal))
+        assert_complete(peak, kept, goal)
+        assert kept == trials[:begun]
+        assert peak.verdict is PeakVerdict.DEADLINE
+        assert peak.limited_by == "time"
+        assert "deadline" in " ".join(peak.sentences)
 
     def test_a_deadline_too_short_for_any_trial(self, make: Maker) -> None:
         """Is said at once, without a number."""
@@ -396,6 +416,7 @@ class PolicyConformance:
         assert (peak.rate_per_s, trials) == (None, [])
         assert "deadline" in " ".join(peak.sentences)
 
+    @pytest.mark.timeout(900)
     def test_two_modes_are_not_passed_over_in_silence(self, make: Maker) -> None:
         """In half of the trials all takes 2.5 times as long: peaks of 225 and of 75.
 
@@ -404,7 +425,7 @@ class PolicyConformance:
         """
         modes = {"slow_mode_share": 0.5, "slow_mode_factor": 2.5}
         said = 0
-        for seed in range(1, 6):
+        for seed in range(2, 7):
             peak, trials = search(make(MEAN, seed, None), simulated(MEAN, seed, system=modes))
             assert_complete(peak, trials, MEAN)
             if peak.rate_per_s is not None:

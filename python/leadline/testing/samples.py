@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import msgspec
+
 from leadline.record import (
     CachePlan,
     CacheSize,
@@ -20,9 +24,9 @@ from leadline.record import (
     Plan,
     PlanStage,
     Realised,
+    Status,
     Survey,
     SurveyStart,
-    SurveyStatus,
     Validation,
     ValidationPlan,
     ValidationStart,
@@ -30,38 +34,58 @@ from leadline.record import (
     Workload,
     WritePolicy,
 )
+from leadline.record.file_cache import CACHE
 from leadline.record.file_test import FILE_PROGRAMS, DriveRun, FileRun, RawRun
 from leadline.record.files import (
+    FILES,
+    CellMeasured,
+    FilesAnswer,
     FilesCell,
     FilesRow,
     FilesStart,
     FilesStudy,
     FileSystemUnderTest,
+    SizeChosen,
 )
+from leadline.record.measurement import MEASUREMENT, MeasurementStart
 from leadline.record.streaming import (
+    STREAM,
+    CapacitiesKnown,
     PhaseResult,
+    RunEnded,
+    StreamAnswer,
     StreamOptions,
     StreamResult,
     StreamRun,
     StreamStart,
     StreamStudy,
 )
+from leadline.record.study import Answer, Records, StudyStart, Took
+from leadline.record.survey import SURVEY
+from leadline.record.validation import VALIDATION
 from leadline.record.workbench import (
+    EXPERIMENT,
     Batch,
+    ExperimentAnswer,
     ExperimentStart,
     Factor,
     Goal,
     Load,
     Measured,
+    PeakKnown,
     PeakRate,
     PeakVerdict,
+    Prior,
     ResponseMs,
+    SampleBegun,
     SimulatedServer,
     Threshold,
     Trial,
+    TrialEnded,
     TrialRequest,
     TrialState,
 )
+from leadline.store import Keeper
 
 WORKLOAD = Workload(unique_bytes=64 * 2**20, size_mean=32 * 1024)
 
@@ -97,13 +121,10 @@ def sample_result(job_id: str = "job-1", mb_s: float = 100.0) -> EngineResult:
     )
 
 
-def sample_point(
-    point_id: str, survey_id: str | None = "survey-a", order: int = 0, mb_s: float = 100.0
-) -> Measurement:
-    """Return a point of a survey."""
+def sample_point(point_id: str, order: int = 0, mb_s: float = 100.0) -> Measurement:
+    """Return a point of a study."""
     return Measurement(
         point_id=point_id,
-        survey_id=survey_id,
         order=order,
         stage="unique_bytes",
         started_at="2026-01-02T03:04:05+00:00",
@@ -115,7 +136,7 @@ def sample_point(
     )
 
 
-def sample_start(survey_id: str = "survey-a", system: str = "disk") -> SurveyStart:
+def sample_start(study_id: str = "survey-a", system: str = "disk") -> SurveyStart:
     """Return the start of a survey."""
     plan = Plan(
         stages=(PlanStage("unique_bytes", 16, "where the levels end"),),
@@ -130,7 +151,7 @@ def sample_start(survey_id: str = "survey-a", system: str = "disk") -> SurveySta
         process_num_max=8,
     )
     return SurveyStart(
-        survey_id=survey_id,
+        study_id=study_id,
         system=system,
         target="/data",
         seed=1,
@@ -145,7 +166,7 @@ def sample_start(survey_id: str = "survey-a", system: str = "disk") -> SurveySta
     )
 
 
-def sample_survey(start: SurveyStart, status: SurveyStatus = SurveyStatus.DONE) -> Survey:
+def sample_survey(start: SurveyStart, status: Status = Status.DONE) -> Survey:
     """Return an answer that found nothing."""
     return Survey(
         start=start,
@@ -177,14 +198,14 @@ def sample_survey(start: SurveyStart, status: SurveyStatus = SurveyStatus.DONE) 
 
 
 def sample_validation_start(
-    validation_id: str = "validation-a", survey_id: str = "survey-a"
+    study_id: str = "validation-a", parent: str = "survey-a"
 ) -> ValidationStart:
     """Return the start of a validation."""
     stages = (PlanStage("pass 1", 4, "random workloads"), PlanStage("pass 2", 4, "once more"))
     plan = ValidationPlan(stages=stages, budget_s=60.0, point_s=5.0, layout_bytes=2**30)
     return ValidationStart(
-        validation_id=validation_id,
-        survey_id=survey_id,
+        study_id=study_id,
+        parent=parent,
         system="disk",
         target="/data",
         seed=2**63 - 1,
@@ -201,9 +222,7 @@ def sample_validation_start(
     )
 
 
-def sample_validation(
-    start: ValidationStart, status: SurveyStatus = SurveyStatus.DONE
-) -> Validation:
+def sample_validation(start: ValidationStart, status: Status = Status.DONE) -> Validation:
     """Return an answer that scored nothing."""
     return Validation(
         start=start,
@@ -242,7 +261,7 @@ def sample_files_study(study_id: str = "files-a") -> FilesStudy:
         for test in FILE_PROGRAMS[:2]
     )  # fmt: skip
     return FilesStudy(
-        start=start, status=SurveyStatus.DONE, file_bytes=8192, rows=rows, sentences=("Done.",)
+        start=start, status=Status.DONE, file_bytes=8192, rows=rows, sentences=("Done.",)
     )
 
 
@@ -279,7 +298,7 @@ def sample_stream_study(study_id: str = "stream-a") -> StreamStudy:
         )
         for repetition in range(2)
     )  # fmt: skip
-    return StreamStudy(start=start, status=SurveyStatus.DONE, runs=runs, sentences=("Done.",))
+    return StreamStudy(start=start, status=Status.DONE, runs=runs, sentences=("Done.",))
 
 
 def sample_cache_start(study_id: str = "study-a", system: str = "disk") -> CacheStart:
@@ -309,7 +328,7 @@ def sample_cache_start(study_id: str = "study-a", system: str = "disk") -> Cache
     )
 
 
-def sample_cache_study(start: CacheStart, status: SurveyStatus = SurveyStatus.DONE) -> CacheStudy:
+def sample_cache_study(start: CacheStart, status: Status = Status.DONE) -> CacheStudy:
     """Return the answer of a study in which nothing could be told."""
     none = CacheSize(bytes=None, memory_frac=None, reason="too few points")
     return CacheStudy(
@@ -341,12 +360,12 @@ def sample_cache_study(start: CacheStart, status: SurveyStatus = SurveyStatus.DO
     )  # fmt: skip
 
 
-def sample_experiment_start(experiment_id: str = "experiment-a") -> ExperimentStart:
+def sample_experiment_start(study_id: str = "experiment-a") -> ExperimentStart:
     """Return the start of an experiment on a simulated server with two configurations."""
     system = {"service_ms": 10.0, "service": {"kind": "exponential"}}
     return ExperimentStart(
-        experiment_id=experiment_id,
-        name="tiny-server",
+        study_id=study_id,
+        system="tiny-server",
         server=SimulatedServer(system=system),
         goal=Goal(threshold=Threshold(mean_ms=40.0)),
         policy="curve",
@@ -389,3 +408,100 @@ def sample_peak(trials: int = 1) -> PeakRate:
         accuracy=0.945, confidence=0.95, cost_s=25.0 * trials, trials=trials, loads=(load,),
         limited_by="server", run_length_s=180.0, sentences=("Found.",),
     )  # fmt: skip
+
+
+class StudySample(msgspec.Struct, frozen=True, kw_only=True):
+    """A study of one kind: what a store is given of it."""
+
+    records: Records[Any, Any]
+    start: Any
+    items: tuple[tuple[str, Any], ...]
+    """Each with its group."""
+    answer: Any
+
+    @property
+    def study_id(self) -> str:
+        """Its id."""
+        return str(self.start.study_id)
+
+
+def keep_study(store: Keeper, study: StudySample, status: Status | None = Status.DONE) -> None:
+    """Give a store all of a study; without a status it runs still."""
+    store.begin(study.records, study.start)
+    for group, item in study.items:
+        store.add(study.study_id, item, group)
+    if status is not None:
+        store.end(study.study_id, study.answer, status)
+
+
+def stored_stream(study: StreamStudy) -> StudySample:
+    """Return what a store is given of a stream study."""
+    name = study.start.study_id
+    items: list[CapacitiesKnown | RunEnded] = []
+    if study.capacities is not None:
+        items.append(CapacitiesKnown(order=0, wall_s=0.5, capacities=study.capacities))
+    for run in study.runs:
+        order = len(items)
+        own = f"{name}-{order}"
+        items.append(RunEnded(order=order, item_id=own, wall_s=1.0 + order, run=run))
+    answer = StreamAnswer(sentences=study.sentences, warnings=study.warnings, wall_s=study.wall_s)
+    return StudySample(
+        records=STREAM, start=study.start, items=tuple(("", item) for item in items), answer=answer
+    )
+
+
+def stored_files(study: FilesStudy) -> StudySample:
+    """Return what a store is given of a study of plain files with one cell."""
+    name = study.start.study_id
+    size = SizeChosen(
+        wall_s=0.5, file_bytes=study.file_bytes or 0, size_steps=(), size_reason=study.size_reason
+    )
+    cell = CellMeasured(order=1, item_id=f"{name}-1", wall_s=1.5, rows=study.rows)
+    answer = FilesAnswer(sentences=study.sentences, warnings=study.warnings, wall_s=study.wall_s)
+    return StudySample(
+        records=FILES, start=study.start, items=(("", size), ("", cell)), answer=answer
+    )
+
+
+def stored_points(
+    records: Records[Any, Any], start: StudyStart, answer: Answer, points: int = 2
+) -> StudySample:
+    """Return what a store is given of a study whose items are points."""
+    found = [sample_point(f"{start.study_id}-{order}", order) for order in range(points)]
+    return StudySample(
+        records=records, start=start, items=tuple(("", point) for point in found), answer=answer
+    )
+
+
+def stored_experiment(start: ExperimentStart, prior: Prior | None = None) -> StudySample:
+    """Return what a store is given of an experiment: one sample found, and one that has begun."""
+    trial = TrialEnded(item_id=f"{start.study_id}-0", trial=sample_trial())
+    items = (
+        ("large", SampleBegun(sample=start.samples[1], prior=prior)),
+        ("small", SampleBegun(sample=start.samples[0], prior=None)),
+        ("large", trial),
+        ("large", PeakKnown(order=2, peak=sample_peak())),
+    )
+    answer = ExperimentAnswer(
+        surface=None, sentences=("Done.",), warnings=(), wall_s=2.5, fares=(), fares_on=""
+    )
+    return StudySample(records=EXPERIMENT, start=start, items=items, answer=answer)
+
+
+def sample_studies() -> tuple[StudySample, ...]:
+    """Return a study of every kind; the validation is of the survey."""
+    survey, validation = sample_start(), sample_validation_start()
+    cache = sample_cache_start()
+    measurement = MeasurementStart(
+        study_id="measurement-a", system="disk", started_at="2026-11-20T12:00:00+00:00",
+        target="/data", backend="pread", direct=True, sync="fsync",
+    )  # fmt: skip
+    return (
+        stored_points(SURVEY, survey, sample_survey(survey)),
+        stored_points(VALIDATION, validation, sample_validation(validation)),
+        stored_points(CACHE, cache, sample_cache_study(cache)),
+        stored_files(sample_files_study()),
+        stored_stream(sample_stream_study()),
+        stored_experiment(sample_experiment_start(), Prior(rate_per_s=80.0, sd_log=0.2)),
+        stored_points(MEASUREMENT, measurement, Took(wall_s=1.5), points=1),
+    )

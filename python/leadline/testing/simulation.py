@@ -11,6 +11,9 @@ from leadline.engine import Target, open_engine
 from leadline.file_cache import CacheAsked, begin_study, run_study
 from leadline.file_cache import usual_budget_s as usual_study_budget_s
 from leadline.record import CacheStudy, CurvePoint, Measurement, Survey, Validation, WritePolicy
+from leadline.record.file_cache import CACHE
+from leadline.record.survey import SURVEY
+from leadline.record.validation import VALIDATION
 from leadline.store import Store, open_store
 from leadline.survey import VIRTUAL_BUDGET_S, Asked, begin_survey, run_survey
 from leadline.validate import Asked as AskedValidation
@@ -84,13 +87,13 @@ def simulate_survey(
         asked = Asked(
             target.name, budget_s, None, seed, accuracy, focal_mode, learn_frac=learn_frac
         )
-        start = begin_survey(engine, target, asked, survey_id=f"{target.name}-{seed}")
-        kept.start_survey(start)
+        start = begin_survey(engine, target, asked, study_id=f"{target.name}-{seed}")
+        kept.begin(SURVEY, start)
         survey = run_survey(engine, kept, start)
     truth = (target.profile or {}).get("truth", {})
     return SimulatedSurvey(
         survey=survey,
-        points=kept.points(start.survey_id),
+        points=kept.items(start.study_id),
         true_regions=int(truth.get("regions", 0)),
         true_borders=tuple(float(x) for x in truth.get("borders_bytes", ())),
     )
@@ -125,13 +128,13 @@ def simulate_validation(
     survey = surveyed.survey
     target = Target(text=survey.start.target, kind="simulated", profile=survey.start.system_profile)
     kept = open_store("sqlite://")
-    kept.start_survey(survey.start)
+    kept.begin(SURVEY, survey.start)
     asked = AskedValidation(count, seed, None, None, rivals)
     with open_engine(target, run_seed=seed) as engine:
         start = begin_validation(
-            engine, survey, surveyed.points, asked, validation_id=f"validation-{seed}"
+            engine, survey, surveyed.points, asked, study_id=f"validation-{seed}"
         )
-        kept.start_validation(start)
+        kept.begin(VALIDATION, start)
         points = measure_validation(engine, kept, start)
     return SimulatedValidation(
         explain_validation(start, survey, surveyed.points, points, model=model), points
@@ -182,10 +185,10 @@ def simulate_cache_study(
             target.name, budget_s or usual_study_budget_s(target), seed, write_costs=write_costs
         )
         start = begin_study(engine, target, asked, study_id=f"{target.name}-{seed}")
-        kept.start_cache_study(start)
+        kept.begin(CACHE, start)
         study = run_study(engine, target, kept, start)
     reads, writes = _true_sizes(target.profile or {})
-    return SimulatedCacheStudy(study, kept.study_points(start.study_id), reads, writes)
+    return SimulatedCacheStudy(study, kept.items(start.study_id), reads, writes)
 
 
 def _true_sizes(profile: dict[str, Any]) -> tuple[float | None, float | None]:

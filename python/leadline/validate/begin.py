@@ -51,7 +51,7 @@ def begin_validation(
     survey_points: Sequence[Measurement],
     asked: Asked,
     *,
-    validation_id: str | None = None,
+    study_id: str | None = None,
     warnings: tuple[str, ...] = (),
 ) -> ValidationStart:
     """Plan a validation on the opened target of a survey.
@@ -61,7 +61,7 @@ def begin_validation(
         survey: what is to be validated.
         survey_points: its points.
         asked: the options.
-        validation_id: its id; by default a new one.
+        study_id: its id; by default a new one.
         warnings: what was found before the first point.
 
     Raises:
@@ -84,8 +84,8 @@ def begin_validation(
     engine.prepare()
     start = survey.start
     return ValidationStart(
-        validation_id=validation_id or uuid.uuid4().hex,
-        survey_id=start.survey_id,
+        study_id=study_id or uuid.uuid4().hex,
+        parent=start.study_id,
         system=start.system,
         target=start.target,
         seed=asked.seed,
@@ -143,7 +143,7 @@ def drawn_ranges(survey: Survey) -> tuple[DrawnRange, ...]:
     if not survey.regions or not all(region.index in whole for region in survey.regions):
         mode = survey.start.focal_mode
         raise ValidationRefused(
-            f"survey {survey.start.survey_id[:8]} has no curve of every parameter in every "
+            f"survey {survey.start.study_id[:8]} has no curve of every parameter in every "
             "region, so there is nothing to validate: survey it again (leadline survey "
             f"{survey.start.target})" + ("" if mode == "middle" else f", without --focal {mode}")
         )

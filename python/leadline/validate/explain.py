@@ -11,8 +11,8 @@ from leadline.predict import DEFAULT_MODEL, MODELS, PredictionRefused, Predictor
 from leadline.record import (
     Measurement,
     Prediction,
+    Status,
     Survey,
-    SurveyStatus,
     ValidatedWorkload,
     Validation,
     ValidationStart,
@@ -63,7 +63,7 @@ def explain_validation(
     drift, together = focal_drifts(start, points)
     validation = Validation(
         start=start,
-        status=SurveyStatus.DONE if done else SurveyStatus.STOPPED,
+        status=Status.DONE if done else Status.STOPPED,
         wall_s=points[-1].clock_s + points[-1].result.total_s if points else 0.0,
         points=len(points),
         n=sum(row.measured_mb_s is not None for row in rows),

@@ -19,7 +19,7 @@ from leadline.engine import (
     share_limits,
 )
 from leadline.record import EngineResult, Measurement, ValidationStart, point_id
-from leadline.store import Store
+from leadline.store import Keeper
 from leadline.validate.begin import clock_after
 from leadline.validate.draw import PointRequest, requests
 from leadline.validate.errors import ValidationRefused
@@ -31,7 +31,7 @@ rather than that what is hard to measure is left out."""
 
 def measure_validation(
     engine: Engine,
-    store: Store,
+    store: Keeper,
     start: ValidationStart,
     points: Sequence[Measurement] = (),
     *,
@@ -69,7 +69,7 @@ def measure_validation(
         limits = limits_for(start, end_s - now_s, len(asked) - len(done))
         on_progress(_progress(done, len(asked), request, limits, now_s))
         point = _measure(engine, start, request, limits, now_s)
-        store.add_point(point)
+        store.add(start.study_id, point)
         done.append(point)
     return tuple(done)
 
@@ -105,9 +105,7 @@ def _measure(
 ) -> Measurement:
     result, started_at, waited_s = _result(engine, request, limits)
     return Measurement(
-        point_id=point_id(start.validation_id, request.order),
-        survey_id=None,
-        validation_id=start.validation_id,
+        point_id=point_id(start.study_id, request.order),
         order=request.order,
         stage=request.stage,
         started_at=started_at,

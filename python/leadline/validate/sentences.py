@@ -8,7 +8,7 @@ from leadline.record import (
     Measurement,
     ModelScore,
     ParameterError,
-    SurveyStatus,
+    Status,
     Validation,
 )
 from leadline.record.wording import (
@@ -56,7 +56,7 @@ def validation_warnings(
     """List the doubts about a validation; `doubts` are those that scoring found."""
     start = validation.start
     found = list(doubts)
-    if validation.status is not SurveyStatus.DONE:
+    if validation.status is not Status.DONE:
         found.append(
             f"unfinished: {len(points)} of {start.plan.points} planned points are measured; "
             "workloads read once are judged by that reading. --resume goes on."

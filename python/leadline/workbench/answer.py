@@ -6,7 +6,7 @@ from collections import Counter
 
 import msgspec
 
-from leadline.record.survey import SurveyStatus
+from leadline.record import Status
 from leadline.record.wording import join_words, say_count, say_percent
 from leadline.record.workbench import (
     Experiment,
@@ -30,7 +30,7 @@ def explain(experiment: Experiment) -> Experiment:
     """Return the experiment with its sentences and warnings; nothing else of it changes."""
     tell = _tell_peak if experiment.start.design is None else _tell_surface
     sentences = list(tell(experiment))
-    if experiment.status is SurveyStatus.STOPPED:
+    if experiment.status is Status.STOPPED:
         sentences.insert(0, "It was stopped early; --resume goes on from here.")
     return msgspec.structs.replace(
         experiment, sentences=tuple(sentences), warnings=_warnings(experiment)
@@ -74,17 +74,17 @@ def _tell_peak(experiment: Experiment) -> list[str]:
     own = experiment.peaks[0]
     start = experiment.start
     at = say_sample(own.sample)
-    name = f"{start.name} ({at})" if at else start.name
+    name = f"{start.system} ({at})" if at else start.system
     if own.peak is None:
         return [f"{name}: no answer yet, after {_effort(own.trials)}."]
     peak = own.peak
     said = [_verdict(name, start.goal, peak), *peak.sentences]
-    return [*said, *_bounds(peak), _limit(start.goal, peak), _cost(own)]
+    return [*said, *_bounds(peak), _limit(peak), _cost(own)]
 
 
 def _verdict(name: str, goal: Goal, peak: PeakRate) -> str:
     saturated = say_threshold(goal.threshold)
-    if peak.verdict in (PeakVerdict.FOUND, PeakVerdict.DEADLINE):
+    if peak.verdict in (PeakVerdict.FOUND, PeakVerdict.DEADLINE, PeakVerdict.GAVE_UP):
         return _reached(name, goal, peak)
     if peak.verdict is PeakVerdict.IRREGULAR:
         rate = peak.rate_per_s
@@ -106,7 +106,8 @@ def _verdict(name: str, goal: Goal, peak: PeakRate) -> str:
 
 def _reached(name: str, goal: Goal, peak: PeakRate) -> str:
     if peak.rate_per_s is None:
-        ended = "the time ended" if _timed(goal) else "the policy gave up"
+        gave_up = peak.verdict is PeakVerdict.GAVE_UP
+        ended = "the policy gave up" if gave_up else "the time ended"
         return f"{name}: {ended} before a peak rate could be told."
     takes = (
         f"{name} takes {say_peak(peak.rate_per_s, peak.confidence)} before "
@@ -114,16 +115,12 @@ def _reached(name: str, goal: Goal, peak: PeakRate) -> str:
     )
     if peak.verdict is PeakVerdict.FOUND:
         return f"{takes}."
-    allowed = "as far as the time allowed" if _timed(goal) else "as far as the policy could tell"
+    gave_up = peak.verdict is PeakVerdict.GAVE_UP
+    allowed = "as far as the policy could tell" if gave_up else "as far as the time allowed"
     if peak.accuracy is not None and peak.accuracy >= goal.accuracy:
         return f"{takes}, {allowed}: it is not confirmed."
     reached = "no accuracy" if peak.accuracy is None else f"accuracy {peak.accuracy:.2g}"
     return f"{takes}, {allowed}: {reached} was reached, {goal.accuracy:.2g} was asked."
-
-
-def _timed(goal: Goal) -> bool:
-    """Whether there was a deadline; policies also give up without one."""
-    return goal.deadline_s is not None
 
 
 def _at_least(peak: PeakRate) -> str:
@@ -139,8 +136,8 @@ def _bounds(peak: PeakRate) -> list[str]:
     return [f"Seen unsaturated at {say_requests(low)}, saturated at {say_requests(high)}."]
 
 
-def _limit(goal: Goal, peak: PeakRate) -> str:
-    if peak.limited_by == "time" and not _timed(goal):
+def _limit(peak: PeakRate) -> str:
+    if peak.verdict is PeakVerdict.GAVE_UP:
         return "The server was the limit; another seed or policy may narrow the interval."
     limited = {
         "server": "The server was the limit.",
@@ -168,7 +165,7 @@ def _tell_surface(experiment: Experiment) -> list[str]:
     cost_s = sum(trial.cost_s for own in experiment.peaks for trial in own.trials)
     measured = f"{len(ended)} of {say_count(len(start.samples), 'sample')} measured"
     effort = f"{say_count(trials, 'trial')} and {format_seconds(cost_s)} of bench time"
-    said = [f"{start.name}: {measured}, with {effort}."]
+    said = [f"{start.system}: {measured}, with {effort}."]
     if surface is None:
         return said
     asked = start.surface_error_frac

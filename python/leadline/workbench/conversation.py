@@ -24,6 +24,8 @@ from leadline.record.workbench import (
 )
 from leadline.workbench.loads import LoadTrials, bounds, load_rows
 
+ROUNDING = 1e-9
+"""An interval that is wider than was asked by no more is as wide as was asked."""
 RATE_MAX_PER_S = 1e6
 """No search goes higher when nobody says what the generator can offer."""
 _REQUESTS_MIN = 100
@@ -38,6 +40,7 @@ _BELOW_OFFERED = 0.95
 _LIMITED_BY: dict[PeakVerdict, Literal["server", "generator", "time", "unknown"]] = {
     PeakVerdict.FOUND: "server",
     PeakVerdict.DEADLINE: "time",
+    PeakVerdict.GAVE_UP: "server",
     PeakVerdict.NEVER_SATURATED: "generator",
     PeakVerdict.ALWAYS_SATURATED: "server",
     PeakVerdict.GENERATOR_LIMITED: "generator",
@@ -60,6 +63,9 @@ class Ending(NamedTuple):
 
 class Conversation(ABC):
     """A search for one peak rate: the trials so far, and what follows from them."""
+
+    states_interval = True
+    """Whether its answer comes with an interval; without one, "found" claims no accuracy."""
 
     def __init__(self, name: str, goal: Goal, seed: int) -> None:
         self.name = name
@@ -201,12 +207,23 @@ class Conversation(ABC):
         )
         return Ending(PeakVerdict.DEADLINE, sentence)
 
+    def _as_asked(self, ending: Ending, half: float | None) -> Ending:
+        """Keep "found" to answers whose interval is within the error that was asked for."""
+        if ending.verdict is not PeakVerdict.FOUND or not self.states_interval:
+            return ending
+        if half is not None and half <= self.goal.error_frac * (1 + ROUNDING):
+            return ending
+        known = "has no interval" if half is None else f"is known to {half:.1%} only"
+        sentence = f"{ending.sentence} But the rate {known}; {self.goal.error_frac:.1%} was asked."
+        return Ending(PeakVerdict.GAVE_UP, sentence)
+
     def _answer(self, ending: Ending) -> PeakRate:
         threshold = self.goal.threshold
         rows = load_rows(self.loads.values(), threshold, self.goal.confidence)
         lower, upper = self._relevant_bounds(rows)
         rate = self._estimate() if ending.verdict in _NUMBERED else None
         half = rate.half_width_frac if rate is not None else None
+        ending = self._as_asked(ending, half)
         return PeakRate(
             policy=self.name,
             verdict=ending.verdict,
@@ -225,7 +242,12 @@ class Conversation(ABC):
         )
 
 
-_NUMBERED = (PeakVerdict.FOUND, PeakVerdict.DEADLINE, PeakVerdict.IRREGULAR)
+_NUMBERED = (
+    PeakVerdict.FOUND,
+    PeakVerdict.DEADLINE,
+    PeakVerdict.GAVE_UP,
+    PeakVerdict.IRREGULAR,
+)
 """Verdicts that can come with a number."""
 
 

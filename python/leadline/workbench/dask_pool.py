@@ -9,6 +9,7 @@ which is how lost trials are counted.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import threading
 import time
@@ -16,12 +17,14 @@ import uuid
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import cache
 from importlib import metadata
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import distributed
 import msgspec
 from distributed.scheduler import KilledWorker
+from tornado.ioloop import IOLoop
 
 from leadline.record.workbench import Trial, TrialOrder, TrialState
 from leadline.workbench.pool import Pool, PoolLost, PoolRefused, Tell, run_here
@@ -31,6 +34,8 @@ T = TypeVar("T")
 
 RESOURCE = "testbed"
 _CONNECT_S = 10.0
+_WORKERS_S = 10.0
+"""How long a scheduler may be without a worker before it is refused."""
 _PATIENCE_S = 60.0
 """How long trials wait for a machine while there is none: a worker's nanny restarts it in less."""
 _LOOK_S = 1.0
@@ -158,7 +163,7 @@ class DaskPool(Pool):
 
     def _greet(self) -> None:
         """Wait for the first worker; refuse one that cannot run our trials, before any runs."""
-        end = time.monotonic() + _CONNECT_S
+        end = time.monotonic() + _WORKERS_S
         while not self._workers():
             if time.monotonic() > end:
                 raise PoolRefused(
@@ -235,10 +240,27 @@ class DaskPool(Pool):
         )
 
 
+@cache
+def _loop() -> IOLoop:
+    """Return an event loop that runs.
+
+    Dask starts its own in a thread, which a busy machine may begin so late that Dask gives up, by
+    an AssertionError; ours is waited for.
+    """
+    running: Future[IOLoop] = Future()
+
+    async def run() -> None:
+        running.set_result(IOLoop.current())
+        await asyncio.Event().wait()
+
+    threading.Thread(target=lambda: asyncio.run(run()), name="dask loop", daemon=True).start()
+    return running.result()
+
+
 def _connect(address: str) -> distributed.Client:
     try:
         return distributed.Client(
-            address, timeout=_CONNECT_S, set_as_default=False, name="leadline"
+            address, loop=_loop(), timeout=_CONNECT_S, set_as_default=False, name="leadline"
         )
     except (OSError, TimeoutError) as error:
         raise PoolRefused(

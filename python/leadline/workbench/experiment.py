@@ -371,8 +371,8 @@ def _begin(
     chosen = policy or experiment.policy
     policies.open_policy(chosen, goal, 1)
     return ExperimentStart(
-        experiment_id=uuid.uuid4().hex,
-        name=experiment.name,
+        study_id=uuid.uuid4().hex,
+        system=experiment.name,
         server=experiment.server,
         goal=goal,
         policy=chosen,

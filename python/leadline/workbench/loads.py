@@ -118,6 +118,30 @@ def mode_warnings(loads: Iterable[LoadTrials]) -> list[str]:
     ]
 
 
+_CONTRADICTION_LOAD = 1.05
+"""Speed that differs by a few per cent from trial to trial makes no more difference in load."""
+_CLEARLY_SATURATED, _CLEARLY_NOT = 1.1, 0.5
+"""Responses over the threshold on either side of a contradiction."""
+
+
+def contradiction(trials: Iterable[Trial], threshold: Threshold) -> tuple[float, float] | None:
+    """Return a load that saturated the server and a clearly higher one that did not, or None.
+
+    A search that tries each load once cannot see two modes in the trials of one load; it sees them
+    here. Probes count for neither: in their few seconds a server may still be cold, or be without
+    its queue yet.
+    """
+    seen = [
+        (trial.request.rate_per_s, ratio)
+        for trial in trials
+        if trial.request.purpose != "probe"
+        and (ratio := threshold_ratio(threshold, trial)) is not None
+    ]
+    low = min((rate for rate, ratio in seen if ratio >= _CLEARLY_SATURATED), default=math.inf)
+    high = max((rate for rate, ratio in seen if ratio <= _CLEARLY_NOT), default=0.0)
+    return (low, high) if high >= _CONTRADICTION_LOAD * low else None
+
+
 def by_load(trials: Iterable[Trial], threshold: Threshold) -> dict[float, LoadTrials]:
     """Group trials by the load that was asked for, in the order of first asking."""
     loads: dict[float, LoadTrials] = {}

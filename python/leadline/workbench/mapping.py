@@ -16,7 +16,7 @@ import msgspec
 
 from leadline.engine.servers import release_server, run_trial
 from leadline.errors import LeadlineError
-from leadline.record.survey import SurveyStatus
+from leadline.record import Status
 from leadline.record.wording import say_count
 from leadline.record.workbench import (
     Experiment,
@@ -28,30 +28,13 @@ from leadline.record.workbench import (
     Surface,
     Trial,
 )
+from leadline.store import Keeper
 from leadline.workbench.answer import explain
 from leadline.workbench.fares import with_fares
 from leadline.workbench.pool import Pool
 from leadline.workbench.search import PeakSearch, overhead_s
+from leadline.workbench.stored import KeptExperiment
 from leadline.workbench.surface import open_design
-
-
-class Keeper(Protocol):
-    """Where experiments are kept."""
-
-    def begin_sample(self, experiment_id: str, sample: Sample, prior: Prior | None = None) -> None:
-        """Keep that a sample's search begins."""
-
-    def add_trial(self, experiment_id: str, sample: Sample, trial: Trial) -> None:
-        """Keep a trial that ended."""
-
-    def end_sample(self, experiment_id: str, sample: Sample, peak: PeakRate) -> None:
-        """Keep the answer of a sample."""
-
-    def finish_experiment(self, experiment: Experiment) -> None:
-        """Keep the answer of all."""
-
-    def experiment(self, ref: str) -> Experiment:
-        """Return what is kept."""
 
 
 class Watcher:
@@ -127,22 +110,23 @@ def run_experiment(
         PoolLost: no machine is left; the same.
 
     """
-    running = _Run(start, store, pool, prior, watcher or Watcher())
+    kept = KeptExperiment(store, start, stored)
+    running = _Run(start, kept, pool, prior, watcher or Watcher())
     try:
         if stored is not None:
             running.go_on_from(stored)
         running.run(at_once)
     except BaseException:
         running.cancel()
-        store.finish_experiment(running.document(SurveyStatus.STOPPED))
+        kept.end(running.document(Status.STOPPED))
         raise
-    found = running.document(SurveyStatus.DONE)
+    found = running.document(Status.DONE)
     _release(start)
     try:
         if compare and start.design is None:
             found = with_fares(found)
     finally:  # whoever does not wait for the comparison has the answer nevertheless
-        store.finish_experiment(found)
+        kept.end(found)
     return found
 
 
@@ -160,13 +144,12 @@ class _Run:
     def __init__(
         self,
         start: ExperimentStart,
-        store: Keeper,
+        kept: KeptExperiment,
         pool: Pool,
         prior: Prior | None,
         watcher: Watcher,
     ) -> None:
-        self._start, self._store, self._pool, self._watcher = start, store, pool, watcher
-        self._name = start.experiment_id
+        self._start, self._kept, self._pool, self._watcher = start, kept, pool, watcher
         self._began_s = time.monotonic()
         self._elapsed_before_s = 0.0
         self._spent_s = self._overhead_s = 0.0
@@ -214,13 +197,13 @@ class _Run:
         for future in self._running:
             future.cancel()
 
-    def document(self, status: SurveyStatus) -> Experiment:
+    def document(self, status: Status) -> Experiment:
         """All that is kept, explained."""
         found = explain(
             Experiment(
                 start=self._start,
                 status=status,
-                peaks=self._store.experiment(self._name).peaks,
+                peaks=self._kept.peaks,
                 surface=self.surface(),
                 wall_s=self.elapsed_s,
             )
@@ -254,7 +237,7 @@ class _Run:
         search = PeakSearch(self._start, sample, prior)
         if left_s is not None and isinstance(search.ask(left_s, self._overhead_s), PeakRate):
             return None  # not even its first trial would end in time
-        self._store.begin_sample(self._name, sample, prior)
+        self._kept.begin_sample(sample, prior)
         return search
 
     def _step(self, search: PeakSearch) -> bool:
@@ -263,13 +246,13 @@ class _Run:
         if not isinstance(asked, PeakRate):
             self._running[self._pool.submit(run_trial, asked)] = search
             return True
-        self._store.end_sample(self._name, search.sample, asked)
+        self._kept.end_sample(search.sample, asked)
         self._choice.tell(search.sample, asked)
         self._watcher.on_peak(search.sample, asked, self.surface())
         return False
 
     def _take(self, search: PeakSearch, trial: Trial) -> None:
-        self._store.add_trial(self._name, search.sample, trial)
+        self._kept.add_trial(search.sample, trial)
         self._count(trial)
         search.tell(trial)
         self._watcher.on_trial(search.sample, trial)
@@ -300,11 +283,3 @@ def _longest_s(stored: Experiment) -> float:
             busy_s[trial.worker] = busy_s.get(trial.worker, 0.0) + trial.cost_s
     simulated = isinstance(stored.start.server, SimulatedServer)
     return 0.0 if simulated else max(busy_s.values(), default=0.0)
-
-
-def experiment_of(store: Keeper, ref: str) -> Experiment:
-    """Return a stored experiment, explained as far as it went."""
-    found = store.experiment(ref)
-    if found.status is SurveyStatus.RUNNING:
-        return explain(msgspec.structs.replace(found, status=SurveyStatus.STOPPED))
-    return found

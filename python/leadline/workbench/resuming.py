@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
-from leadline.record.survey import SurveyStatus
+from leadline.record import Status
 from leadline.record.wording import join_words
-from leadline.record.workbench import Experiment, ExperimentStart, Sample
-from leadline.store import ExperimentSummary
+from leadline.record.workbench import EXPERIMENT, Experiment, ExperimentStart, Sample
+from leadline.store import Store
 from leadline.workbench.errors import ExperimentRefused
 from leadline.workbench.experiment import ExperimentFile, begin_peak, begin_surface
+from leadline.workbench.stored import stored_experiment
 
 _DECIDES = (
     "server",
@@ -25,19 +24,9 @@ _DECIDES = (
 """What of a start decides which trials are asked for, and when the asking ends."""
 
 
-class Stored(Protocol):
-    """Where experiments are kept."""
-
-    def experiments(self) -> tuple[ExperimentSummary, ...]:
-        """Return a summary of every experiment, the newest first."""
-
-    def experiment(self, ref: str) -> Experiment:
-        """Return one of them."""
-
-
 def resume_peak(
     file: ExperimentFile,
-    store: Stored,
+    store: Store,
     *,
     sample: Sample | None = None,
     policy: str | None = None,
@@ -64,7 +53,7 @@ def resume_peak(
 
 def resume_surface(
     file: ExperimentFile,
-    store: Stored,
+    store: Store,
     *,
     design: str | None = None,
     policy: str | None = None,
@@ -82,11 +71,11 @@ def resume_surface(
     return found
 
 
-def _unfinished(store: Stored, name: str, *, surface: bool) -> Experiment:
-    for item in store.experiments():
-        if item.name != name or item.status is SurveyStatus.DONE:
+def _unfinished(store: Store, name: str, *, surface: bool) -> Experiment:
+    for item in store.list(EXPERIMENT):
+        if item.system != name or item.status is Status.DONE:
             continue
-        found = store.experiment(item.experiment_id)
+        found = stored_experiment(store, item.study_id)
         if (found.start.design is not None) == surface:
             return found
     what = "surface" if surface else "peak search"
@@ -101,6 +90,6 @@ def _require_same(found: Experiment, start: ExperimentStart) -> None:
         return
     differ = join_words([name.removesuffix("_s").replace("_", " ") for name in other])
     raise ExperimentRefused(
-        f"experiment {found.start.experiment_id[:8]} of {start.name!r} was begun with another "
+        f"experiment {found.start.study_id[:8]} of {start.system!r} was begun with another "
         f"{differ}; give the same file and options, or start anew without --resume"
     )

@@ -86,7 +86,7 @@ class PeakSearch:
             asked = self._policy.ask()
             if isinstance(asked, PeakRate) or asked != trial.request:
                 raise ReplayRefused(
-                    f"trial {trial.order} of {self.start.experiment_id} is stored with "
+                    f"trial {trial.order} of {self.start.study_id} is stored with "
                     f"{trial.request.rate_per_s:g} requests/s for {trial.request.seconds:g} s, but "
                     f"the policy {self.start.policy!r} of this Leadline asks otherwise: it cannot "
                     "go on. What was measured is kept; begin anew without --resume"

@@ -102,8 +102,6 @@ def _share_within(threshold: Threshold, measured: Measured) -> tuple[float, floa
     over = sum(batch.over for batch in measured.batches)
     if limit_ms is None or due == 0 or measured.response_ms is None:
         return None
-    if over == 0 and measured.response_ms.max > limit_ms:
-        return None
     if over == 0:
         return None
     return 1 - over / due - measured.failed / measured.due, limit_ms

@@ -20,8 +20,8 @@ def _row(experiment: Experiment, sample: Sample, trial: Trial) -> dict[str, Any]
     start, request, measured = experiment.start, trial.request, trial.measured
     response = measured.response_ms if measured is not None else None
     return {
-        "experiment_id": start.experiment_id,
-        "name": start.name,
+        "experiment_id": start.study_id,
+        "name": start.system,
         "policy": start.policy,
         **{f"factor_{factor.name}": sample.get(factor.name) for factor in start.factors},
         "order": trial.order,

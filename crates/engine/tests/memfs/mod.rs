@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -15,13 +15,11 @@ use serde_json::{Value, json};
 pub const RUN: &str = "run-0123456789abcdef0123456789abcdef";
 
 /// Serves `/x` until it is dropped.
-#[allow(dead_code)] // each test program uses its own part
 pub struct Server {
     _runtime: tokio::runtime::Runtime,
     pub port: u16,
 }
 
-#[allow(dead_code)] // each test program uses its own part
 impl Server {
     pub fn start() -> Self {
         Self::with(&[])
@@ -88,24 +86,25 @@ pub fn answer(document: &Value) -> Value {
 }
 
 /// Passes bytes on between clients and a server, until it is told otherwise.
-#[allow(dead_code)] // each test program uses its own part
 pub struct Wire {
     pub port: u16,
     stalled: Arc<AtomicBool>,
+    passed: Arc<AtomicU64>,
     streams: Arc<Mutex<Vec<TcpStream>>>,
     cut: Arc<AtomicBool>,
 }
 
-#[allow(dead_code)] // each test program uses its own part
 impl Wire {
     pub fn to(server: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let (stalled, cut) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
         let streams = Arc::new(Mutex::new(Vec::new()));
-        let wire = Self { port, stalled, streams, cut };
+        let passed = Arc::new(AtomicU64::new(0));
+        let wire = Self { port, stalled, passed, streams, cut };
         let (stalled, streams, cut) =
             (Arc::clone(&wire.stalled), Arc::clone(&wire.streams), Arc::clone(&wire.cut));
+        let passed = Arc::clone(&wire.passed);
         std::thread::spawn(move || {
             for near in listener.incoming().flatten() {
                 if cut.load(Ordering::SeqCst) {
@@ -115,8 +114,8 @@ impl Wire {
                 let Ok(far) = TcpStream::connect(("127.0.0.1", server)) else { continue };
                 for (from, to) in [(&near, &far), (&far, &near)] {
                     let (from, to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
-                    let stalled = Arc::clone(&stalled);
-                    std::thread::spawn(move || pass(from, to, &stalled));
+                    let (stalled, passed) = (Arc::clone(&stalled), Arc::clone(&passed));
+                    std::thread::spawn(move || pass(from, to, &stalled, &passed));
                 }
                 streams.lock().unwrap().extend([near, far]);
             }
@@ -141,12 +140,16 @@ impl Wire {
         }
     }
 
-    pub fn mend(&self) {
-        self.cut.store(false, Ordering::SeqCst);
+    /// Waits until so many bytes more have passed, either way.
+    pub fn wait_for(&self, bytes: u64) {
+        let enough = self.passed.load(Ordering::SeqCst) + bytes;
+        while self.passed.load(Ordering::SeqCst) < enough {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 }
 
-fn pass(mut from: TcpStream, mut to: TcpStream, stalled: &AtomicBool) {
+fn pass(mut from: TcpStream, mut to: TcpStream, stalled: &AtomicBool, passed: &AtomicU64) {
     let mut bytes = vec![0; 1 << 16];
     let _ = (from.set_nodelay(true), to.set_nodelay(true));
     while let Ok(came) = from.read(&mut bytes) {
@@ -156,6 +159,7 @@ fn pass(mut from: TcpStream, mut to: TcpStream, stalled: &AtomicBool) {
         if came == 0 || to.write_all(&bytes[..came]).is_err() {
             break;
         }
+        passed.fetch_add(came as u64, Ordering::SeqCst);
     }
     let _ = to.shutdown(Shutdown::Both);
 }

@@ -16,29 +16,26 @@ impl Scratch {
     }
 
     /// The same in a folder of choice, which may not be there.
-    #[allow(dead_code)] // each test program uses its own part
     pub fn within(folder: &Path, name: &str) -> std::io::Result<Self> {
         let number = MADE.fetch_add(1, Ordering::Relaxed);
         let path = folder.join(format!("leadline-{name}-{}-{number}", std::process::id()));
         std::fs::create_dir(&path).map(|()| Self(path))
     }
 
-    #[allow(dead_code)] // each test program uses its own part
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    #[allow(dead_code)] // each test program uses its own part
     pub fn text(&self) -> &str {
         self.0.to_str().unwrap()
     }
 }
 
-/// Says why a test was skipped, past the capture of its output: a skip is always seen.
-#[allow(dead_code)] // each test program uses its own part
+/// Says on a line of its own that a test cannot run here, and why, past the capture of its output:
+/// a skip is always seen and counted. A dot per test may stand before it.
 #[allow(clippy::explicit_write)]
-pub fn skip(what: &str, reason: &str) {
-    writeln!(std::io::stderr(), "SKIPPED {what}: {reason}").unwrap();
+pub fn skip(test: &str, reason: &str) {
+    writeln!(std::io::stderr(), "\nSKIPPED [rust] {test}: {reason}").unwrap();
 }
 
 impl Drop for Scratch {

@@ -30,10 +30,11 @@ pub struct Script {
     pub status: AtomicU32,
     /// COMMIT calls so far.
     pub commits: AtomicUsize,
+    /// Answers until it has another verifier; 0 for never.
+    pub anew_after: AtomicUsize,
 }
 
 pub struct Scripted {
-    #[allow(dead_code)] // each test program uses its own part
     pub script: Arc<Script>,
     pub remote: Remote,
 }
@@ -50,6 +51,7 @@ pub fn start() -> Scripted {
         service_us: AtomicU64::new(0),
         status: AtomicU32::new(0),
         commits: AtomicUsize::new(0),
+        anew_after: AtomicUsize::new(0),
     });
     let told = Arc::clone(&script);
     std::thread::spawn(move || {
@@ -81,6 +83,9 @@ fn serve(mut stream: TcpStream, script: &Script) {
             continue;
         }
         while let Some(one) = held.pop() {
+            if script.anew_after.fetch_update(SeqCst, SeqCst, |left| left.checked_sub(1)) == Ok(1) {
+                script.verifier.fetch_add(1, SeqCst);
+            }
             let service_us = script.service_us.load(SeqCst);
             if service_us > 0 {
                 std::thread::sleep(std::time::Duration::from_micros(service_us));

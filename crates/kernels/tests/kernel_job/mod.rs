@@ -1,5 +1,4 @@
 //! A kernel run as the engine child runs it: a job's line in, the last event out.
-#![allow(dead_code)] // every test uses some of it
 
 use std::path::{Path, PathBuf};
 

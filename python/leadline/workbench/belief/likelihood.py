@@ -40,7 +40,6 @@ RETROGRADE_UNLOADED = 0.6
 """Part of the retrograde gap in capacity that a server near its threshold still keeps."""
 _STRANGE = 0.01
 """Probability that a trial was given up for a reason the model knows nothing of."""
-_RHO_MAX = 1e3
 _SPEED_VARIANCE_MAX = 2.0
 _AT_ONCE = 250
 """Servers at a time: what they need then stays in the processor's cache."""

@@ -79,9 +79,9 @@ class Algorithm2(Conversation):
 
     def _decide(self) -> TrialRequest | Ending:
         if len(self.trials) >= _TRIALS_MAX:
-            return Ending(PeakVerdict.DEADLINE, f"Gave up after {_TRIALS_MAX} trials.")
+            return Ending(PeakVerdict.GAVE_UP, f"Gave up after {_TRIALS_MAX} trials.")
         if len(self._order) > self._visits_max:
-            return Ending(PeakVerdict.DEADLINE, f"Did not converge in {self._visits_max} loads.")
+            return Ending(PeakVerdict.GAVE_UP, f"Did not converge in {self._visits_max} loads.")
         if not self._order or self.trials[-1].state is TrialState.GENERATOR_LIMITED:
             return self._next_load()
         current = self.loads[self._order[-1]]
@@ -126,7 +126,7 @@ class Algorithm2(Conversation):
             f"Gave up: {where} differ so much that their mean response is not known to "
             f"{self.goal.accuracy:.0%}."
         )
-        return Ending(PeakVerdict.DEADLINE, sentence)
+        return Ending(PeakVerdict.GAVE_UP, sentence)
 
     def _visits(self) -> list[Visit]:
         return [

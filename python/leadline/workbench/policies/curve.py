@@ -23,7 +23,7 @@ from leadline.workbench.belief.open_queue import Floats
 from leadline.workbench.belief.particles import Posterior
 from leadline.workbench.belief.reading import aims, read
 from leadline.workbench.conversation import Conversation, Ending
-from leadline.workbench.loads import mode_warnings
+from leadline.workbench.loads import contradiction, mode_warnings
 from leadline.workbench.threshold import threshold_ratio
 
 PROBE_S = 10.0
@@ -36,6 +36,9 @@ certain of its own width the fewer trials it rests on."""
 _PATIENT_TRIALS = 8
 TRIALS_MIN = 5
 """A second mode that half of the trials are in shows in so many."""
+CONTRADICTED_MIN = 12
+"""Where trials contradict each other and the posterior knows of one mode only, it is surer of its
+interval than it should be."""
 TRIALS_MAX = 20
 """After so many, a server that still keeps its secret is answered with what was reached."""
 OVERLOAD_S = 20.0
@@ -91,15 +94,17 @@ class Curve(Conversation):
         half = (math.exp(high - middle) - math.exp(low - middle)) / 2
         told = sum(len(load.ratios) for load in self.loads.values())
         enough = STOP_FRAC if told < _PATIENT_TRIALS else 1.0
-        settled = half <= enough * self.goal.error_frac and told >= TRIALS_MIN
+        puzzled = self._contradiction is not None and not self._knows_two_modes
+        least = CONTRADICTED_MIN if puzzled else TRIALS_MIN
+        settled = half <= enough * self.goal.error_frac and told >= least
         if self._highest_held == 0.0 and (settled or told >= TRIALS_MAX):
             # The model would have a peak anywhere; one that holds must have been seen.
             seconds = min(SHORT_S, self.goal.run_length_s)
             return self._within_reach(min(self.loads) / _STEP_DOWN, seconds, _ABORT)
         if settled:
-            return self._found(math.exp(middle))
+            return self._contradicted() if puzzled else self._found(math.exp(middle))
         if told >= TRIALS_MAX:
-            return Ending(PeakVerdict.DEADLINE, _gave_up(half))
+            return Ending(PeakVerdict.GAVE_UP, _gave_up(half))
         if told % _OVERLOAD_EVERY == 0 and told >= TRIALS_MIN:
             capacity = max(np.median(posterior.log_capacity) for _, posterior in self._beliefs)
             rate = _OVERLOAD * math.exp(float(capacity))
@@ -118,6 +123,13 @@ class Curve(Conversation):
             PeakVerdict.FOUND,
             f"Trials of {self.goal.run_length_s:.6g} s are expected at the threshold at this rate; "
             "shorter ones were carried to that length by the model.",
+        )
+
+    def _contradicted(self) -> Ending:
+        """End a search whose trials the posterior cannot explain: its interval is not to be had."""
+        return Ending(
+            PeakVerdict.IRREGULAR,
+            f"{len(self.trials)} trials contradict each other, and no second mode explains it.",
         )
 
     def _within_reach(self, rate: float, seconds: float, abort: float) -> TrialRequest | Ending:
@@ -219,9 +231,24 @@ class Curve(Conversation):
 
     def _warnings(self) -> tuple[str, ...]:
         words = mode_warnings(self.loads.values())
-        if not words and any(posterior.two_modes > 0.5 for _, posterior in self._beliefs):
+        if not words and self._knows_two_modes:
             words = ["Trials are of two kinds, slower and faster ones; the rate is that of both."]
+        if not words and (seen := self._contradiction) is not None:
+            low, high = seen
+            sentence = (
+                f"Saturated at {low:.6g} requests/s but far from it at {high:.6g}: trials are of "
+                "two kinds, or the response does not rise with the load."
+            )
+            words = [sentence]
         return tuple(words)
+
+    @property
+    def _knows_two_modes(self) -> bool:
+        return any(posterior.two_modes > 0.5 for _, posterior in self._beliefs)
+
+    @property
+    def _contradiction(self) -> tuple[float, float] | None:
+        return contradiction(self.trials, self.goal.threshold)
 
 
 def _gave_up(half: float) -> str:

@@ -112,6 +112,8 @@ def classify(trials: list[tuple[float, bool]], target: Target) -> Bound:
 class MlrSearch(Conversation):
     """A search for the relevant bounds of one goal."""
 
+    states_interval = False
+
     def __init__(self, goal: Goal, seed: int, prior: Prior | None) -> None:
         super().__init__("mlrsearch", goal, seed)
         self._targets = targets(goal)
@@ -127,7 +129,7 @@ class MlrSearch(Conversation):
 
     def _decide(self) -> TrialRequest | Ending:
         if len(self.trials) >= _TRIALS_MAX:
-            return Ending(PeakVerdict.DEADLINE, f"Gave up after {_TRIALS_MAX} trials.")
+            return Ending(PeakVerdict.GAVE_UP, f"Gave up after {_TRIALS_MAX} trials.")
         before: tuple[float | None, float | None] = (None, None)
         for target in self._targets:
             lower, upper = self._bounds(target)

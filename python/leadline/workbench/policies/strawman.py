@@ -19,9 +19,11 @@ class Strawman(Conversation):
     answers without an interval; the first load that saturates is the upper bound.
     """
 
+    states_interval = False
+
     def _decide(self) -> TrialRequest | Ending:
         if len(self.trials) >= _TRIALS_MAX:
-            return Ending(PeakVerdict.DEADLINE, f"Gave up after {_TRIALS_MAX} trials.")
+            return Ending(PeakVerdict.GAVE_UP, f"Gave up after {_TRIALS_MAX} trials.")
         if not self.loads or self.trials[-1].state is TrialState.GENERATOR_LIMITED:
             return self._climb()
         current = self.loads[self.trials[-1].request.rate_per_s]

@@ -1,0 +1,105 @@
+"""A study: what a person asked for at one time, as a survey, a validation or an experiment.
+
+It is a start, which decides it; items, each durable when it is known; and an answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Generic, Protocol, TypeVar
+
+import msgspec
+
+
+class Status(StrEnum):
+    """The life of a study; a finished one is never edited."""
+
+    RUNNING = "running"
+    STOPPED = "stopped"
+    """Ended early with what was measured kept; `--resume` goes on."""
+    DONE = "done"
+
+
+class StudyStart(msgspec.Struct, frozen=True, kw_only=True):
+    """What every start says; each kind's own has all that decides it."""
+
+    study_id: str
+    system: str
+    """The name by which it is found again."""
+    started_at: str
+    """UTC, ISO 8601."""
+
+    @property
+    def target(self) -> str:
+        """What was measured, in words."""
+        raise NotImplementedError
+
+    @property
+    def parent(self) -> str | None:
+        """Id of the study that this one is about."""
+        return None
+
+
+class Item(Protocol):
+    """Something that happened in a study."""
+
+    @property
+    def order(self) -> int:
+        """Place in its group, from 0 without a gap."""
+
+    @property
+    def item_id(self) -> str | None:
+        """Id of something that was measured; None of what only says how the study went."""
+
+
+class Answer(Protocol):
+    """What a study found, beside its items."""
+
+    @property
+    def wall_s(self) -> float:
+        """How long it took."""
+
+
+class Took(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer of a study whose items say all that was found."""
+
+    wall_s: float
+
+
+S_co = TypeVar("S_co", bound=StudyStart, covariant=True)
+A_co = TypeVar("A_co", bound=Answer, covariant=True)
+
+
+@dataclass(frozen=True)
+class Records(Generic[S_co, A_co]):
+    """One kind of study: its documents, and what it is called."""
+
+    kind: str
+    start: type[S_co]
+    item: Any
+    """The type of its items, maybe a union."""
+    answer: type[A_co]
+    said: str
+    """What a person calls it."""
+    made_by: str
+    """The command that makes one."""
+    named: bool = True
+    """Whether its system's name means it; otherwise only its id does."""
+
+
+class Summary(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of a list of studies."""
+
+    kind: str
+    study_id: str
+    system: str
+    target: str
+    started_at: str
+    """UTC, ISO 8601."""
+    status: Status
+    items: int
+    """Those that have an id: what was measured."""
+    parent: str | None
+    wall_s: float | None
+    """None until the study ended or stopped."""

@@ -1,0 +1,47 @@
+"""One chart of every kind meets Vega-Lite's schema; drawing them no longer looks (`drawable`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import pytest
+from altair.utils.schemapi import SchemaValidationError
+
+import balance_fixture as balance
+import experiment_fixture as experiments
+import survey_fixture as surveys
+from leadline.report import balance_charts, charts, experiment_charts, stream_charts
+from leadline.report.drawable import Drawn, drawable
+from leadline.report.theme import config
+
+KINDS: dict[str, Callable[[], Mapping[str, Drawn]]] = {
+    "survey": lambda: charts(surveys.two_region()),
+    "stream": lambda: stream_charts(*balance.atlas()),
+    "balance": lambda: balance_charts([balance.atlas()[1], balance.boreas()[1]]),
+    "peaks": lambda: experiment_charts(
+        experiments.peak_experiment(experiments.BOTH), [experiments.peak_experiment(seed=3)]
+    ),
+    "surface": lambda: experiment_charts(experiments.partly(experiments.full_surface())),
+}
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_charts_are_what_vega_lite_reads(kind: str) -> None:
+    drawn = KINDS[kind]()
+    assert drawn
+    for chart in drawn.values():
+        chart.to_dict(validate=True)
+
+
+def test_a_dark_look_is_what_vega_lite_reads() -> None:
+    chart = next(iter(charts(surveys.one_region()).values()))
+    chart.config = config(dark=True)
+    chart.to_dict(validate=True)
+
+
+def test_a_chart_that_is_not_would_be_seen() -> None:
+    chart = next(iter(charts(surveys.one_region()).values()))
+    chart.config = config() | {"axis": {"labelFontSize": "large"}}
+    with pytest.raises(SchemaValidationError, match="labelFontSize"):
+        chart.to_dict(validate=True)
+    assert drawable(chart)

@@ -1,0 +1,292 @@
+"""When `curve` stops and what it then states, on posteriors that are given and not fitted."""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from leadline.record.workbench import (
+    Goal,
+    PeakRate,
+    PeakVerdict,
+    Threshold,
+    TrialRequest,
+    TrialState,
+)
+from leadline.workbench.policies.curve import TRIALS_MAX, Curve
+from scripted_server import trial
+
+GOAL = Goal(threshold=Threshold(mean_ms=40.0))
+PEAK_PER_S = 200.0
+OVERLOAD_MS = 5000.0
+
+
+def normal_peaks(half: float, confidence: float = 0.95) -> np.ndarray:
+    """A posterior about 200/s whose interval at this confidence is `half` of the rate either way.
+
+    The logarithms are normal; half the interval of the rate is then sinh(z sd).
+    """
+    sd = math.asinh(half) / NormalDist().inv_cdf(0.5 + confidence / 2)
+    ranks = (np.arange(100_001) + 0.5) / 100_001
+    return math.log(PEAK_PER_S) + sd * np.array([NormalDist().inv_cdf(rank) for rank in ranks])
+
+
+PEAKS = {half: normal_peaks(half) for half in (0.01, 0.0845, 0.0855, 0.0995, 0.1005, 0.4)}
+
+
+def searched(
+    peaks: np.ndarray,
+    trials: int,
+    goal: Goal = GOAL,
+    *,
+    overload_ms: float = OVERLOAD_MS,
+    two_modes: float = 0.0,
+) -> Curve:
+    """A search told one load that holds, one overload, then loads at 195/s, `trials` in all."""
+    curve = Curve(goal, 1, None)
+    given = SimpleNamespace(
+        log_peak=peaks,
+        log_capacity=np.full(9, math.log(240.0)),
+        two_modes=two_modes,
+        learn=lambda _: None,
+    )
+    curve._beliefs = [(aim, given) for aim, _ in curve._beliefs]  # type: ignore[misc]
+    loads = [(50.0, 5.0), (400.0, overload_ms), *[(195.0, 30.0)] * (trials - 2)]
+    for order, (rate, mean_ms) in enumerate(loads[:trials]):
+        curve.tell(trial(TrialRequest(rate_per_s=rate, seconds=30.0), order, mean_ms))
+    return curve
+
+
+def answer(curve: Curve) -> PeakRate:
+    asked = curve.ask()
+    assert isinstance(asked, PeakRate)
+    return asked
+
+
+@pytest.mark.parametrize(
+    ("half", "trials", "settled"),
+    [
+        (0.0845, 5, True),
+        (0.0855, 5, False),
+        (0.0845, 7, True),
+        (0.0855, 7, False),
+        (0.0855, 8, True),
+        (0.0995, 8, True),
+        (0.1005, 8, False),
+        (0.1005, 19, False),
+        (0.0995, 20, True),
+    ],
+)
+def test_it_stops_at_the_error_asked_for_and_a_part_of_it_while_trials_are_few(
+    half: float, trials: int, settled: bool
+) -> None:
+    """± 10 % asked: 8.5 % is enough before the eighth trial, 10 % from then on."""
+    asked = searched(PEAKS[half], trials).ask()
+    assert isinstance(asked, PeakRate) is settled
+    if isinstance(asked, PeakRate):
+        assert asked.verdict is PeakVerdict.FOUND
+
+
+def test_it_stops_at_the_accuracy_that_was_asked_and_no_other() -> None:
+    """± 1 % is known: enough for 2 % after five trials, not for 1.1 % until the eighth."""
+    for error, trials, settled in ((0.02, 5, True), (0.011, 5, False), (0.011, 8, True)):
+        goal = Goal(threshold=GOAL.threshold, accuracy=1 - error)
+        asked = searched(PEAKS[0.01], trials, goal).ask()
+        assert isinstance(asked, PeakRate) is settled, (error, trials)
+
+
+@pytest.mark.parametrize("trials", [3, 4])
+def test_no_posterior_is_sure_enough_before_five_trials(trials: int) -> None:
+    assert isinstance(searched(PEAKS[0.01], trials).ask(), TrialRequest)
+    assert answer(searched(PEAKS[0.01], 5)).verdict is PeakVerdict.FOUND
+
+
+def test_trials_that_say_nothing_do_not_count_as_trials() -> None:
+    curve = searched(PEAKS[0.01], 4)
+    request = TrialRequest(rate_per_s=195.0, seconds=30.0)
+    curve.tell(trial(request, 4, state=TrialState.FAILED))
+    assert curve.ask() == request
+
+
+@pytest.mark.parametrize("half", [0.0845, 0.0995])
+def test_the_interval_stated_is_that_of_the_posterior_at_the_goals_confidence(half: float) -> None:
+    rate = answer(searched(PEAKS[half], 8)).rate_per_s
+    assert rate is not None
+    assert rate.half_width_frac == pytest.approx(half, rel=0.001)
+    assert rate.value == pytest.approx(PEAK_PER_S, rel=1e-6)
+    assert rate.low == pytest.approx(PEAK_PER_S * math.exp(-math.asinh(half)), rel=1e-4)
+    assert rate.high == pytest.approx(PEAK_PER_S * math.exp(math.asinh(half)), rel=1e-4)
+    assert rate.n == 8
+
+
+def test_another_confidence_has_another_interval() -> None:
+    goal = Goal(threshold=GOAL.threshold, confidence=0.8)
+    rate = searched(normal_peaks(0.05, 0.8), 5, goal).answer_now().rate_per_s
+    assert rate is not None
+    assert rate.half_width_frac == pytest.approx(0.05, rel=0.001)
+
+
+def test_after_twenty_trials_it_gives_up_and_says_what_it_reached() -> None:
+    assert isinstance(searched(PEAKS[0.4], TRIALS_MAX - 1).ask(), TrialRequest)
+    gave_up = answer(searched(PEAKS[0.4], TRIALS_MAX))
+    assert (TRIALS_MAX, gave_up.trials) == (20, 20)
+    assert gave_up.verdict is PeakVerdict.GAVE_UP
+    assert gave_up.limited_by == "server"
+    assert gave_up.accuracy == pytest.approx(0.6, abs=0.001)
+    assert "known to 40.0% only" in gave_up.sentences[0]
+
+
+def test_loads_are_near_the_middle_of_the_posterior_and_long_once_it_is_narrow() -> None:
+    """Between its quantiles of 35 and 65 %: 0.385 standard deviations either way."""
+    wide, narrow = searched(PEAKS[0.4], 4).ask(), searched(PEAKS[0.1005], 4).ask()
+    for asked, half, seconds in ((wide, 0.4, 30.0), (narrow, 0.1005, 60.0)):
+        assert isinstance(asked, TrialRequest)
+        sd = math.asinh(half) / NormalDist().inv_cdf(0.975)
+        assert abs(math.log(asked.rate_per_s / PEAK_PER_S)) <= 0.386 * sd
+        assert asked.rate_per_s != pytest.approx(PEAK_PER_S, rel=1e-9)
+        assert asked.seconds == seconds
+        assert asked.abort_above_ms == 25 * 40.0
+        assert asked.purpose == "search"
+
+
+def test_every_third_trial_from_the_sixth_on_is_an_overload() -> None:
+    kinds = []
+    for trials in range(4, 13):
+        asked = searched(PEAKS[0.4], trials).ask()
+        assert isinstance(asked, TrialRequest)
+        kinds.append(asked.rate_per_s > PEAK_PER_S * 1.3)
+        if kinds[-1]:
+            assert asked.rate_per_s == pytest.approx(1.15 * 240.0)
+            assert (asked.seconds, asked.abort_above_ms) == (20.0, 100 * 40.0)
+    assert kinds == [False, False, True, False, False, True, False, False, True]
+
+
+def test_until_a_load_is_clearly_too_much_it_probes_upwards() -> None:
+    """Twice the threshold is an overload; less is no word on the capacity."""
+    probing = searched(PEAKS[0.01], 2, overload_ms=79.0).ask()
+    assert isinstance(probing, TrialRequest)
+    assert (probing.purpose, probing.seconds) == ("probe", 10.0)
+    assert probing.rate_per_s == 800.0, "no less than twice the highest load"
+    assert probing.abort_above_ms == 10 * 40.0
+    searching = searched(PEAKS[0.01], 2, overload_ms=81.0).ask()
+    assert isinstance(searching, TrialRequest)
+    assert searching.purpose == "search"
+
+
+def contradicted(trials: int, purpose: str = "search", two_modes: float = 0.0) -> Curve:
+    """As `searched`, but the fourth trial met 150/s at twice the threshold."""
+    curve = searched(PEAKS[0.01], 3, two_modes=two_modes)
+    request = TrialRequest(rate_per_s=150.0, seconds=30.0, purpose=purpose)  # type: ignore[arg-type]
+    curve.tell(trial(request, 3, 80.0))
+    for order in range(4, trials):
+        curve.tell(trial(TrialRequest(rate_per_s=195.0, seconds=30.0), order, 18.0))
+    return curve
+
+
+def test_trials_that_contradict_each_other_are_said_and_searched_longer() -> None:
+    """Saturated at 150/s, far from it at 195/s: twelve trials at least, and a word of warning."""
+    assert isinstance(contradicted(11).ask(), TrialRequest)
+    found = answer(contradicted(12))
+    assert found.verdict is PeakVerdict.IRREGULAR
+    assert found.rate_per_s is not None
+    assert found.sentences[0].startswith("12 trials contradict each other")
+    assert len(found.warnings) == 1
+    assert found.warnings[0].startswith("Saturated at 150 requests/s but far from it at 195:")
+    assert answer(searched(PEAKS[0.01], 8)).warnings == ()
+
+
+def test_a_posterior_that_knows_of_two_modes_needs_no_more_trials_and_says_so() -> None:
+    known = answer(contradicted(5, two_modes=0.51))
+    assert known.verdict is PeakVerdict.FOUND
+    assert known.warnings == (
+        "Trials are of two kinds, slower and faster ones; the rate is that of both.",
+    )
+    assert isinstance(contradicted(11, two_modes=0.49).ask(), TrialRequest)
+    assert answer(searched(PEAKS[0.01], 5, two_modes=0.49)).warnings == ()
+
+
+def test_a_probe_contradicts_nothing() -> None:
+    """It may have met a cold server."""
+    assert answer(contradicted(5, "probe")).warnings == ()
+
+
+def after(*trials: tuple[float, float | None], goal: Goal = GOAL, half: float = 0.01) -> Curve:
+    """As `searched`, told these loads with their responses in ms; None: the server was lost."""
+    curve = searched(PEAKS[half], 0, goal)
+    for order, (rate, mean_ms) in enumerate(trials):
+        request = TrialRequest(rate_per_s=rate, seconds=30.0)
+        state = TrialState.SERVER_LOST if mean_ms is None else TrialState.DONE
+        curve.tell(trial(request, order, mean_ms or 0.0, state))
+    return curve
+
+
+HELD, OVER = (150.0, 12.0), (400.0, OVERLOAD_MS)
+
+
+def test_a_load_that_the_server_was_lost_at_is_tried_once_more() -> None:
+    asked = after(HELD, (180.0, None)).ask()
+    assert isinstance(asked, TrialRequest)
+    assert asked.rate_per_s == 180.0
+    again = after(HELD, (180.0, None), (180.0, None)).ask()
+    assert isinstance(again, TrialRequest)
+    assert again.rate_per_s == pytest.approx(math.sqrt(180.0 * 150.0)), "between held and lost"
+
+
+def test_a_server_that_is_lost_close_above_what_it_holds_has_no_peak_to_be_told() -> None:
+    """15 % apart is close enough."""
+    near = answer(after((157.0, 12.0), (180.0, None), (180.0, None)))
+    assert (near.verdict, near.rate_per_s) == (PeakVerdict.SERVER_LOST, None)
+    assert "lost at 180 requests/s before it is saturated" in near.sentences[0]
+    assert isinstance(after((156.0, 12.0), (180.0, None), (180.0, None)).ask(), TrialRequest)
+
+
+def test_a_peak_beyond_what_the_server_survives_is_not_found() -> None:
+    """The posterior says 200/s; at 190/s the server dies, at 250 it does not matter."""
+    trials = [HELD] * 4
+    lost = answer(after(*trials, OVER, (190.0, None), (190.0, None)))
+    assert lost.verdict is PeakVerdict.SERVER_LOST
+    both = answer(after(*trials, OVER, *[(250.0, None)] * 2, *[(190.0, None)] * 2))
+    assert "lost at 190 requests/s" in both.sentences[0]
+    found = answer(after(*trials, OVER, (250.0, None), (250.0, None)))
+    assert found.verdict is PeakVerdict.FOUND
+
+
+def test_no_peak_is_found_of_a_server_that_held_no_load() -> None:
+    """The model would have one anywhere: a quarter of the lowest load is tried first."""
+    asked = after(*[(100.0, 90.0)] * 6).ask()
+    assert isinstance(asked, TrialRequest)
+    assert (asked.rate_per_s, asked.seconds) == (25.0, 30.0)
+    always = answer(after((100.0, 90.0), *[(0.5, 90.0)] * 6))
+    assert always.verdict is PeakVerdict.ALWAYS_SATURATED
+    assert "even at 0.5 requests/s" in always.sentences[0]
+
+
+def test_the_highest_load_that_may_be_offered_is_held_for_half_a_minute_before_it_is_the_end() -> (
+    None
+):
+    goal = Goal(threshold=GOAL.threshold, rate_max_per_s=160.0)
+    asked = after((50.0, 5.0), goal=goal).ask()
+    assert isinstance(asked, TrialRequest)
+    assert (asked.rate_per_s, asked.seconds) == (160.0, 30.0)
+    never = answer(after((50.0, 5.0), (160.0, 12.0), goal=goal))
+    assert never.verdict is PeakVerdict.NEVER_SATURATED
+    assert never.limited_by == "generator"
+
+
+def test_nothing_is_asked_far_below_what_was_held() -> None:
+    """A posterior that lost its way is kept above 60 % of it."""
+    asked = after((390.0, 12.0), OVER, half=0.4).ask()
+    assert isinstance(asked, TrialRequest)
+    assert asked.rate_per_s >= 0.6 * 390.0
+
+
+def test_a_run_shorter_than_a_trial_is_never_exceeded() -> None:
+    goal = Goal(threshold=GOAL.threshold, run_length_s=7.0)
+    for trials in (0, 1, 2, 6):
+        asked = searched(PEAKS[0.4], trials, goal).ask()
+        assert isinstance(asked, TrialRequest)
+        assert asked.seconds == 7.0

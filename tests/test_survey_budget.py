@@ -1,0 +1,145 @@
+"""A survey's time: what each point may take, and that the budget's end is the survey's."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import msgspec
+import pytest
+
+from leadline.engine import BudgetSpent, Engine, Limits, share_limits
+from leadline.record import (
+    EngineResult,
+    Measurement,
+    Preconditioned,
+    Status,
+    Survey,
+    SurveyStart,
+    Workload,
+)
+from leadline.store import Keeper
+from leadline.survey.run import limits_for, run_survey
+from simulated_answers import engine_result, start, two_levels
+
+BEGIN = start(budget_s=100.0)
+POINTS = BEGIN.plan.points
+
+
+class Stopwatch:
+    """An engine that takes `factor` of what a point may, on a clock of its own."""
+
+    def __init__(self, factor: float = 1.0, precondition_s: float = 0.0) -> None:
+        self.clock_s = 1000.0
+        self.asked: list[Limits] = []
+        self.preconditioned: list[int | None] = []
+        self._factor = factor
+        self._precondition_s = precondition_s
+
+    def run(
+        self, workload: Workload, *, seed: int, limits: Limits, precondition_bytes_max: int | None
+    ) -> EngineResult:
+        del seed
+        taken_s = self._factor * (limits.warm_up_s_max + limits.measure_s_max)
+        before_s = self._precondition_s if precondition_bytes_max is not None else 0.0
+        self.clock_s += taken_s + before_s
+        self.asked.append(limits)
+        self.preconditioned.append(precondition_bytes_max)
+        made = Preconditioned(bytes=1, seconds=before_s, plateau=True, rounds=())
+        return msgspec.structs.replace(
+            engine_result(two_levels(workload), workload),
+            total_s=taken_s + before_s,
+            precondition=made if before_s else None,
+        )
+
+
+class Kept:
+    """What a running survey calls of a store."""
+
+    def __init__(self) -> None:
+        self.points: list[Measurement] = []
+        self.survey: Survey | None = None
+
+    def add(self, study_id: str, item: Measurement, group: str = "") -> None:
+        assert (study_id, group) == (BEGIN.study_id, "")
+        self.points.append(item)
+
+    def end(self, study_id: str, answer: Survey, status: Status) -> None:
+        assert (study_id, status) == (BEGIN.study_id, answer.status)
+        self.survey = answer
+
+
+def run(engine: Stopwatch, kept: Kept, begin: SurveyStart = BEGIN) -> Survey:
+    return run_survey(cast("Engine", engine), cast("Keeper", kept), begin, kept.points[:])
+
+
+def test_a_point_may_take_an_equal_share_of_what_is_left_less_a_fiftieth() -> None:
+    limits = limits_for(BEGIN, 40.0, 20)
+    share_s = 0.98 * 60.0 / 20
+    assert limits.warm_up_s_max + limits.measure_s_max == pytest.approx(share_s)
+    assert limits.warm_up_s_max == pytest.approx(0.45 * share_s), "most goes into measuring"
+    assert limits.measure_s_min == pytest.approx(share_s / 4)
+    assert limits.total_s_max == 60.0, "the hard end: all that is left"
+    assert limits.accuracy == BEGIN.accuracy
+
+
+def test_a_long_point_may_end_by_its_own_interval_after_ten_seconds() -> None:
+    assert share_limits(400.0, left_s=1000.0, accuracy=0.02).measure_s_min == 10.0
+
+
+def test_the_budget_is_over_when_a_point_gets_less_than_three_tenths_of_a_second() -> None:
+    least_s = 0.3 * 10 / 0.98
+    limits_for(BEGIN, 100.0 - least_s - 1e-6, 10)
+    with pytest.raises(BudgetSpent, match=f"10 of {POINTS} points") as spent:
+        limits_for(BEGIN, 100.0 - least_s + 1e-6, 10)
+    assert spent.value.exit_code == 3
+
+
+def test_points_that_take_all_they_may_end_within_the_budget_and_use_it() -> None:
+    engine, kept = Stopwatch(), Kept()
+    survey = run(engine, kept)
+    assert len(kept.points) == POINTS
+    assert kept.survey is survey
+    assert 95.0 < engine.clock_s - 1000.0 <= 100.0
+    assert survey.wall_s == pytest.approx(engine.clock_s - 1000.0)
+    first = engine.asked[0]
+    assert first.warm_up_s_max + first.measure_s_max == pytest.approx(98.0 / POINTS)
+
+
+def test_a_survey_whose_points_overrun_ends_with_its_budget_and_keeps_them() -> None:
+    engine, kept = Stopwatch(factor=3.0), Kept()
+    with pytest.raises(BudgetSpent):
+        run(engine, kept)
+    assert 0 < len(kept.points) == len(engine.asked) < POINTS
+    assert kept.survey is None, "not finished: it can be resumed"
+    left_s = 100.0 - (engine.clock_s - 1000.0)
+    assert 0.98 * left_s / (POINTS - len(kept.points)) < 0.3, "no point before could say so"
+    again = Stopwatch()
+    with pytest.raises(BudgetSpent):
+        run(again, kept)
+    assert again.asked == [], "a new sitting has no new budget"
+
+
+def test_a_second_sitting_goes_on_where_the_clock_of_the_first_stood() -> None:
+    first, kept = Stopwatch(), Kept()
+    whole = Kept()
+    run(first, whole)
+    kept.points = whole.points[:10]
+    second = Stopwatch()
+    run(second, kept)
+    assert second.asked[0].total_s_max == pytest.approx(first.asked[10].total_s_max)
+    clocks = [point.clock_s for point in kept.points]
+    assert clocks == pytest.approx([point.clock_s for point in whole.points])
+
+
+def test_preconditioning_is_asked_once_and_charged_to_nobody() -> None:
+    begin = msgspec.structs.replace(BEGIN, precondition_bytes_max=2_000_000_000)
+    engine, kept = Stopwatch(precondition_s=500.0), Kept()
+    run(engine, kept, begin)
+    assert engine.preconditioned == [2_000_000_000] + [None] * (POINTS - 1)
+    assert engine.asked[0].total_s_max == pytest.approx(100.0 + 2e9 / 20e6)
+    assert engine.asked[1].total_s_max < 100.0
+    assert 595.0 < engine.clock_s - 1000.0 <= 600.0
+    kept.points = kept.points[:1]
+    resumed = Stopwatch()
+    run(resumed, kept, begin)
+    assert resumed.asked[0].total_s_max == pytest.approx(engine.asked[1].total_s_max)

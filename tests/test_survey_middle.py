@@ -1,0 +1,166 @@
+"""The revised benchmark's single decisions, by hand: scouting, focal values, regions, order."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from leadline.record import PROCESSES_MAX, Interval, Workload
+from leadline.stats import BorderFit
+from leadline.survey import Surveyor
+from leadline.survey.middle import (
+    MiddleStrategy,
+    RegionBounds,
+    half_way,
+    half_way_of,
+    interleave,
+    nearest_power,
+    region_bounds,
+)
+from simulated_answers import MIB, answer, plan, start
+
+LOW, HIGH = 64 * MIB, 3072 * MIB
+
+
+def asked(surveyor: Surveyor, count: int, formula: Callable[[Workload], float]) -> list[Workload]:
+    """The next points of a survey, each told what a formula gives, without noise."""
+    found = []
+    for _ in range(count):
+        request = surveyor.ask()
+        assert request is not None
+        found.append(request.workload)
+        surveyor.tell(answer(request, formula, noise=0.0))
+    return found
+
+
+def middle(surveyor: Surveyor) -> MiddleStrategy:
+    assert isinstance(surveyor.strategy, MiddleStrategy)
+    return surveyor.strategy
+
+
+def saturating(workload: Workload) -> float:
+    """Nothing gained from sizes past 64 KiB, nor from processes."""
+    return min(workload.size_mean, 65536) / 65536
+
+
+def test_scouting_sizes_then_processes_then_sizes_at_both_ends() -> None:
+    surveyor = Surveyor(start(budget_s=400.0))
+    sizes = asked(surveyor, 6, saturating)
+    assert {w.unique_bytes for w in sizes} == {LOW, HIGH}
+    assert Counter((w.unique_bytes, w.size_mean) for w in sizes) == {
+        (end, size): 1 for end in (LOW, HIGH) for size in (4096, 92672, 2 * MIB)
+    }
+    assert all(w.process_num == 1 for w in sizes)
+    assert middle(surveyor).tops == {"size_mean": 2 * MIB, "process_num": 16.0}
+    focal = middle(surveyor).focal.size_mean
+    assert focal == 4**7, "half-way between 4 KiB and the 90.5 KiB that reach it all, 19 KiB"
+    processes = asked(surveyor, 6, saturating)
+    assert Counter((w.unique_bytes, w.process_num) for w in processes) == {
+        (end, count): 1 for end in (LOW, HIGH) for count in (1, 4, 16)
+    }
+    assert all(w.size_mean == focal for w in processes)
+    assert middle(surveyor).focal.process_num == 1, "flat: where the search began"
+    again = asked(surveyor, 6, saturating)
+    known = {(w.unique_bytes, w.size_mean) for w in sizes + processes}
+    assert not known & {(w.unique_bytes, w.size_mean) for w in again if w.process_num == 1} - {
+        (LOW, 4096), (HIGH, 4096)}  # fmt: skip
+    ends = asked(surveyor, 4, saturating)
+    assert [w.unique_bytes for w in ends] == [LOW, HIGH, HIGH, LOW]
+
+
+def test_a_small_survey_scouts_the_ends_of_its_ranges_only() -> None:
+    surveyor = Surveyor(start(budget_s=50.0))
+    sizes = asked(surveyor, 4, saturating)
+    top = min(2 * MIB, middle(surveyor).plan.unique_bytes_min // 4)
+    assert {w.size_mean for w in sizes} == {4096, top}
+    assert {w.process_num for w in asked(surveyor, 4, saturating)} == {1, 16}
+    assert surveyor.ask().stage == "ends"  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(("most", "top"), [(16, 64.0), (300, float(PROCESSES_MAX))])
+def test_a_range_that_still_gains_at_its_end_is_four_times_as_long(most: int, top: float) -> None:
+    surveyor = Surveyor(start(process_num_max=most))
+    asked(surveyor, 12, lambda w: float(w.size_mean * w.process_num))
+    assert middle(surveyor).tops == {"size_mean": 8 * MIB, "process_num": top}
+
+
+def test_a_request_never_spans_its_region() -> None:
+    surveyor = Surveyor(start())
+    asked(surveyor, 6, lambda w: float(w.size_mean))
+    strategy = middle(surveyor)
+    assert strategy.tops["size_mean"] == 8 * MIB
+    for focal_bytes, top in [(16 * MIB, 4 * MIB), (64 * MIB, 8 * MIB), (4096, 16384)]:
+        region = RegionBounds(4096, HIGH, focal_bytes)
+        focal = strategy.focal.size_mean
+        assert strategy.parameter_range("size_mean", region) == (4096.0, max(top, focal))
+        assert strategy.parameter_range("read_frac", region) == (0.0, 1.0)
+        assert strategy.parameter_range("process_num", region) == (1.0, 16.0)
+    strategy.focal = strategy.focal.with_value("process_num", 32).with_value("size_mean", 2048)
+    region = RegionBounds(LOW, HIGH, LOW)
+    assert strategy.parameter_range("process_num", region) == (1.0, 32.0)
+    assert strategy.parameter_range("size_mean", region) == (2048.0, 8 * MIB)
+
+
+def test_a_family_holds_its_focal_point_as_often_as_curves_leave_room() -> None:
+    strategy = middle(Surveyor(start()))
+    region = RegionBounds(LOW, HIGH, 100 * MIB)
+    workloads, repeats = strategy._family(region, 20)
+    focal = strategy.focal_in(region)
+    assert focal.unique_bytes == 100 * MIB
+    assert focal not in workloads
+    assert len(workloads) == len(set(workloads)) == 20 - repeats
+    assert repeats == 4, "four shares of twenty, of 4 + 5 + 4 + 4 + 3"
+    changed = Counter(
+        parameter
+        for w in workloads
+        for parameter in ("size_mean", "read_frac", "seq_frac", "process_num")
+        if getattr(w, parameter) != getattr(focal, parameter)
+    )
+    assert changed == {"size_mean": 5, "read_frac": 4, "seq_frac": 4, "process_num": 3}
+
+
+def test_half_way_values_are_powers_and_a_flat_curve_has_none() -> None:
+    assert half_way([1.0, 16.0], [0.0, 10.0], 3.0) == pytest.approx(4.0)
+    assert half_way([1.0, 16.0], [100.0, 114.9], 3.0) == 3.0
+    assert half_way([1.0, 16.0], [100.0, 115.1], 3.0) == pytest.approx(4.0)
+    rising = ([1.0, 16.0], [0.0, 10.0])
+    later = ([1.0, 256.0], [0.0, 10.0])
+    assert half_way_of([rising, later], "process_num") == 8.0, "of 4 and 16"
+    assert half_way_of([rising, ([1.0, 4.0], [1.0, 1.0])], "process_num") == 2.0
+    assert [nearest_power(4.0, x) for x in (0.1, 1.0, 1.9, 2.1, 31.0, 33.0)] == [
+        1.0, 1.0, 1.0, 4.0, 16.0, 64.0]  # fmt: skip
+
+
+def fit(*borders: float) -> BorderFit:
+    found = [SimpleNamespace(bytes=Interval(each, None, None, 1)) for each in borders]
+    return cast("BorderFit", SimpleNamespace(borders=tuple(found)))
+
+
+def test_regions_lie_between_borders_and_the_last_focal_point_near_its_own() -> None:
+    whole = plan()
+    assert region_bounds(fit(), whole) == (RegionBounds(LOW, HIGH, (LOW + HIGH) // 2),)
+    two = region_bounds(fit(100 * MIB + 0.4), whole)
+    assert two == (
+        RegionBounds(LOW, 100 * MIB, 82 * MIB),
+        RegionBounds(100 * MIB, HIGH, 450 * MIB),
+    )
+    assert region_bounds(fit(1000 * MIB), whole)[1].focal_bytes == 2036 * MIB, "the range ends"
+    odd = region_bounds(fit(100 * MIB + 5000), whole)
+    assert [region.focal_bytes % 4096 for region in odd] == [0, 0]
+
+
+def numbered(*sizes: int) -> list[Workload]:
+    return [Workload(unique_bytes=size * MIB, size_mean=4096) for size in sizes]
+
+
+def test_repeats_stand_at_the_start_the_end_and_evenly_between() -> None:
+    singles = numbered(1, 2, 3, 4)
+    (repeat,) = numbered(9)
+    merged = interleave(singles, [repeat] * 3)
+    assert [w.unique_bytes // MIB for w in merged] == [9, 1, 2, 9, 3, 4, 9]
+    assert interleave(singles, []) == singles
+    assert interleave(singles, [repeat]) == [repeat, *singles]

@@ -1,0 +1,107 @@
+"""Which readings' spread is whose noise: by region, away from borders, less what moved."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+import pytest
+
+from leadline.record import Interval, Measurement, Workload
+from leadline.stats import Noise, pooled_noise, reading_interval
+from leadline.survey.middle import RegionBounds
+from leadline.survey.noise import NoiseModel
+from leadline.survey.readings import Readings
+from leadline.testing.samples import sample_point
+
+MIB = 2**20
+REGIONS = (RegionBounds(MIB, 100 * MIB, 10 * MIB), RegionBounds(100 * MIB, 900 * MIB, 300 * MIB))
+
+
+def told(*groups: tuple[float, list[float]]) -> Readings:
+    """(place in MiB, readings in MB/s) of workloads, each reading at a time of its own."""
+    readings = Readings()
+    clock = [0.0, 7.0, 3.0, 9.0, 1.0, 5.0]
+    for place, rates in groups:
+        for turn, rate in enumerate(rates):
+            point = sample_point(f"p{place}-{turn}", mb_s=rate)
+            workload = msgspec.structs.replace(point.workload, unique_bytes=int(place * MIB))
+            readings.add(msgspec.structs.replace(point, workload=workload, clock_s=clock[turn]))
+    return readings
+
+
+def at(mib: float) -> Workload:
+    return Workload(unique_bytes=int(mib * MIB), size_mean=4096)
+
+
+QUIET = [100.0, 101.0, 100.0, 101.0, 100.0]
+LOUD = [10.0, 13.0, 12.0, 9.0, 11.0]
+JUMPING = [100.0, 10.0, 100.0, 10.0]
+
+
+def is_noise(found: Noise, *groups: list[float]) -> bool:
+    wanted = pooled_noise(groups)
+    return (found.sd_frac, found.df) == pytest.approx((wanted.sd_frac, wanted.df))
+
+
+def test_a_region_has_its_own_noise_and_a_border_that_of_everything() -> None:
+    model = NoiseModel(told((10, QUIET), (300, LOUD), (101, JUMPING)), REGIONS)
+    assert is_noise(model.at(at(20)), QUIET)
+    assert is_noise(model.at(at(500)), LOUD)
+    for border in (100, 88, 114):
+        assert is_noise(model.at(at(border)), QUIET, LOUD, JUMPING)
+    assert is_noise(model.at(at(86)), QUIET)
+    assert is_noise(model.at(at(116)), LOUD)
+    assert is_noise(model.at(at(901)), QUIET, LOUD, JUMPING), "beyond every region"
+    assert is_noise(model.at(at(1)), QUIET)
+    assert is_noise(model.at(at(900)), LOUD)
+
+
+def test_too_few_replicates_of_its_own_and_a_region_has_everybodys() -> None:
+    few = NoiseModel(told((10, QUIET), (300, LOUD[:2]), (400, LOUD[2:4])), REGIONS)
+    assert is_noise(few.at(at(500)), QUIET, LOUD[:2], LOUD[2:4]), "two degrees of freedom"
+    enough = NoiseModel(told((10, QUIET), (300, LOUD[:4])), REGIONS)
+    assert is_noise(enough.at(at(500)), LOUD[:4]), "three"
+
+
+def test_an_interval_knows_the_noise_and_the_runs_own_error() -> None:
+    readings = told((10, QUIET), (300, LOUD))
+    model = NoiseModel(readings, REGIONS)
+    found: list[Measurement] = readings.at(at(300)) or [
+        point for point in readings.all if point.workload.unique_bytes == 300 * MIB
+    ]
+    widths = [point.result.throughput_mb_s.half_width_frac for point in found]
+    assert model.interval(found) == reading_interval(LOUD, widths, pooled_noise([LOUD]))
+    assert model.interval([]) == Interval(0.0, None, None, 0)
+
+
+def moving(change: float, *, step: bool) -> Readings:
+    """Three quiet workloads in turn; a slope, or a fall half-way, over an hour."""
+    readings = Readings()
+    for turn in range(6):
+        for place in range(3):
+            clock = 600.0 * turn + 10 * place
+            moved = (change if turn >= 3 else 0.0) if step else change * clock / 3020.0
+            wobble = 0.001 * ((turn + place) % 2)
+            point = sample_point(f"p{turn}-{place}", mb_s=100.0 * math.exp(moved + wobble))
+            workload = msgspec.structs.replace(point.workload, unique_bytes=(10 + place) * MIB)
+            readings.add(msgspec.structs.replace(point, workload=workload, clock_s=clock))
+    return readings
+
+
+@pytest.mark.parametrize("step", [True, False])
+def test_what_the_whole_system_moved_is_not_noise(step: bool) -> None:
+    still = NoiseModel(moving(0.0, step=step), REGIONS).at(at(11))
+    moved = NoiseModel(moving(-0.5, step=step), REGIONS).at(at(11))
+    assert moved.sd_frac == pytest.approx(still.sd_frac, rel=0.02)
+    assert moved.df == still.df
+
+
+def test_a_movement_that_may_be_none_is_left_in_the_noise() -> None:
+    rates = [100.0, 130.0, 90.0, 125.0, 95.0]
+    assert is_noise(NoiseModel(told((10, rates)), REGIONS).at(at(20)), rates)
+
+
+def test_without_replicates_the_expectation_alone_is_the_noise() -> None:
+    noise = NoiseModel(told((10, [100.0]), (300, [9.0])), REGIONS).at(at(20))
+    assert (noise.sd_frac, noise.df) == pytest.approx((0.03, 0.3))

@@ -1,0 +1,125 @@
+"""A plan is arithmetic on the budget and the room: worked by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from leadline.record import PROCESSES_MAX, Plan
+from leadline.survey import PlanRefused, advised_cache_limit, make_plan
+
+MIB, GIB = 2**20, 2**30
+ASKED = {"budget_s": 400.0, "capacity_bytes": 4 * GIB, "max_bytes": 3 * GIB,
+         "memory_bytes": 512 * MIB, "l3_cache_bytes": 32 * MIB, "process_num_max": 16,
+         "virtual": False}  # fmt: skip
+
+
+def planned(**changes: object) -> Plan:
+    return make_plan(**(ASKED | changes))  # type: ignore[arg-type]
+
+
+def stages(plan: Plan) -> dict[str, int]:
+    return {stage.name: stage.points for stage in plan.stages}
+
+
+def test_a_plan_on_a_real_target_by_hand() -> None:
+    plan = planned()
+    layout_s = 3 * GIB / 300e6
+    measuring_s = 0.97 * 400 - layout_s
+    assert stages(plan) == {"scout": 18, "ends": 4, "unique_bytes": 18, "families": 42,
+                            "closing": 2}  # fmt: skip
+    assert list(stages(plan))[-1] == "closing"
+    assert plan.point_s == pytest.approx(measuring_s / 84)
+    assert plan.expected_s == pytest.approx(0.97 * 400)
+    assert (plan.budget_s, plan.layout_bytes) == (400.0, 3 * GIB)
+    assert (plan.unique_bytes_min, plan.unique_bytes_max) == (64 * MIB, 3 * GIB)
+    assert (plan.size_mean_min, plan.size_mean_max) == (4096, 2 * MIB)
+    assert (plan.process_num_max, planned(process_num_max=10**6).process_num_max) == (
+        16, PROCESSES_MAX)  # fmt: skip
+
+
+def test_virtual_time_writes_no_data() -> None:
+    plan = planned(virtual=True, budget_s=100.0)
+    assert plan.layout_bytes == 0
+    assert plan.point_s == pytest.approx(97 / plan.points)
+    assert plan.expected_s == pytest.approx(97.0)
+
+
+@pytest.mark.parametrize(
+    ("budget_s", "scout", "curve", "families"),
+    [(50.0, 8, 7, 13), (120.0, 8, 9, 21), (121.0, 12, 10, 17), (187.0, 12, 15, 36),
+     (188.0, 18, 15, 31), (1000.0, 18, 18, 42)],
+)  # fmt: skip
+def test_a_point_is_wanted_for_every_two_point_six_seconds_of_measuring(
+    budget_s: float, scout: int, curve: int, families: int
+) -> None:
+    found = stages(planned(budget_s=budget_s, virtual=True))
+    assert found == {"scout": scout, "ends": 4, "unique_bytes": curve, "families": families,
+                     "closing": 2}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("budget_s", "virtual", "share", "curves", "learning"),
+    [
+        (400.0, True, 0.25, 63, 21),
+        (400.0, True, 0.9, 34, 50),
+        (160.0, True, 0.25, 59, 0),
+        (165.0, True, 0.25, 34, 6),
+        (1000.0, False, 0.25, 84, 35),
+        (1000.0, False, 0.6, 56, 84),
+        (1000.0, False, 0.0, 84, 0),
+    ],
+)
+def test_learning_takes_its_share_of_longer_readings_and_leaves_the_curves_theirs(
+    budget_s: float, virtual: bool, share: float, curves: int, learning: int
+) -> None:
+    found = stages(planned(budget_s=budget_s, virtual=virtual, learn_frac=share))
+    assert found.pop("learning", 0) == learning
+    assert sum(found.values()) == curves
+
+
+def test_the_75_percent_point_is_one_stage_and_never_learns() -> None:
+    assert stages(planned(focal_mode="75%", learn_frac=0.5)) == {"75% point": 84}
+
+
+def test_a_budget_must_hold_34_points_of_eight_tenths_of_a_second_beside_the_data() -> None:
+    least_s = 34 * 0.8 / (0.97 - 0.2)
+    assert planned(budget_s=least_s).points == 34
+    with pytest.raises(PlanRefused, match=r"--budget 42s or more") as refused:
+        planned(budget_s=least_s - 0.001)
+    assert refused.value.exit_code == 2
+
+
+def test_data_written_takes_a_fifth_of_the_budget_at_300_megabytes_a_second() -> None:
+    plan = planned(budget_s=40.0, max_bytes=None, memory_bytes=None, l3_cache_bytes=None)
+    assert plan.unique_bytes_max == int(0.2 * 40 * 300e6) // 4096 * 4096
+    assert planned(
+        budget_s=40.0, max_bytes=None, memory_bytes=None, virtual=True
+    ).unique_bytes_max == 4 * GIB  # fmt: skip
+
+
+def test_the_range_is_whole_blocks_within_what_was_given() -> None:
+    plan = planned(l3_cache_bytes=1_000_001, max_bytes=100_000_001)
+    assert (plan.unique_bytes_min, plan.unique_bytes_max) == (489 * 4096, 24414 * 4096)
+    assert planned(l3_cache_bytes=None).unique_bytes_min == 256 * 1024
+    assert planned(capacity_bytes=GIB).unique_bytes_max == GIB
+    assert planned(memory_bytes=256 * MIB).unique_bytes_max == 6 * 256 * MIB
+
+
+def test_a_small_room_leaves_a_plateau_above_the_processors_cache() -> None:
+    assert planned(memory_bytes=128 * MIB).unique_bytes_min == 16 * MIB
+    alone = planned(memory_bytes=None, max_bytes=256 * MIB)
+    assert (alone.unique_bytes_min, alone.unique_bytes_max) == (32 * MIB, 256 * MIB)
+
+
+def test_a_range_spans_a_factor_of_eight_or_is_refused() -> None:
+    small = {"l3_cache_bytes": None, "memory_bytes": None}
+    assert planned(max_bytes=2 * MIB, **small).unique_bytes_max == 2 * MIB
+    with pytest.raises(PlanRefused, match="--max-bytes 2 MiB"):
+        planned(max_bytes=2 * MIB - 1, **small)
+
+
+def test_the_memory_cap_that_is_advised_can_be_outgrown_within_the_budget() -> None:
+    assert advised_cache_limit(100.0, 10**9) is None, "six times the memory is written in time"
+    assert advised_cache_limit(100.0, 10**9 + 1) == 10**9
+    assert advised_cache_limit(1000.0, 64 * GIB) == GIB
+    assert advised_cache_limit(1.0, 64 * GIB) == 64 * MIB
