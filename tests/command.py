@@ -1,4 +1,4 @@
-"""Runs the installed `leadline` command as a user does."""
+"""Runs the `leadline` command as a user does."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+
+from forked_command import run_forked
+from steered_command import shorten
 
 LEADLINE = str(Path(sys.executable).with_name("leadline"))
 STEERED = str(Path(__file__).with_name("steered_command.py"))
@@ -24,14 +27,7 @@ def leadline(
     *arguments: str, store: Path, timeout_s: float = 120
 ) -> subprocess.CompletedProcess[str]:
     """Run the command to its end."""
-    return subprocess.run(
-        [LEADLINE, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=timeout_s,
-        check=False,
-        env=environment(store),
-    )
+    return run_forked(arguments, environment(store), timeout_s)
 
 
 def steered(*arguments: str, point_s: float = 0.0, stall: tuple[int, int] = (0, 0)) -> list[str]:
@@ -41,10 +37,11 @@ def steered(*arguments: str, point_s: float = 0.0, stall: tuple[int, int] = (0, 
 
 def hurried(*arguments: str, store: Path) -> subprocess.CompletedProcess[str]:
     """Run a survey or study of many real points to its end; none of them takes long."""
-    return subprocess.run(
-        steered(*arguments, point_s=POINT_S), capture_output=True, text=True, timeout=110,
-        check=False, env=environment(store),
-    )  # fmt: skip
+    return run_forked(arguments, environment(store), 110, steer=_hurry)
+
+
+def _hurry() -> None:
+    shorten(POINT_S)
 
 
 def ended_after(

@@ -20,7 +20,8 @@ from leadline.record import (
     WarmUp,
     Workload,
 )
-from leadline.survey import PointRequest, Surveyor, make_plan
+from leadline.studies.script import PointRequest
+from leadline.survey import Surveyor, make_plan
 
 MIB = 2**20
 Formula = Callable[[Workload], float]

@@ -16,10 +16,9 @@ from typing import Any
 from leadline.cli import main
 from leadline.engine import Limits
 from leadline.engine.pace import share_limits
-from leadline.file_cache import study
 from leadline.record.study import Item
 from leadline.store._sql import SqlStore
-from leadline.survey import run
+from leadline.studies import pace
 
 
 def shorten(point_s: float) -> None:
@@ -28,8 +27,7 @@ def shorten(point_s: float) -> None:
     def shortened(share_s: float, **more: Any) -> Limits:
         return share_limits(min(share_s, point_s), **more)
 
-    for module in (run, study):
-        vars(module)["share_limits"] = shortened
+    vars(pace)["share_limits"] = shortened
 
 
 def stall_after(rows: int, descriptor: int) -> None:

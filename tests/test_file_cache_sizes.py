@@ -156,7 +156,8 @@ def test_a_stored_study_is_taken_up_where_it_was_left_and_another_is_refused() -
     start, whole = run.study.start, list(run.points)
     for kept in (1, 17, 45):
         asked = Questions(start, whole[:kept]).ask()
-        assert asked == (whole[kept].stage, whole[kept].workload)
+        assert asked is not None
+        assert (asked.stage, asked.workload) == (whole[kept].stage, whole[kept].workload)
     assert Questions(start, whole).ask() is None
     with pytest.raises(CacheStudyRefused, match="start a new"):
         Questions(start, [whole[0], whole[0]] if whole[0].workload != whole[1].workload else [])

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Any, cast
 
 import msgspec
 import pytest
 
-from leadline.engine import BudgetSpent, Engine, Limits, share_limits
+from leadline.engine import BudgetSpent, Engine, Limits, NothingCompleted, share_limits
 from leadline.record import (
     EngineResult,
     Measurement,
@@ -18,7 +18,7 @@ from leadline.record import (
     Workload,
 )
 from leadline.store import Keeper
-from leadline.survey.run import limits_for, run_survey
+from leadline.survey.run import pace_of, run_survey
 from simulated_answers import engine_result, start, two_levels
 
 BEGIN = start(budget_s=100.0)
@@ -73,7 +73,7 @@ def run(engine: Stopwatch, kept: Kept, begin: SurveyStart = BEGIN) -> Survey:
 
 
 def test_a_point_may_take_an_equal_share_of_what_is_left_less_a_fiftieth() -> None:
-    limits = limits_for(BEGIN, 40.0, 20)
+    limits = pace_of(BEGIN).limits(40.0, POINTS - 20)
     share_s = 0.98 * 60.0 / 20
     assert limits.warm_up_s_max + limits.measure_s_max == pytest.approx(share_s)
     assert limits.warm_up_s_max == pytest.approx(0.45 * share_s), "most goes into measuring"
@@ -88,9 +88,9 @@ def test_a_long_point_may_end_by_its_own_interval_after_ten_seconds() -> None:
 
 def test_the_budget_is_over_when_a_point_gets_less_than_three_tenths_of_a_second() -> None:
     least_s = 0.3 * 10 / 0.98
-    limits_for(BEGIN, 100.0 - least_s - 1e-6, 10)
+    pace_of(BEGIN).limits(100.0 - least_s - 1e-6, POINTS - 10)
     with pytest.raises(BudgetSpent, match=f"10 of {POINTS} points") as spent:
-        limits_for(BEGIN, 100.0 - least_s + 1e-6, 10)
+        pace_of(BEGIN).limits(100.0 - least_s + 1e-6, POINTS - 10)
     assert spent.value.exit_code == 3
 
 
@@ -143,3 +143,26 @@ def test_preconditioning_is_asked_once_and_charged_to_nobody() -> None:
     resumed = Stopwatch()
     run(resumed, kept, begin)
     assert resumed.asked[0].total_s_max == pytest.approx(engine.asked[1].total_s_max)
+
+
+class Slow(Stopwatch):
+    """One of its points, the fifth, is so slow that no request ends in the first two windows."""
+
+    def run(self, workload: Workload, *, seed: int, **asked: Any) -> EngineResult:
+        answer = super().run(workload, seed=seed, **asked)
+        if len(self.asked) in {5, 6}:
+            raise NothingCompleted("no request completed in the measured window")
+        return answer
+
+
+def test_a_point_in_which_no_request_ended_gets_more_time_and_the_survey_goes_on() -> None:
+    engine, kept = Slow(factor=0.5), Kept()
+    run(engine, kept)
+    assert [point.order for point in kept.points] == list(range(POINTS))
+    first, second, third, after = engine.asked[4:8]
+    assert second.measure_s_max == pytest.approx(4 * first.measure_s_max)
+    assert third.measure_s_max == pytest.approx(16 * first.measure_s_max)
+    assert after.measure_s_max < 2 * first.measure_s_max
+    waited_s = kept.points[4].clock_s - kept.points[3].clock_s - kept.points[3].result.total_s
+    assert waited_s > 0, "the time it cost is the survey's"
+    assert third.total_s_max == pytest.approx(100.0 - kept.points[4].clock_s)

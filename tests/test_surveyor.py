@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from leadline.record import Measurement, Plan, Workload, derive_seed
-from leadline.survey import PointRequest, ResumeMismatch, Surveyor, strategy
+from leadline.studies.script import PointRequest
+from leadline.survey import ResumeMismatch, Surveyor, strategy
 from leadline.survey.readings import Readings
 from simulated_answers import answer, start, two_levels
 

@@ -13,8 +13,9 @@ from collections.abc import Generator, Sequence
 from leadline.file_cache.errors import CacheStudyRefused
 from leadline.file_cache.plan import BLOCK_BYTES
 from leadline.file_cache.sizes import kind_curve, nearest_border
-from leadline.record import CacheStart, Measurement, Workload
+from leadline.record import CacheStart, Measurement, Workload, derive_seed
 from leadline.stats import next_unique_bytes
+from leadline.studies.script import PointRequest
 
 READS, WRITES = 1.0, 0.0
 INSIDE = 0.25
@@ -48,9 +49,13 @@ class Questions:
         for point in recorded:
             self.tell(point)
 
-    def ask(self) -> tuple[str, Workload] | None:
-        """Return the stage and workload of the next point; None when the study is complete."""
-        return self._pending
+    def ask(self) -> PointRequest | None:
+        """Return the next point; None when the study is complete."""
+        if self._pending is None:
+            return None
+        stage, workload = self._pending
+        order = len(self.points)
+        return PointRequest(order, stage, workload, derive_seed(self.start.seed, order))
 
     def tell(self, point: Measurement) -> None:
         """Take the measurement of the point last asked for.

@@ -10,25 +10,17 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from leadline.engine import (
-    BUDGET_SHARE,
-    POINT_S_MIN,
-    BudgetSpent,
-    Engine,
-    Limits,
-    NothingCompleted,
-    PointFailed,
-    Progress,
-    Target,
-    share_limits,
-)
+from leadline.engine import Engine, Limits, NothingCompleted, Progress, Target
 from leadline.file_cache.explain import explain_study
 from leadline.file_cache.memory import memory_bytes_of
 from leadline.file_cache.plan import make_plan
 from leadline.file_cache.questions import Questions
 from leadline.file_cache.write_costs import measure_write_costs
-from leadline.record import CacheStart, CacheStudy, Measurement, Workload, derive_seed, point_id
+from leadline.record import CacheStart, CacheStudy, Measurement, Workload
 from leadline.store import Keeper
+from leadline.studies.loop import measure_points
+from leadline.studies.pace import Pace
+from leadline.studies.script import PointRequest
 
 BUDGET_S = 300.0
 FILL_SIZE = 2**18
@@ -124,24 +116,36 @@ def run_study(
 
     """
     questions = Questions(start, points)
-    before_s = points[-1].clock_s + points[-1].result.total_s if points else 0.0
+    filled = _filling(engine, start)
+    points_s = measure_points(
+        engine, store, start, questions, pace_of(start), on_progress=on_progress, before=filled
+    )
     opened_s = engine.clock_s
-    while (asked := questions.ask()) is not None:
-        now_s = before_s + engine.clock_s - opened_s
-        on_progress(_progress(start, questions, asked[0], now_s))
-        fill_cache(engine, asked[1], start, seed=derive_seed(start.seed, len(questions.points)))
-        now_s = before_s + engine.clock_s - opened_s
-        limits = limits_for(start, now_s, start.plan.points - len(questions.points))
-        point = _measure(engine, questions, limits, now_s)
-        store.add(start.study_id, point)
-        questions.tell(point)
-    now_s = before_s + engine.clock_s - opened_s
     study = explain_study(start, questions.points)
-    study = measure_write_costs(engine, target, study, left_s=start.plan.budget_s - now_s)
-    wall_s = before_s + engine.clock_s - opened_s
-    study = msgspec.structs.replace(study, wall_s=wall_s)
+    left_s = start.plan.budget_s - points_s
+    study = measure_write_costs(engine, target, study, left_s=left_s)
+    study = msgspec.structs.replace(study, wall_s=points_s + engine.clock_s - opened_s)
     store.end(start.study_id, study, study.status)
     return study
+
+
+def pace_of(start: CacheStart) -> Pace:
+    """How a study's budget is shared among its points and the filling between them."""
+    return Pace(
+        start.plan.budget_s - start.plan.writes_s,
+        start.plan.points,
+        start.accuracy,
+        between=0.0 if start.system_profile is not None else FILL_SHARE_MAX,
+    )
+
+
+def _filling(engine: Engine, start: CacheStart) -> Callable[[PointRequest], None]:
+    """Return what fills the cache before a point."""
+
+    def fill(request: PointRequest) -> None:
+        fill_cache(engine, request.workload, start, seed=request.seed)
+
+    return fill
 
 
 def fill_cache(engine: Engine, workload: Workload, start: CacheStart, *, seed: int) -> None:
@@ -167,54 +171,3 @@ def fill_cache(engine: Engine, workload: Workload, start: CacheStart, *, seed: i
     )  # fmt: skip
     with contextlib.suppress(NothingCompleted):
         engine.run(passing, seed=seed, limits=limits)
-
-
-def limits_for(start: CacheStart, now_s: float, points_left: int) -> Limits:
-    """Time limits of the next point: an equal share of what is left of the budget.
-
-    Raises:
-        BudgetSpent: nothing useful fits any more.
-
-    """
-    left_s = start.plan.budget_s - start.plan.writes_s - now_s
-    filling = 0.0 if start.system_profile is not None else FILL_SHARE_MAX
-    share_s = BUDGET_SHARE * left_s / (points_left + filling * (points_left - 1))
-    if share_s < POINT_S_MIN:
-        raise BudgetSpent(
-            f"the budget ended with {points_left} of {start.plan.points} points still to measure"
-        )
-    return share_limits(share_s, left_s=left_s, accuracy=start.accuracy)
-
-
-def _measure(engine: Engine, questions: Questions, limits: Limits, clock_s: float) -> Measurement:
-    """Measure the point that is asked for."""
-    start, order = questions.start, len(questions.points)
-    asked = questions.ask()
-    assert asked is not None  # noqa: S101 - the caller looked
-    stage, workload = asked
-    started_at, seed = datetime.now(UTC).isoformat(), derive_seed(start.seed, order)
-    try:
-        result = engine.run(workload, seed=seed, limits=limits)
-    except PointFailed as error:
-        raise PointFailed(f"point {order + 1} ({stage}): {error}") from error
-    return Measurement(
-        point_id=point_id(start.study_id, order),
-        order=order,
-        stage=stage,
-        started_at=started_at,
-        clock_s=clock_s,
-        seed=seed,
-        workload=workload,
-        backend=start.backend,
-        direct=start.direct,
-        sync=start.sync,
-        result=result,
-    )
-
-
-def _progress(start: CacheStart, questions: Questions, stage: str, now_s: float) -> Progress:
-    done = len(questions.points)
-    share_s = now_s / done if done else start.plan.point_s
-    left_s = min(start.plan.budget_s - now_s, share_s * (start.plan.points - done))
-    last = questions.points[-1].result.throughput_mb_s.value if done else None
-    return Progress(done, start.plan.points, stage, left_s, last)

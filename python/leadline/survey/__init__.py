@@ -12,14 +12,13 @@ from leadline.survey.begin import (
 from leadline.survey.explain import explain, explain_told
 from leadline.survey.plan import PlanRefused, advised_cache_limit, make_plan
 from leadline.survey.run import run_survey
-from leadline.survey.strategy import PointRequest, ResumeMismatch, Surveyor
+from leadline.survey.strategy import ResumeMismatch, Surveyor
 
 __all__ = [
     "LEARN_FRAC",
     "VIRTUAL_BUDGET_S",
     "Asked",
     "PlanRefused",
-    "PointRequest",
     "ResumeMismatch",
     "Surveyor",
     "advised_cache_limit",

@@ -10,10 +10,10 @@ not for arithmetic to promise: such stored points are their own decision (`Middl
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from leadline.errors import LeadlineError
-from leadline.record import Measurement, SurveyStart, Workload, derive_seed
+from leadline.record import Measurement, SurveyStart, derive_seed
+from leadline.studies.script import PointRequest
 from leadline.survey.middle import MiddleStrategy, Script
 from leadline.survey.readings import Readings
 from leadline.survey.seventy_five import SeventyFiveStrategy
@@ -23,16 +23,6 @@ class ResumeMismatch(LeadlineError):
     """A stored point is not the one this survey would have asked for."""
 
     exit_code = 2
-
-
-@dataclass(frozen=True)
-class PointRequest:
-    """A question to the storage system."""
-
-    order: int
-    stage: str
-    workload: Workload
-    seed: int
 
 
 class Surveyor:

@@ -25,6 +25,7 @@ from leadline.record import (
     Workload,
     derive_seed,
 )
+from leadline.studies.script import PointRequest
 
 BLOCK_BYTES = 4096
 SIZE_STEP_BYTES = 512
@@ -43,16 +44,6 @@ ANCHORS, SINGLES, ORTHOGONAL = "anchors", "single numbers", "orthogonal"
 
 Cube = tuple[float, ...]
 """Coordinates in the unit cube, in the order of PARAMETERS."""
-
-
-@dataclass(frozen=True)
-class PointRequest:
-    """One question to the storage system."""
-
-    order: int
-    stage: str
-    workload: Workload
-    seed: int
 
 
 @dataclass(frozen=True)
