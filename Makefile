@@ -19,8 +19,8 @@ install: $(VENV)/installed
 
 $(VENV)/installed: pyproject.toml
 	test -x $(BIN)/python || python3 -m venv $(VENV)
-	$(BIN)/pip install --quiet "maturin>=1.9,<2"
-	$(BIN)/pip install --quiet $$($(BIN)/python tests/requirements.py)
+	$(BIN)/pip install --quiet --no-compile "maturin>=1.9,<2"
+	$(BIN)/pip install --quiet --no-compile $$($(BIN)/python tests/requirements.py)
 	@touch $@
 
 $(VENV)/built: $(VENV)/installed $(RUST) pyproject.toml

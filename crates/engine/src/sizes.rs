@@ -118,6 +118,9 @@ fn solve(mean: f64, most: f64) -> f64 {
     let (mut low, mut high) = (1e-3_f64.ln(), (most * 1e9).ln());
     for _ in 0..100 {
         let middle = 0.5 * (low + high);
+        if middle <= low || middle >= high {
+            break; // no number lies between them
+        }
         if moments(middle.exp(), most).0 < mean {
             low = middle;
         } else {

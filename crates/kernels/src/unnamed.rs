@@ -105,10 +105,16 @@ fn knows_none(error: &Error) -> bool {
 
 /// Reserves the first `bytes` of a file and makes that its length, so that writing extends nothing.
 ///
+/// Asks how much is free first: ext4 takes all there is before it refuses, and for that moment
+/// everybody else's disk is full.
+///
 /// # Errors
 /// `Target` when the disk is full, with what was needed.
 pub(crate) fn reserve(file: &File, path: &Path, bytes: u64) -> Result<(), EngineError> {
-    file.set_len(bytes).map_err(|error| refused(path, bytes, &error))?;
+    if free_bytes(file).is_some_and(|free| free < bytes) {
+        return Err(refused(file, path, bytes, &Error::from_raw_os_error(libc::ENOSPC)));
+    }
+    file.set_len(bytes).map_err(|error| refused(file, path, bytes, &error))?;
     if bytes == 0 {
         return Ok(());
     }
@@ -116,13 +122,17 @@ pub(crate) fn reserve(file: &File, path: &Path, bytes: u64) -> Result<(), Engine
         Ok(()) => Ok(()),
         // Without reservations a full disk shows when it is written.
         Err(error) if error.kind() == ErrorKind::Unsupported => Ok(()),
-        Err(error) => Err(refused(path, bytes, &error)),
+        Err(error) => Err(refused(file, path, bytes, &error)),
     }
 }
 
-fn refused(path: &Path, bytes: u64, error: &Error) -> EngineError {
-    let directory = path.parent().unwrap_or(path);
-    let free = rustix::fs::statvfs(directory).map_or(0, |facts| facts.f_bavail * facts.f_frsize);
+/// What the file system around a file still has; `None` when it does not say.
+fn free_bytes(file: &File) -> Option<u64> {
+    rustix::fs::fstatvfs(file).ok().map(|facts| facts.f_bavail * facts.f_frsize)
+}
+
+fn refused(file: &File, path: &Path, bytes: u64, error: &Error) -> EngineError {
+    let free = free_bytes(file).unwrap_or(0);
     EngineError::target(format!(
         "{bytes} bytes for {} cannot be had: {error}; {free} are free, {} are missing: free them \
         or give another directory",
@@ -158,14 +168,13 @@ mod tests {
 
     #[test]
     fn more_than_a_disk_holds_is_refused_with_what_is_missing() {
-        // A disk would be filled before it refuses, and nobody else could write meanwhile.
-        let folder = Path::new("/dev/shm");
-        let (_unnamed, file) = Unnamed::create(folder, "large").unwrap();
-        let facts = rustix::fs::statvfs(folder).unwrap();
+        let folder = std::env::temp_dir();
+        let (_unnamed, file) = Unnamed::create(&folder, "large").unwrap();
+        let facts = rustix::fs::statvfs(&folder).unwrap();
         let bytes = (facts.f_blocks * facts.f_frsize) * 2;
         let error = reserve(&file, &folder.join("large"), bytes).unwrap_err();
         assert!(error.message.contains("are missing"), "{error}");
         assert!(error.message.starts_with(&bytes.to_string()), "{error}");
-        file.set_len(0).unwrap();
+        assert_eq!(file.metadata().unwrap().len(), 0, "nothing of it is taken for a moment");
     }
 }

@@ -22,6 +22,7 @@ from leadline.engine.pace import (
     POINT_S_MIN,
     BudgetSpent,
     Progress,
+    longer_windows,
     share_limits,
 )
 from leadline.engine.preflight import Finding, preflight
@@ -54,6 +55,7 @@ __all__ = [
     "host_facts",
     "is_in_memory",
     "load_profile",
+    "longer_windows",
     "memory_cgroup",
     "open_engine",
     "open_file_tests",

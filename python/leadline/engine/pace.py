@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+
+import msgspec
 
 from leadline.engine.jobs import Limits
 from leadline.errors import LeadlineError
@@ -15,6 +18,8 @@ BUDGET_SHARE = 0.98
 
 LAYOUT_BYTES_PER_S = 300e6
 """Cautious writing rate for the forecast before anything has been measured."""
+
+_LONGER = (1, 4, 16)
 
 _MEASURE_S_ENOUGH = 10.0
 """A window is a quarter of a point's time or this long before its own interval may end it: a short
@@ -59,3 +64,13 @@ def share_limits(share_s: float, *, left_s: float, accuracy: float) -> Limits:
         accuracy=accuracy,
         total_s_max=left_s,
     )
+
+
+def longer_windows(limits: Limits) -> Iterator[Limits]:
+    """Yield the limits, then the same with longer windows, for as long as no request ends in them.
+
+    A workload may be so slow, or its process be kept waiting for so long: it gets more time, rather
+    than that a study ends there, or that what is hard to measure is left out.
+    """
+    for times in _LONGER:
+        yield msgspec.structs.replace(limits, measure_s_max=times * limits.measure_s_max)

@@ -11,7 +11,7 @@ from leadline.engine.ceiling import LIMITS as CEILING_LIMITS
 from leadline.engine.ceiling import Ceiling, measure_ceiling
 from leadline.engine.cgroup import MemoryCgroup
 from leadline.engine.child import EngineChild, OnEvent
-from leadline.engine.errors import ServerLost, TargetRefused
+from leadline.engine.errors import NothingCompleted, ServerLost, TargetRefused
 from leadline.engine.facts import host_facts
 from leadline.engine.jobs import (
     CLOSED,
@@ -24,6 +24,7 @@ from leadline.engine.jobs import (
     result_of,
 )
 from leadline.engine.machine import available_memory_bytes, l3_cache_bytes
+from leadline.engine.pace import longer_windows
 from leadline.engine.place import Place
 from leadline.engine.stop import shielded
 from leadline.engine.target import Target
@@ -115,9 +116,15 @@ class ProcessEngine:
 
         def measure(workload: Workload) -> EngineResult:
             options = JobOptions(placement=self._placement)
-            return self._ask(
-                {"kind": "null"}, _NULL, workload, seed=1, limits=CEILING_LIMITS, options=options
-            )
+            failure = NothingCompleted("there was no time to try it")
+            for limits in longer_windows(CEILING_LIMITS):
+                try:
+                    return self._ask(
+                        {"kind": "null"}, _NULL, workload, seed=1, limits=limits, options=options
+                    )
+                except NothingCompleted as error:
+                    failure = error
+            raise failure
 
         self._ceiling = measure_ceiling(
             measure,

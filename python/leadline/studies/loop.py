@@ -7,7 +7,15 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from leadline.engine import POINT_S_MIN, Engine, Limits, NothingCompleted, PointFailed, Progress
+from leadline.engine import (
+    POINT_S_MIN,
+    Engine,
+    Limits,
+    NothingCompleted,
+    PointFailed,
+    Progress,
+    longer_windows,
+)
 from leadline.record import (
     CacheStart,
     EngineResult,
@@ -19,10 +27,6 @@ from leadline.record import (
 from leadline.store import Keeper
 from leadline.studies.pace import Pace
 from leadline.studies.script import PointRequest, Script
-
-LONGER = (1, 4, 16)
-"""A workload may be so slow that no request of it ends within a point's time: it gets more, rather
-than that a study ends there, or that what is hard to measure is left out."""
 
 PRECONDITION_BYTES_PER_S_MIN = 20e6
 """A device that preconditions slower than this takes the rest from the first point's own time."""
@@ -117,21 +121,17 @@ def measure_point(
     """
     failure = NothingCompleted("there was no time to try it")
     end_s = clock.now_s + limits.total_s_max
-    for times in LONGER:
+    for longer in longer_windows(limits):
         clock_s = clock.now_s
         if end_s - clock_s < POINT_S_MIN:
             break
-        longer = msgspec.structs.replace(
-            limits,
-            measure_s_max=times * limits.measure_s_max,
-            total_s_max=end_s - clock_s + _precondition_s_max(precondition_bytes_max),
-        )
+        left_s = end_s - clock_s + _precondition_s_max(precondition_bytes_max)
         started_at = datetime.now(UTC).isoformat()
         try:
             result = engine.run(
                 request.workload,
                 seed=request.seed,
-                limits=longer,
+                limits=msgspec.structs.replace(longer, total_s_max=left_s),
                 precondition_bytes_max=precondition_bytes_max,
             )
         except NothingCompleted as error:
