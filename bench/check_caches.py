@@ -9,12 +9,12 @@ from typing import Any
 
 from check_claims import MIB, CannotTellError, Claim, Found, cannot_if, new_directory, told_by
 from leadline.engine import CacheLimitRefused, Limits, Target, memory_cgroup, open_engine
-from leadline.engine.dirty_limits import why_not
-from leadline.file_cache.disciplines import measure_disciplines
-from leadline.file_cache.flusher import measure_flusher
-from leadline.file_cache.policy import Rates, judge, tally
+from leadline.machine.dirty_limits import why_not
 from leadline.record import NO_SYNC, Measurement, Workload, WritePolicy
 from leadline.store import open_store
+from leadline.studies.cache.disciplines import measure_disciplines
+from leadline.studies.cache.flusher import measure_flusher
+from leadline.studies.cache.policy import Rates, judge, tally
 
 CAP_MIB = 96
 OFF_FRAC_MAX = 0.15

@@ -12,8 +12,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from leadline.engine.block_device import place_of
-from leadline.engine.kernel_files import text
+from leadline.machine.block_device import place_of
+from leadline.machine.kernel_files import text
 
 FOREIGN_CPU_MAX = 0.1
 """Processors that others may use."""

@@ -14,11 +14,8 @@ from server_examples import EXAMPLES, Example, at_words, example_trial, released
 from check_caches import near_border
 from check_claims import MIB, BrokenError, Claim, Found, cannot_if, new_directory, told_by
 from leadline.engine import ServerLost
-from leadline.engine.nfs_address import NfsAddress
 from leadline.engine.nfs_load import NfsData, prepare_data, remove_data, run_nfs_load
-from leadline.engine.servers import release_server, run_trial
-from leadline.engine.servers.ganesha import why_no_ganesha
-from leadline.engine.servers.striped_disks import why_no_disks
+from leadline.engine.targets.nfs_address import NfsAddress
 from leadline.record import workbench as asked
 from leadline.record.workbench import (
     Measured,
@@ -28,6 +25,9 @@ from leadline.record.workbench import (
     TrialRequest,
     TrialState,
 )
+from leadline.servers import release_server, run_trial
+from leadline.servers.ganesha import why_no_ganesha
+from leadline.servers.striped_disks import why_no_disks
 
 CACHE_MIB = 128
 END_S_MAX = 15.0

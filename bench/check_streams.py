@@ -12,9 +12,9 @@ from pathlib import Path
 from stream_throttle import loop_disks, throttle, why_no_throttles
 
 from check_claims import MIB, Claim, Found, cannot_if, told_by
-from leadline.engine.stream_disks import DATA_MULTIPLE_BYTES, Effort, open_stream_disks
+from leadline.engine.streams.disks import DATA_MULTIPLE_BYTES, Effort, open_stream_disks
 from leadline.fio import read_job
-from leadline.streaming.study import Asked, options_of
+from leadline.studies.streaming.study import Asked, options_of
 
 THROTTLE_MB_S = 60.0
 SIZE_BYTES = 40 * DATA_MULTIPLE_BYTES

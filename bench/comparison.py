@@ -27,7 +27,7 @@ from leadline.engine import Limits, Target, open_engine
 from leadline.predict import DEFAULT_MODEL, Predictor
 from leadline.record import Measurement, Workload
 from leadline.store import open_store
-from leadline.survey import LEARN_FRAC, derive_seed
+from leadline.studies.survey import LEARN_FRAC, derive_seed
 from leadline.testing.comparison import (
     PAPER_MACHINES,
     HeldRatio,

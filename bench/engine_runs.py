@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from leadline.engine.child import ENGINE_COMMAND, EngineChild
-from leadline.engine.errors import EngineFault, PointFailed, TargetRefused
+from leadline.errors import EngineFault, PointFailed, TargetRefused
 
 FIO_RAMP_S = 0.3
 """fio's share of what Leadline does in its warm-up: page tables filled, processor awake."""

@@ -14,10 +14,10 @@ import statistics
 from collections.abc import Sequence
 
 from leadline.engine import Target, open_engine, profile_names, stop_on_signals
-from leadline.file_cache import CacheAsked, begin_study, run_study
 from leadline.record import NO_SYNC, CacheSize, CacheStudy
 from leadline.record.file_cache import CACHE
 from leadline.store import open_store
+from leadline.studies.cache import CacheAsked, begin_study, run_study
 from leadline.testing.simulation import SimulatedCacheStudy, simulate_cache_study
 
 MIB = 2**20

@@ -29,7 +29,7 @@ from leadline.fio import read_job
 from leadline.predict import PredictionRefused, Predictor
 from leadline.record import Interval, Workload
 from leadline.store import open_store
-from leadline.survey.stored import load_survey
+from leadline.studies.survey.stored import load_survey
 from leadline.units import parse_bytes
 
 ROOT = Path(__file__).parent.parent

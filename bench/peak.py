@@ -40,11 +40,11 @@ import msgspec
 
 import leadline
 from leadline.record.workbench import Goal, PeakRate, SimulatedServer
+from leadline.studies.workbench.policies import POLICIES
 from leadline.testing.grids import WORKLOADS, grid_samples
 from leadline.testing.peak_truth import known_truth, truth, truth_key
 from leadline.testing.searches import Search, seed_for, simulate_search
 from leadline.testing.servers import GOAL, PERCENTILE_GOAL, population
-from leadline.workbench.policies import POLICIES
 
 KEPT = Path("build/peak")
 GOALS = {"mean": GOAL, "p95": PERCENTILE_GOAL}

@@ -17,13 +17,13 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from leadline.engine.servers import run_trial
 from leadline.record.workbench import PeakRate, Prior, Sample, Trial, TrialOrder
+from leadline.servers import run_trial
+from leadline.studies.workbench.load_factors import course, load_factors
+from leadline.studies.workbench.policies import POLICIES, open_policy
 from leadline.testing.grids import WORKLOADS
 from leadline.testing.peak_truth import truth
 from leadline.testing.servers import GOAL
-from leadline.workbench.load_factors import course, load_factors
-from leadline.workbench.policies import POLICIES, open_policy
 
 SERVER = WORKLOADS["db_tp"]
 SAMPLE: Sample = {"disks": 4, "workers": 32}

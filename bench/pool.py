@@ -27,10 +27,10 @@ from dask_cluster import dask_cluster
 from leadline.record.wording import say_count
 from leadline.record.workbench import EXPERIMENT, Experiment, ExperimentStart
 from leadline.store import open_store
+from leadline.studies.workbench.mapping import run_experiment
+from leadline.studies.workbench.pools.pool import open_pool
 from leadline.testing.grids import FACTORS, WORKLOADS, grid_samples
 from leadline.testing.servers import GOAL
-from leadline.workbench.mapping import run_experiment
-from leadline.workbench.pool import open_pool
 
 IDEAL_MOST = 1.3
 """What issue 7 allows: so many times the ideal."""

@@ -30,7 +30,7 @@ from scipy.stats import t as student
 from leadline.engine import Engine, Limits, Target, open_engine
 from leadline.predict import Box, spread_out
 from leadline.record import Measurement, Plan, PlanStage, Survey, Workload
-from leadline.survey import Asked, Surveyor, begin_survey, explain_told
+from leadline.studies.survey import Asked, Surveyor, begin_survey, explain_told
 from prediction_rivals import MODELS, Fitted, Points, fit
 
 PAPER = ("convex-c240", "decstation-5000-sprite", "hp-730", "solbourne-5e905", "sparcstation-1plus")

@@ -24,7 +24,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from leadline.engine.loop_devices import loop_device
+from leadline.machine.loop_devices import loop_device
 
 IMAGE_BYTES = 3 * 2**30
 """1 GiB stays free on any file system, the rest is for data."""

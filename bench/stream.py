@@ -29,7 +29,7 @@ from functools import partial
 from pathlib import Path
 
 from leadline.engine import Streams, TargetRefused, open_streams, stop_on_signals
-from leadline.engine.stream_jobs import (
+from leadline.engine.streams.jobs import (
     Capacity,
     Check,
     Generate,
@@ -43,8 +43,8 @@ from leadline.engine.stream_jobs import (
 )  # fmt: skip
 from leadline.record.streaming import CapacityResult, KernelName, StreamOptions, StreamResult
 from leadline.stats import pooled_noise, reading_interval
-from leadline.streaming.bounds import bound
-from leadline.streaming.capacities import capacities_of
+from leadline.studies.streaming.bounds import bound
+from leadline.studies.streaming.capacities import capacities_of
 from leadline.units import parse_bytes
 from stream_rivals import Task, Timed, duckdb, forget, gnu_sort, polars
 

@@ -25,13 +25,13 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "real"))
 from stream_throttle import Disk, Throttle, loop_disks, throttle, why_no_throttles
 
 from leadline.engine import stop_on_signals
-from leadline.engine.stream_disks import StreamDisks, open_stream_disks
+from leadline.engine.streams.disks import StreamDisks, open_stream_disks
 from leadline.record.balance import Balance, Scaling
 from leadline.record.streaming import KernelName, StreamStudy
 from leadline.store import open_store
-from leadline.streaming.answer import balance_of, scaling_of
-from leadline.streaming.balance import balances_of
-from leadline.streaming.study import Asked, RunDone, begin_scaling, run_scaling
+from leadline.studies.streaming.answer import balance_of, scaling_of
+from leadline.studies.streaming.balance import balances_of
+from leadline.studies.streaming.study import Asked, RunDone, begin_scaling, run_scaling
 from leadline.units import format_bytes, parse_bytes
 
 KERNEL: KernelName = "sort"

@@ -34,11 +34,11 @@ from pathlib import Path
 import msgspec
 
 from leadline.record.workbench import SimulatedServer, Surface
+from leadline.studies.workbench.policies import POLICIES
+from leadline.studies.workbench.surface import open_design
 from leadline.testing.grids import FACTORS, WORKLOADS, grid_truth
 from leadline.testing.searches import simulate_search
 from leadline.testing.servers import GOAL
-from leadline.workbench.policies import POLICIES
-from leadline.workbench.surface import open_design
 
 PAPER = ("linear", "linear-seeded", "binary", "binary-seeded", "model-guided")
 """SH08 Fig. 8's, in its order."""

@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 
-from leadline.engine.servers import run_trial
 from leadline.record import Interval, Status
 from leadline.record.workbench import (
     Experiment,
@@ -29,9 +28,10 @@ from leadline.record.workbench import (
     Trial,
     TrialOrder,
 )
-from leadline.workbench.answer import explain
-from leadline.workbench.policies import open_policy
-from leadline.workbench.surface import open_design
+from leadline.servers import run_trial
+from leadline.studies.workbench.answer import explain
+from leadline.studies.workbench.policies import open_policy
+from leadline.studies.workbench.surface import open_design
 
 SYSTEM: dict[str, Any] = {
     "workers": 4, "service_ms": 5.0, "service": {"kind": "exponential"}, "drift_sd": 0.0,

@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from kept_documents import KeptDocuments
 from leadline.engine.child import OnEvent
 from leadline.engine.file_tests import PROTOCOL_ORDER
-from leadline.files import Asked, run_files
-from leadline.files.stored import load_files
 from leadline.record.file_test import (
     KBYTE,
     DriveRun,
@@ -21,6 +19,8 @@ from leadline.record.file_test import (
     RawRun,
 )
 from leadline.record.files import FilesCell, FilesStart, FilesStudy, FileSystemUnderTest
+from leadline.studies.files import Asked, run_files
+from leadline.studies.files.stored import load_files
 
 EXISTING = FileSystemUnderTest(fs="ext4", block_bytes=4096, made=False)
 Rate = Callable[[FilesCell, FileProgram, int], float]

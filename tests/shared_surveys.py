@@ -46,7 +46,7 @@ def _once(name: str, make: Callable[[], Made]) -> Made:
 
 
 FAST = frozenset({"two-level", "no-cache", "three-level", "smooth-slope", "noisy"})
-"""Their requests take microseconds: in the usual hours of virtual time a point would be millions."""
+"""Their requests take microseconds: in the usual hours of virtual time a point has millions."""
 FAST_BUDGET_S = 300.0
 
 

@@ -21,7 +21,7 @@ from leadline.record import (
     Workload,
 )
 from leadline.studies.script import PointRequest
-from leadline.survey import Surveyor, make_plan
+from leadline.studies.survey import Surveyor, make_plan
 
 MIB = 2**20
 Formula = Callable[[Workload], float]

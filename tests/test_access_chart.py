@@ -15,7 +15,12 @@ from leadline.compare.file_caches import cache_sizes
 from leadline.engine import Target
 from leadline.record import Curve, CurvePoint, Interval, Survey
 from leadline.record.comparison import AccessCurve
-from leadline.report.access_chart import access_chart, line_names, missing_access, say_costliest
+from leadline.report.comparison.access_chart import (
+    access_chart,
+    line_names,
+    missing_access,
+    say_costliest,
+)
 
 SERVER = "nfs://10.0.0.2/exp"
 

@@ -14,7 +14,7 @@ import leadline
 import survey_fixture as made
 from leadline.api import FramesMissing, SurveyedSystem
 from leadline.predict import PredictionRefused
-from leadline.survey import PlanRefused
+from leadline.studies.survey import PlanRefused
 
 TEXT = "unique_bytes=10MiB,size_mean=32KiB"
 WORK = leadline.Workload(unique_bytes=10 * 2**20, size_mean=32768)
@@ -27,7 +27,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def system(store: str) -> SurveyedSystem:
-    survey: Any = leadline.survey
+    survey: Any = leadline.studies.survey
     surveyed: SurveyedSystem = survey("sim:hp-730", name="hp", budget="14h", store=store)
     return surveyed
 
@@ -46,9 +46,9 @@ def test_a_stored_survey_is_opened_by_name(system: SurveyedSystem, store: str) -
 
 
 def test_the_verb_is_the_package_too() -> None:
-    import leadline.survey as package  # noqa: PLC0415 - what is tested
+    import leadline.studies.survey as package  # noqa: PLC0415 - what is tested
 
-    assert package.explain is sys.modules["leadline.survey"].explain
+    assert package.explain is sys.modules["leadline.studies.survey"].explain
     assert callable(package)
 
 
@@ -113,7 +113,7 @@ def test_the_package_root_stays_light() -> None:
 
 
 def test_a_budget_that_is_too_small_is_refused(tmp_path: Path) -> None:
-    survey: Any = leadline.survey
+    survey: Any = leadline.studies.survey
     with pytest.raises(PlanRefused, match=r"too small"):
         survey("sim:hp-730", budget=5, store=str(tmp_path / "s"))
 

@@ -9,7 +9,6 @@ import msgspec
 import numpy as np
 import pytest
 
-from leadline.engine.servers import run_trial
 from leadline.record.workbench import (
     Goal,
     SimulatedServer,
@@ -18,19 +17,20 @@ from leadline.record.workbench import (
     TrialOrder,
     TrialRequest,
 )
-from leadline.testing.peak_truth import compute_truth
-from leadline.workbench.belief.likelihood import MISFIT, _density
-from leadline.workbench.belief.open_queue import (
+from leadline.servers import run_trial
+from leadline.studies.workbench.belief.likelihood import MISFIT, _density
+from leadline.studies.workbench.belief.open_queue import (
     backlog_left,
     past,
     positive_part,
     wandering,
     window_weight,
 )
-from leadline.workbench.belief.particles import COUNT, Posterior
-from leadline.workbench.belief.peak import log_peak
-from leadline.workbench.belief.reading import Aim, Part, aims, read
-from leadline.workbench.belief.server import DIMENSIONS, Servers, toggled, unpack
+from leadline.studies.workbench.belief.particles import COUNT, Posterior
+from leadline.studies.workbench.belief.peak import log_peak
+from leadline.studies.workbench.belief.reading import Aim, Part, aims, read
+from leadline.studies.workbench.belief.server import DIMENSIONS, Servers, toggled, unpack
+from leadline.testing.peak_truth import compute_truth
 
 MEAN = Aim(0.04, None)
 P95 = Aim(0.12, 0.05)

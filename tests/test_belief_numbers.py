@@ -9,18 +9,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from leadline.workbench.belief.likelihood import log_likelihood
-from leadline.workbench.belief.open_queue import (
+from leadline.studies.workbench.belief.likelihood import log_likelihood
+from leadline.studies.workbench.belief.open_queue import (
     backlog_left,
     fluctuation,
     positive_part,
     wandering,
     window_weight,
 )
-from leadline.workbench.belief.particles import Posterior
-from leadline.workbench.belief.peak import log_peak
-from leadline.workbench.belief.reading import Aim, Busy, Part, Reading
-from leadline.workbench.belief.server import DIMENSIONS, NAMES, Servers, unpack
+from leadline.studies.workbench.belief.particles import Posterior
+from leadline.studies.workbench.belief.peak import log_peak
+from leadline.studies.workbench.belief.reading import Aim, Busy, Part, Reading
+from leadline.studies.workbench.belief.server import DIMENSIONS, NAMES, Servers, unpack
 
 AIMS = {"mean": Aim(0.04, None), "percentile": Aim(0.12, 0.05)}
 UNUSUAL: dict[str, dict[str, float]] = {

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from leadline.record.workbench import Batch, Trial, TrialRequest
-from leadline.workbench.belief.reading import Aim, Reading, read
+from leadline.studies.workbench.belief.reading import Aim, Reading, read
 from scripted_server import trial
 
 MEAN, P95 = Aim(0.04, None), Aim(0.12, 0.05)

@@ -15,10 +15,10 @@ from leadline.compare import Terms, compare_systems, known_cache
 from leadline.record import Interval, Status, WritePolicy
 from leadline.record.comparison import CacheSize, CommonCurve, CommonPoint, SystemsComparison
 from leadline.report import comparison_charts, render_comparison, render_comparison_html
-from leadline.report.comparison_words import cache_rows
-from leadline.report.theme import SYSTEM_DASHES
+from leadline.report.comparison.words import cache_rows
+from leadline.report.drawing.theme import SYSTEM_DASHES
 from leadline.store import Store, open_store
-from leadline.survey.stored import load_survey
+from leadline.studies.survey.stored import load_survey
 from leadline.testing.simulation import simulate_cache_study, simulate_survey
 
 MB = 1e6

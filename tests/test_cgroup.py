@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from leadline.engine import CacheLimitRefused, cgroup
-from leadline.engine.cgroup import MemoryCgroup, memory_cgroup, remove_stale
-from leadline.engine.hierarchy import Hierarchy, find_hierarchy
+from leadline.engine import CacheLimitRefused
+from leadline.machine import cgroup
+from leadline.machine.cgroup import MemoryCgroup, memory_cgroup, remove_stale
+from leadline.machine.hierarchy import Hierarchy, find_hierarchy
 
 MIB = 2**20
 LIMIT_BYTES = 64 * MIB
@@ -123,7 +124,7 @@ def test_a_limit_above_the_own_one_is_refused() -> None:
     """Run inside a group of 64 MiB, a limit of 128 MiB would bind at 64."""
     code = (
         "import sys; sys.stdin.readline()\n"
-        "from leadline.engine.cgroup import memory_cgroup\n"
+        "from leadline.machine.cgroup import memory_cgroup\n"
         "with memory_cgroup(128 * 2**20): print('made')\n"
     )
     with memory_cgroup(LIMIT_BYTES) as group:

@@ -11,8 +11,8 @@ import balance_fixture as balance
 import experiment_fixture as experiments
 import survey_fixture as surveys
 from leadline.report import balance_charts, charts, experiment_charts, stream_charts
-from leadline.report.drawable import Drawn, drawable
-from leadline.report.theme import config
+from leadline.report.drawing.drawable import Drawn, drawable
+from leadline.report.drawing.theme import config
 
 KINDS: dict[str, Callable[[], Mapping[str, Drawn]]] = {
     "survey": lambda: charts(surveys.two_region()),

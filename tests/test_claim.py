@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from leadline.engine import TargetRefused
-from leadline.engine.claim import DATA, DIRECTORY, LOCK, MARKER, Claim, claim
+from leadline.engine.targets.claim import DATA, DIRECTORY, LOCK, MARKER, Claim, claim
 
 OURS = '{"made_by":"leadline","version":1,"id":"x"}\n'
 RUN = "run-" + "0" * 32
@@ -319,7 +319,7 @@ import signal, sys, time
 # A shell's background job starts with SIGINT ignored, which Leadline honours.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from leadline.engine import Stopped, stop_on_signals
-from leadline.engine.claim import claim
+from leadline.engine.targets.claim import claim
 try:
     with stop_on_signals(), claim(sys.argv[1]) as claimed:
         (claimed.run_directory / "data.bin").write_text("data")
@@ -371,7 +371,7 @@ def test_a_signal_cleans_up(tmp_path: Path, number: signal.Signals) -> None:
 COMING_AND_GOING = """
 import sys
 from leadline.engine import TargetRefused
-from leadline.engine.claim import claim
+from leadline.engine.targets.claim import claim
 held = 0
 for _ in range(20):
     try:

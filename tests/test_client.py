@@ -28,7 +28,7 @@ from leadline.engine import (
     process,
     stop_on_signals,
 )
-from leadline.engine.facts import host_facts, target_facts
+from leadline.machine.facts import host_facts, target_facts
 from leadline.record import SimulatedFacts, Workload
 from leadline.testing.samples import sample_result
 from test_cgroup import here

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from leadline.engine import TargetRefused
-from leadline.engine.servers import commands, release_server, run_trial
 from leadline.record.workbench import (
     CommandServer,
     Sample,
@@ -24,6 +23,7 @@ from leadline.record.workbench import (
     TrialRequest,
     TrialState,
 )
+from leadline.servers import commands, release_server, run_trial
 
 FAKE = (sys.executable, str(Path(__file__).with_name("fake_generator.py")))
 LOAD = ("{rate}", "{seconds}")

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from leadline.cli.app import COMMANDS, app, main
 from leadline.errors import LeadlineError
-from leadline.survey import PlanRefused, ResumeMismatch
+from leadline.studies.survey import PlanRefused, ResumeMismatch
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -42,7 +42,7 @@ def test_an_unknown_command_is_refused_with_the_nearest_name() -> None:
 
 
 def test_the_help_waits_for_no_library_of_statistics_stores_or_charts() -> None:
-    heavy = ("scipy", "sqlalchemy", "altair", "leadline.survey")
+    heavy = ("scipy", "sqlalchemy", "altair", "leadline.studies.survey")
     code = (
         "import sys; from typer.testing import CliRunner; from leadline.cli.app import app; "
         "[CliRunner().invoke(app, a.split()) for a in ('--help', 'measure --help')]; "

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from leadline.compare.facts import GROUPS, NOISE, TOLERANCES, differing_facts
-from leadline.engine.facts import FACTS
+from leadline.machine.facts import FACTS
 from leadline.record import SurveyStart
 from leadline.record.comparison import FactDifference
 from leadline.testing.samples import sample_start

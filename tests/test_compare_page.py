@@ -24,8 +24,8 @@ from leadline.report import (
     render_comparison_html,
     save_comparison,
 )
-from leadline.report.comparison_words import say_verdict
-from leadline.report.systems_charts import missing_charts
+from leadline.report.comparison.charts import missing_charts
+from leadline.report.comparison.words import say_verdict
 from opened_page import OpenedPage
 
 PRICES = {"atlas": Price(1000.0, "EUR"), "rapid": Price(3000.0, "EUR")}

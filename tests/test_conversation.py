@@ -16,7 +16,7 @@ from leadline.record.workbench import (
     TrialRequest,
     TrialState,
 )
-from leadline.workbench.conversation import Conversation, Ending
+from leadline.studies.workbench.conversation import Conversation, Ending
 from scripted_server import SET_UP_S, trial
 
 GOAL = Goal(threshold=Threshold(mean_ms=40.0))

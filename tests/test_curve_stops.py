@@ -17,7 +17,7 @@ from leadline.record.workbench import (
     TrialRequest,
     TrialState,
 )
-from leadline.workbench.policies.curve import TRIALS_MAX, Curve
+from leadline.studies.workbench.policies.curve import TRIALS_MAX, Curve
 from scripted_server import trial
 
 GOAL = Goal(threshold=Threshold(mean_ms=40.0))

@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 
 from leadline.engine import Stopped, stop_on_signals
-from leadline.engine.dirty_guard import read_limits
-from leadline.engine.dirty_limits import (
+from leadline.machine.dirty_guard import read_limits
+from leadline.machine.dirty_limits import (
     RECORD,
     DirtyLimitsRefused,
     restore_left_limits,
@@ -37,7 +37,7 @@ BEFORE = {
 HOLDER = """
 import sys, time
 from pathlib import Path
-from leadline.engine.dirty_limits import varied_dirty_limits
+from leadline.machine.dirty_limits import varied_dirty_limits
 with varied_dirty_limits(Path(sys.argv[1]), Path(sys.argv[2])) as limits:
     limits.put(dirty_bytes=8192, dirty_writeback_centisecs=0)
     print("changed", flush=True)

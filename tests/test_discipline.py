@@ -20,7 +20,7 @@ from leadline.record import (
 )
 from leadline.record.survey import SURVEY
 from leadline.store import open_store
-from leadline.survey import Asked, begin_survey
+from leadline.studies.survey import Asked, begin_survey
 from leadline.testing.samples import sample_start
 
 WRITES = Workload(unique_bytes=2**20, size_mean=8192, read_frac=0.0)

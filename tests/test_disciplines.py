@@ -6,7 +6,9 @@ import msgspec
 import pytest
 
 from leadline.engine import Target, open_engine
-from leadline.file_cache.disciplines import (
+from leadline.record import Workload
+from leadline.record.writes import WriteDisciplines
+from leadline.studies.cache.disciplines import (
     BUFFERED,
     HEADS,
     Discipline,
@@ -17,8 +19,6 @@ from leadline.file_cache.disciplines import (
     measure_disciplines,
     plan_disciplines,
 )
-from leadline.record import Workload
-from leadline.record.writes import WriteDisciplines
 
 WRITES = Workload(unique_bytes=2**20, size_mean=8192, read_frac=0.0, size_dist="fixed")
 FOUR = ["buffered", "O_DSYNC", "fsync each 8", "direct"]

@@ -29,7 +29,7 @@ from leadline.record import (
     WrittenBytes,
 )
 from leadline.report import render_measurement
-from leadline.report.evidence import marks, say_source, span_rows
+from leadline.report.measurement.evidence import marks, say_source, span_rows
 from leadline.testing.samples import sample_point, sample_result
 
 MIB = 2**20

@@ -18,15 +18,23 @@ from leadline.record.workbench import (
     SimulatedServer,
     Threshold,
 )
-from leadline.workbench.errors import ExperimentRefused
-from leadline.workbench.experiment import (
+from leadline.studies.workbench.errors import ExperimentRefused
+from leadline.studies.workbench.experiments.keys import (
+    FACTOR,
+    GOAL,
+    POOL,
+    SERVERS,
+    SURFACE,
+    THRESHOLD,
+    TOP,
+)
+from leadline.studies.workbench.experiments.read import (
     begin_peak,
     begin_surface,
     load_experiment,
     read_experiment,
 )
-from leadline.workbench.experiment_keys import FACTOR, GOAL, POOL, SERVERS, SURFACE, THRESHOLD, TOP
-from leadline.workbench.toml_lines import line_of, lines_of
+from leadline.studies.workbench.experiments.toml_lines import line_of, lines_of
 
 SMALL = """
 [server]

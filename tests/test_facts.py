@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from leadline.engine import block_device
-from leadline.engine.block_device import Place
-from leadline.engine.facts import (
+from leadline.machine import block_device
+from leadline.machine.block_device import Place
+from leadline.machine.facts import (
     FACTS,
     HOST_FACTS,
     RUN_FACTS,
@@ -19,8 +19,8 @@ from leadline.engine.facts import (
     host_facts,
     target_facts,
 )
-from leadline.engine.machine import reclaims_idle_file_cache
-from leadline.report.tables import fact_rows
+from leadline.machine.resources import reclaims_idle_file_cache
+from leadline.report.survey.tables import fact_rows
 
 REFERENCE = Path(__file__).parent.parent / "docs/reference/facts.md"
 TYPES: dict[str, Any] = {

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from cache_fixture import MIB, cache_point
-from leadline.file_cache.policy import Rates, judge, tally
 from leadline.record import Evidence, Interval, MovedBytes, Provenance, WritePolicy
+from leadline.studies.cache.policy import Rates, judge, tally
 
 CANCELLING, THROUGH, UNKNOWN = WritePolicy
 

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from leadline.engine import Target, file_systems
-from leadline.engine.file_systems import MAKERS, why_not_made
+from leadline.engine import Target
 from leadline.engine.file_tests import image_bytes
-from leadline.files import FilesRefused, plan_cells
-from leadline.files.plan import shared_devices
+from leadline.machine import file_systems
+from leadline.machine.file_systems import MAKERS, why_not_made
+from leadline.studies.files import FilesRefused, plan_cells
+from leadline.studies.files.plan import shared_devices
 
 
 def targets(*paths: Path) -> list[Target]:
@@ -22,7 +23,7 @@ def targets(*paths: Path) -> list[Target]:
 @pytest.fixture
 def everything(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine that can make every file system."""
-    monkeypatch.setattr("leadline.files.plan.why_not_made", lambda *_: None)
+    monkeypatch.setattr("leadline.studies.files.plan.why_not_made", lambda *_: None)
 
 
 @pytest.mark.usefixtures("everything")

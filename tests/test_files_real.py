@@ -16,7 +16,7 @@ import pytest
 
 from command import LEADLINE, environment, leadline
 from leadline.engine import PointFailed, Target, open_file_tests, why_not_made
-from leadline.engine.loop_devices import loop_device, why_no_loop_devices
+from leadline.machine.loop_devices import loop_device, why_no_loop_devices
 from leadline.record.files import FilesCell, FileSystemUnderTest
 
 pytestmark = pytest.mark.real
@@ -216,7 +216,7 @@ def test_a_loop_device_goes_with_its_holder(drive: Path) -> None:
     assert loops_of(drive) == []
     code = (
         "import sys, time; from pathlib import Path; "
-        "from leadline.engine.loop_devices import loop_device\n"
+        "from leadline.machine.loop_devices import loop_device\n"
         "with loop_device(Path(sys.argv[1])): print(flush=True); time.sleep(60)"
     )
     holder = subprocess.Popen(

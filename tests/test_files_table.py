@@ -14,7 +14,7 @@ from rich.console import Console
 from files_fixture import EXISTING, ScriptedTests, made, study_of
 from leadline.record.files import FilesCell
 from leadline.report import ReportError, render_files, render_files_html, save_files
-from leadline.report.files_table import (
+from leadline.report.files.table import (
     PaperTable,
     TableCell,
     TableColumn,

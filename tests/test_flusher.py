@@ -10,15 +10,15 @@ import msgspec
 import pytest
 
 from leadline.engine import Target, open_engine
-from leadline.engine.device_writes import PERIOD_S, DeviceWrites, watched_device, written_bytes
-from leadline.file_cache.flusher import (
+from leadline.machine.device_writes import PERIOD_S, DeviceWrites, watched_device, written_bytes
+from leadline.record import Workload
+from leadline.studies.cache.flusher import (
     Pair,
     Window,
     cost_of_pairs,
     cost_of_windows,
     measure_flusher,
 )
-from leadline.record import Workload
 
 WRITES = Workload(unique_bytes=2**20, size_mean=8192, read_frac=0.0)
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from leadline.engine.servers.load_document import NonsensePrinted, measured_of, read_document
 from leadline.record.workbench import Measured, Threshold, TrialRequest
+from leadline.servers.load_document import NonsensePrinted, measured_of, read_document
 
 MINUTE = TrialRequest(rate_per_s=10, seconds=60)
 LIMIT = Threshold(mean_ms=40, limit_ms=10)

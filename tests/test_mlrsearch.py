@@ -18,8 +18,8 @@ from leadline.record.workbench import (
     TrialRequest,
     TrialState,
 )
-from leadline.workbench.policies import open_policy
-from leadline.workbench.policies.mlrsearch import (
+from leadline.studies.workbench.policies import open_policy
+from leadline.studies.workbench.policies.mlrsearch import (
     Bound,
     MlrSearch,
     Target,

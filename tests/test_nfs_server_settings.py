@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from leadline.engine import TargetRefused
-from leadline.engine.servers import nfs, run_trial
-from leadline.engine.servers.ganesha import Ganesha, GaneshaSettings
-from leadline.engine.servers.nfs import NfsSettings, nfs_settings
 from leadline.record.workbench import NfsServer, Threshold, TrialOrder, TrialRequest
+from leadline.servers import nfs, run_trial
+from leadline.servers.ganesha import Ganesha, GaneshaSettings
+from leadline.servers.nfs import NfsSettings, nfs_settings
 
 
 def server_of(directory: str = "/srv", **settings: Any) -> NfsServer:

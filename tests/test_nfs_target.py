@@ -17,10 +17,10 @@ from leadline.cli.app import app
 from leadline.engine import CacheLimitRefused, Limits, ServerLost, Target, TargetRefused
 from leadline.engine import open_engine as opened_engine
 from leadline.errors import LeadlineError
-from leadline.file_cache.policy import Rates, judge, promised
 from leadline.record import Network, Workload, WritePolicy
 from leadline.store import open_store
-from leadline.survey.explain import server_level_names
+from leadline.studies.cache.policy import Rates, judge, promised
+from leadline.studies.survey.explain import server_level_names
 from leadline.testing.samples import sample_point
 from memfs_server import MemfsServer, memfs_server
 

@@ -15,11 +15,11 @@ from leadline.record.workbench import (
     TrialRequest,
     TrialState,
 )
-from leadline.workbench.policies import open_policy
-from leadline.workbench.policies.algorithm2 import Visit, bracket
-from leadline.workbench.policies.binary import pick_binary
-from leadline.workbench.policies.model_guided import pick_by_model, predict
-from leadline.workbench.policy import Policy
+from leadline.studies.workbench.policies import open_policy
+from leadline.studies.workbench.policies.algorithm2 import Visit, bracket
+from leadline.studies.workbench.policies.binary import pick_binary
+from leadline.studies.workbench.policies.model_guided import pick_by_model, predict
+from leadline.studies.workbench.policy import Policy
 from scripted_server import one_queue, search, trial
 
 GOAL = Goal(threshold=Threshold(mean_ms=40.0))

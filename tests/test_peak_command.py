@@ -18,7 +18,7 @@ from leadline.errors import LeadlineError
 from leadline.record import Status
 from leadline.record.workbench import Trial, TrialOrder, TrialState
 from leadline.store import open_store
-from leadline.workbench.stored import stored_experiment
+from leadline.studies.workbench.stored import stored_experiment
 from workbench_fixture import TEXT
 
 
@@ -210,7 +210,7 @@ def test_trials_that_fail_again_and_again_end_with_code_3(
             cost_s=1.0, measured=None, failure="the disk is full",
         )  # fmt: skip
 
-    monkeypatch.setattr("leadline.workbench.mapping.run_trial", fail)
+    monkeypatch.setattr("leadline.studies.workbench.mapping.run_trial", fail)
     done = run("peak", experiment, store=store)
     assert isinstance(done.exception, LeadlineError)
     assert done.exception.exit_code == 3
@@ -226,7 +226,7 @@ def test_a_policy_that_gives_up_ends_with_code_3_and_its_answer(
     experiment: str, store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After three trials here, not a thousand; what it reached is told and kept."""
-    monkeypatch.setattr("leadline.workbench.policies.algorithm2._TRIALS_MAX", 3)
+    monkeypatch.setattr("leadline.studies.workbench.policies.algorithm2._TRIALS_MAX", 3)
     done = run("peak", experiment, "--no-compare", store=store)
     assert isinstance(done.exception, LeadlineError)
     assert done.exception.exit_code == 3

@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from leadline.record.workbench import Goal, PeakRate, Prior, Threshold, Trial, TrialRequest
+from leadline.studies.workbench.policies import POLICIES
 from leadline.testing import searches
 from leadline.testing.searches import Search, seed_for, simulate_search
 from leadline.testing.servers import member
-from leadline.workbench.policies import POLICIES
 
 GOAL = Goal(threshold=Threshold(mean_ms=40.0), run_length_s=20.0)
 

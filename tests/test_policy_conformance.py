@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from leadline.studies.workbench.policies import POLICIES, Maker
 from leadline.testing.policy_conformance import MEAN, PolicyConformance
-from leadline.workbench.policies import POLICIES, Maker
 
 FEW_TRIALS = ("mlrsearch",)
 

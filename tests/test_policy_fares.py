@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from leadline.engine.servers import run_trial
 from leadline.record import Status
 from leadline.record.workbench import (
     Experiment,
@@ -20,11 +19,12 @@ from leadline.record.workbench import (
     TrialOrder,
     TrialRequest,
 )
-from leadline.workbench import fares
-from leadline.workbench.fares import with_fares
-from leadline.workbench.policies import POLICIES
-from leadline.workbench.search import PeakSearch
-from leadline.workbench.twin import NoTwin, fit_twin
+from leadline.servers import run_trial
+from leadline.studies.workbench import fares
+from leadline.studies.workbench.fares import with_fares
+from leadline.studies.workbench.policies import POLICIES
+from leadline.studies.workbench.search import PeakSearch
+from leadline.studies.workbench.twin import NoTwin, fit_twin
 from workbench_fixture import TEXT, peak_start
 
 THRESHOLD = Threshold(mean_ms=40.0)

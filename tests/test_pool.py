@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from leadline.engine import TargetRefused
-from leadline.engine.machine_lock import WAITING, machine_locked
-from leadline.engine.servers import run_trial
-from leadline.engine.stop import Stopped
+from leadline.machine.lock import WAITING, machine_locked
+from leadline.machine.stop import Stopped
 from leadline.record.workbench import SimulatedServer, Threshold, Trial, TrialOrder, TrialRequest
-from leadline.workbench.pool import PoolRefused, open_pool
+from leadline.servers import run_trial
+from leadline.studies.workbench.pools.pool import PoolRefused, open_pool
 
 SYSTEM = {"workers": 4, "service_ms": 5.0, "service": {"kind": "exponential"}}
 
@@ -67,7 +67,7 @@ def test_an_error_is_the_futures_and_a_stop_is_the_callers() -> None:
 _HOLDER = """
 import sys, time
 from pathlib import Path
-from leadline.engine.machine_lock import machine_locked
+from leadline.machine.lock import machine_locked
 with machine_locked(lambda line: print(line, flush=True), Path(sys.argv[1])):
     begin = time.monotonic()
     print("holds", flush=True)
@@ -147,7 +147,7 @@ def test_a_lock_that_is_no_file_is_refused_by_name(tmp_path: Path) -> None:
 def test_only_what_uses_the_machine_waits_for_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("leadline.engine.machine_lock._RUN_LOCK", tmp_path)
+    monkeypatch.setattr("leadline.machine.lock._RUN_LOCK", tmp_path)
     told: list[str] = []
     with open_pool(tell=told.append) as pool:
         with machine_locked(print, tmp_path):
@@ -163,7 +163,7 @@ def test_only_what_uses_the_machine_waits_for_it(
 
 def test_without_dask_the_refusal_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
-    monkeypatch.delitem(sys.modules, "leadline.workbench.dask_pool", raising=False)
+    monkeypatch.delitem(sys.modules, "leadline.studies.workbench.pools.dask_pool", raising=False)
     with pytest.raises(PoolRefused, match=r"pip install 'leadline\[cluster\]'"):
         open_pool("tcp://127.0.0.1:1")
 
@@ -180,6 +180,6 @@ def test_a_scheduler_that_is_none_is_refused(
     address: str, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("distributed")
-    monkeypatch.setattr("leadline.workbench.dask_pool._CONNECT_S", 0.5)
+    monkeypatch.setattr("leadline.studies.workbench.pools.dask_pool._CONNECT_S", 0.5)
     with pytest.raises(PoolRefused, match=words):
         open_pool(address)

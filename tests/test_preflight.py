@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from leadline.engine import Target, preflight
-from leadline.engine.preflight import Busyness, watch
+from leadline.engine import Target
+from leadline.engine.targets import preflight
+from leadline.engine.targets.preflight import Busyness, watch
 
 QUIET = Busyness(foreign_cpu=0.02, cpu_pressure_percent=0.5, io_pressure_percent=2.0, load=0.3)
 GOOD: dict[str, Any] = {

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from leadline.engine import Target, open_engine, profile_names
-from leadline.engine.profiles import load_profile
+from leadline.engine.targets.profiles import load_profile
 from leadline.record import Interval
 from leadline.testing.published import (
     DIFFERENT,

@@ -19,8 +19,8 @@ import pytest
 import survey_fixture as made
 from leadline.record import IntervalRecord, Measurement, Survey
 from leadline.report import charts, render_html
-from leadline.report.outliers import slice_outliers
-from leadline.survey.sentences import sentences
+from leadline.report.measurement.outliers import slice_outliers
+from leadline.studies.survey.sentences import sentences
 from opened_page import OpenedPage
 
 

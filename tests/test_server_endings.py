@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from leadline.engine.servers import run_trial
 from leadline.record import Status
 from leadline.record.workbench import (
     CommandServer,
@@ -24,8 +23,9 @@ from leadline.record.workbench import (
     SamplePeak,
     Threshold,
 )
-from leadline.workbench.answer import explain
-from leadline.workbench.search import PeakSearch
+from leadline.servers import run_trial
+from leadline.studies.workbench.answer import explain
+from leadline.studies.workbench.search import PeakSearch
 
 FAKE = (sys.executable, str(Path(__file__).with_name("fake_generator.py")))
 TRUTH_PER_S = 175.0

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from leadline.engine import Target, TargetRefused, open_engine
-from leadline.engine.space import Space, capacity_bytes, read_space, require_space
+from leadline.machine.space import Space, capacity_bytes, read_space, require_space
 
 GIB = 2**30
 
@@ -32,7 +32,7 @@ def test_the_floor_is_the_larger_of_two(total: int, free: int, floor: int, capac
 def test_the_refusal_says_the_three_numbers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("leadline.engine.space.read_space", lambda _: Space(100 * GIB, 8 * GIB))
+    monkeypatch.setattr("leadline.machine.space.read_space", lambda _: Space(100 * GIB, 8 * GIB))
     require_space(tmp_path, 3 * GIB)
     with pytest.raises(
         TargetRefused,

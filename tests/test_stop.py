@@ -13,7 +13,7 @@ from types import FrameType
 
 import pytest
 
-from leadline.engine.stop import Stopped, shielded, stop_on_signals
+from leadline.machine.stop import Stopped, shielded, stop_on_signals
 
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 NAMES = [number.name for number in STOPPING]
@@ -171,7 +171,7 @@ from pathlib import Path
 from types import SimpleNamespace
 import leadline.cli.app as cli
 from leadline.engine.child import EngineChild
-from leadline.engine.stop import shielded
+from leadline.machine.stop import shielded
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 

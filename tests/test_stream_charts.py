@@ -15,12 +15,12 @@ import stream_fixture as made
 from leadline.record import Interval
 from leadline.record.balance import RESOURCES, Saturation, StreamBalance
 from leadline.report import balance_charts, stream_charts
-from leadline.report.drawable import drawable
-from leadline.report.stream_bound_chart import bound_chart
-from leadline.report.stream_ratio_chart import ratio_chart
-from leadline.report.stream_scaling_chart import scaling_chart
-from leadline.report.stream_use_chart import spread, use_chart
-from leadline.streaming.answer import balance_of
+from leadline.report.drawing.drawable import drawable
+from leadline.report.streaming.bound_chart import bound_chart
+from leadline.report.streaming.ratio_chart import ratio_chart
+from leadline.report.streaming.scaling_chart import scaling_chart
+from leadline.report.streaming.use_chart import spread, use_chart
+from leadline.studies.streaming.answer import balance_of
 
 Row = dict[str, Any]
 

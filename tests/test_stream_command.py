@@ -13,7 +13,7 @@ import pytest
 
 from command import LEADLINE, environment, leadline
 from fake_disks import Kept
-from leadline.cli.stream_document import stream_document
+from leadline.cli.stream.document import stream_document
 from leadline.engine import (
     BudgetSpent,
     EngineFault,
@@ -23,12 +23,12 @@ from leadline.engine import (
     open_streams,
 )
 from leadline.engine.child import OnEvent
-from leadline.engine.stream_jobs import Capacity, Check, StreamJob
+from leadline.engine.streams.jobs import Capacity, Check, StreamJob
 from leadline.record import Status
 from leadline.record.streaming import CapacityResult, StreamResult, StreamStudy
 from leadline.store import open_store
-from leadline.streaming.plan import Wanted, plan_run
-from leadline.streaming.run import begin_stream, run_stream
+from leadline.studies.streaming.plan import Wanted, plan_run
+from leadline.studies.streaming.run import begin_stream, run_stream
 from leadline.testing.samples import keep_study, sample_stream_study, stored_stream
 
 MIB = 2**20

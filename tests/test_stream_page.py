@@ -30,7 +30,7 @@ from leadline.report import (
     save_balance,
     save_stream,
 )
-from leadline.streaming.answer import balance_of
+from leadline.studies.streaming.answer import balance_of
 from opened_page import OpenedPage
 
 

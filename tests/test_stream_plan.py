@@ -11,12 +11,12 @@ import msgspec
 import pytest
 
 from leadline.engine import TargetRefused
-from leadline.engine import stream_places as places
-from leadline.engine.space import Space
-from leadline.engine.stream_jobs import Scan, Transpose, record_format_of, scan_of_share
+from leadline.engine.streams.jobs import Scan, Transpose, record_format_of, scan_of_share
+from leadline.engine.streams.run import places
+from leadline.machine.space import Space
 from leadline.record.streaming import KernelName
-from leadline.streaming.launcher import rank_started
-from leadline.streaming.plan import Wanted, plan_check, plan_records, plan_run
+from leadline.studies.streaming.plan import Wanted, plan_check, plan_records, plan_run
+from leadline.studies.streaming.ranks.launcher import rank_started
 
 MIB = 2**20
 GIB = 2**30

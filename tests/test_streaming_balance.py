@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from fake_disks import FakeDisks, Kept
-from leadline.engine.stream_disks import Effort
+from leadline.engine.streams.disks import Effort
 from leadline.record.balance import Balance, Resource, StreamBalance
 from leadline.record.streaming import StreamStudy
-from leadline.streaming.answer import balance_of, scaling_of
-from leadline.streaming.balance import balances_of
-from leadline.streaming.capacities import capacities_of
-from leadline.streaming.study import Asked, begin_scaling, pooled_readings, run_scaling
-from leadline.streaming.what_if import WhatIfRefused, parse_changes, what_if
+from leadline.studies.streaming.answer import balance_of, scaling_of
+from leadline.studies.streaming.balance import balances_of
+from leadline.studies.streaming.capacities import capacities_of
+from leadline.studies.streaming.study import Asked, begin_scaling, pooled_readings, run_scaling
+from leadline.studies.streaming.what_if import WhatIfRefused, parse_changes, what_if
 from stream_fixture import ATLAS, BOREAS, Machine, busy_s, moved, options_of, scaling_study
 
 LIMITED: dict[Resource, Machine] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from leadline.record.streaming import KERNELS, KernelName, Platform
-from leadline.streaming.models import (
+from leadline.studies.streaming.models import (
     FIG_2,
     Direction,
     Symbols,
@@ -14,7 +14,7 @@ from leadline.streaming.models import (
     total,
     touched_apart,
 )
-from leadline.streaming.own_model import (
+from leadline.studies.streaming.own_model import (
     Choices,
     own_copies,
     own_corrections,

@@ -9,10 +9,10 @@ import pytest
 
 from fake_disks import FakeDisks, Kept
 from leadline.engine import BudgetSpent, PointFailed, TargetRefused
-from leadline.engine.stream_disks import Effort
+from leadline.engine.streams.disks import Effort
 from leadline.record import Status
 from leadline.record.streaming import KERNELS, StreamOptions, StreamResult, StreamStudy
-from leadline.streaming.study import (
+from leadline.studies.streaming.study import (
     Asked,
     RunDone,
     begin_scaling,

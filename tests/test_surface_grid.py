@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from leadline.record.workbench import Factor, Prior, Sample
-from leadline.workbench.surface import (
+from leadline.studies.workbench.surface import (
     Grid,
     GridError,
     SurfaceDesign,

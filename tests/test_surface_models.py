@@ -11,13 +11,18 @@ import numpy as np
 import pytest
 
 from leadline.record.workbench import Factor, Sample
-from leadline.workbench.surface import Grid, GridError, full_grid, models, open_design
-from leadline.workbench.surface.answer import Belief
-from leadline.workbench.surface.d_optimal import d_optimal, exchange
-from leadline.workbench.surface.models import MODELS, Model, believe, choose, left_out_score
-from leadline.workbench.surface.posterior import Effort, Peaks, Posterior
-from leadline.workbench.surface.quadratic import log_terms, quadratic_log, quadratic_raw, raw_terms
-from leadline.workbench.surface.readings import SD_LOG_UNKNOWN, Readings, sd_log
+from leadline.studies.workbench.surface import Grid, GridError, full_grid, models, open_design
+from leadline.studies.workbench.surface.answer import Belief
+from leadline.studies.workbench.surface.d_optimal import d_optimal, exchange
+from leadline.studies.workbench.surface.models import MODELS, Model, believe, choose, left_out_score
+from leadline.studies.workbench.surface.posterior import Effort, Peaks, Posterior
+from leadline.studies.workbench.surface.quadratic import (
+    log_terms,
+    quadratic_log,
+    quadratic_raw,
+    raw_terms,
+)
+from leadline.studies.workbench.surface.readings import SD_LOG_UNKNOWN, Readings, sd_log
 from surface_fixture import FACTORS, GOAL, bottleneck, lost_peak, peak_of
 
 Truth = Callable[[Sample], float]

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from leadline.record.workbench import Factor
-from leadline.workbench.surface import Grid
-from leadline.workbench.surface.laws import (
+from leadline.studies.workbench.surface import Grid
+from leadline.studies.workbench.surface.laws import (
     CATEGORY_SD_LOG,
     CROWDING,
     SHARP,
@@ -18,10 +18,10 @@ from leadline.workbench.surface.laws import (
     SoftMin,
     prior_covariance,
 )
-from leadline.workbench.surface.models import smooth
-from leadline.workbench.surface.posterior import Effort, Peaks, _weights, posterior
-from leadline.workbench.surface.readings import Readings
-from leadline.workbench.surface.sequential import _as_if_known, _expected_cost, _learned
+from leadline.studies.workbench.surface.models import smooth
+from leadline.studies.workbench.surface.posterior import Effort, Peaks, _weights, posterior
+from leadline.studies.workbench.surface.readings import Readings
+from leadline.studies.workbench.surface.sequential import _as_if_known, _expected_cost, _learned
 from surface_fixture import FACTORS, bottleneck, peak_of
 
 GRID = Grid.of(FACTORS)

@@ -18,7 +18,7 @@ from leadline.record import (
     Workload,
 )
 from leadline.store import Keeper
-from leadline.survey.run import pace_of, run_survey
+from leadline.studies.survey.run import pace_of, run_survey
 from simulated_answers import engine_result, start, two_levels
 
 BEGIN = start(budget_s=100.0)

@@ -23,10 +23,10 @@ from leadline.record import (
     WrittenBytes,
 )
 from leadline.record.survey import SURVEY
-from leadline.report.tables import POINT_HEADS, point_rows, run_rows, sure_rows
+from leadline.report.survey.tables import POINT_HEADS, point_rows, run_rows, sure_rows
 from leadline.store import open_store
-from leadline.survey import Asked, PlanRefused, begin_survey, run_survey
-from leadline.survey.warnings import survey_warnings
+from leadline.studies.survey import Asked, PlanRefused, begin_survey, run_survey
+from leadline.studies.survey.warnings import survey_warnings
 from leadline.testing.samples import sample_point, sample_start, sample_survey
 
 

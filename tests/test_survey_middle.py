@@ -11,8 +11,8 @@ import pytest
 
 from leadline.record import PROCESSES_MAX, Interval, Workload
 from leadline.stats import BorderFit
-from leadline.survey import Surveyor
-from leadline.survey.middle import (
+from leadline.studies.survey import Surveyor
+from leadline.studies.survey.middle import (
     MiddleStrategy,
     RegionBounds,
     half_way,

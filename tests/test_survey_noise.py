@@ -9,9 +9,9 @@ import pytest
 
 from leadline.record import Interval, Measurement, Workload
 from leadline.stats import Noise, pooled_noise, reading_interval
-from leadline.survey.middle import RegionBounds
-from leadline.survey.noise import NoiseModel
-from leadline.survey.readings import Readings
+from leadline.studies.survey.middle import RegionBounds
+from leadline.studies.survey.noise import NoiseModel
+from leadline.studies.survey.readings import Readings
 from leadline.testing.samples import sample_point
 
 MIB = 2**20

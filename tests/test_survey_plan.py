@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from leadline.record import PROCESSES_MAX, Plan
-from leadline.survey import PlanRefused, advised_cache_limit, make_plan
+from leadline.studies.survey import PlanRefused, advised_cache_limit, make_plan
 
 MIB, GIB = 2**20, 2**30
 ASKED = {"budget_s": 400.0, "capacity_bytes": 4 * GIB, "max_bytes": 3 * GIB,

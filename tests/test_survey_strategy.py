@@ -8,8 +8,8 @@ from functools import partial
 import pytest
 
 from leadline.record import PROCESSES_MAX, Status, Workload
-from leadline.survey import PlanRefused, ResumeMismatch, Surveyor, explain, make_plan
-from leadline.survey.spread import share, spread
+from leadline.studies.survey import PlanRefused, ResumeMismatch, Surveyor, explain, make_plan
+from leadline.studies.survey.spread import share, spread
 from simulated_answers import MIB, answer, plan, start, surveyed, two_levels
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from leadline.engine import Target, TargetRefused, profiles
+from leadline.engine import Target, TargetRefused
+from leadline.engine.targets import profiles
 
 
 def test_a_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,8 +12,8 @@ from rich.console import Console
 import survey_fixture as made
 from leadline.record import Survey
 from leadline.report import render_terminal
-from leadline.report.terminal import chart_lines
-from leadline.survey.sentences import sentences
+from leadline.report.survey.terminal import chart_lines
+from leadline.studies.survey.sentences import sentences
 
 
 def _shown(survey: Survey, width: int, encoding: str = "utf-8") -> str:

@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from leadline.compare.facts import differing_facts
-from leadline.engine.facts import target_facts
-from leadline.engine.hierarchy import groups_above
-from leadline.engine.kernel_files import text
-from leadline.engine.throttles import least_limits, say_limits
+from leadline.machine.facts import target_facts
+from leadline.machine.hierarchy import groups_above
+from leadline.machine.kernel_files import text
+from leadline.machine.throttles import least_limits, say_limits
 from leadline.testing.samples import sample_start
 
 V1 = "blkio.throttle.{}_device"

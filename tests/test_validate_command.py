@@ -15,13 +15,13 @@ from leadline.record import Status, Validation
 from leadline.record.survey import SURVEY
 from leadline.record.validation import VALIDATION
 from leadline.store import open_store
+from leadline.studies.validation import ValidationRefused, changed_facts
+from leadline.studies.validation.same_system import require_same_system
 from leadline.testing.simulation import (
     SimulatedSurvey,
     SimulatedValidation,
     simulate_validation,
 )
-from leadline.validate import ValidationRefused, changed_facts
-from leadline.validate.same_system import require_same_system
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import pytest
 
 import survey_fixture as made
 from leadline.record import Survey
-from leadline.validate import (
+from leadline.studies.validation import (
     Asked,
     ValidationRefused,
     begin_validation,

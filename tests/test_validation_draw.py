@@ -15,10 +15,8 @@ from scipy import stats
 import shared_surveys
 from leadline.predict import Ranges
 from leadline.record import DrawnRange, Interval, ValidationStart, Workload
-from leadline.testing.samples import sample_validation_start
-from leadline.testing.simulation import SimulatedSurvey
-from leadline.validate import drawn_ranges, drawn_workloads, requests
-from leadline.validate.draw import (
+from leadline.studies.validation import drawn_ranges, drawn_workloads, requests
+from leadline.studies.validation.draw import (
     ANCHORS,
     ORTHOGONAL,
     PASSES,
@@ -30,6 +28,8 @@ from leadline.validate.draw import (
     plan_stages,
     single_numbers,
 )
+from leadline.testing.samples import sample_validation_start
+from leadline.testing.simulation import SimulatedSurvey
 
 MIB = 2**20
 

@@ -12,8 +12,8 @@ from leadline.record import EngineResult, Measurement, Workload
 from leadline.record.survey import SURVEY
 from leadline.record.validation import VALIDATION
 from leadline.store import open_store
+from leadline.studies.validation import ValidationRefused, measure_validation, requests
 from leadline.testing.samples import sample_point, sample_start
-from leadline.validate import ValidationRefused, measure_validation, requests
 from test_validation_draw import made_start
 
 RESULT = sample_point("any").result

@@ -20,14 +20,8 @@ from leadline.record import (
     ValidationStart,
     Workload,
 )
-from leadline.testing.samples import (
-    sample_point,
-    sample_start,
-    sample_survey,
-    sample_validation,
-)
-from leadline.validate import drawn_workloads, requests
-from leadline.validate.draw import (
+from leadline.studies.validation import drawn_workloads, requests
+from leadline.studies.validation.draw import (
     ANCHORS,
     ORTHOGONAL,
     PASSES,
@@ -37,10 +31,10 @@ from leadline.validate.draw import (
     grid_workloads,
     plan_stages,
 )
-from leadline.validate.drift import drift_within, focal_drifts, moved
-from leadline.validate.explain import extrapolated
-from leadline.validate.orthogonal import interpolate
-from leadline.validate.score import (
+from leadline.studies.validation.drift import drift_within, focal_drifts, moved
+from leadline.studies.validation.explain import extrapolated
+from leadline.studies.validation.orthogonal import interpolate
+from leadline.studies.validation.score import (
     Contestant,
     contestants,
     inherent_error,
@@ -48,8 +42,14 @@ from leadline.validate.score import (
     rivals_left_out,
     validated_workloads,
 )
-from leadline.validate.sentences import validation_warnings
-from leadline.validate.statistics import holm, quantile_interval
+from leadline.studies.validation.sentences import validation_warnings
+from leadline.studies.validation.statistics import holm, quantile_interval
+from leadline.testing.samples import (
+    sample_point,
+    sample_start,
+    sample_survey,
+    sample_validation,
+)
 from test_validation_draw import MIB, made_start
 
 NOISE = 0.03

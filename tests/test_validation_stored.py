@@ -17,13 +17,13 @@ from leadline.record import Status, Validation
 from leadline.record.survey import SURVEY
 from leadline.record.validation import VALIDATION
 from leadline.store import Store, open_store
+from leadline.studies.validation import ValidationRefused, explain_validation
 from leadline.testing.simulation import (
     SimulatedSurvey,
     SimulatedValidation,
     simulate_survey,
     simulate_validation,
 )
-from leadline.validate import ValidationRefused, explain_validation
 
 
 @pytest.fixture(scope="module")

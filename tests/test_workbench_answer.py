@@ -19,8 +19,8 @@ from leadline.record.workbench import (
     Trial,
     TrialState,
 )
+from leadline.studies.workbench.answer import explain, say_peak, say_threshold
 from leadline.testing.samples import sample_experiment_start, sample_peak, sample_trial
-from leadline.workbench.answer import explain, say_peak, say_threshold
 
 RATE = Interval(412.0, 395.0, 430.0, 5)
 

@@ -10,7 +10,7 @@ import pytest
 
 from leadline.record.workbench import Threshold, TrialRequest, TrialState
 from leadline.stats import student_t
-from leadline.workbench.loads import (
+from leadline.studies.workbench.loads import (
     LoadTrials,
     bounds,
     by_load,
@@ -18,8 +18,8 @@ from leadline.workbench.loads import (
     load_rows,
     two_modes,
 )
-from leadline.workbench.rate_interval import _peak_if, rate_interval
-from leadline.workbench.threshold import (
+from leadline.studies.workbench.rate_interval import _peak_if, rate_interval
+from leadline.studies.workbench.threshold import (
     RATIO_MAX,
     measured_ratio,
     percentile_ms,

@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from leadline.engine.servers import run_trial
 from leadline.record import Status
 from leadline.record.workbench import (
     EXPERIMENT,
@@ -23,14 +22,15 @@ from leadline.record.workbench import (
     Surface,
     Trial,
 )
+from leadline.servers import run_trial
 from leadline.store import Store, open_store
+from leadline.studies.workbench.errors import ReplayRefused
+from leadline.studies.workbench.mapping import Watcher, run_experiment
+from leadline.studies.workbench.policies import UnknownPolicy, open_policy
+from leadline.studies.workbench.pools.pool import open_pool
+from leadline.studies.workbench.search import PeakSearch
+from leadline.studies.workbench.stored import KeptExperiment, experiment_of, stored_experiment
 from leadline.testing.samples import sample_trial
-from leadline.workbench.errors import ReplayRefused
-from leadline.workbench.mapping import Watcher, run_experiment
-from leadline.workbench.policies import UnknownPolicy, open_policy
-from leadline.workbench.pool import open_pool
-from leadline.workbench.search import PeakSearch
-from leadline.workbench.stored import KeptExperiment, experiment_of, stored_experiment
 from workbench_fixture import TEXT, SeveralMachines, WatchedPool, peak_start, surface_start
 
 
@@ -218,7 +218,9 @@ class Heedless:
 def test_the_loop_minds_the_deadline_whatever_the_policy_does(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("leadline.workbench.search.open_policy", lambda *asked: Heedless(asked[1]))
+    monkeypatch.setattr(
+        "leadline.studies.workbench.search.open_policy", lambda *asked: Heedless(asked[1])
+    )
     own = run(store, peak_start(deadline_s=200.0)).peaks[0]
     assert sum(trial.cost_s for trial in own.trials) <= 200
     assert own.peak is not None
@@ -363,7 +365,7 @@ def test_whoever_does_not_wait_for_the_comparison_has_the_answer(
         assert found.sentences
         raise Killed
 
-    monkeypatch.setattr("leadline.workbench.mapping.with_fares", interrupted)
+    monkeypatch.setattr("leadline.studies.workbench.mapping.with_fares", interrupted)
     with pytest.raises(Killed):
         run(store, peak_start(), compare=True)
     kept = stored_experiment(store, "tiny")
@@ -384,7 +386,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     moved = Clock()
-    monkeypatch.setattr("leadline.workbench.search.time", moved)
+    monkeypatch.setattr("leadline.studies.workbench.search.time", moved)
     return moved
 
 

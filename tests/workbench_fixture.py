@@ -7,8 +7,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from leadline.record.workbench import ExperimentStart
-from leadline.workbench.experiment import begin_peak, begin_surface, read_experiment
-from leadline.workbench.pool import LocalPool, Pool
+from leadline.studies.workbench.experiments.read import begin_peak, begin_surface, read_experiment
+from leadline.studies.workbench.pools.pool import LocalPool, Pool
 
 TEXT = """
 name = "tiny"

@@ -1,6 +1,6 @@
 """Leadline: sound a storage system to the bottom.
 
-    leadline.survey("/data", budget="5min").predict(leadline.Workload(...))
+    leadline.studies.survey("/data", budget="5min").predict(leadline.Workload(...))
     leadline.open("system").predict("unique_bytes=2GiB,size_mean=32KiB")
     leadline.stream("sort", "/data/records", "/data/sorted", memory="1GiB")
     leadline.peak("server.toml").rate_per_s
@@ -10,8 +10,6 @@ imported module would take room from the file cache under test. Names are resolv
 """
 
 import importlib
-import sys
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -25,6 +23,7 @@ if TYPE_CHECKING:
         peak,
         stream,
         surface,
+        survey,
     )
     from leadline.api import open_system as open  # noqa: A004
     from leadline.record import Workload
@@ -41,6 +40,7 @@ _HOMES = {
     "peak": ("leadline.api", "peak"),
     "stream": ("leadline.api", "stream"),
     "surface": ("leadline.api", "surface"),
+    "survey": ("leadline.api", "survey"),
 }
 
 __all__ = [
@@ -55,32 +55,13 @@ __all__ = [
     "peak",
     "stream",
     "surface",
+    "survey",
 ]
-
-
-class _CallablePackage(ModuleType):
-    """`leadline.survey` is a package, and the verb."""
-
-    def __call__(self, *arguments: Any, **options: Any) -> Any:
-        """Survey a target, see `leadline.api.survey`."""
-        return importlib.import_module("leadline.api").survey(*arguments, **options)
-
-
-class _Root(ModuleType):
-    """The package root: makes `leadline.survey` callable at the moment it is imported."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name == "survey" and isinstance(value, ModuleType):
-            value.__class__ = _CallablePackage
-        super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Root
 
 
 def __getattr__(name: str) -> Any:
     if name == "survey":
-        return importlib.import_module("leadline.survey")
+        return importlib.import_module("leadline.studies.survey")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     home, attribute = _HOMES[name]

@@ -1,7 +1,7 @@
 """Leadline from Python: survey a system, open a stored one, predict.
 
     import leadline
-    disk = leadline.survey("/data", budget="5min")
+    disk = leadline.studies.survey("/data", budget="5min")
     disk.predict(leadline.Workload(unique_bytes=2**31, size_mean=32768)).throughput_mb_s
 
 What comes back shows itself in a notebook and turns into a pandas frame.
@@ -16,7 +16,8 @@ from math import nan
 from pathlib import Path
 from typing import Any, overload
 
-from leadline.engine import Target, open_engine, open_streams, preflight
+from leadline.engine import Target, open_engine, open_streams
+from leadline.engine.targets import preflight
 from leadline.errors import LeadlineError
 from leadline.predict import Predictor, iops_of, response_us_of
 from leadline.record import (
@@ -34,12 +35,12 @@ from leadline.record.streaming import KernelName, StreamResult, StreamStudy
 from leadline.record.survey import SURVEY
 from leadline.record.wording import say_rate, say_workload
 from leadline.record.workbench import EXPERIMENT, Experiment, Level, PeakRate, Surface
-from leadline.report.tables import level_rows
+from leadline.report.survey.tables import level_rows
 from leadline.store import open_store
-from leadline.streaming.phase_rows import phase_rows
-from leadline.streaming.plan import BUDGET_S, Wanted, plan_run
-from leadline.streaming.run import begin_stream, bound_of, run_stream
-from leadline.survey import (
+from leadline.studies.streaming.phase_rows import phase_rows
+from leadline.studies.streaming.plan import BUDGET_S, Wanted, plan_run
+from leadline.studies.streaming.run import begin_stream, bound_of, run_stream
+from leadline.studies.survey import (
     LEARN_FRAC,
     Asked,
     begin_survey,
@@ -47,14 +48,14 @@ from leadline.survey import (
     run_survey,
     usual_budget_s,
 )
-from leadline.survey.stored import load_survey
+from leadline.studies.survey.stored import load_survey
+from leadline.studies.workbench.experiments.read import begin_peak, begin_surface, load_experiment
+from leadline.studies.workbench.mapping import run_experiment
+from leadline.studies.workbench.pools.pool import open_pool
+from leadline.studies.workbench.resuming import resume_peak, resume_surface
+from leadline.studies.workbench.stored import experiment_of
+from leadline.studies.workbench.trial_rows import trial_rows
 from leadline.units import format_rate, parse_bytes, parse_seconds
-from leadline.workbench.experiment import begin_peak, begin_surface, load_experiment
-from leadline.workbench.mapping import run_experiment
-from leadline.workbench.pool import open_pool
-from leadline.workbench.resuming import resume_peak, resume_surface
-from leadline.workbench.stored import experiment_of
-from leadline.workbench.trial_rows import trial_rows
 
 
 class FramesMissing(LeadlineError):

@@ -1,4 +1,4 @@
-"""The root of every error Leadline raises on purpose."""
+"""The root of every error Leadline raises on purpose, and what can go wrong with a target."""
 
 from __future__ import annotations
 
@@ -8,3 +8,33 @@ class LeadlineError(Exception):
 
     exit_code = 1
     """What the command line ends with (DESIGN.md: 0 done, 1 fault, 2 refused, 3 stopped early)."""
+
+
+class TargetRefused(LeadlineError):
+    """The target is unknown, unsafe or unusable; nothing was touched."""
+
+    exit_code = 2
+
+
+class CacheLimitRefused(LeadlineError):
+    """Memory cannot be capped as asked; a silent full-memory run would answer something else."""
+
+    exit_code = 2
+
+
+class PointFailed(LeadlineError):
+    """One point could not be measured; the engine is still good for the next one."""
+
+
+class NothingCompleted(PointFailed):
+    """No request ended in the measured window; a longer one may measure the point."""
+
+
+class ServerLost(LeadlineError):
+    """A server died, was stopped, began anew or cannot be reached; what was measured is kept."""
+
+    exit_code = 3
+
+
+class EngineFault(LeadlineError):
+    """The engine itself failed: it died, hung, or spoke nonsense."""

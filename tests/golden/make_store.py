@@ -23,7 +23,6 @@ from golden_run import fixed_ids, run
 
 import stream_fixture as streams
 from files_fixture import EXISTING, ScriptedTests, made, start_of
-from leadline.files import run_files
 from leadline.record import Measurement, SurveyStart
 from leadline.record.file_cache import CACHE
 from leadline.record.file_test import FileProgram
@@ -35,8 +34,9 @@ from leadline.record.survey import SURVEY
 from leadline.record.validation import VALIDATION
 from leadline.record.workbench import EXPERIMENT, Experiment
 from leadline.store import Store, Stored, open_store
+from leadline.studies.files import run_files
+from leadline.studies.workbench.stored import KeptExperiment, stored_experiment
 from leadline.testing.samples import keep_study, stored_stream
-from leadline.workbench.stored import KeptExperiment, stored_experiment
 
 _HERE = Path(__file__).resolve().parent
 _SMALL = "unique_bytes=2MiB,size_mean=8KiB,process_num=2"

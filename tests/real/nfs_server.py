@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from leadline.engine.servers.ganesha import (
+from leadline.servers.ganesha import (
     MOUNT_PORT,
     NFS_PORT,
     Ganesha,

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from leadline.engine.servers import release_server, run_trial
 from leadline.record.workbench import Sample, Trial, TrialOrder, TrialRequest
-from leadline.workbench.experiment import load_experiment
+from leadline.servers import release_server, run_trial
+from leadline.studies.workbench.experiments.read import load_experiment
 
 FOLDER = Path(__file__).parents[2] / "workloads"
 SHORT = {"run_length": "3s", "accuracy": 0.7, "deadline": "90s", "rate_start": 50, "rate_max": 900}

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from leadline.engine.child import ENGINE_COMMAND
-from leadline.engine.file_systems import make_file_system
-from leadline.engine.loop_devices import loop_device, why_no_loop_devices
+from leadline.machine.file_systems import make_file_system
+from leadline.machine.loop_devices import loop_device, why_no_loop_devices
 
 CGROUPS = Path("/sys/fs/cgroup")
 PERIOD_US = 50_000

@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from leadline.engine.dirty_guard import read_limits
-from leadline.engine.dirty_limits import FOLDER, VM, varied_dirty_limits, why_not
+from leadline.machine.dirty_guard import read_limits
+from leadline.machine.dirty_limits import FOLDER, VM, varied_dirty_limits, why_not
 
 pytestmark = [
     pytest.mark.real,
@@ -18,7 +18,7 @@ pytestmark = [
 ]
 HOLDER = """
 import time
-from leadline.engine.dirty_limits import varied_dirty_limits
+from leadline.machine.dirty_limits import varied_dirty_limits
 with varied_dirty_limits() as limits:
     limits.put(dirty_bytes=1 << 30, dirty_background_bytes=1 << 29, dirty_writeback_centisecs=0)
     print("changed", flush=True)

@@ -12,9 +12,9 @@ import pytest
 
 from command import hurried
 from leadline.engine import Limits, Target, open_engine
-from leadline.file_cache.policy import Rates, judge, tally
 from leadline.record import Measurement, Status, Workload, WritePolicy
 from leadline.store import open_store
+from leadline.studies.cache.policy import Rates, judge, tally
 
 pytestmark = pytest.mark.real
 MIB = 2**20

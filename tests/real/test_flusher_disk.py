@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from leadline.engine import Target, open_engine
-from leadline.engine.dirty_guard import read_limits
-from leadline.engine.dirty_limits import VM, why_not
-from leadline.file_cache.disciplines import measure_disciplines
-from leadline.file_cache.flusher import measure_flusher
+from leadline.machine.dirty_guard import read_limits
+from leadline.machine.dirty_limits import VM, why_not
 from leadline.record import Workload
+from leadline.studies.cache.disciplines import measure_disciplines
+from leadline.studies.cache.flusher import measure_flusher
 
 pytestmark = pytest.mark.real
 WRITES = Workload(unique_bytes=8 << 20, size_mean=32 << 10, read_frac=0.0, size_dist="fixed")
@@ -25,7 +25,7 @@ WRITES = Workload(unique_bytes=8 << 20, size_mean=32 << 10, read_frac=0.0, size_
 def test_the_flusher_is_measured_at_rest_and_at_work_and_the_limits_come_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("leadline.file_cache.flusher.RUN_S", 0.3)
+    monkeypatch.setattr("leadline.studies.cache.flusher.RUN_S", 0.3)
     before, target = read_limits(VM), Target.parse(str(tmp_path))
     with open_engine(target) as engine:
         found, results = measure_flusher(engine, target, WRITES, pairs=2)

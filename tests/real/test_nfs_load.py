@@ -16,9 +16,9 @@ from nfs_server import NfsServer
 
 from leadline.engine import ServerLost, TargetRefused
 from leadline.engine.child import ENGINE_COMMAND
-from leadline.engine.claim import claim
-from leadline.engine.nfs_address import NfsAddress
 from leadline.engine.nfs_load import NfsData, prepare_data, remove_data, run_nfs_load
+from leadline.engine.targets.claim import claim
+from leadline.engine.targets.nfs_address import NfsAddress
 from leadline.record.workbench import TrialRequest
 
 pytestmark = pytest.mark.real

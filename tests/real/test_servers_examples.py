@@ -26,7 +26,7 @@ from server_examples import (
 )
 
 from leadline.record.workbench import CommandServer, TrialState
-from leadline.workbench.experiment import load_experiment
+from leadline.studies.workbench.experiments.read import load_experiment
 
 pytestmark = pytest.mark.real
 HANG_S = 60.0

@@ -13,9 +13,6 @@ import pytest
 from nfs_server import why_not
 
 from engine_events import when_measuring
-from leadline.engine.servers import release_server, run_trial
-from leadline.engine.servers.ganesha import why_no_ganesha
-from leadline.engine.servers.striped_disks import why_no_disks
 from leadline.record.workbench import (
     NfsServer,
     Threshold,
@@ -24,6 +21,9 @@ from leadline.record.workbench import (
     TrialRequest,
     TrialState,
 )
+from leadline.servers import release_server, run_trial
+from leadline.servers.ganesha import why_no_ganesha
+from leadline.servers.striped_disks import why_no_disks
 
 pytestmark = pytest.mark.real
 MIB = 2**20

@@ -22,9 +22,9 @@ import pytest
 
 import leadline as package
 from command import LEADLINE, environment, leadline
-from leadline.cli.stream_document import stream_document
+from leadline.cli.stream.document import stream_document
 from leadline.engine import TargetRefused
-from leadline.engine.loop_devices import loop_device, why_no_loop_devices
+from leadline.machine.loop_devices import loop_device, why_no_loop_devices
 from leadline.record.streaming import KernelName
 
 pytestmark = pytest.mark.real

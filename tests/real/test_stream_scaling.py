@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from stream_throttle import loop_disks, throttle, why_no_throttles
 
-from leadline.engine.stream_disks import DATA_MULTIPLE_BYTES, Effort, open_stream_disks
+from leadline.engine.streams.disks import DATA_MULTIPLE_BYTES, Effort, open_stream_disks
 from leadline.record import Status
 from leadline.record.streaming import KERNELS
 from leadline.store import open_store
-from leadline.streaming.answer import balance_of
-from leadline.streaming.study import Asked, begin_scaling, options_of, run_scaling
+from leadline.studies.streaming.answer import balance_of
+from leadline.studies.streaming.study import Asked, begin_scaling, options_of, run_scaling
 
 pytestmark = pytest.mark.real
 

@@ -12,7 +12,7 @@ import pytest
 from leadline.engine import Limits, Target, open_engine
 from leadline.predict import DEFAULT_MODEL, Predictor, Span, interval_at
 from leadline.record import Prediction, Workload
-from leadline.survey import LEARN_FRAC
+from leadline.studies.survey import LEARN_FRAC
 from shared_surveys import SEED, surveyed
 
 LIMITS = Limits(

@@ -1,4 +1,4 @@
-//! The floor of free space that no run may touch (as python/leadline/engine/space.py).
+//! The floor of free space that no run may touch (as python/leadline/machine/space.py).
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;

@@ -14,9 +14,9 @@ from leadline.cli.options import Json, reader
 from leadline.cli.talk import put_json, show, talk
 from leadline.engine import TargetRefused
 from leadline.record.balance import StreamBalance
-from leadline.streaming.answer import balance_of, compared
-from leadline.streaming.stored import load_stream
-from leadline.streaming.what_if import WhatIfRefused, parse_changes, say_changes
+from leadline.studies.streaming.answer import balance_of, compared
+from leadline.studies.streaming.stored import load_stream
+from leadline.studies.streaming.what_if import WhatIfRefused, parse_changes, say_changes
 
 
 def _changes(text: str) -> dict[str, float]:

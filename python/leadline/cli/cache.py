@@ -22,16 +22,15 @@ from leadline.cli.options import (
 )
 from leadline.cli.progress import progress_bar
 from leadline.cli.talk import put_json, show, talk, tell_findings
-from leadline.engine import (
-    Engine,
-    Stopped,
-    Target,
-    TargetRefused,
-    open_engine,
-    preflight,
-)
+from leadline.engine import Engine, Stopped, Target, TargetRefused, open_engine
+from leadline.engine.targets import preflight
 from leadline.errors import LeadlineError
-from leadline.file_cache import (
+from leadline.record import NO_SYNC, CacheStart, CacheStudy, Measurement, Status
+from leadline.record import say_discipline as discipline
+from leadline.record.file_cache import CACHE
+from leadline.report import render_cache_study
+from leadline.store import Store
+from leadline.studies.cache import (
     CacheAsked,
     CacheStudyRefused,
     begin_study,
@@ -39,12 +38,7 @@ from leadline.file_cache import (
     run_study,
     usual_budget_s,
 )
-from leadline.record import NO_SYNC, CacheStart, CacheStudy, Measurement, Status
-from leadline.record import say_discipline as discipline
-from leadline.record.file_cache import CACHE
-from leadline.report import render_cache_study
-from leadline.store import Store
-from leadline.survey import choose_cache_limit
+from leadline.studies.survey import choose_cache_limit
 from leadline.units import format_bytes, format_seconds
 
 CACHE_LIMIT_MOST = 512 * 2**20

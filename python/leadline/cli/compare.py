@@ -33,15 +33,16 @@ from leadline.compare import (
     parse_prices,
     parse_rule,
 )
-from leadline.engine import Engine, Limits, TargetRefused, open_engine, preflight
+from leadline.engine import Engine, Limits, TargetRefused, open_engine
+from leadline.engine.targets import preflight
 from leadline.predict import Predictor
 from leadline.record import Workload
 from leadline.record.comparison import SystemsComparison
 from leadline.record.wording import say_workload
 from leadline.report import render_comparison
 from leadline.store import Store
-from leadline.survey import derive_seed
-from leadline.survey.stored import load_survey
+from leadline.studies.survey import derive_seed
+from leadline.studies.survey.stored import load_survey
 
 EXIT_GATE = 4
 """The gate of --fail-if failed: the new system is slower, beyond doubt."""
@@ -217,7 +218,7 @@ def _measure(
 
 def _require_same_system(system: Named, engine: Engine) -> None:
     """Refuse a system that changed since its survey; another engine build is only told."""
-    from leadline.validate import SYSTEM, changed_facts  # noqa: PLC0415 - only --measure needs it
+    from leadline.studies.validation import SYSTEM, changed_facts  # noqa: PLC0415 - only --measure needs it
 
     surveyed = system.predictor.survey.start.facts
     decisive = changed_facts(surveyed, engine.facts, SYSTEM)

@@ -15,10 +15,10 @@ from leadline.record.files import FILES
 from leadline.record.streaming import STREAM
 from leadline.record.workbench import EXPERIMENT
 from leadline.store import FORMATS, Store, StoreError, export_rows, rows
-from leadline.streaming.phase_rows import phase_rows
-from leadline.streaming.stored import load_stream
-from leadline.workbench.stored import stored_experiment
-from leadline.workbench.trial_rows import trial_rows
+from leadline.studies.streaming.phase_rows import phase_rows
+from leadline.studies.streaming.stored import load_stream
+from leadline.studies.workbench.stored import stored_experiment
+from leadline.studies.workbench.trial_rows import trial_rows
 
 
 def command(

@@ -13,14 +13,14 @@ from leadline.cli.context import Context
 from leadline.cli.options import Json, MaxBytes, Seed, positive_bytes, positive_seconds, reader
 from leadline.cli.talk import put_json, show, talk
 from leadline.engine import Target, TargetRefused, open_file_tests
-from leadline.files import Asked, CellDone, FilesRefused, begin_files, plan_cells, run_files
-from leadline.files.plan import CHOICES
-from leadline.files.protocol import RUNS
 from leadline.record.file_test import KBYTE
 from leadline.record.files import FilesCell, FilesRow, FilesStudy
 from leadline.record.wording import say_count
 from leadline.report import render_files
 from leadline.store import Store
+from leadline.studies.files import Asked, CellDone, FilesRefused, begin_files, plan_cells, run_files
+from leadline.studies.files.plan import CHOICES
+from leadline.studies.files.protocol import RUNS
 from leadline.units import format_bytes, format_rate, format_seconds
 
 BUDGET_S = 600.0

@@ -10,7 +10,7 @@ from leadline.record import Status, Survey, Validation
 from leadline.record.survey import SURVEY
 from leadline.record.validation import VALIDATION
 from leadline.store import Store, Stored, StoreError
-from leadline.survey.stored import load_survey
+from leadline.studies.survey.stored import load_survey
 
 
 def find_study(store: Store, ref: str) -> Stored[Any, Any]:
@@ -59,7 +59,7 @@ def explained_validation(store: Store, ref: str) -> Validation:
         StoreError: no validation, or several, go by this reference.
 
     """
-    from leadline.validate import explain_validation  # noqa: PLC0415 - most loads need none
+    from leadline.studies.validation import explain_validation  # noqa: PLC0415 - most loads need none
 
     found = store.find(ref, VALIDATION)
     if found.answer is not None and found.status is Status.DONE:

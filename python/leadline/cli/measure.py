@@ -44,10 +44,10 @@ from leadline.engine import (
     Target,
     granule_bytes,
     open_engine,
-    preflight,
     require_fit,
     target_facts,
 )
+from leadline.engine.targets import preflight
 from leadline.errors import LeadlineError
 from leadline.fio import FioRun
 from leadline.record import (

@@ -24,7 +24,7 @@ from leadline.predict import (
 )
 from leadline.record import NO_SYNC, Prediction, Survey, Workload, say_discipline
 from leadline.report import render_predictions
-from leadline.survey.stored import load_survey
+from leadline.studies.survey.stored import load_survey
 
 
 def command(

@@ -10,23 +10,23 @@ import typer
 
 from leadline.cli.cache import load_study
 from leadline.cli.context import Context
-from leadline.cli.experiment_run import require_output, write_experiment
 from leadline.cli.files import write_files
 from leadline.cli.load import find_study, load_validation
 from leadline.cli.options import Ref
-from leadline.cli.stream_run import write_stream
+from leadline.cli.stream.run import write_stream
 from leadline.cli.talk import talk
+from leadline.cli.workbench.run import require_output, write_experiment
 from leadline.engine import TargetRefused
-from leadline.files.stored import load_files
 from leadline.record.file_cache import CACHE
 from leadline.record.files import FILES
 from leadline.record.streaming import STREAM
 from leadline.record.survey import SURVEY
 from leadline.record.workbench import EXPERIMENT
 from leadline.store import Store, StoreError
-from leadline.streaming.stored import load_stream
-from leadline.survey.stored import load_survey
-from leadline.workbench.stored import experiment_of
+from leadline.studies.files.stored import load_files
+from leadline.studies.streaming.stored import load_stream
+from leadline.studies.survey.stored import load_survey
+from leadline.studies.workbench.stored import experiment_of
 
 
 def command(

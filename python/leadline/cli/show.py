@@ -9,17 +9,15 @@ import typer
 
 from leadline.cli.cache import load_study, tell_study
 from leadline.cli.context import Context
-from leadline.cli.experiment_run import tell_experiment
 from leadline.cli.files import tell_files
 from leadline.cli.load import explained_validation, find_study
 from leadline.cli.measure import measurement_document
 from leadline.cli.options import Json
-from leadline.cli.stream_run import tell_stream
+from leadline.cli.stream.run import tell_stream
 from leadline.cli.survey import survey_document
 from leadline.cli.talk import put_json, show, talk
 from leadline.cli.validate import tell_validation
-from leadline.file_cache import find_in_survey
-from leadline.files.stored import load_files
+from leadline.cli.workbench.run import tell_experiment
 from leadline.record import Measurement
 from leadline.record.file_cache import CACHE
 from leadline.record.files import FILES
@@ -31,9 +29,11 @@ from leadline.record.wording import say_count
 from leadline.record.workbench import EXPERIMENT
 from leadline.report import render_measurement, render_terminal
 from leadline.store import Store, StoredItem, StoreError
-from leadline.streaming.stored import load_stream
-from leadline.survey.stored import load_survey
-from leadline.workbench.stored import experiment_of
+from leadline.studies.cache import find_in_survey
+from leadline.studies.files.stored import load_files
+from leadline.studies.streaming.stored import load_stream
+from leadline.studies.survey.stored import load_survey
+from leadline.studies.workbench.stored import experiment_of
 
 
 def command(

@@ -24,21 +24,15 @@ from leadline.cli.options import (
 )
 from leadline.cli.progress import progress_bar
 from leadline.cli.talk import put_json, show, talk, tell_findings
-from leadline.engine import (
-    Engine,
-    Stopped,
-    Target,
-    TargetRefused,
-    open_engine,
-    preflight,
-)
+from leadline.engine import Engine, Stopped, Target, TargetRefused, open_engine
+from leadline.engine.targets import preflight
 from leadline.errors import LeadlineError
-from leadline.file_cache import find_in_survey
 from leadline.record import NO_SYNC, Measurement, Plan, Status, Survey, SurveyStart
 from leadline.record.survey import SURVEY
 from leadline.report import render_terminal
 from leadline.store import Store
-from leadline.survey import (
+from leadline.studies.cache import find_in_survey
+from leadline.studies.survey import (
     LEARN_FRAC,
     Asked,
     ResumeMismatch,

@@ -17,7 +17,8 @@ from leadline.cli.load import surveyed_target
 from leadline.cli.options import Duration, Json, Ref, Seed
 from leadline.cli.progress import progress_bar
 from leadline.cli.talk import put_json, show, talk, tell_findings
-from leadline.engine import Engine, Stopped, open_engine, preflight
+from leadline.engine import Engine, Stopped, open_engine
+from leadline.engine.targets import preflight
 from leadline.errors import LeadlineError
 from leadline.predict import DEFAULT_MODEL, MODELS
 from leadline.record import (
@@ -32,9 +33,8 @@ from leadline.record import (
 from leadline.record.validation import VALIDATION
 from leadline.record.wording import say_number, say_percent, say_share
 from leadline.store import Store
-from leadline.survey.stored import load_survey
-from leadline.units import format_bytes, format_seconds
-from leadline.validate import (
+from leadline.studies.survey.stored import load_survey
+from leadline.studies.validation import (
     Asked,
     ValidationRefused,
     begin_validation,
@@ -42,6 +42,7 @@ from leadline.validate import (
     measure_validation,
     require_as_surveyed,
 )
+from leadline.units import format_bytes, format_seconds
 
 
 def command(

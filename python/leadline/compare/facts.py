@@ -1,6 +1,6 @@
 """In which recorded facts do systems differ? Listed before any ratio (METHODS §4).
 
-Names, titles and units are those of `leadline.engine.facts`. What changes from one moment to the
+Names, titles and units are those of `leadline.machine.facts`. What changes from one moment to the
 next on one machine is no difference between systems and is left out.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from leadline.engine.facts import FACTS
+from leadline.machine.facts import FACTS
 from leadline.record import SurveyStart
 from leadline.record.comparison import FactDifference
 

@@ -9,9 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from leadline.compare.curves import KnownCache, Named
-from leadline.file_cache import find_in_survey
-from leadline.file_cache.memory import memory_bytes_of
-from leadline.file_cache.sizes import share_of_memory
 from leadline.record import (
     CacheStart,
     Measurement,
@@ -23,6 +20,9 @@ from leadline.record import (
 from leadline.record.comparison import CacheSize
 from leadline.record.file_cache import CACHE
 from leadline.store import Store
+from leadline.studies.cache import find_in_survey
+from leadline.studies.cache.memory import memory_bytes_of
+from leadline.studies.cache.sizes import share_of_memory
 
 
 def known_cache(store: Store, survey: Survey, points: Sequence[Measurement]) -> KnownCache:

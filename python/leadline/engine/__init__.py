@@ -1,21 +1,8 @@
 """Targets and engines: the only package that starts processes or touches a target."""
 
-from leadline.engine.cgroup import memory_cgroup
 from leadline.engine.client import Engine, open_engine
-from leadline.engine.errors import (
-    CacheLimitRefused,
-    EngineFault,
-    NothingCompleted,
-    PointFailed,
-    ServerLost,
-    TargetRefused,
-)
-from leadline.engine.facts import granule_bytes, host_facts, target_facts
-from leadline.engine.file_systems import usual_blocks, why_not_made
 from leadline.engine.file_tests import FileTests, open_file_tests
 from leadline.engine.jobs import Limits, require_fit
-from leadline.engine.machine import available_memory_bytes
-from leadline.engine.mounts import is_in_memory
 from leadline.engine.pace import (
     BUDGET_SHARE,
     LAYOUT_BYTES_PER_S,
@@ -25,11 +12,24 @@ from leadline.engine.pace import (
     longer_windows,
     share_limits,
 )
-from leadline.engine.preflight import Finding, preflight
-from leadline.engine.profiles import load_profile, profile_names
-from leadline.engine.stop import Stopped, stop_on_signals
-from leadline.engine.streams import Streams, open_streams
-from leadline.engine.target import Target
+from leadline.engine.streams.run import Streams, open_streams
+from leadline.engine.targets.preflight import Finding, preflight
+from leadline.engine.targets.profiles import load_profile, profile_names
+from leadline.engine.targets.target import Target
+from leadline.errors import (
+    CacheLimitRefused,
+    EngineFault,
+    NothingCompleted,
+    PointFailed,
+    ServerLost,
+    TargetRefused,
+)
+from leadline.machine.cgroup import memory_cgroup
+from leadline.machine.facts import granule_bytes, host_facts, target_facts
+from leadline.machine.file_systems import usual_blocks, why_not_made
+from leadline.machine.mounts import is_in_memory
+from leadline.machine.resources import available_memory_bytes
+from leadline.machine.stop import Stopped, stop_on_signals
 
 __all__ = [
     "BUDGET_SHARE",

@@ -18,15 +18,15 @@ from typing import IO, Any
 
 import msgspec
 
-from leadline.engine.cgroup import MemoryCgroup
-from leadline.engine.errors import (
+from leadline.errors import (
     EngineFault,
     NothingCompleted,
     PointFailed,
     ServerLost,
     TargetRefused,
 )
-from leadline.engine.stop import shielded
+from leadline.machine.cgroup import MemoryCgroup
+from leadline.machine.stop import shielded
 
 ENGINE_COMMAND = (
     sys.executable,

@@ -6,18 +6,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, Protocol
 
-from leadline.engine.cgroup import memory_cgroup
 from leadline.engine.child import ENGINE_COMMAND, OnEvent
-from leadline.engine.claim import Claim, claim
-from leadline.engine.dirty_limits import restore_left_limits
-from leadline.engine.errors import CacheLimitRefused, TargetRefused
 from leadline.engine.jobs import CLOSED, Limits
-from leadline.engine.mounts import is_in_memory
-from leadline.engine.nfs import claim_on_server
-from leadline.engine.place import DirectoryPlace, Place
 from leadline.engine.process import ProcessEngine
 from leadline.engine.simulated import SimulatedEngine
-from leadline.engine.target import Target
+from leadline.engine.targets.claim import Claim, claim
+from leadline.engine.targets.nfs import claim_on_server
+from leadline.engine.targets.place import DirectoryPlace, Place
+from leadline.engine.targets.target import Target
+from leadline.errors import CacheLimitRefused, TargetRefused
+from leadline.machine.cgroup import memory_cgroup
+from leadline.machine.dirty_limits import restore_left_limits
+from leadline.machine.mounts import is_in_memory
 from leadline.record import NO_SYNC, Arrivals, EngineResult, Workload
 
 BACKENDS = {
@@ -50,7 +50,7 @@ class Engine(Protocol):
     l3_cache_bytes: int | None
     cache_limit_bytes: int | None
     facts: dict[str, Any]
-    """Facts of the machine and the target by name (`leadline.engine.facts`), taken when it was
+    """Facts of the machine and the target by name (`leadline.machine.facts`), taken when it was
     opened; `prepare` adds the generator's ceiling."""
 
     @property

@@ -12,14 +12,14 @@ from typing import Any, Protocol
 import msgspec
 
 from leadline.engine.child import ENGINE_COMMAND, EngineChild, OnEvent
-from leadline.engine.claim import Claim, claim
-from leadline.engine.errors import EngineFault, PointFailed, TargetRefused
-from leadline.engine.file_systems import make_file_system, mount_document
 from leadline.engine.jobs import WIRE_VERSION
-from leadline.engine.loop_devices import loop_device
-from leadline.engine.space import capacity_bytes, require_space
-from leadline.engine.stop import shielded
-from leadline.engine.target import Target
+from leadline.engine.targets.claim import Claim, claim
+from leadline.engine.targets.target import Target
+from leadline.errors import EngineFault, PointFailed, TargetRefused
+from leadline.machine.file_systems import make_file_system, mount_document
+from leadline.machine.loop_devices import loop_device
+from leadline.machine.space import capacity_bytes, require_space
+from leadline.machine.stop import shielded
 from leadline.record.file_test import FileProgram, FileTestResult
 from leadline.record.files import FilesCell
 

@@ -21,15 +21,15 @@ from typing import Any
 
 import msgspec
 
-from leadline.engine.cgroup import MemoryCgroup
 from leadline.engine.child import GRACE_S, OnEvent
-from leadline.engine.claim import DATA, Claim
-from leadline.engine.errors import EngineFault, NothingCompleted, PointFailed, TargetRefused
-from leadline.engine.facts import granule_bytes
 from leadline.engine.jobs import CLOSED, WIRE_VERSION, Limits
 from leadline.engine.process import ProcessEngine
-from leadline.engine.stop import shielded
+from leadline.engine.targets.claim import DATA, Claim
+from leadline.errors import EngineFault, NothingCompleted, PointFailed, TargetRefused
 from leadline.fio import FioRun, fitting_ramp_s, read_job, write_job
+from leadline.machine.cgroup import MemoryCgroup
+from leadline.machine.facts import granule_bytes
+from leadline.machine.stop import shielded
 from leadline.record import (
     Arrivals,
     EngineResult,

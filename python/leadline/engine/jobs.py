@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from leadline.engine.errors import EngineFault, TargetRefused
+from leadline.errors import EngineFault, TargetRefused
 from leadline.record import NO_SYNC, Arrivals, EngineResult, Workload, sync_document
 from leadline.units import format_bytes
 

@@ -13,9 +13,9 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from leadline.engine.child import ENGINE_COMMAND, EngineChild, OnEvent
-from leadline.engine.errors import EngineFault
 from leadline.engine.jobs import WIRE_VERSION
-from leadline.engine.nfs_address import NfsAddress
+from leadline.engine.targets.nfs_address import NfsAddress
+from leadline.errors import EngineFault
 from leadline.record.workbench import Measured, TrialRequest
 
 NfsWorkload = Literal["specsfs97", "web_server", "db_tp", "mail"]

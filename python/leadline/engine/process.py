@@ -9,10 +9,7 @@ from typing import Any
 
 from leadline.engine.ceiling import LIMITS as CEILING_LIMITS
 from leadline.engine.ceiling import Ceiling, measure_ceiling
-from leadline.engine.cgroup import MemoryCgroup
 from leadline.engine.child import EngineChild, OnEvent
-from leadline.engine.errors import NothingCompleted, ServerLost, TargetRefused
-from leadline.engine.facts import host_facts
 from leadline.engine.jobs import (
     CLOSED,
     DEEP_BACKENDS,
@@ -23,11 +20,14 @@ from leadline.engine.jobs import (
     require_fit,
     result_of,
 )
-from leadline.engine.machine import available_memory_bytes, l3_cache_bytes
 from leadline.engine.pace import longer_windows
-from leadline.engine.place import Place
-from leadline.engine.stop import shielded
-from leadline.engine.target import Target
+from leadline.engine.targets.place import Place
+from leadline.engine.targets.target import Target
+from leadline.errors import NothingCompleted, ServerLost, TargetRefused
+from leadline.machine.cgroup import MemoryCgroup
+from leadline.machine.facts import host_facts
+from leadline.machine.resources import available_memory_bytes, l3_cache_bytes
+from leadline.machine.stop import shielded
 from leadline.record import NO_SYNC, Arrivals, EngineResult, Workload
 
 PROCESS_NUM_MAX = 16

@@ -8,8 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 from leadline.engine.child import OnEvent, answer
-from leadline.engine.errors import EngineFault, TargetRefused
-from leadline.engine.facts import leadline_version
 from leadline.engine.jobs import (
     CLOSED,
     JobOptions,
@@ -19,7 +17,9 @@ from leadline.engine.jobs import (
     require_fit,
     result_of,
 )
-from leadline.engine.target import Target
+from leadline.engine.targets.target import Target
+from leadline.errors import EngineFault, TargetRefused
+from leadline.machine.facts import leadline_version
 from leadline.record import NO_SYNC, Arrivals, EngineResult, Workload
 
 PROCESS_NUM_MAX = 16

@@ -1,7 +1,7 @@
 """What a streaming study says (AD98): ratios, bounds, disk scaling, balance, what to buy.
 
-Everything here is computed from a `StreamStudy` by `leadline.streaming` and never stored; the
-report draws it without computing. Rates are MB/s (10^6 bytes); an `Interval` without `low` and
+Everything here is computed from a `StreamStudy` by `leadline.studies.streaming` and never stored;
+the report draws it without computing. Rates are MB/s (10^6 bytes); an `Interval` without `low` and
 `high` is a number that rests on too few runs, or on a given value, to have one.
 """
 

@@ -11,75 +11,75 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from leadline.report.balance_chart import balance_charts
-    from leadline.report.balance_page import render_balance_html
-    from leadline.report.balance_terminal import render_balance
-    from leadline.report.catalogue import charts, not_measured, summary_chart
-    from leadline.report.comparison_files import require_format, save_comparison
-    from leadline.report.comparison_page import render_comparison_html
-    from leadline.report.comparison_terminal import render_comparison
-    from leadline.report.experiment_catalogue import experiment_charts
-    from leadline.report.experiment_file import require_experiment_format, save_experiment
-    from leadline.report.experiment_page import render_experiment_html
-    from leadline.report.file_cache_chart import cache_chart, save_cache_chart
-    from leadline.report.file_cache_terminal import render_cache_study
-    from leadline.report.files_chart import files_charts
-    from leadline.report.files_file import require_files_format, save_files
-    from leadline.report.files_page import render_files_html
-    from leadline.report.files_terminal import render_files
-    from leadline.report.images import ReportError, save_all_charts, save_chart, save_report
-    from leadline.report.measured import render_measurement
-    from leadline.report.page import render_html
-    from leadline.report.peak_terminal import render_experiment
-    from leadline.report.predicted import render_predictions
-    from leadline.report.stream_catalogue import stream_charts
-    from leadline.report.stream_file import require_stream_format, save_balance, save_stream
-    from leadline.report.stream_page import render_stream_html
-    from leadline.report.stream_terminal import render_stream
-    from leadline.report.systems_charts import comparison_charts
-    from leadline.report.terminal import render_terminal
-    from leadline.report.validation import validation_charts
+    from leadline.report.balance.chart import balance_charts
+    from leadline.report.balance.page import render_balance_html
+    from leadline.report.balance.terminal import render_balance
+    from leadline.report.cache.chart import cache_chart, save_cache_chart
+    from leadline.report.cache.terminal import render_cache_study
+    from leadline.report.comparison.charts import comparison_charts
+    from leadline.report.comparison.page import render_comparison_html
+    from leadline.report.comparison.save import require_format, save_comparison
+    from leadline.report.comparison.terminal import render_comparison
+    from leadline.report.drawing.images import ReportError, save_all_charts, save_chart, save_report
+    from leadline.report.files.charts import files_charts
+    from leadline.report.files.page import render_files_html
+    from leadline.report.files.save import require_files_format, save_files
+    from leadline.report.files.terminal import render_files
+    from leadline.report.measurement.terminal import render_measurement
+    from leadline.report.prediction.terminal import render_predictions
+    from leadline.report.streaming.catalogue import stream_charts
+    from leadline.report.streaming.page import render_stream_html
+    from leadline.report.streaming.save import require_stream_format, save_balance, save_stream
+    from leadline.report.streaming.terminal import render_stream
+    from leadline.report.survey.catalogue import charts, not_measured, summary_chart
+    from leadline.report.survey.page import render_html
+    from leadline.report.survey.terminal import render_terminal
+    from leadline.report.validation.charts import validation_charts
+    from leadline.report.workbench.catalogue import experiment_charts
+    from leadline.report.workbench.page import render_experiment_html
+    from leadline.report.workbench.save import require_experiment_format, save_experiment
+    from leadline.report.workbench.terminal import render_experiment
 
 _HOMES = {
-    "charts": "leadline.report.catalogue",
-    "not_measured": "leadline.report.catalogue",
-    "summary_chart": "leadline.report.catalogue",
-    "comparison_charts": "leadline.report.systems_charts",
-    "require_format": "leadline.report.comparison_files",
-    "save_comparison": "leadline.report.comparison_files",
-    "render_comparison_html": "leadline.report.comparison_page",
-    "render_comparison": "leadline.report.comparison_terminal",
-    "cache_chart": "leadline.report.file_cache_chart",
-    "save_cache_chart": "leadline.report.file_cache_chart",
-    "render_cache_study": "leadline.report.file_cache_terminal",
-    "files_charts": "leadline.report.files_chart",
-    "require_files_format": "leadline.report.files_file",
-    "save_files": "leadline.report.files_file",
-    "render_files_html": "leadline.report.files_page",
-    "render_files": "leadline.report.files_terminal",
-    "ReportError": "leadline.report.images",
-    "save_all_charts": "leadline.report.images",
-    "save_chart": "leadline.report.images",
-    "save_report": "leadline.report.images",
-    "render_measurement": "leadline.report.measured",
-    "render_html": "leadline.report.page",
-    "render_predictions": "leadline.report.predicted",
-    "render_balance": "leadline.report.balance_terminal",
-    "render_balance_html": "leadline.report.balance_page",
-    "balance_charts": "leadline.report.balance_chart",
-    "stream_charts": "leadline.report.stream_catalogue",
-    "save_balance": "leadline.report.stream_file",
-    "save_stream": "leadline.report.stream_file",
-    "require_stream_format": "leadline.report.stream_file",
-    "render_stream": "leadline.report.stream_terminal",
-    "render_stream_html": "leadline.report.stream_page",
-    "experiment_charts": "leadline.report.experiment_catalogue",
-    "require_experiment_format": "leadline.report.experiment_file",
-    "save_experiment": "leadline.report.experiment_file",
-    "render_experiment_html": "leadline.report.experiment_page",
-    "render_experiment": "leadline.report.peak_terminal",
-    "render_terminal": "leadline.report.terminal",
-    "validation_charts": "leadline.report.validation",
+    "charts": "leadline.report.survey.catalogue",
+    "not_measured": "leadline.report.survey.catalogue",
+    "summary_chart": "leadline.report.survey.catalogue",
+    "comparison_charts": "leadline.report.comparison.charts",
+    "require_format": "leadline.report.comparison.save",
+    "save_comparison": "leadline.report.comparison.save",
+    "render_comparison_html": "leadline.report.comparison.page",
+    "render_comparison": "leadline.report.comparison.terminal",
+    "cache_chart": "leadline.report.cache.chart",
+    "save_cache_chart": "leadline.report.cache.chart",
+    "render_cache_study": "leadline.report.cache.terminal",
+    "files_charts": "leadline.report.files.charts",
+    "require_files_format": "leadline.report.files.save",
+    "save_files": "leadline.report.files.save",
+    "render_files_html": "leadline.report.files.page",
+    "render_files": "leadline.report.files.terminal",
+    "ReportError": "leadline.report.drawing.images",
+    "save_all_charts": "leadline.report.drawing.images",
+    "save_chart": "leadline.report.drawing.images",
+    "save_report": "leadline.report.drawing.images",
+    "render_measurement": "leadline.report.measurement.terminal",
+    "render_html": "leadline.report.survey.page",
+    "render_predictions": "leadline.report.prediction.terminal",
+    "render_balance": "leadline.report.balance.terminal",
+    "render_balance_html": "leadline.report.balance.page",
+    "balance_charts": "leadline.report.balance.chart",
+    "stream_charts": "leadline.report.streaming.catalogue",
+    "save_balance": "leadline.report.streaming.save",
+    "save_stream": "leadline.report.streaming.save",
+    "require_stream_format": "leadline.report.streaming.save",
+    "render_stream": "leadline.report.streaming.terminal",
+    "render_stream_html": "leadline.report.streaming.page",
+    "experiment_charts": "leadline.report.workbench.catalogue",
+    "require_experiment_format": "leadline.report.workbench.save",
+    "save_experiment": "leadline.report.workbench.save",
+    "render_experiment_html": "leadline.report.workbench.page",
+    "render_experiment": "leadline.report.workbench.terminal",
+    "render_terminal": "leadline.report.survey.terminal",
+    "validation_charts": "leadline.report.validation.charts",
 }
 
 __all__ = [

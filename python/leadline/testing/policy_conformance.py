@@ -22,7 +22,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from leadline.engine.servers import run_trial
 from leadline.record.workbench import (
     Goal,
     PeakRate,
@@ -36,9 +35,10 @@ from leadline.record.workbench import (
     TrialRequest,
     TrialState,
 )
-from leadline.workbench.conversation import ROUNDING
-from leadline.workbench.policies import Maker
-from leadline.workbench.policy import Policy
+from leadline.servers import run_trial
+from leadline.studies.workbench.conversation import ROUNDING
+from leadline.studies.workbench.policies import Maker
+from leadline.studies.workbench.policy import Policy
 
 PEAK_PER_S = 225.0
 ONE_QUEUE = {"workers": 1, "service_ms": 4.0, "service": {"kind": "exponential"}}

@@ -8,9 +8,9 @@ from random import Random
 
 import msgspec
 
-from leadline.engine.servers import run_trial
 from leadline.record.workbench import Goal, PeakRate, Prior, SimulatedServer, TrialOrder
-from leadline.workbench.policies import open_policy
+from leadline.servers import run_trial
+from leadline.studies.workbench.policies import open_policy
 
 PRIOR_SD_LOG = 0.25
 """A seed is off by a quarter, one standard deviation: as far as one sample's peak is from the

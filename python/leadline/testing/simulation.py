@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from leadline.engine import Target, open_engine
-from leadline.file_cache import CacheAsked, begin_study, run_study
-from leadline.file_cache import usual_budget_s as usual_study_budget_s
 from leadline.record import CacheStudy, CurvePoint, Measurement, Survey, Validation, WritePolicy
 from leadline.record.file_cache import CACHE
 from leadline.record.survey import SURVEY
 from leadline.record.validation import VALIDATION
 from leadline.store import Store, open_store
-from leadline.survey import VIRTUAL_BUDGET_S, Asked, begin_survey, run_survey
-from leadline.validate import Asked as AskedValidation
-from leadline.validate import begin_validation, explain_validation, measure_validation
+from leadline.studies.cache import CacheAsked, begin_study, run_study
+from leadline.studies.cache import usual_budget_s as usual_study_budget_s
+from leadline.studies.survey import VIRTUAL_BUDGET_S, Asked, begin_survey, run_survey
+from leadline.studies.validation import Asked as AskedValidation
+from leadline.studies.validation import begin_validation, explain_validation, measure_validation
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,5 @@
 //! Ownership of `.leadline/` in a directory of a server: the same names, contents and rules as
-//! `python/leadline/engine/claim.py` keeps in a local one.
+//! `python/leadline/engine/targets/claim.py` keeps in a local one.
 //!
 //! NFS version 3 has no lock that dies with its holder. The lock is a file that only one can create;
 //! it names the process that holds it and the machine and boot it runs on. One whose process is gone

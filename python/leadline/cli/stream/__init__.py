@@ -1,0 +1,1 @@
+"""`leadline stream`: one kernel over records, and disks added one by one."""

@@ -1,0 +1,238 @@
+"""`leadline stream scan|sort|transpose SRC DST`, `generate DST`, `check SRC`: AD98's kernels."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from leadline.cli.context import Context
+from leadline.cli.options import CacheLimit, Json, Seed, positive_bytes, reader
+from leadline.cli.stream.options import (
+    Budget,
+    Buffered,
+    Depth,
+    Destination,
+    Match,
+    Memory,
+    Name,
+    NoBound,
+    OutputFile,
+    ReadBy,
+    Replace,
+    Runs,
+    Source,
+    Stripe,
+    StripeUnit,
+    Temporary,
+    Threads,
+)
+from leadline.cli.stream.run import Shown, check_records, make_records, run_kernel
+from leadline.cli.stream.scale import scale
+from leadline.engine import TargetRefused
+from leadline.record.streaming import RECORD_BYTES
+from leadline.studies.streaming.plan import BUDGET_S, Wanted
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback()
+def command() -> None:
+    """Stream data through the machine: scan, sort or transpose it, verified, phase by phase."""
+
+
+@app.command()
+def scan(
+    context: typer.Context,
+    source: Source,
+    destination: Destination,
+    *,
+    match: Match = 0.5,
+    memory: Memory = None,
+    threads: Threads = 1,
+    io: ReadBy = "uring",
+    stripe: Stripe = None,
+    stripe_unit: StripeUnit = 65536,
+    buffered: Buffered = False,
+    depth: Depth = 8,
+    replace: Replace = False,
+    runs: Runs = 1,
+    cache_limit: CacheLimit = None,
+    no_bound: NoBound = False,
+    name: Name = None,
+    seed: Seed = 1,
+    budget: Budget = BUDGET_S,
+    output: OutputFile = None,
+    json: Json = False,
+) -> None:
+    """Write the records of SRC whose keys lie in a range to DST."""
+    wanted = Wanted(
+        source=source, destination=destination, memory_bytes=memory, threads=threads, read=io,
+        stripes=stripe or (), stripe_bytes=stripe_unit, buffered=buffered, depth=depth,
+        replace=replace, runs=runs, seed=seed, budget_s=budget,
+    )  # fmt: skip
+    shown = Shown(json=json, output=output, cache_limit_bytes=cache_limit, bound=not no_bound)
+    own: Context = context.obj
+    run_kernel(own, "scan", wanted, shown, name=name, match_frac=match)
+
+
+@app.command()
+def sort(
+    context: typer.Context,
+    source: Source,
+    destination: Destination,
+    *,
+    memory: Memory = None,
+    threads: Threads = 1,
+    io: ReadBy = "uring",
+    stripe: Stripe = None,
+    stripe_unit: StripeUnit = 65536,
+    buffered: Buffered = False,
+    depth: Depth = 8,
+    temp: Temporary = None,
+    replace: Replace = False,
+    runs: Runs = 1,
+    cache_limit: CacheLimit = None,
+    no_bound: NoBound = False,
+    name: Name = None,
+    seed: Seed = 1,
+    budget: Budget = BUDGET_S,
+    output: OutputFile = None,
+    json: Json = False,
+) -> None:
+    """Order the 100-byte records of SRC by their 10-byte keys into DST."""
+    wanted = Wanted(
+        source=source, destination=destination, memory_bytes=memory, threads=threads, read=io,
+        stripes=stripe or (), stripe_bytes=stripe_unit, buffered=buffered, depth=depth,
+        temporary=temp or (),
+        replace=replace, runs=runs, seed=seed, budget_s=budget,
+    )  # fmt: skip
+    shown = Shown(json=json, output=output, cache_limit_bytes=cache_limit, bound=not no_bound)
+    own: Context = context.obj
+    run_kernel(own, "sort", wanted, shown, name=name)
+
+
+@app.command()
+def transpose(
+    context: typer.Context,
+    source: Source,
+    destination: Destination,
+    *,
+    rows: Annotated[
+        int | None, typer.Option(min=1, help="Rows of SRC, in blocks of 4 KiB.  [default: square]")
+    ] = None,
+    columns: Annotated[
+        int | None, typer.Option(min=1, help="Columns of SRC, in blocks.  [default: square]")
+    ] = None,
+    memory: Memory = None,
+    threads: Threads = 1,
+    io: ReadBy = "uring",
+    stripe: Stripe = None,
+    stripe_unit: StripeUnit = 65536,
+    buffered: Buffered = False,
+    depth: Depth = 8,
+    replace: Replace = False,
+    runs: Runs = 1,
+    cache_limit: CacheLimit = None,
+    no_bound: NoBound = False,
+    name: Name = None,
+    seed: Seed = 1,
+    budget: Budget = BUDGET_S,
+    output: OutputFile = None,
+    json: Json = False,
+) -> None:
+    """Write the 4 KiB blocks of SRC, which lie row after row, column after column into DST."""
+    wanted = Wanted(
+        source=source, destination=destination, memory_bytes=memory, threads=threads, read=io,
+        stripes=stripe or (), stripe_bytes=stripe_unit, buffered=buffered, depth=depth,
+        replace=replace, runs=runs, seed=seed, budget_s=budget,
+    )  # fmt: skip
+    shown = Shown(json=json, output=output, cache_limit_bytes=cache_limit, bound=not no_bound)
+    own: Context = context.obj
+    run_kernel(own, "transpose", wanted, shown, name=name, rows=rows, columns=columns)
+
+
+@app.command()
+def generate(
+    destination: Destination,
+    *,
+    records: Annotated[int | None, typer.Option(min=1, help="How many of 100 bytes.")] = None,
+    size: Annotated[
+        int | None,
+        typer.Option(
+            "--bytes",
+            parser=reader(positive_bytes),
+            metavar="SIZE",
+            help="As many as fit into this size, instead of --records.",
+        ),
+    ] = None,
+    format: Annotated[  # noqa: A002 - the option's name
+        str, typer.Option(metavar="binary|ascii", help="Any bytes, or printable lines.")
+    ] = "binary",
+    skew: Annotated[
+        float,
+        typer.Option(min=0, max=10, help="Exponent of a Zipf distribution of keys; 0: uniform."),
+    ] = 0.0,
+    memory: Memory = None,
+    threads: Threads = 1,
+    stripe: Stripe = None,
+    stripe_unit: StripeUnit = 65536,
+    buffered: Buffered = False,
+    depth: Depth = 8,
+    replace: Replace = False,
+    seed: Seed = 1,
+    budget: Budget = BUDGET_S,
+    json: Json = False,
+) -> None:
+    """Make records of the sort benchmark, as gensort does."""
+    if (records is None) == (size is None):
+        raise TargetRefused("say how many: --records N, or --bytes SIZE, and not both")
+    count = records if records is not None else (size or 0) // RECORD_BYTES
+    if count == 0:
+        raise TargetRefused(f"--bytes {size}: a record has {RECORD_BYTES} bytes; give more")
+    wanted = Wanted(
+        destination=destination, memory_bytes=memory, threads=threads, stripes=stripe or (),
+        stripe_bytes=stripe_unit, buffered=buffered, depth=depth, replace=replace, seed=seed,
+        budget_s=budget,
+    )  # fmt: skip
+    make_records(wanted, count, format, skew, json=json)
+
+
+@app.command()
+def check(
+    source: Source,
+    *,
+    against: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Must hold the same records, in any order."),
+    ] = None,
+    records: Annotated[int | None, typer.Option(min=0, help="Must be this many.")] = None,
+    checksum: Annotated[
+        str | None, typer.Option(metavar="HEX", help="Must be the sum of their CRC-32.")
+    ] = None,
+    any_order: Annotated[bool, typer.Option("--any-order", help="Need not be in order.")] = False,
+    memory: Memory = None,
+    threads: Threads = 1,
+    io: ReadBy = "uring",
+    buffered: Buffered = False,
+    depth: Depth = 8,
+    budget: Budget = BUDGET_S,
+    json: Json = False,
+) -> None:
+    """Count records, sum their checksums and say whether they are in order, as valsort does."""
+    wanted = Wanted(
+        source=source, memory_bytes=memory, threads=threads, read=io, buffered=buffered,
+        depth=depth, budget_s=budget,
+    )  # fmt: skip
+    check_records(
+        wanted, against=against, records=records, checksum=checksum, any_order=any_order,
+        json=json,
+    )  # fmt: skip
+
+
+app.command(name="scale")(scale)

@@ -1,0 +1,283 @@
+"""What the sub-commands of `leadline stream` do with what was typed."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from leadline.cli.context import Context
+from leadline.cli.stream.document import result_document, stream_document
+from leadline.cli.talk import put_json, show, talk
+from leadline.engine import Stopped, TargetRefused, open_streams
+from leadline.engine.streams.jobs import StreamJob
+from leadline.errors import LeadlineError
+from leadline.record.streaming import (
+    Capacities,
+    CheckResult,
+    KernelName,
+    StreamResult,
+    StreamStart,
+    StreamStudy,
+)
+from leadline.record.study import A_co, Answer, Item, Records, S_co, Status, StudyStart
+from leadline.record.wording import say_count
+from leadline.store import Store
+from leadline.studies.streaming.plan import Planned, Wanted, plan_check, plan_records, plan_run
+from leadline.studies.streaming.ranks.cluster import ranks_started
+from leadline.studies.streaming.ranks.launcher import rank_started
+from leadline.studies.streaming.run import begin_stream, run_stream, run_stream_on_ranks
+from leadline.units import format_bytes, format_rate, format_seconds
+
+_FIRST_SAYS_S = 5.0
+"""A refused rank waits so long for the first one to say why: the launcher ends all ranks when one
+ends, and the first would be ended before its words."""
+
+
+class RecordsWrong(LeadlineError):
+    """Records are not what they should be."""
+
+
+class Shown(msgspec.Struct, frozen=True, kw_only=True):
+    """How a run is told, and where else it goes."""
+
+    json: bool = False
+    output: Path | None = None
+    cache_limit_bytes: int | None = None
+    bound: bool = True
+
+
+def run_kernel(
+    context: Context, kernel: KernelName, wanted: Wanted, shown: Shown, **shape: Any
+) -> None:
+    """Plan, run, keep and show one kernel; on every rank of a cluster, of which the first tells."""
+    ranks = ranks_started()
+    wanted = msgspec.structs.replace(wanted, ranks=ranks)
+    try:
+        _run_kernel(context, kernel, wanted, shown, shape)
+    except LeadlineError as error:
+        if rank_started() > 0:
+            with suppress(Stopped):  # the first rank has said the same, and the launcher ends all
+                time.sleep(_FIRST_SAYS_S)
+            sys.exit(getattr(error, "exit_code", 1))
+        raise
+
+
+def _run_kernel(
+    context: Context, kernel: KernelName, wanted: Wanted, shown: Shown, shape: dict[str, Any]
+) -> None:
+    if shown.output is not None:
+        require_stream_output(shown.output)
+    planned = plan_run(kernel, wanted, capacities=shown.bound, **shape)
+    start = begin_stream(planned)
+    if wanted.ranks > 1 and shown.cache_limit_bytes is not None:
+        raise TargetRefused("--cache-limit is for one process; leave it out under mpirun")
+    if rank_started() > 0:
+        with open_streams() as streams:
+            run_stream_on_ranks(planned, start, streams, _Nowhere(), tell=_tell_end)
+        return
+    store = context.open_store()
+    study = _run(planned, start, store, shown)
+    tell_stream(study, json=shown.json)
+    if not shown.json:
+        talk(f"\nleadline report {study.start.study_id[:8]} -o stream.html draws it")
+    if shown.output is not None:
+        write_stream(study, shown.output)
+
+
+def _tell_end(text: str) -> None:
+    """Say why this rank ends all of them, at once: the launcher kills it in a moment."""
+    os.write(sys.stderr.fileno(), f"leadline: {text}\n".encode())
+
+
+class _Nowhere:
+    """Ranks other than the first keep nothing."""
+
+    def begin(self, records: Records[S_co, A_co], start: StudyStart) -> None:
+        """Forget it."""
+
+    def add(self, study_id: str, item: Item, group: str = "") -> None:
+        """Forget it."""
+
+    def end(self, study_id: str, answer: Answer, status: Status) -> None:
+        """Forget it."""
+
+
+def _run(planned: Planned, start: StreamStart, store: Store, shown: Shown) -> StreamStudy:
+    _tell_plan(planned, start)
+    with open_streams(cache_limit_bytes=shown.cache_limit_bytes) as streams:
+        if planned.options.ranks == 1:
+            return run_stream(planned, start, streams, store, on_capacities=_tell_capacities)
+        study = run_stream_on_ranks(
+            planned, start, streams, store, tell=_tell_end, on_capacities=_tell_capacities
+        )
+    if study is None:
+        raise RuntimeError("rank 0 has no study")
+    return study
+
+
+def _tell_plan(planned: Planned, start: StreamStart) -> None:
+    options = planned.options
+    parties = (
+        say_count(options.ranks, "rank")
+        if options.ranks > 1
+        else say_count(options.threads, "thread")
+    )
+    talk(
+        f"stream {start.study_id[:8]} of {planned.system}: {options.kernel} of "
+        f"{format_bytes(planned.data_bytes)} on {parties} and "
+        f"{say_count(len(start.directories), 'disk')} in {format_bytes(options.memory_bytes)} of "
+        f"memory; ends within {format_seconds(planned.job.total_s_max)}"
+    )
+
+
+def _tell_capacities(found: Capacities) -> None:
+    network = ""
+    if found.network_mb_s is not None:
+        network = f", network {format_rate(found.network_mb_s.value)} for each rank"
+    talk(
+        f"this machine can: read {format_rate(found.all_read_mb_s.value)}, write "
+        f"{format_rate(found.all_write_mb_s.value)}, both at once "
+        f"{format_rate(found.all_both_mb_s.value)}; copy memory "
+        f"{format_rate(found.memory_copy_mb_s.value)}{network}"
+    )
+
+
+def tell_stream(study: StreamStudy, *, json: bool) -> None:
+    """Show a stored study."""
+    if json:
+        put_json(stream_document(study))
+        return
+    from leadline.report import render_stream  # noqa: PLC0415 - --json needs none of it
+
+    show(render_stream(study))
+
+
+def write_stream(study: StreamStudy, output: Path, others: Sequence[StreamStudy] = ()) -> None:
+    """Write a study to a file; its ending decides what."""
+    from leadline.report import save_stream  # noqa: PLC0415 - it loads Altair
+
+    save_stream(study, output, others)
+    talk(f"wrote {output}")
+
+
+def require_stream_output(output: Path) -> None:
+    """Refuse a file that could not be written after the run."""
+    if not output.absolute().parent.is_dir():
+        raise TargetRefused(f"the directory of {output} does not exist; create it first")
+    from leadline.report import require_stream_format  # noqa: PLC0415 - it loads Altair
+
+    require_stream_format(output)
+
+
+def make_records(
+    wanted: Wanted, records: int, record_format: str, skew: float, *, json: bool
+) -> None:
+    """Generate records."""
+    _require_alone("generate")
+    job = plan_records(wanted, records, record_format, skew)
+    result = _one_job(job)
+    if json:
+        put_json(result_document(result))
+        return
+    rate = result.bytes_out / result.seconds / 1e6 if result.seconds > 0 else 0.0
+    talk(
+        f"{job.output.path if job.output else ''}: {records:,} records, "
+        f"{format_bytes(result.bytes_out)} in {format_seconds(result.seconds)} "
+        f"({format_rate(rate)})"
+    )
+    if result.check is not None:
+        talk(f"Checksum: {result.check.checksum}")
+
+
+def check_records(
+    wanted: Wanted,
+    *,
+    against: str | None,
+    records: int | None,
+    checksum: str | None,
+    any_order: bool,
+    json: bool,
+) -> None:
+    """Check records, and hold them against what they should be.
+
+    Raises:
+        RecordsWrong: they are not.
+
+    """
+    _require_alone("check")
+    result = _one_job(plan_check(wanted))
+    found = _checked(result)
+    if against is not None:
+        other = _checked(_one_job(plan_check(msgspec.structs.replace(wanted, source=against))))
+        records, checksum = other.records, other.checksum
+    wrong = list(_wrong(found, records, checksum, any_order=any_order))
+    if json:
+        put_json(result_document(result) | {"right": not wrong, "wrong": wrong})
+    else:
+        _tell_check(result, found)
+    if wrong:
+        raise RecordsWrong(f"{wanted.source} is wrong: {'; '.join(wrong)}")
+
+
+def _wrong(
+    found: CheckResult, records: int | None, checksum: str | None, *, any_order: bool
+) -> Sequence[str]:
+    said = []
+    if records is not None and found.records != records:
+        less = "missing" if found.records < records else "too many"
+        said.append(
+            f"it has {found.records:,} records and should have {records:,} "
+            f"({abs(records - found.records):,} {less})"
+        )
+    if checksum is not None and found.checksum != checksum.lower().lstrip("0").rjust(1, "0"):
+        said.append(
+            f"its checksum is {found.checksum} and should be {checksum.lower()}: records were "
+            "changed, lost or doubled"
+        )
+    if found.unordered and not any_order:
+        said.append(
+            f"out of order: {say_count(found.unordered, 'record')}, the first is number "
+            f"{found.first_unordered}"
+        )
+    return said
+
+
+def _tell_check(result: StreamResult, found: CheckResult) -> None:
+    """Say what valsort says."""
+    order = "SUCCESS - all records are in order"
+    if found.unordered:
+        order = f"First unordered record is record {found.first_unordered}"
+    show(
+        f"Records: {found.records}\nChecksum: {found.checksum}\n"
+        f"Duplicate keys: {found.duplicate_keys}\n{order}"
+    )
+    rate = result.bytes_in / result.seconds / 1e6 if result.seconds > 0 else 0.0
+    talk(f"read in {format_seconds(result.seconds)} ({format_rate(rate)})")
+
+
+def _checked(result: StreamResult) -> CheckResult:
+    if result.check is None:
+        raise LeadlineError("the engine has checked nothing; this is a defect in Leadline")
+    return result.check
+
+
+def _one_job(job: StreamJob) -> StreamResult:
+    with open_streams() as streams:
+        return streams.run(job)
+
+
+def _require_alone(command: str) -> None:
+    if rank_started() > 0:  # the first rank says why
+        sys.exit(TargetRefused.exit_code)
+    if ranks_started() > 1:
+        raise TargetRefused(
+            f"leadline stream {command} runs on one process, not on {ranks_started()} ranks: "
+            "start it without mpirun, with --threads"
+        )

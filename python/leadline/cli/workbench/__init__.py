@@ -1,0 +1,1 @@
+"""`leadline peak` and `leadline surface`: searches on a server under test."""

@@ -1,0 +1,99 @@
+"""`leadline peak EXPERIMENT.toml`: how much load can this server take?"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from leadline.cli.context import Context
+from leadline.cli.options import Json
+from leadline.cli.workbench.run import (
+    Deadline,
+    ExperimentPath,
+    OwnSeed,
+    Page,
+    PolicyName,
+    Resume,
+    Scheduler,
+    Shown,
+    run_and_tell,
+)
+from leadline.errors import LeadlineError
+from leadline.record.workbench import Level, PeakVerdict, Sample
+from leadline.studies.workbench.experiments.read import begin_peak, load_experiment
+from leadline.studies.workbench.resuming import resume_peak
+
+
+class TrialsFailed(LeadlineError):
+    """Trials failed again and again; what was measured is kept."""
+
+    exit_code = 3
+
+
+class PolicyGaveUp(LeadlineError):
+    """The accuracy that was asked for was not reached, and more trials were not expected to."""
+
+    exit_code = 3
+
+
+def command(
+    context: typer.Context,
+    *,
+    experiment: ExperimentPath,
+    policy: PolicyName = None,
+    at: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=LEVEL", help="Level of a factor; the file's [sample] without."),
+    ] = None,
+    deadline: Deadline = None,
+    seed: OwnSeed = None,
+    resume: Resume = False,
+    scheduler: Scheduler = None,
+    output: Page = None,
+    compare: Annotated[
+        bool,
+        typer.Option(help="Say how the other policies would have fared; takes some seconds."),
+    ] = True,
+    json: Json = False,
+) -> None:
+    """Find the highest load a server takes before it is too slow, at a stated confidence."""
+    file = load_experiment(experiment)
+    own: Context = context.obj
+    sample = _sample(at or ())
+    stored = None
+    if resume:
+        stored = resume_peak(file, own.open_store(), sample=sample, policy=policy, seed=seed,
+                             deadline_s=deadline)  # fmt: skip
+        start = stored.start
+    else:
+        start = begin_peak(file, sample=sample, policy=policy, seed=seed, deadline_s=deadline)
+    found = run_and_tell(
+        own, start, Shown(json=json, output=output, compare=compare), stored=stored,
+        scheduler=scheduler or file.scheduler, at_once=1,
+    )  # fmt: skip
+    peak = found.peaks[0].peak
+    if peak is not None and peak.verdict is PeakVerdict.FAILED:
+        raise TrialsFailed("trials failed again and again; `leadline show` tells how each ended")
+    if peak is not None and peak.verdict is PeakVerdict.GAVE_UP:
+        raise PolicyGaveUp("the policy gave up before it knew the rate as well as was asked; what "
+                           "it reached is kept")  # fmt: skip
+
+
+def _sample(texts: list[str] | tuple[()]) -> Sample:
+    sample: Sample = {}
+    for text in texts:
+        name, equals, level = text.partition("=")
+        if not equals or not name.strip() or not level.strip():
+            raise typer.BadParameter(f"--at {text!r} is not NAME=LEVEL, for example threads=8")
+        sample[name.strip()] = _level(level.strip())
+    return sample
+
+
+def _level(text: str) -> Level:
+    for read in (int, float):
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    return text

@@ -1,0 +1,217 @@
+"""What `leadline peak` and `leadline surface` do with a begun experiment, and how it is told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from leadline.cli.context import Context
+from leadline.cli.options import positive_seconds, reader
+from leadline.cli.talk import put_json, show, talk
+from leadline.cli.workbench.document import experiment_document
+from leadline.engine import Stopped, TargetRefused
+from leadline.record.wording import say_count, say_percent
+from leadline.record.workbench import (
+    EXPERIMENT,
+    Experiment,
+    ExperimentStart,
+    PeakRate,
+    Sample,
+    Surface,
+    Threshold,
+    Trial,
+    TrialState,
+)
+from leadline.studies.workbench.answer import say_peak, say_requests, say_sample, say_threshold
+from leadline.studies.workbench.mapping import Watcher, run_experiment
+from leadline.studies.workbench.pools.pool import open_pool
+from leadline.studies.workbench.threshold import percentile_ms
+from leadline.units import format_seconds
+
+ExperimentPath = Annotated[
+    Path, typer.Argument(metavar="EXPERIMENT.toml", help="See docs/reference/experiment.md.")
+]
+PolicyName = Annotated[
+    str | None,
+    typer.Option(
+        metavar="P", help="How loads are picked; the file's, or curve.", show_default=False
+    ),
+]
+Deadline = Annotated[
+    float | None,
+    typer.Option(
+        parser=reader(positive_seconds), metavar="TIME", show_default=False,
+        help="Most that it may cost, e.g. 20m; what is reached then is the answer.",
+    ),
+]  # fmt: skip
+OwnSeed = Annotated[
+    int | None,
+    typer.Option(min=0, help="Decides everything that is drawn; the file's, or 1.",
+                 show_default=False),
+]  # fmt: skip
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Go on with the unfinished experiment of this name.")
+]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(metavar="tcp://…", help="A dask.distributed scheduler whose workers run trials."),
+]
+Page = Annotated[
+    Path | None,
+    typer.Option("-o", "--output", metavar="FILE", help="Also draw it: .html, .svg, .pdf or .csv."),
+]
+
+
+class Shown(msgspec.Struct, frozen=True, kw_only=True):
+    """How an experiment is told, and where else it goes."""
+
+    json: bool = False
+    output: Path | None = None
+    compare: bool = True
+
+
+def run_and_tell(
+    context: Context,
+    start: ExperimentStart,
+    shown: Shown,
+    *,
+    stored: Experiment | None,
+    scheduler: str | None,
+    at_once: int | None,
+) -> Experiment:
+    """Run an experiment, keep it, and show it."""
+    if shown.output is not None:
+        require_output(shown.output)
+    store = context.open_store()
+    with open_pool(scheduler, talk) as pool:
+        if stored is None:
+            store.begin(EXPERIMENT, start)
+        _tell_plan(start, stored, pool.names)
+        try:
+            found = run_experiment(
+                start, store, pool, stored=stored, at_once=at_once,
+                watcher=_Teller(start, stored), compare=shown.compare,
+            )  # fmt: skip
+        except Stopped:
+            talk(
+                f"stopped; the trials that ended are kept under {start.study_id[:8]}: the "
+                "same command with --resume goes on"
+            )
+            raise
+    tell_experiment(found, json=shown.json)
+    if not shown.json:
+        talk(f"\nleadline report {start.study_id[:8]} -o page.html draws it")
+    if shown.output is not None:
+        write_experiment(found, shown.output)
+    return found
+
+
+def tell_experiment(experiment: Experiment, *, json: bool) -> None:
+    """Show a stored experiment."""
+    if json:
+        put_json(experiment_document(experiment))
+        return
+    from leadline.report import render_experiment  # noqa: PLC0415 - only when it is shown
+
+    show(render_experiment(experiment))
+
+
+def require_output(output: Path) -> None:
+    """Refuse a file that could not be written after the run."""
+    if not output.absolute().parent.is_dir():
+        raise TargetRefused(f"the directory of {output} does not exist; create it first")
+    from leadline.report import require_experiment_format  # noqa: PLC0415 - it loads Altair
+
+    require_experiment_format(output)
+
+
+def write_experiment(
+    experiment: Experiment, output: Path, others: Sequence[Experiment] = ()
+) -> None:
+    """Write an experiment to a file, compared with others; its ending decides what."""
+    from leadline.report import save_experiment  # noqa: PLC0415 - it loads Altair
+
+    save_experiment(experiment, output, others)
+    talk(f"wrote {output}")
+
+
+def _tell_plan(
+    start: ExperimentStart, stored: Experiment | None, machines: tuple[str, ...]
+) -> None:
+    goal = start.goal
+    what = start.system
+    if start.design is None and start.samples[0]:
+        what += f" ({say_sample(start.samples[0])})"
+    limit = "" if start.deadline_s is None else f"; ends within {format_seconds(start.deadline_s)}"
+    policy = f"policy {start.policy}"
+    if start.design is not None:
+        policy = f"{say_count(len(start.samples), 'sample')}, design {start.design}, {policy}"
+    where = "" if len(machines) < 2 else f", on {len(machines)} machines"
+    talk(
+        f"experiment {start.study_id[:8]} of {what}: saturated when "
+        f"{say_threshold(goal.threshold)}; ± {say_percent(goal.error_frac)} of the rate at "
+        f"{say_percent(goal.confidence)}; {policy}{where}{limit}"
+    )
+    if stored is not None:
+        kept = sum(len(own.trials) for own in stored.peaks)
+        talk(f"  {say_count(kept, 'trial')} kept from before")
+
+
+class _Teller(Watcher):
+    """Says every trial of a peak search, and every peak of a surface."""
+
+    def __init__(self, start: ExperimentStart, stored: Experiment | None) -> None:
+        self._start = start
+        kept = stored.peaks if stored is not None else ()
+        self._trials = sum(len(own.trials) for own in kept)
+        self._ended = sum(own.peak is not None for own in kept)
+        self._cost_s = sum(trial.cost_s for own in kept for trial in own.trials)
+
+    def on_trial(self, sample: Sample, trial: Trial) -> None:
+        del sample
+        self._trials += 1
+        self._cost_s += trial.cost_s
+        if self._start.design is not None:
+            return
+        request = trial.request
+        said = _outcome(trial, self._start.goal.threshold)
+        talk(
+            f"  {self._trials:>3}  {say_requests(request.rate_per_s):>18} for "
+            f"{format_seconds(request.seconds):<8} {said:<24} "
+            f"{format_seconds(self._cost_s)} so far"
+        )
+
+    def on_peak(self, sample: Sample, peak: PeakRate, surface: Surface | None) -> None:
+        if surface is None:
+            return
+        self._ended += 1
+        rate = peak.rate_per_s
+        found = say_peak(rate, peak.confidence) if rate is not None else "no rate"
+        verdict = "" if peak.verdict == "found" else f" [{peak.verdict.value}]"
+        error = ""
+        if surface.error_frac is not None:
+            error = f"; expected error {say_percent(surface.error_frac)}"
+        talk(
+            f"  {self._ended:>3} of {len(self._start.samples)}  {say_sample(sample)}: {found}"
+            f"{verdict}, {say_count(peak.trials, 'trial')}; {format_seconds(self._cost_s)} so far"
+            f"{error}"
+        )
+
+
+def _ms(milliseconds: float) -> str:
+    return format_seconds(milliseconds / 1000)
+
+
+def _outcome(trial: Trial, threshold: Threshold) -> str:
+    if trial.state not in (TrialState.DONE, TrialState.ABORTED) or trial.measured is None:
+        return trial.state.value
+    response = trial.measured.response_ms
+    said = "no answer" if response is None else f"mean {_ms(response.mean)}"
+    if response is not None and threshold.mean_ms is None and threshold.percentile is not None:
+        within = percentile_ms(threshold, trial.measured)
+        said = f"{say_percent(threshold.percentile)} within {_ms(within)}"
+    return f"{said}, given up" if trial.state is TrialState.ABORTED else said

@@ -1,0 +1,63 @@
+"""`leadline surface EXPERIMENT.toml`: how much load over which configurations?"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from leadline.cli.context import Context
+from leadline.cli.options import Json
+from leadline.cli.workbench.run import (
+    Deadline,
+    ExperimentPath,
+    OwnSeed,
+    Page,
+    PolicyName,
+    Resume,
+    Scheduler,
+    Shown,
+    run_and_tell,
+)
+from leadline.studies.workbench.experiments.read import begin_surface, load_experiment
+from leadline.studies.workbench.resuming import resume_surface
+
+
+def command(
+    context: typer.Context,
+    *,
+    experiment: ExperimentPath,
+    design: Annotated[
+        str | None,
+        typer.Option(
+            metavar="D",
+            show_default=False,
+            help="How samples are chosen: sequential, full-grid, d-optimal-raw:8 and others.",
+        ),
+    ] = None,
+    policy: PolicyName = None,
+    deadline: Deadline = None,
+    seed: OwnSeed = None,
+    resume: Resume = False,
+    scheduler: Scheduler = None,
+    at_once: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Most samples measured at the same time."),
+    ] = None,
+    output: Page = None,
+    json: Json = False,
+) -> None:
+    """Find the peak rate over all configurations, measuring only some of them."""
+    file = load_experiment(experiment)
+    own: Context = context.obj
+    stored = None
+    if resume:
+        stored = resume_surface(file, own.open_store(), design=design, policy=policy, seed=seed,
+                                deadline_s=deadline)  # fmt: skip
+        start = stored.start
+    else:
+        start = begin_surface(file, design=design, policy=policy, seed=seed, deadline_s=deadline)
+    run_and_tell(
+        own, start, Shown(json=json, output=output), stored=stored,
+        scheduler=scheduler or file.scheduler, at_once=at_once or file.at_once,
+    )  # fmt: skip

@@ -1,0 +1,1 @@
+"""What may be measured: addresses, claims on a directory, and what is looked at beforehand."""

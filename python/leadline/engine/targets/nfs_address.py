@@ -1,0 +1,87 @@
+"""A directory of an NFS server, as people spell it: `nfs://HOST[:PORT]/EXPORT/PATH[?mountport=N]`."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
+
+import msgspec
+
+from leadline.errors import TargetRefused
+
+_SPELLING = "an NFS target is nfs://HOST[:PORT]/EXPORT/PATH, with ?mountport=N where needed"
+
+
+class NfsAddress(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the directory is; the wire has it like this (protocol/job.schema.json)."""
+
+    host: str
+    port: int | None = None
+    """Of the NFS program; None leaves it to the server's port mapper."""
+    mount_port: int | None = None
+    path: str
+    """From / on, the export's own path included; which part is the export the server decides."""
+
+    @property
+    def text(self) -> str:
+        """The one spelling of it."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        port = f":{self.port}" if self.port else ""
+        options = f"?mountport={self.mount_port}" if self.mount_port else ""
+        return f"nfs://{host}{port}{quote(self.path)}{options}"
+
+    @property
+    def name(self) -> str:
+        """A name for the system when nobody gave one."""
+        return f"{self.host}{self.path}".rstrip("/").replace("/", "-")
+
+    def document(self) -> dict[str, Any]:
+        """Return it as the wire has it."""
+        built: dict[str, Any] = msgspec.to_builtins(self)
+        return built
+
+    @classmethod
+    def parse(cls, text: str) -> NfsAddress:
+        """Read an address; nobody is asked whether it is there.
+
+        Raises:
+            TargetRefused: what is wrong, and how it is spelled.
+
+        """
+        try:
+            parts = urlsplit(text)
+            host, port = parts.hostname, parts.port
+        except ValueError as error:
+            raise TargetRefused(f"{text}: {error}; {_SPELLING}") from None
+        path = "/" + unquote(parts.path).strip("/")
+        if not host or parts.netloc != parts.netloc.strip() or "@" in parts.netloc:
+            raise TargetRefused(
+                f"{text}: the host is missing or not a plain name or address (the user is the one "
+                f"who runs leadline); {_SPELLING}"
+            )
+        if not parts.path.startswith("/") or parts.fragment or port == 0:
+            raise TargetRefused(f"{text}: {_SPELLING}")
+        if any(name in (".", "..") for name in path.split("/")):
+            raise TargetRefused(f"{text}: the path goes through . or ..; write it in full")
+        ports = _ports(text, parts.query)
+        return cls(
+            host=host,
+            port=port or ports.get("nfsport"),
+            mount_port=ports.get("mountport"),
+            path=path,
+        )
+
+
+def _ports(text: str, query: str) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for key, value in parse_qsl(query, keep_blank_values=True):
+        if key == "version" and value == "3":
+            continue
+        if key == "version":
+            raise TargetRefused(f"{text}: this client speaks version 3 of NFS only: leave it out")
+        if key not in ("mountport", "nfsport"):
+            raise TargetRefused(f"{text}: {key!r} is no option of it; {_SPELLING}")
+        if not value.isdecimal() or not 0 < int(value) < 2**16:
+            raise TargetRefused(f"{text}: {key}={value} is no port; give a number from 1 to 65535")
+        found[key] = int(value)
+    return found

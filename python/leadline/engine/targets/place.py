@@ -1,0 +1,51 @@
+"""Where the engine keeps its data file: what an opened engine must know of a target with room."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from leadline.engine.targets.claim import Claim
+from leadline.machine.facts import target_facts
+from leadline.machine.mounts import is_in_memory
+from leadline.machine.space import USEFUL_BYTES, capacity_bytes, require_space
+
+
+class Place(Protocol):
+    """A claimed place; whoever claimed it releases it."""
+
+    target: dict[str, Any]
+    """The job's target, as the wire has it."""
+    capacity_bytes: int
+    """What may be written there without touching the floor of free space, when it was opened."""
+    facts: dict[str, Any]
+    cached_here: bool
+    """Whether this machine's memory is a cache before it; not before files that are memory."""
+    lost: bool
+    """Set when its server went away."""
+
+    def require_room(self, unique_bytes: int) -> None:
+        """Refuse when a data file of this size would touch the floor.
+
+        Raises:
+            TargetRefused: how much is free and how much is needed.
+
+        """
+
+
+class DirectoryPlace:
+    """A claimed directory of this machine."""
+
+    def __init__(self, claimed: Claim) -> None:
+        # After the claim, because it removed what a killed run may have left.
+        require_space(claimed.directory, USEFUL_BYTES)
+        self.capacity_bytes = capacity_bytes(claimed.directory)
+        self.facts = target_facts(claimed.directory)
+        self.target = {"kind": "directory", "path": str(claimed.run_directory)}
+        self.cached_here = not is_in_memory(claimed.directory)
+        self.lost = False
+        self._claim = claimed
+
+    def require_room(self, unique_bytes: int) -> None:
+        """Others write to the file system too, so the room is looked at again each time."""
+        missing = unique_bytes - self._claim.data_bytes()
+        require_space(self._claim.directory, max(0, missing))

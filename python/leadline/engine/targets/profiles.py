@@ -1,0 +1,83 @@
+"""Simulated systems by name or from a TOML file (docs/reference has the format)."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import tomllib
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+from leadline.errors import TargetRefused
+
+
+def profile_names() -> tuple[str, ...]:
+    """Return the names of the systems that ship with Leadline, sorted."""
+    folder = _folder()
+    if not folder.is_dir():
+        return ()
+    names = (entry.name for entry in folder.iterdir())
+    return tuple(sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml")))
+
+
+def load_profile(name_or_file: str) -> dict[str, Any]:
+    """Return the system called so, or described in the `.toml` file at this path, validated.
+
+    Raises:
+        TargetRefused: no such name or file, not TOML, or not a system that makes sense.
+
+    """
+    if name_or_file.endswith(".toml"):
+        return _load(Path(name_or_file), f"sim:{name_or_file}")
+    names = profile_names()
+    if name_or_file not in names:
+        raise TargetRefused(_unknown(name_or_file, names))
+    return _load(_folder() / f"{name_or_file}.toml", f"sim:{name_or_file}")
+
+
+def _folder() -> Traversable:
+    return resources.files("leadline") / "profiles"
+
+
+def _unknown(name: str, names: tuple[str, ...]) -> str:
+    near = difflib.get_close_matches(name, names, n=1)
+    guess = f"did you mean sim:{near[0]}? " if near else ""
+    said = f"there is no simulated system called {name!r}" if name else "sim: needs a name"
+    return (
+        f"{said}; {guess}The systems are: {', '.join(names) or 'none in this installation'}. "
+        "Your own goes into a file: sim:FILE.toml"
+    )
+
+
+def _load(file: Path | Traversable, spelled: str) -> dict[str, Any]:
+    try:
+        profile = tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise TargetRefused(f"{spelled}: there is no file {file}; check the path") from None
+    except OSError as error:
+        raise TargetRefused(f"{spelled}: cannot read {file}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise TargetRefused(f"{spelled}: {file} is not text in UTF-8") from error
+    except tomllib.TOMLDecodeError as error:
+        raise TargetRefused(f"{spelled}: {file} is not valid TOML: {error}") from error
+    _check(profile, spelled)
+    return profile
+
+
+def _check(profile: dict[str, Any], spelled: str) -> None:
+    # Imported here: Target.parse of a directory must not need the native module.
+    from leadline import _engine  # noqa: PLC0415
+
+    try:
+        # TOML knows dates, inf and nan; JSON does not, so the engine could not be given them.
+        text = json.dumps(profile, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise TargetRefused(f"{spelled}: a value is neither number, text nor table: {error}") from (
+            error
+        )
+    try:
+        _engine.check_system(text)
+    except ValueError as error:
+        raise TargetRefused(f"{spelled}: {error}") from error

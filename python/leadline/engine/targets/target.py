@@ -1,0 +1,118 @@
+"""Where I/O goes, as people spell it: `DIR`, `sim:NAME`, `sim:FILE.toml`, `null:`, `nfs://…`."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from leadline.engine.targets.nfs_address import NfsAddress
+from leadline.engine.targets.profiles import load_profile
+from leadline.errors import TargetRefused
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+_SPELLINGS = "a target is a directory, sim:NAME, sim:FILE.toml, nfs://HOST/PATH or null:"
+
+
+class Target(msgspec.Struct, frozen=True, kw_only=True):
+    """A target that was looked at and found usable; nothing is created in it yet."""
+
+    text: str
+    """A directory's path, or the scheme and name of another target: what finds it again from any
+    working directory, but for a simulated system's file, whose contents are in `profile`."""
+    kind: Literal["directory", "nfs", "simulated", "null"]
+    path: str | None = None
+    """Absolute path without symlinks, of a directory."""
+    nfs: NfsAddress | None = None
+    """Where it is, of a server's directory."""
+    profile: dict[str, Any] | None = None
+    """The system, of a simulated one."""
+
+    @property
+    def name(self) -> str:
+        """A name for the system when nobody gave one."""
+        if self.kind == "simulated":
+            return Path(self.text.removeprefix("sim:")).stem
+        if self.nfs is not None:
+            return self.nfs.name
+        if self.path is None:
+            return "null"
+        host = os.uname().nodename.partition(".")[0] or "host"
+        return f"{host}{self.path}".rstrip("/").replace("/", "-")
+
+    @classmethod
+    def parse(cls, text: str) -> Target:
+        """Read a target and look whether it can be used.
+
+        Raises:
+            TargetRefused: what is wrong, why, and what to type instead.
+
+        """
+        spelled = text.strip()
+        if not spelled:
+            raise TargetRefused(f"the target is empty; {_SPELLINGS}")
+        if "\0" in spelled:
+            raise TargetRefused(f"{spelled!r} holds a NUL byte, which no path can; {_SPELLINGS}")
+        scheme = _SCHEME.match(spelled)
+        if scheme:
+            return cls._with_scheme(scheme[1].lower(), spelled[scheme.end() :], spelled)
+        path = str(_usable_directory(spelled))
+        return cls(text=path, kind="directory", path=path)
+
+    @classmethod
+    def _with_scheme(cls, scheme: str, rest: str, spelled: str) -> Target:
+        if scheme == "sim":
+            return cls(text=f"sim:{rest}", kind="simulated", profile=load_profile(rest))
+        if scheme == "null":
+            if rest:
+                raise TargetRefused(f"null: takes nothing after the colon, {rest!r} is too much")
+            return cls(text="null:", kind="null")
+        if scheme == "nfs":
+            address = NfsAddress.parse(spelled)
+            return cls(text=address.text, kind="nfs", nfs=address)
+        raise TargetRefused(
+            f"{spelled!r} has the unknown scheme {scheme}:; {_SPELLINGS}; "
+            f"a directory of that name is written ./{spelled}"
+        )
+
+
+def _usable_directory(spelled: str) -> Path:
+    try:
+        path = Path(os.path.abspath(Path(spelled).expanduser()))  # noqa: PTH100 - follows no link
+    except RuntimeError:
+        raise TargetRefused(f"{spelled}: there is no such user; write the path in full") from None
+    if path.is_relative_to("/dev") and not path.is_dir():
+        raise TargetRefused(
+            f"{spelled}: raw devices are not in this version; give a directory on a file system "
+            "of that device"
+        )
+    try:
+        if path.is_symlink():
+            raise TargetRefused(
+                f"{spelled} is a symlink to {path.resolve()}, and Leadline follows none, so that "
+                f"nothing is written elsewhere than said; if you mean it, type {path.resolve()}"
+            )
+        path = path.resolve(strict=True)
+    except FileNotFoundError:
+        raise TargetRefused(f"{spelled} does not exist; make it first: mkdir {spelled}") from None
+    except (OSError, RuntimeError) as error:
+        raise TargetRefused(f"{spelled} cannot be reached: {error}") from error
+    if not path.is_dir():
+        raise TargetRefused(
+            f"{spelled} is a file, not a directory; Leadline makes its own data file: "
+            f"give a directory such as {path.parent}"
+        )
+    if os.statvfs(path).f_flag & os.ST_RDONLY:
+        raise TargetRefused(
+            f"{spelled} is on a file system mounted read-only; Leadline must write its data "
+            "file: give a directory on a writable one"
+        )
+    if not os.access(path, os.W_OK | os.X_OK, effective_ids=True):
+        raise TargetRefused(
+            f"{spelled}: you may not write in this directory; give one of your own, or change its "
+            "permissions"
+        )
+    return path

@@ -1,0 +1,1 @@
+"""Facts of this machine and its kernel: memory, mounts, devices, limits, and the lock on it."""

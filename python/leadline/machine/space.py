@@ -1,0 +1,81 @@
+"""The floor of free space that no run may touch (DESIGN.md, invariant 4)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from leadline.errors import TargetRefused
+from leadline.units import format_bytes
+
+FLOOR_FRAC = 0.05
+FLOOR_BYTES = 2**30
+USEFUL_BYTES = 2**20
+"""Least room worth starting for: even a single request needs its bytes."""
+
+
+class Space(msgspec.Struct, frozen=True):
+    """Room on the file system that holds a directory."""
+
+    total_bytes: int
+    free_bytes: int
+    """Free to an ordinary user: the blocks reserved for root are not counted."""
+
+    @property
+    def floor_bytes(self) -> int:
+        """What must stay free: the larger of 5 % of the file system and 1 GiB."""
+        return max(int(self.total_bytes * FLOOR_FRAC), FLOOR_BYTES)
+
+    @property
+    def capacity_bytes(self) -> int:
+        """What may be written, 0 when the floor is reached already."""
+        return max(0, self.free_bytes - self.floor_bytes)
+
+
+def read_space(directory: str | Path) -> Space:
+    """Ask the file system."""
+    answer = os.statvfs(directory)
+    return Space(answer.f_blocks * answer.f_frsize, answer.f_bavail * answer.f_frsize)
+
+
+def capacity_bytes(directory: str | Path) -> int:
+    """Return the bytes that may be written below `directory` without touching the floor."""
+    return read_space(directory).capacity_bytes
+
+
+def require_space(directory: str | Path, needed_bytes: int) -> None:
+    """Refuse when writing `needed_bytes` more would touch the floor.
+
+    Raises:
+        TargetRefused: how much is free, how much is needed, and what stays free.
+
+    """
+    require_room(str(directory), read_space(directory), needed_bytes)
+
+
+def require_room(
+    shown: str,
+    space: Space,
+    needed_bytes: int,
+    advice: str = "lower --max-bytes or free some",
+) -> None:
+    """Refuse when writing `needed_bytes` more into this room would touch the floor.
+
+    Raises:
+        TargetRefused: how much is free, how much is needed, and what stays free.
+
+    """
+    if needed_bytes <= space.capacity_bytes:
+        return
+    rest = (
+        f"at most {format_bytes(space.capacity_bytes)} can be used: {advice}"
+        if space.capacity_bytes >= USEFUL_BYTES
+        else "nothing can be used: free some space or give a directory on a larger file system"
+    )
+    raise TargetRefused(
+        f"{shown}: too little free space: {format_bytes(space.free_bytes)} of "
+        f"{format_bytes(space.total_bytes)} free, {format_bytes(needed_bytes)} needed, and "
+        f"{format_bytes(space.floor_bytes)} must stay free (the larger of 5 % and 1 GiB); {rest}"
+    )

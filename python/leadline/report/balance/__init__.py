@@ -1,0 +1,1 @@
+"""The balance of a system against its kernels (AD98)."""

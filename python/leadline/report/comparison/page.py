@@ -1,0 +1,103 @@
+"""The page of a comparison: what differs, ratios and verdicts, then the charts across systems."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from markupsafe import Markup
+
+from leadline.record.comparison import ComparedWorkload, SystemsComparison
+from leadline.record.wording import say_rate, say_workload
+from leadline.report.comparison import words
+from leadline.report.comparison.charts import comparison_charts, missing_charts
+from leadline.report.drawing.embedding import (
+    ICON,
+    content_policy,
+    data_uri,
+    packaged_text,
+    page_figure,
+    page_spec,
+    script_json,
+    template,
+    vega_bundle,
+)
+from leadline.report.drawing.theme import config
+
+
+def render_comparison_html(document: SystemsComparison) -> str:
+    """Render the page; like the survey's, it holds its own data and asks nothing of the network."""
+    drawn = comparison_charts(document)
+    missing = missing_charts(document)
+    specs = {name: page_spec(chart) for name, chart in drawn.items()}
+    looks = {"light": config(), "dark": config(dark=True)}
+    scripts = [vega_bundle(), packaged_text("page.js")]
+    return template("comparison.html.j2").render(
+        contenders=_contenders(document),
+        heads=[each.name for each in document.contenders],
+        facts=[
+            (each.group, each.title, words.fact_cells(each)) for each in document.differing_facts
+        ],
+        caches=words.cache_rows(document),
+        doubts=words.survey_doubts(document),
+        pairs=_pairs(document),
+        currency=words.currency(document),
+        price_unit=words.PRICE_UNIT,
+        chance=words.say_chance(document),
+        notes=document.notes,
+        gate=words.gate_lines(document.gate) if document.gate else [],
+        gate_failed=document.gate is not None and document.gate.failed,
+        figures={name: page_figure(name, chart) for name, chart in drawn.items()},
+        missing={name: why for name, why in missing.items() if name not in drawn},
+        left_out={name: why for name, why in missing.items() if name in drawn},
+        icon_href=data_uri("image/svg+xml", ICON.encode()),
+        policy=content_policy(scripts),
+        scripts=[Markup(script) for script in scripts],  # noqa: S704 - our own two scripts
+        style=Markup(packaged_text("page.css")),  # noqa: S704 - our own style sheet
+        icon=Markup(ICON),  # noqa: S704 - our own drawing
+        chart_json=script_json({"specs": specs, "looks": looks}),
+        data_json=script_json(document),
+    )
+
+
+def _contenders(document: SystemsComparison) -> list[dict[str, str]]:
+    return [
+        {
+            "name": each.name,
+            "survey": each.survey_id[:8],
+            "target": each.target,
+            "started": each.started_at[:10],
+            "model": each.model,
+            "price": words.say_price(document, index),
+        }
+        for index, each in enumerate(document.contenders)
+    ]
+
+
+def _pairs(document: SystemsComparison) -> list[dict[str, Any]]:
+    names = [each.name for each in document.contenders]
+    return [
+        {
+            "a": a,
+            "b": b,
+            "score": words.say_score(a, b, rows),
+            "chart": f"ratios-{names.index(a) + 1}-{names.index(b) + 1}",
+            "priced": any(row.per_price_ratio is not None for row in rows),
+            "rows": [_row(row) for row in rows],
+        }
+        for a, b, rows in words.pair_groups(document)
+    ]
+
+
+def _row(row: ComparedWorkload) -> dict[str, Any]:
+    return {
+        "title": words.say_title(row.title, row.workload),
+        "workload": say_workload(row.workload),
+        "a": say_rate(row.a_mb_s) if row.a_mb_s else "not known",
+        "b": say_rate(row.b_mb_s) if row.b_mb_s else "not known",
+        "ratio": words.say_ratio(row.ratio),
+        "verdict": words.say_verdict(row),
+        "a_price": words.say_per_price(row.a_mb_s_per_price),
+        "b_price": words.say_per_price(row.b_mb_s_per_price),
+        "price_ratio": words.say_ratio(row.per_price_ratio),
+        "doubts": [*row.reasons, *row.warnings],
+    }

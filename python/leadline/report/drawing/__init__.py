@@ -1,0 +1,1 @@
+"""What every chart and page is drawn with: axes, layers, colours, files."""

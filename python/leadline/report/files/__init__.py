@@ -1,0 +1,1 @@
+"""Direct file tests: rates by size."""

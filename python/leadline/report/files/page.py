@@ -1,0 +1,105 @@
+"""A study of plain files as a page: the paper's table, what it says, a chart, and every number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from markupsafe import Markup
+
+from leadline.record.file_test import FILE_PROGRAMS
+from leadline.record.files import FilesRow, FilesStudy
+from leadline.report.drawing.embedding import (
+    ICON,
+    content_policy,
+    data_uri,
+    packaged_text,
+    page_figure,
+    page_spec,
+    script_json,
+    template,
+    vega_bundle,
+)
+from leadline.report.drawing.theme import config
+from leadline.report.files.charts import files_charts
+from leadline.report.files.table import NOT_MEASURED, SUSPECT, TableSection, table_of
+from leadline.report.files.terminal import (
+    say_fs,
+    say_how,
+    say_kbytes,
+    say_missing,
+    say_percent_interval,
+)
+from leadline.units import format_bytes
+
+
+def render_files_html(study: FilesStudy, others: Sequence[FilesStudy] = ()) -> str:
+    """Render the page; like the survey's, it holds its own data and asks nothing of the network.
+
+    `others` stand beside the study in the paper's table alone.
+    """
+    drawn = files_charts(study)
+    specs = {name: page_spec(chart) for name, chart in drawn.items()}
+    looks = {"light": config(), "dark": config(dark=True)}
+    scripts = [vega_bundle(), packaged_text("page.js")]
+    table = table_of(study, *others)
+    return template("files.html.j2").render(
+        study=study,
+        title=table.title,
+        sections=[_section(section) for section in table.sections],
+        starred=SUSPECT if any(row.suspect for row in study.rows) else "",
+        how=say_how(study),
+        missing_lines=say_missing(study.rows),
+        rows=[_row(row) for row in study.rows],
+        steps=[
+            {
+                "size": format_bytes(step.file_bytes),
+                "write": f"{step.write_kbytes_s:.0f}",
+                "read": f"{step.read_kbytes_s:.0f}",
+            }
+            for step in study.size_steps
+        ],
+        figures={name: page_figure(name, chart) for name, chart in drawn.items()},
+        missing={},
+        icon_href=data_uri("image/svg+xml", ICON.encode()),
+        policy=content_policy(scripts),
+        scripts=[Markup(script) for script in scripts],  # noqa: S704 - our own two scripts
+        style=Markup(packaged_text("page.css")),  # noqa: S704 - our own style sheet
+        icon=Markup(ICON),  # noqa: S704 - our own drawing
+        chart_json=script_json({"specs": specs, "looks": looks}),
+        data_json=script_json(study),
+    )
+
+
+def _section(section: TableSection) -> dict[str, Any]:
+    columns = [
+        {"storage": column.storage, "span": len(column.drives)} for column in section.columns
+    ]
+    heads = [
+        "1 Drive" if count == 1 else f"{count} Drives"
+        for column in section.columns
+        for count, _ in column.drives
+    ]
+    lines = [
+        {
+            "test": test,
+            "cells": [
+                cells[number].text() for column in section.columns for _, cells in column.drives
+            ],
+        }
+        for number, test in enumerate(FILE_PROGRAMS)
+    ]
+    return {"system": section.system, "columns": columns, "heads": heads, "lines": lines}
+
+
+def _row(row: FilesRow) -> dict[str, str]:
+    return {
+        "fs": say_fs(row),
+        "drives": str(row.drives),
+        "test": row.test,
+        "rate": say_kbytes(row.kbytes_s),
+        "n": str(row.kbytes_s.n) if row.kbytes_s else "0",
+        "cpu": say_percent_interval(row.cpu_percent),
+        "raw": say_percent_interval(row.raw_percent),
+        "doubt": row.missing or "; ".join(row.suspect) or ("" if row.kbytes_s else NOT_MEASURED),
+    }

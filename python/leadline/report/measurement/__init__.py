@@ -1,0 +1,1 @@
+"""One measurement and the evidence for it."""

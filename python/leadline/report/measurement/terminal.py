@@ -1,0 +1,101 @@
+"""One measured point on a terminal: how fast, how long, and where the bytes came from."""
+
+from __future__ import annotations
+
+from rich.table import Table
+from rich.text import Text
+
+from leadline.record import (
+    NO_SYNC,
+    EngineResult,
+    Measurement,
+    OperationSummary,
+    say_discipline,
+)
+from leadline.record.wording import say_percent, say_rate
+from leadline.report.measurement import evidence
+from leadline.units import format_seconds
+
+
+def render_measurement(point: Measurement) -> Table:
+    """Return a table of the point's result that a rich console can print."""
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, text in _rows(point, point.result):
+        # As text: a warning may hold brackets, which rich would take for markup.
+        table.add_row(name, Text(text))
+    return table
+
+
+def _rows(point: Measurement, result: EngineResult) -> list[tuple[str, str]]:
+    iops = result.iops
+    width = result.throughput_mb_s.half_width_frac
+    within = f" ± {say_percent(width)}" if width is not None else ""
+    written = result.written_bytes
+    rows = [
+        ("throughput", say_rate(result.throughput_mb_s, level=True)),
+        ("", f"{iops.value:,.0f} requests/s{within}, from {result.wall_s:.3g} s{_runs(point)}"),
+        ("discipline", _discipline(point)),
+        ("offered", _offered(point)),
+        *evidence.span_rows(result),
+        ("reads", _operations(result.read)),
+        ("writes", _operations(result.write)),
+        ("bytes from", evidence.say_source(result)),
+        ("network", evidence.say_network(result)),
+        ("page cache", evidence.say_cache_events(result)),
+        ("levels", evidence.say_levels(result)),
+        ("stalls", evidence.say_stalls(result)),
+        ("generator", evidence.say_generator(result)),
+        ("placement", evidence.say_placement(result)),
+        ("processor", _processor(result)),
+        ("other load", evidence.say_other_load(result)),
+        ("precondition", evidence.say_precondition(result)),
+        (
+            "written",
+            evidence.say_written(written.layout, written.precondition, written.workload),
+        ),
+        ("warm-up", f"{format_seconds(result.warm_up.seconds)}, {_steadiness(result)}"),
+        ("clock", evidence.say_clock(result)),
+        ("admissible", "yes" if result.admissible else f"no: {'; '.join(result.reasons)}"),
+    ]
+    rows += [("warning", warning) for warning in (*point.warnings, *result.warnings)]
+    return [(name, text) for name, text in (*rows, ("point", point.point_id)) if text is not None]
+
+
+def _runs(point: Measurement) -> str:
+    return f" in {len(point.runs)} runs" if len(point.runs) > 1 else ""
+
+
+def _discipline(point: Measurement) -> str | None:
+    if point.sync == NO_SYNC:
+        return None
+    said = say_discipline(point.sync, direct=point.direct)
+    return f"{said}: a write that waits for the device has the wait in its response time"
+
+
+def _offered(point: Measurement) -> str | None:
+    offered = point.result.offered
+    if offered is None:
+        return None
+    return f"{point.arrivals.kind} arrivals, {evidence.say_offered(offered)}"
+
+
+def _processor(result: EngineResult) -> str:
+    return (
+        f"{say_percent(result.cpu_user)} user, {say_percent(result.cpu_system)} system; "
+        f"{say_percent(result.io_share)} of the time inside I/O calls"
+    )
+
+
+def _steadiness(result: EngineResult) -> str:
+    if result.warm_up.steady is None:
+        return "nobody looked whether it was steady"
+    return "steady" if result.warm_up.steady else "not steady when its time was up"
+
+
+def _operations(summary: OperationSummary) -> str:
+    latency = summary.latency_us
+    if latency is None:
+        return "none"
+    return f"{summary.operations:,} taking {evidence.say_latency(latency)}"

@@ -1,0 +1,1 @@
+"""Predicted workloads on a terminal."""

@@ -1,0 +1,1 @@
+"""Streaming kernels: time and use by phase, bounds, scaling."""

@@ -1,0 +1,1 @@
+"""A self-scaling survey: curves, overviews, the page, the poster."""

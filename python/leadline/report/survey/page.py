@@ -1,0 +1,145 @@
+"""The report as one page that needs nothing but a browser: no network, no files beside it.
+
+Everything a stranger controls (names, facts, warnings) reaches the page through Jinja's autoescape
+or as JSON with `<`, `>` and `&` written as escapes. A content security policy allows only the
+scripts written here, by their hash, and no connection at all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from markupsafe import Markup
+
+from leadline.record import Measurement, Survey, Validation
+from leadline.record.wording import say_place
+from leadline.report.drawing.embedding import (
+    ICON,
+    content_policy,
+    data_uri,
+    packaged_text,
+    page_figure,
+    page_spec,
+    script_json,
+    template,
+    vega_bundle,
+)
+from leadline.report.drawing.theme import config
+from leadline.report.survey import tables
+from leadline.report.survey.catalogue import charts, not_measured, summary_chart
+from leadline.report.survey.curves import FAMILY_PARAMETERS
+from leadline.report.survey.overviews import drift_title
+from leadline.report.survey.what_if import what_if_document
+from leadline.report.validation.charts import validation_charts, validation_rows
+from leadline.studies.cache import find_in_survey
+
+_LABEL = re.compile(r"^(Runs best|Best and worst workloads|[A-Z][a-z]+(?: [a-z]+){0,2}): ")
+_MIXES = re.compile(r"(?<=\.) (?=(?:Reads against writes|Sequential against random): )")
+
+
+def render_html(
+    survey: Survey,
+    points: Sequence[Measurement],
+    others: Sequence[Survey] = (),
+    validation: Validation | None = None,
+    *,
+    model: str | None = None,
+) -> str:
+    """Render the page.
+
+    Args:
+        survey: what it shows.
+        points: its points.
+        others: surveys of other systems for the summary chart (CP94 Fig. 10).
+        validation: its validation, for a section of its own (CP94 §9).
+        model: the one that the what-if section predicts with; None is the default.
+
+    """
+    drawn = charts(survey)
+    if validation is not None:
+        drawn |= validation_charts(validation)
+    if others:
+        drawn["summary"] = summary_chart([survey, *others])
+    else:
+        drawn.pop("summary", None)
+    looks = {"light": config(), "dark": config(dark=True)}
+    specs = {name: page_spec(chart) for name, chart in drawn.items()}
+    asked = what_if_document(survey, points, model)
+    scripts = [vega_bundle(), packaged_text("page.js")]
+    if not isinstance(asked, str):
+        scripts += [packaged_text("what_if_models.js"), packaged_text("what_if.js")]
+    return template("template.html.j2").render(
+        survey=survey,
+        status=survey.status.value,
+        lead=_answer(survey)[0],
+        answer=_answer(survey)[1],
+        tiles=tables.tile_rows(survey),
+        levels=tables.level_rows(survey),
+        figures={name: page_figure(name, chart) for name, chart in drawn.items()},
+        missing=not_measured(survey),
+        families=_families(survey),
+        validation=validation,
+        validation_rows=validation_rows(validation) if validation else (),
+        what_if=asked,
+        what_if_json=script_json(asked),
+        cache=find_in_survey(survey, points),
+        sure=tables.sure_rows(survey, points, drift_title(survey)),
+        plan=tables.plan_rows(survey, points),
+        run=tables.run_rows(survey, points),
+        facts=tables.fact_rows(survey.start.facts),
+        point_heads=tables.POINT_HEADS,
+        points=tables.point_rows(points),
+        csv_href=data_uri("text/csv", tables.points_csv(points).encode()),
+        icon_href=data_uri("image/svg+xml", ICON.encode()),
+        policy=content_policy(scripts),
+        scripts=[Markup(script) for script in scripts],  # noqa: S704 - our own scripts
+        style=Markup(packaged_text("page.css")),  # noqa: S704 - our own style sheet
+        icon=Markup(ICON),  # noqa: S704 - our own drawing
+        chart_json=script_json({"specs": specs, "looks": looks}),
+        data_json=script_json({"survey": survey, "points": [_light(point) for point in points]}),
+    )
+
+
+def _light(point: Measurement) -> Measurement:
+    """The point without its histograms and slices, which are most of its bytes.
+
+    `leadline export` has them whole.
+    """
+    result = point.result
+    return msgspec.structs.replace(
+        point,
+        result=msgspec.structs.replace(
+            result,
+            read=msgspec.structs.replace(result.read, histogram=()),
+            write=msgspec.structs.replace(result.write, histogram=()),
+            warm_up=msgspec.structs.replace(result.warm_up, intervals=()),
+            intervals=(),
+        ),
+    )
+
+
+def _answer(survey: Survey) -> tuple[str, list[tuple[str, str]]]:
+    """Split the sentences into the first, set large, and the others with their leading words."""
+    if not survey.sentences:
+        return "", []
+    rest = [part for text in survey.sentences[1:] for part in _MIXES.split(text)]
+    rows = []
+    for text in rest:
+        label = _LABEL.match(text)
+        body = text[label.end() :] if label else text
+        rows.append((label[1] if label else "", body[:1].upper() + body[1:]))
+    return survey.sentences[0], rows
+
+
+def _families(survey: Survey) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": region.name,
+            "place": say_place(region),
+            "charts": [f"region-{region.index}-{name}" for name in FAMILY_PARAMETERS],
+        }
+        for region in survey.regions
+    ]

@@ -1,0 +1,268 @@
+"""The report's tables as plain rows of text: levels, points, plan against what ran, facts."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from leadline.machine.facts import FACTS
+from leadline.record import PARAMETERS, Measurement, Survey, say_discipline
+from leadline.record.wording import (
+    say_bytes,
+    say_percent,
+    say_rate,
+    say_value,
+    say_workload,
+)
+from leadline.report.measurement.evidence import CLOCKS, marks, say_precondition, say_written
+from leadline.report.measurement.outliers import slice_outliers
+from leadline.units import format_bytes, format_seconds
+
+POINT_HEADS = (
+    "#", "Stage", "Bytes touched", "Request size", "Reads", "Sequential", "Processes",
+    "Throughput (95 % within the run)", "p50 (µs)", "p99 (µs)", "From cache", "Found", "Admissible",
+)  # fmt: skip
+
+
+def level_rows(survey: Survey) -> list[dict[str, Any]]:
+    """One row per level: where it ends, how fast its focal point is, how far readings scatter."""
+    rows = []
+    fastest = max((region.throughput_mb_s.value for region in survey.regions), default=0.0)
+    for region in survey.regions:
+        border = survey.borders[region.index] if region.index < len(survey.borders) else None
+        noise = survey.noise_frac.get(region.name)
+        share = region.cached_share
+        rows.append(
+            {
+                "name": region.name,
+                "holds": say_bytes(border.bytes) if border else "everything beyond",
+                "rate": say_rate(region.throughput_mb_s),
+                "bar": 100 * region.throughput_mb_s.value / fastest if fastest > 0 else 0.0,
+                "noise": say_percent(noise) if noise is not None else "not measured",
+                "cached": say_percent(share) if share is not None else "not measured",
+                "focal": say_workload(region.focal),
+            }
+        )
+    return rows
+
+
+def tile_rows(survey: Survey) -> list[tuple[str, str]]:
+    """Return the figures beside the title: number and what it is."""
+    budget = format_seconds(survey.start.plan.budget_s)
+    tiles = [
+        (str(len(survey.regions)) if survey.regions else "none yet", "levels found"),
+        (f"{survey.points} of {survey.start.plan.points}", "points measured of planned"),
+        (format_seconds(survey.wall_s), f"taken of a budget of {budget}"),
+    ]
+    if survey.accuracy_frac is not None:
+        tiles.append(
+            (f"±{say_percent(survey.accuracy_frac)}", "median half-width of the 95 % intervals")
+        )
+    return tiles
+
+
+def sure_rows(survey: Survey, points: Sequence[Measurement], drift: str) -> list[tuple[str, str]]:
+    """Say how sure the survey is, each doubt in one line."""
+    asked = say_percent(survey.start.accuracy)
+    bought = survey.accuracy_frac
+    rows = [
+        (
+            "Accuracy bought",
+            f"±{say_percent(bought)} at the median point; ±{asked} was aimed at within a run"
+            if bought is not None
+            else "cannot tell: too few readings",
+        ),
+        ("Drift", drift),
+    ]
+    noise = [f"{name} {say_percent(frac)}" for name, frac in survey.noise_frac.items()]
+    rows.append(("Run-to-run noise", ", ".join(noise) or "not measured"))
+    bad = [point for point in points if not point.result.admissible]
+    reasons = Counter(reason for point in bad for reason in point.result.reasons)
+    why = "; ".join(f"{reason} ({count})" for reason, count in reasons.most_common())
+    why += ". They stay in the table" if why else ""
+    rows.append(
+        (
+            "Points not admissible",
+            f"{len(bad)} of {len(points)}{f': {why}' if why else ''}",
+        )
+    )
+    restless = sum(not point.result.warm_up.steady for point in points)
+    rows.append(("Points not steady after warm-up", f"{restless} of {len(points)}"))
+    rows += _honesty_rows(points)
+    rows.append(("Outliers", _outlier_text(points)))
+    if not survey.settled:
+        rows.append(("Focal points", "still moved when the step limit was reached"))
+    return rows
+
+
+def _honesty_rows(points: Sequence[Measurement]) -> list[tuple[str, str]]:
+    """Say for the whole survey what each point says for itself."""
+    results = [point.result for point in points]
+    judged = [result.generator for result in results if result.generator is not None]
+    rests = Counter(result.provenance.cached_share_from for result in results)
+    foreign = [result.foreign_cpu for result in results if result.foreign_cpu is not None]
+    bound = f"{sum(each.bound for each in judged)} of {len(judged)}"
+    stalls = [stall.seconds for result in results for stall in result.stalls]
+    longest = f", the longest {format_seconds(max(stalls))}" if stalls else ""
+    stalled = sum(bool(result.stalls) for result in results)
+    shifted = sum(len(result.levels) > 1 for result in results)
+    unchecked = sorted({text for result in results for text in result.provenance.unchecked})
+    rows = [
+        ("Points bound by Leadline itself", bound if judged else "not judged"),
+        ("Points with more than one rate", f"{shifted} of {len(points)}"),
+        ("Points with a stall", f"{stalled} of {len(points)}{longest}"),
+        ("Share from cache by looking into the cache", f"{rests['residency']} of {len(points)}"),
+        ("Share from cache by the device's counters", f"{rests['device']} of {len(points)}"),
+    ]
+    if unchecked:
+        rows.append(("Not checked", "; ".join(unchecked)))
+    if foreign:
+        most = say_percent(max(foreign))
+        rows.append(("Other programs", f"used {most} of a processor at the most"))
+    return rows
+
+
+def _outlier_text(points: Sequence[Measurement]) -> str:
+    found = slice_outliers(points)
+    if not found.slices:
+        return "not classified: the runs have too few slices"
+    text = (
+        f"of {found.slices} slices within runs {found.mild} lie outside Tukey's inner fences "
+        f"(mild) and {found.severe} outside the outer ones (severe); none was dropped"
+    )
+    if found.unclassified_points:
+        text += f"; {found.unclassified_points} runs have too few slices to classify"
+    return text
+
+
+def plan_rows(survey: Survey, points: Sequence[Measurement]) -> list[tuple[str, str, str, str]]:
+    """Stage by stage: what was planned and what ran."""
+    ran = Counter(point.stage for point in points)
+    stages = survey.start.plan.stages
+    rows = [
+        (stage.name, stage.purpose, str(stage.points), str(ran.pop(stage.name, 0)))
+        for stage in stages
+    ]
+    rows += [(name, "not in the plan", "0", str(count)) for name, count in ran.items()]
+    rows.append(("All", "", str(survey.start.plan.points), str(len(points))))
+    return rows
+
+
+def run_rows(survey: Survey, points: Sequence[Measurement]) -> list[tuple[str, str]]:
+    """Return how the survey was run."""
+    start, plan = survey.start, survey.start.plan
+    cap = start.cache_limit_bytes
+    rows = [
+        ("Survey", start.study_id),
+        ("Target", start.target),
+        ("Started", start.started_at.replace("T", " ").replace("Z", " UTC")),
+        ("Backend", f"{start.backend}, {say_discipline(start.sync, direct=start.direct)}"),
+        ("File cache cap", format_bytes(cap) if cap else "none"),
+        ("Focal points", start.focal_mode),
+        ("Seed", str(start.seed)),
+        ("Budget", format_seconds(plan.budget_s)),
+        ("Expected, taken", f"{format_seconds(plan.expected_s)}, {format_seconds(survey.wall_s)}"),
+        ("Data laid out", format_bytes(plan.layout_bytes)),
+        (
+            "Bytes touched, range",
+            f"{format_bytes(plan.unique_bytes_min)} to {format_bytes(plan.unique_bytes_max)}",
+        ),
+    ]
+    rows += [("Preconditioned", text) for p in points if (text := say_precondition(p.result))]
+    wear = [point.result.written_bytes for point in points]
+    written = say_written(
+        sum(each.layout for each in wear),
+        sum(each.precondition for each in wear),
+        sum(each.workload for each in wear),
+    )
+    if written is not None:
+        rows.append(("Written (wear)", written))
+    clocks = {point.result.clock for point in points if point.result.clock}
+    if clocks:
+        rows.append(("Response times by", ", ".join(sorted(CLOCKS[clock] for clock in clocks))))
+    return rows
+
+
+def fact_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    """Every fact with its title and unit; one that this version does not know keeps its name."""
+    known = [name for name in FACTS if name in facts]
+    rows = [(FACTS[name].title, say_fact(facts[name], FACTS[name].unit)) for name in known]
+    return rows + [(name, say_fact(facts[name], "text")) for name in facts if name not in FACTS]
+
+
+def say_fact(value: Any, unit: str) -> str:
+    """Write a fact for people by its unit (`leadline.machine.facts`)."""
+    if value is None:
+        return "not known"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return ", ".join(str(each) for each in value)
+    write = _UNIT_WRITERS.get(unit, str) if isinstance(value, int | float) else str
+    return write(value)
+
+
+_UNIT_WRITERS: dict[str, Callable[[Any], str]] = {
+    "bytes": format_bytes,
+    "percent": lambda value: f"{value:g} %",
+    "microseconds": lambda value: format_seconds(value / 1e6),
+    "centiseconds": lambda value: format_seconds(value / 100),
+    "MHz": lambda value: f"{value:,.0f} MHz",
+    "requests/s": lambda value: f"{value:,.0f} requests/s",
+}
+
+
+def point_rows(points: Sequence[Measurement]) -> list[tuple[str, ...]]:
+    """All points in the order they ran."""
+    rows = []
+    for point in sorted(points, key=lambda point: point.order):
+        result = point.result
+        settings = [say_value(name, getattr(point.workload, name)) for name in PARAMETERS]
+        share = result.cached_share
+        rows.append(
+            (
+                str(point.order + 1),
+                point.stage,
+                *settings,
+                say_rate(result.throughput_mb_s),
+                f"{result.latency_us.p50:,.4g}",
+                f"{result.latency_us.p99:,.4g}",
+                say_percent(share) if share is not None else "not known",
+                marks(result),
+                "yes" if result.admissible else f"no: {'; '.join(result.reasons)}",
+            )
+        )
+    return rows
+
+
+def points_csv(points: Sequence[Measurement]) -> str:
+    """All points for a spreadsheet, units in the column names."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(
+        ("point_id", "order", "stage", "started_at", "clock_s", *PARAMETERS, "size_dist",
+         "throughput_mb_s", "throughput_low_mb_s", "throughput_high_mb_s", "throughput_n", "iops",
+         "latency_mean_us", "latency_p50_us", "latency_p99_us", "cached_share", "found",
+         "admissible", "reasons")
+    )  # fmt: skip
+    for point in sorted(points, key=lambda point: point.order):
+        result, work = point.result, point.workload
+        rate, latency = result.throughput_mb_s, result.latency_us
+        row = (
+            point.point_id, point.order, point.stage, point.started_at, point.clock_s,
+            *(getattr(work, name) for name in PARAMETERS), work.size_dist, rate.value, rate.low,
+            rate.high, rate.n, result.iops.value, latency.mean, latency.p50, latency.p99,
+            result.cached_share, marks(result), result.admissible, "; ".join(result.reasons),
+        )  # fmt: skip
+        writer.writerow([inert(value) for value in row])
+    return out.getvalue()
+
+
+def inert(value: Any) -> Any:
+    """Keep a spreadsheet from reading text as a formula."""
+    if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r"):
+        return f"'{value}"
+    return value

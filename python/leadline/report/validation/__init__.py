@@ -1,0 +1,1 @@
+"""How far predictions lie from what was measured."""

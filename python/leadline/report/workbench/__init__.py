@@ -1,0 +1,1 @@
+"""Searches for a peak rate, and what they cost."""

@@ -1,0 +1,86 @@
+"""Experiments as files: the page, the numbers, the charts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from leadline.record.workbench import Experiment, SurfaceCell
+from leadline.report.drawing.images import ReportError
+from leadline.report.streaming.save import FORMATS, save_as, to_csv
+from leadline.report.workbench.catalogue import experiment_charts
+from leadline.report.workbench.page import render_experiment_html
+from leadline.report.workbench.surface.table import sample_costs
+from leadline.studies.workbench.answer import say_sample
+from leadline.studies.workbench.trial_rows import trial_rows
+
+
+def require_experiment_format(path: Path) -> None:
+    """Refuse what an experiment cannot be written as, before anything is measured.
+
+    Raises:
+        ReportError: another suffix.
+
+    """
+    if path.suffix.lower() not in FORMATS:
+        raise ReportError(
+            f"cannot write an experiment as {path.suffix!r}; use .html, .csv, .svg, .png or .pdf"
+        )
+
+
+def save_experiment(experiment: Experiment, path: Path, others: Sequence[Experiment] = ()) -> None:
+    """Write the experiment; the suffix of `path` decides what.
+
+    .html: the page; `others` are compared with it there. .csv: a line for each configuration of a
+    surface, or for each trial of a single search. .svg, .png or .pdf: the first chart (response
+    against load, or the map); the others go beside it as `<stem>-<chart><suffix>`.
+
+    Raises:
+        ReportError: another suffix, nothing to draw, or the file cannot be written.
+
+    """
+    require_experiment_format(path)
+    save_as(
+        path,
+        page=lambda: render_experiment_html(experiment, others),
+        table=lambda: experiment_csv([experiment, *others]),
+        charts=lambda: experiment_charts(experiment, others),
+    )
+
+
+def experiment_csv(experiments: Sequence[Experiment]) -> str:
+    """Return a line for each configuration of surfaces, or for each trial of single searches.
+
+    The first experiment decides which; those of the other kind are left out.
+    """
+    surface = experiments[0].surface is not None
+    rows: list[dict[str, Any]] = []
+    for each in experiments:
+        if surface and each.surface is not None:
+            costs = sample_costs(each)
+            rows += [_cell_line(each, cell, costs) for cell in each.surface.cells]
+        elif not surface and each.surface is None:
+            rows += trial_rows(each)
+    heads = list(dict.fromkeys(head for row in rows for head in row))
+    return to_csv([{head: row.get(head) for head in heads} for row in rows])
+
+
+def _cell_line(
+    experiment: Experiment, cell: SurfaceCell, costs: dict[str, float]
+) -> dict[str, Any]:
+    rate = cell.rate_per_s
+    start = experiment.start
+    return {
+        "experiment_id": start.study_id,
+        "name": start.system,
+        "policy": start.policy,
+        "design": start.design,
+        **{f"factor_{factor.name}": cell.sample.get(factor.name) for factor in start.factors},
+        "rate_per_s": None if rate is None else rate.value,
+        "rate_low_per_s": None if rate is None else rate.low,
+        "rate_high_per_s": None if rate is None else rate.high,
+        "confidence": start.goal.confidence,
+        "measured": cell.measured,
+        "cost_s": costs.get(say_sample(cell.sample)),
+    }

@@ -1,0 +1,1 @@
+"""A response surface: map, lines, planes."""

@@ -1,0 +1,31 @@
+"""The file cache of a system: how large for reads and for writes, and what it does with writes.
+
+in_survey  what a survey says of it: pure
+find       measurements to findings: pure
+sizes      borders of reads alone and of writes alone
+policy     write-cancelling or write-through, with the evidence
+questions  which point a study measures next
+study      ask, measure, store, tell
+"""
+
+from leadline.studies.cache.errors import CacheStudyRefused
+from leadline.studies.cache.explain import explain_study
+from leadline.studies.cache.find import find_file_cache
+from leadline.studies.cache.in_survey import find_in_survey
+from leadline.studies.cache.study import (
+    CacheAsked,
+    begin_study,
+    run_study,
+    usual_budget_s,
+)
+
+__all__ = [
+    "CacheAsked",
+    "CacheStudyRefused",
+    "begin_study",
+    "explain_study",
+    "find_file_cache",
+    "find_in_survey",
+    "run_study",
+    "usual_budget_s",
+]

@@ -1,0 +1,173 @@
+"""Run a cache study: ask, measure, store, tell; within the budget, whatever happens."""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import msgspec
+
+from leadline.engine import Engine, Limits, NothingCompleted, Progress, Target
+from leadline.record import CacheStart, CacheStudy, Measurement, Workload
+from leadline.store import Keeper
+from leadline.studies.cache.explain import explain_study
+from leadline.studies.cache.memory import memory_bytes_of
+from leadline.studies.cache.plan import make_plan
+from leadline.studies.cache.questions import Questions
+from leadline.studies.cache.write_costs import measure_write_costs
+from leadline.studies.loop import measure_points
+from leadline.studies.pace import Pace
+from leadline.studies.script import PointRequest
+
+BUDGET_S = 300.0
+FILL_SIZE = 2**18
+FILL_BYTES_PER_S = 500e6
+FILL_S_MIN = 0.05
+"""A shorter pass holds too few requests, and the engine takes none below 10 ms."""
+FILL_SHARE_MAX = 0.3
+"""A pass that fills the cache takes no more than this share of a point's time."""
+LAYOUT_S_MAX = 120.0
+"""The first pass writes the data before it begins."""
+VIRTUAL_BUDGET_S = 10 * 3600.0
+"""Virtual time is free; an old disk needs its ten minutes a point (CP94 section 6)."""
+
+
+@dataclass(frozen=True)
+class CacheAsked:
+    """The options that decide a new study."""
+
+    system: str
+    budget_s: float
+    seed: int
+    accuracy: float = 0.02
+    write_costs: bool = True
+    """Whether the disciplines and the flusher are wanted as well."""
+
+
+def usual_budget_s(target: Target) -> float:
+    """Time of a study when nobody says how much."""
+    return VIRTUAL_BUDGET_S if target.kind == "simulated" else BUDGET_S
+
+
+def begin_study(
+    engine: Engine,
+    target: Target,
+    asked: CacheAsked,
+    *,
+    study_id: str | None = None,
+    warnings: tuple[str, ...] = (),
+) -> CacheStart:
+    """Plan a study of an opened target and record everything that decides it.
+
+    Raises:
+        CacheStudyRefused: no sensible study fits the budget or the room.
+        EngineFault: the engine died, hung or spoke nonsense.
+
+    """
+    plan = make_plan(
+        budget_s=asked.budget_s,
+        capacity_bytes=engine.capacity_bytes,
+        memory_bytes=engine.memory_bytes,
+        l3_cache_bytes=engine.l3_cache_bytes,
+        virtual=engine.virtual,
+        write_costs=asked.write_costs,
+    )
+    engine.prepare()
+    return CacheStart(
+        study_id=study_id or uuid.uuid4().hex,
+        system=asked.system,
+        target=target.text,
+        seed=asked.seed,
+        started_at=datetime.now(UTC).isoformat(),
+        backend=engine.backend,
+        direct=engine.direct,
+        sync=engine.sync,
+        cache_limit_bytes=engine.cache_limit_bytes,
+        accuracy=asked.accuracy,
+        plan=plan,
+        facts=dict(engine.facts),
+        memory_bytes=memory_bytes_of(engine.cache_limit_bytes, engine.facts, target.profile),
+        system_profile=target.profile,
+        warnings=warnings,
+    )
+
+
+def run_study(
+    engine: Engine,
+    target: Target,
+    store: Keeper,
+    start: CacheStart,
+    points: Sequence[Measurement] = (),
+    *,
+    on_progress: Callable[[Progress], None] = lambda _: None,
+) -> CacheStudy:
+    """Measure every point still missing and return the explained study.
+
+    Every point is durable in the store before the next one starts. On any exception the stored
+    points remain, and the study can be resumed by passing them as `points`.
+
+    Raises:
+        BudgetSpent: the budget ended early; the points so far are stored.
+        PointFailed: the storage failed while measuring.
+        CacheStudyRefused: `points` are not those of this study.
+
+    """
+    questions = Questions(start, points)
+    filled = _filling(engine, start)
+    points_s = measure_points(
+        engine, store, start, questions, pace_of(start), on_progress=on_progress, before=filled
+    )
+    opened_s = engine.clock_s
+    study = explain_study(start, questions.points)
+    left_s = start.plan.budget_s - points_s
+    study = measure_write_costs(engine, target, study, left_s=left_s)
+    study = msgspec.structs.replace(study, wall_s=points_s + engine.clock_s - opened_s)
+    store.end(start.study_id, study, study.status)
+    return study
+
+
+def pace_of(start: CacheStart) -> Pace:
+    """How a study's budget is shared among its points and the filling between them."""
+    return Pace(
+        start.plan.budget_s - start.plan.writes_s,
+        start.plan.points,
+        start.accuracy,
+        between=0.0 if start.system_profile is not None else FILL_SHARE_MAX,
+    )
+
+
+def _filling(engine: Engine, start: CacheStart) -> Callable[[PointRequest], None]:
+    """Return what fills the cache before a point."""
+
+    def fill(request: PointRequest) -> None:
+        fill_cache(engine, request.workload, start, seed=request.seed)
+
+    return fill
+
+
+def fill_cache(engine: Engine, workload: Workload, start: CacheStart, *, seed: int) -> None:
+    """Pass over the data once, in order, so that the cache holds what it can of this workload.
+
+    Random requests leave holes for long: after as many bytes as there are, a third of them. While
+    those fill, the kernel takes pages away from the workload before, and writes all dirty ones out.
+    A simulated cache has no past. Nothing is measured here, so a pass in which no request ended, as
+    on a disk that is busy for a moment, is no failure.
+
+    Raises:
+        PointFailed: the storage failed.
+
+    """
+    if engine.virtual or start.direct:
+        return
+    passing = msgspec.structs.replace(workload, size_mean=FILL_SIZE, seq_frac=1.0)
+    wanted_s = min(workload.unique_bytes / FILL_BYTES_PER_S, FILL_SHARE_MAX * start.plan.point_s)
+    seconds = max(FILL_S_MIN, wanted_s)
+    limits = Limits(
+        warm_up_s_max=0.0, measure_s_min=seconds, measure_s_max=seconds, accuracy=0.0,
+        total_s_max=LAYOUT_S_MAX,
+    )  # fmt: skip
+    with contextlib.suppress(NothingCompleted):
+        engine.run(passing, seed=seed, limits=limits)

@@ -1,0 +1,130 @@
+"""Everything that is said about a streaming study: `leadline balance S` and the study's own end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from leadline.record.balance import RESOURCE_WORDS, Balance, Scaling, StreamBalance
+from leadline.record.streaming import StreamStudy
+from leadline.record.wording import say_count, say_percent
+from leadline.studies.streaming.balance import balances_of
+from leadline.studies.streaming.measured import costs_of, doubts_about, ratios_of
+from leadline.studies.streaming.scaling import scalings_of
+from leadline.studies.streaming.what_if import what_ifs
+from leadline.units import format_rate
+
+TWICE: tuple[dict[str, float], ...] = ({"disks": 2.0}, {"cores": 2.0})
+"""What is answered when nothing was asked."""
+_RATIO_ERROR_FRAC = 0.05
+
+
+def balance_of(study: StreamStudy, changes: Mapping[str, float] | None = None) -> StreamBalance:
+    """Return ratios, costs, scaling, balance and what-ifs of a study.
+
+    `changes` are factors of parts of the machine; without any, twice the disks and twice the
+    processors are answered.
+    """
+    balances, scalings = balances_of(study), scalings_of(study)
+    asked = TWICE if changes is None else (changes,)
+    return StreamBalance(
+        system=study.start.system,
+        study_id=study.start.study_id,
+        platform=study.runs[0].options.platform if study.runs else "process",
+        processors=balances[0].processors if balances else 0.0,
+        disks=max((run.disks for run in study.runs), default=0),
+        ratios=ratios_of(study),
+        costs=costs_of(study),
+        scaling=scalings,
+        balances=balances,
+        what_if=tuple(one for each in asked for one in what_ifs(balances, each)),
+        sentences=(*_first_sentences(balances), *(one.sentence for one in scalings)),
+        warnings=tuple(_warnings(study)),
+        not_measurable=_not_measurable(study),
+    )
+
+
+def _first_sentences(balances: Sequence[Balance]) -> Iterator[str]:
+    """Say what gives out first of all, then phase by phase."""
+    known = [one for one in balances if one.first is not None]
+    if not known:
+        return
+    lowest = min(known, key=_first_rate)
+    assert lowest.first is not None  # noqa: S101 - `known` has only such
+    yield (
+        f"First of all gives out: {RESOURCE_WORDS[lowest.first]}, in {lowest.kernel} "
+        f"{lowest.phase}, at {format_rate(_first_rate(lowest))} of disk bandwidth per processor."
+    )
+    for one in known:
+        yield f"{one.kernel} {one.phase}: {one.sentence}"
+
+
+def _first_rate(balance: Balance) -> float:
+    rates = [one.mb_s_per_processor.value for one in balance.saturations
+             if one.resource == balance.first and one.mb_s_per_processor is not None]  # fmt: skip
+    return rates[0]
+
+
+def _warnings(study: StreamStudy) -> Iterator[str]:
+    if study.capacities is None:
+        yield (
+            "no capacities were measured, so nothing can be said of what gives out; "
+            "`leadline stream scale DIR…` measures them beside the kernels"
+        )
+    for ratio in ratios_of(study):
+        error = ratio.error_frac
+        if ratio.bus == "io" and error is not None and abs(error) > _RATIO_ERROR_FRAC:
+            yield (
+                f"{ratio.kernel} {ratio.phase} on {say_count(ratio.disks, 'disk')}: its I/O is "
+                f"{say_percent(error, signed=True)} from its model; a cache served or kept part of "
+                "it, or the file system wrote more"
+            )
+    yield from doubts_about(study)
+
+
+def _not_measurable(study: StreamStudy) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for run in study.runs:
+        found.update(run.result.not_measurable)
+    return found
+
+
+def sentences_of(study: StreamStudy) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return a study's sentences and warnings, for its end."""
+    said = balance_of(study)
+    return said.sentences, said.warnings
+
+
+def scaling_of(said: StreamBalance, kernel: str, phase: str) -> Scaling | None:
+    """Return the scaling of one phase."""
+    return next((one for one in said.scaling if (one.kernel, one.phase) == (kernel, phase)), None)
+
+
+def compared(systems: Sequence[StreamBalance]) -> tuple[str, ...]:
+    """Say of every phase that all systems ran how much disk bandwidth each can take.
+
+    Higher is better (AD98 Fig. 9), and what gives out is named, because two systems may be equally
+    fast for different reasons.
+    """
+    if len(systems) < 2:
+        return ()
+    said = []
+    for one in systems[0].balances:
+        same = [_same(system, one) for system in systems]
+        known = [balance for balance in same if balance is not None and balance.first is not None]
+        if len(known) == len(systems):
+            said.append(f"{one.kernel} {one.phase}: {'; '.join(map(_standing, known))}.")
+    return tuple(said)
+
+
+def _same(system: StreamBalance, one: Balance) -> Balance | None:
+    found = (other for other in system.balances
+             if (other.kernel, other.phase) == (one.kernel, one.phase))  # fmt: skip
+    return next(found, None)
+
+
+def _standing(balance: Balance) -> str:
+    word = RESOURCE_WORDS[balance.first or "disks"]
+    return (
+        f"{balance.system} takes {format_rate(_first_rate(balance))} per processor before {word} "
+        "gives out"
+    )

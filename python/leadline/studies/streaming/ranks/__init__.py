@@ -1,0 +1,1 @@
+"""Several processes under mpirun: how they were started, and whether all still run."""

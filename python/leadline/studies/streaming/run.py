@@ -1,0 +1,284 @@
+"""One kernel over the user's data, as a study: capacities first, then the run, then the words."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+import msgspec
+
+from leadline.engine import (
+    EngineFault,
+    PointFailed,
+    Streams,
+    TargetRefused,
+    host_facts,
+    target_facts,
+)
+from leadline.engine.streams.jobs import Capacity, StreamJob
+from leadline.engine.streams.places import disks_of
+from leadline.record import Interval, Status, derive_seed
+from leadline.record.balance import RESOURCE_WORDS, Bound
+from leadline.record.streaming import (
+    Capacities,
+    StreamResult,
+    StreamRun,
+    StreamStart,
+    StreamStudy,
+)
+from leadline.store import Keeper
+from leadline.studies.streaming.answer import sentences_of
+from leadline.studies.streaming.bounds import bound
+from leadline.studies.streaming.capacities import capacities_of
+from leadline.studies.streaming.keeping import KeptStream
+from leadline.studies.streaming.measured import readings_interval
+from leadline.studies.streaming.plan import Planned
+from leadline.studies.streaming.ranks.launcher import rank_started
+from leadline.units import format_bytes, format_rate, format_seconds
+
+CAPACITY_BYTES_MIN = 32 * 2**20
+CAPACITY_BYTES_MAX = 256 * 2**20
+_CAPACITY_SHARE = 8
+"""A capacity is measured on an eighth of the data: long enough to tell, short beside the run."""
+NETWORK_BYTES = 64 * 2**20
+NETWORK_READINGS = 5
+"""What every rank sends to the others, so often, to measure the network."""
+_LEAST_S = 0.02
+"""The shortest job that the wire takes."""
+
+
+def begin_stream(planned: Planned) -> StreamStart:
+    """Return what decides the study; its disks are the file systems that the data lies on."""
+    disks = disks_of(planned.directories)
+    return StreamStart(
+        study_id=uuid.uuid4().hex,
+        system=planned.system,
+        purpose="run",
+        directories=disks,
+        started_at=_now(),
+        seed=planned.job.seed,
+        facts=host_facts() | target_facts(disks[0]),
+    )
+
+
+def run_stream(
+    planned: Planned,
+    start: StreamStart,
+    streams: Streams,
+    store: Keeper,
+    *,
+    on_capacities: Callable[[Capacities], None] | None = None,
+) -> StreamStudy:
+    """Run the kernel, in the engine child, as often as planned, and keep what was found.
+
+    Args:
+        planned: what is to be run.
+        start: what decides the study.
+        streams: the engine.
+        store: where the study is kept, as soon as something is measured.
+        on_capacities: told when they are known.
+
+    Raises:
+        LeadlineError: the run was refused or failed; what was measured is kept.
+
+    """
+    growing = _Growing(planned, start, store, on_capacities)
+    with growing.kept():
+        growing.measure(streams, tuple)
+        growing.run_all(lambda job: streams.run(job, output_bytes=planned.output_bytes))
+    return growing.study
+
+
+def run_stream_on_ranks(
+    planned: Planned,
+    start: StreamStart,
+    streams: Streams,
+    store: Keeper,
+    *,
+    tell: Callable[[str], None],
+    on_capacities: Callable[[Capacities], None] | None = None,
+) -> StreamStudy | None:
+    """Run the kernel on all ranks that a launcher has started; every rank calls this.
+
+    Returns:
+        The study on rank 0; None on the others.
+
+    """
+    from leadline.studies.streaming.ranks import cluster  # noqa: PLC0415 - MPI is optional
+
+    # The same on every rank, and another for every output: ranks of one node find each other by it.
+    output = planned.job.output.path if planned.job.output is not None else ""
+    job_id = f"{planned.job.name}-{hashlib.sha256(output.encode()).hexdigest()[:12]}"
+
+    def network() -> Sequence[float]:
+        measured = cluster.network_capacity(
+            bytes_each=NETWORK_BYTES, readings=NETWORK_READINGS, tell=tell
+        )
+        return measured or ()
+
+    if rank_started() > 0:
+        if planned.capacities:
+            network()
+        for number in range(planned.runs):
+            cluster.run_cluster(_job(planned, number).document(job_id), tell=tell)
+        return None
+
+    def run(job: StreamJob) -> StreamResult:
+        result = cluster.run_cluster(job.document(job_id), tell=tell)
+        if result is None:
+            raise EngineFault("the ranks gave no result on rank 0; this is a defect in Leadline")
+        return result
+
+    growing = _Growing(planned, start, store, on_capacities)
+    with growing.kept():
+        # Before the first word to MPI: until then the other ranks sleep and disturb nothing.
+        growing.measure(streams, network)
+        growing.run_all(run)
+    return growing.study
+
+
+class _Growing:
+    """A study that grows by capacities and runs."""
+
+    def __init__(
+        self,
+        planned: Planned,
+        start: StreamStart,
+        store: Keeper,
+        on_capacities: Callable[[Capacities], None] | None,
+    ) -> None:
+        self._planned = planned
+        self._on_capacities = on_capacities
+        self._kept = KeptStream(store, start)
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            said = explain(self.study) if self.study.runs else self.study
+            self._kept.end(Status.STOPPED, said.sentences, said.warnings)
+            raise
+
+    @property
+    def study(self) -> StreamStudy:
+        return self._kept.study
+
+    def measure(self, streams: Streams, network_bytes_s: Callable[[], Sequence[float]]) -> None:
+        """Measure the capacities, if asked for."""
+        if not self._planned.capacities:
+            return
+        readings, why = None, "the engine has not measured them"
+        try:
+            readings = streams.run(_capacity_job(self._planned, self.study.start)).capacity
+        except (TargetRefused, PointFailed) as error:
+            why = str(error)
+        network = network_bytes_s()
+        if readings is None:
+            self._kept.doubt(f"there is no bound, because no capacities are known: {why}")
+            return
+        found = capacities_of(readings, self.study.start.directories, network)
+        self._kept.add_capacities(found)
+        if self._on_capacities is not None:
+            self._on_capacities(found)
+
+    def run_all(self, run_job: Callable[[StreamJob], StreamResult]) -> None:
+        """Run the kernel as often as planned, all in the time that is left, and say what was found.
+
+        The runs are the same; each is kept as soon as it is done.
+        """
+        for number in range(self._planned.runs):
+            self._run(number, run_job)
+        said = explain(self.study)
+        self._kept.end(Status.DONE, said.sentences, said.warnings)
+
+    def _run(self, number: int, run_job: Callable[[StreamJob], StreamResult]) -> None:
+        left_s = self._planned.job.total_s_max - self._kept.wall_s
+        job = msgspec.structs.replace(
+            _job(self._planned, number), total_s_max=max(_LEAST_S, left_s)
+        )
+        started_at = _now()
+        run = StreamRun(
+            options=self._planned.options, disks=len(self.study.start.directories),
+            repetition=number, started_at=started_at, result=run_job(job),
+        )  # fmt: skip
+        self._kept.add_run(run)
+
+
+def _job(planned: Planned, number: int) -> StreamJob:
+    """Return the job of a run: all but the first replace the output of the one before."""
+    job = planned.job
+    if number == 0 or job.output is None:
+        return job
+    return msgspec.structs.replace(job, output=msgspec.structs.replace(job.output, replace=True))
+
+
+def _capacity_job(planned: Planned, start: StreamStart) -> StreamJob:
+    size = planned.data_bytes // _CAPACITY_SHARE
+    return StreamJob(
+        kernel=Capacity(
+            directories=start.directories,
+            bytes=max(CAPACITY_BYTES_MIN, min(CAPACITY_BYTES_MAX, size)),
+        ),
+        memory_bytes=planned.job.memory_bytes,
+        threads=planned.options.threads,
+        io=planned.job.io,
+        seed=derive_seed(planned.job.seed, 0),
+        total_s_max=max(_LEAST_S, planned.job.total_s_max / 2),
+    )
+
+
+def bound_of(study: StreamStudy) -> Bound | None:
+    """Return the bound of the study's last run; None without a run or without capacities."""
+    if not study.runs or study.capacities is None:
+        return None
+    run = study.runs[-1]
+    return bound(run.result, run.options, study.capacities, run.disks)
+
+
+def explain(study: StreamStudy) -> StreamStudy:
+    """Return the study with what it says in words."""
+    said = tuple(_sentences(study, bound_of(study)))
+    _, warnings = sentences_of(study)
+    warnings = tuple(dict.fromkeys((*study.warnings, *warnings)))
+    return msgspec.structs.replace(study, sentences=said, warnings=warnings)
+
+
+def throughput_of(study: StreamStudy) -> Interval:
+    """Return MB/s read and written together, over the runs; one run has no interval."""
+    rates = [_moved_mb_s(run.result) for run in study.runs]
+    return readings_interval(rates)
+
+
+def _moved_mb_s(result: StreamResult) -> float:
+    moved = sum(phase.bytes_moved for phase in result.phases)
+    return moved / result.seconds / 1e6 if result.seconds > 0 else 0.0
+
+
+def _sentences(study: StreamStudy, limit: Bound | None) -> list[str]:
+    result, rate = study.runs[-1].result, throughput_of(study)
+    seconds = readings_interval([run.result.seconds for run in study.runs])
+    passes = "" if result.passes == 1 else f" in {result.passes} passes"
+    took = f"{format_bytes(result.bytes_in)}{passes} took {format_seconds(seconds.value)}"
+    how_sure = "; one run, so without an interval: --runs 3 gives one"
+    if rate.low is not None and rate.high is not None:
+        how_sure = f" ({format_rate(rate.low)} to {format_rate(rate.high)}, {rate.n} runs)"
+    said = [
+        f"{result.kernel} of {took}: {format_rate(rate.value)} read and written together{how_sure}."
+    ]
+    if limit is not None and limit.mb_s.value:
+        share = 100 * rate.value / limit.mb_s.value
+        said.append(
+            f"That is {share:.0f} % of the {format_rate(limit.mb_s.value)} that the "
+            f"{RESOURCE_WORDS[limit.resource]} of this machine would allow."
+        )
+    if result.verified:
+        said.append(f"The output was read back and is right ({format_seconds(result.verify_s)}).")
+    return said
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

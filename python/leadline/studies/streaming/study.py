@@ -1,0 +1,286 @@
+"""`leadline stream scale`: every kernel on 1..n disks, with the capacities of the same hour.
+
+A repetition is a whole: the numbers of disks in an order drawn by the seed, new data for each,
+every kernel on it in an order drawn as well. A machine that slows down meanwhile slows all alike.
+"""
+
+from __future__ import annotations
+
+import random
+import uuid
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+
+import msgspec
+
+from leadline.engine import BudgetSpent, TargetRefused, host_facts, target_facts
+from leadline.engine.streams.disks import DATA_MULTIPLE_BYTES, Effort, StreamDisks
+from leadline.engine.streams.places import disks_of
+from leadline.record import Status, derive_seed
+from leadline.record.streaming import (
+    BLOCK_BYTES,
+    KERNELS,
+    CapacityResult,
+    KernelName,
+    StreamOptions,
+    StreamRun,
+    StreamStart,
+    StreamStudy,
+)
+from leadline.store import Keeper
+from leadline.studies.streaming.answer import sentences_of
+from leadline.studies.streaming.capacities import capacities_of
+from leadline.studies.streaming.keeping import KeptStream
+from leadline.units import format_bytes
+
+REPETITIONS = 3
+CAPACITY_BYTES = 128 * 2**20
+"""Laid out on each disk to see what it can do, if the data is as large."""
+_DATA_SEEDS = 100_000
+"""Seeds of data lie above those of runs."""
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """What somebody wants to know."""
+
+    system: str
+    kernels: tuple[KernelName, ...] = KERNELS
+    data_bytes: int
+    memory_bytes: int
+    threads: int = 1
+    repetitions: int = REPETITIONS
+    capacity_bytes: int = CAPACITY_BYTES
+    budget_s: float = 3600.0
+    seed: int = 1
+
+
+class RunDone(msgspec.Struct, frozen=True):
+    """Told after every run."""
+
+    run: StreamRun
+    done: int
+    of: int
+
+
+def begin_scaling(directories: Sequence[str], asked: Asked) -> StreamStart:
+    """Return what decides the study.
+
+    Raises:
+        TargetRefused: there is no directory.
+
+    """
+    if not directories:
+        raise TargetRefused("no directory was given; give one for each disk")
+    facts = host_facts() | target_facts(directories[0])
+    return StreamStart(
+        study_id=uuid.uuid4().hex,
+        system=asked.system,
+        purpose="scaling",
+        directories=tuple(directories),
+        started_at=_now(),
+        seed=asked.seed,
+        facts=facts,
+        notes=_notes(directories),
+    )
+
+
+def _notes(directories: Sequence[str]) -> tuple[str, ...]:
+    apart = disks_of(directories)
+    return tuple(
+        f"{directory} lies on the file system of an earlier one: together they are no two disks"
+        for directory in directories
+        if directory not in apart
+    )
+
+
+def whole_bytes(data_bytes: int) -> int:
+    """Round to data that every kernel takes.
+
+    Raises:
+        TargetRefused: it is too little.
+
+    """
+    count = data_bytes // DATA_MULTIPLE_BYTES
+    if count < 1:
+        raise TargetRefused(
+            f"--size {format_bytes(data_bytes)} is too little; give at least "
+            f"{format_bytes(DATA_MULTIPLE_BYTES)}"
+        )
+    return count * DATA_MULTIPLE_BYTES
+
+
+def shape_of(data_bytes: int) -> tuple[int, int]:
+    """Return rows and columns of blocks, as near to a square as they can be."""
+    blocks = data_bytes // BLOCK_BYTES
+    rows = next(count for count in range(int(blocks**0.5), 0, -1) if blocks % count == 0)
+    return rows, blocks // rows
+
+
+def options_of(kernel: KernelName, asked: Asked) -> StreamOptions:
+    """Return what decides a kernel's runs."""
+    rows, columns = shape_of(whole_bytes(asked.data_bytes))
+    transposes = kernel == "transpose"
+    return StreamOptions(
+        kernel=kernel,
+        memory_bytes=asked.memory_bytes,
+        threads=asked.threads,
+        rows=rows if transposes else None,
+        columns=columns if transposes else None,
+    )
+
+
+class Step(msgspec.Struct, frozen=True):
+    """One run of the plan."""
+
+    repetition: int
+    disks: int
+    kernel: KernelName
+
+
+def plan_steps(disks: int, asked: Asked) -> tuple[Step, ...]:
+    """Return the runs in their order; steps of the same data follow each other."""
+    draw = random.Random(derive_seed(asked.seed, 0))  # noqa: S311 - an order, not a secret
+    steps = []
+    for repetition in range(asked.repetitions):
+        counts = list(range(1, disks + 1))
+        draw.shuffle(counts)
+        for count in counts:
+            kernels = list(asked.kernels)
+            draw.shuffle(kernels)
+            steps += [Step(repetition, count, kernel) for kernel in kernels]
+    return tuple(steps)
+
+
+def run_scaling(
+    disks: StreamDisks,
+    store: Keeper,
+    start: StreamStart,
+    asked: Asked,
+    *,
+    on_run: Callable[[RunDone], None] | None = None,
+) -> StreamStudy:
+    """Run the study and keep it; one that is stopped keeps the runs that were done.
+
+    Args:
+        disks: the opened directories.
+        store: where the study is kept, before its first run and after each.
+        start: what decides it.
+        asked: what is wanted.
+        on_run: told after every run.
+
+    Raises:
+        TargetRefused, PointFailed, EngineFault: a run failed; those before it are kept.
+        BudgetSpent: before every kernel ran once on every number of disks.
+
+    """
+    study = _Study(disks, store, start, asked)
+    try:
+        study.measure_capacities()
+        steps = plan_steps(len(disks.directories), asked)
+        for number, step in enumerate(steps, 1):
+            try:
+                run = study.take(step, number)
+            except BudgetSpent:
+                if step.repetition == 0:
+                    raise
+                study.doubt(f"the budget ended after {number - 1} of {len(steps)} runs")
+                break
+            if on_run is not None:
+                on_run(RunDone(run, number, len(steps)))
+        # Again at the end, for drift; what is there already answers without it.
+        with suppress(BudgetSpent):
+            study.measure_capacities()
+    except BaseException:
+        study.end(Status.STOPPED)
+        raise
+    study.end(Status.DONE)
+    return study.document
+
+
+class _Study:
+    """What is laid out and measured, and what of it is kept."""
+
+    def __init__(self, disks: StreamDisks, store: Keeper, start: StreamStart, asked: Asked) -> None:
+        self._disks, self._asked = disks, asked
+        self._data_bytes = whole_bytes(asked.data_bytes)
+        self._readings: list[CapacityResult] = []
+        self._laid: tuple[int, int] | None = None
+        self._doubts: list[str] = []
+        self._kept = KeptStream(store, start)
+        self._kept.begin()
+
+    @property
+    def document(self) -> StreamStudy:
+        return self._kept.study
+
+    def measure_capacities(self) -> None:
+        size = min(self._data_bytes, self._asked.capacity_bytes)
+        effort = self._effort(-1 - len(self._readings), size)
+        self._readings.append(self._disks.capacities(effort))
+        found = capacities_of(pooled_readings(self._readings), self._disks.directories)
+        self._kept.add_capacities(found)
+
+    def take(self, step: Step, number: int) -> StreamRun:
+        self._lay(step)
+        options = options_of(step.kernel, self._asked)
+        started_at = _now()
+        result = self._disks.run(
+            options, step.disks, seed=derive_seed(self._asked.seed, number),
+            total_s_max=self._left_s,
+        )  # fmt: skip
+        run = StreamRun(
+            options=options, disks=step.disks, repetition=step.repetition, started_at=started_at,
+            result=result,
+        )  # fmt: skip
+        self._kept.add_run(run)
+        return run
+
+    def doubt(self, words: str) -> None:
+        self._doubts.append(words)
+
+    def end(self, status: Status) -> None:
+        sentences, warnings = sentences_of(self.document)
+        warnings = (*self._doubts, *self.document.start.notes, *warnings)
+        self._kept.end(status, sentences, warnings)
+
+    def _lay(self, step: Step) -> None:
+        wanted = step.repetition, step.disks
+        if self._laid == wanted:
+            return
+        self._laid = None
+        order = _DATA_SEEDS * (1 + step.repetition) + step.disks
+        self._disks.lay(step.disks, self._effort(order, self._data_bytes))
+        self._laid = wanted
+
+    def _effort(self, order: int, data_bytes: int) -> Effort:
+        asked = self._asked
+        return Effort(
+            data_bytes=data_bytes, memory_bytes=asked.memory_bytes, threads=asked.threads,
+            seed=derive_seed(asked.seed, order), total_s_max=self._left_s,
+        )  # fmt: skip
+
+    @property
+    def _left_s(self) -> float:
+        return self._asked.budget_s - self._kept.wall_s
+
+
+def pooled_readings(results: Sequence[CapacityResult]) -> CapacityResult:
+    """Return the readings of several capacity jobs as one."""
+    first = results[0]
+    return msgspec.structs.replace(
+        first,
+        **{name: tuple(reading for result in results for reading in getattr(result, name))
+           for name in ("memory_copy_bytes_s", "memory_read_bytes_s", "all_read_bytes_s",
+                        "all_write_bytes_s", "all_both_bytes_s")},
+        **{name: tuple(_joined(name, disk, results) for disk in range(len(getattr(first, name))))
+           for name in ("disk_read_bytes_s", "disk_write_bytes_s")},
+    )  # fmt: skip
+
+
+def _joined(name: str, disk: int, results: Sequence[CapacityResult]) -> tuple[float, ...]:
+    return tuple(reading for result in results for reading in getattr(result, name)[disk])
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

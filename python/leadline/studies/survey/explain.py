@@ -1,0 +1,342 @@
+"""From measurements to the survey document: pure, so that a stored survey explains itself."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+
+import msgspec
+
+from leadline.record import (
+    Border,
+    Curve,
+    CurvePoint,
+    DriftStep,
+    Family,
+    Interval,
+    Measurement,
+    Region,
+    Sentinel,
+    SlopePoint,
+    Status,
+    Survey,
+    SurveyStart,
+    Workload,
+)
+from leadline.stats import (
+    BorderFit,
+    change_points,
+    fit_borders,
+    good_range,
+    group_drift,
+    group_step,
+    slope,
+)
+from leadline.studies.survey.middle import MiddleStrategy, RegionBounds, half_way
+from leadline.studies.survey.noise import NoiseModel
+from leadline.studies.survey.readings import Readings, curve_of, throughput, value
+from leadline.studies.survey.sentences import sentences
+from leadline.studies.survey.seventy_five import SeventyFiveStrategy
+from leadline.studies.survey.strategy import Surveyor
+from leadline.studies.survey.warnings import survey_warnings
+
+CURVES = ("size_mean", "read_frac", "process_num", "seq_frac")
+ORDINALS = ("first", "second", "third", "fourth")
+
+CACHED_SHARE_MIN = 0.9
+"""A region whose reads come from the file cache to more than this share is cached."""
+
+READ_CACHE_RATIO = 2.0
+"""Reads over writes, against the first region's, from which a cache holds reads only."""
+
+SETTLED_FACTOR = 3.0
+"""A half-way value is confirmed within this factor: focal sizes lie on a grid of powers of four."""
+
+
+def explain(
+    start: SurveyStart, points: Sequence[Measurement], *, wall_s: float | None = None
+) -> Survey:
+    """Derive the survey from its start record and its points, finished or not.
+
+    Args:
+        start: the record made before the first point.
+        points: every stored point, in order.
+        wall_s: seconds the survey took; by default the clock at the end of the last point.
+
+    Raises:
+        ResumeMismatch: the points are not those of this survey.
+
+    """
+    return explain_told(Surveyor(start, points), wall_s=wall_s)
+
+
+def explain_told(surveyor: Surveyor, *, wall_s: float | None = None) -> Survey:
+    """Derive the survey from a surveyor that was told its points already; see `explain`."""
+    return _Explanation(surveyor).survey(wall_s)
+
+
+class _Explanation:
+    """Everything derived from one replayed survey; made and thrown away by `explain`."""
+
+    def __init__(self, surveyor: Surveyor) -> None:
+        self.start = surveyor.start
+        self.points = surveyor.points
+        self.complete = surveyor.complete
+        self.strategy: MiddleStrategy | SeventyFiveStrategy = surveyor.strategy
+        self.readings: Readings = surveyor.strategy.readings
+        self.noise = NoiseModel(self.readings, self.strategy.regions)
+        self.contradicted = False
+
+    def survey(self, wall_s: float | None) -> Survey:
+        fit = self._final_fit()
+        regions = self._regions(fit)
+        curve = self._curve("unique_bytes", None, self._curve_focal())
+        families = tuple(self._family(region) for region in regions)
+        last = self.points[-1] if self.points else None
+        draft = Survey(
+            start=self.start,
+            status=Status.DONE if self.complete else Status.STOPPED,
+            wall_s=wall_s if wall_s is not None else _end_of(last),
+            points=len(self.points),
+            regions=regions,
+            borders=_borders(fit),
+            unique_bytes_curve=curve,
+            slope=_slope(curve),
+            families=families,
+            cache_bytes=_cache_bytes(fit, regions),
+            sentinels=self._sentinels(),
+            drift_frac=self._drift(),
+            drift_step=self._drift_step(),
+            noise_frac={region.name: self.noise.at(region.focal).sd_frac for region in regions},
+            accuracy_frac=_accuracy(curve, families),
+            settled=self._settled(families),
+            cross_check_bytes=self._cross_check(),
+            sentences=(),
+            warnings=(),
+        )
+        return _with_words(draft, self.points, contradicted=self.contradicted)
+
+    # ---- borders and regions ----------------------------------------------------------------
+
+    def _final_fit(self) -> BorderFit | None:
+        """Fit the borders again, now that the focal points have added readings to the curve.
+
+        The number of regions stays what the families were measured for. Where later readings
+        leave no fit with so many borders, the one that decided stands, with a warning.
+        """
+        decided = self.strategy.fit
+        if decided is None:
+            return None
+        points = self.readings.along("unique_bytes", self.strategy.focal)
+        again = fit_borders(
+            [value(p, "unique_bytes") for p in points],
+            [throughput(p) for p in points],
+            seed=self.start.seed,
+            count=len(decided.borders),
+        )
+        self.contradicted = len(again.borders) != len(decided.borders)
+        return decided if self.contradicted else again
+
+    def _cross_check(self) -> tuple[float, ...]:
+        """What a model-free change-point detector makes of the same curve."""
+        if self.strategy.fit is None:
+            return ()
+        points = self.readings.along("unique_bytes", self.strategy.focal)
+        return change_points(
+            [value(p, "unique_bytes") for p in points], [throughput(p) for p in points]
+        )
+
+    def _regions(self, fit: BorderFit | None) -> tuple[Region, ...]:
+        bounds = self.strategy.regions
+        edges = [item.bytes.value for item in fit.borders] if fit else []
+        focals = [self.strategy.focal_in(item) for item in bounds]
+        shares = [self._cached_share(focal) for focal in focals]
+        names = (
+            server_level_names(len(focals))
+            if self.start.backend == "nfs"
+            else region_names(shares, [self._reads_over_writes(focal) for focal in focals])
+        )
+        regions = []
+        for index, (item, focal) in enumerate(zip(bounds, focals, strict=True)):
+            regions.append(
+                Region(
+                    index=index,
+                    name=names[index],
+                    low_bytes=round(edges[index - 1]) if index else item.low_bytes,
+                    high_bytes=round(edges[index]) if index < len(edges) else item.high_bytes,
+                    focal=focal,
+                    throughput_mb_s=self._interval(self.readings.at(focal)),
+                    cached_share=shares[index],
+                )
+            )
+        return tuple(region for region in regions if region.throughput_mb_s.n > 0)
+
+    def _reads_over_writes(self, focal: Workload) -> float:
+        """How much faster reads are than writes at a focal point; 1 where that was not measured."""
+        reads, writes = (
+            [throughput(p) for p in self.readings.at(focal.with_value("read_frac", frac))]
+            for frac in (1.0, 0.0)
+        )
+        return statistics.fmean(reads) / statistics.fmean(writes) if reads and writes else 1.0
+
+    def _cached_share(self, focal: Workload) -> float | None:
+        shares = [p.result.cached_share for p in self.readings.at(focal)]
+        known = [share for share in shares if share is not None]
+        return statistics.mean(known) if known else None
+
+    # ---- curves -----------------------------------------------------------------------------
+
+    def _curve_focal(self) -> Workload:
+        regions = self.strategy.regions
+        return self.strategy.focal_in(regions[0]) if regions else self.strategy.focal
+
+    def _family(self, region: Region) -> Family:
+        curves = [self._curve(parameter, region.index, region.focal) for parameter in CURVES]
+        return Family(region.index, tuple(curve for curve in curves if len(curve.points) > 1))
+
+    def _curve(self, parameter: str, region: int | None, focal: Workload) -> Curve:
+        at: dict[float, list[Measurement]] = {}
+        for point in self.readings.along(parameter, focal):
+            at.setdefault(value(point, parameter), []).append(point)
+        points = tuple(
+            CurvePoint(
+                x=x,
+                throughput_mb_s=self._interval(found),
+                readings_mb_s=tuple(throughput(p) for p in found),
+                point_ids=tuple(p.point_id for p in found),
+            )
+            for x, found in sorted(at.items())
+        )
+        low, high = _good(points, log=not parameter.endswith("frac"))
+        return Curve(
+            parameter=parameter, region=region, points=points, focal=focal, good_low=low,
+            good_high=high,
+        )  # fmt: skip
+
+    def _interval(self, found: Sequence[Measurement]) -> Interval:
+        return self.noise.interval(found)
+
+    # ---- how sure ---------------------------------------------------------------------------
+
+    def _sentinels(self) -> tuple[Sentinel, ...]:
+        regions: list[tuple[int, RegionBounds]] = list(enumerate(self.strategy.regions))
+        found = [
+            Sentinel(point.clock_s, throughput(point), index)
+            for index, bounds in regions
+            for point in self.readings.at(self.strategy.focal_in(bounds))
+        ]
+        return tuple(sorted(found, key=lambda sentinel: sentinel.clock_s))
+
+    def _drift(self) -> Interval | None:
+        return group_drift(*self.readings.replicate_series())
+
+    def _drift_step(self) -> DriftStep | None:
+        return group_step(*self.readings.replicate_series())
+
+    def _settled(self, families: tuple[Family, ...]) -> bool:
+        if isinstance(self.strategy, SeventyFiveStrategy):
+            return self.strategy.settled
+        return all(
+            self._confirmed(parameter, families) for parameter in ("size_mean", "process_num")
+        )
+
+    def _confirmed(self, parameter: str, families: tuple[Family, ...]) -> bool:
+        """Whether the families' own half-way values agree with the focal value used."""
+        used = float(getattr(self.strategy.focal, parameter))
+        product, count = 1.0, 0
+        for family in families:
+            focal = self.strategy.focal_in(self.strategy.regions[family.region])
+            xs, ys = curve_of(self.readings.along(parameter, focal), parameter)
+            if len(xs) > 1:
+                product *= half_way(xs, ys, used)
+                count += 1
+        if not count:
+            return True
+        found = product ** (1 / count)
+        return bool(max(found, used) <= SETTLED_FACTOR * min(found, used))
+
+
+def region_names(
+    cached_shares: Sequence[float | None], reads_over_writes: Sequence[float]
+) -> list[str]:
+    """Name the regions for people, from where the bytes came from at their focal points.
+
+    A second cached region is a read cache when only there reads leave writes behind (Sprite's
+    write cache is smaller than its read cache, CP94 Fig. 8). What is neither the first cache nor
+    the last region is a level with a number: nothing is known of it but its speed.
+    """
+    count = len(cached_shares)
+    if count <= 1:
+        return ["whole range"] * count
+    names = [f"{ordinal} level" for ordinal in ORDINALS[: count - 1]]
+    if (cached_shares[0] or 0.0) > CACHED_SHARE_MIN:
+        names[0] = "file cache"
+    for index in range(1, count - 1):
+        cached = (cached_shares[index] or 0.0) > CACHED_SHARE_MIN
+        if cached and reads_over_writes[index] > READ_CACHE_RATIO * reads_over_writes[0]:
+            names[index] = "read cache"
+            break
+    return [*names, "disk"]
+
+
+def server_level_names(count: int) -> list[str]:
+    """Name the regions of a server: which is its cache and which its disk cannot be seen."""
+    if count <= 1:
+        return ["whole range"] * count
+    return [f"server's {ordinal} level" for ordinal in (*ORDINALS[: count - 1], "last")]
+
+
+def _borders(fit: BorderFit | None) -> tuple[Border, ...]:
+    if fit is None:
+        return ()
+    return tuple(
+        Border(
+            bytes=item.bytes, shape=item.shape, time_ratio=item.time_ratio,
+            evidence_bic=item.evidence_bic,
+        )
+        for item in fit.borders
+    )  # fmt: skip
+
+
+def _cache_bytes(fit: BorderFit | None, regions: tuple[Region, ...]) -> Interval | None:
+    """Effective size of the file cache for reads: the last border its reads still reached.
+
+    Where the device's own counters are known, the cache ends with the last region that was
+    mostly read from it; otherwise with the first border.
+    """
+    if fit is None or not fit.borders:
+        return None
+    cached = [r.index for r in regions if (r.cached_share or 0.0) > CACHED_SHARE_MIN]
+    index = max(cached, default=0)
+    return fit.borders[min(index, len(fit.borders) - 1)].bytes
+
+
+def _good(points: Sequence[CurvePoint], *, log: bool) -> tuple[float | None, float | None]:
+    if len(points) < 2:
+        return None, None
+    xs = [point.x for point in points]
+    return good_range(xs, [point.throughput_mb_s.value for point in points], 0.75, log=log)
+
+
+def _slope(curve: Curve) -> tuple[SlopePoint, ...]:
+    xs = [point.x for point in curve.points]
+    ys = [point.throughput_mb_s.value for point in curve.points]
+    pairs = list(zip(xs, ys, strict=True))
+    return tuple(SlopePoint(x, value) for x, value in slope(pairs)) if len(xs) > 1 else ()
+
+
+def _accuracy(curve: Curve, families: tuple[Family, ...]) -> float | None:
+    curves = [curve, *(item for family in families for item in family.curves)]
+    widths = [p.throughput_mb_s.half_width_frac for item in curves for p in item.points]
+    known = [width for width in widths if width is not None]
+    return statistics.median(known) if known else None
+
+
+def _end_of(last: Measurement | None) -> float:
+    return last.clock_s + last.result.total_s if last else 0.0
+
+
+def _with_words(draft: Survey, points: Sequence[Measurement], *, contradicted: bool) -> Survey:
+    warnings = survey_warnings(draft, points, contradicted=contradicted)
+    worded = msgspec.structs.replace(draft, warnings=warnings)
+    return msgspec.structs.replace(worded, sentences=sentences(worded))

@@ -1,0 +1,365 @@
+"""The better self-scaling benchmark (CP94 §8): families of curves, focal points in the middle.
+
+The focal vector's size_mean and process_num are common to all regions, as in the paper's
+Figs. 7 and 18-22, so that the curve over unique_bytes passes through every region's focal point.
+They depend on each other: they are iterated to a fixed point on a coarse scouting of both ends
+of unique_bytes, and the families measured afterwards confirm them or say they were not settled.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from leadline.predict import BATCH, Box, JointModel, enough, fit_joint, next_points, sample_of
+from leadline.record import PROCESSES_MAX, Measurement, Plan, Workload
+from leadline.stats import (
+    BorderFit,
+    fit_borders,
+    half_way_x,
+    next_unique_bytes,
+    still_rising,
+)
+from leadline.studies.survey.readings import Readings, curve_of, throughput, value
+from leadline.studies.survey.spread import share, spread
+
+FLAT_GAIN = 1.15
+"""A curve whose best is less than this factor above its worst has no half-way point to find."""
+
+START = Workload(unique_bytes=2**20, size_mean=32768)
+"""Where the search for the focal vector begins; unique_bytes is replaced at once."""
+
+CURVE_WEIGHTS = {"focal": 4.0, "size_mean": 5.0, "read_frac": 4.0, "seq_frac": 4.0,
+                 "process_num": 3.0}  # fmt: skip
+GRID = {"size_mean": 4.0, "process_num": 2.0}
+"""Focal values are powers of these, so that two surveys of one system choose the same: half-way
+values carry the noise of the coarse curves they are read off, and focal points that differ a
+little between surveys would make their focal throughputs incomparable."""
+
+SCOUT_NOISE_FRAC = 0.05
+"""Run-to-run noise assumed of the coarse curves, which have no replicates of their own."""
+
+RANGE_EXTENSION = 4.0
+"""A range whose end still gains is made longer by this factor (CP94 §8: until it stops rising)."""
+
+REGION_SPAN = 8.0
+"""The last region's middle lies between its border and this many times the border."""
+
+Script = Generator[tuple[str, Workload] | None, None, None]
+"""Of (stage, workload) of the next point; None before a decision that takes thought: it need not
+be taken before the point is wanted."""
+
+
+@dataclass(frozen=True)
+class RegionBounds:
+    """One region and the unique_bytes at its focal point."""
+
+    low_bytes: int
+    high_bytes: int
+    focal_bytes: int
+
+
+class MiddleStrategy:
+    """Decides the points of the revised benchmark; see the module's first lines.
+
+    Attributes:
+        focal: the focal vector; its unique_bytes is a region's, never the vector's own.
+        tops: where the ranges of size_mean and process_num end; past the plan's own while
+            performance still rose there.
+        fit: the borders once unique_bytes has been measured, else None.
+        regions: what the families were measured for.
+
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        seed: int,
+        readings: Readings,
+        recorded: Sequence[Measurement] = (),
+    ) -> None:
+        """Begin a script.
+
+        Args:
+            plan: stages and ranges.
+            seed: of the order of points and of what learning chooses from.
+            readings: what was told so far; grows while the script runs.
+            recorded: the points that will be told first, in order, because they were stored.
+
+        """
+        self.plan = plan
+        self.seed = seed
+        self.readings = readings
+        self.recorded = recorded
+        self.focal = START
+        self.tops = {
+            "size_mean": float(plan.size_mean_max),
+            "process_num": float(plan.process_num_max),
+        }
+        self.fit: BorderFit | None = None
+        self.regions: tuple[RegionBounds, ...] = ()
+        self._random = random.Random(seed)  # noqa: S311 - order of points, not a secret
+
+    def script(self) -> Script:
+        """Yield (stage, workload) for every point of the plan, in order."""
+        yield from self._scout()
+        yield from self._ends("ends", (0, 1, 1, 0))
+        yield from self._unique_bytes()
+        yield from self._families()
+        yield from self._learning()
+        yield from self._ends("closing", (1, 0))
+
+    def focal_in(self, region: RegionBounds) -> Workload:
+        """Focal vector of one region."""
+        return self.focal.with_value("unique_bytes", region.focal_bytes)
+
+    def _count(self, stage: str) -> int:
+        return sum(item.points for item in self.plan.stages if item.name == stage)
+
+    # ---- the focal vector -------------------------------------------------------------------
+
+    def _scout(self) -> Script:
+        """Iterate size_mean and process_num to a fixed point, each on a coarse curve at both ends.
+
+        The step limit is what the stage's points allow: size, processes, size again.
+        """
+        total = self._count("scout")
+        xs_count = 3 if total >= 12 else 2
+        for step in range(total // (2 * xs_count)):
+            parameter = ("size_mean", "process_num")[step % 2]
+            curves = [self._coarse_curve(parameter, end, xs_count) for end in self._end_values()]
+            grid = [workload for curve in curves for workload in curve]
+            self._random.shuffle(grid)
+            for workload in grid:
+                yield "scout", workload
+            curves_found = self._curves_at_ends(parameter)
+            if any(still_rising(xs, ys, SCOUT_NOISE_FRAC) for xs, ys in curves_found):
+                self.tops[parameter] = self._extended_top(parameter)
+            self.focal = self.focal.with_value(parameter, half_way_of(curves_found, parameter))
+
+    def _end_values(self) -> tuple[int, int]:
+        return self.plan.unique_bytes_min, self.plan.unique_bytes_max
+
+    def _coarse_curve(self, parameter: str, end: int, count: int) -> list[Workload]:
+        at_end = self.focal.with_value("unique_bytes", end)
+        if parameter == "process_num":
+            low, high = 1.0, self.tops["process_num"]
+        else:
+            low, high = float(self.plan.size_mean_min), self._size_max(end)
+        known = [value(point, parameter) for point in self.readings.along(parameter, at_end)]
+        xs = spread(low, high, known, count, log=True)
+        xs += [low] * (count - len(xs))
+        return [at_end.with_value(parameter, _snap(x, parameter)) for x in xs]
+
+    def _extended_top(self, parameter: str) -> float:
+        if parameter == "size_mean":
+            return RANGE_EXTENSION * self.plan.size_mean_max
+        return min(RANGE_EXTENSION * self.plan.process_num_max, float(PROCESSES_MAX))
+
+    def _curves_at_ends(self, parameter: str) -> list[tuple[list[float], list[float]]]:
+        """The coarse curve of one parameter at each end of unique_bytes."""
+        ends = [self.focal.with_value("unique_bytes", end) for end in self._end_values()]
+        return [curve_of(self.readings.along(parameter, end), parameter) for end in ends]
+
+    def _size_max(self, unique_bytes: int) -> float:
+        """Largest mean size worth asking of a region: a request must not span the region."""
+        return max(self.plan.size_mean_min * 4, min(self.tops["size_mean"], unique_bytes // 4))
+
+    # ---- the unique_bytes curve and its regions ---------------------------------------------
+
+    def _ends(self, stage: str, order: tuple[int, ...]) -> Script:
+        for index in order:
+            yield stage, self.focal.with_value("unique_bytes", self._end_values()[index])
+
+    def _unique_bytes(self) -> Script:
+        count = self._count("unique_bytes")
+        for left in range(count, 0, -1):
+            readings = list(zip(*self._unique_bytes_readings(), strict=True))
+            x = next_unique_bytes(readings, *self._end_values(), left)
+            yield "unique_bytes", self.focal.with_value("unique_bytes", _whole_blocks(x))
+        self.fit = fit_borders(*self._unique_bytes_readings(), seed=self.seed)
+        self.regions = region_bounds(self.fit, self.plan)
+
+    def _unique_bytes_readings(self) -> tuple[list[float], list[float]]:
+        points = self.readings.along("unique_bytes", self.focal)
+        return [value(p, "unique_bytes") for p in points], [throughput(p) for p in points]
+
+    # ---- the families -----------------------------------------------------------------------
+
+    def _families(self) -> Script:
+        total = self._count("families")
+        count = len(self.regions)
+        per_region = [total // count + (index < total % count) for index in range(count)]
+        singles: list[Workload] = []
+        focals: list[Workload] = []
+        for region, points in zip(self.regions, per_region, strict=True):
+            curves, repeats = self._family(region, points)
+            singles += curves
+            focals += [self.focal_in(region)] * repeats
+        self._random.shuffle(singles)
+        for workload in interleave(singles, _round_robin(focals)):
+            yield "families", workload
+
+    def _family(self, region: RegionBounds, points: int) -> tuple[list[Workload], int]:
+        """Workloads of the four curves of one region, and how often its focal point repeats."""
+        counts = share(points, CURVE_WEIGHTS)
+        focal = self.focal_in(region)
+        workloads: list[Workload] = []
+        for parameter in ("size_mean", "read_frac", "seq_frac", "process_num"):
+            low, high = self.parameter_range(parameter, region)
+            at = float(getattr(focal, parameter))
+            for x in spread(low, high, (at,), counts[parameter], log=_is_log(parameter)):
+                workload = focal.with_value(parameter, _snap(x, parameter))
+                if workload != focal and workload not in workloads:
+                    workloads.append(workload)
+        return workloads, points - len(workloads)
+
+    def parameter_range(self, parameter: str, region: RegionBounds) -> tuple[float, float]:
+        """Range of a curve in a region; the focal value always lies inside."""
+        if parameter in ("read_frac", "seq_frac"):
+            return 0.0, 1.0
+        focal = float(getattr(self.focal, parameter))
+        if parameter == "process_num":
+            return 1.0, max(focal, self.tops["process_num"])
+        high = self._size_max(region.focal_bytes)
+        return float(min(self.plan.size_mean_min, focal)), float(max(high, focal))
+
+    # ---- learning ---------------------------------------------------------------------------
+
+    def _learning(self) -> Script:
+        """Measure where predictions gain most, until they are as good as a run of one's own.
+
+        What was learned before is what the record says: a model's arithmetic differs between
+        processors in its last digits, and the best of many candidates with them. No model is
+        fitted until a point is wanted that the record does not have; then those of the batches
+        before are fitted too, each starts from the last, so that a resumed survey asks what it
+        would have asked.
+        """
+        left = self._count("learning")
+        model: JointModel | None = None
+        fits_owed: list[int] = []
+        while left > 0:
+            size = min(BATCH, left)
+            before = len(self.readings.all)
+            fits_owed.append(before)
+            known = self._recorded_learning(size)
+            for workload in known:
+                yield "learning", workload
+            if len(known) < size:
+                if len(self.recorded) > len(self.readings.all):
+                    return
+                yield None
+                model = self._fitted(fits_owed, model)
+                fits_owed = []
+                seed = self.seed + before
+                if not known and enough(model, self._box(), seed):
+                    return
+                points = self.readings.all[:before]
+                batch = next_points(model, points, self._box(), size, seed)
+                for workload in batch[len(known) :]:
+                    yield "learning", workload
+            left -= size
+
+    def _recorded_learning(self, most: int) -> list[Workload]:
+        """Learning points at the head of what is still to be told, as far as the plan has them."""
+        head = self.recorded[len(self.readings.all) :][:most]
+        box = self._box()
+        learned = itertools.takewhile(
+            lambda point: point.stage == "learning" and box.holds(point.workload), head
+        )
+        return [point.workload for point in learned]
+
+    def _fitted(self, counts: Sequence[int], model: JointModel | None) -> JointModel:
+        """Fit the model of so many first points, each from the one before."""
+        borders = [border.bytes for border in self.fit.borders] if self.fit else []
+        for count in counts:
+            model = fit_joint(sample_of(self.readings.all[:count], borders), model)
+        assert model is not None  # noqa: S101 - a fit is asked for only where one is owed
+        return model
+
+    def _box(self) -> Box:
+        plan = self.plan
+        return Box(
+            (plan.unique_bytes_min, plan.unique_bytes_max),
+            (plan.size_mean_min, self.tops["size_mean"]),
+            (1.0, self.tops["process_num"]),
+        )
+
+
+def half_way_of(curves: list[tuple[list[float], list[float]]], parameter: str) -> float:
+    """Focal value of one parameter: the half-way values' geometric mean over both ends."""
+    found = [half_way(xs, ys, float(getattr(START, parameter))) for xs, ys in curves]
+    return nearest_power(GRID[parameter], math.sqrt(math.prod(found)))
+
+
+def half_way(xs: list[float], ys: list[float], fallback: float) -> float:
+    """Half-way x of a curve (CP94 §8); the fallback when the curve is flat."""
+    if max(ys) < FLAT_GAIN * min(ys):
+        return fallback
+    return half_way_x(xs, ys, log=True)
+
+
+def region_bounds(fit: BorderFit, plan: Plan) -> tuple[RegionBounds, ...]:
+    """Cut unique_bytes at the borders; each focal point is the middle of its region.
+
+    The last region has no upper border: its middle is taken as if it ended a factor of
+    `REGION_SPAN` past the last one, so that a huge disk does not push the focal point to where
+    no cache is left to see (the paper's disk points lie at about twice the border).
+    """
+    edges = [plan.unique_bytes_min, *(round(item.bytes.value) for item in fit.borders)]
+    bounds = []
+    for index, low in enumerate(edges):
+        last = index == len(edges) - 1
+        high = plan.unique_bytes_max if last else edges[index + 1]
+        reach = min(high, REGION_SPAN * low) if last and index > 0 else high
+        bounds.append(RegionBounds(low, high, _whole_blocks((low + reach) / 2)))
+    return tuple(bounds)
+
+
+def interleave(singles: list[Workload], repeats: list[Workload]) -> list[Workload]:
+    """Spread the repeats evenly among the singles, one at the start and one at the end."""
+    if not repeats:
+        return singles
+    places = np.linspace(0, len(singles), len(repeats)).round().astype(int)
+    merged: list[Workload] = []
+    start = 0
+    for place, repeat in zip(places.tolist(), repeats, strict=True):
+        merged += singles[start:place]
+        merged.append(repeat)
+        start = place
+    return merged + singles[start:]
+
+
+def _round_robin(focals: list[Workload]) -> list[Workload]:
+    """Order the focal repeats so that each region's are spread over the whole stage."""
+    lanes: dict[Workload, list[Workload]] = {}
+    for focal in focals:
+        lanes.setdefault(focal, []).append(focal)
+    rounds = itertools.zip_longest(*lanes.values())
+    return [focal for turn in rounds for focal in turn if focal is not None]
+
+
+def _is_log(parameter: str) -> bool:
+    return parameter in ("size_mean", "process_num", "unique_bytes")
+
+
+def _snap(x: float, parameter: str) -> float:
+    if parameter == "size_mean":
+        return float(max(512, round(x / 512) * 512))
+    if parameter == "process_num":
+        return float(max(1, round(x)))
+    return round(x, 3)
+
+
+def nearest_power(base: float, x: float) -> float:
+    """Round a focal value to a power of `base`, at least 1."""
+    return float(base ** max(0, round(math.log(x, base))))
+
+
+def _whole_blocks(x: float) -> int:
+    return max(4096, round(x / 4096) * 4096)

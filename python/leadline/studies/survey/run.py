@@ -1,0 +1,47 @@
+"""Run a survey: ask, measure, store, tell; within the budget, whatever happens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from leadline.engine import Engine, Progress
+from leadline.record import Measurement, Survey, SurveyStart
+from leadline.store import Keeper
+from leadline.studies.loop import measure_points
+from leadline.studies.pace import Pace
+from leadline.studies.survey.explain import explain_told
+from leadline.studies.survey.strategy import Surveyor
+
+
+def run_survey(
+    engine: Engine,
+    store: Keeper,
+    start: SurveyStart,
+    points: Sequence[Measurement] = (),
+    *,
+    on_progress: Callable[[Progress], None] = lambda _: None,
+) -> Survey:
+    """Measure every point still missing and return the explained survey.
+
+    Every point is durable in the store before the next one starts. On any exception the stored
+    points remain, and the survey can be resumed by passing them as `points`.
+
+    Raises:
+        BudgetSpent: the budget ended early; the points so far are stored.
+        PointFailed: the storage failed while measuring.
+        ResumeMismatch: `points` are not those of this survey.
+
+    """
+    surveyor = Surveyor(start, points)
+    wall_s = measure_points(
+        engine, store, start, surveyor, pace_of(start), on_progress=on_progress,
+        precondition_bytes_max=start.precondition_bytes_max,
+    )  # fmt: skip
+    survey = explain_told(surveyor, wall_s=wall_s)
+    store.end(start.study_id, survey, survey.status)
+    return survey
+
+
+def pace_of(start: SurveyStart) -> Pace:
+    """How a survey's budget is shared among its points."""
+    return Pace(start.plan.budget_s, start.plan.points, start.accuracy)

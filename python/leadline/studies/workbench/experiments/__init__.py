@@ -1,0 +1,1 @@
+"""Experiment files: their keys, quantities and lines."""

@@ -1,0 +1,173 @@
+"""Every key of an experiment file: how it is written, which field of a record it becomes.
+
+`docs/reference/experiment.md` is held against these tables by a test.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from leadline.record.workbench import CommandServer, NfsServer, SimulatedServer
+from leadline.studies.workbench.experiments.quantities import (
+    COMMAND,
+    COUNT,
+    DURATION_S,
+    INTEGER,
+    LEVELS,
+    LEVELS_BY_NAME,
+    NUMBER,
+    RATE,
+    RESPONSE_MS,
+    SHARE,
+    SIZE_BYTES,
+    TABLE,
+    TEXT,
+    TEXTS_BY_NAME,
+    Kind,
+    one_of,
+)
+
+
+class Key(msgspec.Struct, frozen=True):
+    """One key of a table."""
+
+    name: str
+    """As it is written."""
+    field: str
+    """Of the record it goes to."""
+    kind: Kind
+    words: str
+    """What it means, for the reference."""
+    default: str = ""
+    """In words; empty when leaving it out means: none."""
+    required: bool = False
+
+
+TOP = (
+    Key("name", "name", TEXT, "The experiment's name, to find it again.", "the file's name"),
+    Key("policy", "policy", TEXT, "How loads are picked.", "curve"),
+    Key("seed", "seed", INTEGER, "Decides everything that is drawn.", "1"),
+    Key("deadline", "deadline_s", DURATION_S, "Most that the whole experiment may cost."),
+)
+
+THRESHOLD = (
+    Key("mean", "mean_ms", RESPONSE_MS, "R_sat: saturated when the mean response is above it."),
+    Key(
+        "percentile",
+        "percentile",
+        SHARE,
+        "P_sat: saturated when fewer than this share of the responses is within `limit`.",
+    ),
+    Key("limit", "limit_ms", RESPONSE_MS, "L_sat."),
+    Key(
+        "width",
+        "width_frac",
+        SHARE,
+        "s: the peak-rate region of the paper's policies is R_sat ± s R_sat.",
+        "10 %",
+    ),
+)
+
+GOAL = (
+    Key(
+        "accuracy",
+        "accuracy",
+        SHARE,
+        "a: half the rate's interval is at most 1 − a of the rate.",
+        "0.9",
+    ),
+    Key("confidence", "confidence", SHARE, "c: of every interval.", "0.95"),
+    Key(
+        "run_length",
+        "run_length_s",
+        DURATION_S,
+        "r: length of the trials that define the peak; shorter ones read it higher.",
+        "3m",
+    ),
+    Key("rate_start", "rate_start_per_s", RATE, "First load of a search that knows nothing.", "50"),
+    Key("rate_max", "rate_max_per_s", RATE, "The load generator offers no more."),
+    Key("deadline", "deadline_s", DURATION_S, "Most that the trials of one peak may cost."),
+)
+
+SURFACE = (
+    Key("design", "design", TEXT, "How the samples are chosen.", "sequential"),
+    Key("error", "surface_error_frac", SHARE, "Stop when the surface's mean error is below it."),
+)
+
+POOL = (
+    Key("scheduler", "scheduler", TEXT, "Address of a dask.distributed scheduler."),
+    Key("at_once", "at_once", COUNT, "Most samples measured at the same time.", "as machines"),
+)
+
+FACTOR = (
+    Key("levels", "levels", LEVELS, "Its levels, least first.", required=True),
+    Key(
+        "role",
+        "role",
+        one_of("workload", "resource", "configuration"),
+        "W, R or C of SH08 Table 1.",
+        "configuration",
+    ),
+    Key(
+        "scale",
+        "scale",
+        one_of("linear", "log", "category"),
+        "How a model is to see it.",
+        "log; linear when a level is 0 or less; category when they are text",
+    ),
+)
+
+SIMULATED = (
+    Key("system", "system", TABLE, "The simulated server, see below.", required=True),
+    Key("wall_scale", "wall_scale", NUMBER, "Seconds of real time for each of a trial.", "0"),
+    Key("dies_above", "dies_above_per_s", RATE, "Under more load than this it dies."),
+    Key("generator_max", "generator_max_per_s", RATE, "The generator sends no more than this."),
+)
+
+NFS = (
+    Key("directory", "directory", TEXT, "Where its data lies.", required=True),
+    Key(
+        "workload",
+        "workload",
+        one_of("specsfs97", "web_server", "db_tp", "mail"),
+        "Of SH08 Table 3.",
+        required=True,
+    ),
+    Key("data", "data_bytes", SIZE_BYTES, "Size of its data set.", required=True),
+    Key("settings", "settings", LEVELS_BY_NAME, "Settings that are the same in all samples."),
+    Key("warm_up", "warm_up_s", DURATION_S, "Load before the measured window.", "5s"),
+)
+
+COMMANDS = (
+    Key("load", "load", COMMAND, "The load generator; prints one JSON document.", required=True),
+    Key("set_up", "set_up", COMMAND, "Starts the server, before each trial."),
+    Key("tear_down", "tear_down", COMMAND, "Stops it, after each trial."),
+    Key("prepare", "prepare", COMMAND, "Once per sample, before its first trial."),
+    Key("time_out", "time_out_s", DURATION_S, "Beyond the run length; then it failed.", "60s"),
+    Key("check", "check", COMMAND, "Succeeds while the server lives; asked when `load` failed."),
+    Key("environment", "environment", TEXTS_BY_NAME, "Variables of all these commands."),
+    Key("directory", "directory", TEXT, "Where these commands run.", "the file's folder"),
+)
+
+SERVERS: dict[
+    str,
+    tuple[type[SimulatedServer] | type[NfsServer] | type[CommandServer], tuple[Key, ...]],
+] = {
+    "simulated": (SimulatedServer, SIMULATED),
+    "nfs": (NfsServer, NFS),
+    "command": (CommandServer, COMMANDS),
+}
+"""The kinds of servers, what each becomes, and its keys."""
+
+TABLES: dict[str, tuple[Key, ...]] = {
+    "": TOP,
+    "threshold": THRESHOLD,
+    "goal": GOAL,
+    "factors.NAME": FACTOR,
+    "surface": SURFACE,
+    "pool": POOL,
+    **{f"server, kind = {kind}": keys for kind, (_, keys) in SERVERS.items()},
+}
+"""Every table of a file, for the reference."""
+
+TABLE_NAMES = ("server", "threshold", "goal", "factors", "sample", "surface", "pool")

@@ -1,0 +1,264 @@
+"""Ours: a posterior over what the server is, and a stop rule that speaks of the rate.
+
+1. *Probe*: loads grow in large steps until one overloads the server. What it completes then is its
+   capacity; two or three short trials usually do.
+2. *Search*: every further load is a random quantile of the posterior of the peak rate, near its
+   median (randomised quantiles: Rodriguez and Ludkovski 2020). Near the peak the response is so
+   steep in the rate that a short trial of a noisy response pins the rate, wherever it falls.
+3. *Stop* when the posterior's interval of the peak rate of trials of `run_length_s` is within the
+   goal. The model carries short trials to that length; it is never just the length of the trial.
+
+See `leadline.studies.workbench.belief` for the model, and docs/concepts/peak-rate.md for what it
+reaches.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from leadline.record import Interval
+from leadline.record.workbench import Goal, PeakVerdict, Prior, Trial, TrialRequest, TrialState
+from leadline.studies.workbench.belief.open_queue import Floats
+from leadline.studies.workbench.belief.particles import Posterior
+from leadline.studies.workbench.belief.reading import aims, read
+from leadline.studies.workbench.conversation import Conversation, Ending
+from leadline.studies.workbench.loads import contradiction, mode_warnings
+from leadline.studies.workbench.threshold import threshold_ratio
+
+PROBE_S = 10.0
+SHORT_S, LONG_S = 30.0, 60.0
+WIDE_FRAC = 0.15
+"""Half an interval wider than this is narrowed by short trials."""
+STOP_FRAC = 0.85
+"""Part of the error asked for at which an early posterior's half width is enough: it is the less
+certain of its own width the fewer trials it rests on."""
+_PATIENT_TRIALS = 8
+TRIALS_MIN = 5
+"""A second mode that half of the trials are in shows in so many."""
+CONTRADICTED_MIN = 12
+"""Where trials contradict each other and the posterior knows of one mode only, it is surer of its
+interval than it should be."""
+TRIALS_MAX = 20
+"""After so many, a server that still keeps its secret is answered with what was reached."""
+OVERLOAD_S = 20.0
+_OVERLOAD_EVERY = 3
+_OVERLOAD = 1.15
+"""Over the capacity: completions tell the speed and how it wanders, which no response near the
+peak can, least of all of a server that gets less done under a backlog."""
+_STEP_MIN, _STEP_MAX = 2.0, 8.0
+_STEP_DOWN = 4.0
+_BEYOND_CAPACITY = 1.2
+_CAPACITY_QUANTILE = 0.75
+_PROBE_ABORT, _ABORT, _DEEP_ABORT = 10.0, 25.0, 100.0
+"""A trial is given up at this many times the threshold."""
+_QUANTILES = (0.35, 0.65)
+_SURVIVED = 0.95
+_LOST_WIDTH = 1.15
+"""A load that the server holds and one that it is lost at are so close when the search ends."""
+_HELD_PART = 0.6
+"""Below this part of a load that was held, nothing is to be learnt."""
+_OVERLOAD_RATIO = 2.0
+
+
+class Curve(Conversation):
+    """A search by the posterior of the response curve."""
+
+    def __init__(self, goal: Goal, seed: int, prior: Prior | None) -> None:
+        """Begin; a prior's rate is where the first load goes."""
+        super().__init__("curve", goal, seed)
+        self._beliefs = [
+            (aim, Posterior(aim, goal.run_length_s, seed, prior)) for aim in aims(goal.threshold)
+        ]
+        self._start = goal.rate_start_per_s if prior is None else 1.2 * prior.rate_per_s
+        self._limit_ms = 1e3 * max(aim.limit_s for aim in aims(goal.threshold))
+
+    def _learn(self, trial: Trial) -> None:
+        if trial.state not in (TrialState.DONE, TrialState.ABORTED):
+            return
+        for aim, posterior in self._beliefs:
+            reading = read(trial, aim)
+            if reading is not None:
+                posterior.learn(reading)
+
+    def _decide(self) -> TrialRequest | Ending:
+        lost = self._lost_now()
+        if lost is not None:
+            return lost
+        return self._narrow() if self._overloaded else self._probe()
+
+    def _narrow(self) -> TrialRequest | Ending:
+        """Answer, or ask where the posterior learns most."""
+        peaks = self._log_peaks()
+        low, middle, high = self._quantiles(peaks)
+        half = (math.exp(high - middle) - math.exp(low - middle)) / 2
+        told = sum(len(load.ratios) for load in self.loads.values())
+        enough = STOP_FRAC if told < _PATIENT_TRIALS else 1.0
+        puzzled = self._contradiction is not None and not self._knows_two_modes
+        least = CONTRADICTED_MIN if puzzled else TRIALS_MIN
+        settled = half <= enough * self.goal.error_frac and told >= least
+        if self._highest_held == 0.0 and (settled or told >= TRIALS_MAX):
+            # The model would have a peak anywhere; one that holds must have been seen.
+            seconds = min(SHORT_S, self.goal.run_length_s)
+            return self._within_reach(min(self.loads) / _STEP_DOWN, seconds, _ABORT)
+        if settled:
+            return self._contradicted() if puzzled else self._found(math.exp(middle))
+        if told >= TRIALS_MAX:
+            return Ending(PeakVerdict.GAVE_UP, _gave_up(half))
+        if told % _OVERLOAD_EVERY == 0 and told >= TRIALS_MIN:
+            capacity = max(np.median(posterior.log_capacity) for _, posterior in self._beliefs)
+            rate = _OVERLOAD * math.exp(float(capacity))
+            return self._within_reach(rate, min(OVERLOAD_S, self.goal.run_length_s), _DEEP_ABORT)
+        random = np.random.default_rng([self.seed, len(self.trials)])
+        rate = math.exp(float(np.quantile(peaks, random.uniform(*_QUANTILES))))
+        rate = max(rate, _HELD_PART * self._highest_held)
+        seconds = min(SHORT_S if half > WIDE_FRAC else LONG_S, self.goal.run_length_s)
+        return self._within_reach(rate, seconds, _ABORT)
+
+    def _found(self, rate_per_s: float) -> Ending:
+        """End the search, unless nothing was seen on this side of what the server survives."""
+        if rate_per_s >= self._kills_at:
+            return self._lost_ending()
+        return Ending(
+            PeakVerdict.FOUND,
+            f"Trials of {self.goal.run_length_s:.6g} s are expected at the threshold at this rate; "
+            "shorter ones were carried to that length by the model.",
+        )
+
+    def _contradicted(self) -> Ending:
+        """End a search whose trials the posterior cannot explain: its interval is not to be had."""
+        return Ending(
+            PeakVerdict.IRREGULAR,
+            f"{len(self.trials)} trials contradict each other, and no second mode explains it.",
+        )
+
+    def _within_reach(self, rate: float, seconds: float, abort: float) -> TrialRequest | Ending:
+        """Ask for a load, unless it is beyond what can be offered, survived or told from none."""
+        held = self._highest_held
+        if rate > _SURVIVED * self._kills_at:
+            if self._kills_at <= _LOST_WIDTH * held:
+                return self._lost_ending()
+            rate = math.sqrt(self._kills_at * max(held, self._kills_at / 16))
+        if rate >= self.ceiling_per_s:
+            rate = self.ceiling_per_s
+            if self._held(rate):
+                return self._at_ceiling()
+            seconds = max(seconds, min(SHORT_S, self.goal.run_length_s))
+        if rate < self.floor_per_s(self._start):
+            lowest = min(self.loads)
+            sentence = f"Saturated at every load, even at {lowest:.6g} requests/s."
+            lost = self.loads[lowest].kills
+            return Ending(
+                PeakVerdict.SERVER_LOST if lost else PeakVerdict.ALWAYS_SATURATED, sentence
+            )
+        return self._request(rate, seconds, abort)
+
+    def _lost_now(self) -> TrialRequest | None:
+        """Try a load once more that the server was lost at: it may have been chance."""
+        last = self.trials[-1] if self.trials else None
+        if last is None or last.state is not TrialState.SERVER_LOST:
+            return None
+        load = self.loads[last.request.rate_per_s]
+        return None if load.kills or load.ratios else last.request
+
+    @property
+    def _kills_at(self) -> float:
+        """Lowest load that the server does not survive."""
+        return min((rate for rate, load in self.loads.items() if load.kills), default=math.inf)
+
+    def _lost_ending(self) -> Ending:
+        return Ending(
+            PeakVerdict.SERVER_LOST,
+            f"The server is lost at {self._kills_at:.6g} requests/s before it is saturated.",
+        )
+
+    def _probe(self) -> TrialRequest | Ending:
+        """Look for an overload in large steps, upwards."""
+        seconds = min(PROBE_S, self.goal.run_length_s)
+        if not self.loads:
+            return self._request(min(self._start, self.ceiling_per_s), seconds, _PROBE_ABORT)
+        highest = max(self.loads)
+        capacity = max(
+            float(np.quantile(posterior.log_capacity, _CAPACITY_QUANTILE))
+            for _, posterior in self._beliefs
+        )
+        rate = _BEYOND_CAPACITY * math.exp(min(capacity, 50.0))
+        rate = min(max(rate, _STEP_MIN * highest), _STEP_MAX * highest)
+        return self._within_reach(rate, seconds, _PROBE_ABORT)
+
+    def _request(self, rate_per_s: float, seconds: float, abort: float) -> TrialRequest:
+        return TrialRequest(
+            rate_per_s=rate_per_s,
+            seconds=seconds,
+            abort_above_ms=abort * self._limit_ms,
+            purpose="search" if self._overloaded else "probe",
+        )
+
+    @property
+    def _overloaded(self) -> bool:
+        """Whether some trial asked for clearly more than the server does."""
+        return any(self._overloads(trial) for trial in self.trials)
+
+    def _overloads(self, trial: Trial) -> bool:
+        ratio = threshold_ratio(self.goal.threshold, trial)
+        return ratio is not None and ratio > _OVERLOAD_RATIO
+
+    def _held(self, rate_per_s: float) -> bool:
+        """Whether the server was seen below the threshold at this load."""
+        load = self.loads.get(rate_per_s)
+        ratio = None if load is None else load.ratio
+        return ratio is not None and ratio < 1
+
+    @property
+    def _highest_held(self) -> float:
+        return max((rate for rate in self.loads if self._held(rate)), default=0.0)
+
+    def _log_peaks(self) -> Floats:
+        """Posterior of the peak's logarithm, sorted: of two thresholds the lower, quantile-wise."""
+        return np.asarray(np.min([posterior.log_peak for _, posterior in self._beliefs], axis=0))
+
+    def _quantiles(self, peaks: Floats) -> tuple[float, float, float]:
+        tail = (1 - self.goal.confidence) / 2
+        low, middle, high = np.quantile(peaks, [tail, 0.5, 1 - tail])
+        return float(low), float(middle), float(high)
+
+    def _estimate(self) -> Interval | None:
+        told = sum(len(load.ratios) for load in self.loads.values())
+        if told == 0:
+            return None
+        low, middle, high = self._quantiles(self._log_peaks())
+        return Interval(math.exp(middle), math.exp(low), math.exp(high), told)
+
+    def _warnings(self) -> tuple[str, ...]:
+        words = mode_warnings(self.loads.values())
+        if not words and self._knows_two_modes:
+            words = ["Trials are of two kinds, slower and faster ones; the rate is that of both."]
+        if not words and (seen := self._contradiction) is not None:
+            low, high = seen
+            sentence = (
+                f"Saturated at {low:.6g} requests/s but far from it at {high:.6g}: trials are of "
+                "two kinds, or the response does not rise with the load."
+            )
+            words = [sentence]
+        return tuple(words)
+
+    @property
+    def _knows_two_modes(self) -> bool:
+        return any(posterior.two_modes > 0.5 for _, posterior in self._beliefs)
+
+    @property
+    def _contradiction(self) -> tuple[float, float] | None:
+        return contradiction(self.trials, self.goal.threshold)
+
+
+def _gave_up(half: float) -> str:
+    return (
+        f"{TRIALS_MAX} trials differ so much that the rate is known to {half:.1%} only; more would "
+        "cost more than they tell."
+    )
+
+
+def curve(goal: Goal, seed: int, prior: Prior | None = None) -> Curve:
+    """Return a search by the posterior of the response curve."""
+    return Curve(goal, seed, prior)

@@ -1,0 +1,1 @@
+"""Trials side by side, on this machine or a cluster."""

@@ -1,0 +1,335 @@
+"""The pool of a Dask scheduler: its workers that offer a testbed, one trial at a time on each.
+
+A worker is a machine under test: `dask worker ADDRESS --nthreads 1 --resources testbed=1`. TLS is
+Dask's own (`distributed.comm.tls` of its configuration); nothing of it is read here.
+
+Dask runs the task of a lost worker again on another. Every start is an event that the worker logs,
+which is how lost trials are counted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import cache
+from importlib import metadata
+from typing import Any, NamedTuple, ParamSpec, TypeVar
+
+import distributed
+import msgspec
+from distributed.scheduler import KilledWorker
+from tornado.ioloop import IOLoop
+
+from leadline.record.workbench import Trial, TrialOrder, TrialState
+from leadline.studies.workbench.pools.pool import Pool, PoolLost, PoolRefused, Tell, run_here
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+RESOURCE = "testbed"
+_CONNECT_S = 10.0
+_WORKERS_S = 10.0
+"""How long a scheduler may be without a worker before it is refused."""
+_PATIENCE_S = 60.0
+"""How long trials wait for a machine while there is none: a worker's nanny restarts it in less."""
+_LOOK_S = 1.0
+_START_ONE = "dask worker {} --nthreads 1 --resources testbed=1"
+
+
+class Handshake(NamedTuple):
+    """What both ends must agree on, or a trial would not mean the same on both."""
+
+    version: str
+    records: str
+    """Digest of the shapes of an order and of a trial."""
+
+
+def own_handshake() -> Handshake:
+    """Return this Leadline's."""
+    shapes = msgspec.json.encode(msgspec.json.schema_components([TrialOrder, Trial])[1])
+    return Handshake(metadata.version("leadline"), hashlib.sha256(shapes).hexdigest()[:16])
+
+
+@dataclass(frozen=True)
+class _Call:
+    """What goes to a worker; no tuple, whose parts Dask would look into."""
+
+    expected: Handshake
+    topic: str
+    name: str
+    fn: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    named: dict[str, Any]
+
+
+class _Run:
+    """One submitted call, its future, and the workers that began it."""
+
+    def __init__(self, order: TrialOrder | None) -> None:
+        self.future: Future[Any] = Future()
+        self.future.set_running_or_notify_cancel()
+        self.task: distributed.Future | None = None
+        self.order = order
+        self.began_on: list[str] = []
+        self.since = time.monotonic()
+
+
+class DaskPool(Pool):
+    """Workers of a scheduler that offer `testbed=1`."""
+
+    def __init__(self, address: str, tell: Tell, patience_s: float = _PATIENCE_S) -> None:
+        self._address = address
+        self._tell = tell
+        self._patience_s = patience_s
+        self._client = _connect(address)
+        self._handshake = own_handshake()
+        self._topic = f"leadline-{uuid.uuid4().hex}"
+        self._runs: dict[str, _Run] = {}
+        self._lost_trials = 0
+        self._change = threading.Lock()
+        self._closed = threading.Event()
+        try:
+            self._greet()
+            self._client.subscribe_topic(self._topic, self._began)
+        except BaseException:
+            self._client.close(timeout=_CONNECT_S)
+            raise
+        self._watch = threading.Thread(target=self._watch_machines, daemon=True)
+        self._watch.start()
+
+    @property
+    def machines(self) -> int:
+        """How many workers offer a testbed now; at least 1, so that trials wait for the next."""
+        return max(1, len(self._workers()))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The workers' names: `--name`, or their addresses."""
+        return tuple(str(each["name"]) for each in self._workers().values())
+
+    @property
+    def busy(self) -> tuple[str, ...]:
+        """The workers that run something now, as far as they have said so."""
+        with self._change:
+            return tuple(run.began_on[-1] for run in self._runs.values() if run.began_on)
+
+    @property
+    def lost_trials(self) -> int:
+        """How many trials lost their machine so far, and ran again on another."""
+        return self._lost_trials
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Run it on the next free machine; on another when that one is lost.
+
+        The future raises `PoolLost` when no machine is left, `PoolRefused` when one runs another
+        Leadline. A trial that loses one machine after another ends as `FAILED`.
+        """
+        if self._closed.is_set():
+            raise RuntimeError("cannot submit to a pool that was shut down")
+        order = next((each for each in args if isinstance(each, TrialOrder)), None)
+        run, name = _Run(order), f"leadline-{uuid.uuid4().hex}"
+        with self._change:
+            self._runs[name] = run
+        call = _Call(self._handshake, self._topic, name, fn, args, kwargs)
+        run.task = self._client.submit(
+            _run_on_worker, call, key=name, resources={RESOURCE: 1}, pure=False
+        )
+        run.task.add_done_callback(lambda task: self._settle(name, task))
+        return run.future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Leave the scheduler; trials in flight end by themselves and are forgotten."""
+        if wait and not cancel_futures:
+            for run in tuple(self._runs.values()):
+                run.future.exception()
+        self._closed.set()
+        self._fail_all(PoolLost("the pool was shut down"))
+        self._client.close(timeout=_CONNECT_S)
+        self._watch.join()
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        """Wait for what still runs, unless an error leads out of here."""
+        self.shutdown(wait=True, cancel_futures=kind is not None)
+
+    def _workers(self) -> dict[str, Any]:
+        found = self._client.scheduler_info().get("workers", {})
+        return {at: each for at, each in found.items() if each["resources"].get(RESOURCE)}
+
+    def _greet(self) -> None:
+        """Wait for the first worker; refuse one that cannot run our trials, before any runs."""
+        end = time.monotonic() + _WORKERS_S
+        while not self._workers():
+            if time.monotonic() > end:
+                raise PoolRefused(
+                    f"the scheduler at {self._address} has no worker that offers a testbed; "
+                    f"start one on every machine: {_START_ONE.format(self._address)}"
+                )
+            time.sleep(0.1)
+        answers = self._client.run(
+            _refusal, self._handshake, workers=list(self._workers()), on_error="return"
+        )
+        for worker, answer in answers.items():
+            if isinstance(answer, OSError):
+                continue  # it has just gone
+            if answer is not None:
+                raise PoolRefused(_cannot_run(worker, answer))
+
+    def _began(self, event: tuple[float, Any]) -> None:
+        """A worker says that it begins a run: the second to say so does it again."""
+        _, said = event
+        with self._change:
+            run = self._runs.get(said["run"])
+            if run is None:
+                return
+            if run.began_on:
+                self._lost_trials += 1
+            run.began_on.append(said["machine"])
+        if len(run.began_on) > 1:
+            before, now = run.began_on[-2:]
+            self._tell(f"worker {before} was lost; its trial runs again on {now}")
+
+    def _settle(self, name: str, task: distributed.Future) -> None:
+        with self._change:
+            run = self._runs.pop(name, None)
+        if run is None:
+            return
+        try:
+            run.future.set_result(task.result(timeout=_CONNECT_S))
+        except KilledWorker as error:
+            _end_lost(run, error)
+        except (ImportError, AttributeError) as error:
+            run.future.set_exception(PoolRefused(_cannot_run("a worker", error)))
+        except (distributed.CancelledError, OSError, TimeoutError):
+            run.future.set_exception(PoolLost(self._gone()))
+        except Exception as error:
+            run.future.set_exception(error)
+
+    def _watch_machines(self) -> None:
+        """End what waits when there is no machine for it: Dask would wait for ever."""
+        seen = time.monotonic()
+        while not self._closed.wait(_LOOK_S):
+            if not self._runs or (self._client.status == "running" and self._workers()):
+                seen = time.monotonic()
+            elif time.monotonic() - seen > self._patience_s:
+                self._fail_all(PoolLost(self._gone()))
+
+    def _fail_all(self, error: PoolLost) -> None:
+        with self._change:
+            runs = dict(self._runs)
+            self._runs.clear()
+        for run in runs.values():
+            run.future.set_exception(error)
+        if self._client.status == "running":
+            self._client.cancel([run.task for run in runs.values() if run.task], force=True)
+
+    def _gone(self) -> str:
+        if self._client.status != "running":
+            return (
+                f"the scheduler at {self._address} went away; start it again, its workers too, "
+                "and go on with --resume"
+            )
+        return (
+            f"no machine of the pool at {self._address} is left to run trials on; start workers "
+            f"({_START_ONE.format(self._address)}) and go on with --resume"
+        )
+
+
+@cache
+def _loop() -> IOLoop:
+    """Return an event loop that runs.
+
+    Dask starts its own in a thread, which a busy machine may begin so late that Dask gives up, by
+    an AssertionError; ours is waited for.
+    """
+    running: Future[IOLoop] = Future()
+
+    async def run() -> None:
+        running.set_result(IOLoop.current())
+        await asyncio.Event().wait()
+
+    threading.Thread(target=lambda: asyncio.run(run()), name="dask loop", daemon=True).start()
+    return running.result()
+
+
+def _connect(address: str) -> distributed.Client:
+    try:
+        return distributed.Client(
+            address, loop=_loop(), timeout=_CONNECT_S, set_as_default=False, name="leadline"
+        )
+    except (OSError, TimeoutError) as error:
+        raise PoolRefused(
+            f"no Dask scheduler answers at {address} ({_first_line(error)}); start one: "
+            "dask scheduler"
+        ) from error
+    except (ValueError, TypeError, RuntimeError) as error:
+        raise PoolRefused(
+            f"{address} cannot be used as a scheduler's address: {_first_line(error)}; give one "
+            "as tcp://host:8786, or tls://host:8786 with Dask's own TLS settings"
+        ) from error
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0]
+
+
+def _cannot_run(worker: str, why: Any) -> str:
+    said = f"{type(why).__name__}: {why}" if isinstance(why, BaseException) else why
+    return (
+        f"{worker} cannot run these trials: {said}; install the same Leadline there "
+        f"(pip install 'leadline[cluster]=={own_handshake().version}') and start its worker again"
+    )
+
+
+def _refusal(expected: Handshake, dask_worker: Any = None) -> str | None:
+    """Say why the worker that this runs on must not run our trials; None when it may."""
+    worker = dask_worker or distributed.get_worker()
+    own = own_handshake()
+    if own.version != expected.version:
+        return f"it has Leadline {own.version}, and this is {expected.version}"
+    if own.records != expected.records:
+        return f"it has another Leadline {own.version}, with other records"
+    offered = worker.state.total_resources.get(RESOURCE, 0)
+    if offered > 1:
+        return f"it offers testbed={offered:g}, but two trials at once would measure each other"
+    return None
+
+
+def _run_on_worker(call: _Call) -> Any:
+    """Run a call on the worker that this runs on, once it has said that it begins."""
+    worker = distributed.get_worker()
+    machine = str(worker.name)
+    refusal = _refusal(call.expected, worker)
+    if refusal is not None:
+        raise PoolRefused(_cannot_run(f"worker {machine}", refusal))
+    worker.log_event(call.topic, {"run": call.name, "machine": machine})
+    return run_here(machine, _log, call.fn, *call.arguments, **call.named)
+
+
+def _log(line: str) -> None:
+    distributed.get_worker().log_event("leadline", line)
+
+
+def _end_lost(run: _Run, error: KilledWorker) -> None:
+    """A trial that takes one machine after another with it says nothing; it is not repeated."""
+    where = ", ".join(run.began_on) or "workers that never answered"
+    why = f"every machine that began it was lost ({where}); look at the workers' logs"
+    if run.order is None:
+        run.future.set_exception(PoolLost(f"{why}: {error}"))
+        return
+    run.future.set_result(
+        Trial(
+            order=run.order.order,
+            request=run.order.request,
+            seed=run.order.seed,
+            state=TrialState.FAILED,
+            cost_s=time.monotonic() - run.since,
+            measured=None,
+            failure=f"{why}: the trial may be what kills them",
+        )
+    )

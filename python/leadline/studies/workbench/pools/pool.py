@@ -1,0 +1,147 @@
+"""Where trials run: this machine, or several through Dask; one `concurrent.futures.Executor`.
+
+    with open_pool(scheduler) as pool:
+        running = {pool.submit(run_trial, order): order for order in orders[: pool.machines]}
+        done, _ = concurrent.futures.wait(running, return_when=FIRST_COMPLETED)
+
+Never two trials at once on one machine (SH08 §2.2). A lost machine costs its trial, which runs
+again on another and is counted; the experiment goes on.
+"""
+
+from __future__ import annotations
+
+import socket
+from abc import abstractmethod
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from contextlib import nullcontext
+from datetime import UTC, datetime
+from typing import Any, ParamSpec, TypeVar
+
+import msgspec
+
+from leadline.errors import LeadlineError
+from leadline.machine.lock import machine_locked
+from leadline.record.workbench import SimulatedServer, Trial, TrialOrder
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Tell = Callable[[str], None]
+
+
+class PoolRefused(LeadlineError):
+    """The pool cannot be used as asked; no trial ran."""
+
+    exit_code = 2
+
+
+class PoolLost(LeadlineError):
+    """No machine is left to run a trial on; finished trials are kept, `--resume` goes on."""
+
+    exit_code = 3
+
+
+class Pool(Executor):
+    """Machines that run trials. Close it with `with`, or `shutdown`."""
+
+    @property
+    @abstractmethod
+    def machines(self) -> int:
+        """How many trials may run at once, now: machines come and go."""
+
+    @property
+    def lost_trials(self) -> int:
+        """How many trials lost their machine so far, and ran again on another."""
+        return 0
+
+    @property
+    @abstractmethod
+    def names(self) -> tuple[str, ...]:
+        """The machines, as `Trial.worker` names them."""
+
+
+class LocalPool(Pool):
+    """The machine it runs on, one trial after another, in the caller's own thread.
+
+    A future is done when `submit` returns. So Ctrl-C reaches the trial itself, which tears down
+    what it had set up; in another thread it would reach only whoever waits.
+    """
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
+        self._name = socket.gethostname()
+
+    @property
+    def machines(self) -> int:
+        """One."""
+        return 1
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The name of the host."""
+        return (self._name,)
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Run it, now and here; the future holds what it returned or raised."""
+        future: Future[T] = Future()
+        future.set_running_or_notify_cancel()
+        try:
+            future.set_result(run_here(self._name, self._tell, fn, *args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+def open_pool(scheduler: str | None = None, tell: Tell | None = None) -> Pool:
+    """Open the pool: this machine alone, or the workers of a Dask scheduler.
+
+    Args:
+        scheduler: address of the scheduler (`tcp://host:8786`, `tls://…`); None for this machine.
+        tell: is told what a person may want to know while it waits.
+
+    Raises:
+        PoolRefused: no such scheduler, no worker that offers a testbed, or one that cannot run
+            this Leadline's trials.
+
+    """
+    if scheduler is None:
+        return LocalPool(tell or _silent)
+    try:
+        from leadline.studies.workbench.pools.dask_pool import DaskPool  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise PoolRefused(
+            f"--scheduler needs Dask, which is not installed here ({error}); type: "
+            "pip install 'leadline[cluster]'"
+        ) from error
+    return DaskPool(scheduler, tell or _silent)
+
+
+def run_here(
+    machine: str, tell: Tell, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
+) -> T:
+    """Run it with this machine locked, and write on a trial where and when it ran.
+
+    A simulated server needs no machine: its trials run side by side.
+    """
+    locked = nullcontext() if _is_simulated(args) else machine_locked(tell)
+    with locked:
+        started_at = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        found = fn(*args, **kwargs)
+    if isinstance(found, Trial):
+        found = msgspec.structs.replace(
+            found,
+            worker=found.worker or machine,
+            started_at=found.started_at or started_at,
+        )
+    return found
+
+
+def _is_simulated(arguments: tuple[Any, ...]) -> bool:
+    return any(
+        isinstance(each, TrialOrder) and isinstance(each.server, SimulatedServer)
+        for each in arguments
+    )
+
+
+def _silent(_line: str) -> None:
+    """Nobody listens."""

@@ -1,0 +1,136 @@
+"""The search for one sample's peak rate: a policy on one side, whole trials on the other.
+
+It starts nothing itself: who runs it (`mapping`) runs the trials that it orders. What it orders
+follows from the start record, the sample, the prior and the trials told; so telling it the stored
+trials again brings it to where it was.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import msgspec
+
+from leadline.record import derive_seed
+from leadline.record.workbench import (
+    ExperimentStart,
+    PeakRate,
+    PeakVerdict,
+    Prior,
+    Sample,
+    SimulatedServer,
+    Trial,
+    TrialOrder,
+)
+from leadline.studies.workbench.errors import ReplayRefused
+from leadline.studies.workbench.policies import open_policy
+
+
+class PeakSearch:
+    """One search; ask for the next trial or the answer, and tell how the trial ended."""
+
+    def __init__(self, start: ExperimentStart, sample: Sample, prior: Prior | None = None) -> None:
+        """Begin it.
+
+        Raises:
+            UnknownPolicy: the start names one that is not there.
+
+        """
+        place = start.samples.index(sample)
+        self.start, self.sample, self.prior = start, sample, prior
+        self._trial_seed = derive_seed(start.seed, 2 * place + 1)
+        self._policy = open_policy(
+            start.policy, start.goal, derive_seed(start.seed, 2 * place), prior
+        )
+        self.trials: list[Trial] = []
+        self._clock = _Clock(simulated=isinstance(start.server, SimulatedServer))
+
+    def ask(self, left_s: float | None = None, overhead_s: float = 0.0) -> TrialOrder | PeakRate:
+        """Return the next trial, or the answer.
+
+        Args:
+            left_s: time left to the whole experiment; a trial that would end later is not
+                ordered, and what is known then is the answer.
+            overhead_s: most that a trial of other samples cost beside its window.
+
+        """
+        asked = self._policy.ask()
+        if isinstance(asked, PeakRate):
+            return asked
+        if self._too_late(asked.seconds + self._overhead_s(overhead_s), left_s):
+            return self._reached()
+        order = len(self.trials)
+        return TrialOrder(
+            server=self.start.server,
+            sample=self.sample,
+            threshold=self.start.goal.threshold,
+            request=asked,
+            order=order,
+            seed=derive_seed(self._trial_seed, order),
+        )
+
+    def tell(self, trial: Trial) -> None:
+        """Learn of the trial that was asked last, however it ended."""
+        self.trials.append(trial)
+        self._policy.tell(trial)
+
+    def replay(self, trials: Sequence[Trial]) -> None:
+        """Learn of trials that were stored before.
+
+        Raises:
+            ReplayRefused: they are not those that this search would have ordered.
+
+        """
+        for trial in trials:
+            asked = self._policy.ask()
+            if isinstance(asked, PeakRate) or asked != trial.request:
+                raise ReplayRefused(
+                    f"trial {trial.order} of {self.start.study_id} is stored with "
+                    f"{trial.request.rate_per_s:g} requests/s for {trial.request.seconds:g} s, but "
+                    f"the policy {self.start.policy!r} of this Leadline asks otherwise: it cannot "
+                    "go on. What was measured is kept; begin anew without --resume"
+                )
+            self.tell(trial)
+        self._clock.replayed_s = sum(trial.cost_s for trial in trials)
+
+    @property
+    def cost_s(self) -> float:
+        """Bench time of its trials."""
+        return sum(trial.cost_s for trial in self.trials)
+
+    def _too_late(self, expected_s: float, left_s: float | None) -> bool:
+        if left_s is not None and expected_s > left_s:
+            return True
+        deadline_s = self.start.goal.deadline_s
+        return deadline_s is not None and self._clock.spent_s(self.cost_s) + expected_s > deadline_s
+
+    def _overhead_s(self, elsewhere_s: float) -> float:
+        """Most that a trial cost beside its window, so far."""
+        return max(map(overhead_s, self.trials), default=elsewhere_s)
+
+    def _reached(self) -> PeakRate:
+        """What is known when the time is over: never an accuracy that was not reached."""
+        found = self._policy.answer_now()
+        if found.verdict is not PeakVerdict.FOUND:
+            return found
+        return msgspec.structs.replace(found, verdict=PeakVerdict.DEADLINE, limited_by="time")
+
+
+def overhead_s(trial: Trial) -> float:
+    """Return what a trial cost beside its window: set-up, warm-up, tear-down."""
+    return 0.0 if trial.measured is None else trial.cost_s - trial.measured.seconds
+
+
+class _Clock:
+    """What a search has spent: bench time on simulated servers, elapsed time on real ones."""
+
+    def __init__(self, *, simulated: bool) -> None:
+        self._simulated = simulated
+        self._began_s = time.monotonic()
+        self.replayed_s = 0.0
+
+    def spent_s(self, cost_s: float) -> float:
+        if self._simulated:
+            return cost_s
+        return max(cost_s, self.replayed_s + time.monotonic() - self._began_s)
