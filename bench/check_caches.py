@@ -40,9 +40,16 @@ def border_of_survey(folder: Path) -> Found:
     cannot_if(why_no_cap())
     target = new_directory(folder, "target")
     answer = told_by(
-        "survey", str(target), "--cache-limit", f"{CAP_MIB}MiB", "--max-bytes", "640MiB",
-        "--budget", "60s", folder=folder,
-    )  # fmt: skip
+        "survey",
+        str(target),
+        "--cache-limit",
+        f"{CAP_MIB}MiB",
+        "--max-bytes",
+        "640MiB",
+        "--budget",
+        "60s",
+        folder=folder,
+    )
     with open_store(str(folder / "store.sqlite")) as store:
         room = room_bytes(store.items(answer["survey"]))
     return near_border(answer["borders_bytes"], room)
@@ -54,9 +61,16 @@ def budget_kept(folder: Path) -> Found:
     target = new_directory(folder, "target")
     began_s = time.monotonic()
     answer = told_by(
-        "survey", str(target), "--cache-limit", f"{CAP_MIB}MiB", "--max-bytes", "640MiB",
-        "--budget", f"{BUDGET_S}s", folder=folder,
-    )  # fmt: skip
+        "survey",
+        str(target),
+        "--cache-limit",
+        f"{CAP_MIB}MiB",
+        "--max-bytes",
+        "640MiB",
+        "--budget",
+        f"{BUDGET_S}s",
+        folder=folder,
+    )
     wall_s = time.monotonic() - began_s
     return Found(
         wall_s <= BUDGET_S + START_S_MAX and answer["points"] == answer["planned_points"],
@@ -98,10 +112,19 @@ def cached_share(unique_mib: int, folder: Path) -> Found:
     cannot_if(why_no_cap())
     target = new_directory(folder, "target")
     answer = told_by(
-        "measure", str(target), "--cache-limit", f"{SHARE_CAP_MIB}MiB", "--seconds", "1", "--runs",
-        "1", "--workload", f"unique_bytes={unique_mib}MiB,size_mean=4KiB,size_dist=fixed,"
-        "read_frac=1,seq_frac=0,process_num=1", folder=folder,
-    )  # fmt: skip
+        "measure",
+        str(target),
+        "--cache-limit",
+        f"{SHARE_CAP_MIB}MiB",
+        "--seconds",
+        "1",
+        "--runs",
+        "1",
+        "--workload",
+        f"unique_bytes={unique_mib}MiB,size_mean=4KiB,size_dist=fixed,"
+        "read_frac=1,seq_frac=0,process_num=1",
+        folder=folder,
+    )
     wanted = min(1.0, SHARE_CAP_MIB / unique_mib)
     share = float(answer["cached_share"])
     return Found(abs(share - wanted) <= SHARE_OFF_MAX, f"{share:.3f} for {wanted:.3f}")
@@ -116,9 +139,16 @@ def policy_of(sync: str, wanted: WritePolicy, folder: Path) -> Found:
     with open_engine(Target.parse(str(folder)), sync=sync) as engine:
         result = engine.run(work, seed=1, limits=limits)
     point = Measurement(
-        point_id="p", order=0, stage="policy", started_at="", clock_s=0.0,
-        seed=1, workload=work, backend="pread", result=result,
-    )  # fmt: skip
+        point_id="p",
+        order=0,
+        stage="policy",
+        started_at="",
+        clock_s=0.0,
+        seed=1,
+        workload=work,
+        backend="pread",
+        result=result,
+    )
     policy, evidence = judge(Rates(), tally([point]), beyond=False)
     return Found(policy is wanted, f"{policy.value}: {evidence[0].sentence}")
 

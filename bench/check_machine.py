@@ -35,9 +35,7 @@ from leadline.engine import stop_on_signals
 from leadline.errors import LeadlineError
 
 HOLDS, FAILS, OPEN = "holds", "FAILS", "cannot tell here"
-CLAIMS = (
-    *check_caches.CLAIMS, *check_streams.CLAIMS, *check_servers.CLAIMS, *check_rust.CLAIMS
-)  # fmt: skip
+CLAIMS = (*check_caches.CLAIMS, *check_streams.CLAIMS, *check_servers.CLAIMS, *check_rust.CLAIMS)
 
 
 def tried(claim: Claim, folder: Path) -> tuple[str, str]:

@@ -41,9 +41,14 @@ def border_of_server(folder: Path) -> Found:
     served = new_directory(folder, "served")
     with nfs_server(served, memory_bytes=CACHE_MIB * MIB) as server:
         answer = told_by(
-            "survey", server.url(), "--budget", "45s", "--max-bytes", f"{5 * CACHE_MIB}MiB",
+            "survey",
+            server.url(),
+            "--budget",
+            "45s",
+            "--max-bytes",
+            f"{5 * CACHE_MIB}MiB",
             folder=folder,
-        )  # fmt: skip
+        )
         room = CACHE_MIB * MIB - server.resident_bytes()
     return near_border(answer["borders_bytes"], room)
 
@@ -82,9 +87,13 @@ def ends_soon(harm: str, seconds_max: float, folder: Path) -> Found:
 
         try:
             run_nfs_load(
-                address, data, TrialRequest(rate_per_s=300.0, seconds=60.0), seed=1,
-                warm_up_s=0.2, on_event=on_event,
-            )  # fmt: skip
+                address,
+                data,
+                TrialRequest(rate_per_s=300.0, seconds=60.0),
+                seed=1,
+                warm_up_s=0.2,
+                on_event=on_event,
+            )
         except ServerLost:
             passed_s = time.monotonic() - harmed_s[0]
             return Found(passed_s <= seconds_max, f"{passed_s:.1f} s")
@@ -96,15 +105,24 @@ def nfs_trial(
 ) -> Trial:
     """Offer a load to the workbench's NFS server with these factors."""
     server = asked.NfsServer(
-        directory=str(directory), workload="db_tp", data_bytes=mib * MIB, settings=settings,
+        directory=str(directory),
+        workload="db_tp",
+        data_bytes=mib * MIB,
+        settings=settings,
         warm_up_s=1.0,
-    )  # fmt: skip
+    )
     request = TrialRequest(rate_per_s=rate_per_s, seconds=seconds)
     try:
         return run_trial(
-            TrialOrder(server=server, sample={}, threshold=Threshold(mean_ms=40), request=request,
-                       order=0, seed=1)
-        )  # fmt: skip
+            TrialOrder(
+                server=server,
+                sample={},
+                threshold=Threshold(mean_ms=40),
+                request=request,
+                order=0,
+                seed=1,
+            )
+        )
     finally:
         release_server(server, [{}])
 
@@ -179,9 +197,13 @@ def peak_of(example: Example, folder: Path) -> Found:
     (folder / "short.toml").write_text(short_form(example))
     with released(example):
         answer = told_by(
-            "peak", str(folder / "short.toml"), *at_words(example), "--policy", "mlrsearch",
+            "peak",
+            str(folder / "short.toml"),
+            *at_words(example),
+            "--policy",
+            "mlrsearch",
             folder=folder,
-        )  # fmt: skip
+        )
     bound = answer["lower_bound_per_s"] or 0.0
     return Found(
         0.2 * example.limit_per_s < bound <= 1.3 * example.limit_per_s,

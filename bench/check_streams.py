@@ -50,10 +50,20 @@ def constant_rate(rate_per_s: float, folder: Path) -> Found:
     target = folder / "target"
     target.mkdir()
     answer = told_by(
-        "measure", str(target), "--workload", "unique_bytes=8MiB,size_mean=4KiB,read_frac=1",
-        "--rate", f"{rate_per_s:g}", "--arrivals", "constant", "--seconds", "2", "--runs", "1",
+        "measure",
+        str(target),
+        "--workload",
+        "unique_bytes=8MiB,size_mean=4KiB,read_frac=1",
+        "--rate",
+        f"{rate_per_s:g}",
+        "--arrivals",
+        "constant",
+        "--seconds",
+        "2",
+        "--runs",
+        "1",
         folder=folder,
-    )  # fmt: skip
+    )
     iops = answer["result"]["iops"]["value"]
     return Found(abs(iops / rate_per_s - 1) <= 0.02, f"{iops:.0f}/s")
 
@@ -65,11 +75,19 @@ def two_processors_beat_one(folder: Path) -> Found:
     told_by("stream", "generate", str(source), "--records", "2000000", folder=folder)
     seconds = [
         told_by(
-            "stream", "sort", str(source), str(folder / f"out-{threads}"), "--memory", "700MiB",
-            "--threads", str(threads), "--no-bound", folder=folder,
+            "stream",
+            "sort",
+            str(source),
+            str(folder / f"out-{threads}"),
+            "--memory",
+            "700MiB",
+            "--threads",
+            str(threads),
+            "--no-bound",
+            folder=folder,
         )["seconds"]
         for threads in (1, 2)
-    ]  # fmt: skip
+    ]
     return Found(
         seconds[1] < seconds[0], f"{seconds[0]:.2f} s with one, {seconds[1]:.2f} s with two"
     )
@@ -93,9 +111,14 @@ def fios_rates(folder: Path) -> Found:
     for options in LINEAR:
         (read,) = read_job(head + options)
         done = subprocess.run(
-            ["fio", "--output-format=json", "-"], input=f"{head}ioengine=null\n{options}\n",
-            capture_output=True, text=True, check=True, cwd=folder, timeout=60,
-        )  # fmt: skip
+            ["fio", "--output-format=json", "-"],
+            input=f"{head}ioengine=null\n{options}\n",
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=folder,
+            timeout=60,
+        )
         answer = json.loads(done.stdout[done.stdout.index("{") :])["jobs"][0]
         kinds = [answer[kind]["iops"] for kind in ("read", "write")]
         off.append(abs(sum(kinds) / (read.arrivals.rate_per_s or 1.0) - 1))

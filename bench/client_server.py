@@ -68,9 +68,18 @@ WAYS = (
 def survey(way: Way, server: NfsServer, local: Path, asked: argparse.Namespace) -> dict[str, Any]:
     """Survey one way; returns what `leadline survey --json` says."""
     command = [
-        "survey", way.target(server, local), "--name", way.name, "--budget", asked.budget,
-        "--max-bytes", str(DATA_PER_CACHE * parse_bytes(asked.cache)), "--sync", way.sync, "--json",
-    ]  # fmt: skip
+        "survey",
+        way.target(server, local),
+        "--name",
+        way.name,
+        "--budget",
+        asked.budget,
+        "--max-bytes",
+        str(DATA_PER_CACHE * parse_bytes(asked.cache)),
+        "--sync",
+        way.sync,
+        "--json",
+    ]
     if way.export is None:
         command += ["--cache-limit", asked.cache]
     print(f"surveying {way.name} ...", file=sys.stderr)
@@ -81,9 +90,12 @@ def survey(way: Way, server: NfsServer, local: Path, asked: argparse.Namespace) 
 def leadline(store: Path, command: Iterable[str]) -> str:
     """Run the command on a store of its own; its talk goes to our stderr."""
     done = subprocess.run(
-        [LEADLINE, *command], stdout=subprocess.PIPE, text=True, check=False,
+        [LEADLINE, *command],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
         env=os.environ | {"LEADLINE_STORE": str(store)},
-    )  # fmt: skip
+    )
     if done.returncode not in (0, EXIT_STOPPED):
         sys.exit(f"leadline {' '.join(command)}: exit code {done.returncode}")
     return done.stdout

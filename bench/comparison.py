@@ -117,9 +117,12 @@ def measured(
 ) -> tuple[bool, ...]:
     """Measure in turns and tell for each workload whether the interval holds the true ratio."""
     limits = Limits(
-        warm_up_s_max=30.0, measure_s_min=30.0, measure_s_max=60.0, accuracy=0.005,
+        warm_up_s_max=30.0,
+        measure_s_min=30.0,
+        measure_s_max=60.0,
+        accuracy=0.005,
         total_s_max=3600.0,
-    )  # fmt: skip
+    )
     asked = Asked(6, limits, partial(derive_seed, number))
     targets = [Target.parse(f"sim:{profile}") for profile in profiles]
     with (
@@ -153,10 +156,14 @@ def print_fig_17(model: str | None, seed: int, learn_frac: float) -> None:
             false += held.wrong_verdict
             said = "right" if held.right_winner else "WRONG" if sure else "close"
             span = f"{held.low:.3g} to {held.high:.3g}"
-            print(f"{f'{a} / {b}':<44}{held.title or '':<18}{held.true_ratio:>8.3g}"
-                  f"{held.ratio:>9.3g}{span:>18}  {said:<8}{held.verdict}")  # fmt: skip
-    print(f"{clear} ratios differ by more than {CLEAR:.0%}; {wrong} name the wrong winner; "
-          f"{false} verdicts are wrong\n")  # fmt: skip
+            print(
+                f"{f'{a} / {b}':<44}{held.title or '':<18}{held.true_ratio:>8.3g}"
+                f"{held.ratio:>9.3g}{span:>18}  {said:<8}{held.verdict}"
+            )
+    print(
+        f"{clear} ratios differ by more than {CLEAR:.0%}; {wrong} name the wrong winner; "
+        f"{false} verdicts are wrong\n"
+    )
 
 
 def share(values: list[bool]) -> str:
@@ -215,8 +222,9 @@ def main() -> None:
     with multiprocessing.Pool(asked.processes) as pool:
         _RUNS.update(zip(needed, pool.map(survey_of, needed, chunksize=1), strict=True))
     for position, model in enumerate(asked.model):
-        work = partial(repeat, seeds=seeds, model=model, learn_frac=asked.learn,
-                       measure=position == 0)  # fmt: skip
+        work = partial(
+            repeat, seeds=seeds, model=model, learn_frac=asked.learn, measure=position == 0
+        )
         with multiprocessing.get_context("fork").Pool(asked.processes) as pool:
             print_coverage(model, pool.map(work, numbers, chunksize=1))
 

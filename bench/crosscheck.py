@@ -97,23 +97,30 @@ def cases() -> list[Case]:
         f"{far},size_mean=1MiB,read_frac=0.9,seq_frac=0.5",
     ]
     others = [
-        (Setup("pread", True), [
-            f"{far},size_mean=4KiB,size_dist=fixed,read_frac=1,seq_frac=0",
-            f"{far},size_mean=64KiB,read_frac=0.7,seq_frac=0.3,process_num=4",
-            f"{far},size_mean=1MiB,size_dist=fixed,read_frac=1,seq_frac=1",
-        ]),
-        (Setup("uring", True), [
-            f"{far},size_mean=4KiB,size_dist=fixed,read_frac=1,seq_frac=0,queue_depth=32",
-            f"{far},size_mean=32KiB,read_frac=0.5,seq_frac=0,queue_depth=8",
-        ]),
-        (Setup("uring"), [
-            f"{far},size_mean=16KiB,read_frac=1,seq_frac=0,queue_depth=8",
-        ]),
-        (Setup("mmap"), [
-            f"{near},size_mean=16KiB,read_frac=1,seq_frac=0",
-            f"{near},size_mean=64KiB,read_frac=0.7,seq_frac=0.5,process_num=2",
-        ]),
-    ]  # fmt: skip
+        (
+            Setup("pread", True),
+            [
+                f"{far},size_mean=4KiB,size_dist=fixed,read_frac=1,seq_frac=0",
+                f"{far},size_mean=64KiB,read_frac=0.7,seq_frac=0.3,process_num=4",
+                f"{far},size_mean=1MiB,size_dist=fixed,read_frac=1,seq_frac=1",
+            ],
+        ),
+        (
+            Setup("uring", True),
+            [
+                f"{far},size_mean=4KiB,size_dist=fixed,read_frac=1,seq_frac=0,queue_depth=32",
+                f"{far},size_mean=32KiB,read_frac=0.5,seq_frac=0,queue_depth=8",
+            ],
+        ),
+        (Setup("uring"), [f"{far},size_mean=16KiB,read_frac=1,seq_frac=0,queue_depth=8"]),
+        (
+            Setup("mmap"),
+            [
+                f"{near},size_mean=16KiB,read_frac=1,seq_frac=0",
+                f"{near},size_mean=64KiB,read_frac=0.7,seq_frac=0.5,process_num=2",
+            ],
+        ),
+    ]
     found = [Case(text, Setup()) for text in buffered]
     return found + [Case(text, setup) for setup, texts in others for text in texts]
 
@@ -123,9 +130,12 @@ def measure(chosen: Sequence[Case], directory: str, rounds: int, limits: Limits)
     for setup in dict.fromkeys(case.setup for case in chosen):
         mine = [case for case in chosen if case.setup == setup]
         with open_engine(
-            Target.parse(directory), engine="fio", backend=setup.backend, direct=setup.direct,
+            Target.parse(directory),
+            engine="fio",
+            backend=setup.backend,
+            direct=setup.direct,
             cache_limit_bytes=CACHE_BYTES,
-        ) as engine:  # fmt: skip
+        ) as engine:
             assert isinstance(engine, FioEngine)
             for number in range(rounds):
                 for case in mine:
@@ -170,8 +180,9 @@ def summary(chosen: Sequence[Case]) -> str:
 def tell(which: str, chosen: Sequence[Case]) -> str:
     """Sum up some cases."""
     intervals = [case.interval() for case in chosen]
-    held = sum(low is not None and high is not None and low <= 1 <= high
-               for _, low, high in intervals)  # fmt: skip
+    held = sum(
+        low is not None and high is not None and low <= 1 <= high for _, low, high in intervals
+    )
     values = [value for value, _, _ in intervals]
     return (
         f"{which}: median ratio {statistics.median(values):.3f} ({min(values):.3f} to "
@@ -192,16 +203,21 @@ def main() -> None:
     parser.add_argument("--json", type=Path, default=None, help="write every number here")
     asked = parser.parse_args()
     limits = Limits(
-        warm_up_s_max=asked.warm_up, measure_s_min=asked.seconds, measure_s_max=asked.seconds,
-        accuracy=0.0, total_s_max=600.0,
-    )  # fmt: skip
+        warm_up_s_max=asked.warm_up,
+        measure_s_min=asked.seconds,
+        measure_s_max=asked.seconds,
+        accuracy=0.0,
+        total_s_max=600.0,
+    )
     chosen = cases()[: asked.only]
     began_s = time.monotonic()
     with tempfile.TemporaryDirectory(dir=asked.directory, prefix="leadline-bench-") as folder:
         measure(chosen, str(Path(folder).resolve()), asked.rounds, limits)
     print("\n".join(lines(chosen)))
-    print(f"\n{summary(chosen)}\n{fio_version()}, cache {CACHE_BYTES >> 20} MiB, {asked.rounds} "
-          f"rounds of {asked.seconds:g} s, {time.monotonic() - began_s:.0f} s in all.")  # fmt: skip
+    print(
+        f"\n{summary(chosen)}\n{fio_version()}, cache {CACHE_BYTES >> 20} MiB, {asked.rounds} "
+        f"rounds of {asked.seconds:g} s, {time.monotonic() - began_s:.0f} s in all."
+    )
     if asked.json:
         found: list[dict[str, Any]] = [asdict(case) for case in chosen]
         asked.json.write_text(json.dumps(found, indent=1), encoding="utf-8")

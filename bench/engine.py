@@ -145,25 +145,51 @@ def table_rows(program: Path | None) -> tuple[Row, ...]:
     own_cost = (Goal(OWN_COST, 40.0, absolute=True),)
     pread, small = leadline("pread", 4096), leadline("pread", 512)
     return (
-        Row("a", "null", leadline("null", 4096),
-            (Peer(fio("fio null", "null", 4096), (OWN_COST,), own_cost),)),
+        Row(
+            "a",
+            "null",
+            leadline("null", 4096),
+            (Peer(fio("fio null", "null", 4096), (OWN_COST,), own_cost),),
+        ),
         Row("b", "cached 4 KiB pread", pread, pread_peers(program, 4096, 0.95)),
         Row("b", "cached 512 B pread", small, pread_peers(program, 512, 0.93)),
-        Row("c", "cached 4 KiB io_uring, depth 32", leadline("uring", 4096, depth=32),
-            uring_peers(32, goals=at_least(1.25))),
+        Row(
+            "c",
+            "cached 4 KiB io_uring, depth 32",
+            leadline("uring", 4096, depth=32),
+            uring_peers(32, goals=at_least(1.25)),
+        ),
         *(
-            Row("d", f"direct 4 KiB io_uring, depth {depth}",
+            Row(
+                "d",
+                f"direct 4 KiB io_uring, depth {depth}",
                 leadline("uring", 4096, depth=depth, direct=True),
-                uring_peers(depth, "--direct=1", goals=direct), cached=False)
+                uring_peers(depth, "--direct=1", goals=direct),
+                cached=False,
+            )
             for depth in (1, 32)
         ),
-        Row("e", "cached 4 KiB mmap", leadline("mmap", 4096),
-            (Peer(fio("fio mmap", "mmap", 4096), goals=at_least(1.25)),)),
-        Row("f", "cached 4 KiB pread, two issuers", pread, pread_peers(program, 4096, 0.95),
-            processors=2),
-        Row("f", "cached 512 B pread, two issuers", small, pread_peers(program, 512, 0.95),
-            processors=2),
-    )  # fmt: skip
+        Row(
+            "e",
+            "cached 4 KiB mmap",
+            leadline("mmap", 4096),
+            (Peer(fio("fio mmap", "mmap", 4096), goals=at_least(1.25)),),
+        ),
+        Row(
+            "f",
+            "cached 4 KiB pread, two issuers",
+            pread,
+            pread_peers(program, 4096, 0.95),
+            processors=2,
+        ),
+        Row(
+            "f",
+            "cached 512 B pread, two issuers",
+            small,
+            pread_peers(program, 512, 0.95),
+            processors=2,
+        ),
+    )
 
 
 def measure_row(row: Row, setting: Setting, rounds: int) -> Outcome:
@@ -184,8 +210,12 @@ def measure_row(row: Row, setting: Setting, rounds: int) -> Outcome:
                     outcome.readings.setdefault(contender.name, []).append(reading)
             if row.own.name in outcome.missing:
                 break
-            print(f"\r({row.letter}) {row.what}: round {number} of {rounds} ", end="",
-                  file=sys.stderr, flush=True)  # fmt: skip
+            print(
+                f"\r({row.letter}) {row.what}: round {number} of {rounds} ",
+                end="",
+                file=sys.stderr,
+                flush=True,
+            )
     print(file=sys.stderr)
     return outcome
 

@@ -41,8 +41,10 @@ class Stated:
 
 def repeat_points(setting: Setting, repetitions: int) -> dict[str, Any]:
     """Measure both points, print one line each, return every number."""
-    print("| point | intervals that cover the grand mean | goal | CV of Leadline | CV of fio "
-          "| half-width, median | foreign CPU, most |\n|---|---|---|---|---|---|---|")  # fmt: skip
+    print(
+        "| point | intervals that cover the grand mean | goal | CV of Leadline | CV of fio "
+        "| half-width, median | foreign CPU, most |\n|---|---|---|---|---|---|---|"
+    )
     numbers = {}
     for name, direct in (("cached 4 KiB pread", False), ("direct 4 KiB pread", True)):
         answers = [answer(setting, number, direct=direct) for number in range(repetitions + 1)][1:]
@@ -64,9 +66,14 @@ def answer(setting: Setting, number: int, *, direct: bool) -> Stated:
         peer = watched(contender, replace(setting, seconds=result["wall_s"]))
     iops = result["iops"]
     return Stated(
-        iops["value"], iops["low"], iops["high"], result["wall_s"], result["foreign_cpu"] or 0.0,
-        peer.operations_per_s, peer.foreign_cpu,
-    )  # fmt: skip
+        iops["value"],
+        iops["low"],
+        iops["high"],
+        result["wall_s"],
+        result["foreign_cpu"] or 0.0,
+        peer.operations_per_s,
+        peer.foreign_cpu,
+    )
 
 
 def measured(setting: Setting, number: int, *, direct: bool) -> dict[str, Any]:
@@ -76,10 +83,21 @@ def measured(setting: Setting, number: int, *, direct: bool) -> dict[str, Any]:
         "seq_frac=0,process_num=1"
     )
     command = [
-        "taskset", "-c", setting.cpu_list, *COMMAND, "measure", "TARGET", "--workload", workload,
-        "--seconds", str(setting.seconds), "--seed", str(number + 1), "--json",
+        "taskset",
+        "-c",
+        setting.cpu_list,
+        *COMMAND,
+        "measure",
+        "TARGET",
+        "--workload",
+        workload,
+        "--seconds",
+        str(setting.seconds),
+        "--seed",
+        str(number + 1),
+        "--json",
         *(["--direct"] if direct else []),
-    ]  # fmt: skip
+    ]
     with tempfile.TemporaryDirectory(dir=setting.directory) as target:
         command[command.index("TARGET")] = target
         store = {"LEADLINE_STORE": f"{target}/bench.sqlite"}

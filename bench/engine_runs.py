@@ -186,16 +186,39 @@ def fio_command(
     """
     issuers = len(setting.cpus)
     file = [] if engine == "null" else [f"--filename={setting.data_file}", "--readonly"]
-    several = [f"--numjobs={issuers}", "--group_reporting", f"--cpus_allowed={setting.cpu_list}",
-               "--cpus_allowed_policy=split"] if issuers > 1 else []  # fmt: skip
+    several = (
+        [
+            f"--numjobs={issuers}",
+            "--group_reporting",
+            f"--cpus_allowed={setting.cpu_list}",
+            "--cpus_allowed_policy=split",
+        ]
+        if issuers > 1
+        else []
+    )
     return [
-        "taskset", "-c", setting.cpu_list,
-        "fio", "--name=bench", *file, f"--ioengine={engine}", f"--size={setting.file_bytes}",
-        f"--bs={request_bytes}", "--rw=randread", "--norandommap", "--randrepeat=0",
-        "--random_generator=tausworthe64", "--invalidate=0", "--thread=0", "--time_based",
-        f"--runtime={round(1e3 * setting.seconds)}ms", f"--ramp_time={round(1e3 * FIO_RAMP_S)}ms",
-        "--output-format=json", *several, *options,
-    ]  # fmt: skip
+        "taskset",
+        "-c",
+        setting.cpu_list,
+        "fio",
+        "--name=bench",
+        *file,
+        f"--ioengine={engine}",
+        f"--size={setting.file_bytes}",
+        f"--bs={request_bytes}",
+        "--rw=randread",
+        "--norandommap",
+        "--randrepeat=0",
+        "--random_generator=tausworthe64",
+        "--invalidate=0",
+        "--thread=0",
+        "--time_based",
+        f"--runtime={round(1e3 * setting.seconds)}ms",
+        f"--ramp_time={round(1e3 * FIO_RAMP_S)}ms",
+        "--output-format=json",
+        *several,
+        *options,
+    ]
 
 
 def _fio_answer(command: list[str]) -> dict[str, Any]:

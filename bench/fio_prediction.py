@@ -36,15 +36,29 @@ ROOT = Path(__file__).parent.parent
 Changes = dict[str, str | int]
 
 DATABASE: tuple[Changes, ...] = (
-    {}, {"rwmixread": 50}, {"rwmixread": 95}, {"bs": "8k"}, {"bs": "32k"}, {"numjobs": 1},
-    {"numjobs": 4}, {"size": "256m"}, {"size": "700m", "numjobs": 16},
+    {},
+    {"rwmixread": 50},
+    {"rwmixread": 95},
+    {"bs": "8k"},
+    {"bs": "32k"},
+    {"numjobs": 1},
+    {"numjobs": 4},
+    {"size": "256m"},
+    {"size": "700m", "numjobs": 16},
     {"bs": "8k", "rwmixread": 90, "percentage_random": 100},
-)  # fmt: skip
+)
 STREAMING: tuple[Changes, ...] = (
-    {}, {"bs": "64k"}, {"bs": "1m"}, {"numjobs": 1}, {"numjobs": 4}, {"percentage_random": 10},
-    {"size": "256m"}, {"size": "700m", "numjobs": 8}, {"rw": "randrw", "rwmixread": 90},
+    {},
+    {"bs": "64k"},
+    {"bs": "1m"},
+    {"numjobs": 1},
+    {"numjobs": 4},
+    {"percentage_random": 10},
+    {"size": "256m"},
+    {"size": "700m", "numjobs": 8},
+    {"rw": "randrw", "rwmixread": 90},
     {"bs": "128k", "percentage_random": 5, "size": "400m"},
-)  # fmt: skip
+)
 
 
 @dataclass
@@ -110,8 +124,13 @@ def run(asked: argparse.Namespace, directory: str) -> list[Outcome]:
     store = open_store(store_url)
     found, points = load_survey(store, ref)
     predictor = Predictor(found, points, model=asked.model)
-    limits = Limits(warm_up_s_max=asked.warm_up, measure_s_min=asked.seconds,
-                    measure_s_max=asked.seconds, accuracy=0.0, total_s_max=600.0)  # fmt: skip
+    limits = Limits(
+        warm_up_s_max=asked.warm_up,
+        measure_s_min=asked.seconds,
+        measure_s_max=asked.seconds,
+        accuracy=0.0,
+        total_s_max=600.0,
+    )
     outcomes = []
     with open_engine(
         Target.parse(str(target)), engine="fio", cache_limit_bytes=parse_bytes(asked.cache)
@@ -132,10 +151,23 @@ def survey(asked: argparse.Namespace, target: str, store_url: str) -> None:
     """Survey the target with the command itself, as a person would."""
     leadline = Path(sys.executable).with_name("leadline")
     subprocess.run(
-        [leadline, "survey", target, "--name", "bench-fio", "--budget", asked.budget,
-         "--cache-limit", asked.cache, "--max-bytes", asked.bytes],
-        check=True, env=os.environ | {"LEADLINE_STORE": store_url}, stdout=subprocess.DEVNULL,
-    )  # fmt: skip
+        [
+            leadline,
+            "survey",
+            target,
+            "--name",
+            "bench-fio",
+            "--budget",
+            asked.budget,
+            "--cache-limit",
+            asked.cache,
+            "--max-bytes",
+            asked.bytes,
+        ],
+        check=True,
+        env=os.environ | {"LEADLINE_STORE": store_url},
+        stdout=subprocess.DEVNULL,
+    )
 
 
 def line(outcome: Outcome) -> str:
@@ -176,11 +208,14 @@ def main() -> None:
     print("| job | changed | fio MB/s | predicted [one run] |\n|---|---|---|---|")
     print("\n".join(line(outcome) for outcome in outcomes))
     held = sum(outcome.is_held for outcome in outcomes)
-    print(f"\nwithin the interval: {held} of {len(outcomes)}; "
-          f"{time.monotonic() - began_s:.0f} s in all")  # fmt: skip
+    print(
+        f"\nwithin the interval: {held} of {len(outcomes)}; "
+        f"{time.monotonic() - began_s:.0f} s in all"
+    )
     if asked.json:
-        asked.json.write_text(json.dumps([asdict(outcome) for outcome in outcomes], indent=1),
-                              encoding="utf-8")  # fmt: skip
+        asked.json.write_text(
+            json.dumps([asdict(outcome) for outcome in outcomes], indent=1), encoding="utf-8"
+        )
 
 
 if __name__ == "__main__":

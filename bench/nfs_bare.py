@@ -81,9 +81,20 @@ class BareClient:
 
         """
         answer = self._run(
-            [url, name, "run", load.file_bytes, load.request_bytes, load.depth, load.read_frac,
-             int(load.synchronous), warm_s, seconds, seed]
-        )  # fmt: skip
+            [
+                url,
+                name,
+                "run",
+                load.file_bytes,
+                load.request_bytes,
+                load.depth,
+                load.read_frac,
+                int(load.synchronous),
+                warm_s,
+                seconds,
+                seed,
+            ]
+        )
         per_s, mb_s, mean_us, p50_us, p99_us, count = answer.split()
         return Reading(
             float(per_s), float(mb_s), float(mean_us), float(p50_us), float(p99_us), int(count)

@@ -128,9 +128,12 @@ class Both:
     def run_own(self, engine: Engine, point: Point, number: int) -> None:
         """One reading of Leadline's."""
         limits = Limits(
-            warm_up_s_max=WARM_S, measure_s_min=self.seconds, measure_s_max=self.seconds,
-            accuracy=0.0, total_s_max=60.0,
-        )  # fmt: skip
+            warm_up_s_max=WARM_S,
+            measure_s_min=self.seconds,
+            measure_s_max=self.seconds,
+            accuracy=0.0,
+            total_s_max=60.0,
+        )
         found = engine.run(point.workload, seed=number, limits=limits)
         point.own_mb_s.append(found.throughput_mb_s.value)
         point.own_us.append(found.latency_us.mean)
@@ -167,9 +170,12 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=1.5, help="per run (1.5)")
     parser.add_argument("--server", default=None, help="nfs://HOST/EXPORT instead of our own")
     parser.add_argument(
-        "--link", type=int, default=100, metavar="MBIT/S",
+        "--link",
+        type=int,
+        default=100,
+        metavar="MBIT/S",
         help="rate of the link to our own server (100); 0 leaves it as fast as this machine is",
-    )  # fmt: skip
+    )
     parser.add_argument("--json", type=Path, default=None, help="write every number here")
     asked = parser.parse_args()
     chosen = points()

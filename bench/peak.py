@@ -232,10 +232,23 @@ def share_of(flags: Sequence[bool]) -> str:
 
 
 HEAD = (
-    "searches", "min: mean", "median", "p90", "trials", "within 10 %", "within 5 %",
-    "interval holds", "± %", "bias %", "median %", "p95 error %", "false conf. %", "bounds hold",
-    "in region %", "no rate",
-)  # fmt: skip
+    "searches",
+    "min: mean",
+    "median",
+    "p90",
+    "trials",
+    "within 10 %",
+    "within 5 %",
+    "interval holds",
+    "± %",
+    "bias %",
+    "median %",
+    "p95 error %",
+    "false conf. %",
+    "bounds hold",
+    "in region %",
+    "no rate",
+)
 
 
 def row_of(found: Sequence[Search]) -> list[str]:

@@ -28,8 +28,16 @@ from leadline.testing.servers import GOAL
 SERVER = WORKLOADS["db_tp"]
 SAMPLE: Sample = {"disks": 4, "workers": 32}
 NEAREST: Sample = {"disks": 4, "workers": 16}
-HEAD = ("policy", "verdict", "error %", "minutes", "trials", "near 1 after", "time near 1 %",
-        "trials far")  # fmt: skip
+HEAD = (
+    "policy",
+    "verdict",
+    "error %",
+    "minutes",
+    "trials",
+    "near 1 after",
+    "time near 1 %",
+    "trials far",
+)
 
 
 def search(name: str, seed: int) -> tuple[PeakRate, list[Trial]]:

@@ -56,9 +56,16 @@ def start_of(asked: argparse.Namespace, number: int) -> ExperimentStart:
     """Return the same surface, under another id each time."""
     server = msgspec.structs.replace(WORKLOADS[asked.workload], wall_scale=asked.wall_scale)
     return ExperimentStart(
-        study_id=f"{number:032x}", system=asked.workload, server=server, goal=GOAL,
-        policy=asked.policy, factors=FACTORS, samples=grid_samples(), design="full-grid", seed=1,
-    )  # fmt: skip
+        study_id=f"{number:032x}",
+        system=asked.workload,
+        server=server,
+        goal=GOAL,
+        policy=asked.policy,
+        factors=FACTORS,
+        samples=grid_samples(),
+        design="full-grid",
+        seed=1,
+    )
 
 
 def run_surface(asked: argparse.Namespace, workers: int, number: int) -> Mapped:
@@ -103,12 +110,17 @@ def main() -> int:
         ratios.append(several.wall_s / ideal_s)
         added_ms = 1000 * (one.wall_s - one.trials_s(asked.wall_scale)) / one.trials
         print(f"| 1 | {one.trials} | {one.wall_s:.1f} | | | {added_ms:.0f} |")
-        print(f"| {asked.workers} | {several.trials} | {several.wall_s:.1f} | {ideal_s:.1f} "
-              f"| {ratios[-1]:.2f} | |", flush=True)  # fmt: skip
+        print(
+            f"| {asked.workers} | {several.trials} | {several.wall_s:.1f} | {ideal_s:.1f} "
+            f"| {ratios[-1]:.2f} | |",
+            flush=True,
+        )
     middle = statistics.median(ratios)
     kept = "kept" if middle <= IDEAL_MOST else "missed"
-    print(f"\n{middle:.2f} × the ideal over {say_count(asked.repeats, 'repeat')}; "
-          f"at most {IDEAL_MOST} is asked: {kept}")  # fmt: skip
+    print(
+        f"\n{middle:.2f} × the ideal over {say_count(asked.repeats, 'repeat')}; "
+        f"at most {IDEAL_MOST} is asked: {kept}"
+    )
     return 0 if middle <= IDEAL_MOST else 1
 
 

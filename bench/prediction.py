@@ -34,18 +34,37 @@ from leadline.studies.survey import Asked, Surveyor, begin_survey, explain_told
 from prediction_rivals import MODELS, Fitted, Points, fit
 
 PAPER = ("convex-c240", "decstation-5000-sprite", "hp-730", "solbourne-5e905", "sparcstation-1plus")
-STEADY = (*PAPER, "four-level", "no-cache", "smooth-slope", "three-level", "two-level",
-          "write-through")  # fmt: skip
+STEADY = (
+    *PAPER,
+    "four-level",
+    "no-cache",
+    "smooth-slope",
+    "three-level",
+    "two-level",
+    "write-through",
+)
 """Profiles with 2 to 5 % of run-to-run noise and nothing that changes in time."""
 
 DESIGNS: dict[str, dict[str, int]] = {
     "curves 84": {"scout": 18, "ends": 4, "unique_bytes": 18, "families": 42, "closing": 2},
     "sobol 84": {"scout": 12, "ends": 4, "unique_bytes": 11, "sobol": 55, "closing": 2},
-    "mixed 84": {"scout": 12, "ends": 4, "unique_bytes": 11, "families": 21, "learning": 34,
-                 "closing": 2},
-    "mixed 40": {"scout": 8, "ends": 4, "unique_bytes": 7, "families": 13, "learning": 6,
-                 "closing": 2},
-}  # fmt: skip
+    "mixed 84": {
+        "scout": 12,
+        "ends": 4,
+        "unique_bytes": 11,
+        "families": 21,
+        "learning": 34,
+        "closing": 2,
+    },
+    "mixed 40": {
+        "scout": 8,
+        "ends": 4,
+        "unique_bytes": 7,
+        "families": 13,
+        "learning": 6,
+        "closing": 2,
+    },
+}
 LIMITS = Limits(
     warm_up_s_max=60, measure_s_min=60, measure_s_max=600, accuracy=0.02, total_s_max=2000
 )
@@ -123,9 +142,16 @@ def reading(engine: Engine, workload: Workload, seed: int, order: int) -> Measur
     clock_s = engine.clock_s
     result = engine.run(workload, seed=seed, limits=LIMITS)
     return Measurement(
-        point_id=f"p{order}", order=order, stage="sobol", started_at="",
-        clock_s=clock_s, seed=seed, workload=workload, backend="simulated", result=result,
-    )  # fmt: skip
+        point_id=f"p{order}",
+        order=order,
+        stage="sobol",
+        started_at="",
+        clock_s=clock_s,
+        seed=seed,
+        workload=workload,
+        backend="simulated",
+        result=result,
+    )
 
 
 def box_of(plan: Plan) -> Box:
@@ -143,10 +169,12 @@ def make_trial(target: Target, seed: int, box: Box, count: int) -> Trial:
     workloads = tuple(box.workload(tuple(place)) for place in random.random((count, 5)).tolist())
     with open_engine(target, run_seed=seed + 10**6) as engine:
         passes = [
-            [reading(engine, w, seed * 7919 + index + 5000 * again, index).result
-             for index, w in enumerate(workloads)]
+            [
+                reading(engine, w, seed * 7919 + index + 5000 * again, index).result
+                for index, w in enumerate(workloads)
+            ]
             for again in (1, 2)
-        ]  # fmt: skip
+        ]
     truth = [r.simulated.truth_mb_s if r.simulated else math.nan for r in passes[0]]
     borders = (target.profile or {})["truth"]["borders_bytes"]
     at_border = [

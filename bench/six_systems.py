@@ -134,9 +134,18 @@ def survey(system: System, folder: Path, store: Path, budget: str) -> None:
     cap = f"{system.cache_mib}MiB" if system.cache_mib else "none"
     with mounted(system, folder) as point, throttled(system, folder) as group:
         command = [
-            *leadline(store), "survey", str(point), "--name", system.name, "--budget", budget,
-            "--max-bytes", str(DATA_BYTES), "--cache-limit", cap,
-        ]  # fmt: skip
+            *leadline(store),
+            "survey",
+            str(point),
+            "--name",
+            system.name,
+            "--budget",
+            budget,
+            "--max-bytes",
+            str(DATA_BYTES),
+            "--cache-limit",
+            cap,
+        ]
         join = f'echo $$ > "{group}/cgroup.procs"; ' if group else ""
         done = subprocess.run(["bash", "-c", join + 'exec "$@"', "bash", *command], check=False)
         if done.returncode not in (0, 3):

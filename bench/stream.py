@@ -40,7 +40,7 @@ from leadline.engine.streams.jobs import (
     StreamJob,
     Way,
     scan_of_share,
-)  # fmt: skip
+)
 from leadline.record.streaming import CapacityResult, KernelName, StreamOptions, StreamResult
 from leadline.stats import pooled_noise, reading_interval
 from leadline.studies.streaming.bounds import bound
@@ -118,11 +118,15 @@ class Bench:
         writes = isinstance(kernel, Sort | Scan | Generate)
         path = self.input if isinstance(kernel, Generate) else self.folder / "output"
         return StreamJob(
-            kernel=kernel, memory_bytes=memory_bytes or self.memory_bytes,
+            kernel=kernel,
+            memory_bytes=memory_bytes or self.memory_bytes,
             input=str(self.input) if reads else None,
             output=Output(path=str(path), replace=True) if writes else None,
-            threads=self.threads, io=WAY, seed=0, total_s_max=3600.0,
-        )  # fmt: skip
+            threads=self.threads,
+            io=WAY,
+            seed=0,
+            total_s_max=3600.0,
+        )
 
     def make(self, streams: Streams) -> None:
         """Make the records that everything reads."""
@@ -147,10 +151,13 @@ class Bench:
     def other(self, streams: Streams, task: str, program: str) -> None:
         """Run another program, and look at the first output it makes."""
         asked = Task(
-            input=self.input, folder=self.folder, memory_bytes=self.memory_bytes,
-            group_bytes=self.group_bytes, threads=self.threads,
+            input=self.input,
+            folder=self.folder,
+            memory_bytes=self.memory_bytes,
+            group_bytes=self.group_bytes,
+            threads=self.threads,
             below=bytes.fromhex(self.scan.high or "").decode() if task == "scan" else "",
-        )  # fmt: skip
+        )
         timed = self.programs[program](asked)
         self.rounds.take(task, program, timed)
         if timed.seconds is not None and (task, program) not in self.checked:
@@ -165,8 +172,13 @@ class Bench:
 
     def look_at(self, streams: Streams, task: str, program: str, output: Path) -> None:
         """Note when an output is not the records asked for."""
-        job = StreamJob(kernel=Check(), memory_bytes=self.memory_bytes, input=str(output),
-                        threads=self.threads, io=WAY)  # fmt: skip
+        job = StreamJob(
+            kernel=Check(),
+            memory_bytes=self.memory_bytes,
+            input=str(output),
+            threads=self.threads,
+            io=WAY,
+        )
         ours = self.rounds.results[task][0].check
         try:
             found = streams.run(job).check
@@ -196,8 +208,10 @@ class Bench:
         program = ROOT / "target/release/examples/lane_rate"
         said = subprocess.run(
             [program, "bare", self.input, "0", str(WAY.depth), "direct"],
-            capture_output=True, text=True, check=True,
-        ).stdout  # fmt: skip
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
         rate = re.match(r"(\d+) MB/s", said)
         assert rate is not None, said
         self.rounds.take("read", "bare read", Timed(self.bytes / 1e6 / float(rate[1])))
@@ -246,9 +260,11 @@ def bounds_table(bench: Bench) -> None:
     for name, results in bench.rounds.results.items():
         kernel: KernelName = "sort" if name in ("sort", "one pass") else "scan"
         options = StreamOptions(
-            kernel=kernel, memory_bytes=bench.memory_bytes, threads=bench.threads,
+            kernel=kernel,
+            memory_bytes=bench.memory_bytes,
+            threads=bench.threads,
             match_frac={"read": 0.0, "scan": SHARE}.get(name, 1.0),
-        )  # fmt: skip
+        )
         shares, moved, limits = [], [], set()
         for result, readings in zip(results, bench.rounds.capacities, strict=True):
             capacities = capacities_of(readings, [str(bench.folder)])
@@ -259,9 +275,13 @@ def bounds_table(bench: Bench) -> None:
             limits.add(least.resource)
         verified = all(result.verified for result in results)
         cells = (
-            TASKS[name], str(results[0].passes), f"{statistics.median(moved):.0f}",
-            interval(shares), ", ".join(sorted(limits)), "yes" if verified else "NO",
-        )  # fmt: skip
+            TASKS[name],
+            str(results[0].passes),
+            f"{statistics.median(moved):.0f}",
+            interval(shares),
+            ", ".join(sorted(limits)),
+            "yes" if verified else "NO",
+        )
         print(f"| {' | '.join(cells)} | {len(shares)} |")
     for name in ("read", "write", "both"):
         each = [getattr(readings, f"all_{name}_bytes_s") for readings in bench.rounds.capacities]

@@ -93,11 +93,15 @@ def main() -> None:
                     off = max(abs(each) for _, row in rows for each in row)
                     wrong |= not found["verified"] or off > OFF_FRAC_MAX
                     cells = (
-                        size, kernel, platform, str(found["passes"]), f"{found['seconds']:.2f}",
+                        size,
+                        kernel,
+                        platform,
+                        str(found["passes"]),
+                        f"{found['seconds']:.2f}",
                         "; ".join(said for said, _ in rows),
                         f"{found['memory_peak_bytes'] / 2**20:.0f}",
                         "yes" if found["verified"] else "NO",
-                    )  # fmt: skip
+                    )
                     print(f"| {' | '.join(cells)} |", flush=True)
     sys.exit(1 if wrong else 0)
 

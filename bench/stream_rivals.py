@@ -96,9 +96,16 @@ def forget(path: Path) -> None:
 def gnu_sort(task: Task) -> Timed:
     """`sort` of whole lines in the C locale: keys come first and are fixed in length."""
     command = [
-        "sort", f"--parallel={task.threads}", "-S", f"{task.memory_bytes}b",
-        "-T", str(task.folder), "-o", str(task.output), str(task.input),
-    ]  # fmt: skip
+        "sort",
+        f"--parallel={task.threads}",
+        "-S",
+        f"{task.memory_bytes}b",
+        "-T",
+        str(task.folder),
+        "-o",
+        str(task.output),
+        str(task.input),
+    ]
     begun = time.monotonic()
     done = _run(command, task)
     if done.why:
@@ -123,9 +130,14 @@ def polars(task: Task) -> Timed:
 
 def _python(query: str, task: Task, **words: str) -> Timed:
     query = query.format(
-        input=task.input, output=task.output, folder=task.folder, threads=task.threads,
-        memory=task.memory_bytes, end="\r\n", **words,
-    )  # fmt: skip
+        input=task.input,
+        output=task.output,
+        folder=task.folder,
+        threads=task.threads,
+        memory=task.memory_bytes,
+        end="\r\n",
+        **words,
+    )
     text = TIMED.format(query=query, output=task.output)
     return _run([sys.executable, "-c", text], task)
 
@@ -137,9 +149,13 @@ def _run(command: list[str], task: Task) -> Timed:
     with _group(task.group_bytes) as inside:
         try:
             done = subprocess.run(
-                [*inside, *command], capture_output=True, text=True, timeout=TIMEOUT_S, check=False,
+                [*inside, *command],
+                capture_output=True,
+                text=True,
+                timeout=TIMEOUT_S,
+                check=False,
                 env=os.environ | {"LC_ALL": "C"},
-            )  # fmt: skip
+            )
         except subprocess.TimeoutExpired:
             return Timed(None, f"not done in {TIMEOUT_S:.0f} s")
     if done.returncode:

@@ -96,19 +96,11 @@ def run(task: Task) -> Mapped:
     truths = grid_truth(task.workload)
     threshold = msgspec.structs.replace(GOAL.threshold, width_frac=task.width_frac)
     goal = msgspec.structs.replace(
-        GOAL,
-        threshold=threshold,
-        accuracy=task.accuracy,
-        confidence=task.confidence,
+        GOAL, threshold=threshold, accuracy=task.accuracy, confidence=task.confidence
     )
     samples = tuple(sample for sample, _ in truths)
     design = open_design(
-        task.design,
-        FACTORS,
-        goal,
-        samples=samples,
-        error_frac=task.error_frac,
-        seed=task.seed,
+        task.design, FACTORS, goal, samples=samples, error_frac=task.error_frac, seed=task.seed
     )
     system = WORKLOADS[task.workload].system
     trials = 0
@@ -238,22 +230,36 @@ def say_designs(done: Sequence[Mapped]) -> list[str]:
         expected = [item.expected for item in found if item.expected is not None]
         errors = [100 * item.error for item in found]
         peaks = 100 * statistics.mean(item.peaks_error for item in found)
-        rows.append([
-            NAMES[workload],
-            design,
-            policy + ("" if seeded else ", no prior"),
-            f"{statistics.mean(item.samples for item in found):.1f}",
-            _published(workload, design),
-            f"{statistics.mean(errors):.1f}",
-            f"{max(errors):.1f}",
-            f"{peaks:.1f}",
-            f"{100 * statistics.mean(expected):.1f}" if expected else "",
-            f"{100 * statistics.mean(covers):.0f}" if covers else "",
-            f"{60 * statistics.mean(item.hours for item in found):.0f}",
-            f"{60 * max(item.hours for item in found):.0f}",
-        ])  # fmt: skip
-    head = ["workload", "design", "policy", "samples", "SH08 %", "error %", "worst repeat %",
-            "peaks' own %", "expected %", "covers %", "minutes", "most minutes"]  # fmt: skip
+        rows.append(
+            [
+                NAMES[workload],
+                design,
+                policy + ("" if seeded else ", no prior"),
+                f"{statistics.mean(item.samples for item in found):.1f}",
+                _published(workload, design),
+                f"{statistics.mean(errors):.1f}",
+                f"{max(errors):.1f}",
+                f"{peaks:.1f}",
+                f"{100 * statistics.mean(expected):.1f}" if expected else "",
+                f"{100 * statistics.mean(covers):.0f}" if covers else "",
+                f"{60 * statistics.mean(item.hours for item in found):.0f}",
+                f"{60 * max(item.hours for item in found):.0f}",
+            ]
+        )
+    head = [
+        "workload",
+        "design",
+        "policy",
+        "samples",
+        "SH08 %",
+        "error %",
+        "worst repeat %",
+        "peaks' own %",
+        "expected %",
+        "covers %",
+        "minutes",
+        "most minutes",
+    ]
     return table(head, rows)
 
 

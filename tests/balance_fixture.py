@@ -26,20 +26,18 @@ from leadline.record.balance import (
     Term,
     WhatIf,
 )
-from leadline.record.streaming import (
-    KernelName,
-    PhaseResult,
-    StreamOptions,
-    StreamRun,
-    StreamStudy,
-)
+from leadline.record.streaming import KernelName, PhaseResult, StreamOptions, StreamRun, StreamStudy
 from stream_fixture import Machine
 from survey_fixture import interval
 
 Cell = tuple[KernelName, str, int]
 """Kernel, phase, disks."""
-_INHERENT = {("scan", "read"): 2.1, ("sort", "read"): 3.18, ("sort", "write"): 3.08,
-             ("transpose", "read"): 3.0}  # fmt: skip
+_INHERENT = {
+    ("scan", "read"): 2.1,
+    ("sort", "read"): 3.18,
+    ("sort", "write"): 3.08,
+    ("transpose", "read"): 3.0,
+}
 _CORRECTED = {("scan", "read"): 3.0, ("sort", "read"): 6.9, ("transpose", "read"): 4.0}
 _BALANCED = 1.0
 
@@ -64,16 +62,22 @@ def said_of(study: StreamStudy, machine: Machine) -> StreamBalance:
     platform = options.platform
     scaling = tuple(_scaling(machine, cells, *pair) for pair in pairs)
     return StreamBalance(
-        system=study.start.system, study_id=study.start.study_id, platform=platform,
-        processors=float(machine.processors), disks=max(run.disks for run in study.runs),
-        ratios=tuple(_ratios(machine, cells)), costs=tuple(_costs(machine, cells)),
+        system=study.start.system,
+        study_id=study.start.study_id,
+        platform=platform,
+        processors=float(machine.processors),
+        disks=max(run.disks for run in study.runs),
+        ratios=tuple(_ratios(machine, cells)),
+        costs=tuple(_costs(machine, cells)),
         scaling=scaling,
         balances=tuple(_balance(machine, cells, *pair) for pair in pairs),
         what_if=tuple(_what_if()),
-        sentences=("CPU first, at 660 MB/s per processor, in sort read; then the disks.",
-                   "Twice the disks would bring 2 %; twice the processors 58 %."),
+        sentences=(
+            "CPU first, at 660 MB/s per processor, in sort read; then the disks.",
+            "Twice the disks would bring 2 %; twice the processors 58 %.",
+        ),
         not_measurable={} if machine.counted else made.NOT_COUNTED,
-    )  # fmt: skip
+    )
 
 
 def _scaling(
@@ -97,22 +101,33 @@ def _scaling(
         used: dict[str, Interval] = {
             name: exact(busy[name] / whole) for name in RESOURCES if busy[name] > 0
         }
-        steps.append(ScalingStep(
-            kernel=kernel, phase=phase, platform=options.platform, disks=disks,
-            achieved_mb_s=interval(tuple(rates)), ideal_mb_s=exact(ideal * disks),
-            gained_mb_s=interval(tuple(rates - before)), ideal_gain_mb_s=ideal,
-            limited_by=None if slowest == "disks" else slowest,
-            evidence=() if slowest == "disks" else (f"{slowest} was 99 % used",),
-            utilisation=used,
-        ))  # fmt: skip
+        steps.append(
+            ScalingStep(
+                kernel=kernel,
+                phase=phase,
+                platform=options.platform,
+                disks=disks,
+                achieved_mb_s=interval(tuple(rates)),
+                ideal_mb_s=exact(ideal * disks),
+                gained_mb_s=interval(tuple(rates - before)),
+                ideal_gain_mb_s=ideal,
+                limited_by=None if slowest == "disks" else slowest,
+                evidence=() if slowest == "disks" else (f"{slowest} was 99 % used",),
+                utilisation=used,
+            )
+        )
         before = float(rates.mean())
     stops = next((step for step in steps if step.limited_by), None)
     words = f"{kernel} {phase} stops gaining" if stops else f"{kernel} {phase} gains every time"
     return Scaling(
-        kernel=kernel, phase=phase, platform=steps[0].platform, steps=tuple(steps),
-        stops_at=stops.disks if stops else None, limited_by=stops.limited_by if stops else None,
+        kernel=kernel,
+        phase=phase,
+        platform=steps[0].platform,
+        steps=tuple(steps),
+        stops_at=stops.disks if stops else None,
+        limited_by=stops.limited_by if stops else None,
         sentence=f"{words}.",
-    )  # fmt: skip
+    )
 
 
 def _ratios(
@@ -123,10 +138,15 @@ def _ratios(
         moved = found[0][1].bytes_moved
         net = 2 * made.sent_bytes(options, phase) / moved
         over_io = [
-            ((one.block_read_bytes or 0) + (one.block_written_bytes or 0)
-             + one.network_sent_bytes + one.network_received_bytes) / moved
+            (
+                (one.block_read_bytes or 0)
+                + (one.block_written_bytes or 0)
+                + one.network_sent_bytes
+                + one.network_received_bytes
+            )
+            / moved
             for _, one in found
-        ]  # fmt: skip
+        ]
         over_memory = [one.memory_bus_bytes / moved for _, one in found if one.memory_bus_bytes]
         terms = (Term(name="read from disk", symbol="D_r", coefficient=1.0, source="4.1"),)
         inherent = _INHERENT.get((kernel, phase), 1.0)
@@ -136,15 +156,26 @@ def _ratios(
             "platform": options.platform,
             "disks": disks,
         }
-        yield Ratio(**shared, bus="io", modelled=1.0 + net, corrected=None, terms=terms,
-                    measured=interval(tuple(over_io)),
-                    tier="block layer and network payload")  # fmt: skip
-        yield Ratio(**shared, bus="memory", modelled=inherent + net,
-                    corrected=_CORRECTED.get((kernel, phase)), terms=terms,
-                    measured=interval(tuple(over_memory)) if over_memory else None,
-                    tier="resctrl" if machine.counted
-                    else f"not measurable here: {made.NOT_COUNTED['memory_bus_bytes']}",
-                    )  # fmt: skip
+        yield Ratio(
+            **shared,
+            bus="io",
+            modelled=1.0 + net,
+            corrected=None,
+            terms=terms,
+            measured=interval(tuple(over_io)),
+            tier="block layer and network payload",
+        )
+        yield Ratio(
+            **shared,
+            bus="memory",
+            modelled=inherent + net,
+            corrected=_CORRECTED.get((kernel, phase)),
+            terms=terms,
+            measured=interval(tuple(over_memory)) if over_memory else None,
+            tier="resctrl"
+            if machine.counted
+            else f"not measurable here: {made.NOT_COUNTED['memory_bus_bytes']}",
+        )
 
 
 def _costs(
@@ -158,16 +189,20 @@ def _costs(
         found = [one for _, one in pairs]
         parties = min(options.parties, machine.processors)
         busy = tuple(one.cpu_s / one.seconds / parties for one in found)
-        cpi = tuple(one.cycles / one.instructions for one in found
-                    if one.cycles and one.instructions)  # fmt: skip
+        cpi = tuple(
+            one.cycles / one.instructions for one in found if one.cycles and one.instructions
+        )
         yield PhaseCost(
-            kernel=kernel, phase=phase, platform=options.platform, disks=disks,
+            kernel=kernel,
+            phase=phase,
+            platform=options.platform,
+            disks=disks,
             cpu_user_ns_per_byte=per_byte(found, "cpu_user_s", 1e9),
             cpu_system_ns_per_byte=per_byte(found, "cpu_system_s", 1e9),
             cpu_utilisation=interval(busy),
             instructions_per_byte=per_byte(found, "instructions", 1.0) if cpi else None,
             cycles_per_instruction=interval(cpi) if cpi else None,
-        )  # fmt: skip
+        )
 
 
 def _balance(
@@ -184,39 +219,59 @@ def _balance(
     for name in RESOURCES:
         rate = one.bytes_moved / busy[name] / 1e6 / machine.processors if busy[name] else None
         wide = 0.02 + 0.2 * (1 - busy[name] / whole)
-        found.append(Saturation(
-            resource=name, why="linear fit over 4 disks" if rate else "nothing crosses it",
-            mb_s_per_processor=Interval(rate, rate * (1 - wide), rate * (1 + wide), 12)
-            if rate else None,
-            use_at_most=exact(busy[name] / whole) if rate else None,
-            at_least=name == "memory",
-        ))  # fmt: skip
+        found.append(
+            Saturation(
+                resource=name,
+                why="linear fit over 4 disks" if rate else "nothing crosses it",
+                mb_s_per_processor=Interval(rate, rate * (1 - wide), rate * (1 + wide), 12)
+                if rate
+                else None,
+                use_at_most=exact(busy[name] / whole) if rate else None,
+                at_least=name == "memory",
+            )
+        )
     known = [(number.value, each.resource) for each in found if (number := each.mb_s_per_processor)]
     order = [resource for _, resource in sorted(known)]
     return Balance(
-        system=machine.system, kernel=kernel, phase=phase, platform=run.options.platform,
-        processors=float(machine.processors), saturations=tuple(found), order=tuple(order),
+        system=machine.system,
+        kernel=kernel,
+        phase=phase,
+        platform=run.options.platform,
+        processors=float(machine.processors),
+        saturations=tuple(found),
+        order=tuple(order),
         first=order[0],
-        disks_mb_s_per_processor=next(each.mb_s_per_processor for each in found
-                                      if each.resource == "disks"),
+        disks_mb_s_per_processor=next(
+            each.mb_s_per_processor for each in found if each.resource == "disks"
+        ),
         sentence=f"{kernel} {phase}: {order[0]} first, then {order[1]}.",
-        amdahl=AmdahlCase(mips=5200.0, mips_source="instructions", memory_mb_per_mips=0.2,
-                          io_mbit_s_per_mips=_BALANCED,
-                          sentence="0.2 MB of memory and 1 Mbit/s for every MIPS."),
-    )  # fmt: skip
+        amdahl=AmdahlCase(
+            mips=5200.0,
+            mips_source="instructions",
+            memory_mb_per_mips=0.2,
+            io_mbit_s_per_mips=_BALANCED,
+            sentence="0.2 MB of memory and 1 Mbit/s for every MIPS.",
+        ),
+    )
 
 
 def _what_if() -> Iterator[WhatIf]:
     for changes, after, limit in (
-        ({"disks": 2.0}, 1330.0, "cpu"), ({"cores": 2.0}, 2080.0, "disks"),
-    ):  # fmt: skip
+        ({"disks": 2.0}, 1330.0, "cpu"),
+        ({"cores": 2.0}, 2080.0, "disks"),
+    ):
         resource: Resource = limit  # type: ignore[assignment]
         yield WhatIf(
-            kernel="sort", phase="read", changes=changes, before_mb_s=exact(1316.0),
-            after_mb_s=exact(after), limited_before="cpu", limited_after=resource,
+            kernel="sort",
+            phase="read",
+            changes=changes,
+            before_mb_s=exact(1316.0),
+            after_mb_s=exact(after),
+            limited_before="cpu",
+            limited_after=resource,
             gain_frac=Interval(after / 1316 - 1, after / 1316 - 1.02, after / 1316 - 0.98, 12),
             sentence=f"{changes} would bring {after / 1316 - 1:.0%}.",
-        )  # fmt: skip
+        )
 
 
 def atlas() -> tuple[StreamStudy, StreamBalance]:

@@ -51,8 +51,11 @@ def cache_point(
     return msgspec.structs.replace(
         sample_point(f"point-{order}", order=order),
         workload=Workload(
-            unique_bytes=unique_bytes, size_mean=32768, read_frac=read_frac, seq_frac=0.0,
+            unique_bytes=unique_bytes,
+            size_mean=32768,
+            read_frac=read_frac,
+            seq_frac=0.0,
             size_dist="fixed",
         ),
         result=result,
-    )  # fmt: skip
+    )

@@ -50,9 +50,13 @@ def ended_after(
     """Run the command until it has stored so many points or trials; there it gets a signal."""
     told, tells = os.pipe()
     with subprocess.Popen(
-        steered(*arguments, stall=(rows, tells)), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        text=True, env=environment(store), pass_fds=[tells],
-    ) as child:  # fmt: skip
+        steered(*arguments, stall=(rows, tells)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(store),
+        pass_fds=[tells],
+    ) as child:
         os.close(tells)
         try:
             came_so_far = os.read(told, 1)  # nothing, when it ended before

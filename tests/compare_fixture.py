@@ -31,11 +31,16 @@ def quicker(factor: float = 2.0, survey_id: str = "bbbb0002", system: str = "rap
     """The same machine, so many times faster throughout."""
     levels = tuple(
         made.Level(
-            level.name, level.holds_bytes, level.read_mb_s * factor, level.write_mb_s * factor,
-            level.cost_us / factor, level.random_cost_us / factor, level.processes,
+            level.name,
+            level.holds_bytes,
+            level.read_mb_s * factor,
+            level.write_mb_s * factor,
+            level.cost_us / factor,
+            level.random_cost_us / factor,
+            level.processes,
         )
         for level in (made.CACHE, made.DISK)
-    )  # fmt: skip
+    )
     survey = made.build(made.Machine(levels), [480 * MIB], top_bytes=3 * 2**30, system=system)
     return renamed(survey, survey_id)
 

@@ -56,10 +56,22 @@ class Cluster:
             script.write_text(preload)
             more += ["--preload", str(script)]
         self._start(
-            name, "worker", "--scheduler-file", str(self.file), "--nthreads", str(threads),
-            "--no-nanny", "--no-dashboard", "--name", name, "--death-timeout", "30",
-            "--local-directory", str(self.folder / name), *more,
-        )  # fmt: skip
+            name,
+            "worker",
+            "--scheduler-file",
+            str(self.file),
+            "--nthreads",
+            str(threads),
+            "--no-nanny",
+            "--no-dashboard",
+            "--name",
+            name,
+            "--death-timeout",
+            "30",
+            "--local-directory",
+            str(self.folder / name),
+            *more,
+        )
 
     def _wait_registered(self, names: Sequence[str]) -> None:
         end = time.monotonic() + _START_S
@@ -87,8 +99,11 @@ class Cluster:
         with (self.folder / f"{name}.log").open("wb") as log:
             self.processes[name] = subprocess.Popen(
                 [sys.executable, "-m", "dask", *words],
-                env=self.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-            )  # fmt: skip
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
 
     def _still(self, name: str, end: float) -> None:
         assert self.processes[name].poll() is None, self.log(name)

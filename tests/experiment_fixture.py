@@ -34,14 +34,24 @@ from leadline.studies.workbench.policies import open_policy
 from leadline.studies.workbench.surface import open_design
 
 SYSTEM: dict[str, Any] = {
-    "workers": 4, "service_ms": 5.0, "service": {"kind": "exponential"}, "drift_sd": 0.0,
-    "between_trials_sd": 0.01, "cold_frac": 0.5,
-}  # fmt: skip
-DISKS: dict[str, Any] = {
-    "workers": 8, "service_ms": 0.4, "service": {"kind": "exponential"}, "cpu_ms": 0.5,
-    "cpu_contention_frac": 0.002, "disks": 1, "disk_share": 0.6, "disk_ms": 7.0,
+    "workers": 4,
+    "service_ms": 5.0,
+    "service": {"kind": "exponential"},
+    "drift_sd": 0.0,
     "between_trials_sd": 0.01,
-}  # fmt: skip
+    "cold_frac": 0.5,
+}
+DISKS: dict[str, Any] = {
+    "workers": 8,
+    "service_ms": 0.4,
+    "service": {"kind": "exponential"},
+    "cpu_ms": 0.5,
+    "cpu_contention_frac": 0.002,
+    "disks": 1,
+    "disk_share": 0.6,
+    "disk_ms": 7.0,
+    "between_trials_sd": 0.01,
+}
 MEAN = Goal(threshold=Threshold(mean_ms=40.0))
 PERCENTILE = Goal(threshold=Threshold(percentile=0.95, limit_ms=60.0))
 BOTH = Goal(accuracy=0.8, threshold=Threshold(mean_ms=40.0, percentile=0.95, limit_ms=150.0))
@@ -69,9 +79,13 @@ def search(
     trials: list[Trial] = []
     while not isinstance(asked := found.ask(), PeakRate):
         order = TrialOrder(
-            server=server, sample=sample or {}, threshold=goal.threshold, request=asked,
-            order=len(trials), seed=seed * 1000 + len(trials),
-        )  # fmt: skip
+            server=server,
+            sample=sample or {},
+            threshold=goal.threshold,
+            request=asked,
+            order=len(trials),
+            seed=seed * 1000 + len(trials),
+        )
         trials.append(run_trial(order))
         found.tell(trials[-1])
     return SamplePeak(sample=sample or {}, trials=tuple(trials), peak=asked, prior=prior)
@@ -93,10 +107,17 @@ def peak_experiment(
     peak = found.peak
     assert peak is not None
     start = ExperimentStart(
-        study_id="0b8e3c5f21d44a6f9a7d3f0e6c1b2a90", system=name, server=simulated, goal=goal,
-        policy=policy, samples=({},), seed=seed, started_at="2026-11-22T04:00:00Z",
-        facts={"host": "atlas", "kernel": "6.18"}, text="[experiment]\n",
-    )  # fmt: skip
+        study_id="0b8e3c5f21d44a6f9a7d3f0e6c1b2a90",
+        system=name,
+        server=simulated,
+        goal=goal,
+        policy=policy,
+        samples=({},),
+        seed=seed,
+        started_at="2026-11-22T04:00:00Z",
+        facts={"host": "atlas", "kernel": "6.18"},
+        text="[experiment]\n",
+    )
     found_all = Experiment(start=start, status=Status.DONE, peaks=(found,), wall_s=3.2)
     return msgspec.structs.replace(
         explain(found_all), fares=fares(peak), fares_on="a simulated server with 4 workers"
@@ -107,19 +128,27 @@ def fares(peak: PeakRate) -> tuple[Fare, ...]:
     """How seven policies might have fared; the numbers are made."""
     rate = 770.0 if peak.rate_per_s is None else peak.rate_per_s.value
     made = (
-        ("linear", 1.01, 310.0, 40), ("linear-seeded", 0.99, 64.0, 19),
-        ("binary", 1.0, 52.0, 16), ("binary-seeded", 1.005, 41.0, 12),
-        ("model-guided", 0.97, 88.0, 27), ("mlrsearch", 1.002, 11.0, 6),
+        ("linear", 1.01, 310.0, 40),
+        ("linear-seeded", 0.99, 64.0, 19),
+        ("binary", 1.0, 52.0, 16),
+        ("binary-seeded", 1.005, 41.0, 12),
+        ("model-guided", 0.97, 88.0, 27),
+        ("mlrsearch", 1.002, 11.0, 6),
         ("curve", 0.998, 5.4, 4),
-    )  # fmt: skip
+    )
     return tuple(
         Fare(
-            policy=name, verdict=PeakVerdict.FOUND, rate_per_s=rate * factor,
-            cost_s=minutes * 60, cost_low_s=minutes * 45, cost_high_s=minutes * 90,
-            trials=trials, repetitions=20,
+            policy=name,
+            verdict=PeakVerdict.FOUND,
+            rate_per_s=rate * factor,
+            cost_s=minutes * 60,
+            cost_low_s=minutes * 45,
+            cost_high_s=minutes * 90,
+            trials=trials,
+            repetitions=20,
         )
         for name, factor, minutes, trials in made
-    )  # fmt: skip
+    )
 
 
 @functools.cache
@@ -153,10 +182,18 @@ def surface_experiment(
         chosen.tell(sample, found.peak)
     surface = chosen.surface()
     start = ExperimentStart(
-        study_id="5d1f7a2c9be04e6c8f3a1d2b4c5e6f70", system=name, server=server, goal=goal,
-        policy=policy, factors=factors, design=design, seed=seed, surface_error_frac=error_frac,
-        samples=tuple(cell.sample for cell in surface.cells), started_at="2026-11-22T04:00:00Z",
-    )  # fmt: skip
+        study_id="5d1f7a2c9be04e6c8f3a1d2b4c5e6f70",
+        system=name,
+        server=server,
+        goal=goal,
+        policy=policy,
+        factors=factors,
+        design=design,
+        seed=seed,
+        surface_error_frac=error_frac,
+        samples=tuple(cell.sample for cell in surface.cells),
+        started_at="2026-11-22T04:00:00Z",
+    )
     return explain(
         Experiment(
             start=start, status=Status.DONE, peaks=tuple(peaks), surface=surface, wall_s=12.0
@@ -179,19 +216,23 @@ def partly(experiment: Experiment, every: int = 4) -> Experiment:
         wide = Interval(rate.value * 1.01, rate.value / 1.09, rate.value * 1.09, 8)
         unknown = number == 1
         cells.append(
-            SurfaceCell(
-                sample=cell.sample, rate_per_s=None if unknown else wide, measured=False
-            )
-        )  # fmt: skip
-    return explain(msgspec.structs.replace(
-        experiment,
-        peaks=tuple(peak for peak in experiment.peaks if peak.sample in kept),
-        surface=msgspec.structs.replace(
-            surface, cells=tuple(cells), model="soft-min", error_frac=0.06,
-            cost_s=sum(sum(t.cost_s for t in p.trials) for p in experiment.peaks
-                       if p.sample in kept),
-        ),
-    ))  # fmt: skip
+            SurfaceCell(sample=cell.sample, rate_per_s=None if unknown else wide, measured=False)
+        )
+    return explain(
+        msgspec.structs.replace(
+            experiment,
+            peaks=tuple(peak for peak in experiment.peaks if peak.sample in kept),
+            surface=msgspec.structs.replace(
+                surface,
+                cells=tuple(cells),
+                model="soft-min",
+                error_frac=0.06,
+                cost_s=sum(
+                    sum(t.cost_s for t in p.trials) for p in experiment.peaks if p.sample in kept
+                ),
+            ),
+        )
+    )
 
 
 def with_costs(experiment: Experiment, factor: float, **start: Any) -> Experiment:

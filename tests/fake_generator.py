@@ -98,8 +98,9 @@ def daemon(pids: Path) -> None:
     """Leave a process behind as daemons do: own session, orphaned, with an empty environment."""
     child = subprocess.Popen(
         ["setsid", "-f", "sh", "-c", f"echo $$ >>{pids}; exec sleep 600"],
-        env={"PATH": os.environ["PATH"]}, stdout=subprocess.DEVNULL,
-    )  # fmt: skip
+        env={"PATH": os.environ["PATH"]},
+        stdout=subprocess.DEVNULL,
+    )
     child.wait()
     while not pids.exists() or not pids.read_text().endswith("\n"):
         time.sleep(0.01)

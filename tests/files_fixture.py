@@ -69,7 +69,10 @@ class ScriptedTests:
         if reason is not None:
             raise reason
         return FileTestResult(
-            version=1, kind="file_test", job_id="x", file_bytes=file_bytes,
+            version=1,
+            kind="file_test",
+            job_id="x",
+            file_bytes=file_bytes,
             block_bytes=(4096,) * cell.drives,
             tests=tuple(
                 FileTestRuns(
@@ -77,7 +80,7 @@ class ScriptedTests:
                 )
                 for test in tests
             ),
-        )  # fmt: skip
+        )
 
     def _run(
         self, cell: FilesCell, test: FileProgram, file_bytes: int, number: int, paper: bool
@@ -88,9 +91,11 @@ class ScriptedTests:
         total_bytes = cell.drives * file_bytes
         seconds = total_bytes / KBYTE / rate
         drive = DriveRun(
-            seconds=seconds, sync_s=0.0, cpu_s=self.cpu_percent / 100 * seconds / cell.drives,
+            seconds=seconds,
+            sync_s=0.0,
+            cpu_s=self.cpu_percent / 100 * seconds / cell.drives,
             cached_share=(1.0 if paper else self.cached_share) if test == "read_8192" else None,
-        )  # fmt: skip
+        )
         from_device = round(total_bytes * self.device_share) if test == "read_8192" else 0
         raw = RawRun(total_bytes, total_bytes / KBYTE / self.raw_kbytes_s)
         return FileRun(
@@ -112,10 +117,18 @@ def start_of(
         system="thing", cells=tuple(cells), budget_s=budget_s, paper=paper, runs=runs, seed=1
     )
     return FilesStart(
-        study_id="f" * 32, system=asked.system, directories=("/data",), storage="vda",
-        started_at="2026-11-21T00:00:00+00:00", paper=asked.paper, runs=asked.runs,
-        budget_s=asked.budget_s, seed=asked.seed, cells=asked.cells, facts={},
-    )  # fmt: skip
+        study_id="f" * 32,
+        system=asked.system,
+        directories=("/data",),
+        storage="vda",
+        started_at="2026-11-21T00:00:00+00:00",
+        paper=asked.paper,
+        runs=asked.runs,
+        budget_s=asked.budget_s,
+        seed=asked.seed,
+        cells=asked.cells,
+        facts={},
+    )
 
 
 def study_of(tests: ScriptedTests, cells: Sequence[FilesCell], **how: object) -> FilesStudy:

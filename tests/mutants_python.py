@@ -46,8 +46,17 @@ NOT_IMPORTED = 99
 _PR_SET_PDEATHSIG = 1
 """Linux: a process that ends with its parent, should the run be killed."""
 
-LIBRARIES = ("numpy", "scipy.optimize", "scipy.special", "scipy.stats", "msgspec", "hypothesis",
-             "sqlalchemy", "pytest", "leadline._engine")  # fmt: skip
+LIBRARIES = (
+    "numpy",
+    "scipy.optimize",
+    "scipy.special",
+    "scipy.stats",
+    "msgspec",
+    "hypothesis",
+    "sqlalchemy",
+    "pytest",
+    "leadline._engine",
+)
 
 
 class Altered(importlib.abc.MetaPathFinder):

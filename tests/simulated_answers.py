@@ -114,8 +114,9 @@ def answer(
     request: PointRequest, formula: Formula, *, noise: float = 0.02, admissible: bool = True
 ) -> Measurement:
     factor = math.exp(random.Random(request.seed).gauss(0, noise))
-    result = engine_result(formula(request.workload) * factor, request.workload,
-                           admissible=admissible)  # fmt: skip
+    result = engine_result(
+        formula(request.workload) * factor, request.workload, admissible=admissible
+    )
     return Measurement(
         point_id=f"point{request.order:03d}",
         order=request.order,

@@ -32,8 +32,11 @@ from leadline.record.streaming import (
 from survey_fixture import interval
 
 RECORDS = 21_474_836
-DATA_BYTES = {"scan": RECORDS * RECORD_BYTES, "sort": RECORDS * RECORD_BYTES,
-              "transpose": 512 * 1024 * BLOCK_BYTES}  # fmt: skip
+DATA_BYTES = {
+    "scan": RECORDS * RECORD_BYTES,
+    "sort": RECORDS * RECORD_BYTES,
+    "transpose": 512 * 1024 * BLOCK_BYTES,
+}
 """2 GiB of whole records or blocks."""
 MEMORY_BYTES = 1 << 30
 PLATFORMS: tuple[Platform, ...] = ("process", "threads", "cluster")
@@ -45,26 +48,44 @@ NOT_COUNTED = {
     "memory_bus_bytes": "neither resctrl nor an uncore memory controller is there",
 }
 _FACTS = {
-    "host_name": "atlas", "kernel_release": "6.18.44", "cpu_model": "AMD EPYC 7B13",
-    "cpu_count": 2, "memory_bytes": 25_232_932_864, "fs_type": "ext4",
-}  # fmt: skip
+    "host_name": "atlas",
+    "kernel_release": "6.18.44",
+    "cpu_model": "AMD EPYC 7B13",
+    "cpu_count": 2,
+    "memory_bytes": 25_232_932_864,
+    "fs_type": "ext4",
+}
 Costs = dict[tuple[str, str], tuple[float, float]]
 
 _COSTS: Costs = {
-    ("scan", "read"): (0.42, 0.16), ("scan", "write"): (0.02, 0.34),
-    ("sort", "read"): (1.28, 0.24), ("sort", "write"): (1.36, 0.36),
-    ("sort", "runs"): (1.62, 0.42), ("sort", "merge"): (0.88, 0.36),
-    ("transpose", "read"): (0.46, 0.20), ("transpose", "write"): (0.02, 0.32),
+    ("scan", "read"): (0.42, 0.16),
+    ("scan", "write"): (0.02, 0.34),
+    ("sort", "read"): (1.28, 0.24),
+    ("sort", "write"): (1.36, 0.36),
+    ("sort", "runs"): (1.62, 0.42),
+    ("sort", "merge"): (0.88, 0.36),
+    ("transpose", "read"): (0.46, 0.20),
+    ("transpose", "write"): (0.02, 0.32),
     ("transpose", "tiles"): (0.30, 0.30),
-}  # fmt: skip
+}
 """Processor nanoseconds per byte read and written, user and kernel."""
-_MEMORY = {("scan", "read"): 3.2, ("sort", "read"): 6.9, ("sort", "write"): 4.3,
-           ("sort", "runs"): 5.2, ("sort", "merge"): 3.9, ("transpose", "read"): 4.1}  # fmt: skip
+_MEMORY = {
+    ("scan", "read"): 3.2,
+    ("sort", "read"): 6.9,
+    ("sort", "write"): 4.3,
+    ("sort", "runs"): 5.2,
+    ("sort", "merge"): 3.9,
+    ("transpose", "read"): 4.1,
+}
 """Bytes over the memory bus per byte of disk, where it is not 1.1."""
 _COPIED = {
-    ("scan", "read"): 0.5, ("sort", "write"): 1.0, ("sort", "runs"): 0.5, ("sort", "merge"): 0.5,
-    ("transpose", "read"): 1.0, ("transpose", "tiles"): 0.5,
-}  # fmt: skip
+    ("scan", "read"): 0.5,
+    ("sort", "write"): 1.0,
+    ("sort", "runs"): 0.5,
+    ("sort", "merge"): 0.5,
+    ("transpose", "read"): 1.0,
+    ("transpose", "tiles"): 0.5,
+}
 _COPIED_TO_SEND = {("sort", "read"): 2.0, ("transpose", "read"): 1.0}
 """Bytes that the program copies for each that it reads or writes; more in a cluster. Kernel time
 can be on any processor, user time is the threads' own."""
@@ -97,9 +118,15 @@ class Machine:
 ATLAS = Machine()
 """Two processors; sorting stops at three disks because of them, nothing else stops at four."""
 BOREAS = Machine(
-    system="boreas", processors=4, disk_read_mb_s=210.0, disk_write_mb_s=190.0,
-    shared_path_mb_s=520.0, memory_copy_mb_s=5200.0, counted=True, seed=1970,
-)  # fmt: skip
+    system="boreas",
+    processors=4,
+    disk_read_mb_s=210.0,
+    disk_write_mb_s=190.0,
+    shared_path_mb_s=520.0,
+    memory_copy_mb_s=5200.0,
+    counted=True,
+    seed=1970,
+)
 """Four processors with counters; all disks share a path that two and a half of them fill."""
 
 
@@ -160,20 +187,29 @@ def phase_of(
     copied = _COPIED.get((options.kernel, phase), 0.0)
     to_send = _COPIED_TO_SEND.get((options.kernel, phase), 0.0)
     return PhaseResult(
-        name=phase, seconds=seconds, bytes_read=read, bytes_written=written,
-        cpu_user_s=both * user * wobble / 1e9, cpu_system_s=both * kernel * wobble / 1e9,
+        name=phase,
+        seconds=seconds,
+        bytes_read=read,
+        bytes_written=written,
+        cpu_user_s=both * user * wobble / 1e9,
+        cpu_system_s=both * kernel * wobble / 1e9,
         instructions=instructions if machine.counted else None,
         cycles=round(instructions * (1.05 + 0.06 * disks)) if machine.counted else None,
-        switches_voluntary=both // 1_638_400 * 2, switches_involuntary=round(40 * seconds),
-        faults_minor=both // (2 << 20), faults_major=0,
+        switches_voluntary=both // 1_638_400 * 2,
+        switches_involuntary=round(40 * seconds),
+        faults_minor=both // (2 << 20),
+        faults_major=0,
         block_read_bytes=read + 4096 * 12 if read else 4096 * 12,
         block_written_bytes=round(written * 1.001),
         memory_bus_bytes=round(both * _MEMORY.get((options.kernel, phase), 1.1) * wobble)
-        if machine.counted else None,
-        network_sent_bytes=sent, network_received_bytes=sent,
+        if machine.counted
+        else None,
+        network_sent_bytes=sent,
+        network_received_bytes=sent,
         copied_bytes=round(both * (copied + (to_send if sent else 0.0))),
-        first_done_s=seconds * (0.97 if options.parties > 1 else 1.0), last_done_s=seconds,
-    )  # fmt: skip
+        first_done_s=seconds * (0.97 if options.parties > 1 else 1.0),
+        last_done_s=seconds,
+    )
 
 
 def options_of(machine: Machine, kernel: KernelName, platform: Platform) -> StreamOptions:
@@ -203,21 +239,37 @@ def run_of(
     if options.kernel != "transpose":
         ordered = options.kernel == "sort"
         check = CheckResult(
-            records=bytes_out // RECORD_BYTES, checksum="a3b1c4d9e2f07", duplicate_keys=0,
+            records=bytes_out // RECORD_BYTES,
+            checksum="a3b1c4d9e2f07",
+            duplicate_keys=0,
             unordered=0 if ordered else bytes_out // RECORD_BYTES // 2,
             first_unordered=None if ordered else 1,
-        )  # fmt: skip
+        )
     result = StreamResult(
-        version=1, kind="stream", job_id=f"{options.kernel}-{disks}-{repetition}",
-        kernel=options.kernel, passes=passes, bytes_in=bytes_in, bytes_out=bytes_out,
-        seconds=sum(phase.seconds for phase in phases), phases=phases,
+        version=1,
+        kind="stream",
+        job_id=f"{options.kernel}-{disks}-{repetition}",
+        kernel=options.kernel,
+        passes=passes,
+        bytes_in=bytes_in,
+        bytes_out=bytes_out,
+        seconds=sum(phase.seconds for phase in phases),
+        phases=phases,
         not_measurable={} if machine.counted else NOT_COUNTED,
         memory_bus_counter="resctrl" if machine.counted else "none",
-        memory_peak_bytes=round(0.98 * options.memory_bytes), verified=True,
-        verify_s=bytes_out / 1.9e9, check=check, capacity=None,
-    )  # fmt: skip
-    return StreamRun(options=options, disks=disks, repetition=repetition,
-                     started_at="2026-11-21T06:50:12+00:00", result=result)  # fmt: skip
+        memory_peak_bytes=round(0.98 * options.memory_bytes),
+        verified=True,
+        verify_s=bytes_out / 1.9e9,
+        check=check,
+        capacity=None,
+    )
+    return StreamRun(
+        options=options,
+        disks=disks,
+        repetition=repetition,
+        started_at="2026-11-21T06:50:12+00:00",
+        result=result,
+    )
 
 
 def capacities_of(machine: Machine, disks: int = 4, *, network: bool = False) -> Capacities:
@@ -234,32 +286,40 @@ def capacities_of(machine: Machine, disks: int = 4, *, network: bool = False) ->
         memory_copy_mb_s=interval(read(machine.memory_copy_mb_s)),
         memory_read_mb_s=interval(read(1.6 * machine.memory_copy_mb_s)),
         disks=tuple(
-            DiskCapacity(directory=f"/disk{n + 1}", devices=(f"nvme{n}n1",),
-                         read_mb_s=interval(read(r)), write_mb_s=interval(read(w)))
+            DiskCapacity(
+                directory=f"/disk{n + 1}",
+                devices=(f"nvme{n}n1",),
+                read_mb_s=interval(read(r)),
+                write_mb_s=interval(read(w)),
+            )
             for n in range(disks)
         ),
         all_read_mb_s=interval(read(min(r * disks, most))),
         all_write_mb_s=interval(read(min(w * disks, most))),
         all_both_mb_s=interval(read(min(2 * disks / (1 / r + 1 / w), most))),
         network_mb_s=interval(read(machine.network_mb_s)) if network else None,
-    )  # fmt: skip
+    )
 
 
 def _study(
     machine: Machine, runs: Sequence[StreamRun], purpose: str, *, network: bool, disks: int
 ) -> StreamStudy:
     start = StreamStart(
-        study_id=f"{machine.seed:032x}", system=machine.system,
+        study_id=f"{machine.seed:032x}",
+        system=machine.system,
         purpose="scaling" if purpose == "scaling" else "run",
         directories=tuple(f"/disk{n + 1}" for n in range(disks)),
-        started_at="2026-11-21T06:50:12+00:00", seed=machine.seed,
+        started_at="2026-11-21T06:50:12+00:00",
+        seed=machine.seed,
         facts=_FACTS | {"host_name": machine.system},
-    )  # fmt: skip
+    )
     return StreamStudy(
-        start=start, status=Status.DONE,
-        capacities=capacities_of(machine, disks, network=network), runs=tuple(runs),
+        start=start,
+        status=Status.DONE,
+        capacities=capacities_of(machine, disks, network=network),
+        runs=tuple(runs),
         wall_s=sum(run.result.seconds + run.result.verify_s for run in runs),
-    )  # fmt: skip
+    )
 
 
 def run_study(

@@ -37,7 +37,7 @@ from leadline.record import (
     SurveyStart,
     WarmUp,
     Workload,
-)  # fmt: skip
+)
 
 MIB = 2**20
 HOSTILE = "</script><img src=x onerror=\"document.title='owned'\">&{{7*7}}'\""
@@ -106,8 +106,14 @@ def _curve(
         points.append(CurvePoint(x, interval(readings), readings, ids))
     best = max(point.throughput_mb_s.value for point in points)
     good = [point.x for point in points if point.throughput_mb_s.value >= 0.75 * best]
-    return Curve(parameter=parameter, region=region, points=tuple(points), focal=focal,
-                 good_low=min(good), good_high=max(good))  # fmt: skip
+    return Curve(
+        parameter=parameter,
+        region=region,
+        points=tuple(points),
+        focal=focal,
+        good_low=min(good),
+        good_high=max(good),
+    )
 
 
 def _slope(curve: Curve) -> tuple[SlopePoint, ...]:
@@ -149,15 +155,28 @@ def build(
     regions, families, noise, sentinels = [], [], {}, []
     for index, focal in enumerate(focals):
         readings = machine.readings(focal, 6)
-        regions.append(Region(
-            index=index, name=names[index], low_bytes=bounds[index], high_bytes=bounds[index + 1],
-            focal=focal, throughput_mb_s=interval(readings),
-            cached_share=1.0 if index < len(focals) - 1 else 0.08))  # fmt: skip
-        families.append(Family(index, (
-            _curve(machine, focal, "size_mean", _SIZES, index),
-            _curve(machine, focal, "read_frac", _FRACTIONS, index),
-            _curve(machine, focal, "process_num", _PROCESSES, index),
-            _curve(machine, focal, "seq_frac", _FRACTIONS, index))))  # fmt: skip
+        regions.append(
+            Region(
+                index=index,
+                name=names[index],
+                low_bytes=bounds[index],
+                high_bytes=bounds[index + 1],
+                focal=focal,
+                throughput_mb_s=interval(readings),
+                cached_share=1.0 if index < len(focals) - 1 else 0.08,
+            )
+        )
+        families.append(
+            Family(
+                index,
+                (
+                    _curve(machine, focal, "size_mean", _SIZES, index),
+                    _curve(machine, focal, "read_frac", _FRACTIONS, index),
+                    _curve(machine, focal, "process_num", _PROCESSES, index),
+                    _curve(machine, focal, "seq_frac", _FRACTIONS, index),
+                ),
+            )
+        )
         noise[names[index]] = machine.noise * (1 + index)
         for take in range(6):
             truth = machine.truth_mb_s(focal, take / 5)
@@ -180,29 +199,65 @@ def build(
         PlanStage("sentinels", len(sentinels), "see whether the system moves"),
     )
     start = SurveyStart(
-        study_id="7f3a9c2e51d04b6f", system=system, target="/srv/data", seed=1994,
-        started_at="2026-11-21T06:50:12Z", focal_mode="middle", backend="pread", direct=False,
-        cache_limit_bytes=cache_limit_bytes, accuracy=0.02,
-        plan=Plan(stages=stages, budget_s=600.0, expected_s=571.0, point_s=7.5,
-                  layout_bytes=top_bytes, unique_bytes_min=low, unique_bytes_max=top_bytes,
-                  size_mean_min=1024, size_mean_max=MIB, process_num_max=16),
-        facts=facts if facts is not None else dict(_FACTS))  # fmt: skip
+        study_id="7f3a9c2e51d04b6f",
+        system=system,
+        target="/srv/data",
+        seed=1994,
+        started_at="2026-11-21T06:50:12Z",
+        focal_mode="middle",
+        backend="pread",
+        direct=False,
+        cache_limit_bytes=cache_limit_bytes,
+        accuracy=0.02,
+        plan=Plan(
+            stages=stages,
+            budget_s=600.0,
+            expected_s=571.0,
+            point_s=7.5,
+            layout_bytes=top_bytes,
+            unique_bytes_min=low,
+            unique_bytes_max=top_bytes,
+            size_mean_min=1024,
+            size_mean_max=MIB,
+            process_num_max=16,
+        ),
+        facts=facts if facts is not None else dict(_FACTS),
+    )
     return Survey(
-        start=start, status=status, wall_s=578.4,
+        start=start,
+        status=status,
+        wall_s=578.4,
         points=start.plan.points if status is Status.DONE else 23,
-        regions=tuple(regions), borders=borders, unique_bytes_curve=whole, slope=_slope(whole),
-        families=tuple(families), cache_bytes=borders[-1].bytes if borders else None,
-        sentinels=tuple(sentinels), drift_frac=drift or Interval(-0.004, -0.012, 0.004, 12),
-        noise_frac=noise, accuracy_frac=0.021, settled=True, cross_check_bytes=(), sentences=(),
-        warnings=warnings)  # fmt: skip
+        regions=tuple(regions),
+        borders=borders,
+        unique_bytes_curve=whole,
+        slope=_slope(whole),
+        families=tuple(families),
+        cache_bytes=borders[-1].bytes if borders else None,
+        sentinels=tuple(sentinels),
+        drift_frac=drift or Interval(-0.004, -0.012, 0.004, 12),
+        noise_frac=noise,
+        accuracy_frac=0.021,
+        settled=True,
+        cross_check_bytes=(),
+        sentences=(),
+        warnings=warnings,
+    )
 
 
 _FACTS: dict[str, object] = {
-    "cpu_model": "AMD EPYC 7B13", "cpu_count": 2, "memory_bytes": 8 * 2**30,
-    "kernel": "6.8.0-45-generic", "filesystem": "ext4", "device": "/dev/nvme0n1",
-    "device_model": "Example NVMe 1 TB", "rotational": False, "scheduler": "none",
-    "mount_options": ["rw", "relatime"], "load_average": [0.2, 0.1, 0.1],
-}  # fmt: skip
+    "cpu_model": "AMD EPYC 7B13",
+    "cpu_count": 2,
+    "memory_bytes": 8 * 2**30,
+    "kernel": "6.8.0-45-generic",
+    "filesystem": "ext4",
+    "device": "/dev/nvme0n1",
+    "device_model": "Example NVMe 1 TB",
+    "rotational": False,
+    "scheduler": "none",
+    "mount_options": ["rw", "relatime"],
+    "load_average": [0.2, 0.1, 0.1],
+}
 
 CACHE = Level("file cache", 480 * MIB, 5200, 3900, 2.0, processes=2)
 DISK = Level("disk", 2**50, 240, 130, 60.0, 800.0, processes=4)
@@ -243,31 +298,52 @@ def smooth() -> Survey:
 def drifting() -> Survey:
     """The disk of `two_region`, slowing down by 9 % over the survey."""
     return build(
-        Machine((CACHE, DISK), drift=-0.09), [480 * MIB], top_bytes=3 * 2**30,
+        Machine((CACHE, DISK), drift=-0.09),
+        [480 * MIB],
+        top_bytes=3 * 2**30,
         drift=Interval(-0.088, -0.104, -0.071, 12),
         warnings=("The sentinel moved by -8.8 % (-10.4 to -7.1 %) during the survey: drift.",),
-    )  # fmt: skip
+    )
 
 
 def stopped() -> Survey:
     """Stopped before the second region's families: what was not measured must be said so."""
     whole = two_region()
     return msgspec.structs.replace(
-        whole, status=Status.STOPPED, points=23, wall_s=61.0, sentinels=(), drift_frac=None,
-        families=(Family(0, whole.families[0].curves[:2]),), accuracy_frac=None, settled=False,
-    )  # fmt: skip
+        whole,
+        status=Status.STOPPED,
+        points=23,
+        wall_s=61.0,
+        sentinels=(),
+        drift_frac=None,
+        families=(Family(0, whole.families[0].curves[:2]),),
+        accuracy_frac=None,
+        settled=False,
+    )
 
 
 def empty() -> Survey:
     """Stopped before the first point."""
     whole = two_region()
     return msgspec.structs.replace(
-        whole, status=Status.STOPPED, points=0, wall_s=2.0, sentinels=(), drift_frac=None,
-        families=(), regions=(), borders=(), slope=(), cache_bytes=None, noise_frac={},
-        accuracy_frac=None, settled=False,
+        whole,
+        status=Status.STOPPED,
+        points=0,
+        wall_s=2.0,
+        sentinels=(),
+        drift_frac=None,
+        families=(),
+        regions=(),
+        borders=(),
+        slope=(),
+        cache_bytes=None,
+        noise_frac={},
+        accuracy_frac=None,
+        settled=False,
         unique_bytes_curve=msgspec.structs.replace(
-            whole.unique_bytes_curve, points=(), good_low=None, good_high=None),
-    )  # fmt: skip
+            whole.unique_bytes_curve, points=(), good_low=None, good_high=None
+        ),
+    )
 
 
 def hostile() -> Survey:
@@ -301,16 +377,31 @@ def _result(
     moved = MovedBytes(round(2.5e6 * reading), round(2.5e6 * reading))
     bad = point_id.endswith("read_frac-1-2-3")
     return EngineResult(
-        version=1, job_id=point_id,
+        version=1,
+        job_id=point_id,
         throughput_mb_s=Interval(reading, reading - half, reading + half, 10),
-        iops=Interval(iops, iops * 0.99, iops * 1.01, 10), latency_us=_latency(mean_us),
-        read=side, write=side, wall_s=5.0, total_s=6.4, prepare_s=0.0, cpu_user=0.1,
-        cpu_system=0.4, io_share=0.97, littles_law_error_frac=0.08 if bad else 0.004,
-        workload_bytes=moved, device_bytes=MovedBytes(moved.read // 9, moved.write // 2),
-        cached_share=0.89, cache_resident_bytes=400 * MIB, foreign_cpu=0.02,
+        iops=Interval(iops, iops * 0.99, iops * 1.01, 10),
+        latency_us=_latency(mean_us),
+        read=side,
+        write=side,
+        wall_s=5.0,
+        total_s=6.4,
+        prepare_s=0.0,
+        cpu_user=0.1,
+        cpu_system=0.4,
+        io_share=0.97,
+        littles_law_error_frac=0.08 if bad else 0.004,
+        workload_bytes=moved,
+        device_bytes=MovedBytes(moved.read // 9, moved.write // 2),
+        cached_share=0.89,
+        cache_resident_bytes=400 * MIB,
+        foreign_cpu=0.02,
         realised=Realised(work.size_mean, 0.86, work.read_frac, work.seq_frac),
-        warm_up=WarmUp(1.2, not bad), intervals=slices, admissible=not bad,
-        reasons=("Little's law is off by 8 %",) if bad else ())  # fmt: skip
+        warm_up=WarmUp(1.2, not bad),
+        intervals=slices,
+        admissible=not bad,
+        reasons=("Little's law is off by 8 %",) if bad else (),
+    )
 
 
 def points(survey: Survey) -> tuple[Measurement, ...]:
@@ -324,9 +415,17 @@ def points(survey: Survey) -> tuple[Measurement, ...]:
             work = curve.focal.with_value(curve.parameter, point.x)
             stage = "unique_bytes" if curve.region is None else "families"
             for reading, point_id in zip(point.readings_mb_s, point.point_ids, strict=True):
-                found.append(Measurement(
-                    point_id=point_id, order=len(found),
-                    stage=stage, started_at=survey.start.started_at, clock_s=2.0 * len(found),
-                    seed=len(found), workload=work, backend="pread",
-                    result=_result(work, reading, point_id, rng)))  # fmt: skip
+                found.append(
+                    Measurement(
+                        point_id=point_id,
+                        order=len(found),
+                        stage=stage,
+                        started_at=survey.start.started_at,
+                        clock_s=2.0 * len(found),
+                        seed=len(found),
+                        workload=work,
+                        backend="pread",
+                        result=_result(work, reading, point_id, rng),
+                    )
+                )
     return tuple(found)

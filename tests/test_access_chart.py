@@ -91,9 +91,11 @@ def test_a_profile_says_how_its_client_reaches_its_server(name: str, protocol: s
 
 def test_a_servers_cache_is_no_share_of_the_clients_memory() -> None:
     far = renamed(
-        quicker(), "bbbb0002", target=SERVER,
+        quicker(),
+        "bbbb0002",
+        target=SERVER,
         facts=quicker().start.facts | {"memory_bytes": 2**34, "nfs_server": "10.0.0.2:2049"},
-    )  # fmt: skip
+    )
     found = cache_sizes(systems(atlas(), far, model="product"))
     assert found[1].memory_bytes is None
 
@@ -141,8 +143,9 @@ def test_between_two_points_times_are_mixed_and_the_points_are_as_measured() -> 
     assert [(row["x"], row["y"]) for row in points] == [(0.0, 1.0), (0.5, 1.9), (1.0, 20.0)]
     line = {
         round(row["x"], 6): row["y"]
-        for row in rows(chart, "line") if row["system"].startswith("server")
-    }  # fmt: skip
+        for row in rows(chart, "line")
+        if row["system"].startswith("server")
+    }
     assert line[0.5] == pytest.approx(1.9)
     assert line[0.9] == pytest.approx(1 / (0.2 / 1.9 + 0.8 / 20.0))
     assert min(row["low"] for row in rows(chart, "area")) > 0
@@ -152,8 +155,9 @@ def test_bands_stay_inside_the_axes() -> None:
     chart = access_chart([LOCAL, access("noisy", (1.0, 1.0, 1.0), spread=10.0)])
     low, high = next(
         layer["encoding"]["y"]["scale"]["domain"]
-        for layer in drawn(chart) if "scale" in layer["encoding"]["y"]
-    )  # fmt: skip
+        for layer in drawn(chart)
+        if "scale" in layer["encoding"]["y"]
+    )
     assert low <= min(row["low"] for row in rows(chart, "area"))
     assert high >= max(row["high"] for row in rows(chart, "area"))
 

@@ -139,6 +139,12 @@ def test_a_full_disk_is_refused_before_anything_is_written(mounted: Path, tmp_pa
 def test_a_cache_limit_too_small_to_run_in_is_refused(tmp_path: Path) -> None:
     target = tmp_path / "target"
     target.mkdir()
-    refused("survey", str(target), "--cache-limit", "1MiB", store=tmp_path / "s.sqlite",
-            said="cache-limit")  # fmt: skip
+    refused(
+        "survey",
+        str(target),
+        "--cache-limit",
+        "1MiB",
+        store=tmp_path / "s.sqlite",
+        said="cache-limit",
+    )
     assert not list(target.iterdir())

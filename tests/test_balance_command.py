@@ -42,8 +42,9 @@ def test_balance_as_json_compares_systems(store: Path) -> None:
     assert "boreas takes 130 MB/s per processor before I/O path gives out" in " ".join(
         document["compared"]
     )
-    firsts = {(one["kernel"], one["phase"]): one["first"]
-              for one in document["systems"][0]["balances"]}  # fmt: skip
+    firsts = {
+        (one["kernel"], one["phase"]): one["first"] for one in document["systems"][0]["balances"]
+    }
     assert firsts["sort", "read"] == "cpu"
     assert firsts["scan", "read"] == "disks"
 

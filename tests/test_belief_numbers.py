@@ -108,12 +108,25 @@ def test_the_peak_of_a_server_is_where_it_was(aim: str) -> None:
 def test_a_server_in_the_middle_of_what_is_believed() -> None:
     """Every number at its median: four requests at once, a fifth of the threshold each."""
     first = {name: float(values[0]) for name, values in unpacked().items()}
-    assert first == pytest.approx({
-        "capacity": 500.0, "base_s": 0.008, "variance_per_s": 0.0054, "variability": 1.35,
-        "idle_power": 1.162278, "wander": 0.035, "memory_s": 18.0, "between": 0.012,
-        "retrograde": 0.02, "cold": 0.1, "warming_s": 2.5, "tail": 0.75, "slow_share": 0.5,
-        "slow_log": 0.0,
-    }, abs=1e-6)  # fmt: skip
+    assert first == pytest.approx(
+        {
+            "capacity": 500.0,
+            "base_s": 0.008,
+            "variance_per_s": 0.0054,
+            "variability": 1.35,
+            "idle_power": 1.162278,
+            "wander": 0.035,
+            "memory_s": 18.0,
+            "between": 0.012,
+            "retrograde": 0.02,
+            "cold": 0.1,
+            "warming_s": 2.5,
+            "tail": 0.75,
+            "slow_share": 0.5,
+            "slow_log": 0.0,
+        },
+        abs=1e-6,
+    )
 
 
 def test_servers_that_are_unusual_in_one_way() -> None:

@@ -40,9 +40,15 @@ def sized(name: str, reads_mb: float, writes_mb: float | None = None, **told: An
         for part in (0.5, (writes_mb or 0) / reads_mb / 2)
     )
     return CacheSize(
-        name=name, bytes=around(reads_mb), memory_bytes=round(2 * reads_mb * MB), capped=False,
-        share=share, writes_bytes=writes, writes_share=written if writes else None, **told,
-    )  # fmt: skip
+        name=name,
+        bytes=around(reads_mb),
+        memory_bytes=round(2 * reads_mb * MB),
+        capped=False,
+        share=share,
+        writes_bytes=writes,
+        writes_share=written if writes else None,
+        **told,
+    )
 
 
 def spec(name: str, **changes: Any) -> dict[str, Any]:
@@ -69,10 +75,16 @@ def test_a_cache_of_two_sizes_has_two_rows_and_writes_that_go_through_are_said()
     for chart in ("cache_bytes", "cache_share"):
         names = {row["name"] for row in marks(spec(chart, cache_sizes=sizes), "bar")}
         assert {
-            "sprite: reads", "sun: reads and writes", "aix: reads; writes go through", "mixed",
-        } <= names  # fmt: skip
-    written = [row for row in marks(spec("cache_bytes", cache_sizes=sizes), "bar")
-               if row["name"] == "sprite: writes"]  # fmt: skip
+            "sprite: reads",
+            "sun: reads and writes",
+            "aix: reads; writes go through",
+            "mixed",
+        } <= names
+    written = [
+        row
+        for row in marks(spec("cache_bytes", cache_sizes=sizes), "bar")
+        if row["name"] == "sprite: writes"
+    ]
     assert written[0]["said"] == "4.77 MiB (4.72 to 4.82 MiB)"
 
 
@@ -87,9 +99,9 @@ def test_sizes_far_apart_are_points_on_a_log_scale() -> None:
 
 def test_studies_are_named_as_the_source_of_sizes() -> None:
     both = (sized("a", 3, studied=True), sized("b", 4, studied=True))
-    assert "From studies of the caches." in spec("cache_bytes", cache_sizes=both)["title"][
-        "subtitle"
-    ]  # fmt: skip
+    assert (
+        "From studies of the caches." in spec("cache_bytes", cache_sizes=both)["title"]["subtitle"]
+    )
     one = (sized("a", 3, studied=True), sized("b", 4))
     assert "on 1 of 2" in spec("cache_share", cache_sizes=one)["title"]["subtitle"]
 
@@ -98,12 +110,16 @@ def curves(names: list[str]) -> tuple[CommonCurve, ...]:
     at = _compared().curves[0].at
     return tuple(
         CommonCurve(
-            name=name, parameter="read_frac", at=at,
-            points=tuple(CommonPoint(x, Interval(y, y * 0.9, y * 1.1, 5)) for x, y in
-                         ((0.0, 1.0 + number), (1.0, 30.0))),
+            name=name,
+            parameter="read_frac",
+            at=at,
+            points=tuple(
+                CommonPoint(x, Interval(y, y * 0.9, y * 1.1, 5))
+                for x, y in ((0.0, 1.0 + number), (1.0, 30.0))
+            ),
         )
         for number, name in enumerate(names)
-    )  # fmt: skip
+    )
 
 
 def test_fig_5_marks_what_cancels_writes_and_keeps_its_legend() -> None:
@@ -117,8 +133,9 @@ def test_fig_5_marks_what_cancels_writes_and_keeps_its_legend() -> None:
     assert halo["mark"]["strokeWidth"] > 5
     sets = chart["datasets"]
     assert {row["system"] for row in sets[halo["data"]["name"]]} == {"hp (cancels writes)"}
-    colours = [layer["encoding"]["color"] for layer in chart["layer"] if "color" in
-               layer["encoding"]]  # fmt: skip
+    colours = [
+        layer["encoding"]["color"] for layer in chart["layer"] if "color" in layer["encoding"]
+    ]
     for colour in colours:
         domain = colour.get("scale", {}).get("domain")
         assert domain in (None, ["hp (cancels writes)", "aix (writes through)", "who"])
@@ -140,11 +157,17 @@ def test_a_dozen_systems_have_a_look_of_their_own_each() -> None:
 
 def test_the_page_and_the_terminal_show_the_policies_and_what_they_rest_on() -> None:
     sizes = (
-        sized("sprite", 20, 5, policy=WritePolicy.CANCELLING, studied=True,
-              evidence=("of 1 GiB <written> nothing reached the device",)),
+        sized(
+            "sprite",
+            20,
+            5,
+            policy=WritePolicy.CANCELLING,
+            studied=True,
+            evidence=("of 1 GiB <written> nothing reached the device",),
+        ),
         sized("aix", 46, policy=WritePolicy.THROUGH, evidence=("the speed of the disk",)),
         sized("border only", 4),
-    )  # fmt: skip
+    )
     document = msgspec.structs.replace(_compared(), cache_sizes=sizes)
     page = render_comparison_html(document)
     table = page[page.index('id="caches"') : page.index("</section>", page.index('id="caches"'))]
@@ -192,9 +215,8 @@ def test_a_study_run_in_another_way_does_not_count(changes: dict[str, Any]) -> N
     store, survey_id = kept()
     survey, points = load_survey(store, survey_id)
     other = msgspec.structs.replace(
-        survey, start=msgspec.structs.replace(survey.start, **changes),
-        status=Status.DONE,
-    )  # fmt: skip
+        survey, start=msgspec.structs.replace(survey.start, **changes), status=Status.DONE
+    )
     known = known_cache(store, other, points)
     assert not known.studied
     assert known.found.reads.bytes is not None

@@ -16,7 +16,7 @@ from leadline.report import (
     save_chart,
     save_report,
     summary_chart,
-)  # fmt: skip
+)
 
 FAMILY = ("size_mean", "read_frac", "process_num", "seq_frac")
 

@@ -218,9 +218,11 @@ def test_a_tear_down_sees_that_the_daemon_it_stopped_is_gone(tmp_path: Path) -> 
     pids = tmp_path / "pids"
     waits = "kill $(cat $0); while kill -0 $(cat $0) 2>&1 >/dev/null; do sleep 0.02; done"
     server = server_of(
-        "good", set_up=(*FAKE, "daemon", str(pids)), tear_down=("sh", "-c", waits, str(pids)),
+        "good",
+        set_up=(*FAKE, "daemon", str(pids)),
+        tear_down=("sh", "-c", waits, str(pids)),
         time_out_s=LONG_S,
-    )  # fmt: skip
+    )
     trial = trial_of(server)
     assert trial.state is TrialState.DONE, trial.failure
 
@@ -240,8 +242,9 @@ def test_a_killed_leadline_leaves_no_server_and_no_generator(
     pids = tmp_path / "pids"
     child = subprocess.Popen(
         [sys.executable, "-c", STARTS, str(tmp_path), str(pids), "hangs"],
-        env=os.environ | {"PYTHONPATH": str(Path(__file__).parent)}, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parent)},
+        stderr=subprocess.DEVNULL,
+    )
 
     def generators() -> list[int]:
         found = []
@@ -267,9 +270,10 @@ def test_the_first_interruption_still_tears_down(tmp_path: Path) -> None:
     """It comes from the load generator itself, so that it comes in the middle of the load."""
     interrupts = f"kill -ALRM {os.getpid()}; exec sleep 600"
     server = CommandServer(
-        load=("sh", "-c", interrupts, *LOAD), tear_down=noted(tmp_path, "torn down"),
+        load=("sh", "-c", interrupts, *LOAD),
+        tear_down=noted(tmp_path, "torn down"),
         time_out_s=LONG_S,
-    )  # fmt: skip
+    )
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):

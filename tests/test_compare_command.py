@@ -35,15 +35,26 @@ def test_facts_come_before_the_ratios_and_the_faster_system_is_named(store: Path
 
 
 def test_json_has_the_promised_keys(store: Path) -> None:
-    done = leadline("compare", "hp-730", "sparcstation-1plus", "--named", "--json",
-                    "--price", "hp-730=35000 USD,sparcstation-1plus=15000 USD",
-                    store=store)  # fmt: skip
+    done = leadline(
+        "compare",
+        "hp-730",
+        "sparcstation-1plus",
+        "--named",
+        "--json",
+        "--price",
+        "hp-730=35000 USD,sparcstation-1plus=15000 USD",
+        store=store,
+    )
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     assert {"pairs", "differing_facts"} <= set(document)
     assert [pair["title"] for pair in document["pairs"]] == [
-        "workstation", "large_utility", "scientific_write", "scientific_read", "database",
-    ]  # fmt: skip
+        "workstation",
+        "large_utility",
+        "scientific_write",
+        "scientific_read",
+        "database",
+    ]
     first = document["pairs"][0]
     assert {"a", "b", "workload", "ratio", "verdict"} <= set(first)
     assert set(first["ratio"]) == {"value", "low", "high", "n"}
@@ -57,8 +68,12 @@ def test_without_a_workload_the_named_ones_and_the_focal_points_are_compared(sto
     done = leadline("compare", "hp-730", "sparcstation-1plus", "--json", store=store)
     titles = [pair["title"] for pair in json.loads(done.stdout)["pairs"]]
     assert titles[:5] == [
-        "workstation", "large_utility", "scientific_write", "scientific_read", "database",
-    ]  # fmt: skip
+        "workstation",
+        "large_utility",
+        "scientific_write",
+        "scientific_read",
+        "database",
+    ]
     assert "file cache of hp-730" in titles
     assert "disk of sparcstation-1plus" in titles
 
@@ -75,8 +90,17 @@ def test_the_gate_fails_with_its_own_exit_code_and_only_on_what_is_slower(store:
 
 
 def test_two_surveys_of_one_system_cannot_be_told_apart_and_pass_the_gate(store: Path) -> None:
-    done = leadline("compare", "hp-730-1", "hp-730-2", "--workload", INSIDE, "--json",
-                    "--fail-if", "slower=5%", store=store)  # fmt: skip
+    done = leadline(
+        "compare",
+        "hp-730-1",
+        "hp-730-2",
+        "--workload",
+        INSIDE,
+        "--json",
+        "--fail-if",
+        "slower=5%",
+        store=store,
+    )
     assert done.returncode == 0
     document = json.loads(done.stdout)
     assert [pair["verdict"] for pair in document["pairs"]] == ["cannot tell"]
@@ -86,8 +110,18 @@ def test_two_surveys_of_one_system_cannot_be_told_apart_and_pass_the_gate(store:
 
 
 def test_measuring_reads_both_systems_now_and_keeps_the_readings(store: Path) -> None:
-    done = leadline("compare", "hp-730", "sparcstation-1plus", "--workload", INSIDE, "--measure",
-                    "--passes", "3", "--json", store=store)  # fmt: skip
+    done = leadline(
+        "compare",
+        "hp-730",
+        "sparcstation-1plus",
+        "--workload",
+        INSIDE,
+        "--measure",
+        "--passes",
+        "3",
+        "--json",
+        store=store,
+    )
     assert done.returncode == 0, done.stderr
     (pair,) = json.loads(done.stdout)["pairs"]
     assert (pair["source"], pair["verdict"]) == ("measured", "a")
@@ -96,8 +130,9 @@ def test_measuring_reads_both_systems_now_and_keeps_the_readings(store: Path) ->
 
 
 def test_one_system_measured_against_itself_is_not_told_apart(store: Path) -> None:
-    done = leadline("compare", "hp-730-1", "hp-730-2", "--workload", INSIDE, "--measure",
-                    "--json", store=store)  # fmt: skip
+    done = leadline(
+        "compare", "hp-730-1", "hp-730-2", "--workload", INSIDE, "--measure", "--json", store=store
+    )
     (pair,) = json.loads(done.stdout)["pairs"]
     assert pair["verdict"] == "cannot tell"
     assert pair["ratio"]["low"] < 1 < pair["ratio"]["high"]
@@ -108,9 +143,13 @@ def test_one_system_measured_against_itself_is_not_told_apart(store: Path) -> No
 def keep(opened: Store, simulated: SimulatedSurvey, system: str, directory: Path) -> None:
     """Store a simulated survey as if it were one of a directory."""
     start = msgspec.structs.replace(
-        simulated.survey.start, study_id=f"real-{system}", system=system, target=str(directory),
-        backend="pread", system_profile=None,
-    )  # fmt: skip
+        simulated.survey.start,
+        study_id=f"real-{system}",
+        system=system,
+        target=str(directory),
+        backend="pread",
+        system_profile=None,
+    )
     opened.begin(SURVEY, start)
     for point in simulated.points:
         own = f"{system}-{point.point_id}"

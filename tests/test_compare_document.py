@@ -54,8 +54,10 @@ def test_every_pair_of_several_systems_is_compared_once() -> None:
     three = systems(atlas(), quicker(), quicker(3.0, "cccc0003", "flash"))
     document = compare_systems(three, Terms([question(), question("half", read_frac=0.25)]))
     assert [(pair.a, pair.b) for pair in document.pairs[::2]] == [
-        ("atlas", "rapid"), ("atlas", "flash"), ("rapid", "flash"),
-    ]  # fmt: skip
+        ("atlas", "rapid"),
+        ("atlas", "flash"),
+        ("rapid", "flash"),
+    ]
     assert document.verdicts == 6
     assert document.expected_by_chance == pytest.approx(0.3)
 
@@ -82,8 +84,11 @@ def test_what_a_system_was_not_surveyed_for_is_said_and_never_filled_in() -> Non
     document = compare_systems(systems(atlas(), quicker()), Terms([question(), beyond]))
     pair = document.pairs[1]
     assert (pair.ratio, pair.p_value, pair.a_mb_s, pair.verdict) == (
-        None, None, None, "cannot tell",
-    )  # fmt: skip
+        None,
+        None,
+        None,
+        "cannot tell",
+    )
     assert len(pair.reasons) == 2
     assert "atlas" in pair.reasons[0]
     assert "40 GiB" in pair.reasons[0]
@@ -198,9 +203,10 @@ def test_curves_are_brought_to_one_request_size_that_all_systems_were_surveyed_a
     document = compare_systems(systems(atlas(), quicker()), Terms([question()]))
     assert document.common_size_bytes == 32 * 1024
     assert {(curve.name, curve.parameter) for curve in document.curves} == {
-        (name, parameter) for name in ("atlas", "rapid") for parameter in ("read_frac",
-                                                                          "unique_bytes")
-    }  # fmt: skip
+        (name, parameter)
+        for name in ("atlas", "rapid")
+        for parameter in ("read_frac", "unique_bytes")
+    }
     assert {curve.at.size_mean for curve in document.curves} == {32 * 1024}
     assert {curve.at.process_num for curve in document.curves} == {1}
     rates = {(rate.place, rate.name): rate.throughput_mb_s for rate in document.rates}
@@ -216,9 +222,10 @@ def test_a_system_that_knows_no_32_kib_moves_the_common_size() -> None:
     family = survey.families[0]
     curves = tuple(
         msgspec.structs.replace(curve, points=curve.points[3:])
-        if curve.parameter == "size_mean" else curve
+        if curve.parameter == "size_mean"
+        else curve
         for curve in family.curves
-    )  # fmt: skip
+    )
     focal = survey.regions[0].focal.with_value("size_mean", 128 * 1024)
     large = msgspec.structs.replace(
         survey,
@@ -243,9 +250,9 @@ def test_the_cache_is_a_share_of_the_memory_or_of_its_cap() -> None:
 
 
 def test_a_disk_without_a_cache_has_no_cache_to_compare() -> None:
-    document = compare_systems(systems(atlas(), made.one_region()), Terms([
-        question(unique_bytes=600 * MIB)
-    ]))  # fmt: skip
+    document = compare_systems(
+        systems(atlas(), made.one_region()), Terms([question(unique_bytes=600 * MIB)])
+    )
     missing = [rate for rate in document.rates if rate.throughput_mb_s is None]
     assert [(rate.name, rate.place) for rate in missing] == [("bare", "file cache")]
     assert missing[0].missing == "the survey found no file cache apart"

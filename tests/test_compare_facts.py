@@ -14,10 +14,15 @@ from leadline.record.comparison import FactDifference
 from leadline.testing.samples import sample_start
 
 FACTS_OF_A = {
-    "kernel_release": "6.8.0", "filesystem_type": "ext4", "mount_options": "rw,relatime",
-    "scheduler": "none", "memory_bytes": 8 * 2**30, "free_bytes": 10**9, "cpu_mhz": 2450.0,
+    "kernel_release": "6.8.0",
+    "filesystem_type": "ext4",
+    "mount_options": "rw,relatime",
+    "scheduler": "none",
+    "memory_bytes": 8 * 2**30,
+    "free_bytes": 10**9,
+    "cpu_mhz": 2450.0,
     "leadline_version": "0.1.0",
-}  # fmt: skip
+}
 
 
 def start(facts: dict[str, Any], **changes: Any) -> SurveyStart:
@@ -79,9 +84,11 @@ def test_how_a_survey_was_run_is_compared_too() -> None:
 
 def test_what_changes_from_hour_to_hour_is_no_difference() -> None:
     later = FACTS_OF_A | {
-        "free_bytes": 5, "memory_available_bytes": 7, "cpu_mhz": 2300.0,
+        "free_bytes": 5,
+        "memory_available_bytes": 7,
+        "cpu_mhz": 2300.0,
         "memory_bytes": 8 * 2**30 - 4096,
-    }  # fmt: skip
+    }
     moved = start(later, started_at="2027-01-01T00:00:00+00:00", seed=9, study_id="other")
     assert differing_facts([start(FACTS_OF_A), moved]) == ()
 

@@ -24,8 +24,19 @@ def test_a_rule_is_read_as_people_write_it() -> None:
     assert parse_rule("slower=0%") == 0.0
 
 
-@pytest.mark.parametrize("text", ["", "slower", "slower=5", "faster=5%", "slower=-5%",
-                                  "slower=100%", "slower=5%,x", "slower=nan%"])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "slower",
+        "slower=5",
+        "faster=5%",
+        "slower=-5%",
+        "slower=100%",
+        "slower=5%,x",
+        "slower=nan%",
+    ],
+)
 def test_a_rule_that_cannot_be_read_says_what_to_type(text: str) -> None:
     with pytest.raises(GateRefused, match="slower=5%"):
         parse_rule(text)

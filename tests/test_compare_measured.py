@@ -48,15 +48,19 @@ def test_turns_go_forth_and_back_so_that_drift_changes_sign(
 ) -> None:
     order: list[tuple[int, str]] = []
     measure_in_turns(
-        three, [IN_CACHE], asked(3), store,
+        three,
+        [IN_CACHE],
+        asked(3),
+        store,
         on_reading=lambda name, _, turn: order.append((turn, name)),
-    )  # fmt: skip
+    )
     hp, convex, solbourne = (system.name for system in three)
     forth, back = [hp, convex, solbourne], [solbourne, convex, hp]
     assert order == [
-        *((0, name) for name in forth), *((1, name) for name in back),
+        *((0, name) for name in forth),
+        *((1, name) for name in back),
         *((2, name) for name in forth),
-    ]  # fmt: skip
+    ]
 
 
 def test_the_systems_of_one_pass_meet_the_same_addresses(
@@ -113,7 +117,8 @@ def test_a_workload_that_a_system_cannot_take_is_measured_on_the_others_only(
     assert list(readings.refused) == ["hp-730"]
     assert "250 MiB" in readings.refused["hp-730"]
     assert {name: len(read) for name, read in readings.mb_s.items()} == {
-        "convex-c240": 2, "solbourne-5e905": 2,
-    }  # fmt: skip
+        "convex-c240": 2,
+        "solbourne-5e905": 2,
+    }
     (lonely,) = measure_in_turns(three[:2], [large], asked(2), store)
     assert lonely.mb_s == {"convex-c240": ()}

@@ -30,14 +30,22 @@ from opened_page import OpenedPage
 
 PRICES = {"atlas": Price(1000.0, "EUR"), "rapid": Price(3000.0, "EUR")}
 QUESTIONS = [
-    question("workstation"), question("large_utility", read_frac=0.25),
-    question("beyond", unique_bytes=40 * 2**30), question(size_mean=4096),
-]  # fmt: skip
+    question("workstation"),
+    question("large_utility", read_frac=0.25),
+    question("beyond", unique_bytes=40 * 2**30),
+    question(size_mean=4096),
+]
 ALL_CHARTS = {
-    "ratios-1-2", "bytes_touched_own", "bytes_touched", "read_share_own", "read_share",
+    "ratios-1-2",
+    "bytes_touched_own",
+    "bytes_touched",
+    "read_share_own",
+    "read_share",
     "disk_reads",
-    "cache_reads", "cache_bytes", "cache_share",
-}  # fmt: skip
+    "cache_reads",
+    "cache_bytes",
+    "cache_share",
+}
 
 
 @functools.cache

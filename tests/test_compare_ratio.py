@@ -19,9 +19,15 @@ def prediction(mb_s: float, ln_sd: float, df: float, n: int = 84) -> Prediction:
     half = student_t(df) * ln_sd if ln_sd > 0 else 0.0
     rate = Interval(mb_s, mb_s * math.exp(-half), mb_s * math.exp(half), n)
     return Prediction(
-        workload=WORK, throughput_mb_s=rate, run_throughput_mb_s=rate, ln_sd=ln_sd,
-        run_ln_sd=ln_sd, df=df, region=0, model="product",
-    )  # fmt: skip
+        workload=WORK,
+        throughput_mb_s=rate,
+        run_throughput_mb_s=rate,
+        ln_sd=ln_sd,
+        run_ln_sd=ln_sd,
+        df=df,
+        region=0,
+        model="product",
+    )
 
 
 def ratio_of(a: Prediction, b: Prediction) -> LogRatio:

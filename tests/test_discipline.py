@@ -11,13 +11,7 @@ import pytest
 from command import leadline
 from leadline.compare.facts import differing_facts
 from leadline.engine import Limits, Target, TargetRefused, open_engine
-from leadline.record import (
-    Workload,
-    fsync_each,
-    parse_sync,
-    say_discipline,
-    sync_document,
-)
+from leadline.record import Workload, fsync_each, parse_sync, say_discipline, sync_document
 from leadline.record.survey import SURVEY
 from leadline.store import open_store
 from leadline.studies.survey import Asked, begin_survey

@@ -171,9 +171,15 @@ def test_only_a_directory_can_be_preconditioned(opened: Open, target: str) -> No
 
 @pytest.mark.parametrize(
     ("kind", "rate"),
-    [("poisson", None), ("constant", 0.0), ("poisson", -1.0), ("poisson", float("nan")),
-     ("constant", 2e9), ("closed", 5.0)],
-)  # fmt: skip
+    [
+        ("poisson", None),
+        ("constant", 0.0),
+        ("poisson", -1.0),
+        ("poisson", float("nan")),
+        ("constant", 2e9),
+        ("closed", 5.0),
+    ],
+)
 def test_arrivals_that_make_no_sense(kind: Any, rate: float | None) -> None:
     with pytest.raises(WorkloadError, match="rate"):
         Arrivals(kind, rate)

@@ -66,10 +66,7 @@ def test_the_null_target() -> None:
 
 
 def test_a_job_that_makes_no_sense_is_refused() -> None:
-    with (
-        open_engine(Target.parse("null:")) as engine,
-        pytest.raises(TargetRefused),
-    ):
+    with open_engine(Target.parse("null:")) as engine, pytest.raises(TargetRefused):
         engine.run(WORKLOAD, seed=1, limits=msgspec.structs.replace(SHORT, measure_s_max=-1.0))
 
 

@@ -119,13 +119,21 @@ def test_a_closed_loop_has_no_spans_of_its_own() -> None:
 
 def test_an_open_loop_shows_three_named_spans_and_who_fell_short() -> None:
     offered = Offered(
-        rate_per_s=2000.0, due=10000, late_target=800, late_generator=3, missed=440,
-        completed_per_s=1912.0, shortfall_frac=0.044, fell_short="target",
-    )  # fmt: skip
+        rate_per_s=2000.0,
+        due=10000,
+        late_target=800,
+        late_generator=3,
+        missed=440,
+        completed_per_s=1912.0,
+        shortfall_frac=0.044,
+        fell_short="target",
+    )
     spans = SpansUs(latency(5000.0), latency(900.0), latency(5900.0))
     text = shown(changed(offered=offered, spans_us=spans), arrivals=Arrivals("poisson", 2000.0))
-    order = [text.index(f"\n{name} ") for name in
-             ("due→submitted", "submitted→completed", "due→completed")]  # fmt: skip
+    order = [
+        text.index(f"\n{name} ")
+        for name in ("due→submitted", "submitted→completed", "due→completed")
+    ]
     assert order == sorted(order)
     assert "p99 5,900.0" in text.partition("due→completed")[2].partition("\n")[0]
     assert "poisson arrivals, 2,000 requests/s, 1,912 completed" in text
@@ -135,48 +143,99 @@ def test_an_open_loop_shows_three_named_spans_and_who_fell_short() -> None:
 
 def test_an_offered_rate_that_was_kept_blames_nobody() -> None:
     offered = Offered(
-        rate_per_s=2000.0, due=10000, late_target=0, late_generator=0, missed=0,
-        completed_per_s=1999.0, shortfall_frac=0.0005, fell_short=None,
-    )  # fmt: skip
+        rate_per_s=2000.0,
+        due=10000,
+        late_target=0,
+        late_generator=0,
+        missed=0,
+        completed_per_s=1999.0,
+        shortfall_frac=0.0005,
+        fell_short=None,
+    )
     assert "fell short" not in shown(changed(offered=offered))
 
 
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"levels": (Level(0.0, 2.3, 8100.0), Level(2.3, 2.7, 420.0))},
-         "8.1 GB/s for 2.3 s, then 420 MB/s for 2.7 s; the mean describes none of them"),
-        ({"stalls": (Stall(2.31, 1.02, False), Stall(4.0, 0.2, True))},
-         ("nothing completed for 1.02 s from 2.31 s on, 200 ms from 4 s on (Leadline itself did "
-         "not run)")),
-        ({"generator": Generator(3600.0, True)},
-         ("83 % of the 3,600 requests/s that Leadline reaches here against nothing: the number is "
-         "Leadline's limit, not the target's")),
+        (
+            {"levels": (Level(0.0, 2.3, 8100.0), Level(2.3, 2.7, 420.0))},
+            "8.1 GB/s for 2.3 s, then 420 MB/s for 2.7 s; the mean describes none of them",
+        ),
+        (
+            {"stalls": (Stall(2.31, 1.02, False), Stall(4.0, 0.2, True))},
+            (
+                "nothing completed for 1.02 s from 2.31 s on, 200 ms from 4 s on (Leadline itself "
+                "did not run)"
+            ),
+        ),
+        (
+            {"generator": Generator(3600.0, True)},
+            (
+                "83 % of the 3,600 requests/s that Leadline reaches here against nothing: the "
+                "number is Leadline's limit, not the target's"
+            ),
+        ),
         ({"generator": Generator(30000.0, False)}, "10 % of the 30,000 requests/s"),
         ({"placement": Placed(True, (1, 0))}, "each issuer on a processor of its own: 1 and 0"),
         ({"placement": Placed(False, ())}, "wherever the kernel put the issuers"),
-        ({"precondition": Preconditioned(bytes=2**32, seconds=12.0, plateau=False,
-                                         rounds=(Round(2**31, 400.0), Round(2**31, 350.0)))},
-         "4 GiB written in 2 rounds and 12 s, without reaching a plateau, 350 MB/s at the end"),
-        ({"written_bytes": WrittenBytes(64 * MIB, 0, 32 * MIB)},
-         "96 MiB in all: 64 MiB to lay the data out and 32 MiB by the workload"),
-        ({"other_load": OtherLoad(cpu_pressure=0.12, io_pressure=0.5, steal_cpu=0.03, runnable=3)},
-         ("the hypervisor gave 3.0 % of a processor to others; share of the time in which some "
-         "task waited for a processor 12 %, I/O (ours included) 50 %; 3 runnable at the end")),
+        (
+            {
+                "precondition": Preconditioned(
+                    bytes=2**32,
+                    seconds=12.0,
+                    plateau=False,
+                    rounds=(Round(2**31, 400.0), Round(2**31, 350.0)),
+                )
+            },
+            "4 GiB written in 2 rounds and 12 s, without reaching a plateau, 350 MB/s at the end",
+        ),
+        (
+            {"written_bytes": WrittenBytes(64 * MIB, 0, 32 * MIB)},
+            "96 MiB in all: 64 MiB to lay the data out and 32 MiB by the workload",
+        ),
+        (
+            {
+                "other_load": OtherLoad(
+                    cpu_pressure=0.12, io_pressure=0.5, steal_cpu=0.03, runnable=3
+                )
+            },
+            (
+                "the hypervisor gave 3.0 % of a processor to others; share of the time in which "
+                "some task waited for a processor 12 %, I/O (ours included) "
+                "50 %; 3 runnable at the end"
+            ),
+        ),
         ({"clock": "tsc"}, "the processor's time-stamp counter, calibrated"),
-        ({"provenance": Provenance(cache_events=CacheEvents(
-            charged_pages=1234, uncharged_pages=None, refaulted_pages=5, major_faults=0))},
-         "1,234 pages charged, 5 pages back after an eviction, 0 page faults waited"),
+        (
+            {
+                "provenance": Provenance(
+                    cache_events=CacheEvents(
+                        charged_pages=1234, uncharged_pages=None, refaulted_pages=5, major_faults=0
+                    )
+                )
+            },
+            "1,234 pages charged, 5 pages back after an eviction, 0 page faults waited",
+        ),
     ],
-)  # fmt: skip
+)
 def test_each_finding_is_said(changes: dict[str, Any], said: str) -> None:
     assert said in shown(changed(**changes))
 
 
 def test_a_point_without_findings_says_nothing_of_them() -> None:
     text = shown(changed(warnings=()))
-    for name in ("levels", "stalls", "generator", "placement", "precondition", "written", "clock",
-                 "warning", "offered"):  # fmt: skip
+    for name in (
+        "levels",
+        "stalls",
+        "generator",
+        "placement",
+        "precondition",
+        "written",
+        "clock",
+        "warning",
+        "offered",
+    ):
         assert f"\n{name} " not in text
 
 

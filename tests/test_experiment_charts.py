@@ -115,10 +115,8 @@ def test_trials_given_up_and_lost_are_marked_as_such() -> None:
     over = msgspec.structs.replace(
         last,
         state=TrialState.ABORTED,
-        measured=msgspec.structs.replace(
-            last.measured, aborted=True, response_ms=slow_response
-        ),
-    )  # fmt: skip
+        measured=msgspec.structs.replace(last.measured, aborted=True, response_ms=slow_response),
+    )
     request = msgspec.structs.replace(last.request, rate_per_s=5000.0)
     lost = msgspec.structs.replace(
         last, state=TrialState.SERVER_LOST, measured=None, failure="!", request=request
@@ -269,9 +267,11 @@ def test_costs_by_policy_are_told_as_multiples_of_the_least() -> None:
     bars = data(charts["cost-policies"])[0][1]
     times = {(row["workload"], row["policy"]): row["times"] for row in bars}
     assert times == {
-        ("DB_TP", "linear"): pytest.approx(5), ("DB_TP", "binary"): pytest.approx(1),
-        ("web", "linear"): pytest.approx(10), ("web", "binary"): pytest.approx(2),
-    }  # fmt: skip
+        ("DB_TP", "linear"): pytest.approx(5),
+        ("DB_TP", "binary"): pytest.approx(1),
+        ("web", "linear"): pytest.approx(10),
+        ("web", "binary"): pytest.approx(2),
+    }
 
 
 def test_costs_against_the_goal_follow_from_what_the_experiments_differ_in() -> None:
@@ -284,9 +284,11 @@ def test_costs_against_the_goal_follow_from_what_the_experiments_differ_in() -> 
     assert {"cost-accuracy"} == {name for name in charts if name.startswith("cost")}
     points = data(charts["cost-accuracy"])[1][1]
     assert {(row["x"], row["series"], round(row["times"], 6)) for row in points} == {
-        (80.0, "90 % confidence", 1.0), (80.0, "95 % confidence", 1.0),
-        (90.0, "90 % confidence", 2.0), (90.0, "95 % confidence", 2.0),
-    }  # fmt: skip
+        (80.0, "90 % confidence", 1.0),
+        (80.0, "95 % confidence", 1.0),
+        (90.0, "90 % confidence", 2.0),
+        (90.0, "95 % confidence", 2.0),
+    }
     by_width = [
         _dearer(1 / s, goal=_goal(width=s), policy=policy)
         for s in (0.05, 0.1)

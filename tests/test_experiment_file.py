@@ -133,8 +133,10 @@ def test_every_key_arrives_in_its_field_and_unit() -> None:
     assert (found.design, found.surface_error_frac) == ("full", 0.06)
     assert (found.scheduler, found.at_once) == ("tcp://head:8786", 3)
     assert found.samples[:3] == (
-        {"workers": 1, "disks": 1}, {"workers": 1, "disks": 2}, {"workers": 4, "disks": 1},
-    )  # fmt: skip
+        {"workers": 1, "disks": 1},
+        {"workers": 1, "disks": 2},
+        {"workers": 4, "disks": 1},
+    )
 
 
 def test_an_nfs_server_and_a_command(tmp_path: Path) -> None:
@@ -144,18 +146,24 @@ def test_an_nfs_server_and_a_command(tmp_path: Path) -> None:
         'settings = { threads = 8, stable = "sync" }\nwarm_up = "2s"\n' + threshold
     )
     assert load_experiment(tmp_path / "nfs.toml").server == NfsServer(
-        directory=f"{tmp_path}/data", workload="db_tp", data_bytes=64 * 2**20,
-        settings={"threads": 8, "stable": "sync"}, warm_up_s=2.0,
-    )  # fmt: skip
+        directory=f"{tmp_path}/data",
+        workload="db_tp",
+        data_bytes=64 * 2**20,
+        settings={"threads": 8, "stable": "sync"},
+        warm_up_s=2.0,
+    )
     (tmp_path / "command.toml").write_text(
         '[server]\nkind = "command"\nload = "{here}/load \'two words\' {rate} {seconds}"\n'
         'set_up = ["start", "a b"]\ntime_out = "1m"\nenvironment = { PORT = 80, HOME = "{here}" }\n'
         + threshold
     )
     assert load_experiment(tmp_path / "command.toml").server == CommandServer(
-        load=(f"{tmp_path}/load", "two words", "{rate}", "{seconds}"), set_up=("start", "a b"),
-        time_out_s=60.0, environment={"PORT": "80", "HOME": str(tmp_path)}, directory=str(tmp_path),
-    )  # fmt: skip
+        load=(f"{tmp_path}/load", "two words", "{rate}", "{seconds}"),
+        set_up=("start", "a b"),
+        time_out_s=60.0,
+        environment={"PORT": "80", "HOME": str(tmp_path)},
+        directory=str(tmp_path),
+    )
 
 
 def changed(old: str, new: str) -> str:
@@ -334,8 +342,13 @@ after = 1
 def test_lines_are_those_of_the_keys() -> None:
     lines = lines_of(TRICKY)
     assert {path: line for path, line in lines.items() if len(path) == 1} == {
-        ("a",): 2, ("b",): 3, ("d",): 6, ("quoted.key",): 9, ("t",): 10, ("list",): 12,
-    }  # fmt: skip
+        ("a",): 2,
+        ("b",): 3,
+        ("d",): 6,
+        ("quoted.key",): 9,
+        ("t",): 10,
+        ("list",): 12,
+    }
     assert lines["t", "u v", "x", "y"] == 11
     assert (lines["list", "k"], lines["list", "l"]) == (13, 15)
     assert (lines["list", "r"], lines["list", "after"]) == (17, 18)

@@ -61,13 +61,19 @@ return Object.fromEntries([...document.querySelectorAll('[data-chart]')].map(box
 ]))
 """
 _CHARTS = {
-    "peak": {"response", "response-near", "response-percentile", "response-near-percentile",
-             "fares", "time"},
+    "peak": {
+        "response",
+        "response-near",
+        "response-percentile",
+        "response-near-percentile",
+        "fares",
+        "time",
+    },
     "compared": {"response", "response-near", "fares", "time", "times", "cost-policies"},
     "surface": {"map", "solid", "lines"},
     "line": {"lines"},
     "cube": {"map", "map-2", "solid", "lines"},
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("width_px", [1280, 400])
@@ -237,10 +243,15 @@ def test_every_ending_has_a_page_that_can_be_read(browser: Any, tmp_path: Path, 
 def test_an_experiment_that_was_stopped_before_anything_says_so(peak: Experiment) -> None:
     for design, factors in ((None, ()), ("full-grid", made.FACTORS)):
         empty = msgspec.structs.replace(
-            peak, peaks=(), surface=None, sentences=(), fares=(), warnings=("it was dark",),
+            peak,
+            peaks=(),
+            surface=None,
+            sentences=(),
+            fares=(),
+            warnings=("it was dark",),
             status=Status.STOPPED,
             start=msgspec.structs.replace(peak.start, design=design, factors=factors),
-        )  # fmt: skip
+        )
         text = _plain(render_experiment_html(empty))
         assert "stopped early: --resume goes on" in text
         assert "<li>it was dark</li>" in text

@@ -46,8 +46,12 @@ def test_a_search_on_a_terminal_has_a_line_for_every_load_and_policy() -> None:
     assert found is not None
     assert " ".join(text.split()).startswith(peak().sentences[0])
     for load in found.loads:
-        (line,) = [each for each in lines if each.split()[:1] == [f"{load.rate_per_s:,.0f}"]
-                   or each.split()[:1] == [f"{load.rate_per_s:,.1f}"]]  # fmt: skip
+        (line,) = [
+            each
+            for each in lines
+            if each.split()[:1] == [f"{load.rate_per_s:,.0f}"]
+            or each.split()[:1] == [f"{load.rate_per_s:,.1f}"]
+        ]
         assert line.split()[1] == str(load.trials)
         said = {True: " yes ", False: " no ", None: " cannot tell "}[load.saturated]
         assert said in line

@@ -24,11 +24,22 @@ from leadline.report.survey.tables import fact_rows
 
 REFERENCE = Path(__file__).parent.parent / "docs/reference/facts.md"
 TYPES: dict[str, Any] = {
-    "bytes": int, "percent": (int, float), "count": int, "text": str, "flag": bool, "MHz": float,
-    "centiseconds": int, "requests/s": int, "version": str,
-}  # fmt: skip
-SUFFIXES = {"bytes": r"_bytes(_max)?$", "percent": "_percent$", "MHz": "_mhz$",
-            "centiseconds": "_centisecs$"}  # fmt: skip
+    "bytes": int,
+    "percent": (int, float),
+    "count": int,
+    "text": str,
+    "flag": bool,
+    "MHz": float,
+    "centiseconds": int,
+    "requests/s": int,
+    "version": str,
+}
+SUFFIXES = {
+    "bytes": r"_bytes(_max)?$",
+    "percent": "_percent$",
+    "MHz": "_mhz$",
+    "centiseconds": "_centisecs$",
+}
 
 
 def test_every_name_stands_once() -> None:
@@ -113,10 +124,12 @@ def test_the_processors_that_serve_the_device_are_those_that_served_most(tmp_pat
         ({"cpu_mhz": 2650.4}, ("Frequency of the first processor", "2,650 MHz")),
         ({"dirty_ratio_percent": 20}, ("Memory that unwritten data may take", "20 %")),
         ({"governor": None}, ("Frequency governor", "not known")),
-        ({"generator_ceiling_iops_one_issuer": 22300799},
-         ("Leadline's own ceiling, one issuer", "22,300,799 requests/s")),
+        (
+            {"generator_ceiling_iops_one_issuer": 22300799},
+            ("Leadline's own ceiling, one issuer", "22,300,799 requests/s"),
+        ),
         ({"of_another_version": 7}, ("of_another_version", "7")),
     ],
-)  # fmt: skip
+)
 def test_the_report_shows_title_and_unit(facts: dict[str, Any], row: tuple[str, str]) -> None:
     assert fact_rows(facts) == [row]

@@ -21,8 +21,18 @@ from leadline.studies.cache.study import fill_cache
 from leadline.testing.samples import sample_cache_start
 from leadline.testing.simulation import simulate_cache_study
 
-PLACES = [16 * MIB, 32 * MIB, 64 * MIB, 96 * MIB, 120 * MIB, 140 * MIB, 180 * MIB, 256 * MIB,
-          512 * MIB, 1024 * MIB]  # fmt: skip
+PLACES = [
+    16 * MIB,
+    32 * MIB,
+    64 * MIB,
+    96 * MIB,
+    120 * MIB,
+    140 * MIB,
+    180 * MIB,
+    256 * MIB,
+    512 * MIB,
+    1024 * MIB,
+]
 
 
 def uniform(capacity: int) -> Callable[[int], float]:
@@ -39,10 +49,13 @@ def points(
         for kind, missed in ((1.0, reads(place)), (0.0, writes(place))):
             found.append(
                 cache_point(
-                    place, kind, order=len(found), mb_s=2000.0 / (1 + 50 * missed),
+                    place,
+                    kind,
+                    order=len(found),
+                    mb_s=2000.0 / (1 + 50 * missed),
                     missed=missed if seen else None,
                 )
-            )  # fmt: skip
+            )
     return found
 
 
@@ -75,10 +88,11 @@ def test_a_moments_disturbance_is_not_a_smaller_cache() -> None:
     """Somebody's `sync` during one point: larger workloads that missed less say so."""
     made = points(uniform(128 * MIB), uniform(128 * MIB))
     disturbed = [
-        cache_point(32 * MIB, 0.0, order=99, missed=0.6) if point.workload.unique_bytes == 32 * MIB
-        and point.workload.read_frac == 0.0 else point
+        cache_point(32 * MIB, 0.0, order=99, missed=0.6)
+        if point.workload.unique_bytes == 32 * MIB and point.workload.read_frac == 0.0
+        else point
         for point in made
-    ]  # fmt: skip
+    ]
     assert within(find_file_cache(disturbed, memory_bytes=None, seed=1).writes, 128 * MIB)
     counts = [disturbed_points(kind_curve(m, 0.0, seed=1, fit=False)) for m in (made, disturbed)]
     assert counts == [0, 1]
@@ -89,12 +103,13 @@ def test_a_disturbance_at_the_border_itself_opens_its_interval() -> None:
     made = points(uniform(128 * MIB), uniform(128 * MIB))
     disturbed = [
         cache_point(point.workload.unique_bytes, 0.0, order=99, missed=0.6)
-        if point.workload.unique_bytes in (96 * MIB, 120 * MIB)
-        and point.workload.read_frac == 0.0 else point
+        if point.workload.unique_bytes in (96 * MIB, 120 * MIB) and point.workload.read_frac == 0.0
+        else point
         for point in made
-    ]  # fmt: skip
-    sizes = [find_file_cache(each, memory_bytes=None, seed=1).writes.bytes
-             for each in (made, disturbed)]  # fmt: skip
+    ]
+    sizes = [
+        find_file_cache(each, memory_bytes=None, seed=1).writes.bytes for each in (made, disturbed)
+    ]
     assert sizes[0] is not None
     assert sizes[1] is not None
     assert sizes[1].covers(128 * MIB)
@@ -112,8 +127,11 @@ def test_points_that_are_not_admissible_carry_nothing() -> None:
 
 
 def test_what_was_measured_too_little_or_never_outgrown_is_said() -> None:
-    small = [point for point in points(uniform(128 * MIB), uniform(128 * MIB))
-             if point.workload.unique_bytes < 100 * MIB]  # fmt: skip
+    small = [
+        point
+        for point in points(uniform(128 * MIB), uniform(128 * MIB))
+        if point.workload.unique_bytes < 100 * MIB
+    ]
     found = find_file_cache(small[:2], memory_bytes=None, seed=1)
     assert "too few points of reads alone" in found.reads.reason
     assert find_file_cache([], memory_bytes=None, seed=1).policy is WritePolicy.UNKNOWN
@@ -176,9 +194,12 @@ def test_reads_and_writes_are_measured_at_both_rate_places() -> None:
 def test_too_little_time_or_room_is_refused_with_what_to_type() -> None:
     def plan_of(budget_s: float, capacity_bytes: int = 2**34) -> CachePlan:
         return make_plan(
-            budget_s=budget_s, capacity_bytes=capacity_bytes, memory_bytes=2**28,
-            l3_cache_bytes=2**25, virtual=False,
-        )  # fmt: skip
+            budget_s=budget_s,
+            capacity_bytes=capacity_bytes,
+            memory_bytes=2**28,
+            l3_cache_bytes=2**25,
+            virtual=False,
+        )
 
     with pytest.raises(CacheStudyRefused, match="--budget"):
         plan_of(10.0)
@@ -224,8 +245,11 @@ def test_a_wide_gap_around_the_border_is_halved_and_the_reading_beyond_it_repeat
     asked.points = made
     halved = asked._gap_around_border(0.0)
     assert halved == pytest.approx(math.sqrt(120 * 140) * MIB)
-    asked.points = [*made, cache_point(128 * MIB, 0.0, order=90, missed=0.0),
-                    cache_point(134 * MIB, 0.0, order=91, missed=1.0)]  # fmt: skip
+    asked.points = [
+        *made,
+        cache_point(128 * MIB, 0.0, order=90, missed=0.0),
+        cache_point(134 * MIB, 0.0, order=91, missed=1.0),
+    ]
     assert asked._gap_around_border(0.0) == 134 * MIB
     asked.points.append(cache_point(134 * MIB, 0.0, order=92, missed=1.0))
     assert asked._gap_around_border(0.0) is None
@@ -257,5 +281,6 @@ def test_a_pass_that_only_fills_the_cache_fails_no_study_however_small_the_data(
 def test_storage_that_fails_during_the_filling_pass_fails_the_study() -> None:
     engine: Any = Busy(PointFailed)
     with pytest.raises(PointFailed):
-        fill_cache(engine, Workload(unique_bytes=2**30, size_mean=4096), sample_cache_start(),
-                   seed=1)  # fmt: skip
+        fill_cache(
+            engine, Workload(unique_bytes=2**30, size_mean=4096), sample_cache_start(), seed=1
+        )

@@ -46,8 +46,11 @@ def test_every_directory_is_a_drive(tmp_path: Path) -> None:
     three = targets(*(tmp_path / name for name in "abc"))
     cells = plan_cells(three, ["existing", "ext4"], [4096])
     assert [(cell.system.made, cell.drives, cell.missing) for cell in cells] == [
-        (False, 1, None), (False, 3, None), (True, 1, None), (True, 3, None),
-    ]  # fmt: skip
+        (False, 1, None),
+        (False, 3, None),
+        (True, 1, None),
+        (True, 3, None),
+    ]
     assert shared_devices(three) == tuple(target.text for target in three[1:])
 
 

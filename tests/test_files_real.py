@@ -79,8 +79,18 @@ def test_the_existing_file_system_on_one_and_two_directories(tmp_path: Path) -> 
     for place in places:
         place.mkdir()
     store = tmp_path / "store.sqlite"
-    done = leadline("files", *map(str, places), "--filesystems", "existing", "--file-size",
-                    "8MiB", "-o", str(tmp_path / "rows.csv"), "--json", store=store)  # fmt: skip
+    done = leadline(
+        "files",
+        *map(str, places),
+        "--filesystems",
+        "existing",
+        "--file-size",
+        "8MiB",
+        "-o",
+        str(tmp_path / "rows.csv"),
+        "--json",
+        store=store,
+    )
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
     rows = answer["rows"]
@@ -103,8 +113,15 @@ def test_the_existing_file_system_on_one_and_two_directories(tmp_path: Path) -> 
 
 
 def test_the_paper_leaves_its_files_in_the_cache(drive: Path, tmp_path: Path) -> None:
-    done = leadline("files", str(drive), "--filesystems", "existing", "--paper", "--json",
-                    store=tmp_path / "store.sqlite")  # fmt: skip
+    done = leadline(
+        "files",
+        str(drive),
+        "--filesystems",
+        "existing",
+        "--paper",
+        "--json",
+        store=tmp_path / "store.sqlite",
+    )
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
     assert answer["file_bytes"] == 8 * MIB
@@ -145,11 +162,23 @@ def test_a_budget_is_kept_while_the_drives_are_laid_out(drive: Path) -> None:
 
 def started(drive: Path, store: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [LEADLINE, "files", str(drive), "--filesystems", "ext4", "--file-size", "64MiB",
-         "--runs", "50"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(store),
+        [
+            LEADLINE,
+            "files",
+            str(drive),
+            "--filesystems",
+            "ext4",
+            "--file-size",
+            "64MiB",
+            "--runs",
+            "50",
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(store),
         start_new_session=True,
-    )  # fmt: skip
+    )
 
 
 def in_the_middle(drive: Path, leader: subprocess.Popen[str]) -> bool:
@@ -186,8 +215,9 @@ def test_a_kill_in_the_middle_leaves_only_what_the_next_start_removes(
     assert until(lambda: loops_of(drive) == []), "the kernel clears them with their last user"
     assert mounted_below(drive) == []
     assert [path.name for path in drive.iterdir()] == [".leadline"]
-    done = leadline("files", str(drive), "--filesystems", "existing", "--file-size", "8MiB",
-                    store=store)  # fmt: skip
+    done = leadline(
+        "files", str(drive), "--filesystems", "existing", "--file-size", "8MiB", store=store
+    )
     assert done.returncode == 0, done.stderr
     assert list(drive.iterdir()) == []
 

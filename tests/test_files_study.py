@@ -163,8 +163,9 @@ def test_a_stop_keeps_the_cells_that_were_done() -> None:
 
     kept = Kept()
     with pytest.raises(KeyboardInterrupt):
-        run_files(ScriptedTests(lambda *_: 5e5, fail=stop), kept, start_of(MATRIX),
-                  file_bytes=8 << 20)  # fmt: skip
+        run_files(
+            ScriptedTests(lambda *_: 5e5, fail=stop), kept, start_of(MATRIX), file_bytes=8 << 20
+        )
     last = kept.documents[-1]
     assert last.status is Status.STOPPED
     assert len([row for row in last.rows if row.kept]) == 16

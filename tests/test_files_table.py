@@ -108,8 +108,14 @@ def test_studies_stand_side_by_side_as_the_papers_storage_systems_do() -> None:
     assert lines[at + 2].endswith("  other loop on vdb")
     row = next(line for line in lines[at:] if line.startswith("write_8192"))
     assert row.split("write_8192")[1].split() == [
-        "500000", "(40%)", "500000", "(40%)", "700000", "(40%)", "n.m.",
-    ]  # fmt: skip
+        "500000",
+        "(40%)",
+        "500000",
+        "(40%)",
+        "700000",
+        "(40%)",
+        "n.m.",
+    ]
 
 
 def test_rates_have_three_digits_and_cpu_is_summed_over_the_drives() -> None:
@@ -168,8 +174,11 @@ def test_the_page_holds_the_table_and_makes_texts_inert(tmp_path: Path) -> None:
     assert (tmp_path / "table.txt").read_text().startswith("File Systems Tests - thing\n")
     save_files(study, tmp_path / "chart.svg")
     assert {path.name for path in tmp_path.glob("*.svg")} == {
-        "chart.svg", "chart-write_4096.svg", "chart-write_8192.svg", "chart-rewrite_8192.svg",
-    }  # fmt: skip
+        "chart.svg",
+        "chart-write_4096.svg",
+        "chart-write_8192.svg",
+        "chart-rewrite_8192.svg",
+    }
 
 
 def test_another_ending_and_an_empty_study_are_refused(tmp_path: Path) -> None:

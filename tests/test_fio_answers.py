@@ -31,15 +31,25 @@ def direction(operations: int, timed: int) -> dict[str, Any]:
     latency: dict[str, Any] = {"N": timed, "mean": 1e3 * bool(timed), "max": 1000 * bool(timed)}
     if timed:
         latency |= {"percentile": PERCENTILES, "bins": {"1000": timed}}
-    return {"total_ios": operations, "io_bytes": 4096 * operations, "runtime": 500,
-            "lat_ns": latency}  # fmt: skip
+    return {
+        "total_ios": operations,
+        "io_bytes": 4096 * operations,
+        "runtime": 500,
+        "lat_ns": latency,
+    }
 
 
 def answer(read: dict[str, Any], write: dict[str, Any]) -> dict[str, Any]:
     timed = read["lat_ns"]["N"] + write["lat_ns"]["N"]
     mixed = direction(read["total_ios"] + write["total_ios"], timed)
-    return {"read": read, "write": write, "mixed": mixed, "job_runtime": 500, "usr_cpu": 1.0,
-            "sys_cpu": 1.0}  # fmt: skip
+    return {
+        "read": read,
+        "write": write,
+        "mixed": mixed,
+        "job_runtime": 500,
+        "usr_cpu": 1.0,
+        "sys_cpu": 1.0,
+    }
 
 
 def test_requests_that_nobody_timed_are_no_defect_of_leadline() -> None:
@@ -61,10 +71,18 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Asked:
         return SimpleNamespace(placement=None, written_bytes=WrittenBytes(0, 0))
 
     own: Any = SimpleNamespace(
-        backend="pread", direct=False, sync="none", capacity_bytes=2**40, memory_bytes=None,
-        facts={}, process_num_max=4, l3_cache_bytes=None, cache_limit_bytes=None,
-        lay_out=lay_out, close=lambda: None,
-    )  # fmt: skip
+        backend="pread",
+        direct=False,
+        sync="none",
+        capacity_bytes=2**40,
+        memory_bytes=None,
+        facts={},
+        process_num_max=4,
+        l3_cache_bytes=None,
+        cache_limit_bytes=None,
+        lay_out=lay_out,
+        close=lambda: None,
+    )
     jobs: list[str] = []
 
     def run_fio(job: str, **_: Any) -> dict[str, Any]:
@@ -95,9 +113,12 @@ def times_ms(job: str) -> tuple[int, int]:
     ids=["closed", "a rate", "a think time", "long"],
 )
 def test_the_ramp_is_one_that_fio_counts_right(
-    seconds: float, arrivals: Arrivals, think_time_s: float, asked_ms: tuple[int, int],
+    seconds: float,
+    arrivals: Arrivals,
+    think_time_s: float,
+    asked_ms: tuple[int, int],
     opened: Asked,
-) -> None:  # fmt: skip
+) -> None:
     jobs, engine = opened()
     limits = Limits(warm_up_s_max=max(2.0, seconds), measure_s_max=seconds, total_s_max=3600.0)
     workload = WORKLOAD.with_value("think_time_s", think_time_s)

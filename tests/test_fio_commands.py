@@ -64,8 +64,17 @@ def test_a_job_brings_its_time_and_the_command_can_change_it(tmp_path: Path) -> 
     path.write_text(f"{GLOBAL}[a]\nrw=randread\nruntime=1\n", encoding="utf-8")
     spent = []
     for options in ([], ["--seconds", "0.5"]):
-        done = leadline("measure", "sim:two-level", "--fio", str(path), "--accuracy", "0.0005",
-                        "--json", *options, store=tmp_path / "s.sqlite")  # fmt: skip
+        done = leadline(
+            "measure",
+            "sim:two-level",
+            "--fio",
+            str(path),
+            "--accuracy",
+            "0.0005",
+            "--json",
+            *options,
+            store=tmp_path / "s.sqlite",
+        )
         assert done.returncode == 0, done.stderr
         spent.append(json.loads(done.stdout)["jobs"][0]["result"]["wall_s"])
     assert spent == [pytest.approx(1, rel=0.1), pytest.approx(0.5, rel=0.1)]
@@ -79,8 +88,18 @@ def test_a_directory_gets_the_jobs_own_engine_and_flags(tmp_path: Path) -> None:
     path.write_text(
         f"{GLOBAL}[a]\nrw=randread\nioengine=io_uring\niodepth=4\ndirect=1\n", encoding="utf-8"
     )
-    done = leadline("measure", str(target), "--fio", str(path), "--seconds", "0.5", "--runs", "1",
-                    "--json", store=tmp_path / "s.sqlite")  # fmt: skip
+    done = leadline(
+        "measure",
+        str(target),
+        "--fio",
+        str(path),
+        "--seconds",
+        "0.5",
+        "--runs",
+        "1",
+        "--json",
+        store=tmp_path / "s.sqlite",
+    )
     assert done.returncode == 0, done.stderr
     (job,) = json.loads(done.stdout)["jobs"]
     assert (job["backend"], job["direct"], job["workload"]["queue_depth"]) == ("uring", True, 4)
@@ -93,8 +112,20 @@ def test_fio_as_the_engine_has_the_same_table_and_says_what_it_cannot(tmp_path: 
     target = tmp_path / "target"
     target.mkdir()
     store = tmp_path / "s.sqlite"
-    done = leadline("measure", str(target), "--workload", WORKLOAD, "--engine", "fio",
-                    "--seconds", "0.6", "--runs", "2", "--json", store=store)  # fmt: skip
+    done = leadline(
+        "measure",
+        str(target),
+        "--workload",
+        WORKLOAD,
+        "--engine",
+        "fio",
+        "--seconds",
+        "0.6",
+        "--runs",
+        "2",
+        "--json",
+        store=store,
+    )
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
     assert answer["facts"]["engine"].startswith("fio-")
@@ -110,9 +141,20 @@ def test_fio_as_the_engine_has_the_same_table_and_says_what_it_cannot(tmp_path: 
 def test_a_workload_is_written_for_the_target_and_nothing_is_measured(tmp_path: Path) -> None:
     path, target = tmp_path / "out.fio", tmp_path / "target"
     target.mkdir()
-    done = leadline("measure", str(target), "--workload", f"{WORKLOAD},read_frac=0.8", "--seconds",
-                    "7", "--direct", "--backend", "uring", "--write-fio", str(path),
-                    store=tmp_path / "s.sqlite")  # fmt: skip
+    done = leadline(
+        "measure",
+        str(target),
+        "--workload",
+        f"{WORKLOAD},read_frac=0.8",
+        "--seconds",
+        "7",
+        "--direct",
+        "--backend",
+        "uring",
+        "--write-fio",
+        str(path),
+        store=tmp_path / "s.sqlite",
+    )
     assert done.returncode == 0, done.stderr
     text = path.read_text(encoding="utf-8")
     assert f"filename={target}/leadline-fio.bin" in text
@@ -251,8 +293,13 @@ def test_a_written_job_keeps_the_jobs_own_way_to_the_data(
     (job,) = read_job(out)
     assert (job.backend, job.direct, job.workload.queue_depth) == ("uring", True, 4)
     monkeypatch.setattr(measure_command, "target_facts", lambda _: {"logical_block_bytes": 4096})
-    measure(str(tmp_path), tmp_path / "s", workload=WORKLOAD.replace("4KiB", "64KiB"),
-            direct=True, write_fio=out)  # fmt: skip
+    measure(
+        str(tmp_path),
+        tmp_path / "s",
+        workload=WORKLOAD.replace("4KiB", "64KiB"),
+        direct=True,
+        write_fio=out,
+    )
     assert "\nba=4096\n" in out.read_text(encoding="utf-8")
 
 

@@ -45,9 +45,14 @@ MIXED = Workload(unique_bytes=16 * MIB, size_mean=32768, read_frac=0.8, seq_frac
 def ask_fio(job: str, directory: Path) -> dict[str, Any]:
     """Run a job file whose sections all run; the numbers of its only job."""
     done = subprocess.run(
-        ["fio", "--output-format=json", "-"], input=job, capture_output=True, text=True,
-        check=False, cwd=directory, timeout=60,
-    )  # fmt: skip
+        ["fio", "--output-format=json", "-"],
+        input=job,
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=directory,
+        timeout=60,
+    )
     assert done.returncode == 0, done.stderr or done.stdout
     answer: dict[str, Any] = json.loads(done.stdout[done.stdout.index("{") :])["jobs"][0]
     return answer
@@ -56,13 +61,25 @@ def ask_fio(job: str, directory: Path) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "options",
     [
-        "bs=4ki", "bs=4KiB", "bs=0x1000", "kb_base=1000\nbs=4kb", "bs=,8k", "bs=8k,32k",
-        "rw=randrw\nbs=8k,32k", "bsrange=4k-16k", "bsrange=4k-18k", "bsrange=3k-18k",
-        "bsrange=4k-18k\nbs_unaligned=1", "bsrange=1k-4k,2k-8k\nrw=randrw",
-        "bssplit=4k/10:64k/50:32k/", "bssplit=3k/50:4k/50", "bssplit=4k/10:16k/20",
-        "bssplit=2k/50:4k/50,4k/90:8k/10\nrw=randrw\nrwmixread=30", "rw=randrw\nrwmixwrite=20",
+        "bs=4ki",
+        "bs=4KiB",
+        "bs=0x1000",
+        "kb_base=1000\nbs=4kb",
+        "bs=,8k",
+        "bs=8k,32k",
+        "rw=randrw\nbs=8k,32k",
+        "bsrange=4k-16k",
+        "bsrange=4k-18k",
+        "bsrange=3k-18k",
+        "bsrange=4k-18k\nbs_unaligned=1",
+        "bsrange=1k-4k,2k-8k\nrw=randrw",
+        "bssplit=4k/10:64k/50:32k/",
+        "bssplit=3k/50:4k/50",
+        "bssplit=4k/10:16k/20",
+        "bssplit=2k/50:4k/50,4k/90:8k/10\nrw=randrw\nrwmixread=30",
+        "rw=randrw\nrwmixwrite=20",
     ],
-)  # fmt: skip
+)
 def test_sizes_and_mix_are_those_that_fio_draws(options: str, tmp_path: Path) -> None:
     head = "[job]\nsize=64m\nrw=randread\nnorandommap\nnumber_ios=40000\nio_size=1t\n"
     (read,) = read_job(head + options)
@@ -80,11 +97,14 @@ def test_sizes_and_mix_are_those_that_fio_draws(options: str, tmp_path: Path) ->
 @pytest.mark.parametrize(
     "options",
     [
-        "rate_iops=500", "rate=2m", "rate_iops=500\nbssplit=4k/50:8k/50",
-        "rate=2m\nbssplit=4k/50:8k/50", "rw=randrw\nrwmixread=80\nrate_iops=200",
+        "rate_iops=500",
+        "rate=2m",
+        "rate_iops=500\nbssplit=4k/50:8k/50",
+        "rate=2m\nbssplit=4k/50:8k/50",
+        "rw=randrw\nrwmixread=80\nrate_iops=200",
         "rw=randrw\nrate_iops=300,100",
     ],
-)  # fmt: skip
+)
 def test_fio_is_no_faster_than_a_linear_rate_as_it_was_read(options: str, tmp_path: Path) -> None:
     """That it is no slower either, a calm machine says."""
     head = "[job]\nsize=4m\nrw=randread\nnorandommap\ntime_based\nruntime=1\n"
@@ -207,9 +227,11 @@ def test_every_backend_has_its_engine_in_fio(
 def test_arrivals_are_no_faster_than_asked(tmp_path: Path) -> None:
     with open_engine(Target.parse(str(tmp_path)), engine="fio") as engine:
         result = engine.run(
-            MIXED, seed=1, limits=Limits(warm_up_s_max=0.1, measure_s_max=1.0),
+            MIXED,
+            seed=1,
+            limits=Limits(warm_up_s_max=0.1, measure_s_max=1.0),
             arrivals=Arrivals("constant", 200.0),
-        )  # fmt: skip
+        )
     assert 0 < result.iops.value < 1.25 * 200
 
 
@@ -217,9 +239,11 @@ def test_a_short_run_at_a_rate_is_timed(tmp_path: Path) -> None:
     """As `--rate 200 --seconds 0.3`: the longest warm-up is longer than the run."""
     with open_engine(Target.parse(str(tmp_path)), engine="fio") as engine:
         result = engine.run(
-            MIXED, seed=1, limits=Limits(warm_up_s_max=2.0, measure_s_max=0.3),
+            MIXED,
+            seed=1,
+            limits=Limits(warm_up_s_max=2.0, measure_s_max=0.3),
             arrivals=Arrivals("poisson", 200.0),
-        )  # fmt: skip
+        )
     assert result.latency_us.mean > 0
 
 
@@ -360,9 +384,10 @@ def running(directory: Path) -> set[str]:
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_fio_dies_with_whoever_asked_for_it(number: int, tmp_path: Path) -> None:
     asker = subprocess.Popen(
-        [sys.executable, "-c", STARTER, str(tmp_path)], stdout=subprocess.PIPE,
+        [sys.executable, "-c", STARTER, str(tmp_path)],
+        stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+    )
     try:
         assert asker.stdout is not None
         assert asker.stdout.readline() == b"started\n"

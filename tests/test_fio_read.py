@@ -31,13 +31,25 @@ def named(job: FioWorkload, text: str) -> str:
 @pytest.mark.parametrize(
     ("text", "kb_base", "value"),
     [
-        ("4096", 1024, 4096), ("4k", 1024, 4096), ("4K", 1024, 4096), ("4kb", 1024, 4096),
-        ("4kB", 1024, 4096), ("4096B", 1024, 4096), ("1m", 1024, 2**20), ("1g", 1024, 2**30),
-        ("2t", 1024, 2**41), ("0x1000", 1024, 4096), ("4kib", 1024, 4000), ("1MiB", 1024, 10**6),
-        ("4ki", 1024, 4096), ("4kb", 1000, 4000), ("4k", 1000, 4000), ("4KiB", 1000, 4096),
+        ("4096", 1024, 4096),
+        ("4k", 1024, 4096),
+        ("4K", 1024, 4096),
+        ("4kb", 1024, 4096),
+        ("4kB", 1024, 4096),
+        ("4096B", 1024, 4096),
+        ("1m", 1024, 2**20),
+        ("1g", 1024, 2**30),
+        ("2t", 1024, 2**41),
+        ("0x1000", 1024, 4096),
+        ("4kib", 1024, 4000),
+        ("1MiB", 1024, 10**6),
+        ("4ki", 1024, 4096),
+        ("4kb", 1000, 4000),
+        ("4k", 1000, 4000),
+        ("4KiB", 1000, 4096),
         ("1gib", 1000, 2**30),
     ],
-)  # fmt: skip
+)
 def test_a_size_is_read_as_fio_reads_it(text: str, kb_base: int, value: int) -> None:
     assert read_bytes("bs", text, kb_base) == value
 
@@ -58,9 +70,17 @@ def test_the_refusal_says_where_fio_stops_reading(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "unit", "seconds"),
-    [("30", "s", 30), ("30", "us", 3e-5), ("2m", "s", 120), ("250ms", "us", 0.25),
-     ("1h", "s", 3600), ("100usec", "s", 1e-4), ("1d", "s", 86400), ("5sec", "us", 5)],
-)  # fmt: skip
+    [
+        ("30", "s", 30),
+        ("30", "us", 3e-5),
+        ("2m", "s", 120),
+        ("250ms", "us", 0.25),
+        ("1h", "s", 3600),
+        ("100usec", "s", 1e-4),
+        ("1d", "s", 86400),
+        ("5sec", "us", 5),
+    ],
+)
 def test_a_time_without_a_unit_has_the_options_own(text: str, unit: str, seconds: float) -> None:
     assert read_seconds("runtime", text, default_unit=unit) == pytest.approx(seconds)
 
@@ -132,7 +152,7 @@ def test_a_path_and_the_environment_are_read(tmp_path: Path) -> None:
         ("[a]\nsize=1m\nkb_base=1010\n", "1000 or 1024"),
         ("[a]\nsize=1m\nfilename=\n", "empty name"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_read_is_refused_with_the_reason(text: str, said: str) -> None:
     with pytest.raises(FioJobRefused, match=said) as refusal:
         read_job(text)
@@ -310,11 +330,28 @@ def test_a_clean_job_has_no_warning() -> None:
 
 @pytest.mark.parametrize(
     "option",
-    ["fsync=1", "fdatasync=8", "sync=1", "sync=dsync", "verify=crc32c", "zonemode=strided",
-     "wait_for=other", "offset=1g", "number_ios=5", "dedupe_percentage=50", "zero_buffers=1",
-     "iodepth_batch=8", "bs_is_seq_rand=1", "latency_target=5ms", "thinktime_spin=5",
-     "create_only=1", "ba=64k\nrw=randread", "io_size=1m", "io_size=50%"],
-)  # fmt: skip
+    [
+        "fsync=1",
+        "fdatasync=8",
+        "sync=1",
+        "sync=dsync",
+        "verify=crc32c",
+        "zonemode=strided",
+        "wait_for=other",
+        "offset=1g",
+        "number_ios=5",
+        "dedupe_percentage=50",
+        "zero_buffers=1",
+        "iodepth_batch=8",
+        "bs_is_seq_rand=1",
+        "latency_target=5ms",
+        "thinktime_spin=5",
+        "create_only=1",
+        "ba=64k\nrw=randread",
+        "io_size=1m",
+        "io_size=50%",
+    ],
+)
 def test_an_option_that_makes_it_another_workload_is_said_strongly(option: str) -> None:
     key = option.split("\n", maxsplit=1)[0]
     assert "ANOTHER workload" in named(one(option), f"not mapped: {key}")
@@ -325,10 +362,21 @@ def test_every_other_option_is_named(option: str) -> None:
     assert one(option).warnings == (f"not mapped: {option}",)
 
 
-@pytest.mark.parametrize("option", [
-    "fsync=0", "sync=none", "zonemode=none", "iodepth_batch=1", "create_only=0", "ba=64k",
-    "ba=4k\nrw=randread", "io_size=1m\ntime_based", "io_size=64m", "io_size=100%",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "option",
+    [
+        "fsync=0",
+        "sync=none",
+        "zonemode=none",
+        "iodepth_batch=1",
+        "create_only=0",
+        "ba=64k",
+        "ba=4k\nrw=randread",
+        "io_size=1m\ntime_based",
+        "io_size=64m",
+        "io_size=100%",
+    ],
+)
 def test_an_option_that_is_off_changes_nothing(option: str) -> None:
     assert one(option).warnings == ()
 
@@ -371,5 +419,6 @@ def test_a_flag_of_the_command_is_as_one_of_the_job() -> None:
     text = "[a]\nsize=1m\ndirect=0\nbuffered=1\nioengine=libaio\niodepth=32\n"
     found = [read_job(text, direct=direct)[0] for direct in (False, True)]
     assert [(job.backend, job.direct, job.workload.queue_depth) for job in found] == [
-        ("pread", False, 1), ("uring", True, 32),
-    ]  # fmt: skip
+        ("pread", False, 1),
+        ("uring", True, 32),
+    ]

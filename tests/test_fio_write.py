@@ -127,10 +127,16 @@ def test_the_head_says_what_differs_and_nothing_else() -> None:
     head = write_job(asked).split("[")[0]
     assert "size_mean=4096" in head
     assert head.count("\n# - ") == 1, "only that the cache is warmed otherwise"
-    odd = write_job(asked.with_value("read_frac", 0.123).with_value("seq_frac", 1.0)
-                    .with_value("process_num", 2)).split("[")[0]  # fmt: skip
-    for said in ("read_frac is 0.12 instead of 0.123", "1 % of the requests are random",
-                 "its own kind"):  # fmt: skip
+    odd = write_job(
+        asked.with_value("read_frac", 0.123)
+        .with_value("seq_frac", 1.0)
+        .with_value("process_num", 2)
+    ).split("[")[0]
+    for said in (
+        "read_frac is 0.12 instead of 0.123",
+        "1 % of the requests are random",
+        "its own kind",
+    ):
         assert said in " ".join(odd.split()).replace("# ", "")
 
 

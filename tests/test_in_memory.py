@@ -60,8 +60,13 @@ def test_an_engine_on_memory_files_knows_no_cache(in_memory: Path) -> None:
 @pytest.mark.parametrize(("high", "low"), [(4096, 64), (256, 32)])
 def test_the_range_still_starts_above_the_processors_cache(high: int, low: int) -> None:
     plan = make_plan(
-        budget_s=4000.0, capacity_bytes=high * MIB, max_bytes=None, memory_bytes=None,
-        l3_cache_bytes=32 * MIB, process_num_max=16, virtual=False,
-    )  # fmt: skip
+        budget_s=4000.0,
+        capacity_bytes=high * MIB,
+        max_bytes=None,
+        memory_bytes=None,
+        l3_cache_bytes=32 * MIB,
+        process_num_max=16,
+        virtual=False,
+    )
     assert plan.unique_bytes_min == low * MIB
     assert plan.unique_bytes_max == high * MIB

@@ -184,9 +184,7 @@ def moved(points: Sequence[Measurement], index: int, read_frac: float) -> list[M
 
 
 @pytest.mark.usefixtures("no_fit")
-def test_a_point_learned_by_other_arithmetic_is_its_own_decision(
-    learned: SimulatedSurvey,
-) -> None:
+def test_a_point_learned_by_other_arithmetic_is_its_own_decision(learned: SimulatedSurvey) -> None:
     index = learning_at(learned.points) + 1
     foreign = moved(learned.points, index, 0.123)
     assert Surveyor(learned.survey.start, foreign).points == foreign
@@ -218,9 +216,15 @@ def test_small_plans_keep_their_points_for_the_curves() -> None:
         budget_s: float, *, virtual: bool = False, learn_frac: float = 0.4
     ):
         return make_plan(
-            budget_s=budget_s, capacity_bytes=2**34, max_bytes=2**31, memory_bytes=2**29,
-            l3_cache_bytes=2**20, process_num_max=16, virtual=virtual, learn_frac=learn_frac,
-        )  # fmt: skip
+            budget_s=budget_s,
+            capacity_bytes=2**34,
+            max_bytes=2**31,
+            memory_bytes=2**29,
+            l3_cache_bytes=2**20,
+            process_num_max=16,
+            virtual=virtual,
+            learn_frac=learn_frac,
+        )
 
     def counts(made) -> tuple[int, int]:  # type: ignore[no-untyped-def]
         learning = sum(s.points for s in made.stages if s.name == "learning")

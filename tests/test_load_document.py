@@ -65,8 +65,11 @@ def test_how_late_it_sent_is_of_the_window_alone() -> None:
 
 
 def test_a_histogram_has_means_from_its_middles_and_percentiles_from_its_ends() -> None:
-    counts = {"due": 100, "completed_per_s": 1.6,
-              "histogram": {"upper_ms": [10, 20, 40], "count": [50, 40, 10]}}  # fmt: skip
+    counts = {
+        "due": 100,
+        "completed_per_s": 1.6,
+        "histogram": {"upper_ms": [10, 20, 40], "count": [50, 40, 10]},
+    }
     found = read({"counts": counts, "sent_late_ms_p99": 0.1})
     assert found.response_ms is not None
     assert found.response_ms.mean == pytest.approx(0.5 * 5 + 0.4 * 15 + 0.1 * 30)
@@ -80,8 +83,17 @@ REQUESTS = {"due_s": [1.0], "response_ms": [1.0]}
 
 def test_a_summary_is_taken_as_it_is() -> None:
     batch = {"due": 600, "mean_ms": 5, "over": 3, "completed": 599}
-    found = read({"counts": {"due": 600, "unanswered": 1, "completed_per_s": 9.98,
-                             "response_ms": SUMMARY, "batches": [batch]}})  # fmt: skip
+    found = read(
+        {
+            "counts": {
+                "due": 600,
+                "unanswered": 1,
+                "completed_per_s": 9.98,
+                "response_ms": SUMMARY,
+                "batches": [batch],
+            }
+        }
+    )
     assert found.response_ms is not None
     assert (found.response_ms.p99_9, found.batches[0].over, found.unanswered) == (12, 3, 1)
 
@@ -102,16 +114,34 @@ def test_a_summary_is_taken_as_it_is() -> None:
         ({"requests": REQUESTS, "warm_up_s": -1}, "warm_up_s"),
         ({"counts": {"due": 9, "completed_per_s": 1}}, "no response times"),
         ({"counts": {"due": 9, "failed": 10, "completed_per_s": 1}}, "more went wrong"),
-        ({"counts": {"due": 9, "completed_per_s": 1, "response_ms": SUMMARY | {"p50": 20}}},
-         "do not rise"),
-        ({"counts": {"due": 9, "completed_per_s": 1, "histogram": {"upper_ms": [2, 1],
-                                                                  "count": [1, 1]}}}, "not rise"),
-        ({"counts": {"due": 9, "completed_per_s": 1, "histogram": {"upper_ms": [], "count": []}}},
-         "counts nothing"),
+        (
+            {"counts": {"due": 9, "completed_per_s": 1, "response_ms": SUMMARY | {"p50": 20}}},
+            "do not rise",
+        ),
+        (
+            {
+                "counts": {
+                    "due": 9,
+                    "completed_per_s": 1,
+                    "histogram": {"upper_ms": [2, 1], "count": [1, 1]},
+                }
+            },
+            "not rise",
+        ),
+        (
+            {
+                "counts": {
+                    "due": 9,
+                    "completed_per_s": 1,
+                    "histogram": {"upper_ms": [], "count": []},
+                }
+            },
+            "counts nothing",
+        ),
         ({"leadline_load": 2, "requests": REQUESTS}, "leadline_load"),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_nonsense_is_named(document: dict[str, Any], said: str) -> None:
     with pytest.raises(NonsensePrinted, match=said):
         read(document)

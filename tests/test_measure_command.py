@@ -11,10 +11,25 @@ from command import leadline
 
 WORKLOAD = "unique_bytes=8MiB,size_mean=4KiB"
 PROMISED = {
-    "throughput_mb_s", "iops", "latency_us", "cpu_user", "cpu_system", "cached_share", "admissible",
-    "reasons", "spans_us", "offered", "provenance", "levels", "stalls", "generator", "placement",
-    "written_bytes", "other_load", "warnings",
-}  # fmt: skip
+    "throughput_mb_s",
+    "iops",
+    "latency_us",
+    "cpu_user",
+    "cpu_system",
+    "cached_share",
+    "admissible",
+    "reasons",
+    "spans_us",
+    "offered",
+    "provenance",
+    "levels",
+    "stalls",
+    "generator",
+    "placement",
+    "written_bytes",
+    "other_load",
+    "warnings",
+}
 
 
 def test_the_promised_keys_are_there_and_the_point_is_stored_whole(tmp_path: Path) -> None:
@@ -36,8 +51,15 @@ def test_the_promised_keys_are_there_and_the_point_is_stored_whole(tmp_path: Pat
     [(["--rate", "500"], "poisson"), (["--rate", "500", "--arrivals", "constant"], "constant")],
 )
 def test_a_rate_makes_an_open_loop(options: list[str], kind: str, tmp_path: Path) -> None:
-    done = leadline("measure", "sim:two-level", "--workload", WORKLOAD, *options, "--json",
-                    store=tmp_path / "s.sqlite")  # fmt: skip
+    done = leadline(
+        "measure",
+        "sim:two-level",
+        "--workload",
+        WORKLOAD,
+        *options,
+        "--json",
+        store=tmp_path / "s.sqlite",
+    )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["arrivals"] == {"kind": kind, "rate_per_s": 500.0}
 
@@ -46,8 +68,16 @@ def test_a_rate_makes_an_open_loop(options: list[str], kind: str, tmp_path: Path
 def test_a_directory_is_measured_with_facts_and_a_ceiling(tmp_path: Path) -> None:
     target = tmp_path / "target"
     target.mkdir()
-    done = leadline("measure", str(target), "--workload", WORKLOAD, "--seconds", "0.5", "--json",
-                    store=tmp_path / "s.sqlite")  # fmt: skip
+    done = leadline(
+        "measure",
+        str(target),
+        "--workload",
+        WORKLOAD,
+        "--seconds",
+        "0.5",
+        "--json",
+        store=tmp_path / "s.sqlite",
+    )
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
     assert answer["facts"]["generator_ceiling_iops_one_issuer"] > 0
@@ -74,8 +104,9 @@ def test_a_directory_is_measured_with_facts_and_a_ceiling(tmp_path: Path) -> Non
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
 def test_what_makes_no_sense_is_refused(options: list[str], said: str, tmp_path: Path) -> None:
-    done = leadline("measure", "null:", "--workload", WORKLOAD, *options,
-                    store=tmp_path / "s.sqlite")  # fmt: skip
+    done = leadline(
+        "measure", "null:", "--workload", WORKLOAD, *options, store=tmp_path / "s.sqlite"
+    )
     assert done.returncode == 2, done.stderr
     assert said in done.stderr
     assert "Traceback" not in done.stderr
@@ -88,8 +119,15 @@ def test_a_deep_queue_without_uring_is_refused_before_anything_is_done(
 ) -> None:
     target = tmp_path / "target"
     target.mkdir()
-    done = leadline("measure", str(target), "--backend", backend, "--workload",
-                    f"{WORKLOAD},queue_depth=8", store=tmp_path / "s.sqlite")  # fmt: skip
+    done = leadline(
+        "measure",
+        str(target),
+        "--backend",
+        backend,
+        "--workload",
+        f"{WORKLOAD},queue_depth=8",
+        store=tmp_path / "s.sqlite",
+    )
     assert done.returncode == 2
     assert "needs --backend uring" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1, "no word of the machine before the refusal"

@@ -49,9 +49,13 @@ def test_a_setting_that_makes_no_sense_is_refused(settings: dict[str, Any], said
 
 def order_of(server: NfsServer) -> TrialOrder:
     return TrialOrder(
-        server=server, sample={}, threshold=Threshold(mean_ms=40),
-        request=TrialRequest(rate_per_s=100, seconds=1), order=0, seed=1,
-    )  # fmt: skip
+        server=server,
+        sample={},
+        threshold=Threshold(mean_ms=40),
+        request=TrialRequest(rate_per_s=100, seconds=1),
+        order=0,
+        seed=1,
+    )
 
 
 def test_without_root_it_is_refused_with_what_to_do(
@@ -88,13 +92,19 @@ def test_a_directory_that_is_not_there_is_refused() -> None:
 @pytest.mark.parametrize(
     ("settings", "has", "lacks"),
     [
-        (GaneshaSettings(directory=Path("/srv/x"), threads=9),
-         ("RPC_Ioq_ThrdMax = 9;", 'Path = "/srv/x"', "Name = VFS", "NFS_Commit = true"), "MEM"),
+        (
+            GaneshaSettings(directory=Path("/srv/x"), threads=9),
+            ("RPC_Ioq_ThrdMax = 9;", 'Path = "/srv/x"', "Name = VFS", "NFS_Commit = true"),
+            "MEM",
+        ),
         (GaneshaSettings(mount=("-t", "btrfs", "/dev/loop1")), ('Path = "/run/export"',), "MEM"),
-        (GaneshaSettings(back_end="mem", threads=100, stall_us=700),
-         ("Async_Threads = 100;", "Async_Stall_Delay = 700;", "Async_Delay = 100;"), "VFS"),
+        (
+            GaneshaSettings(back_end="mem", threads=100, stall_us=700),
+            ("Async_Threads = 100;", "Async_Stall_Delay = 700;", "Async_Delay = 100;"),
+            "VFS",
+        ),
     ],
-)  # fmt: skip
+)
 def test_the_configuration_says_what_the_settings_say(
     settings: GaneshaSettings, has: tuple[str, ...], lacks: str
 ) -> None:

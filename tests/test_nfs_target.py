@@ -80,8 +80,16 @@ def test_no_server_is_a_refusal_that_names_the_target() -> None:
 
 
 def test_measure_tells_what_went_over_the_network(server: MemfsServer, tmp_path: Path) -> None:
-    done = leadline("measure", server.url, *MEASURE, "--seconds", "0.3", "--runs", "1",
-                    store=tmp_path / "store.sqlite")  # fmt: skip
+    done = leadline(
+        "measure",
+        server.url,
+        *MEASURE,
+        "--seconds",
+        "0.3",
+        "--runs",
+        "1",
+        store=tmp_path / "store.sqlite",
+    )
     assert done.returncode == 0, done.stderr
     said = " ".join(done.stdout.split())
     assert "received, " in said
@@ -93,8 +101,10 @@ def test_measure_tells_what_went_over_the_network(server: MemfsServer, tmp_path:
 def test_regions_of_a_server_are_not_called_what_cannot_be_seen() -> None:
     assert server_level_names(1) == ["whole range"]
     assert server_level_names(3) == [
-        "server's first level", "server's second level", "server's last level",
-    ]  # fmt: skip
+        "server's first level",
+        "server's second level",
+        "server's last level",
+    ]
 
 
 def _until_measuring(store: Path, child: subprocess.Popen[str], points: int) -> None:
@@ -187,9 +197,14 @@ def test_a_server_that_promises_every_write_writes_through(
     shares: list[float], policy: WritePolicy
 ) -> None:
     network = Network(
-        sent_bytes=1, received_bytes=1, payload_sent_bytes=1, payload_received_bytes=0,
-        lost_requests=0, retransmitted_segments=0, round_trip_us=50.0,
-    )  # fmt: skip
+        sent_bytes=1,
+        received_bytes=1,
+        payload_sent_bytes=1,
+        payload_received_bytes=0,
+        lost_requests=0,
+        retransmitted_segments=0,
+        round_trip_us=50.0,
+    )
     points = [
         msgspec.structs.replace(
             point,

@@ -152,10 +152,20 @@ def test_a_stop_keeps_what_was_measured_and_says_how_to_go_on(experiment: str, s
 
 def test_resume_keeps_what_decided_the_search(experiment: str, store: Path) -> None:
     ended_after(
-        1, signal.SIGKILL,
-        "peak", experiment, "--policy", "linear", "--seed", "5", "--at", "workers=1",
-        "--deadline", "7m", store=store,
-    )  # fmt: skip
+        1,
+        signal.SIGKILL,
+        "peak",
+        experiment,
+        "--policy",
+        "linear",
+        "--seed",
+        "5",
+        "--at",
+        "workers=1",
+        "--deadline",
+        "7m",
+        store=store,
+    )
     other = run("peak", experiment, "--resume", "--seed", "6", store=store)
     assert "was begun with another seed" in str(other.exception)
     found = document("peak", experiment, "--resume", "--no-compare", store=store)
@@ -206,9 +216,14 @@ def test_trials_that_fail_again_and_again_end_with_code_3(
 ) -> None:
     def fail(order: TrialOrder) -> Trial:
         return Trial(
-            order=order.order, request=order.request, seed=order.seed, state=TrialState.FAILED,
-            cost_s=1.0, measured=None, failure="the disk is full",
-        )  # fmt: skip
+            order=order.order,
+            request=order.request,
+            seed=order.seed,
+            state=TrialState.FAILED,
+            cost_s=1.0,
+            measured=None,
+            failure="the disk is full",
+        )
 
     monkeypatch.setattr("leadline.studies.workbench.mapping.run_trial", fail)
     done = run("peak", experiment, store=store)

@@ -41,9 +41,14 @@ class Endless:
 
 def outcome(**fields: object) -> Search:
     told = Search(
-        policy="p", server="s", kind="plain", seed=1, truth_per_s=100.0, truth_se_frac=0.0,
+        policy="p",
+        server="s",
+        kind="plain",
+        seed=1,
+        truth_per_s=100.0,
+        truth_se_frac=0.0,
         verdict="found",
-    )  # fmt: skip
+    )
     return msgspec.structs.replace(told, **fields)
 
 

@@ -75,9 +75,7 @@ def searched(text: str = TEXT, **options: Any) -> Experiment:
 @pytest.mark.parametrize(("workers", "cv"), [(1, 1.0), (4, 0.3), (8, 2.0)])
 def test_the_twin_answers_as_the_server_whose_trials_it_saw(workers: int, cv: float) -> None:
     """At another load too, and its peak rate is theirs."""
-    system = {
-        "workers": workers, "service_ms": 10.0, "service": {"kind": "lognormal", "cv": cv},
-    }  # fmt: skip
+    system = {"workers": workers, "service_ms": 10.0, "service": {"kind": "lognormal", "cv": cv}}
     capacity = 100.0 * workers
     seen = trials_of(system, [capacity * share for share in (0.1, 0.5, 0.8, 0.95, 1.4)])
     twin = fit_twin(seen, THRESHOLD)

@@ -232,10 +232,13 @@ def test_a_scheduler_that_goes_away_ends_the_trials(tmp_path: Path) -> None:
 def found_without_places(experiment: Experiment) -> list[tuple[Sample, list[Trial], object]]:
     """What was measured, whatever the order of samples and wherever it ran."""
     plain = [
-        (peak.sample, [msgspec.structs.replace(t, worker=None, started_at="") for t in peak.trials],
-         peak.peak)
+        (
+            peak.sample,
+            [msgspec.structs.replace(t, worker=None, started_at="") for t in peak.trials],
+            peak.peak,
+        )
         for peak in experiment.peaks
-    ]  # fmt: skip
+    ]
     return sorted(plain, key=lambda each: str(each[0]))
 
 
@@ -329,10 +332,25 @@ def certificate(folder: Path) -> dict[str, str]:
     """One self-signed certificate that is its own authority, as Dask's settings name it."""
     key, cert = folder / "key.pem", folder / "cert.pem"
     subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1",
-         "-subj", "/CN=leadline-test", "-keyout", str(key), "-out", str(cert)],
-        check=True, capture_output=True,
-    )  # fmt: skip
+        [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "rsa:2048",
+            "-nodes",
+            "-days",
+            "1",
+            "-subj",
+            "/CN=leadline-test",
+            "-keyout",
+            str(key),
+            "-out",
+            str(cert),
+        ],
+        check=True,
+        capture_output=True,
+    )
     tls = "DASK_DISTRIBUTED__COMM__TLS"
     roles = {
         f"{tls}__{role}__{what}": str(path)

@@ -10,17 +10,22 @@ from typing import Any
 
 import pytest
 
-from leadline.engine import Target
-from leadline.engine.targets import preflight
+from leadline.engine import Target, preflight
 from leadline.engine.targets.preflight import Busyness, watch
 
 QUIET = Busyness(foreign_cpu=0.02, cpu_pressure_percent=0.5, io_pressure_percent=2.0, load=0.3)
 GOOD: dict[str, Any] = {
-    "engine_build": "release", "cpu_count": 2, "memory_bytes": 8 * 2**30,
-    "memory_available_bytes": 6 * 2**30, "reclaims_idle_file_cache": False,
-    "governor": "performance", "filesystem_type": "ext4", "device_name": "vda",
-    "loop_direct_io": None, "read_ahead_bytes": 128 * 1024,
-}  # fmt: skip
+    "engine_build": "release",
+    "cpu_count": 2,
+    "memory_bytes": 8 * 2**30,
+    "memory_available_bytes": 6 * 2**30,
+    "reclaims_idle_file_cache": False,
+    "governor": "performance",
+    "filesystem_type": "ext4",
+    "device_name": "vda",
+    "loop_direct_io": None,
+    "read_ahead_bytes": 128 * 1024,
+}
 DISK = Target(text="/data", kind="directory", path="/data")
 
 
@@ -75,9 +80,7 @@ def test_what_the_kernel_does_not_tell_is_no_finding() -> None:
 
 def test_read_ahead_is_a_note_and_the_others_are_warnings() -> None:
     found = preflight(
-        DISK,
-        GOOD | {"read_ahead_bytes": 2**23, "governor": "ondemand"},
-        busyness=lambda: QUIET,
+        DISK, GOOD | {"read_ahead_bytes": 2**23, "governor": "ondemand"}, busyness=lambda: QUIET
     )
     assert {finding.name: finding.note for finding in found} == {
         "frequency governor": False,

@@ -30,14 +30,28 @@ FIGURES = ROOT / "bench" / "published.toml"
 PAGE = ROOT / "docs" / "concepts" / "published-machines.md"
 
 CP93_TABLE_1 = {
-    "alpha-axp-3000", "alpha-axp-3000-cancelling", "convex-c240-cp93", "decstation-5000-sprite",
-    "decstation-5000-ultrix", "hp-720-dux", "hp-730-hpux9", "hp-730-hpux9-unflushed", "ibm-3090",
-    "rs6000-550", "sparcstation-10", "sparcstation-1plus", "sparcstation-1plus-nfs",
-}  # fmt: skip
+    "alpha-axp-3000",
+    "alpha-axp-3000-cancelling",
+    "convex-c240-cp93",
+    "decstation-5000-sprite",
+    "decstation-5000-ultrix",
+    "hp-720-dux",
+    "hp-730-hpux9",
+    "hp-730-hpux9-unflushed",
+    "ibm-3090",
+    "rs6000-550",
+    "sparcstation-10",
+    "sparcstation-1plus",
+    "sparcstation-1plus-nfs",
+}
 """Nine machines, two of them also set otherwise (section 4.2), and two clients (section 4.3)."""
 CP94_FIG_2 = {
-    "convex-c240", "decstation-5000-sprite", "hp-730", "solbourne-5e905", "sparcstation-1plus",
-}  # fmt: skip
+    "convex-c240",
+    "decstation-5000-sprite",
+    "hp-730",
+    "solbourne-5e905",
+    "sparcstation-1plus",
+}
 
 
 @functools.cache
@@ -146,16 +160,28 @@ def reads_at(machine: str, unique_mb: float) -> float:
 
 
 DISK_MB = {
-    "alpha-axp-3000": 75, "convex-c240-cp93": 1376, "decstation-5000-sprite": 36,
-    "decstation-5000-ultrix": 6, "hp-730-hpux9": 75, "ibm-3090": 42, "rs6000-550": 80,
-    "sparcstation-10": 157, "sparcstation-1plus": 42,
-}  # fmt: skip
+    "alpha-axp-3000": 75,
+    "convex-c240-cp93": 1376,
+    "decstation-5000-sprite": 36,
+    "decstation-5000-ultrix": 6,
+    "hp-730-hpux9": 75,
+    "ibm-3090": 42,
+    "rs6000-550": 80,
+    "sparcstation-10": 157,
+    "sparcstation-1plus": 42,
+}
 """Bytes touched of CP93 Table 2."""
 CACHED_MB = {
-    "alpha-axp-3000": 21, "convex-c240-cp93": 450, "decstation-5000-sprite": 2,
-    "decstation-5000-ultrix": 2, "hp-730-hpux9": 39, "ibm-3090": 13, "rs6000-550": 26,
-    "sparcstation-10": 48, "sparcstation-1plus": 12,
-}  # fmt: skip
+    "alpha-axp-3000": 21,
+    "convex-c240-cp93": 450,
+    "decstation-5000-sprite": 2,
+    "decstation-5000-ultrix": 2,
+    "hp-730-hpux9": 39,
+    "ibm-3090": 13,
+    "rs6000-550": 26,
+    "sparcstation-10": 48,
+    "sparcstation-1plus": 12,
+}
 
 
 def test_fig_2_the_convex_reads_its_disks_fastest_and_the_3090_comes_sixth() -> None:
@@ -231,12 +257,16 @@ def test_what_was_not_found_needs_a_sentence() -> None:
     [
         ("[[figure]]\nmachine = 'm'\n", "what"),
         ("nonsense", "published.toml"),
-        ("[[figure]]\nmachine='m'\nwhat='w'\nsource='s'\nrole='free'\nunit='x'\npublished=1\n",
-         "say one of at, cache"),
-        ("[[figure]]\nmachine='m'\nwhat='w'\nsource='s'\nrole='free'\nunit='x'\ncache='reads'\n",
-         "no published figure"),
+        (
+            "[[figure]]\nmachine='m'\nwhat='w'\nsource='s'\nrole='free'\nunit='x'\npublished=1\n",
+            "say one of at, cache",
+        ),
+        (
+            "[[figure]]\nmachine='m'\nwhat='w'\nsource='s'\nrole='free'\nunit='x'\ncache='reads'\n",
+            "no published figure",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_file_that_makes_no_sense_is_refused(text: str, said: str, tmp_path: Path) -> None:
     path = tmp_path / "published.toml"
     path.write_text(text)

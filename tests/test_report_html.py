@@ -151,8 +151,14 @@ def test_the_page_opens_with_the_answer_and_names_every_doubt() -> None:
     text = re.sub(r"\s+", " ", html.replace("\N{NO-BREAK SPACE}", " "))
     answer, levels = text.index('class="lead">Two levels: the file cache'), text.index(">Levels<")
     assert answer < levels
-    for words in ("1 of 240: Little&#39;s law is off by 8 %", "inner fences", "No drift shown",
-                  "The cache was capped at 512 MiB.", "±2.1 %", "AMD EPYC 7B13"):  # fmt: skip
+    for words in (
+        "1 of 240: Little&#39;s law is off by 8 %",
+        "inner fences",
+        "No drift shown",
+        "The cache was capped at 512 MiB.",
+        "±2.1 %",
+        "AMD EPYC 7B13",
+    ):
         assert words in text, words
     assert len(html) < 3_000_000
     assert not re.search(r"<(?:link|script|img)[^>]+(?:href|src)=[\"']https?:", html)

@@ -17,9 +17,16 @@ from leadline.studies.survey.sentences import sentences
 
 @pytest.mark.parametrize(
     "survey",
-    [made.two_region(), made.three_region(), made.one_region(), made.smooth(), made.drifting(),
-     made.stopped(), made.empty()],
-)  # fmt: skip
+    [
+        made.two_region(),
+        made.three_region(),
+        made.one_region(),
+        made.smooth(),
+        made.drifting(),
+        made.stopped(),
+        made.empty(),
+    ],
+)
 def test_every_survey_is_answered_in_five_sentences(survey: Survey) -> None:
     answer = sentences(survey)
     assert len(answer) == 5
@@ -73,10 +80,13 @@ def test_best_and_worst_of_equal_workloads_are_not_told_apart() -> None:
     survey = made.one_region()
     point = survey.unique_bytes_curve.points[0]
     points = tuple(
-        msgspec.structs.replace(point, x=point.x * 2**step, throughput_mb_s=Interval(
-            100 + 0.1 * step, 97 + 0.1 * step, 103 + 0.1 * step, 4))
+        msgspec.structs.replace(
+            point,
+            x=point.x * 2**step,
+            throughput_mb_s=Interval(100 + 0.1 * step, 97 + 0.1 * step, 103 + 0.1 * step, 4),
+        )
         for step in range(4)
-    )  # fmt: skip
+    )
     flat = msgspec.structs.replace(survey.unique_bytes_curve, points=points)
     same = msgspec.structs.replace(survey, unique_bytes_curve=flat, families=())
     assert sentences(same)[1] == (

@@ -48,9 +48,13 @@ def search(mode: str, policy: str, time_out_s: float = 30.0, **goal: Any) -> tup
         load=(*FAKE, mode, "{rate}", "{seconds}", "{seed}"), time_out_s=time_out_s
     )
     start = ExperimentStart(
-        study_id="0" * 32, system="it", server=server, policy=policy, samples=({},),
+        study_id="0" * 32,
+        system="it",
+        server=server,
+        policy=policy,
+        samples=({},),
         goal=msgspec.structs.replace(GOAL, **goal),
-    )  # fmt: skip
+    )
     run = PeakSearch(start, {})
     while not isinstance(asked := run.ask(), PeakRate):
         assert len(run.trials) < TRIALS_MAX

@@ -59,10 +59,7 @@ def small(tmp_path: Path) -> Iterator[Path]:
 def test_a_small_file_system_is_refused_and_left_as_it_was(small: Path, full: bool) -> None:
     before = ["filler"] if full else []
     if full:
-        with (
-            contextlib.suppress(OSError),
-            (small / "filler").open("wb", buffering=0) as filler,
-        ):
+        with contextlib.suppress(OSError), (small / "filler").open("wb", buffering=0) as filler:
             while filler.write(bytes(2**20)):
                 pass
     assert read_space(small).total_bytes == 2**26

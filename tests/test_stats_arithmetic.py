@@ -100,9 +100,17 @@ def test_an_exact_rival_bounds_the_largest_and_the_least_by_itself() -> None:
     assert ends(arithmetic.largest([wide, arithmetic.exactly(9.0)])) == (10.0, 9.0, 30.0, 6)
     assert ends(arithmetic.least([wide, arithmetic.exactly(11.0)])) == (10.0, 1.0, 11.0, 6)
     assert ends(arithmetic.largest([arithmetic.exactly(10.0), Interval(9.0, 8.0, 9.5, 1)])) == (
-        10.0, 10.0, 10.0, 1)  # fmt: skip
+        10.0,
+        10.0,
+        10.0,
+        1,
+    )
     assert ends(arithmetic.least([arithmetic.exactly(9.0), Interval(10.0, 9.5, 11.0, 1)])) == (
-        9.0, 9.0, 9.0, 1)  # fmt: skip
+        9.0,
+        9.0,
+        9.0,
+        1,
+    )
 
 
 def test_the_value_lies_within_whatever_the_ends_are() -> None:

@@ -6,12 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from leadline.stats.curves import (
-    good_range,
-    half_way_x,
-    slope,
-    still_rising,
-)
+from leadline.stats.curves import good_range, half_way_x, slope, still_rising
 from leadline.stats.drift import group_drift, group_step
 from leadline.stats.intervals import student_t
 

@@ -16,8 +16,13 @@ LN2 = math.log(2.0)
 
 
 def curve(y: np.ndarray, x: np.ndarray, **changes: object) -> Readings:
-    parts = {"weight": np.ones(x.size), "slope_penalty": (1.0, 4.0), "huber_scale": np.inf,
-             "centre_low": float(x.min()) + 0.5, "centre_high": float(x.max()) - 0.5}  # fmt: skip
+    parts = {
+        "weight": np.ones(x.size),
+        "slope_penalty": (1.0, 4.0),
+        "huber_scale": np.inf,
+        "centre_low": float(x.min()) + 0.5,
+        "centre_high": float(x.max()) - 0.5,
+    }
     return Readings(x, y, **(parts | changes))  # type: ignore[arg-type]
 
 
@@ -85,10 +90,11 @@ def test_refining_ends_where_a_general_minimiser_does(huber_scale: float) -> Non
     begin = truth + np.array([[0.3, 0.0, 0.0, -0.3, 0.4, 0.2]])
     found = hierarchy.refine(data, codes, begin)
     best = optimize.minimize(
-        lambda theta: float(hierarchy.cost_of(data, codes, theta[None, :])[0]), truth[0],
-        method="Nelder-Mead", options={"maxiter": 20000, "xatol": 1e-9, "fatol": 1e-13,
-                                       "adaptive": True},
-    )  # fmt: skip
+        lambda theta: float(hierarchy.cost_of(data, codes, theta[None, :])[0]),
+        truth[0],
+        method="Nelder-Mead",
+        options={"maxiter": 20000, "xatol": 1e-9, "fatol": 1e-13, "adaptive": True},
+    )
     assert found.cost[0] == pytest.approx(best.fun, rel=1e-4)
     assert found.cost == pytest.approx(hierarchy.cost_of(data, codes, found.theta))
 
@@ -228,9 +234,11 @@ def test_two_borders_are_tried_where_both_leave_a_plateau() -> None:
     centres, codes = explanations._combined(singles, 2)
     found = {tuple(pair): tuple(shapes) for pair, shapes in zip(centres, codes, strict=True)}
     assert found == {
-        (10.0, 11.0): (UNIFORM, STEP), (10.0, 12.0): (UNIFORM, UNIFORM),
-        (10.6, 12.0): (SMEARED, UNIFORM), (11.0, 12.0): (STEP, UNIFORM),
-    }  # fmt: skip
+        (10.0, 11.0): (UNIFORM, STEP),
+        (10.0, 12.0): (UNIFORM, UNIFORM),
+        (10.6, 12.0): (SMEARED, UNIFORM),
+        (11.0, 12.0): (STEP, UNIFORM),
+    }
     alone, shapes = explanations._combined(singles, 1)
     assert (alone.shape, shapes.shape) == ((4, 1), (4, 1))
 

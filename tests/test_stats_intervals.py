@@ -5,12 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from leadline.stats.intervals import (
-    Noise,
-    pooled_noise,
-    reading_interval,
-    student_t,
-)
+from leadline.stats.intervals import Noise, pooled_noise, reading_interval, student_t
 
 
 def test_student_t_against_the_printed_table() -> None:

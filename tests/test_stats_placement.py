@@ -66,8 +66,9 @@ def test_where_nobody_disagrees_the_emptiest_place_wins_and_a_rival_draws_readin
     far = Explanation("power", 0, -90.0 + 400.0, 1, 0.1, (-3.0, 0.0))
     gain = placement._disagreement(BEST, [BEST, other, far], data, NOISE, candidates)
     off = (other.ln_time(candidates, data.middle) - BEST.ln_time(candidates, data.middle)) / NOISE
-    crowd = [1 + sum(math.exp(-(((place - each) / 0.15) ** 2)) for each in x)
-             for place in candidates]  # fmt: skip
+    crowd = [
+        1 + sum(math.exp(-(((place - each) / 0.15) ** 2)) for each in x) for place in candidates
+    ]
     weight = math.exp(-1.0) + math.exp(-5.0)
     assert gain - alone == pytest.approx(weight * np.minimum(off**2, 25.0) / crowd)
 

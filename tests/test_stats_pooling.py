@@ -152,49 +152,93 @@ def test_the_share_from_cache_weighs_by_bytes_read_whatever_the_runs_took() -> N
 
 
 FIRST = run(
-    100.0, iops=Interval(10.0, 9.0, 11.0, 20),
-    read=summary(30, 1000, 2.0), write=summary(10, 100, 6.0, 101),
-    wall_s=1.0, total_s=3.0, prepare_s=1.5, cpu_user=0.1, cpu_system=0.2, io_share=0.9,
-    littles_law_error_frac=0.01, foreign_cpu=None, device_bytes=MovedBytes(7, 8),
+    100.0,
+    iops=Interval(10.0, 9.0, 11.0, 20),
+    read=summary(30, 1000, 2.0),
+    write=summary(10, 100, 6.0, 101),
+    wall_s=1.0,
+    total_s=3.0,
+    prepare_s=1.5,
+    cpu_user=0.1,
+    cpu_system=0.2,
+    io_share=0.9,
+    littles_law_error_frac=0.01,
+    foreign_cpu=None,
+    device_bytes=MovedBytes(7, 8),
     realised=Realised(1000.0, 0.5, 0.75, None),
     warm_up=WarmUp(2.0, True, (IntervalRecord(0.0, 0.1, 1, 2),)),
-    intervals=(IntervalRecord(0.25, 0.5, 3, 4),), levels=(Level(0.0, 1.0, 100.0),),
+    intervals=(IntervalRecord(0.25, 0.5, 3, 4),),
+    levels=(Level(0.0, 1.0, 100.0),),
     precondition=Preconditioned(bytes=9, seconds=1.0, plateau=True, rounds=()),
     provenance=Provenance(
-        process_bytes=MovedBytes(1, 2), probed=0, cached_share_from="device", unchecked=("a", "b"),
+        process_bytes=MovedBytes(1, 2),
+        probed=0,
+        cached_share_from="device",
+        unchecked=("a", "b"),
         cache_events=CacheEvents(
-            charged_pages=1, uncharged_pages=2, refaulted_pages=None, major_faults=4),
+            charged_pages=1, uncharged_pages=2, refaulted_pages=None, major_faults=4
+        ),
     ),
-    other_load=OtherLoad(cpu_pressure=0.1, io_pressure=0.2, memory_pressure=0.3, steal_cpu=0.4,
-                         runnable=5),
+    other_load=OtherLoad(
+        cpu_pressure=0.1, io_pressure=0.2, memory_pressure=0.3, steal_cpu=0.4, runnable=5
+    ),
     generator=Generator(1e6, bound=True),
     network=Network(
-        sent_bytes=1, received_bytes=2, payload_sent_bytes=3, payload_received_bytes=4,
-        lost_requests=5, retransmitted_segments=None, round_trip_us=60.0, stable_share=0.0,
-        commit_s=0.5),
-)  # fmt: skip
+        sent_bytes=1,
+        received_bytes=2,
+        payload_sent_bytes=3,
+        payload_received_bytes=4,
+        lost_requests=5,
+        retransmitted_segments=None,
+        round_trip_us=60.0,
+        stable_share=0.0,
+        commit_s=0.5,
+    ),
+)
 SECOND = run(
-    200.0, iops=Interval(20.0, 19.0, 21.0, 20),
-    read=summary(10, 1000, 4.0), write=summary(30, 100, 8.0, 101),
-    wall_s=3.0, total_s=5.0, prepare_s=0.5, cpu_user=0.5, cpu_system=0.6, io_share=0.5,
-    littles_law_error_frac=0.03, foreign_cpu=0.4, device_bytes=MovedBytes(70, 80),
+    200.0,
+    iops=Interval(20.0, 19.0, 21.0, 20),
+    read=summary(10, 1000, 4.0),
+    write=summary(30, 100, 8.0, 101),
+    wall_s=3.0,
+    total_s=5.0,
+    prepare_s=0.5,
+    cpu_user=0.5,
+    cpu_system=0.6,
+    io_share=0.5,
+    littles_law_error_frac=0.03,
+    foreign_cpu=0.4,
+    device_bytes=MovedBytes(70, 80),
     realised=Realised(200.0, 0.9, 0.25, 0.5),
     warm_up=WarmUp(1.0, False, (IntervalRecord(0.0, 0.2, 5, 6),)),
-    intervals=(IntervalRecord(0.5, 0.5, 5, 6),), levels=(Level(0.0, 3.0, 200.0),),
+    intervals=(IntervalRecord(0.5, 0.5, 5, 6),),
+    levels=(Level(0.0, 3.0, 200.0),),
     provenance=Provenance(
-        process_bytes=MovedBytes(10, 20), probed=8, found_share=0.5, cached_share_from="residency",
+        process_bytes=MovedBytes(10, 20),
+        probed=8,
+        found_share=0.5,
+        cached_share_from="residency",
         cache_events=CacheEvents(
-            charged_pages=10, uncharged_pages=20, refaulted_pages=30, major_faults=40),
+            charged_pages=10, uncharged_pages=20, refaulted_pages=30, major_faults=40
+        ),
         unchecked=("b", "c"),
     ),
-    other_load=OtherLoad(cpu_pressure=0.5, io_pressure=0.6, memory_pressure=0.7, steal_cpu=None,
-                         runnable=3),
+    other_load=OtherLoad(
+        cpu_pressure=0.5, io_pressure=0.6, memory_pressure=0.7, steal_cpu=None, runnable=3
+    ),
     generator=Generator(2e6, bound=False),
     network=Network(
-        sent_bytes=10, received_bytes=20, payload_sent_bytes=30, payload_received_bytes=40,
-        lost_requests=50, retransmitted_segments=60, round_trip_us=50.0, stable_share=1.0,
-        commit_s=1.5),
-)  # fmt: skip
+        sent_bytes=10,
+        received_bytes=20,
+        payload_sent_bytes=30,
+        payload_received_bytes=40,
+        lost_requests=50,
+        retransmitted_segments=60,
+        round_trip_us=50.0,
+        stable_share=1.0,
+        commit_s=1.5,
+    ),
+)
 
 
 def test_every_field_of_two_runs_is_added_or_weighed_by_hand() -> None:
@@ -225,21 +269,31 @@ def test_every_field_of_two_runs_is_added_or_weighed_by_hand() -> None:
 def test_where_the_bytes_came_from_and_who_else_was_there_are_pooled_by_hand() -> None:
     pooled = pooled_result([FIRST, SECOND])
     assert pooled.provenance == Provenance(
-        process_bytes=MovedBytes(11, 22), probed=8, found_share=0.5,
-        cached_share_from="residency", unchecked=("a", "b", "c"),
+        process_bytes=MovedBytes(11, 22),
+        probed=8,
+        found_share=0.5,
+        cached_share_from="residency",
+        unchecked=("a", "b", "c"),
         cache_events=CacheEvents(
-            charged_pages=11, uncharged_pages=22, refaulted_pages=None, major_faults=44),
-    )  # fmt: skip
+            charged_pages=11, uncharged_pages=22, refaulted_pages=None, major_faults=44
+        ),
+    )
     load = pooled.other_load
     pressures = (load.cpu_pressure, load.io_pressure, load.memory_pressure, load.steal_cpu)
     assert pressures == pytest.approx((0.4, 0.5, 0.6, 0.4))
     assert load.runnable == 5
     assert pooled.generator == Generator(2e6, bound=True)
     assert pooled.network == Network(
-        sent_bytes=11, received_bytes=22, payload_sent_bytes=33, payload_received_bytes=44,
-        lost_requests=55, retransmitted_segments=None, round_trip_us=50.0, stable_share=0.75,
+        sent_bytes=11,
+        received_bytes=22,
+        payload_sent_bytes=33,
+        payload_received_bytes=44,
+        lost_requests=55,
+        retransmitted_segments=None,
+        round_trip_us=50.0,
+        stable_share=0.75,
         commit_s=1.0,
-    )  # fmt: skip
+    )
 
 
 def test_what_one_run_does_not_know_the_whole_does_not_either() -> None:

@@ -260,10 +260,14 @@ def test_balance_holds_every_saturation_of_every_system(
 def _levels(said: StreamBalance, rates: list[float]) -> StreamBalance:
     one = said.balances[0]
     saturations = tuple(
-        Saturation(resource=name, mb_s_per_processor=Interval(rate, 0.9 * rate, 1.1 * rate, 5),
-                   why="", use_at_most=None)
+        Saturation(
+            resource=name,
+            mb_s_per_processor=Interval(rate, 0.9 * rate, 1.1 * rate, 5),
+            why="",
+            use_at_most=None,
+        )
         for name, rate in zip(RESOURCES, rates, strict=True)
-    )  # fmt: skip
+    )
     changed = msgspec.structs.replace(one, saturations=saturations)
     return msgspec.structs.replace(said, balances=(changed,))
 
@@ -315,8 +319,9 @@ def test_a_name_for_which_there_is_no_room_stands_over_the_ideals_line(
     step = scaling.steps[3]
     wide = msgspec.structs.replace(step, gained_mb_s=Interval(16.0, -400.0, 450.0, 3))
     changed = msgspec.structs.replace(scaling, steps=(*scaling.steps[:3], wide))
-    (label,) = (row for row in Drawn(scaling_chart([changed])).rows("short-label")
-                if row["disks"] == 4)  # fmt: skip
+    (label,) = (
+        row for row in Drawn(scaling_chart([changed])).rows("short-label") if row["disks"] == 4
+    )
     assert label["at_y"] == step.ideal_gain_mb_s
 
 

@@ -67,8 +67,9 @@ def test_what_makes_no_sense_is_refused(arguments: list[str], said: str, tmp_pat
     place.mkdir()
     (place / "in").write_bytes(bytes(100 * 4096))
     words = {"IN": str(place / "in"), "OUT": str(place / "out")}
-    done = leadline("stream", *[words.get(word, word) for word in arguments],
-                    store=tmp_path / "store.sqlite")  # fmt: skip
+    done = leadline(
+        "stream", *[words.get(word, word) for word in arguments], store=tmp_path / "store.sqlite"
+    )
     assert done.returncode == 2, done.stderr
     assert said in " ".join(done.stderr.replace("│", " ").split()), done.stderr
     assert "Traceback" not in done.stderr
@@ -82,10 +83,18 @@ def test_of_several_ranks_the_first_speaks(command: list[str], tmp_path: Path) -
     said = {}
     for rank in ("0", "1"):
         own = environment(tmp_path / "store.sqlite") | {
-            "OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": rank,
-        }  # fmt: skip
-        done = subprocess.run([LEADLINE, "stream", *command], capture_output=True, text=True,
-                              check=False, cwd=tmp_path, env=own, timeout=60)  # fmt: skip
+            "OMPI_COMM_WORLD_SIZE": "2",
+            "OMPI_COMM_WORLD_RANK": rank,
+        }
+        done = subprocess.run(
+            [LEADLINE, "stream", *command],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=tmp_path,
+            env=own,
+            timeout=60,
+        )
         assert done.returncode == 2, done.stderr
         said[rank] = done.stderr
     assert said["1"] == ""
@@ -159,17 +168,26 @@ class Scripted:
 
 
 CAPACITY = CapacityResult(
-    memory_copy_bytes_s=(9e9, 9e9), memory_read_bytes_s=(2e10, 2e10),
-    disk_read_bytes_s=((2e8, 2e8),), disk_write_bytes_s=((2e8, 2e8),), all_read_bytes_s=(2e8, 2e8),
-    all_write_bytes_s=(2e8, 2e8), all_both_bytes_s=(2e8, 2e8), disk_devices=(("vda",),),
+    memory_copy_bytes_s=(9e9, 9e9),
+    memory_read_bytes_s=(2e10, 2e10),
+    disk_read_bytes_s=((2e8, 2e8),),
+    disk_write_bytes_s=((2e8, 2e8),),
+    all_read_bytes_s=(2e8, 2e8),
+    all_write_bytes_s=(2e8, 2e8),
+    all_both_bytes_s=(2e8, 2e8),
+    disk_devices=(("vda",),),
     processors=2.0,
-)  # fmt: skip
+)
 
 
 def study_of(scripted: Scripted, kept: Kept, tmp_path: Path, **changed: Any) -> StreamStudy:
     (tmp_path / "in").write_bytes(bytes(100 * 4096))
-    wanted = Wanted(source=str(tmp_path / "in"), destination=str(tmp_path / "out"),
-                    memory_bytes=64 * MIB, budget_s=60.0)  # fmt: skip
+    wanted = Wanted(
+        source=str(tmp_path / "in"),
+        destination=str(tmp_path / "out"),
+        memory_bytes=64 * MIB,
+        budget_s=60.0,
+    )
     planned = plan_run("sort", wanted, name="scripted", **changed)
     return run_stream(planned, begin_stream(planned), scripted, kept)
 
@@ -234,8 +252,9 @@ def fake(code: str) -> tuple[str, ...]:
 
 def asked(tmp_path: Path, total_s_max: float = 5.0) -> StreamJob:
     (tmp_path / "in").write_bytes(bytes(1000))
-    return StreamJob(kernel=Check(), memory_bytes=64 * MIB, input=str(tmp_path / "in"),
-                     total_s_max=total_s_max)  # fmt: skip
+    return StreamJob(
+        kernel=Check(), memory_bytes=64 * MIB, input=str(tmp_path / "in"), total_s_max=total_s_max
+    )
 
 
 def test_an_answer_that_is_none_is_the_engines_fault(tmp_path: Path) -> None:

@@ -287,8 +287,15 @@ def test_a_scaling_on_a_terminal_names_what_stopped_each_phase(atlas: StreamStud
     stopped = [line for line in lines if line[-1:] == ["CPU"]]
     assert [line[0] for line in stopped] == ["3", "4", "3", "4"]
     first = next(line for line in lines if line[:3] == ["sort", "read", "1"])
-    rate = next(each for each in balance_of(atlas).scaling if each.phase == "read"
-                and each.kernel == "sort").steps[0].achieved_mb_s  # fmt: skip
+    rate = (
+        next(
+            each
+            for each in balance_of(atlas).scaling
+            if each.phase == "read" and each.kernel == "sort"
+        )
+        .steps[0]
+        .achieved_mb_s
+    )
     assert first[3] == f"{rate.value:,.0f}"
     assert max(map(len, text.splitlines())) <= 80
     assert "not measurable here. Memory bus" in text

@@ -117,8 +117,9 @@ def test_saturation_intervals_cover_the_truth() -> None:
     for seed in range(count):
         machine = replace(BOREAS, shared_path_mb_s=1e9, noise_frac=0.02, seed=seed)
         disks = FakeDisks(machine=machine, count=4)
-        readings = [disks.capacities(msgspec.structs.replace(effort, seed=2 * seed + end))
-                    for end in (0, 1)]  # fmt: skip
+        readings = [
+            disks.capacities(msgspec.structs.replace(effort, seed=2 * seed + end)) for end in (0, 1)
+        ]
         study = msgspec.structs.replace(
             scaling_study(machine, kernels=("sort",)),
             capacities=capacities_of(pooled_readings(readings), disks.directories),
@@ -191,17 +192,34 @@ def test_what_if_is_answered_by_the_machine_that_was_bought() -> None:
     predicted = what_if(sort_read(said), {"cores": 2.0})
     assert predicted is not None
     bought = scaling_study(replace(ATLAS, processors=4, noise_frac=1e-6), kernels=("sort",))
-    rates = [phase.mb_s for run in bought.runs if run.disks == 4
-             for phase in run.result.phases if phase.name == "read"]  # fmt: skip
+    rates = [
+        phase.mb_s
+        for run in bought.runs
+        if run.disks == 4
+        for phase in run.result.phases
+        if phase.name == "read"
+    ]
     assert predicted.after_mb_s.value == pytest.approx(float(np.mean(rates)), rel=0.01)
 
 
 def test_changes_are_read_and_refused() -> None:
     assert parse_changes("cores=2, disks=2,memory=1.5,network=10") == {
-        "cores": 2.0, "disks": 2.0, "memory": 1.5, "network": 10.0,
-    }  # fmt: skip
-    for bad in ("", "cores", "wheels=2", "cores=0", "cores=-1", "cores=x", "cores=nan",
-                "cores=inf", "cores=2,cores=3"):  # fmt: skip
+        "cores": 2.0,
+        "disks": 2.0,
+        "memory": 1.5,
+        "network": 10.0,
+    }
+    for bad in (
+        "",
+        "cores",
+        "wheels=2",
+        "cores=0",
+        "cores=-1",
+        "cores=x",
+        "cores=nan",
+        "cores=inf",
+        "cores=2,cores=3",
+    ):
         with pytest.raises(WhatIfRefused):
             parse_changes(bad)
 

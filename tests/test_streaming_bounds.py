@@ -12,15 +12,7 @@ from leadline.record.streaming import CapacityResult
 from leadline.studies.streaming.bounds import bound
 from leadline.studies.streaming.capacities import capacities_of as capacities_from
 from leadline.studies.streaming.use import DiskRates, path_is_short, striped, together
-from stream_fixture import (
-    ATLAS,
-    BOREAS,
-    PLATFORMS,
-    Machine,
-    capacities_of,
-    options_of,
-    run_of,
-)
+from stream_fixture import ATLAS, BOREAS, PLATFORMS, Machine, capacities_of, options_of, run_of
 
 EXACT = replace(ATLAS, noise_frac=0.0)
 
@@ -36,12 +28,13 @@ def exact(value: float) -> Interval:
         (replace(EXACT, disk_read_mb_s=9000.0, disk_write_mb_s=9000.0), "cpu"),
         (replace(EXACT, shared_path_mb_s=60.0), "io_path"),
         (
-            replace(EXACT, memory_copy_mb_s=600.0, disk_read_mb_s=5e3, disk_write_mb_s=5e3,
-                    counted=True),
+            replace(
+                EXACT, memory_copy_mb_s=600.0, disk_read_mb_s=5e3, disk_write_mb_s=5e3, counted=True
+            ),
             "memory",
         ),
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("passes", [1, 2])
 def test_the_bound_is_the_truth_of_a_machine_without_noise(
     machine: Machine, resource: str, passes: int
@@ -128,11 +121,16 @@ def test_a_path_is_short_when_all_disks_give_surely_less_than_their_sum() -> Non
 
 def test_capacities_with_intervals() -> None:
     readings = CapacityResult(
-        memory_copy_bytes_s=(9e9, 9.1e9, 8.9e9), memory_read_bytes_s=(12e9,),
-        disk_read_bytes_s=((1e8, 1.02e8), (2e8, 2.02e8)), disk_write_bytes_s=((1e8,), (1e8,)),
-        all_read_bytes_s=(3e8,), all_write_bytes_s=(2e8,), all_both_bytes_s=(2.5e8,),
-        disk_devices=(("sda",), ("sdb",)), processors=2.0,
-    )  # fmt: skip
+        memory_copy_bytes_s=(9e9, 9.1e9, 8.9e9),
+        memory_read_bytes_s=(12e9,),
+        disk_read_bytes_s=((1e8, 1.02e8), (2e8, 2.02e8)),
+        disk_write_bytes_s=((1e8,), (1e8,)),
+        all_read_bytes_s=(3e8,),
+        all_write_bytes_s=(2e8,),
+        all_both_bytes_s=(2.5e8,),
+        disk_devices=(("sda",), ("sdb",)),
+        processors=2.0,
+    )
     found = capacities_from(readings, ("/a", "/b"), network_bytes_s=(1e9, 1.1e9))
     assert found.disks[1].directory == "/b"
     assert found.disks[1].read_mb_s.value == pytest.approx(201, rel=0.01)

@@ -150,11 +150,14 @@ def test_cheap_samples_are_preferred_to_dear_ones_that_teach_as_much() -> None:
     assert sum(disks <= 4 for disks in low_dear) < sum(disks <= 4 for disks in high_dear)
 
 
-@pytest.mark.parametrize("factors", [
-    (Factor(name="fs", role="configuration", levels=("ext4", "xfs", "zfs"), scale="category"),),
-    (Factor(name="wait", role="workload", levels=(0, 5, 10), scale="linear"), FACTORS[0]),
-    (FACTORS[0], Factor(name="one", role="resource", levels=(2,))),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "factors",
+    [
+        (Factor(name="fs", role="configuration", levels=("ext4", "xfs", "zfs"), scale="category"),),
+        (Factor(name="wait", role="workload", levels=(0, 5, 10), scale="linear"), FACTORS[0]),
+        (FACTORS[0], Factor(name="one", role="resource", levels=(2,))),
+    ],
+)
 def test_any_factors_give_a_surface(factors: tuple[Factor, ...]) -> None:
     design = open_design("sequential", factors, GOAL)
     while samples := design.ask(2):

@@ -15,8 +15,17 @@ def test_the_promised_keys_are_there_and_the_survey_is_stored(tmp_path: Path) ->
     done = leadline("survey", "sim:hp-730", "--name", "hp", "--json", store=store)
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
-    promised = {"system", "survey", "wall_s", "points", "regions", "borders_bytes", "curves",
-                "sentences", "warnings"}  # fmt: skip
+    promised = {
+        "system",
+        "survey",
+        "wall_s",
+        "points",
+        "regions",
+        "borders_bytes",
+        "curves",
+        "sentences",
+        "warnings",
+    }
     assert promised <= answer.keys()
     assert answer["system"] == "hp"
     assert len(answer["regions"]) == 2

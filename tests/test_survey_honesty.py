@@ -49,8 +49,11 @@ def warned(found: list[Measurement], start: SurveyStart | None = None) -> list[s
 BOUND = {"generator": Generator(3000.0, True)}
 SHIFT = {"levels": (Level(0.0, 1.0, 800.0), Level(1.0, 1.0, 40.0))}
 STALLED = {"stalls": (Stall(0.2, 1.02, False),)}
-NAMED = ("stall: no request completed for 1.02 s", "level shift: 800 MB/s, then 40 MB/s",
-         "generator-bound: 2,900 of 3,000 requests/s")  # fmt: skip
+NAMED = (
+    "stall: no request completed for 1.02 s",
+    "level shift: 800 MB/s, then 40 MB/s",
+    "generator-bound: 2,900 of 3,000 requests/s",
+)
 
 
 def test_a_clean_survey_has_no_warnings() -> None:
@@ -62,11 +65,16 @@ def test_a_clean_survey_has_no_warnings() -> None:
     ("change", "said"),
     [
         (BOUND, "generator-bound: 2 of 10 points are within 20 % of what Leadline itself"),
-        (SHIFT, ("level shift: the rate changed within 2 of 10 points, most at point 1: 800 MB/s "
-                "at first, 40 MB/s at the end")),
+        (
+            SHIFT,
+            (
+                "level shift: the rate changed within 2 of 10 points, most at point 1: 800 MB/s "
+                "at first, 40 MB/s at the end"
+            ),
+        ),
         (STALLED, "stall: nothing completed for a while at 2 of 10 points, for 1.02 s at the"),
     ],
-)  # fmt: skip
+)
 def test_a_finding_is_counted_over_the_points(change: dict[str, Any], said: str) -> None:
     (text,) = warned(points(change, change))
     assert said in text
@@ -103,8 +111,10 @@ def test_the_table_of_points_marks_what_was_found() -> None:
     rows = point_rows(points(BOUND | SHIFT, STALLED))
     column = POINT_HEADS.index("Found")
     assert [row[column] for row in rows[:3]] == [
-        "generator-bound, level shift (2 rates)", "stall (1.02 s)", "",
-    ]  # fmt: skip
+        "generator-bound, level shift (2 rates)",
+        "stall (1.02 s)",
+        "",
+    ]
 
 
 def test_the_page_says_what_the_survey_rests_on() -> None:
@@ -140,9 +150,14 @@ class Recording:
         return getattr(self._engine, name)
 
     def run(
-        self, workload: Workload, *, seed: int, limits: Limits,
-        precondition_bytes_max: int | None = None, **others: Any,
-    ) -> EngineResult:  # fmt: skip
+        self,
+        workload: Workload,
+        *,
+        seed: int,
+        limits: Limits,
+        precondition_bytes_max: int | None = None,
+        **others: Any,
+    ) -> EngineResult:
         self.asked.append(precondition_bytes_max)
         self.total_s.append(limits.total_s_max)
         result = self._engine.run(workload, seed=seed, limits=limits, **others)

@@ -67,7 +67,9 @@ def test_scouting_sizes_then_processes_then_sizes_at_both_ends() -> None:
     again = asked(surveyor, 6, saturating)
     known = {(w.unique_bytes, w.size_mean) for w in sizes + processes}
     assert not known & {(w.unique_bytes, w.size_mean) for w in again if w.process_num == 1} - {
-        (LOW, 4096), (HIGH, 4096)}  # fmt: skip
+        (LOW, 4096),
+        (HIGH, 4096),
+    }
     ends = asked(surveyor, 4, saturating)
     assert [w.unique_bytes for w in ends] == [LOW, HIGH, HIGH, LOW]
 
@@ -132,7 +134,13 @@ def test_half_way_values_are_powers_and_a_flat_curve_has_none() -> None:
     assert half_way_of([rising, later], "process_num") == 8.0, "of 4 and 16"
     assert half_way_of([rising, ([1.0, 4.0], [1.0, 1.0])], "process_num") == 2.0
     assert [nearest_power(4.0, x) for x in (0.1, 1.0, 1.9, 2.1, 31.0, 33.0)] == [
-        1.0, 1.0, 1.0, 4.0, 16.0, 64.0]  # fmt: skip
+        1.0,
+        1.0,
+        1.0,
+        4.0,
+        16.0,
+        64.0,
+    ]
 
 
 def fit(*borders: float) -> BorderFit:
@@ -144,10 +152,7 @@ def test_regions_lie_between_borders_and_the_last_focal_point_near_its_own() -> 
     whole = plan()
     assert region_bounds(fit(), whole) == (RegionBounds(LOW, HIGH, (LOW + HIGH) // 2),)
     two = region_bounds(fit(100 * MIB + 0.4), whole)
-    assert two == (
-        RegionBounds(LOW, 100 * MIB, 82 * MIB),
-        RegionBounds(100 * MIB, HIGH, 450 * MIB),
-    )
+    assert two == (RegionBounds(LOW, 100 * MIB, 82 * MIB), RegionBounds(100 * MIB, HIGH, 450 * MIB))
     assert region_bounds(fit(1000 * MIB), whole)[1].focal_bytes == 2036 * MIB, "the range ends"
     odd = region_bounds(fit(100 * MIB + 5000), whole)
     assert [region.focal_bytes % 4096 for region in odd] == [0, 0]

@@ -8,9 +8,15 @@ from leadline.record import PROCESSES_MAX, Plan
 from leadline.studies.survey import PlanRefused, advised_cache_limit, make_plan
 
 MIB, GIB = 2**20, 2**30
-ASKED = {"budget_s": 400.0, "capacity_bytes": 4 * GIB, "max_bytes": 3 * GIB,
-         "memory_bytes": 512 * MIB, "l3_cache_bytes": 32 * MIB, "process_num_max": 16,
-         "virtual": False}  # fmt: skip
+ASKED = {
+    "budget_s": 400.0,
+    "capacity_bytes": 4 * GIB,
+    "max_bytes": 3 * GIB,
+    "memory_bytes": 512 * MIB,
+    "l3_cache_bytes": 32 * MIB,
+    "process_num_max": 16,
+    "virtual": False,
+}
 
 
 def planned(**changes: object) -> Plan:
@@ -25,8 +31,13 @@ def test_a_plan_on_a_real_target_by_hand() -> None:
     plan = planned()
     layout_s = 3 * GIB / 300e6
     measuring_s = 0.97 * 400 - layout_s
-    assert stages(plan) == {"scout": 18, "ends": 4, "unique_bytes": 18, "families": 42,
-                            "closing": 2}  # fmt: skip
+    assert stages(plan) == {
+        "scout": 18,
+        "ends": 4,
+        "unique_bytes": 18,
+        "families": 42,
+        "closing": 2,
+    }
     assert list(stages(plan))[-1] == "closing"
     assert plan.point_s == pytest.approx(measuring_s / 84)
     assert plan.expected_s == pytest.approx(0.97 * 400)
@@ -34,7 +45,9 @@ def test_a_plan_on_a_real_target_by_hand() -> None:
     assert (plan.unique_bytes_min, plan.unique_bytes_max) == (64 * MIB, 3 * GIB)
     assert (plan.size_mean_min, plan.size_mean_max) == (4096, 2 * MIB)
     assert (plan.process_num_max, planned(process_num_max=10**6).process_num_max) == (
-        16, PROCESSES_MAX)  # fmt: skip
+        16,
+        PROCESSES_MAX,
+    )
 
 
 def test_virtual_time_writes_no_data() -> None:
@@ -46,15 +59,26 @@ def test_virtual_time_writes_no_data() -> None:
 
 @pytest.mark.parametrize(
     ("budget_s", "scout", "curve", "families"),
-    [(50.0, 8, 7, 13), (120.0, 8, 9, 21), (121.0, 12, 10, 17), (187.0, 12, 15, 36),
-     (188.0, 18, 15, 31), (1000.0, 18, 18, 42)],
-)  # fmt: skip
+    [
+        (50.0, 8, 7, 13),
+        (120.0, 8, 9, 21),
+        (121.0, 12, 10, 17),
+        (187.0, 12, 15, 36),
+        (188.0, 18, 15, 31),
+        (1000.0, 18, 18, 42),
+    ],
+)
 def test_a_point_is_wanted_for_every_two_point_six_seconds_of_measuring(
     budget_s: float, scout: int, curve: int, families: int
 ) -> None:
     found = stages(planned(budget_s=budget_s, virtual=True))
-    assert found == {"scout": scout, "ends": 4, "unique_bytes": curve, "families": families,
-                     "closing": 2}  # fmt: skip
+    assert found == {
+        "scout": scout,
+        "ends": 4,
+        "unique_bytes": curve,
+        "families": families,
+        "closing": 2,
+    }
 
 
 @pytest.mark.parametrize(
@@ -92,9 +116,10 @@ def test_a_budget_must_hold_34_points_of_eight_tenths_of_a_second_beside_the_dat
 def test_data_written_takes_a_fifth_of_the_budget_at_300_megabytes_a_second() -> None:
     plan = planned(budget_s=40.0, max_bytes=None, memory_bytes=None, l3_cache_bytes=None)
     assert plan.unique_bytes_max == int(0.2 * 40 * 300e6) // 4096 * 4096
-    assert planned(
-        budget_s=40.0, max_bytes=None, memory_bytes=None, virtual=True
-    ).unique_bytes_max == 4 * GIB  # fmt: skip
+    assert (
+        planned(budget_s=40.0, max_bytes=None, memory_bytes=None, virtual=True).unique_bytes_max
+        == 4 * GIB
+    )
 
 
 def test_the_range_is_whole_blocks_within_what_was_given() -> None:

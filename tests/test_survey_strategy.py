@@ -57,8 +57,11 @@ def test_two_levels_are_found_and_every_region_has_its_family() -> None:
     assert len(survey.regions) == 2
     assert survey.borders[0].bytes.value == pytest.approx(480 * MIB, rel=0.1)
     assert {curve.parameter for curve in survey.families[0].curves} == {
-        "size_mean", "read_frac", "seq_frac", "process_num",
-    }  # fmt: skip
+        "size_mean",
+        "read_frac",
+        "seq_frac",
+        "process_num",
+    }
     for family in survey.families:
         for curve in family.curves:
             assert len(curve.points) >= 3, (family.region, curve.parameter)
@@ -158,9 +161,15 @@ def test_the_75_percent_point_settles_where_parameters_do_not_pull_at_each_other
     ],
 )
 def test_an_impossible_plan_is_refused_with_what_to_type(change: dict[str, int], said: str) -> None:
-    asked = {"budget_s": 300.0, "capacity_bytes": 4 * 2**30, "max_bytes": None,
-             "memory_bytes": 512 * MIB, "l3_cache_bytes": 32 * MIB, "process_num_max": 8,
-             "virtual": False}  # fmt: skip
+    asked = {
+        "budget_s": 300.0,
+        "capacity_bytes": 4 * 2**30,
+        "max_bytes": None,
+        "memory_bytes": 512 * MIB,
+        "l3_cache_bytes": 32 * MIB,
+        "process_num_max": 8,
+        "virtual": False,
+    }
     with pytest.raises(PlanRefused, match=said):
         make_plan(**(asked | change))  # type: ignore[arg-type]
 

@@ -38,8 +38,11 @@ def test_a_directory_of_a_server() -> None:
     assert target.kind == "nfs"
     assert target.nfs is not None
     assert target.nfs.document() == {
-        "host": "server", "port": 2050, "mount_port": 13050, "path": "/exp/a b",
-    }  # fmt: skip
+        "host": "server",
+        "port": 2050,
+        "mount_port": 13050,
+        "path": "/exp/a b",
+    }
     assert target.text == "nfs://server:2050/exp/a%20b?mountport=13050"
     assert Target.parse(target.text) == target, "what is stored finds it again"
     assert target.name == "server-exp-a b"

@@ -17,11 +17,7 @@ from leadline.record.validation import VALIDATION
 from leadline.store import open_store
 from leadline.studies.validation import ValidationRefused, changed_facts
 from leadline.studies.validation.same_system import require_same_system
-from leadline.testing.simulation import (
-    SimulatedSurvey,
-    SimulatedValidation,
-    simulate_validation,
-)
+from leadline.testing.simulation import SimulatedSurvey, SimulatedValidation, simulate_validation
 
 
 @pytest.fixture(scope="module")
@@ -55,8 +51,17 @@ def test_the_promised_keys_are_there_and_the_answer_is_stored(
     done = leadline("validate", "hp-730", "--count", "12", "--json", store=path)
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
-    promised = {"n", "median_error", "p75_error", "p90_error", "enhanced_median_error",
-                "inherent_error", "amplification", "coverage", "models"}  # fmt: skip
+    promised = {
+        "n",
+        "median_error",
+        "p75_error",
+        "p90_error",
+        "enhanced_median_error",
+        "inherent_error",
+        "amplification",
+        "coverage",
+        "models",
+    }
     assert promised <= answer.keys()
     assert answer["n"] == 12
     assert set(answer["coverage"]) == {"50", "90", "95"}
@@ -140,8 +145,14 @@ def test_an_unfinished_survey_is_refused(surveyed: SimulatedSurvey, tmp_path: Pa
 
 
 def test_another_system_is_refused_by_the_facts_that_changed() -> None:
-    before = {"kernel_release": "6.1", "memory_bytes": 1000, "free_bytes": 5, "scheduler": "none",
-              "device_model": None, "host_name": "a"}  # fmt: skip
+    before = {
+        "kernel_release": "6.1",
+        "memory_bytes": 1000,
+        "free_bytes": 5,
+        "scheduler": "none",
+        "device_model": None,
+        "host_name": "a",
+    }
     now = before | {"memory_bytes": 1005, "free_bytes": 9, "device_model": "disk", "host_name": "b"}
     assert changed_facts(before, now) == ()
     now["scheduler"] = "mq-deadline"

@@ -11,10 +11,7 @@ import pytest
 import shared_surveys
 from leadline.record import PARAMETERS, Validation
 from leadline.report import render_html, save_all_charts, validation_charts
-from leadline.testing.simulation import (
-    SimulatedSurvey,
-    simulate_validation,
-)
+from leadline.testing.simulation import SimulatedSurvey, simulate_validation
 
 
 @pytest.fixture(scope="module")

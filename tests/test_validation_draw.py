@@ -81,12 +81,14 @@ def test_the_draw_is_uniform_along_every_axis() -> None:
     space = Space(made_start().ranges)
     drawn = draw(space, 1500, seed=1)
     chances = [
-        stats.kstest(np.log([w.unique_bytes for w in drawn]),
-                     stats.uniform(math.log(8 * MIB), math.log(64)).cdf).pvalue,
+        stats.kstest(
+            np.log([w.unique_bytes for w in drawn]),
+            stats.uniform(math.log(8 * MIB), math.log(64)).cdf,
+        ).pvalue,
         stats.kstest([w.read_frac for w in drawn], stats.uniform.cdf).pvalue,
         stats.kstest([w.seq_frac for w in drawn], stats.uniform.cdf).pvalue,
         stats.kstest([space.coordinates(w)[1] for w in drawn], stats.uniform.cdf).pvalue,
-    ]  # fmt: skip
+    ]
     assert min(chances) > 0.01
     few = sum(w.process_num < 4 for w in drawn) / len(drawn)
     assert few == pytest.approx(math.log(3.5) / math.log(16), abs=0.04), "not logarithmic"

@@ -44,19 +44,16 @@ from leadline.studies.validation.score import (
 )
 from leadline.studies.validation.sentences import validation_warnings
 from leadline.studies.validation.statistics import holm, quantile_interval
-from leadline.testing.samples import (
-    sample_point,
-    sample_start,
-    sample_survey,
-    sample_validation,
-)
+from leadline.testing.samples import sample_point, sample_start, sample_survey, sample_validation
 from test_validation_draw import MIB, made_start
 
 NOISE = 0.03
 BORDER = Border(
-    bytes=Interval(64.0 * MIB, 63.0 * MIB, 65.0 * MIB, 20), shape="step", time_ratio=5.0,
+    bytes=Interval(64.0 * MIB, 63.0 * MIB, 65.0 * MIB, 20),
+    shape="step",
+    time_ratio=5.0,
     evidence_bic=50.0,
-)  # fmt: skip
+)
 SURVEY = msgspec.structs.replace(sample_survey(sample_start()), borders=(BORDER,))
 Change = Callable[[str, Workload], float]
 
@@ -188,9 +185,10 @@ def test_the_enhanced_error_leaves_out_the_border_and_nothing_else() -> None:
     assert score.enhanced_median_error.n == sum(not row.border_zone for row in rows) < 200
     places = {item.name: item.median_error.value for item in score.by_place}
     assert places == {
-        "level 0": pytest.approx(0.05), "level 1": pytest.approx(0.05),
+        "level 0": pytest.approx(0.05),
+        "level 1": pytest.approx(0.05),
         "region border": pytest.approx(0.5),
-    }  # fmt: skip
+    }
 
 
 def test_what_is_not_admissible_is_shown_with_its_reason_and_not_scored() -> None:
@@ -245,8 +243,12 @@ def test_an_error_of_no_parameter_is_seldom_blamed_on_one() -> None:
 
 
 def test_holm_adjusts_for_all_and_keeps_the_order() -> None:
-    assert holm([0.01, 0.04, None, 0.03]) == [pytest.approx(0.03), pytest.approx(0.06), None,
-                                              pytest.approx(0.06)]  # fmt: skip
+    assert holm([0.01, 0.04, None, 0.03]) == [
+        pytest.approx(0.03),
+        pytest.approx(0.06),
+        None,
+        pytest.approx(0.06),
+    ]
 
 
 def test_the_interval_of_a_median_covers_the_true_one() -> None:

@@ -114,11 +114,7 @@ def test_a_point_names_the_survey_or_validation_it_is_of(validated: SimulatedVal
 
 @pytest.mark.parametrize(("points", "wanted"), [(0, "validation-5"), (3, "validation-5")])
 def test_a_validation_just_begun_does_not_hide_one_with_scores(
-    path: Path,
-    surveyed: SimulatedSurvey,
-    validated: SimulatedValidation,
-    points: int,
-    wanted: str,
+    path: Path, surveyed: SimulatedSurvey, validated: SimulatedValidation, points: int, wanted: str
 ) -> None:
     survey_id = surveyed.survey.start.study_id
     with open_store(str(path)) as store:

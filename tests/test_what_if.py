@@ -143,8 +143,17 @@ input.value = arguments[1];
 input.dispatchEvent(new Event('input'));
 return Number(input.value);
 """
-_NAMES = ("throughput", "throughput-range", "run", "requests", "response", "region", "command",
-          "warnings", *(f"{name}-value" for name in PARAMETERS))  # fmt: skip
+_NAMES = (
+    "throughput",
+    "throughput-range",
+    "run",
+    "requests",
+    "response",
+    "region",
+    "command",
+    "warnings",
+    *(f"{name}-value" for name in PARAMETERS),
+)
 
 
 @pytest.mark.parametrize(
@@ -254,8 +263,9 @@ def test_no_place_of_the_sliders_is_outside_what_was_surveyed(
     regions = {answer.region for answer in predictor.predict_all(workloads)}
     assert regions == {0, 1, 2}
     assert {workload.unique_bytes for workload in workloads} >= {
-        predictor.ranges.unique_bytes.low, predictor.ranges.unique_bytes.high
-    }  # fmt: skip
+        predictor.ranges.unique_bytes.low,
+        predictor.ranges.unique_bytes.high,
+    }
 
 
 def test_a_slider_that_a_level_holds_back_returns_to_what_was_asked(

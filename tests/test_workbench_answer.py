@@ -209,17 +209,23 @@ def surface(measured: int, **changes: Any) -> Experiment:
         for place, sample in enumerate(start.samples)
     )
     whole = Surface(
-        model="soft-min", cells=cells, error_frac=0.045, cost_s=50.0, ideal={"workers": 4},
+        model="soft-min",
+        cells=cells,
+        error_frac=0.045,
+        cost_s=50.0,
+        ideal={"workers": 4},
         flat=("workers changes nothing from 2 on",),
-    )  # fmt: skip
+    )
     peaks = tuple(
         SamplePeak(sample=sample, trials=(sample_trial(),), peak=sample_peak())
         for sample in start.samples[:measured]
     )
     found = Experiment(
-        start=start, status=Status.DONE, peaks=peaks,
+        start=start,
+        status=Status.DONE,
+        peaks=peaks,
         surface=msgspec.structs.replace(whole, **changes),
-    )  # fmt: skip
+    )
     return explain(found)
 
 

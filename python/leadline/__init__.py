@@ -1,6 +1,6 @@
 """Leadline: sound a storage system to the bottom.
 
-    leadline.studies.survey("/data", budget="5min").predict(leadline.Workload(...))
+    leadline.survey("/data", budget="5min").predict(leadline.Workload(...))
     leadline.open("system").predict("unique_bytes=2GiB,size_mean=32KiB")
     leadline.stream("sort", "/data/records", "/data/sorted", memory="1GiB")
     leadline.peak("server.toml").rate_per_s

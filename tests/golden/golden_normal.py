@@ -147,8 +147,20 @@ def wire(line: str, *, real: bool) -> str | None:
     return way + _said(_keys(event) if event["event"] == "result" else event, "")
 
 
-_SURE = ("event", "version", "kind", "job_id", "kernel", "name", "test", "passes", "file_bytes",
-         "bytes_in", "bytes_out", "verified")  # fmt: skip
+_SURE = (
+    "event",
+    "version",
+    "kind",
+    "job_id",
+    "kernel",
+    "name",
+    "test",
+    "passes",
+    "file_bytes",
+    "bytes_in",
+    "bytes_out",
+    "verified",
+)
 
 
 def _keys(event: dict[str, Any]) -> dict[str, Any]:

@@ -112,10 +112,14 @@ def _cut(kept: Store, start: SurveyStart, points: Sequence[Measurement]) -> None
     """The same survey, killed after some points."""
     begun = msgspec.structs.replace(start, study_id=uuid.uuid4().hex, system="cut")
     kept.begin(SURVEY, begun)
-    _add(kept, begun.study_id, [
-        msgspec.structs.replace(point, point_id=uuid.uuid4().hex)
-        for point in points[:POINTS_OF_CUT_SURVEY]
-    ])  # fmt: skip
+    _add(
+        kept,
+        begun.study_id,
+        [
+            msgspec.structs.replace(point, point_id=uuid.uuid4().hex)
+            for point in points[:POINTS_OF_CUT_SURVEY]
+        ],
+    )
 
 
 def _add(kept: Store, study_id: str, points: Sequence[Measurement]) -> None:

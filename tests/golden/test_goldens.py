@@ -73,8 +73,10 @@ def _told(case: Case, folder: Path, store: Path) -> Told:
     with fixed_ids(case.name) as ids:
         done = run([word.replace("{out}", str(out)) for word in case.command], store)
     named = normal.places((store, "<store>"), (out, "<out>"), (HERE, "<golden>"))
-    parts = [f"$ leadline {' '.join(case.command).replace(str(HERE), '<golden>')}",
-             f"exit code {done.code}"]  # fmt: skip
+    parts = [
+        f"$ leadline {' '.join(case.command).replace(str(HERE), '<golden>')}",
+        f"exit code {done.code}",
+    ]
     parts += [f"--- stdout\n{_data(case, done.out)}"] if done.out.strip() else []
     parts += [f"--- stderr\n{done.err}"] if done.err.strip() else []
     parts += [f"--- {path.name}\n{_file(path)}" for path in sorted(out.glob("*.*"))]
@@ -103,10 +105,16 @@ def _compare(name: str, text: str) -> None:
     expected = path.read_text("utf-8") if path.exists() else ""
     if text == expected:
         return
-    lines = list(difflib.unified_diff(
-        expected.splitlines(), text.splitlines(), f"expected/{name}.txt", "said now", lineterm="",
-        n=2,
-    ))  # fmt: skip
+    lines = list(
+        difflib.unified_diff(
+            expected.splitlines(),
+            text.splitlines(),
+            f"expected/{name}.txt",
+            "said now",
+            lineterm="",
+            n=2,
+        )
+    )
     more = len(lines) - _DIFFERENCES_SHOWN
     shown = lines[:_DIFFERENCES_SHOWN] + ([f"… {more} more lines"] if more > 0 else [])
     pytest.fail("\n".join([*shown, "if this is meant: make goldens"]), pytrace=False)

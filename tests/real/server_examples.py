@@ -72,17 +72,25 @@ def example_trial(
     experiment = load_experiment(FOLDER / example.name / "experiment.toml")
     request = TrialRequest(rate_per_s=rate_per_s, seconds=seconds, abort_above_ms=abort_above_ms)
     return run_trial(
-        TrialOrder(server=experiment.server, sample=example.sample,
-                   threshold=experiment.goal.threshold, request=request, order=0, seed=3)
-    )  # fmt: skip
+        TrialOrder(
+            server=experiment.server,
+            sample=example.sample,
+            threshold=experiment.goal.threshold,
+            request=request,
+            order=0,
+            seed=3,
+        )
+    )
 
 
 def short_form(example: Example) -> str:
     """Return an example's experiment file with short trials."""
     text = (FOLDER / example.name / "experiment.toml").read_text()
     for key, value in SHORT.items():
-        lines = [f"{key} = {value!r}".replace("'", '"') if line.startswith(f"{key} =") else line
-                 for line in text.splitlines()]  # fmt: skip
+        lines = [
+            f"{key} = {value!r}".replace("'", '"') if line.startswith(f"{key} =") else line
+            for line in text.splitlines()
+        ]
         text = "\n".join(lines)
     return text.replace(
         'kind = "command"', f'kind = "command"\ndirectory = "{FOLDER / example.name}"'

@@ -30,10 +30,21 @@ def test_the_share_from_cache_is_no_more_than_the_cache_can_hold(
     target = tmp_path / "target"
     target.mkdir()
     done = leadline(
-        "measure", str(target), "--cache-limit", f"{CACHE_MIB}MiB", "--seconds", "0.5", "--runs",
-        "1", "--workload", f"unique_bytes={unique_mib}MiB,size_mean=4KiB,size_dist=fixed,"
-        "read_frac=1,seq_frac=0,process_num=1", "--json", *options, store=tmp_path / "store.sqlite",
-    )  # fmt: skip
+        "measure",
+        str(target),
+        "--cache-limit",
+        f"{CACHE_MIB}MiB",
+        "--seconds",
+        "0.5",
+        "--runs",
+        "1",
+        "--workload",
+        f"unique_bytes={unique_mib}MiB,size_mean=4KiB,size_dist=fixed,"
+        "read_frac=1,seq_frac=0,process_num=1",
+        "--json",
+        *options,
+        store=tmp_path / "store.sqlite",
+    )
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
     assert share_min <= answer["cached_share"] <= share_max

@@ -37,14 +37,19 @@ HANG_S = 100.0
 def mpirun(store: Path, *arguments: str, program: tuple[str, ...] = (LEADLINE,)) -> Any:
     return subprocess.Popen(
         [
-            "mpirun", "--allow-run-as-root", "--oversubscribe", "-np", str(RANKS), *program,
+            "mpirun",
+            "--allow-run-as-root",
+            "--oversubscribe",
+            "-np",
+            str(RANKS),
+            *program,
             *arguments,
         ],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env=environment(store),
-    )  # fmt: skip
+    )
 
 
 def stream(store: Path, *arguments: str) -> dict[str, Any]:
@@ -129,9 +134,17 @@ def test_a_transpose(
     blocks = np.random.default_rng(3).integers(0, 256, (rows, columns, 4096), dtype=np.uint8)
     blocks.tofile(tmp_path / "in")
     answer = stream(
-        tmp_path / "s.db", "transpose", str(tmp_path / "in"), str(tmp_path / "out"),
-        "--rows", str(rows), "--columns", str(columns), "--memory", memory,
-    )  # fmt: skip
+        tmp_path / "s.db",
+        "transpose",
+        str(tmp_path / "in"),
+        str(tmp_path / "out"),
+        "--rows",
+        str(rows),
+        "--columns",
+        str(columns),
+        "--memory",
+        memory,
+    )
     assert [phase["name"] for phase in answer["phases"]] == phases
     assert bytes_of(tmp_path / "out") == blocks.transpose(1, 0, 2).tobytes()
     assert network_share(answer) == pytest.approx(2 * (RANKS - 1) / RANKS, rel=0.05)
@@ -154,9 +167,15 @@ def begun(tmp_path: Path, when_open: Callable[[dict[int, int]], None]) -> tuple[
     source = tmp_path / "in"
     put_records(source, 2_000_000)
     process = mpirun(
-        tmp_path / "s.db", "stream", "sort", str(source), str(tmp_path / "out"), "--no-bound",
-        "--memory", BEYOND,
-    )  # fmt: skip
+        tmp_path / "s.db",
+        "stream",
+        "sort",
+        str(source),
+        str(tmp_path / "out"),
+        "--no-bound",
+        "--memory",
+        BEYOND,
+    )
     ranks: dict[int, int] = {}
     end = time.monotonic() + HANG_S
     while len(ranks) < RANKS and time.monotonic() < end:
@@ -229,16 +248,27 @@ def test_a_stripe_that_is_not_there_is_told_by_name(tmp_path: Path) -> None:
     layout = {
         "version": 1,
         "parts": [
-            {"files": [str(tmp_path / "a"), str(tmp_path / "b")], "bytes": 131072,
-             "stripe_bytes": 65536}
+            {
+                "files": [str(tmp_path / "a"), str(tmp_path / "b")],
+                "bytes": 131072,
+                "stripe_bytes": 65536,
+            }
         ],
-    }  # fmt: skip
+    }
     (tmp_path / "in.layout").write_text(json.dumps(layout))
     (tmp_path / "a").write_bytes(bytes(65536))
     process = mpirun(
-        tmp_path / "s.db", "stream", "transpose", str(tmp_path / "in"), str(tmp_path / "out"),
-        "--rows", "4", "--columns", "8", "--no-bound",
-    )  # fmt: skip
+        tmp_path / "s.db",
+        "stream",
+        "transpose",
+        str(tmp_path / "in"),
+        str(tmp_path / "out"),
+        "--rows",
+        "4",
+        "--columns",
+        "8",
+        "--no-bound",
+    )
     _, err = process.communicate(timeout=HANG_S)
     assert process.returncode == 2, err
     said = [line for line in err.splitlines() if line.startswith("leadline: ")]
@@ -249,9 +279,15 @@ def test_a_stripe_that_is_not_there_is_told_by_name(tmp_path: Path) -> None:
 def test_too_little_memory_for_the_ranks_is_refused_with_what_is_enough(tmp_path: Path) -> None:
     put_records(tmp_path / "in", 50_000)
     process = mpirun(
-        tmp_path / "s.db", "stream", "sort", str(tmp_path / "in"), str(tmp_path / "out"),
-        "--no-bound", "--memory", "100MiB",
-    )  # fmt: skip
+        tmp_path / "s.db",
+        "stream",
+        "sort",
+        str(tmp_path / "in"),
+        str(tmp_path / "out"),
+        "--no-bound",
+        "--memory",
+        "100MiB",
+    )
     _, err = process.communicate(timeout=HANG_S)
     assert process.returncode == 2, err
     assert "--memory 128M" in err

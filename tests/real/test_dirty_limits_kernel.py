@@ -12,10 +12,7 @@ import pytest
 from leadline.machine.dirty_guard import read_limits
 from leadline.machine.dirty_limits import FOLDER, VM, varied_dirty_limits, why_not
 
-pytestmark = [
-    pytest.mark.real,
-    pytest.mark.skipif(why_not() is not None, reason=why_not() or ""),
-]
+pytestmark = [pytest.mark.real, pytest.mark.skipif(why_not() is not None, reason=why_not() or "")]
 HOLDER = """
 import time
 from leadline.machine.dirty_limits import varied_dirty_limits

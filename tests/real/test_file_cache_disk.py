@@ -25,9 +25,15 @@ def test_a_study_ends_with_what_it_found_and_leaves_nothing(tmp_path: Path) -> N
     target, store = tmp_path / "target", tmp_path / "store.sqlite"
     target.mkdir()
     done = hurried(
-        "cache", str(target), "--cache-limit", f"{CAP_MIB}MiB", "--budget", "90s", "--json",
+        "cache",
+        str(target),
+        "--cache-limit",
+        f"{CAP_MIB}MiB",
+        "--budget",
+        "90s",
+        "--json",
         store=store,
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr
     assert list(target.iterdir()) == []
     answer = json.loads(done.stdout)
@@ -54,8 +60,15 @@ def test_synchronous_writes_go_through(tmp_path: Path) -> None:
     ) as engine:
         result = engine.run(work, seed=1, limits=limits)
     point = Measurement(
-        point_id="p", order=0, stage="policy", started_at="", clock_s=0.0,
-        seed=1, workload=work, backend="pread", result=result,
-    )  # fmt: skip
+        point_id="p",
+        order=0,
+        stage="policy",
+        started_at="",
+        clock_s=0.0,
+        seed=1,
+        workload=work,
+        backend="pread",
+        result=result,
+    )
     policy, evidence = judge(Rates(), tally([point]), beyond=False)
     assert policy is WritePolicy.THROUGH, evidence

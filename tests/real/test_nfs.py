@@ -121,8 +121,16 @@ def test_a_survey_of_a_small_cache_needs_no_more_memory_and_leaves_nothing(
 ) -> None:
     server = serve(memory_bytes=128 * MIB)
     assert server.group is not None
-    done = hurried("survey", server.url(), "--budget", "90s", "--max-bytes", "192MiB", "--json",
-                   store=tmp_path / "store.sqlite")  # fmt: skip
+    done = hurried(
+        "survey",
+        server.url(),
+        "--budget",
+        "90s",
+        "--max-bytes",
+        "192MiB",
+        "--json",
+        store=tmp_path / "store.sqlite",
+    )
     assert not server.group.oom_kills(), "the server needs more memory"
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
@@ -133,9 +141,13 @@ def test_a_survey_of_a_small_cache_needs_no_more_memory_and_leaves_nothing(
 @contextmanager
 def running(command: list[str], store: Path) -> Iterator[subprocess.Popen[str]]:
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env=environment(store), start_new_session=True,
-    ) as child:  # fmt: skip
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(store),
+        start_new_session=True,
+    ) as child:
         try:
             yield child
         finally:

@@ -131,10 +131,15 @@ def test_foreign_files_among_the_data_stay_and_are_named(serve: Serve) -> None:
 def job(address: NfsAddress, data: NfsData, action: dict[str, object]) -> str:
     return json.dumps(
         {
-            "version": 1, "kind": "nfs_load", "job_id": "j", "server": address.document(),
-            "data": msgspec.to_builtins(data), "action": action, "total_s_max": 120.0,
+            "version": 1,
+            "kind": "nfs_load",
+            "job_id": "j",
+            "server": address.document(),
+            "data": msgspec.to_builtins(data),
+            "action": action,
+            "total_s_max": 120.0,
         }
-    )  # fmt: skip
+    )
 
 
 def started(text: str) -> subprocess.Popen[str]:
@@ -224,6 +229,7 @@ def test_a_lost_server_ends_the_load(serve: Serve, harm: str) -> None:
             getattr(server, harm)()
 
     with pytest.raises(ServerLost, match=r"server (lost|silent)"):
-        run_nfs_load(address, SMALL, request(seconds=3600.0), seed=1, warm_up_s=0.2,
-                     on_event=on_event)  # fmt: skip
+        run_nfs_load(
+            address, SMALL, request(seconds=3600.0), seed=1, warm_up_s=0.2, on_event=on_event
+        )
     assert harmed

@@ -102,9 +102,11 @@ with nfs_server(Path(sys.argv[1]), memory_bytes=64 << 20) as server:
 def test_what_a_killed_test_left_goes_with_the_next_start(serve: Serve, tmp_path: Path) -> None:
     serve()
     child = subprocess.Popen(
-        [sys.executable, "-c", START, str(tmp_path)], stdout=subprocess.PIPE, text=True,
+        [sys.executable, "-c", START, str(tmp_path)],
+        stdout=subprocess.PIPE,
+        text=True,
         env=os.environ | {"PYTHONPATH": str(Path(__file__).parent)},
-    )  # fmt: skip
+    )
     with child:
         assert child.stdout is not None
         namespace, group, pid = child.stdout.readline().split()

@@ -58,8 +58,11 @@ def test_a_quota_counts_as_part_of_a_processor(tmp_path: Path) -> None:
         enter = ["sh", "-c", 'echo $$ >"$0" && exec "$@"', str(group / "cgroup.procs")]
         done = subprocess.run(
             [*enter, sys.executable, "-c", CAPACITY, str(tmp_path)],
-            capture_output=True, text=True, timeout=60, check=False,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
     assert done.stdout.strip() == "0.75", done.stderr
     assert list(tmp_path.iterdir()) == []
 
@@ -68,8 +71,9 @@ def test_a_quota_counts_as_part_of_a_processor(tmp_path: Path) -> None:
 def test_without_one_all_that_it_may_run_on_count(tmp_path: Path) -> None:
     job = StreamJob(
         kernel=Capacity(directories=(str(tmp_path),), bytes=1 << 20),
-        memory_bytes=32 << 20, threads=1,
-    )  # fmt: skip
+        memory_bytes=32 << 20,
+        threads=1,
+    )
     with open_streams() as streams:
         found = streams.run(job).capacity
     assert found is not None

@@ -15,15 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from server_examples import (
-    EXAMPLES,
-    FOLDER,
-    Example,
-    example_trial,
-    released,
-    short_form,
-    why_no,
-)
+from server_examples import EXAMPLES, FOLDER, Example, example_trial, released, short_form, why_no
 
 from leadline.record.workbench import CommandServer, TrialState
 from leadline.studies.workbench.experiments.read import load_experiment

@@ -50,14 +50,23 @@ def trial_of(
     directory: Path, rate_per_s: float, seconds: float = 1.0, data_mib: int = 16, **settings: Any
 ) -> Trial:
     server = NfsServer(
-        directory=str(directory), workload="db_tp", data_bytes=data_mib * MIB,
-        settings=settings, warm_up_s=0.2,
-    )  # fmt: skip
+        directory=str(directory),
+        workload="db_tp",
+        data_bytes=data_mib * MIB,
+        settings=settings,
+        warm_up_s=0.2,
+    )
     request = TrialRequest(rate_per_s=rate_per_s, seconds=seconds)
     return run_trial(
-        TrialOrder(server=server, sample={}, threshold=Threshold(mean_ms=40), request=request,
-                   order=0, seed=1)
-    )  # fmt: skip
+        TrialOrder(
+            server=server,
+            sample={},
+            threshold=Threshold(mean_ms=40),
+            request=request,
+            order=0,
+            seed=1,
+        )
+    )
 
 
 def test_a_data_set_is_made_once_and_removed_when_it_is_released(directory: Path) -> None:

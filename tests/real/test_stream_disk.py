@@ -55,8 +55,18 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Records made once; no test may change them."""
     place = tmp_path_factory.mktemp("records")
     path = place / "in"
-    done = leadline("stream", "generate", str(path), "--records", str(RECORDS), "--memory", SMALL,
-                    "--threads", "2", store=place / "store.sqlite")  # fmt: skip
+    done = leadline(
+        "stream",
+        "generate",
+        str(path),
+        "--records",
+        str(RECORDS),
+        "--memory",
+        SMALL,
+        "--threads",
+        "2",
+        store=place / "store.sqlite",
+    )
     assert done.returncode == 0, done.stderr
     before = digest(path)
     yield path
@@ -130,8 +140,9 @@ def test_a_scan_writes_the_records_of_its_range(
 def test_a_transpose_puts_every_block_in_its_place(
     data: Path, place: Path, threads: int, memory: str
 ) -> None:
-    told = told_of("transpose", data, place / "out", rows=ROWS, columns=COLUMNS, memory=memory,
-                   threads=threads)  # fmt: skip
+    told = told_of(
+        "transpose", data, place / "out", rows=ROWS, columns=COLUMNS, memory=memory, threads=threads
+    )
     assert told["verified"] is True
     blocks = content(data).reshape(ROWS, COLUMNS, 4096)
     expected = blocks.transpose(1, 0, 2).reshape(-1)
@@ -153,12 +164,31 @@ def test_every_way_of_moving_bytes_gives_the_same(
 
 
 def test_memory_is_a_hard_limit_and_a_cgroup_agrees(data: Path, place: Path) -> None:
-    done = stream("sort", data, place / "out", "--memory", SMALL, "--cache-limit", "112MiB",
-                  "--no-bound", "--json", place=place)  # fmt: skip
+    done = stream(
+        "sort",
+        data,
+        place / "out",
+        "--memory",
+        SMALL,
+        "--cache-limit",
+        "112MiB",
+        "--no-bound",
+        "--json",
+        place=place,
+    )
     told = json.loads(done.stdout)
     assert told["memory_peak_bytes"] <= 1.1 * 32 * MIB
-    refused = stream("sort", data, place / "other", "--memory", "64MiB", "--cache-limit", "64MiB",
-                     place=place, code=2)  # fmt: skip
+    refused = stream(
+        "sort",
+        data,
+        place / "other",
+        "--memory",
+        "64MiB",
+        "--cache-limit",
+        "64MiB",
+        place=place,
+        code=2,
+    )
     assert "leaves no room beside --memory" in refused.stderr
 
 
@@ -201,19 +231,31 @@ def test_the_document_has_the_promised_keys_and_numbers_that_agree(data: Path, p
 def test_several_runs_give_an_interval_and_one_says_that_it_has_none(
     data: Path, place: Path
 ) -> None:
-    one = stream("sort", data, place / "out", "--memory", LARGE, "--no-bound", "--json",
-                 place=place)  # fmt: skip
+    one = stream(
+        "sort", data, place / "out", "--memory", LARGE, "--no-bound", "--json", place=place
+    )
     told = json.loads(one.stdout)
     assert told["throughput_mb_s"] | {"value": 0} == {"value": 0, "low": None, "high": None, "n": 1}
     assert "one run, so without an interval" in told["sentences"][0]
-    three = stream("sort", data, place / "again", "--memory", LARGE, "--no-bound", "--json",
-                   "--runs", 3, place=place)  # fmt: skip
+    three = stream(
+        "sort",
+        data,
+        place / "again",
+        "--memory",
+        LARGE,
+        "--no-bound",
+        "--json",
+        "--runs",
+        3,
+        place=place,
+    )
     told = json.loads(three.stdout)
     rates = [
         sum(phase["bytes_read"] + phase["bytes_written"] for phase in run["phases"])
-        / run["seconds"] / 1e6
+        / run["seconds"]
+        / 1e6
         for run in told["runs"]
-    ]  # fmt: skip
+    ]
     assert [run["repetition"] for run in told["runs"]] == [0, 1, 2]
     assert told["throughput_mb_s"]["n"] == 3
     assert told["throughput_mb_s"]["value"] == pytest.approx(np.prod(rates) ** (1 / 3))
@@ -283,8 +325,18 @@ def test_the_checker_catches_every_damage(
 ) -> None:
     source, records = whole
     (place / "out").write_bytes(damaged(records, how))
-    done = stream("check", place / "out", "--against", source, "--memory", SMALL, "--threads", "2",
-                  place=place, code=code)  # fmt: skip
+    done = stream(
+        "check",
+        place / "out",
+        "--against",
+        source,
+        "--memory",
+        SMALL,
+        "--threads",
+        "2",
+        place=place,
+        code=code,
+    )
     assert said in done.stderr
     if code == 0:
         assert "SUCCESS - all records are in order" in done.stdout
@@ -326,10 +378,21 @@ def children(pid: int) -> list[str]:
 def test_a_signal_ends_it_and_leaves_nothing(
     data: Path, place: Path, number: signal.Signals
 ) -> None:
-    command = [LEADLINE, "stream", "sort", str(data), str(place / "out"), "--memory", SMALL,
-               "--depth", "1", "--no-bound"]  # fmt: skip
-    running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True,
-                               env=environment(place.parent / "store.sqlite"))  # fmt: skip
+    command = [
+        LEADLINE,
+        "stream",
+        "sort",
+        str(data),
+        str(place / "out"),
+        "--memory",
+        SMALL,
+        "--depth",
+        "1",
+        "--no-bound",
+    ]
+    running = subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, env=environment(place.parent / "store.sqlite")
+    )
     end = time.monotonic() + 60
     while not any(str(place) in name for name in descriptors(running.pid)):
         assert running.poll() is None, "it was done before it could be stopped"
@@ -350,10 +413,24 @@ def test_a_write_that_fails_is_told_and_leaves_nothing(data: Path, place: Path) 
 
     (place / "out").write_text("the one before")
     done = subprocess.run(
-        [LEADLINE, "stream", "sort", str(data), str(place / "out"), "--replace", "--memory", LARGE,
-         "--no-bound"], capture_output=True, text=True, check=False, timeout=60,
-        preexec_fn=no_long_files, env=environment(place.parent / "store.sqlite"),
-    )  # fmt: skip
+        [
+            LEADLINE,
+            "stream",
+            "sort",
+            str(data),
+            str(place / "out"),
+            "--replace",
+            "--memory",
+            LARGE,
+            "--no-bound",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        preexec_fn=no_long_files,
+        env=environment(place.parent / "store.sqlite"),
+    )
     assert done.returncode in (1, 2), done.stderr
     assert "Traceback" not in done.stderr
     assert str(place) in done.stderr
@@ -362,8 +439,20 @@ def test_a_write_that_fails_is_told_and_leaves_nothing(data: Path, place: Path) 
 
 
 def test_the_time_that_was_given_is_kept(data: Path, place: Path) -> None:
-    done = stream("transpose", data, place / "out", "--rows", ROWS, "--memory", SMALL, "--budget",
-                  "30ms", "--no-bound", place=place, code=3)  # fmt: skip
+    done = stream(
+        "transpose",
+        data,
+        place / "out",
+        "--rows",
+        ROWS,
+        "--memory",
+        SMALL,
+        "--budget",
+        "30ms",
+        "--no-bound",
+        place=place,
+        code=3,
+    )
     assert "more time" in done.stderr
     assert names(place) == []
 
@@ -385,8 +474,9 @@ def test_a_file_system_without_room_is_refused(data: Path, place: Path) -> None:
     with mounted(["-t", "tmpfs", "-o", "size=64M", "tmpfs"], place / "small") as small:
         done = stream("sort", data, small / "out", "--memory", LARGE, place=place, code=2)
         assert "too little free space" in done.stderr
-        done = stream("sort", data, place / "out", "--memory", SMALL, "--temp", small,
-                      place=place, code=2)  # fmt: skip
+        done = stream(
+            "sort", data, place / "out", "--memory", SMALL, "--temp", small, place=place, code=2
+        )
         assert "too little free space" in done.stderr
         assert names(small) == []
     assert names(place) == ["small"]
@@ -399,8 +489,9 @@ def test_a_stripe_that_is_gone_or_short_is_refused_by_name(data: Path, place: Pa
     told_of("sort", data, place / "in", stripes=disks, memory=LARGE)
     (stripe,) = disks[1].iterdir()
     os.truncate(stripe, stripe.stat().st_size - 4096)
-    done = stream("scan", place / "in", place / "out", "--memory", SMALL, "--no-bound", place=place,
-                  code=2)  # fmt: skip
+    done = stream(
+        "scan", place / "in", place / "out", "--memory", SMALL, "--no-bound", place=place, code=2
+    )
     assert str(stripe) in done.stderr
     stripe.unlink()
     done = stream("scan", place / "in", place / "out", "--memory", SMALL, place=place, code=2)
@@ -422,8 +513,16 @@ def test_a_disk_that_fails_in_the_middle_is_told_by_name(data: Path, place: Path
             shutil.copyfile(data, disk / "in")
             os.sync()
             os.truncate(image, 24 * MIB)
-            done = stream("sort", disk / "in", place / "out", "--memory", LARGE, "--no-bound",
-                          place=place, code=1)  # fmt: skip
+            done = stream(
+                "sort",
+                disk / "in",
+                place / "out",
+                "--memory",
+                LARGE,
+                "--no-bound",
+                place=place,
+                code=1,
+            )
             assert str(disk / "in") in done.stderr
             os.truncate(image, 128 * MIB)
     except TargetRefused as reason:

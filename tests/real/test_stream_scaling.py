@@ -22,9 +22,13 @@ def test_every_kernel_on_one_and_two_directories(tmp_path: Path) -> None:
     for home in homes:
         home.mkdir()
     asked = Asked(
-        system="here", data_bytes=10 * DATA_MULTIPLE_BYTES, memory_bytes=96 << 20, threads=2,
-        repetitions=1, capacity_bytes=8 << 20,
-    )  # fmt: skip
+        system="here",
+        data_bytes=10 * DATA_MULTIPLE_BYTES,
+        memory_bytes=96 << 20,
+        threads=2,
+        repetitions=1,
+        capacity_bytes=8 << 20,
+    )
     with open_stream_disks([str(home) for home in homes]) as disks:
         study = run_scaling(
             disks, open_store("sqlite://"), begin_scaling(disks.directories, asked), asked
@@ -68,9 +72,13 @@ def test_a_quota_of_processors_is_known_to_the_capacities(tmp_path: Path) -> Non
     if why := why_no_throttles():
         pytest.skip(f"no quota here: {why}")
     asked = Asked(
-        system="few", kernels=("scan",), data_bytes=4 * DATA_MULTIPLE_BYTES,
-        memory_bytes=64 << 20, repetitions=1, capacity_bytes=4 << 20,
-    )  # fmt: skip
+        system="few",
+        kernels=("scan",),
+        data_bytes=4 * DATA_MULTIPLE_BYTES,
+        memory_bytes=64 << 20,
+        repetitions=1,
+        capacity_bytes=4 << 20,
+    )
     with throttle() as held:
         held.limit_processors(0.5)
         with open_stream_disks([str(tmp_path)], command=held.command) as disks:

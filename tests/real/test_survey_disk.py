@@ -29,8 +29,9 @@ HANG_S = 60.0
 def test_the_planned_points_are_measured_and_nothing_is_left(tmp_path: Path) -> None:
     target = tmp_path / "target"
     target.mkdir()
-    done = hurried("survey", str(target), *CAP, "--budget", "90s", "--json",
-                   store=tmp_path / "store.sqlite")  # fmt: skip
+    done = hurried(
+        "survey", str(target), *CAP, "--budget", "90s", "--json", store=tmp_path / "store.sqlite"
+    )
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
     assert answer["points"] == answer["planned_points"] <= 84
@@ -95,9 +96,12 @@ def surveying(target: Path, store: Path, *more: str) -> Iterator[subprocess.Pope
     """Run a survey until the block ends, in a session of its own."""
     with subprocess.Popen(
         steered("survey", str(target), *CAP, "--budget", "90s", *more, point_s=POINT_S),
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(store),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(store),
         start_new_session=True,
-    ) as child:  # fmt: skip
+    ) as child:
         try:
             yield child
         finally:

@@ -18,17 +18,31 @@ from shared_surveys import SEED, surveyed
 MORE_SEEDS = (12, 13)
 ALIKE = frozenset(
     {
-        "alpha-axp-3000", "alpha-axp-3000-cancelling", "convex-c240-cp93",
-        "decstation-5000-ultrix", "hp-720-dux", "hp-730-hpux9", "hp-730-hpux9-unflushed",
-        "ibm-3090", "rs6000-550", "sparcstation-10", "sparcstation-1plus-nfs",
+        "alpha-axp-3000",
+        "alpha-axp-3000-cancelling",
+        "convex-c240-cp93",
+        "decstation-5000-ultrix",
+        "hp-720-dux",
+        "hp-730-hpux9",
+        "hp-730-hpux9-unflushed",
+        "ibm-3090",
+        "rs6000-550",
+        "sparcstation-10",
+        "sparcstation-1plus-nfs",
     }
-)  # fmt: skip
+)
 """Machines of CP93 Table 1 with two levels: a write-through or a cancelling cache and a disk, as
 `write-through` and `two-level` have them."""
 KINDS = [name for name in profile_names() if name not in ALIKE]
 QUICK_KINDS = (
-    "two-level", "no-cache", "three-level", "smooth-slope", "noisy", "drifting", "credit-cliff",
-)  # fmt: skip
+    "two-level",
+    "no-cache",
+    "three-level",
+    "smooth-slope",
+    "noisy",
+    "drifting",
+    "credit-cliff",
+)
 """One of each thing a survey may meet: one border, none, two, one that no step marks, scatter,
 and speed that moves slowly or at once."""
 QUICK = [(name, (SEED,)) for name in QUICK_KINDS]

@@ -57,9 +57,14 @@ def too_slow(rows: list[Sent], rate_per_s: float, abort_above_ms: float) -> bool
 def run(url: str, rate_per_s: float, count: int, log: Path, abort_above_ms: float | None) -> bool:
     """Send all requests and wait for most answers; True when it gave up early."""
     command = [
-        "h2load", f"--requests={count}", f"--rps={rate_per_s:.6g}", "--clients=1",
-        f"--max-concurrent-streams={OUTSTANDING_MAX}", f"--log-file={log}", url,
-    ]  # fmt: skip
+        "h2load",
+        f"--requests={count}",
+        f"--rps={rate_per_s:.6g}",
+        "--clients=1",
+        f"--max-concurrent-streams={OUTSTANDING_MAX}",
+        f"--log-file={log}",
+        url,
+    ]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     begin_s, aborted = time.monotonic(), False
     end_s = begin_s + count / rate_per_s + DRAIN_S

@@ -25,15 +25,37 @@ def start(state: Path, threads: str, work_ms: str) -> None:
         asked.bind(("127.0.0.1", 0))
         port = asked.getsockname()[1]
     command = [
-        "granian", "--interface", "wsgi", "--http", "2", "--host", "127.0.0.1", "--port", str(port),
-        "--workers", "1", "--blocking-threads", threads, "--backpressure", str(WAITING_MAX),
-        "--http2-max-concurrent-streams", str(WAITING_MAX), "--log-level", "warning", "app:page",
-    ]  # fmt: skip
+        "granian",
+        "--interface",
+        "wsgi",
+        "--http",
+        "2",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+        "--workers",
+        "1",
+        "--blocking-threads",
+        threads,
+        "--backpressure",
+        str(WAITING_MAX),
+        "--http2-max-concurrent-streams",
+        str(WAITING_MAX),
+        "--log-level",
+        "warning",
+        "app:page",
+    ]
     with (state / "log").open("wb") as log:
         process = subprocess.Popen(
-            command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True,
-            cwd=Path(__file__).parent, env=os.environ | {"WORK_MS": work_ms},
-        )  # fmt: skip
+            command,
+            stdout=log,
+            stderr=log,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+            cwd=Path(__file__).parent,
+            env=os.environ | {"WORK_MS": work_ms},
+        )
     (state / "pid").write_text(str(process.pid))
     (state / "port").write_text(str(port))
     end_s = time.monotonic() + READY_S_MAX

@@ -103,10 +103,16 @@ def main() -> None:
     place, script = Path(state, "postgresql"), Path(__file__).with_name("transaction.sql")
     with tempfile.TemporaryDirectory() as folder:
         words = [
-            f"--file={script}", f"--scale={branches}", f"--client={CLIENTS}", "--jobs=1",
-            f"--rate={rate}", f"--time={round(WARM_UP_S + float(seconds) + DRAIN_S)}",
-            f"--random-seed={seed}", "--log", f"--log-prefix={folder}/log",
-        ]  # fmt: skip
+            f"--file={script}",
+            f"--scale={branches}",
+            f"--client={CLIENTS}",
+            "--jobs=1",
+            f"--rate={rate}",
+            f"--time={round(WARM_UP_S + float(seconds) + DRAIN_S)}",
+            f"--random-seed={seed}",
+            "--log",
+            f"--log-prefix={folder}/log",
+        ]
         aborted = run(place, words, abort_above_ms)
         (log,) = Path(folder).iterdir()
         transactions = read(log)

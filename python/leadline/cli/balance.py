@@ -33,11 +33,13 @@ _Studies = Annotated[
 _WhatIf = Annotated[
     Any,
     typer.Option(
-        "--what-if", parser=reader(_changes), metavar="PART=FACTOR,…",
+        "--what-if",
+        parser=reader(_changes),
+        metavar="PART=FACTOR,…",
         help="Another machine: cores=2,disks=2,memory=1.5,network=10.  [default: twice the disks, "
         "and twice the cores]",
     ),
-]  # fmt: skip
+]
 _Output = Annotated[
     Path | None, typer.Option("-o", "--output", metavar="FILE", help="Also draw it: .html")
 ]

@@ -22,8 +22,7 @@ from leadline.cli.options import (
 )
 from leadline.cli.progress import progress_bar
 from leadline.cli.talk import put_json, show, talk, tell_findings
-from leadline.engine import Engine, Stopped, Target, TargetRefused, open_engine
-from leadline.engine.targets import preflight
+from leadline.engine import Engine, Stopped, Target, TargetRefused, open_engine, preflight
 from leadline.errors import LeadlineError
 from leadline.record import NO_SYNC, CacheStart, CacheStudy, Measurement, Status
 from leadline.record import say_discipline as discipline
@@ -84,9 +83,14 @@ def command(
             Path(chosen.path), cache_limit, asked.budget_s, talk, most_bytes=CACHE_LIMIT_MOST
         )
     with open_engine(
-        chosen, backend=backend, direct=direct, sync=sync or NO_SYNC,
-        cache_limit_bytes=cache_limit or None, max_bytes=max_bytes, run_seed=seed,
-    ) as engine:  # fmt: skip
+        chosen,
+        backend=backend,
+        direct=direct,
+        sync=sync or NO_SYNC,
+        cache_limit_bytes=cache_limit or None,
+        max_bytes=max_bytes,
+        run_seed=seed,
+    ) as engine:
         warnings = tell_findings(preflight(chosen, engine.facts))
         start = earlier or begin_study(engine, chosen, asked, warnings=warnings)
         points = store.items(start.study_id)
@@ -142,11 +146,7 @@ def _tell_plan(start: CacheStart, points: Sequence[Measurement]) -> None:
 
 
 def _run(
-    engine: Engine,
-    target: Target,
-    store: Store,
-    start: CacheStart,
-    points: Sequence[Measurement],
+    engine: Engine, target: Target, store: Store, start: CacheStart, points: Sequence[Measurement]
 ) -> CacheStudy:
     try:
         with progress_bar(start.plan.points) as on_progress:
@@ -155,8 +155,10 @@ def _run(
         raise
     except (Stopped, LeadlineError, KeyboardInterrupt):
         kept = store.items(start.study_id)
-        talk(f"{len(kept)} of {start.plan.points} points are kept as {start.study_id[:8]}; "
-             "the same command with --resume goes on")  # fmt: skip
+        talk(
+            f"{len(kept)} of {start.plan.points} points are kept as {start.study_id[:8]}; "
+            "the same command with --resume goes on"
+        )
         if kept:
             for sentence in explain_study(start, kept).cache.sentences:
                 talk(sentence)

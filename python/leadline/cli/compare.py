@@ -33,8 +33,7 @@ from leadline.compare import (
     parse_prices,
     parse_rule,
 )
-from leadline.engine import Engine, Limits, TargetRefused, open_engine
-from leadline.engine.targets import preflight
+from leadline.engine import Engine, Limits, TargetRefused, open_engine, preflight
 from leadline.predict import Predictor
 from leadline.record import Workload
 from leadline.record.comparison import SystemsComparison
@@ -176,9 +175,12 @@ def _asked(systems: Sequence[Named], passes: int, seconds: float | None, seed: i
     virtual = all(s.predictor.survey.start.target.startswith("sim:") for s in systems)
     seconds = seconds or (VIRTUAL_SECONDS if virtual else SECONDS)
     limits = Limits(
-        warm_up_s_max=max(2.0, seconds), measure_s_min=seconds / 2, measure_s_max=seconds,
-        accuracy=0.005, total_s_max=3600.0,
-    )  # fmt: skip
+        warm_up_s_max=max(2.0, seconds),
+        measure_s_min=seconds / 2,
+        measure_s_max=seconds,
+        accuracy=0.005,
+        total_s_max=3600.0,
+    )
     return Asked(passes, limits, lambda number: derive_seed(seed, number))
 
 
@@ -199,12 +201,15 @@ def _measure(
             start = system.predictor.survey.start
             engine = stack.enter_context(
                 open_engine(
-                    target, backend=start.backend, direct=start.direct, sync=start.sync,
+                    target,
+                    backend=start.backend,
+                    direct=start.direct,
+                    sync=start.sync,
                     cache_limit_bytes=start.cache_limit_bytes,
                     max_bytes=start.plan.unique_bytes_max,
                     run_seed=derive_seed(start.seed, -1 - number),
                 )
-            )  # fmt: skip
+            )
             tell_findings(preflight(target, engine.facts))
             _require_same_system(system, engine)
             opened.append(Opened(system.name, target.text, engine))

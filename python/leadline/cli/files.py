@@ -51,26 +51,30 @@ _Directories = Annotated[
 _FileSystems = Annotated[
     Any,
     typer.Option(
-        "--filesystems", parser=reader(_words), metavar="F,…",
+        "--filesystems",
+        parser=reader(_words),
+        metavar="F,…",
         help="existing (what is there), and what is made on loop devices as root: ext4, xfs, "
         "btrfs.  [default: all]",
     ),
-]  # fmt: skip
+]
 _BlockSizes = Annotated[
     Any,
     typer.Option(
-        parser=reader(_block_sizes), metavar="SIZE,…",
+        parser=reader(_block_sizes),
+        metavar="SIZE,…",
         help="Blocks of the file systems that are made.  [default: ext4 1, 2 and 4 KiB, others "
         "4 KiB]",
     ),
-]  # fmt: skip
+]
 _FileSize = Annotated[
     int | None,
     typer.Option(
-        parser=reader(_file_bytes), metavar="SIZE",
+        parser=reader(_file_bytes),
+        metavar="SIZE",
         help="The files' size, instead of scaling it until it decides nothing.",
     ),
-]  # fmt: skip
+]
 _Paper = Annotated[
     bool,
     typer.Option("--paper", help="The paper's protocol to the letter: 8 MB, the cache left alone."),
@@ -111,8 +115,14 @@ def command(
     _require_output(output)
     targets = [Target.parse(directory) for directory in directories]
     cells = plan_cells(targets, CHOICES if filesystems is None else filesystems, block_sizes or ())
-    asked = Asked(system=name or targets[0].name, cells=cells, budget_s=budget, paper=paper,
-                  runs=runs, seed=seed)  # fmt: skip
+    asked = Asked(
+        system=name or targets[0].name,
+        cells=cells,
+        budget_s=budget,
+        paper=paper,
+        runs=runs,
+        seed=seed,
+    )
     own: Context = context.obj
     store = own.open_store()
     study = _run(store, targets, asked, file_size, max_bytes)
@@ -228,8 +238,9 @@ def _tell_cell(done: CellDone) -> None:
         return
     said = [
         f"{row.test} {format_rate(row.kbytes_s.value * KBYTE / 1e6)}"
-        for row in done.rows if row.kbytes_s is not None
-    ]  # fmt: skip
+        for row in done.rows
+        if row.kbytes_s is not None
+    ]
     why = next((row.missing for row in done.rows if row.missing), "")
     talk(f"  {done.done:>2} of {done.of}  {_say_cell(done.cell)}: {', '.join(said) or why}")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -44,10 +44,10 @@ from leadline.engine import (
     Target,
     granule_bytes,
     open_engine,
+    preflight,
     require_fit,
     target_facts,
 )
-from leadline.engine.targets import preflight
 from leadline.errors import LeadlineError
 from leadline.fio import FioRun
 from leadline.record import (
@@ -187,10 +187,15 @@ def command(
     if fio is not None and (rate is not None or arrivals is not None):
         raise typer.BadParameter("--rate and --arrivals go with --workload: a job has its own")
     jobs = _jobs(
-        one_of(workload, fio), chosen, backend=backend, direct=direct, seconds=seconds,
+        one_of(workload, fio),
+        chosen,
+        backend=backend,
+        direct=direct,
+        seconds=seconds,
         sync=sync or NO_SYNC,
-        arrivals=_arrivals(rate, arrivals), files=chosen.kind == "directory" or bool(write_fio),
-    )  # fmt: skip
+        arrivals=_arrivals(rate, arrivals),
+        files=chosen.kind == "directory" or bool(write_fio),
+    )
     if write_fio is not None:
         _write(write_fio, jobs, chosen, source=fio)
         return
@@ -199,31 +204,48 @@ def command(
 
     def opened(job: _Job) -> AbstractContextManager[Engine]:
         return open_engine(
-            chosen, backend=job.backend, direct=job.direct, sync=job.sync,
-            placement=placement, engine=engine, cache_limit_bytes=cache_limit or None,
-            max_bytes=max_bytes, run_seed=seed,
-        )  # fmt: skip
+            chosen,
+            backend=job.backend,
+            direct=job.direct,
+            sync=job.sync,
+            placement=placement,
+            engine=engine,
+            cache_limit_bytes=cache_limit or None,
+            max_bytes=max_bytes,
+            run_seed=seed,
+        )
 
     if len(jobs) > 1:  # a lone one is looked at when it begins
         for job in jobs:
             with _naming(job), opened(job) as looked_at:
                 _require_fit(job, looked_at)
-    store = own.open_store()
+    _measure_all(asked, own.open_store(), chosen, opened, json=json)
+
+
+def _measure_all(
+    asked: Sequence[_Asked],
+    store: Store,
+    target: Target,
+    opened: Callable[[_Job], AbstractContextManager[Engine]],
+    *,
+    json: bool,
+) -> None:
+    """Measure job by job; what was measured is told, whatever became of the next one."""
     points: list[Measurement] = []
     try:
         for each in asked:
             with _naming(each.job), opened(each.job) as target_engine:
-                point = _measure(target_engine, chosen, each)
+                point = _measure(target_engine, target, each)
                 # Kept before the target is left: a server that went away cannot be tidied up.
-                _keep(store, chosen, point)
+                _keep(store, target, point)
                 points.append(point)
                 if not json:
                     if each.job.name is not None:
                         show(Text(f"[{each.job.name}]"))
                     show(render_measurement(point))
-    finally:  # what was measured is told, whatever became of the next job
+    finally:
         if json and points:
-            _put([job.name for job in jobs[: len(points)]], points)
+            _put([one.job.name for one in asked[: len(points)]], points)
 
 
 @contextmanager
@@ -247,9 +269,12 @@ def _asked(
             raise
         raise typer.BadParameter(f"[{job.name}]: {error.message}") from error
     return _Asked(
-        job=job, limits=_limits((job.seconds or SECONDS) / count, accuracy), runs=count,
-        precondition_bytes_max=precondition, seed=seed,
-    )  # fmt: skip
+        job=job,
+        limits=_limits((job.seconds or SECONDS) / count, accuracy),
+        runs=count,
+        precondition_bytes_max=precondition,
+        seed=seed,
+    )
 
 
 def _require_fit(job: _Job, engine: Engine) -> None:
@@ -269,20 +294,30 @@ def _jobs(
 ) -> tuple[_Job, ...]:
     """What to run; of a fio job the command's own choices go over the job's."""
     if isinstance(source, str):
-        return (_Job(
-            workload=Workload.parse(source), arrivals=arrivals, backend=backend, direct=direct,
-            sync=sync, seconds=seconds,
-        ),)  # fmt: skip
+        return (
+            _Job(
+                workload=Workload.parse(source),
+                arrivals=arrivals,
+                backend=backend,
+                direct=direct,
+                sync=sync,
+                seconds=seconds,
+            ),
+        )
     read = read_file(source, tell=True, direct=direct)
     return tuple(
         _Job(
-            name=job.name, workload=job.workload, arrivals=job.arrivals,
+            name=job.name,
+            workload=job.workload,
+            arrivals=job.arrivals,
             backend=backend or (job.backend if files else None),
-            direct=direct or (job.direct and files), sync=sync, seconds=seconds or job.seconds,
+            direct=direct or (job.direct and files),
+            sync=sync,
+            seconds=seconds or job.seconds,
             warnings=job.warnings,
         )
         for job in (read if files else [without_files(job, target) for job in read])
-    )  # fmt: skip
+    )
 
 
 def _put(names: Sequence[str | None], points: Sequence[Measurement]) -> None:
@@ -290,10 +325,14 @@ def _put(names: Sequence[str | None], points: Sequence[Measurement]) -> None:
     if names[0] is None:
         put_json(measurement_document(points[0]))
         return
-    put_json({"jobs": [
-        {"name": name} | measurement_document(point)
-        for name, point in zip(names, points, strict=True)
-    ]})  # fmt: skip
+    put_json(
+        {
+            "jobs": [
+                {"name": name} | measurement_document(point)
+                for name, point in zip(names, points, strict=True)
+            ]
+        }
+    )
 
 
 def _write(path: Path, jobs: Sequence[_Job], target: Target, *, source: Path | None) -> None:
@@ -312,10 +351,13 @@ def _write(path: Path, jobs: Sequence[_Job], target: Target, *, source: Path | N
     length_s = job.seconds or SECONDS
     facts = target_facts(target.path) if target.path and Path(target.path).is_dir() else {}
     run = FioRun(
-        backend=job.backend or "pread", direct=job.direct, arrivals=job.arrivals, seconds=length_s,
+        backend=job.backend or "pread",
+        direct=job.direct,
+        arrivals=job.arrivals,
+        seconds=length_s,
         ramp_s=_limits(length_s, 0.01).warm_up_s_max,
         granule_bytes=granule_bytes(facts, direct=job.direct),
-    )  # fmt: skip
+    )
     write_file(path, job.workload, run, target)
 
 
@@ -338,19 +380,29 @@ def _measure(engine: Engine, target: Target, asked: _Asked) -> Measurement:
         )
         results.append(result)
         rates = (result.throughput_mb_s, result.iops)
-        readings.append(RunReading(
-            seed=seed, wall_s=result.wall_s, throughput_mb_s=rates[0], iops=rates[1],
-        ))  # fmt: skip
+        readings.append(
+            RunReading(seed=seed, wall_s=result.wall_s, throughput_mb_s=rates[0], iops=rates[1])
+        )
         if result.server_lost:  # the verdict is its own: nothing is made of it with the others
             results = [result]
             break
     return Measurement(
-        point_id=uuid.uuid4().hex, order=0, stage="measure",
-        started_at=started_at, clock_s=0.0, seed=asked.seed, workload=asked.job.workload,
-        backend=engine.backend, direct=engine.direct, sync=engine.sync,
-        arrivals=asked.job.arrivals, facts=engine.facts, warnings=warnings,
-        result=_answer(results, asked.limits.accuracy), runs=tuple(readings),
-    )  # fmt: skip
+        point_id=uuid.uuid4().hex,
+        order=0,
+        stage="measure",
+        started_at=started_at,
+        clock_s=0.0,
+        seed=asked.seed,
+        workload=asked.job.workload,
+        backend=engine.backend,
+        direct=engine.direct,
+        sync=engine.sync,
+        arrivals=asked.job.arrivals,
+        facts=engine.facts,
+        warnings=warnings,
+        result=_answer(results, asked.limits.accuracy),
+        runs=tuple(readings),
+    )
 
 
 def _answer(results: list[EngineResult], accuracy: float) -> EngineResult:
@@ -404,9 +456,14 @@ def _arrivals(rate_per_s: float | None, kind: str | None) -> Arrivals:
 def _keep(store: Store, target: Target, point: Measurement) -> None:
     """Keep the point as a study of its own, whose id is the point's as well."""
     start = MeasurementStart(
-        study_id=point.point_id, system=target.name, started_at=point.started_at,
-        target=target.text, backend=point.backend, direct=point.direct, sync=point.sync,
-    )  # fmt: skip
+        study_id=point.point_id,
+        system=target.name,
+        started_at=point.started_at,
+        target=target.text,
+        backend=point.backend,
+        direct=point.direct,
+        sync=point.sync,
+    )
     store.begin(MEASUREMENT, start)
     store.add(start.study_id, point)
     wall_s = sum(run.wall_s for run in point.runs)

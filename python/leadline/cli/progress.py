@@ -17,16 +17,20 @@ from leadline.units import format_rate, format_seconds
 def progress_bar(planned: int) -> Iterator[Callable[[Progress], None]]:
     """Show a bar while the body runs; yields what is to be told before each point."""
     bar = Bar(
-        TextColumn("{task.fields[stage]:<15}"), BarColumn(), MofNCompleteColumn(),
+        TextColumn("{task.fields[stage]:<15}"),
+        BarColumn(),
+        MofNCompleteColumn(),
         TextColumn("{task.fields[left]} left  last {task.fields[rate]}"),
-        console=console(), transient=True,
-    )  # fmt: skip
+        console=console(),
+        transient=True,
+    )
     with bar:
         task = bar.add_task("", total=planned, stage="", left="", rate="")
 
         def on_progress(at: Progress) -> None:
             rate = "-" if at.throughput_mb_s is None else format_rate(at.throughput_mb_s)
-            bar.update(task, completed=at.done, stage=at.stage, left=format_seconds(at.left_s),
-                       rate=rate)  # fmt: skip
+            bar.update(
+                task, completed=at.done, stage=at.stage, left=format_seconds(at.left_s), rate=rate
+            )
 
         yield on_progress

@@ -81,11 +81,14 @@ def _show_survey(store: Store, study_id: str, json: bool) -> None:
     if json:
         listed = [
             {
-                "validation_id": item.study_id, "survey_id": item.parent,
-                "started_at": item.started_at, "status": item.status, "points": item.items,
+                "validation_id": item.study_id,
+                "survey_id": item.parent,
+                "started_at": item.started_at,
+                "status": item.status,
+                "points": item.items,
             }
             for item in validations
-        ]  # fmt: skip
+        ]
         put_json(survey_document(survey, points) | {"validations": listed})
         return
     show(render_terminal(survey, find_in_survey(survey, points)))

@@ -24,8 +24,7 @@ from leadline.cli.options import (
 )
 from leadline.cli.progress import progress_bar
 from leadline.cli.talk import put_json, show, talk, tell_findings
-from leadline.engine import Engine, Stopped, Target, TargetRefused, open_engine
-from leadline.engine.targets import preflight
+from leadline.engine import Engine, Stopped, Target, TargetRefused, open_engine, preflight
 from leadline.errors import LeadlineError
 from leadline.record import NO_SYNC, Measurement, Plan, Status, Survey, SurveyStart
 from leadline.record.survey import SURVEY
@@ -94,9 +93,14 @@ def command(
     elif chosen.path is not None:
         cache_limit = choose_cache_limit(Path(chosen.path), cache_limit, budget_s, talk)
     with open_engine(
-        chosen, backend=backend, direct=direct, sync=sync or NO_SYNC,
-        cache_limit_bytes=cache_limit or None, max_bytes=max_bytes, run_seed=seed,
-    ) as engine:  # fmt: skip
+        chosen,
+        backend=backend,
+        direct=direct,
+        sync=sync or NO_SYNC,
+        cache_limit_bytes=cache_limit or None,
+        max_bytes=max_bytes,
+        run_seed=seed,
+    ) as engine:
         warnings = tell_findings(preflight(chosen, engine.facts))
         start = earlier or begin_survey(engine, chosen, asked, warnings=warnings)
         points: tuple[Measurement, ...] = store.items(start.study_id)
@@ -184,8 +188,10 @@ def _run(engine: Engine, store: Store, start: SurveyStart, points: Sequence[Meas
 
 def _tell_kept(store: Store, start: SurveyStart) -> None:
     kept = store.items(start.study_id)
-    talk(f"{len(kept)} of {start.plan.points} points are kept as {start.study_id[:8]}; "
-         "the same command with --resume goes on")  # fmt: skip
+    talk(
+        f"{len(kept)} of {start.plan.points} points are kept as {start.study_id[:8]}; "
+        "the same command with --resume goes on"
+    )
     if kept:
         for sentence in explain(start, kept).sentences:
             talk(sentence)

@@ -17,8 +17,7 @@ from leadline.cli.load import surveyed_target
 from leadline.cli.options import Duration, Json, Ref, Seed
 from leadline.cli.progress import progress_bar
 from leadline.cli.talk import put_json, show, talk, tell_findings
-from leadline.engine import Engine, Stopped, open_engine
-from leadline.engine.targets import preflight
+from leadline.engine import Engine, Stopped, open_engine, preflight
 from leadline.errors import LeadlineError
 from leadline.predict import DEFAULT_MODEL, MODELS
 from leadline.record import (

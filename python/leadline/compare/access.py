@@ -30,10 +30,13 @@ def access_curves(systems: Sequence[Named]) -> tuple[AccessCurve, ...]:
             continue
         found.append(
             AccessCurve(
-                name=system.name, through=say_protocol(survey.start),
-                discipline=say_waits(survey.start), level=region.name, curve=curve,
+                name=system.name,
+                through=say_protocol(survey.start),
+                discipline=say_waits(survey.start),
+                level=region.name,
+                curve=curve,
             )
-        )  # fmt: skip
+        )
     return tuple(found)
 
 

@@ -89,9 +89,12 @@ def place_region(system: Named, place: str) -> Region | None:
 
 def _reads_at(region: Region, size_bytes: int, read_frac: float = 1.0) -> Workload:
     return Workload(
-        unique_bytes=region.focal.unique_bytes, size_mean=size_bytes, read_frac=read_frac,
-        seq_frac=0.5, process_num=1,
-    )  # fmt: skip
+        unique_bytes=region.focal.unique_bytes,
+        size_mean=size_bytes,
+        read_frac=read_frac,
+        seq_frac=0.5,
+        process_num=1,
+    )
 
 
 def _rate(system: Named, place: Literal["disk", "file cache"], size_bytes: int) -> CommonRate:
@@ -106,13 +109,16 @@ def _rate(system: Named, place: Literal["disk", "file cache"], size_bytes: int) 
         found = system.predictor.predict(work)
     except PredictionRefused as refusal:
         return CommonRate(
-            name=system.name, place=place, workload=work, throughput_mb_s=None,
-            missing=str(refusal),
-        )  # fmt: skip
+            name=system.name, place=place, workload=work, throughput_mb_s=None, missing=str(refusal)
+        )
     return CommonRate(
-        name=system.name, place=place, workload=work, throughput_mb_s=found.throughput_mb_s,
-        warnings=found.warnings, extrapolated=found.extrapolated,
-    )  # fmt: skip
+        name=system.name,
+        place=place,
+        workload=work,
+        throughput_mb_s=found.throughput_mb_s,
+        warnings=found.warnings,
+        extrapolated=found.extrapolated,
+    )
 
 
 def _over_read_frac(system: Named, size_bytes: int) -> CommonCurve | None:

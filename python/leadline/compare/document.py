@@ -21,14 +21,7 @@ from leadline.compare.file_caches import cache_sizes
 from leadline.compare.gate import NOT_TWO, GateRefused, Judged, judge
 from leadline.compare.measured import Readings
 from leadline.compare.price import per_price, per_price_ratio
-from leadline.compare.ratio import (
-    ALPHA,
-    LogRatio,
-    holm,
-    paired_ratio,
-    predicted_ratio,
-    verdict_of,
-)
+from leadline.compare.ratio import ALPHA, LogRatio, holm, paired_ratio, predicted_ratio, verdict_of
 from leadline.errors import LeadlineError
 from leadline.predict import NAMED, PredictionRefused
 from leadline.record import Interval, Prediction, Status, Survey, Workload
@@ -122,11 +115,7 @@ def compare_systems(systems: Sequence[Named], terms: Terms) -> SystemsComparison
         raise ComparisonRefused("no workload to compare on; give --workload or --named")
     if terms.slower_frac is not None and len(systems) != 2:
         raise GateRefused(NOT_TWO)
-    pairs = [
-        pair
-        for a, b in combinations(systems, 2)
-        for pair in _on_questions(a, b, terms)
-    ]  # fmt: skip
+    pairs = [pair for a, b in combinations(systems, 2) for pair in _on_questions(a, b, terms)]
     if not any(pair.ratio is not None for pair, _ in pairs):
         reasons = list(dict.fromkeys(reason for pair, _ in pairs for reason in pair.reasons))
         raise ComparisonRefused("no workload can be compared: " + "; ".join(reasons[:3]))
@@ -145,13 +134,12 @@ def compare_systems(systems: Sequence[Named], terms: Terms) -> SystemsComparison
         curves=common_curves(systems, size) if size else (),
         cache_sizes=cache_sizes(systems),
         own_curves=tuple(
-            OwnCurve(system.name, system.predictor.survey.unique_bytes_curve)
-            for system in systems
+            OwnCurve(system.name, system.predictor.survey.unique_bytes_curve) for system in systems
         ),
         access_curves=access_curves(systems),
         gate=_gate(pairs, terms),
         notes=_notes(systems, terms, size),
-    )  # fmt: skip
+    )
 
 
 _Pair = tuple[ComparedWorkload, LogRatio | None]
@@ -161,10 +149,15 @@ def _contender(system: Named, terms: Terms) -> Contender:
     survey = system.predictor.survey
     start = survey.start
     return Contender(
-        name=system.name, system=start.system, survey_id=start.study_id, target=start.target,
-        started_at=start.started_at, model=system.predictor.model.name,
-        price=terms.prices.get(system.name), warnings=_survey_warnings(survey),
-    )  # fmt: skip
+        name=system.name,
+        system=start.system,
+        survey_id=start.study_id,
+        target=start.target,
+        started_at=start.started_at,
+        model=system.predictor.model.name,
+        price=terms.prices.get(system.name),
+        warnings=_survey_warnings(survey),
+    )
 
 
 def _survey_warnings(survey: Survey) -> tuple[str, ...]:
@@ -258,12 +251,19 @@ def _compared(
 ) -> ComparedWorkload:
     alone = verdict_of(ratio, ratio.p_value()) if ratio and not reasons else "cannot tell"
     return ComparedWorkload(
-        a=systems[0].name, b=systems[1].name, title=question.title, workload=question.workload,
-        source="predicted", a_mb_s=rates[0], b_mb_s=rates[1],
+        a=systems[0].name,
+        b=systems[1].name,
+        title=question.title,
+        workload=question.workload,
+        source="predicted",
+        a_mb_s=rates[0],
+        b_mb_s=rates[1],
         ratio=ratio.interval() if ratio else None,
         p_value=ratio.p_value() if ratio else None,
-        verdict="cannot tell", verdict_alone=alone, reasons=tuple(reasons),
-    )  # fmt: skip
+        verdict="cannot tell",
+        verdict_alone=alone,
+        reasons=tuple(reasons),
+    )
 
 
 def _with_verdicts(pairs: Sequence[_Pair]) -> tuple[ComparedWorkload, ...]:
@@ -276,9 +276,7 @@ def _with_verdicts(pairs: Sequence[_Pair]) -> tuple[ComparedWorkload, ...]:
             continue
         verdict = verdict_of(ratio, next(adjusted))
         decides = not pair.reasons
-        found.append(
-            msgspec.structs.replace(pair, verdict=verdict if decides else "cannot tell")
-        )  # fmt: skip
+        found.append(msgspec.structs.replace(pair, verdict=verdict if decides else "cannot tell"))
     return tuple(found)
 
 

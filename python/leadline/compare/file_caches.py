@@ -9,14 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from leadline.compare.curves import KnownCache, Named
-from leadline.record import (
-    CacheStart,
-    Measurement,
-    Status,
-    Survey,
-    SurveyStart,
-    WritePolicy,
-)
+from leadline.record import CacheStart, Measurement, Status, Survey, SurveyStart, WritePolicy
 from leadline.record.comparison import CacheSize
 from leadline.record.file_cache import CACHE
 from leadline.store import Store
@@ -56,13 +49,19 @@ def _cache_size(system: Named) -> CacheSize:
     if system.cache is None:
         size = system.predictor.survey.cache_bytes
         return CacheSize(
-            name=system.name, bytes=size, memory_bytes=memory_bytes, capped=capped,
+            name=system.name,
+            bytes=size,
+            memory_bytes=memory_bytes,
+            capped=capped,
             share=share_of_memory(size, memory_bytes) if size else None,
-        )  # fmt: skip
+        )
     found = system.cache.found
     writes = found.writes if found.writes.apart else None
     return CacheSize(
-        name=system.name, bytes=found.reads.bytes, memory_bytes=memory_bytes, capped=capped,
+        name=system.name,
+        bytes=found.reads.bytes,
+        memory_bytes=memory_bytes,
+        capped=capped,
         share=found.reads.memory_frac,
         writes_bytes=writes.bytes if writes else None,
         writes_share=writes.memory_frac if writes else None,
@@ -71,4 +70,4 @@ def _cache_size(system: Named) -> CacheSize:
             item.sentence for item in found.evidence if item.says is not WritePolicy.UNKNOWN
         ),
         studied=system.cache.studied,
-    )  # fmt: skip
+    )

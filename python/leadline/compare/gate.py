@@ -75,6 +75,8 @@ def judge(slower_frac: float, judged: Sequence[Judged]) -> Gate:
         elif (ratio.interval().low or 0.0) < limit:
             undecided.append(item.title or say_workload(item.workload))
     return Gate(
-        slower_frac=slower_frac, failed=bool(failures), failures=tuple(failures),
+        slower_frac=slower_frac,
+        failed=bool(failures),
+        failures=tuple(failures),
         undecided=tuple(undecided),
-    )  # fmt: skip
+    )

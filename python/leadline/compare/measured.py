@@ -133,11 +133,19 @@ class _Diary:
         started_at, clock_s = datetime.now(UTC).isoformat(), engine.clock_s
         result = engine.run(work, seed=seed, limits=limits)
         point = Measurement(
-            point_id=point_id(study, order), order=order, stage=STAGE,
-            started_at=started_at, clock_s=clock_s, seed=seed, workload=work,
-            backend=engine.backend, direct=engine.direct, sync=engine.sync, facts=engine.facts,
+            point_id=point_id(study, order),
+            order=order,
+            stage=STAGE,
+            started_at=started_at,
+            clock_s=clock_s,
+            seed=seed,
+            workload=work,
+            backend=engine.backend,
+            direct=engine.direct,
+            sync=engine.sync,
+            facts=engine.facts,
             result=result,
-        )  # fmt: skip
+        )
         self._store.add(study, point)
         self._points[study].append(point)
         return result

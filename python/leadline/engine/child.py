@@ -18,13 +18,7 @@ from typing import IO, Any
 
 import msgspec
 
-from leadline.errors import (
-    EngineFault,
-    NothingCompleted,
-    PointFailed,
-    ServerLost,
-    TargetRefused,
-)
+from leadline.errors import EngineFault, NothingCompleted, PointFailed, ServerLost, TargetRefused
 from leadline.machine.cgroup import MemoryCgroup
 from leadline.machine.stop import shielded
 

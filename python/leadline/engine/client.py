@@ -149,21 +149,21 @@ def open_engine(
         yield SimulatedEngine(target, max_bytes=max_bytes, run_seed=run_seed, sync=sync)
         return
     with ExitStack() as stack:
-        claimed: Claim | None = None
-        place: Place | None = None
-        if target.nfs is not None:
-            place = stack.enter_context(claim_on_server(target.nfs, command))
-        if target.kind == "directory":
-            restore_left_limits()
-            claimed = stack.enter_context(claim(target.path or ""))  # parse sets it
-            place = DirectoryPlace(claimed)
+        place, claimed = _place(stack, target, command)
         group = None
         if cache_limit_bytes is not None:
             group = stack.enter_context(memory_cgroup(cache_limit_bytes))
         own = ProcessEngine(
-            target, backend, direct=direct, sync=sync, place=place, group=group,
-            max_bytes=max_bytes, placement=placement, command=command,
-        )  # fmt: skip
+            target,
+            backend,
+            direct=direct,
+            sync=sync,
+            place=place,
+            group=group,
+            max_bytes=max_bytes,
+            placement=placement,
+            command=command,
+        )
         stack.callback(own.close)
         if engine == "fio":
             assert claimed is not None  # noqa: S101 - a directory was claimed
@@ -173,6 +173,19 @@ def open_engine(
             yield FioEngine(own, claimed, group)
         else:
             yield own
+
+
+def _place(
+    stack: ExitStack, target: Target, command: Sequence[str]
+) -> tuple[Place | None, Claim | None]:
+    """Claim where a target's data will lie; a claim of a directory can be handed on."""
+    if target.nfs is not None:
+        return stack.enter_context(claim_on_server(target.nfs, command)), None
+    if target.kind != "directory":
+        return None, None
+    restore_left_limits()
+    claimed = stack.enter_context(claim(target.path or ""))  # parse sets it
+    return DirectoryPlace(claimed), claimed
 
 
 def _require_own_cache(target: Target) -> None:

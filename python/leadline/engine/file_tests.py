@@ -23,9 +23,7 @@ from leadline.machine.stop import shielded
 from leadline.record.file_test import FileProgram, FileTestResult
 from leadline.record.files import FilesCell
 
-PROTOCOL_ORDER: tuple[FileProgram, ...] = (
-    "write_4096", "write_8192", "rewrite_8192", "read_8192",
-)  # fmt: skip
+PROTOCOL_ORDER: tuple[FileProgram, ...] = ("write_4096", "write_8192", "rewrite_8192", "read_8192")
 """A file is written before it is written over or read (the script of KM83 §4)."""
 _IMAGE_MIN_BYTES = 384 * 2**20
 """mkfs.xfs takes no less than 300 MiB; Btrfs needs room for two copies of its own data."""
@@ -194,9 +192,7 @@ class DirectoryTests:
         room = capacity_bytes(self._claims[directory].directory)
         if self._max_bytes is not None:
             room = min(room, self._max_bytes // count)
-        here = max(
-            (len(range(directory, cell.drives, count)) for cell in cells), default=1
-        ) or 1  # fmt: skip
+        here = max((len(range(directory, cell.drives, count)) for cell in cells), default=1) or 1
         room //= here
         if not any(cell.system.made for cell in cells):
             return room // 3

@@ -139,11 +139,19 @@ class FioEngine:
             raise TargetRefused("--precondition is Leadline's; leave it or --engine fio out")
 
         def job(measure_s: float, ramp_s: float, placement: Placed | None) -> str:
-            return write_job(workload, FioRun(
-                filename=DATA, backend=self.backend, direct=self.direct, arrivals=arrivals,
-                seconds=measure_s, ramp_s=ramp_s, granule_bytes=self._granule_bytes(),
-                options=_options(seed, placement),
-            ))  # fmt: skip
+            return write_job(
+                workload,
+                FioRun(
+                    filename=DATA,
+                    backend=self.backend,
+                    direct=self.direct,
+                    arrivals=arrivals,
+                    seconds=measure_s,
+                    ramp_s=ramp_s,
+                    granule_bytes=self._granule_bytes(),
+                    options=_options(seed, placement),
+                ),
+            )
 
         return self._run(job, workload, arrivals, seed=seed, limits=limits, on_event=on_event)
 
@@ -170,10 +178,15 @@ class FioEngine:
 
         def job(measure_s: float, ramp_s: float, _placement: Placed | None) -> str:
             replaced = {
-                "filename": DATA, "overwrite": 1, "time_based": 1, "group_reporting": 1,
-                "thread": 1, "runtime": f"{round(1e3 * measure_s)}ms",
-                "ramp_time": f"{round(1e3 * ramp_s)}ms", **_REPORT,
-            }  # fmt: skip
+                "filename": DATA,
+                "overwrite": 1,
+                "time_based": 1,
+                "group_reporting": 1,
+                "thread": 1,
+                "runtime": f"{round(1e3 * measure_s)}ms",
+                "ramp_time": f"{round(1e3 * ramp_s)}ms",
+                **_REPORT,
+            }
             kept = [line for line in text.splitlines() if not _ITS_FILE.match(line)]
             return "\n".join([*kept, *(f"{key}={value}" for key, value in replaced.items()), ""])
 

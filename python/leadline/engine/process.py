@@ -127,9 +127,7 @@ class ProcessEngine:
             raise failure
 
         self._ceiling = measure_ceiling(
-            measure,
-            cpu_count=self.facts["cpu_count"] or 1,
-            deep=self.backend in DEEP_BACKENDS,
+            measure, cpu_count=self.facts["cpu_count"] or 1, deep=self.backend in DEEP_BACKENDS
         )
         self.facts |= self._ceiling.facts()
 
@@ -163,12 +161,7 @@ class ProcessEngine:
         return self._go(workload, seed, limits, options, on_event)
 
     def lay_out(
-        self,
-        workload: Workload,
-        *,
-        seed: int,
-        limits: Limits,
-        on_event: OnEvent | None = None,
+        self, workload: Workload, *, seed: int, limits: Limits, on_event: OnEvent | None = None
     ) -> EngineResult:
         """Run for the sake of the file and the cache: the generator's ceiling is not asked for."""
         self._require_room(workload)

@@ -74,8 +74,9 @@ def read_arrivals(
     key = given[0]
     limits = [read_bytes(key, text, kb_base) if text else 0 for text in read_pair(options[key])]
     used = (read_frac > 0, read_frac < 1)
-    asked = [pair for pair, is_used in zip(zip(limits, sizes, strict=True), used, strict=True)
-             if is_used]  # fmt: skip
+    asked = [
+        pair for pair, is_used in zip(zip(limits, sizes, strict=True), used, strict=True) if is_used
+    ]
     if not all(limit for limit, _ in asked):
         if any(limit for limit, _ in asked):
             warnings.append(

@@ -14,9 +14,16 @@ from leadline.fio.errors import FioJobRefused
 _NUMBER = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]+|[0-9]+)")
 _POWERS = {"k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 _SECONDS = {
-    "us": 1e-6, "usec": 1e-6, "ms": 1e-3, "msec": 1e-3, "s": 1.0, "sec": 1.0,
-    "m": 60.0, "h": 3600.0, "d": 86400.0,
-}  # fmt: skip
+    "us": 1e-6,
+    "usec": 1e-6,
+    "ms": 1e-3,
+    "msec": 1e-3,
+    "s": 1.0,
+    "sec": 1.0,
+    "m": 60.0,
+    "h": 3600.0,
+    "d": 86400.0,
+}
 
 
 def read_bytes(key: str, text: str, kb_base: int = 1024) -> int:

@@ -18,10 +18,16 @@ from leadline.record import Arrivals, Workload, WorkloadError
 from leadline.units import format_bytes
 
 BACKENDS = {
-    "sync": "pread", "psync": "pread", "vsync": "pread", "pvsync": "pread", "pvsync2": "pread",
-    "libaio": "uring", "io_uring": "uring", "posixaio": "uring",
+    "sync": "pread",
+    "psync": "pread",
+    "vsync": "pread",
+    "pvsync": "pread",
+    "pvsync2": "pread",
+    "libaio": "uring",
+    "io_uring": "uring",
+    "posixaio": "uring",
     "mmap": "mmap",
-}  # fmt: skip
+}
 """Leadline's backend for each of fio's engines that does file I/O."""
 GRANULE_BYTES = 512
 NORMAL_CV = 0.616
@@ -49,10 +55,7 @@ class FioWorkload(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_job(
-    source: str | Path,
-    *,
-    environment: Mapping[str, str] | None = None,
-    direct: bool = False,
+    source: str | Path, *, environment: Mapping[str, str] | None = None, direct: bool = False
 ) -> tuple[FioWorkload, ...]:
     """Read a job file, given as a path or as its text; one workload per job section.
 
@@ -76,8 +79,9 @@ def read_job(
     at_once = sum(not read_switch(options.get("stonewall", "0")) for _, options in jobs[1:])
     forced = {"direct": "1"} if direct else {}
     try:
-        return tuple(_workload((name, _put_last(options, forced)), at_once=at_once)
-                     for name, options in jobs)  # fmt: skip
+        return tuple(
+            _workload((name, _put_last(options, forced)), at_once=at_once) for name, options in jobs
+        )
     except FioJobRefused as error:
         where = f"{source}: " if isinstance(source, Path) else ""
         raise FioJobRefused(f"{where}{error}") from error
@@ -119,9 +123,13 @@ class _Reader:
         read, write = (read_sizes(self.options, index, self.kb_base) for index in (0, 1))
         think_time_s, depth = read_think_time(self.options, depth, self.warnings)
         paced = read_arrivals(
-            self.options, sizes=(read, write), read_frac=read_frac, process_num=process_num,
-            kb_base=self.kb_base, warnings=self.warnings,
-        )  # fmt: skip
+            self.options,
+            sizes=(read, write),
+            read_frac=read_frac,
+            process_num=process_num,
+            kb_base=self.kb_base,
+            warnings=self.warnings,
+        )
         read_frac = paced.read_frac
         if paced.arrivals.kind != "closed" and think_time_s:
             self.warnings.append("not mapped: thinktime beside a rate; the rate is kept")
@@ -139,13 +147,21 @@ class _Reader:
         return FioWorkload(
             name=self.name,
             workload=Workload(
-                unique_bytes=unique_bytes, size_mean=size_mean, read_frac=read_frac,
-                seq_frac=seq_frac, process_num=process_num, size_dist=size_dist,
-                queue_depth=depth, think_time_s=think_time_s,
+                unique_bytes=unique_bytes,
+                size_mean=size_mean,
+                read_frac=read_frac,
+                seq_frac=seq_frac,
+                process_num=process_num,
+                size_dist=size_dist,
+                queue_depth=depth,
+                think_time_s=think_time_s,
             ),
-            backend=backend, direct=direct, arrivals=paced.arrivals, seconds=self._seconds(),
+            backend=backend,
+            direct=direct,
+            arrivals=paced.arrivals,
+            seconds=self._seconds(),
             warnings=tuple(self.warnings),
-        )  # fmt: skip
+        )
 
     def _kind(self) -> tuple[str, float]:
         kind = self.options.get("rw", "read").partition(":")[0].strip()

@@ -211,8 +211,9 @@ def _pacing(workload: Workload, run: FioRun, differences: list[str]) -> list[str
     poisson = run.arrivals.kind == "poisson"
     read_frac = round(100 * workload.read_frac) / 100
     each = rate_per_s / workload.process_num * (1 if poisson else workload.size_mean)
-    rates = [str(max(1, round(each * share))) if share else "" for share in
-             (read_frac, 1 - read_frac)]  # fmt: skip
+    rates = [
+        str(max(1, round(each * share))) if share else "" for share in (read_frac, 1 - read_frac)
+    ]
     if read_frac in (0.0, 1.0):
         rates = [next(filter(None, rates))]
     differences.append(

@@ -287,11 +287,7 @@ TARGET_FACTS = (
 RUN_FACTS = (
     Fact("cache_limit_bytes", "bytes", "Cap on the file cache (cgroup)"),
     Fact("placement", "text", "Placement of the issuers"),
-    Fact(
-        "generator_ceiling_iops_one_issuer",
-        "requests/s",
-        "Leadline's own ceiling, one issuer",
-    ),
+    Fact("generator_ceiling_iops_one_issuer", "requests/s", "Leadline's own ceiling, one issuer"),
     Fact(
         "generator_ceiling_iops_all_processors",
         "requests/s",

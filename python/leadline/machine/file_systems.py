@@ -39,8 +39,15 @@ _PAGE_BYTES = mmap.PAGESIZE
 MAKERS = {
     "ext4": Maker(
         command=(
-            "mkfs.ext4", "-q", "-F", "-b", "{block}", "-m", "0",
-            "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0",
+            "mkfs.ext4",
+            "-q",
+            "-F",
+            "-b",
+            "{block}",
+            "-m",
+            "0",
+            "-E",
+            "nodiscard,lazy_itable_init=0,lazy_journal_init=0",
         ),
         package="e2fsprogs",
         blocks_bytes=(1024, 2048, 4096),
@@ -59,7 +66,7 @@ MAKERS = {
         usual_blocks_bytes=(_PAGE_BYTES,),
         options="nodiscard",
     ),
-}  # fmt: skip
+}
 
 
 def usual_blocks(fs: str) -> tuple[int, ...]:

@@ -137,9 +137,20 @@ def _free_device() -> Path:
 def _configuration(image_fd: int) -> bytes:
     nothing = (0,) * 5
     return _CONFIG.pack(
-        image_fd, 0, *nothing, 0, 0, 0, _AUTOCLEAR | _DIRECT_IO, b"leadline", b"", b"", 0, 0,
+        image_fd,
+        0,
+        *nothing,
+        0,
+        0,
+        0,
+        _AUTOCLEAR | _DIRECT_IO,
+        b"leadline",
+        b"",
+        b"",
+        0,
+        0,
         *(0,) * 8,
-    )  # fmt: skip
+    )
 
 
 def _backing_file(device: Path) -> str | None:

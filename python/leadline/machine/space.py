@@ -56,10 +56,7 @@ def require_space(directory: str | Path, needed_bytes: int) -> None:
 
 
 def require_room(
-    shown: str,
-    space: Space,
-    needed_bytes: int,
-    advice: str = "lower --max-bytes or free some",
+    shown: str, space: Space, needed_bytes: int, advice: str = "lower --max-bytes or free some"
 ) -> None:
     """Refuse when writing `needed_bytes` more into this room would touch the floor.
 

@@ -13,9 +13,11 @@ from leadline.machine.hierarchy import groups_above
 from leadline.machine.kernel_files import attempt, text
 
 _VERSION_1 = {
-    "rbps": "blkio.throttle.read_bps_device", "wbps": "blkio.throttle.write_bps_device",
-    "riops": "blkio.throttle.read_iops_device", "wiops": "blkio.throttle.write_iops_device",
-}  # fmt: skip
+    "rbps": "blkio.throttle.read_bps_device",
+    "wbps": "blkio.throttle.write_bps_device",
+    "riops": "blkio.throttle.read_iops_device",
+    "wiops": "blkio.throttle.write_iops_device",
+}
 _WORDS = {"rbps": "reads", "wbps": "writes", "riops": "reads", "wiops": "writes"}
 
 
@@ -39,10 +41,12 @@ def least_limits(number: str, groups: list[Path]) -> dict[str, int]:
 def say_limits(limits: dict[str, int]) -> str:
     """Say limits as `reads 50 MB/s, writes 2000/s`; `none` without any."""
     said = [
-        f"{_WORDS[kind]} {limits[kind] / 1e6:g} MB/s" if kind.endswith("bps")
+        f"{_WORDS[kind]} {limits[kind] / 1e6:g} MB/s"
+        if kind.endswith("bps")
         else f"{_WORDS[kind]} {limits[kind]}/s"
-        for kind in _WORDS if kind in limits
-    ]  # fmt: skip
+        for kind in _WORDS
+        if kind in limits
+    ]
     return ", ".join(said) or "none"
 
 

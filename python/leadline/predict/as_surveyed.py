@@ -40,10 +40,13 @@ def as_surveyed(workload: Workload, start: SurveyStart, ranges: Ranges) -> Spell
         size_mean = _as_many_pages(workload, start, ranges)
         warnings.append(
             "not surveyed: sizes of one fixed value; predicted as sizes scattered about "
-            + ("the same mean" if size_mean == workload.size_mean else
-               f"{format_bytes(size_mean)}, which touch as many pages")
+            + (
+                "the same mean"
+                if size_mean == workload.size_mean
+                else f"{format_bytes(size_mean)}, which touch as many pages"
+            )
             + ", which is near as long as time grows evenly with size"
-        )  # fmt: skip
+        )
     processes = _at_once(workload)
     if workload.queue_depth > 1:
         warnings.append(

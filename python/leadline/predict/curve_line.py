@@ -67,8 +67,10 @@ class CurveLine:
             found = shares[0] * node_ln_mb_s[ends[0]] + shares[1] * node_ln_mb_s[ends[1]]
             parts = shares
         else:
-            times = [s * self._time(at, node_ln_mb_s) for s, at in zip(shares, (left, right),
-                                                                       strict=True)]  # fmt: skip
+            times = [
+                s * self._time(at, node_ln_mb_s)
+                for s, at in zip(shares, (left, right), strict=True)
+            ]
             whole = times[0] + times[1]
             found = -np.log(whole) + (np.log(x) if self.between == "per request" else 0.0)
             parts = (times[0] / whole, times[1] / whole)

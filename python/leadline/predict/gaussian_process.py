@@ -45,10 +45,15 @@ class Axes:
 
 def _raw(workloads: Sequence[Workload]) -> Floats:
     rows = [
-        (np.log(w.unique_bytes), np.log(min(w.size_mean, w.unique_bytes)), w.read_frac,
-         w.seq_frac, np.log(w.process_num * w.queue_depth))
+        (
+            np.log(w.unique_bytes),
+            np.log(min(w.size_mean, w.unique_bytes)),
+            w.read_frac,
+            w.seq_frac,
+            np.log(w.process_num * w.queue_depth),
+        )
         for w in workloads
-    ]  # fmt: skip
+    ]
     return np.array(rows, dtype=np.float64).reshape(-1, 5)
 
 
@@ -133,12 +138,14 @@ def learn(
         inverse = cho_solve(factor, np.eye(len(residual)))
         # d cost = tr((K^-1 - K^-1 r r' K^-1) dK) / 2
         lean = inverse - np.outer(pull, pull)
-        by_log = np.array([
-            additive**2 * (lean * single).sum(),
-            joint**2 * (lean * together).sum(),
-            (lean * (additive**2 * single_by_scale + joint**2 * together_by_scale)).sum() / 2,
-            np.diag(lean) @ noisy,
-        ])  # fmt: skip
+        by_log = np.array(
+            [
+                additive**2 * (lean * single).sum(),
+                joint**2 * (lean * together).sum(),
+                (lean * (additive**2 * single_by_scale + joint**2 * together_by_scale)).sum() / 2,
+                np.diag(lean) @ noisy,
+            ]
+        )
         size = 2 * float(np.log(np.diag(factor[0])).sum())
         away = (at - start) / spread
         value = 0.5 * (float(residual @ pull) + size + float(away @ away))

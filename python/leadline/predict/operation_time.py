@@ -57,12 +57,17 @@ class Requests:
         """Return the arrays of `workloads`; queue depth counts as so many more processes."""
         rows = np.array(
             [
-                (w.unique_bytes, min(w.size_mean, w.unique_bytes), w.read_frac, w.seq_frac,
-                 w.process_num * w.queue_depth)
+                (
+                    w.unique_bytes,
+                    min(w.size_mean, w.unique_bytes),
+                    w.read_frac,
+                    w.seq_frac,
+                    w.process_num * w.queue_depth,
+                )
                 for w in workloads
             ],
             dtype=np.float64,
-        ).reshape(-1, 5)  # fmt: skip
+        ).reshape(-1, 5)
         unique, size, read, sequential, outstanding = rows.T
         return Requests(np.log(unique), np.log(size), read, sequential, np.log(outstanding))
 

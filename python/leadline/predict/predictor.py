@@ -12,14 +12,7 @@ from leadline.predict.joint import joint_of_survey
 from leadline.predict.model import Model, PredictionRefused
 from leadline.predict.product import ProductModel
 from leadline.predict.ranges import Outside, Ranges
-from leadline.record import (
-    Interval,
-    Measurement,
-    Prediction,
-    Region,
-    Survey,
-    Workload,
-)
+from leadline.record import Interval, Measurement, Prediction, Region, Survey, Workload
 from leadline.stats import student_t
 from leadline.units import format_bytes
 
@@ -97,11 +90,14 @@ class Predictor:
         expected = self.model.expect([guarded.surveyed for guarded in asked])
         return tuple(
             self._prediction(
-                workload, guarded, float(expected.ln_mb_s[index]) + guarded.ln_bytes,
-                float(expected.ln_sd[index]), float(expected.noise_ln_sd[index]),
+                workload,
+                guarded,
+                float(expected.ln_mb_s[index]) + guarded.ln_bytes,
+                float(expected.ln_sd[index]),
+                float(expected.noise_ln_sd[index]),
             )
             for index, (workload, guarded) in enumerate(zip(workloads, asked, strict=True))
-        )  # fmt: skip
+        )
 
     def _prediction(
         self, workload: Workload, guarded: _Guarded, ln_mb_s: float, ln_sd: float, noise: float

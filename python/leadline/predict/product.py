@@ -106,9 +106,10 @@ class ProductModel:
         self._readings = 0
         self._unique_bytes = self._line(survey.unique_bytes_curve)
         self._parts = tuple(
-            self._part(survey, region) for region in survey.regions
+            self._part(survey, region)
+            for region in survey.regions
             if any(family.region == region.index for family in survey.families)
-        )  # fmt: skip
+        )
         self._border_zones = self._zones_between(survey)
         self.n = self._readings
         self._interaction = INTERACTION

@@ -69,8 +69,11 @@ class Commands:
             self._guardian = subprocess.Popen(
                 # Neither the working directory nor PYTHON* variables decide which code runs.
                 [sys.executable, "-I", "-S", guardian.__file__],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True, cwd="/",
-            )  # fmt: skip
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                start_new_session=True,
+                cwd="/",
+            )
         return self
 
     def __exit__(

@@ -53,8 +53,11 @@ THREADS_MIN = 2
 STALL_US_MAX = 1000
 """The same: no more."""
 COMMANDS = {
-    "ganesha.nfsd": "nfs-ganesha", "rpcbind": "rpcbind", "ip": "iproute2", "setpriv": "util-linux",
-}  # fmt: skip
+    "ganesha.nfsd": "nfs-ganesha",
+    "rpcbind": "rpcbind",
+    "ip": "iproute2",
+    "setpriv": "util-linux",
+}
 CAPABILITIES = {"CAP_DAC_READ_SEARCH": 2, "CAP_NET_ADMIN": 12, "CAP_SYS_ADMIN": 21}
 
 _ACCESS = """Protocols = 3,4; Access_Type = RW; Squash = no_root_squash; SecType = sys;
@@ -191,8 +194,9 @@ class Ganesha:
         """Give the link between here and the server this rate in both directions (tc-tbf)."""
         shape = f"root tbf rate {mbit_s:g}mbit burst 128kb latency 200ms"
         _run("tc", "qdisc", "replace", "dev", self._link, *shape.split())
-        _run("tc", "-n", self.namespace, "qdisc", "replace", "dev", f"{self._link}s",
-             *shape.split())  # fmt: skip
+        _run(
+            "tc", "-n", self.namespace, "qdisc", "replace", "dev", f"{self._link}s", *shape.split()
+        )
 
     def why_gone(self) -> str | None:
         """Say how ganesha ended by itself; None while it runs."""
@@ -247,8 +251,11 @@ class Ganesha:
         _ip("link", "set", far, "netns", self.namespace)
         _ip("addr", "add", f"{self._near}/30", "dev", self._link)
         _ip("link", "set", self._link, "up")
-        for words in (f"addr add {self.address}/30 dev {far}", f"link set {far} up",
-                      "link set lo up"):  # fmt: skip
+        for words in (
+            f"addr add {self.address}/30 dev {far}",
+            f"link set {far} up",
+            "link set lo up",
+        ):
             _ip("-n", self.namespace, *words.split())
         self._rpcbind = self._run("rpcbind -f", (), ())
         self._wait(self._rpcbind, RPCBIND_PORT, None)
@@ -285,9 +292,12 @@ class Ganesha:
         server = _SERVER.format(nfs=NFS_PORT, mount=MOUNT_PORT, threads=settings.threads)
         if settings.back_end == "mem":
             return server + _MEM.format(
-                access=access, async_threads=max(_ASYNC_THREADS, settings.threads),
-                inode_bytes=_INODE_BYTES, delay_us=settings.delay_us, stall_us=settings.stall_us,
-            )  # fmt: skip
+                access=access,
+                async_threads=max(_ASYNC_THREADS, settings.threads),
+                inode_bytes=_INODE_BYTES,
+                delay_us=settings.delay_us,
+                stall_us=settings.stall_us,
+            )
         path = "/run/export" if settings.mount else settings.directory
         return server + _VFS.format(access=access, path=path)
 
@@ -304,9 +314,11 @@ class Ganesha:
             return subprocess.Popen(
                 ["setpriv", "--pdeathsig", "KILL", "sh", "-c", f"{joins}exec {outside}"],
                 env=os.environ | {"MALLOC_ARENA_MAX": "2"},  # else an arena for each thread
-                stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
                 start_new_session=True,  # Ctrl-C is for the starter, which then ends the server
-            )  # fmt: skip
+            )
 
     def _wait(self, process: subprocess.Popen[bytes], port: int, said: str | None) -> None:
         end_s = time.monotonic() + START_S_MAX

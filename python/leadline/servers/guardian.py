@@ -48,9 +48,14 @@ def _run(asked: dict[str, Any]) -> dict[str, Any]:
     with Path(asked["stdout"]).open("wb") as out, Path(asked["stderr"]).open("wb") as err:
         try:
             process = subprocess.Popen(
-                asked["argv"], stdin=subprocess.DEVNULL, stdout=out, stderr=err,
-                cwd=asked["cwd"], env=asked["env"], start_new_session=True,
-            )  # fmt: skip
+                asked["argv"],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                cwd=asked["cwd"],
+                env=asked["env"],
+                start_new_session=True,
+            )
         except OSError as error:
             return {"code": None, "ended": f"cannot be started: {error.strerror or error}"}
         try:

@@ -188,10 +188,14 @@ def _batches(
     due, completed = answered + count(counted.failed_s), count(counted.done_s)
     means_ms = sums_ms / np.maximum(answered, 1)
     return tuple(
-        Batch(due=int(due[k]), mean_ms=float(means_ms[k]), over=int(over[k]),
-              completed=int(completed[k]))
+        Batch(
+            due=int(due[k]),
+            mean_ms=float(means_ms[k]),
+            over=int(over[k]),
+            completed=int(completed[k]),
+        )
         for k in range(parts)
-    )  # fmt: skip
+    )
 
 
 def _from_counts(document: LoadDocument, counts: _Counts, seconds: float) -> Measured:
@@ -235,15 +239,25 @@ def _of_histogram(histogram: _Histogram) -> ResponseMs:
 
     return ResponseMs(
         mean=float((middle_ms * count).sum() / count.sum()),
-        p50=at(0.5), p90=at(0.9), p95=at(0.95), p99=at(0.99), p99_9=at(0.999), max=at(1.0),
-    )  # fmt: skip
+        p50=at(0.5),
+        p90=at(0.9),
+        p95=at(0.95),
+        p99=at(0.99),
+        p99_9=at(0.999),
+        max=at(1.0),
+    )
 
 
 def _rises(response_ms: ResponseMs) -> bool:
     steps: Sequence[float] = (
-        0.0, response_ms.p50, response_ms.p90, response_ms.p95, response_ms.p99,
-        response_ms.p99_9, response_ms.max,
-    )  # fmt: skip
+        0.0,
+        response_ms.p50,
+        response_ms.p90,
+        response_ms.p95,
+        response_ms.p99,
+        response_ms.p99_9,
+        response_ms.max,
+    )
     ordered = all(low <= high for low, high in itertools.pairwise(steps))
     return ordered and 0 <= response_ms.mean <= response_ms.max
 

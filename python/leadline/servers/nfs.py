@@ -245,9 +245,12 @@ def _server_with_data(server: NfsServer, settings: NfsSettings) -> Iterator[Gane
             disks = stack.enter_context(striped_disks(folder, settings.disks, server.data_bytes))
             more = {"mount": disks.mount, "groups": (disks.group,)}
         configuration = GaneshaSettings(
-            back_end=settings.back_end, threads=settings.threads, delay_us=settings.delay_us,
-            stall_us=settings.stall_us, **more,
-        )  # fmt: skip
+            back_end=settings.back_end,
+            threads=settings.threads,
+            delay_us=settings.delay_us,
+            stall_us=settings.stall_us,
+            **more,
+        )
         cache_bytes = _cache_bytes(settings)
         running = stack.enter_context(ganesha(configuration, memory_bytes=cache_bytes))
         prepare_data(NfsAddress.parse(running.url()), _data(server))

@@ -38,10 +38,12 @@ class StripedDisks:
         self._devices = devices
         self.group = group
         self.mount = (
-            "-t", "btrfs",
-            "-o", ",".join(("noatime", "nodatasum", *(f"device={path}" for path in devices))),
+            "-t",
+            "btrfs",
+            "-o",
+            ",".join(("noatime", "nodatasum", *(f"device={path}" for path in devices))),
             str(devices[0]),
-        )  # fmt: skip
+        )
         """What `mount` is given."""
 
     def slow_down(self, requests_per_s: int) -> None:
@@ -105,9 +107,14 @@ def _make_file_system(devices: list[Path]) -> None:
     command = ["mkfs.btrfs", "-q", "-f", "-d", profile, "-m", profile, *map(str, devices)]
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=_MAKE_S, check=False, cwd="/",
+            command,
+            capture_output=True,
+            text=True,
+            timeout=_MAKE_S,
+            check=False,
+            cwd="/",
             env=os.environ | {"PATH": f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"},
-        )  # fmt: skip
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise TargetRefused(f"mkfs.btrfs (package btrfs-progs): {error}") from error
     if done.returncode:

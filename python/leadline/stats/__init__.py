@@ -10,19 +10,9 @@ drift        did the sentinel move, slowly or at one moment
 
 from leadline.stats.borders import BorderFit, FittedBorder, fit_borders
 from leadline.stats.change_points import change_points
-from leadline.stats.curves import (
-    good_range,
-    half_way_x,
-    slope,
-    still_rising,
-)
+from leadline.stats.curves import good_range, half_way_x, slope, still_rising
 from leadline.stats.drift import DRIFT_FRAC_MIN, group_drift, group_step
-from leadline.stats.intervals import (
-    Noise,
-    pooled_noise,
-    reading_interval,
-    student_t,
-)
+from leadline.stats.intervals import Noise, pooled_noise, reading_interval, student_t
 from leadline.stats.placement import next_unique_bytes
 from leadline.stats.pooling import pooled_result
 

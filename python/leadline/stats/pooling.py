@@ -78,9 +78,7 @@ def pooled_result(runs: Sequence[EngineResult]) -> EngineResult:
         cached_share=_over_reads(runs, lambda run: run.cached_share),
         realised=_realised(runs),
         warm_up=WarmUp(
-            sum(run.warm_up.seconds for run in runs),
-            _steady(runs),
-            runs[0].warm_up.intervals,
+            sum(run.warm_up.seconds for run in runs), _steady(runs), runs[0].warm_up.intervals
         ),
         intervals=_shifted(runs, lambda run: run.intervals),
         admissible=all(run.admissible for run in runs),

@@ -20,11 +20,7 @@ SCHEMA_VERSION = 4
 
 metadata = MetaData()
 
-schema = Table(
-    "leadline_schema",
-    metadata,
-    Column("version", Integer, nullable=False),
-)
+schema = Table("leadline_schema", metadata, Column("version", Integer, nullable=False))
 
 studies = Table(
     "leadline_studies",

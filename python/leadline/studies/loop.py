@@ -95,9 +95,13 @@ def measure_points(
         on_progress(_progress(script.points, pace, request, limits, clock.now_s))
         before(request)
         point = measure_point(
-            engine, start, request, pace.limits(clock.now_s, done), clock,
+            engine,
+            start,
+            request,
+            pace.limits(clock.now_s, done),
+            clock,
             precondition_bytes_max=None if done else precondition_bytes_max,
-        )  # fmt: skip
+        )
         store.add(start.study_id, point)
         script.tell(point)
     return clock.now_s

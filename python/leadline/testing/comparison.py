@@ -19,8 +19,12 @@ from leadline.record.comparison import SystemsComparison
 from leadline.testing.simulation import SimulatedSurvey, simulate_survey
 
 PAPER_MACHINES = (
-    "hp-730", "convex-c240", "decstation-5000-sprite", "solbourne-5e905", "sparcstation-1plus",
-)  # fmt: skip
+    "hp-730",
+    "convex-c240",
+    "decstation-5000-sprite",
+    "solbourne-5e905",
+    "sparcstation-1plus",
+)
 _LONGER_S = (10.0, 60.0, 300.0)
 """Virtual seconds until some request has surely ended; what it took is of no account."""
 
@@ -34,9 +38,12 @@ def true_mb_s(profile: str, workload: Workload) -> float:
     with open_engine(msgspec.structs.replace(target, profile=system)) as engine:
         for seconds in _LONGER_S:
             limits = Limits(
-                warm_up_s_max=5.0, measure_s_min=1.0, measure_s_max=seconds, accuracy=0.05,
+                warm_up_s_max=5.0,
+                measure_s_min=1.0,
+                measure_s_max=seconds,
+                accuracy=0.05,
                 total_s_max=3600.0,
-            )  # fmt: skip
+            )
             with suppress(NothingCompleted):
                 result = engine.run(workload, seed=1, limits=limits)
                 assert result.simulated is not None
@@ -110,11 +117,16 @@ def held_comparison(
         assert high is not None
         held.append(
             HeldRatio(
-                title=pair.title, workload=pair.workload, true_ratio=truths[0] / truths[1],
-                ratio=pair.ratio.value, low=low, high=high, verdict=pair.verdict,
+                title=pair.title,
+                workload=pair.workload,
+                true_ratio=truths[0] / truths[1],
+                ratio=pair.ratio.value,
+                low=low,
+                high=high,
+                verdict=pair.verdict,
                 verdict_alone=pair.verdict_alone,
             )
-        )  # fmt: skip
+        )
     return document, tuple(held)
 
 
@@ -133,10 +145,12 @@ def random_questions(
     found: list[Question] = []
     while len(found) < count:
         workload = Workload(
-            unique_bytes=round(drawn("unique_bytes")), size_mean=round(drawn("size_mean")),
-            read_frac=round(rng.uniform(0, 1), 3), seq_frac=round(rng.uniform(0, 1), 3),
+            unique_bytes=round(drawn("unique_bytes")),
+            size_mean=round(drawn("size_mean")),
+            read_frac=round(rng.uniform(0, 1), 3),
+            seq_frac=round(rng.uniform(0, 1), 3),
             process_num=round(drawn("process_num")),
-        )  # fmt: skip
+        )
         if all(each.holds(workload) for each in ranges):
             found.append(Question(None, workload))
     return tuple(found)

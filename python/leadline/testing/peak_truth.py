@@ -77,11 +77,7 @@ class NoPeak(RuntimeError):
 
 
 def truth(
-    server: SimulatedServer,
-    goal: Goal,
-    sample: Sample | None = None,
-    *,
-    cache: Path | None = CACHE,
+    server: SimulatedServer, goal: Goal, sample: Sample | None = None, *, cache: Path | None = CACHE
 ) -> Truth:
     """Return the true peak rate, from the package, from the cache, or computed in a few seconds.
 

@@ -260,11 +260,7 @@ class PolicyConformance:
         peak, _ = undisturbed(make, 1)
         policy = make(MEAN, 1, None)
         before = policy.answer_now()
-        assert (before.verdict, before.trials, before.rate_per_s) == (
-            PeakVerdict.DEADLINE,
-            0,
-            None,
-        )
+        assert (before.verdict, before.trials, before.rate_per_s) == (PeakVerdict.DEADLINE, 0, None)
         told: list[Trial] = []
         for trial in converse(policy, simulated(MEAN)):
             so_far = policy.answer_now()

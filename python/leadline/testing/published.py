@@ -56,9 +56,12 @@ class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def workload(self) -> Workload:
         """The same in Leadline's terms."""
         return Workload(
-            unique_bytes=round(self.unique_mb * 1e6), size_mean=round(self.size_kb * 1024),
-            read_frac=self.read_frac, seq_frac=0.5, process_num=1,
-        )  # fmt: skip
+            unique_bytes=round(self.unique_mb * 1e6),
+            size_mean=round(self.size_kb * 1024),
+            read_frac=self.read_frac,
+            seq_frac=0.5,
+            process_num=1,
+        )
 
 
 class Figure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -101,8 +104,9 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """Refuse a figure that says nothing, or nothing that can be found."""
         ways = (self.at, self.cache, self.share, self.policy, self.regions or None, self.focal)
         if sum(way is not None for way in ways) != 1:
-            raise FiguresError(f"{self.machine}, {self.what}: say one of at, cache, share, policy, "
-                               "regions, focal")  # fmt: skip
+            raise FiguresError(
+                f"{self.machine}, {self.what}: say one of at, cache, share, policy, regions, focal"
+            )
         numbers = (self.published, self.low, self.high)
         if self.policy is None and all(number is None for number in numbers):
             raise FiguresError(f"{self.machine}, {self.what}: no published figure")
@@ -275,9 +279,13 @@ def table(rows: Sequence[Row]) -> list[str]:
         for row in own:
             mark = f" ({sentences.index(row.figure.why) + 1})" if row.figure.why else ""
             cells = (
-                row.figure.what, say_published(row.figure), row.figure.source, row.figure.role,
-                say_found(row), say_difference(row) + mark,
-            )  # fmt: skip
+                row.figure.what,
+                say_published(row.figure),
+                row.figure.source,
+                row.figure.role,
+                say_found(row),
+                say_difference(row) + mark,
+            )
             lines.append(f"| {' | '.join(cells)} |")
         if sentences:
             lines += ["", *(f"{number}. {text}" for number, text in enumerate(sentences, 1))]

@@ -246,20 +246,34 @@ def sample_files_study(study_id: str = "files-a") -> FilesStudy:
     """Return a finished study of plain files: one file system on one drive, two programs."""
     system = FileSystemUnderTest(fs="ext4", block_bytes=4096, made=False)
     start = FilesStart(
-        study_id=study_id, system="tiny-files", directories=("/data",), storage="vda",
-        started_at="2026-11-21T10:00:00+00:00", paper=False, runs=2, budget_s=60.0, seed=2**63,
-        cells=(FilesCell(system=system, drives=1),), facts={"cpu_count": 2},
-    )  # fmt: skip
+        study_id=study_id,
+        system="tiny-files",
+        directories=("/data",),
+        storage="vda",
+        started_at="2026-11-21T10:00:00+00:00",
+        paper=False,
+        runs=2,
+        budget_s=60.0,
+        seed=2**63,
+        cells=(FilesCell(system=system, drives=1),),
+        facts={"cpu_count": 2},
+    )
     drive = DriveRun(seconds=0.5, sync_s=0.1, cpu_s=0.2, cached_share=None)
     run = FileRun(seconds=0.5, device_read_bytes=None, drives=(drive,), raw=RawRun(8192, 0.1))
     rows = tuple(
         FilesRow(
-            test=test, fs="ext4", block_bytes=4096, made=False, drives=1,
-            kbytes_s=Interval(16.0, None, None, 1), cpu_percent=Interval(40.0, None, None, 1),
-            raw_percent=Interval(20.0, None, None, 1), runs=(run, run),
+            test=test,
+            fs="ext4",
+            block_bytes=4096,
+            made=False,
+            drives=1,
+            kbytes_s=Interval(16.0, None, None, 1),
+            cpu_percent=Interval(40.0, None, None, 1),
+            raw_percent=Interval(20.0, None, None, 1),
+            runs=(run, run),
         )
         for test in FILE_PROGRAMS[:2]
-    )  # fmt: skip
+    )
     return FilesStudy(
         start=start, status=Status.DONE, file_bytes=8192, rows=rows, sentences=("Done.",)
     )
@@ -268,36 +282,69 @@ def sample_files_study(study_id: str = "files-a") -> FilesStudy:
 def sample_phase(name: str, *, read: int = 0, written: int = 0) -> PhaseResult:
     """Return a phase of one second in which nothing could be counted but time and bytes."""
     return PhaseResult(
-        name=name, seconds=1.0, bytes_read=read, bytes_written=written, cpu_user_s=0.25,
-        cpu_system_s=0.125, instructions=None, cycles=None, switches_voluntary=10,
-        switches_involuntary=1, faults_minor=100, faults_major=0, block_read_bytes=read,
-        block_written_bytes=written, memory_bus_bytes=None, network_sent_bytes=0,
-        network_received_bytes=0, copied_bytes=0, first_done_s=0.75, last_done_s=1.0,
-    )  # fmt: skip
+        name=name,
+        seconds=1.0,
+        bytes_read=read,
+        bytes_written=written,
+        cpu_user_s=0.25,
+        cpu_system_s=0.125,
+        instructions=None,
+        cycles=None,
+        switches_voluntary=10,
+        switches_involuntary=1,
+        faults_minor=100,
+        faults_major=0,
+        block_read_bytes=read,
+        block_written_bytes=written,
+        memory_bus_bytes=None,
+        network_sent_bytes=0,
+        network_received_bytes=0,
+        copied_bytes=0,
+        first_done_s=0.75,
+        last_done_s=1.0,
+    )
 
 
 def sample_stream_study(study_id: str = "stream-a") -> StreamStudy:
     """Return a finished stream study: a sort in one pass, run twice."""
     start = StreamStart(
-        study_id=study_id, system="tiny-stream", purpose="run", directories=("/data",),
-        started_at="2026-11-22T10:00:00+00:00", seed=2**63, facts={"cpu_count": 2},
-    )  # fmt: skip
+        study_id=study_id,
+        system="tiny-stream",
+        purpose="run",
+        directories=("/data",),
+        started_at="2026-11-22T10:00:00+00:00",
+        seed=2**63,
+        facts={"cpu_count": 2},
+    )
     size = 100_000_000
     result = StreamResult(
-        version=1, kind="stream", job_id="stream-1", kernel="sort", passes=1, bytes_in=size,
-        bytes_out=size, seconds=2.0,
+        version=1,
+        kind="stream",
+        job_id="stream-1",
+        kernel="sort",
+        passes=1,
+        bytes_in=size,
+        bytes_out=size,
+        seconds=2.0,
         phases=(sample_phase("read", read=size), sample_phase("write", written=size)),
         not_measurable={"instructions": "this machine has no counters"},
-        memory_bus_counter="none", memory_peak_bytes=64 * 2**20, verified=True, verify_s=0.5,
-        check=None, capacity=None,
-    )  # fmt: skip
+        memory_bus_counter="none",
+        memory_peak_bytes=64 * 2**20,
+        verified=True,
+        verify_s=0.5,
+        check=None,
+        capacity=None,
+    )
     runs = tuple(
         StreamRun(
-            options=StreamOptions(kernel="sort", memory_bytes=2**28, threads=2), disks=1,
-            repetition=repetition, started_at=start.started_at, result=result,
+            options=StreamOptions(kernel="sort", memory_bytes=2**28, threads=2),
+            disks=1,
+            repetition=repetition,
+            started_at=start.started_at,
+            result=result,
         )
         for repetition in range(2)
-    )  # fmt: skip
+    )
     return StreamStudy(start=start, status=Status.DONE, runs=runs, sentences=("Done.",))
 
 
@@ -342,8 +389,10 @@ def sample_cache_study(start: CacheStart, status: Status = Status.DONE) -> Cache
             policy=WritePolicy.UNKNOWN,
             evidence=(
                 Evidence(
-                    name="bytes at the device", says=WritePolicy.UNKNOWN,
-                    value=Interval(0.5, None, None, 1), sentence="n.m.",
+                    name="bytes at the device",
+                    says=WritePolicy.UNKNOWN,
+                    value=Interval(0.5, None, None, 1),
+                    sentence="n.m.",
                 ),
             ),
             size_mean=None,
@@ -357,7 +406,7 @@ def sample_cache_study(start: CacheStart, status: Status = Status.DONE) -> Cache
         ),
         curves=(),
         noise_frac=0.03,
-    )  # fmt: skip
+    )
 
 
 def sample_experiment_start(study_id: str = "experiment-a") -> ExperimentStart:
@@ -389,25 +438,42 @@ def sample_trial(order: int = 0, rate_per_s: float = 100.0) -> Trial:
         state=TrialState.DONE,
         cost_s=25.0,
         measured=Measured(
-            seconds=10.0, warm_up_s=5.0, due=due, unanswered=0, failed=0,
-            completed_per_s=rate_per_s, response_ms=response, aborted=False,
+            seconds=10.0,
+            warm_up_s=5.0,
+            due=due,
+            unanswered=0,
+            failed=0,
+            completed_per_s=rate_per_s,
+            response_ms=response,
+            aborted=False,
             batches=(Batch(due=due, mean_ms=12.5, over=0, completed=due),),
         ),
         started_at="2026-11-22T10:00:01+00:00",
-    )  # fmt: skip
+    )
 
 
 def sample_peak(trials: int = 1) -> PeakRate:
     """Return an answer that rests on that many trials."""
     load = Load(
-        rate_per_s=100.0, trials=trials, response_ms=Interval(12.5, None, None, 1),
-        percentile_ms=None, saturated=False,
-    )  # fmt: skip
+        rate_per_s=100.0,
+        trials=trials,
+        response_ms=Interval(12.5, None, None, 1),
+        percentile_ms=None,
+        saturated=False,
+    )
     return PeakRate(
-        policy="curve", verdict=PeakVerdict.FOUND, rate_per_s=Interval(110.0, 104.0, 116.0, trials),
-        accuracy=0.945, confidence=0.95, cost_s=25.0 * trials, trials=trials, loads=(load,),
-        limited_by="server", run_length_s=180.0, sentences=("Found.",),
-    )  # fmt: skip
+        policy="curve",
+        verdict=PeakVerdict.FOUND,
+        rate_per_s=Interval(110.0, 104.0, 116.0, trials),
+        accuracy=0.945,
+        confidence=0.95,
+        cost_s=25.0 * trials,
+        trials=trials,
+        loads=(load,),
+        limited_by="server",
+        run_length_s=180.0,
+        sentences=("Found.",),
+    )
 
 
 class StudySample(msgspec.Struct, frozen=True, kw_only=True):
@@ -493,9 +559,14 @@ def sample_studies() -> tuple[StudySample, ...]:
     survey, validation = sample_start(), sample_validation_start()
     cache = sample_cache_start()
     measurement = MeasurementStart(
-        study_id="measurement-a", system="disk", started_at="2026-11-20T12:00:00+00:00",
-        target="/data", backend="pread", direct=True, sync="fsync",
-    )  # fmt: skip
+        study_id="measurement-a",
+        system="disk",
+        started_at="2026-11-20T12:00:00+00:00",
+        target="/data",
+        backend="pread",
+        direct=True,
+        sync="fsync",
+    )
     return (
         stored_points(SURVEY, survey, sample_survey(survey)),
         stored_points(VALIDATION, validation, sample_validation(validation)),

@@ -81,11 +81,7 @@ def seed_for(truth_per_s: float, seed: int, sd_log: float = PRIOR_SD_LOG) -> Pri
 
 
 def simulate_search(
-    policy: str,
-    server: SimulatedServer,
-    goal: Goal,
-    seed: int,
-    prior: Prior | None = None,
+    policy: str, server: SimulatedServer, goal: Goal, seed: int, prior: Prior | None = None
 ) -> tuple[PeakRate | None, tuple[float, ...], float]:
     """Run one search in virtual time.
 

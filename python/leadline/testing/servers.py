@@ -59,11 +59,27 @@ class Kind(StrEnum):
 
 
 _ORDER = (
-    Kind.PLAIN, Kind.HEAVY_TAILS, Kind.PLAIN, Kind.DRIFT, Kind.RETROGRADE,
-    Kind.PLAIN, Kind.TWO_MODES, Kind.PLAIN, Kind.HEAVY_TAILS, Kind.DRIFT,
-    Kind.PLAIN, Kind.RETROGRADE, Kind.TWO_MODES, Kind.PLAIN, Kind.HEAVY_TAILS,
-    Kind.PLAIN, Kind.DRIFT, Kind.RETROGRADE, Kind.PLAIN, Kind.TWO_MODES,
-)  # fmt: skip
+    Kind.PLAIN,
+    Kind.HEAVY_TAILS,
+    Kind.PLAIN,
+    Kind.DRIFT,
+    Kind.RETROGRADE,
+    Kind.PLAIN,
+    Kind.TWO_MODES,
+    Kind.PLAIN,
+    Kind.HEAVY_TAILS,
+    Kind.DRIFT,
+    Kind.PLAIN,
+    Kind.RETROGRADE,
+    Kind.TWO_MODES,
+    Kind.PLAIN,
+    Kind.HEAVY_TAILS,
+    Kind.PLAIN,
+    Kind.DRIFT,
+    Kind.RETROGRADE,
+    Kind.PLAIN,
+    Kind.TWO_MODES,
+)
 """Of every twenty, eight are plain and three of each other class."""
 
 RANGES: dict[str, tuple[float, float]] = {
@@ -91,9 +107,14 @@ RANGES: dict[str, tuple[float, float]] = {
 """Least and most; see `_LOG` for those drawn uniformly in their logarithm."""
 
 _LOG = {
-    "service_ms", "drift_memory_s", "cold_s", "stalls_per_s", "heavy.end",
-    "drift.drift_memory_s", "retrograde.retrograde_ms",
-}  # fmt: skip
+    "service_ms",
+    "drift_memory_s",
+    "cold_s",
+    "stalls_per_s",
+    "heavy.end",
+    "drift.drift_memory_s",
+    "retrograde.retrograde_ms",
+}
 
 WORKERS = (1, 2, 3, 4, 6, 8, 12, 16)
 """Equally often."""

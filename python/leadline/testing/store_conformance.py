@@ -133,8 +133,10 @@ class StoreConformance:
         survey.add("survey-a", sample_point("point-1", 1))
         survey.add("survey-a", sample_point("beside-0"), "beside")
         assert [point.point_id for point in survey.items("survey-a")] == [
-            "point-0", "point-1", "beside-0",
-        ]  # fmt: skip
+            "point-0",
+            "point-1",
+            "beside-0",
+        ]
         assert survey.items("survey-a", "beside") == (sample_point("beside-0"),)
         assert survey.items("survey-a")[0] == first
         assert survey.items("nobody") == ()
@@ -193,8 +195,11 @@ class StoreConformance:
         for study in STUDIES.values():
             keep_study(store, study)
         assert [item.study_id for item in store.list() if item.system == "disk"] == [
-            "measurement-a", "study-a", "validation-a", "survey-a",
-        ]  # fmt: skip
+            "measurement-a",
+            "study-a",
+            "validation-a",
+            "survey-a",
+        ]
         assert store.find("disk").kind == "cache"
         assert store.find("disk", SURVEY).kind == "survey"
         with pytest.raises(StoreError, match=r"no validation 'disk'.*leadline validate"):

@@ -72,10 +72,20 @@ def scan(
 ) -> None:
     """Write the records of SRC whose keys lie in a range to DST."""
     wanted = Wanted(
-        source=source, destination=destination, memory_bytes=memory, threads=threads, read=io,
-        stripes=stripe or (), stripe_bytes=stripe_unit, buffered=buffered, depth=depth,
-        replace=replace, runs=runs, seed=seed, budget_s=budget,
-    )  # fmt: skip
+        source=source,
+        destination=destination,
+        memory_bytes=memory,
+        threads=threads,
+        read=io,
+        stripes=stripe or (),
+        stripe_bytes=stripe_unit,
+        buffered=buffered,
+        depth=depth,
+        replace=replace,
+        runs=runs,
+        seed=seed,
+        budget_s=budget,
+    )
     shown = Shown(json=json, output=output, cache_limit_bytes=cache_limit, bound=not no_bound)
     own: Context = context.obj
     run_kernel(own, "scan", wanted, shown, name=name, match_frac=match)
@@ -107,11 +117,21 @@ def sort(
 ) -> None:
     """Order the 100-byte records of SRC by their 10-byte keys into DST."""
     wanted = Wanted(
-        source=source, destination=destination, memory_bytes=memory, threads=threads, read=io,
-        stripes=stripe or (), stripe_bytes=stripe_unit, buffered=buffered, depth=depth,
+        source=source,
+        destination=destination,
+        memory_bytes=memory,
+        threads=threads,
+        read=io,
+        stripes=stripe or (),
+        stripe_bytes=stripe_unit,
+        buffered=buffered,
+        depth=depth,
         temporary=temp or (),
-        replace=replace, runs=runs, seed=seed, budget_s=budget,
-    )  # fmt: skip
+        replace=replace,
+        runs=runs,
+        seed=seed,
+        budget_s=budget,
+    )
     shown = Shown(json=json, output=output, cache_limit_bytes=cache_limit, bound=not no_bound)
     own: Context = context.obj
     run_kernel(own, "sort", wanted, shown, name=name)
@@ -148,10 +168,20 @@ def transpose(
 ) -> None:
     """Write the 4 KiB blocks of SRC, which lie row after row, column after column into DST."""
     wanted = Wanted(
-        source=source, destination=destination, memory_bytes=memory, threads=threads, read=io,
-        stripes=stripe or (), stripe_bytes=stripe_unit, buffered=buffered, depth=depth,
-        replace=replace, runs=runs, seed=seed, budget_s=budget,
-    )  # fmt: skip
+        source=source,
+        destination=destination,
+        memory_bytes=memory,
+        threads=threads,
+        read=io,
+        stripes=stripe or (),
+        stripe_bytes=stripe_unit,
+        buffered=buffered,
+        depth=depth,
+        replace=replace,
+        runs=runs,
+        seed=seed,
+        budget_s=budget,
+    )
     shown = Shown(json=json, output=output, cache_limit_bytes=cache_limit, bound=not no_bound)
     own: Context = context.obj
     run_kernel(own, "transpose", wanted, shown, name=name, rows=rows, columns=columns)
@@ -196,10 +226,17 @@ def generate(
     if count == 0:
         raise TargetRefused(f"--bytes {size}: a record has {RECORD_BYTES} bytes; give more")
     wanted = Wanted(
-        destination=destination, memory_bytes=memory, threads=threads, stripes=stripe or (),
-        stripe_bytes=stripe_unit, buffered=buffered, depth=depth, replace=replace, seed=seed,
+        destination=destination,
+        memory_bytes=memory,
+        threads=threads,
+        stripes=stripe or (),
+        stripe_bytes=stripe_unit,
+        buffered=buffered,
+        depth=depth,
+        replace=replace,
+        seed=seed,
         budget_s=budget,
-    )  # fmt: skip
+    )
     make_records(wanted, count, format, skew, json=json)
 
 
@@ -208,8 +245,7 @@ def check(
     source: Source,
     *,
     against: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Must hold the same records, in any order."),
+        str | None, typer.Option(metavar="FILE", help="Must hold the same records, in any order.")
     ] = None,
     records: Annotated[int | None, typer.Option(min=0, help="Must be this many.")] = None,
     checksum: Annotated[
@@ -226,13 +262,17 @@ def check(
 ) -> None:
     """Count records, sum their checksums and say whether they are in order, as valsort does."""
     wanted = Wanted(
-        source=source, memory_bytes=memory, threads=threads, read=io, buffered=buffered,
-        depth=depth, budget_s=budget,
-    )  # fmt: skip
+        source=source,
+        memory_bytes=memory,
+        threads=threads,
+        read=io,
+        buffered=buffered,
+        depth=depth,
+        budget_s=budget,
+    )
     check_records(
-        wanted, against=against, records=records, checksum=checksum, any_order=any_order,
-        json=json,
-    )  # fmt: skip
+        wanted, against=against, records=records, checksum=checksum, any_order=any_order, json=json
+    )
 
 
 app.command(name="scale")(scale)

@@ -43,36 +43,41 @@ Destination = Annotated[
 Memory = Annotated[
     int | None,
     typer.Option(
-        parser=reader(positive_bytes), metavar="SIZE",
+        parser=reader(positive_bytes),
+        metavar="SIZE",
         help="Most memory of the kernel, all its buffers counted; what does not fit is done in "
         "two passes or in tiles. Under mpirun of all ranks of a machine together.  [default: "
         "half of what is free]",
     ),
-]  # fmt: skip
+]
 Threads = Annotated[
     int, typer.Option(min=1, max=1024, help="Threads that compute, each on its own part.")
 ]
 ReadBy = Annotated[
     str,
     typer.Option(
-        "--io", metavar="mmap|uring",
+        "--io",
+        metavar="mmap|uring",
         help="How the input is read: a mapping with sequential advice, or io_uring ahead.",
     ),
-]  # fmt: skip
+]
 Stripe = Annotated[
     Any,
     typer.Option(
-        parser=reader(_directories), metavar="DIR,DIR,…",
+        parser=reader(_directories),
+        metavar="DIR,DIR,…",
         help="Stripe DST over these directories, one for each disk.",
     ),
-]  # fmt: skip
+]
 StripeUnit = Annotated[
     int,
     typer.Option(
-        parser=reader(_stripe_unit), metavar="SIZE",
-        help="Bytes on one disk before the next one's turn.  [default: 64KiB]", show_default=False,
+        parser=reader(_stripe_unit),
+        metavar="SIZE",
+        help="Bytes on one disk before the next one's turn.  [default: 64KiB]",
+        show_default=False,
     ),
-]  # fmt: skip
+]
 Buffered = Annotated[
     bool, typer.Option("--buffered", help="Read and write through the file cache.")
 ]
@@ -82,39 +87,46 @@ Depth = Annotated[
 Temporary = Annotated[
     Any,
     typer.Option(
-        "--temp", parser=reader(_directories), metavar="DIR,DIR,…",
+        "--temp",
+        parser=reader(_directories),
+        metavar="DIR,DIR,…",
         help="Where the runs of a sort in two passes go, in turn.  [default: beside DST]",
     ),
-]  # fmt: skip
+]
 Runs = Annotated[
     int,
     typer.Option(
-        min=1, max=100,
+        min=1,
+        max=100,
         help="How often the same is run; two or more give an interval. Each after the first "
         "replaces DST.",
     ),
-]  # fmt: skip
+]
 Replace = Annotated[
     bool, typer.Option("--replace", help="Replace DST, at the moment when the new one is whole.")
 ]
 Match = Annotated[
     float,
     typer.Option(
-        parser=reader(_share), metavar="FRACTION",
+        parser=reader(_share),
+        metavar="FRACTION",
         help="Share of the records to select: the lowest keys, as if keys were uniform.  "
-        "[default: 0.5]", show_default=False,
+        "[default: 0.5]",
+        show_default=False,
     ),
-]  # fmt: skip
+]
 Name = Annotated[
     str | None, typer.Option(metavar="S", help="Name of the system, to find it again.")
 ]
 Budget = Annotated[
     float,
     typer.Option(
-        parser=reader(positive_seconds), metavar="TIME",
-        help="Ends within this time.  [default: 1h]", show_default=False,
+        parser=reader(positive_seconds),
+        metavar="TIME",
+        help="Ends within this time.  [default: 1h]",
+        show_default=False,
     ),
-]  # fmt: skip
+]
 NoBound = Annotated[
     bool,
     typer.Option(

@@ -44,33 +44,38 @@ _Directories = Annotated[
     list[str], typer.Argument(metavar="DIR…", help="One directory for each disk, as they are added")
 ]
 _Kernels = Annotated[
-    Any,
-    typer.Option(parser=reader(_kernels), metavar="K,…", help="Of scan, sort and transpose."),
+    Any, typer.Option(parser=reader(_kernels), metavar="K,…", help="Of scan, sort and transpose.")
 ]
 _Size = Annotated[
     int,
     typer.Option(
-        parser=reader(positive_bytes), metavar="SIZE", show_default=False,
+        parser=reader(positive_bytes),
+        metavar="SIZE",
+        show_default=False,
         help="Data of every run, striped over its disks.  [default: 512 MiB]",
     ),
-]  # fmt: skip
+]
 _Memory = Annotated[
     int,
     typer.Option(
-        parser=reader(positive_bytes), metavar="SIZE", show_default=False,
+        parser=reader(positive_bytes),
+        metavar="SIZE",
+        show_default=False,
         help="Most memory of a kernel. Data that does not fit takes two passes.  [default: 1 GiB]",
     ),
-]  # fmt: skip
+]
 _Repeat = Annotated[
     int, typer.Option(min=1, max=100, help="Repetitions; intervals need two or more.")
 ]
 _Budget = Annotated[
     float,
     typer.Option(
-        parser=reader(positive_seconds), metavar="TIME", show_default=False,
+        parser=reader(positive_seconds),
+        metavar="TIME",
+        show_default=False,
         help="Ends within this time.  [default: 30m]",
     ),
-]  # fmt: skip
+]
 
 
 def scale(
@@ -93,9 +98,15 @@ def scale(
         require_stream_output(output)
     paths = [str(Target.parse(directory).path or directory) for directory in directories]
     asked = Asked(
-        system=name or Path(paths[0]).name, kernels=kernels, data_bytes=whole_bytes(size),
-        memory_bytes=memory, threads=threads, repetitions=repeat, budget_s=budget, seed=seed,
-    )  # fmt: skip
+        system=name or Path(paths[0]).name,
+        kernels=kernels,
+        data_bytes=whole_bytes(size),
+        memory_bytes=memory,
+        threads=threads,
+        repetitions=repeat,
+        budget_s=budget,
+        seed=seed,
+    )
     own: Context = context.obj
     store = own.open_store()
     with open_stream_disks(paths) as disks:

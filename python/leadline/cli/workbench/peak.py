@@ -52,8 +52,7 @@ def command(
     scheduler: Scheduler = None,
     output: Page = None,
     compare: Annotated[
-        bool,
-        typer.Option(help="Say how the other policies would have fared; takes some seconds."),
+        bool, typer.Option(help="Say how the other policies would have fared; takes some seconds.")
     ] = True,
     json: Json = False,
 ) -> None:
@@ -63,21 +62,28 @@ def command(
     sample = _sample(at or ())
     stored = None
     if resume:
-        stored = resume_peak(file, own.open_store(), sample=sample, policy=policy, seed=seed,
-                             deadline_s=deadline)  # fmt: skip
+        stored = resume_peak(
+            file, own.open_store(), sample=sample, policy=policy, seed=seed, deadline_s=deadline
+        )
         start = stored.start
     else:
         start = begin_peak(file, sample=sample, policy=policy, seed=seed, deadline_s=deadline)
     found = run_and_tell(
-        own, start, Shown(json=json, output=output, compare=compare), stored=stored,
-        scheduler=scheduler or file.scheduler, at_once=1,
-    )  # fmt: skip
+        own,
+        start,
+        Shown(json=json, output=output, compare=compare),
+        stored=stored,
+        scheduler=scheduler or file.scheduler,
+        at_once=1,
+    )
     peak = found.peaks[0].peak
     if peak is not None and peak.verdict is PeakVerdict.FAILED:
         raise TrialsFailed("trials failed again and again; `leadline show` tells how each ended")
     if peak is not None and peak.verdict is PeakVerdict.GAVE_UP:
-        raise PolicyGaveUp("the policy gave up before it knew the rate as well as was asked; what "
-                           "it reached is kept")  # fmt: skip
+        raise PolicyGaveUp(
+            "the policy gave up before it knew the rate as well as was asked; what "
+            "it reached is kept"
+        )
 
 
 def _sample(texts: list[str] | tuple[()]) -> Sample:

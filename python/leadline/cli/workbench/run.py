@@ -44,15 +44,18 @@ PolicyName = Annotated[
 Deadline = Annotated[
     float | None,
     typer.Option(
-        parser=reader(positive_seconds), metavar="TIME", show_default=False,
+        parser=reader(positive_seconds),
+        metavar="TIME",
+        show_default=False,
         help="Most that it may cost, e.g. 20m; what is reached then is the answer.",
     ),
-]  # fmt: skip
+]
 OwnSeed = Annotated[
     int | None,
-    typer.Option(min=0, help="Decides everything that is drawn; the file's, or 1.",
-                 show_default=False),
-]  # fmt: skip
+    typer.Option(
+        min=0, help="Decides everything that is drawn; the file's, or 1.", show_default=False
+    ),
+]
 Resume = Annotated[
     bool, typer.Option("--resume", help="Go on with the unfinished experiment of this name.")
 ]
@@ -93,9 +96,14 @@ def run_and_tell(
         _tell_plan(start, stored, pool.names)
         try:
             found = run_experiment(
-                start, store, pool, stored=stored, at_once=at_once,
-                watcher=_Teller(start, stored), compare=shown.compare,
-            )  # fmt: skip
+                start,
+                store,
+                pool,
+                stored=stored,
+                at_once=at_once,
+                watcher=_Teller(start, stored),
+                compare=shown.compare,
+            )
         except Stopped:
             talk(
                 f"stopped; the trials that ended are kept under {start.study_id[:8]}: the "

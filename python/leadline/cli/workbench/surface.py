@@ -41,8 +41,7 @@ def command(
     resume: Resume = False,
     scheduler: Scheduler = None,
     at_once: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="Most samples measured at the same time."),
+        int | None, typer.Option(min=1, metavar="N", help="Most samples measured at the same time.")
     ] = None,
     output: Page = None,
     json: Json = False,
@@ -52,12 +51,17 @@ def command(
     own: Context = context.obj
     stored = None
     if resume:
-        stored = resume_surface(file, own.open_store(), design=design, policy=policy, seed=seed,
-                                deadline_s=deadline)  # fmt: skip
+        stored = resume_surface(
+            file, own.open_store(), design=design, policy=policy, seed=seed, deadline_s=deadline
+        )
         start = stored.start
     else:
         start = begin_surface(file, design=design, policy=policy, seed=seed, deadline_s=deadline)
     run_and_tell(
-        own, start, Shown(json=json, output=output), stored=stored,
-        scheduler=scheduler or file.scheduler, at_once=at_once or file.at_once,
-    )  # fmt: skip
+        own,
+        start,
+        Shown(json=json, output=output),
+        stored=stored,
+        scheduler=scheduler or file.scheduler,
+        at_once=at_once or file.at_once,
+    )

@@ -145,18 +145,25 @@ class ClaimedDisks:
                     temporary=tuple(self._homes[:disks]),
                     memory_bytes=options.memory_bytes,
                     threads=options.threads,
-                    io=Way(read=options.read, read_direct=options.read_direct,
-                           write_direct=options.write_direct, depth=options.depth),
+                    io=Way(
+                        read=options.read,
+                        read_direct=options.read_direct,
+                        write_direct=options.write_direct,
+                        depth=options.depth,
+                    ),
                     seed=seed,
                     total_s_max=_some(total_s_max),
                 )
-            )  # fmt: skip
+            )
         finally:
             self._remove(_OUTPUT)
 
     def _output(self, name: str, disks: int, stripe_bytes: int) -> Output:
-        return Output(path=str(Path(self._homes[0], name)), stripes=tuple(self._homes[:disks]),
-                      stripe_bytes=stripe_bytes)  # fmt: skip
+        return Output(
+            path=str(Path(self._homes[0], name)),
+            stripes=tuple(self._homes[:disks]),
+            stripe_bytes=stripe_bytes,
+        )
 
     def _remove(self, name: str) -> None:
         path = Path(self._homes[0], name)

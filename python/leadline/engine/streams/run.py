@@ -27,11 +27,7 @@ class Streams(Protocol):
     """Runs streaming jobs, one at a time."""
 
     def run(
-        self,
-        job: StreamJob,
-        *,
-        output_bytes: int | None = None,
-        on_event: OnEvent | None = None,
+        self, job: StreamJob, *, output_bytes: int | None = None, on_event: OnEvent | None = None
     ) -> StreamResult:
         """Run one job.
 
@@ -82,11 +78,7 @@ class ChildStreams:
         self._jobs = 0
 
     def run(
-        self,
-        job: StreamJob,
-        *,
-        output_bytes: int | None = None,
-        on_event: OnEvent | None = None,
+        self, job: StreamJob, *, output_bytes: int | None = None, on_event: OnEvent | None = None
     ) -> StreamResult:
         """Run one job in the child, which is started when there is none."""
         self._require_fit(job)

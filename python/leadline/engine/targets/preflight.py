@@ -144,14 +144,17 @@ def _busy(busy: Busyness, facts: Facts) -> Finding | None:
     if busy.foreign_cpu is not None and busy.foreign_cpu > FOREIGN_CPU_MAX:
         signs.append(f"other programs use {100 * busy.foreign_cpu:.0f} % of a processor")
     if (busy.cpu_pressure_percent or 0.0) > PRESSURE_MAX_PERCENT:
-        signs.append(f"tasks waited for a processor in {busy.cpu_pressure_percent:.0f} % of the "
-                     "last 10 s")  # fmt: skip
+        signs.append(
+            f"tasks waited for a processor in {busy.cpu_pressure_percent:.0f} % of the last 10 s"
+        )
     if (busy.io_pressure_percent or 0.0) > PRESSURE_MAX_PERCENT:
         signs.append(f"tasks waited for I/O in {busy.io_pressure_percent:.0f} % of the last 10 s")
     cpus = facts.get("cpu_count")
     if busy.load is not None and cpus and busy.load > cpus:
-        signs.append(f"{busy.load:.3g} tasks were runnable or in I/O on {cpus} processors over "
-                     "the last minute")  # fmt: skip
+        signs.append(
+            f"{busy.load:.3g} tasks were runnable or in I/O on {cpus} processors over "
+            "the last minute"
+        )
     if not signs:
         return None
     return Finding(

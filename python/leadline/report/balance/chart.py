@@ -145,8 +145,14 @@ def _digits(value: float) -> str:
 def _frame(rows: Sequence[Row], names: Sequence[str], scale: Scale) -> Frame:
     shown = {row["resource"] for row in rows}
     resources = [RESOURCE_WORDS[name] for name in RESOURCES if RESOURCE_WORDS[name] in shown]
-    axis = alt.Axis(title=None, labelAngle=0, labelOverlap=False, labelFontSize=11,
-                    ticks=False, domain=scale.log)  # fmt: skip
+    axis = alt.Axis(
+        title=None,
+        labelAngle=0,
+        labelOverlap=False,
+        labelFontSize=11,
+        ticks=False,
+        domain=scale.log,
+    )
     band = alt.Scale(domain=resources, paddingInner=0.3, paddingOuter=0.15)
     kind: Literal["log", "linear"] = "log" if scale.log else "linear"
     words = "MB/s per processor, log scale" if scale.log else "MB/s per processor"

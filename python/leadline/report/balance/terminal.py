@@ -76,8 +76,11 @@ def _what_if(found: Sequence[WhatIf], *, plain: bool) -> Table:
     asked = list(dict.fromkeys(say_changes(each.changes) for each in found))
     table = plain_table(["Phase", "MB/s now", *asked], plain=plain)
     for name in dict.fromkeys(f"{each.kernel} {each.phase}" for each in found):
-        own = {say_changes(each.changes): each for each in found
-               if f"{each.kernel} {each.phase}" == name}  # fmt: skip
+        own = {
+            say_changes(each.changes): each
+            for each in found
+            if f"{each.kernel} {each.phase}" == name
+        }
         now = f"{next(iter(own.values())).before_mb_s.value:,.0f}"
         cells = [_gain(own[change]) if change in own else "" for change in asked]
         add_row(table, [name, now, *cells], plain=plain)

@@ -26,22 +26,28 @@ def access_chart(curves: Sequence[AccessCurve]) -> alt.LayerChart:
     """Draw measured throughput against the share of reads, one line per system and discipline."""
     names = line_names(curves)
     rows = [
-        {"x": point.x, "y": point.throughput_mb_s.value, "low": point.throughput_mb_s.low,
-         "high": point.throughput_mb_s.high, "system": name,
-         "where": f"{say_value('read_frac', point.x)} reads, "
-                  f"{format_bytes(each.curve.focal.size_mean)} requests",
-         "rate": say_rate(point.throughput_mb_s)}
+        {
+            "x": point.x,
+            "y": point.throughput_mb_s.value,
+            "low": point.throughput_mb_s.low,
+            "high": point.throughput_mb_s.high,
+            "system": name,
+            "where": f"{say_value('read_frac', point.x)} reads, "
+            f"{format_bytes(each.curve.focal.size_mean)} requests",
+            "rate": say_rate(point.throughput_mb_s),
+        }
         for name, each in zip(names, curves, strict=True)
         for point in each.curve.points
-    ]  # fmt: skip
+    ]
     ends = [float(str(row[end])) for row in rows for end in ("y", "low", "high") if row[end]]
     least, most = min(ends), max(ends)
     x = parameter_x("read_frac", [float(str(row["x"])) for row in rows])
     y = throughput_y(least, most, log=wants_log(least, most))
     between = [
-        row | {"system": name} for name, each in zip(names, curves, strict=True)
+        row | {"system": name}
+        for name, each in zip(names, curves, strict=True)
         for row in _mixed(each.curve.points)
-    ]  # fmt: skip
+    ]
     said = (
         "Measured at the points, each system at its own focal point; between them, times of reads "
         "and writes are mixed. Bands: 95 %."
@@ -63,10 +69,13 @@ def _mixed(points: Sequence[CurvePoint]) -> Iterator[dict[str, float | None]]:
         for step in range(STEPS + 1):
             share = step / STEPS
             ends = [
-                _mean_rate(getattr(left.throughput_mb_s, field),
-                           getattr(right.throughput_mb_s, field), share)
+                _mean_rate(
+                    getattr(left.throughput_mb_s, field),
+                    getattr(right.throughput_mb_s, field),
+                    share,
+                )
                 for field in ("value", "low", "high")
-            ]  # fmt: skip
+            ]
             x = left.x + share * (right.x - left.x)
             yield {"x": x, "y": ends[0], "low": ends[1], "high": ends[2]}
 
@@ -121,10 +130,13 @@ def _say_gap(curves: Sequence[AccessCurve]) -> str:
     said = []
     for end, what in ((1, "only reads"), (0, "only writes")):
         local, remote = (
-            [ends[end].throughput_mb_s for each in curves
-             if (each.through is None) == is_local and (ends := _ends(each))]
+            [
+                ends[end].throughput_mb_s
+                for each in curves
+                if (each.through is None) == is_local and (ends := _ends(each))
+            ]
             for is_local in (True, False)
-        )  # fmt: skip
+        )
         if local and remote:
             ratio = compare(_fastest(local), _fastest(remote), candidates=len(local + remote))
             said.append(f"{say_times(ratio)} with {what}")

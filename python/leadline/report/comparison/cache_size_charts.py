@@ -38,9 +38,11 @@ def cache_bytes_chart(sizes: Sequence[CacheSize]) -> alt.LayerChart:
     found = [float(row["x"]) for row in rows]
     if wants_log(min(found), max(found)):
         axis = alt.Axis(
-            title="Effective file cache (log scale)", labelExpr=BYTES_EXPR, labelOverlap="parity",
+            title="Effective file cache (log scale)",
+            labelExpr=BYTES_EXPR,
+            labelOverlap="parity",
             values=[tick for tick in _TICKS if min(found) / 2 <= tick <= 2 * max(found)],
-        )  # fmt: skip
+        )
         return bars(rows, axis, title, subtitle, log=True)
     unit, divisor = _unit(max(found))
     scaled = [

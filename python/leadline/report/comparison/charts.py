@@ -16,24 +16,13 @@ from leadline.record.comparison import (
     SystemsComparison,
 )
 from leadline.record.findings import compare
-from leadline.record.wording import (
-    say_rate,
-    say_value,
-    say_workload,
-)
+from leadline.record.wording import say_rate, say_value, say_workload
 from leadline.report.comparison import words
 from leadline.report.comparison.access_chart import access_chart, missing_access
 from leadline.report.comparison.cache_size_charts import cache_bytes_chart, cache_share_chart
 from leadline.report.drawing.axes import on_field, parameter_x, throughput_y
 from leadline.report.drawing.bars import ROW_PX, Row, bar, bars, headline, row_names
-from leadline.report.drawing.layers import (
-    LOW_PX,
-    TALL_PX,
-    WIDE_PX,
-    AnyChart,
-    finish,
-    values,
-)
+from leadline.report.drawing.layers import LOW_PX, TALL_PX, WIDE_PX, AnyChart, finish, values
 from leadline.report.drawing.scale import wants_log
 from leadline.report.drawing.theme import SYSTEM_SHAPES
 from leadline.report.survey.overviews import curves_chart, system_layers
@@ -96,9 +85,10 @@ def _missing_curves(document: SystemsComparison) -> dict[str, str]:
         return dict.fromkeys(("read_share", "bytes_touched"), why)
     few = f"surveyed at fewer than two places with {format_bytes(size)} requests"
     no_cache = {
-        rate.name: rate.missing for rate in document.rates
+        rate.name: rate.missing
+        for rate in document.rates
         if rate.place == "file cache" and rate.workload is None
-    }  # fmt: skip
+    }
     missing = {}
     for chart, parameter in (("read_share", "read_frac"), ("bytes_touched", "unique_bytes")):
         drawn = {curve.name for curve in document.curves if curve.parameter == parameter}
@@ -126,10 +116,12 @@ def _ratios_chart(a: str, b: str, rows: Sequence[ComparedWorkload]) -> alt.Layer
         "verdict:N", scale=alt.Scale(domain=domain, range=shapes), legend=_legend("Verdict")
     )
     tips = [
-        alt.Tooltip("workload:N", title="Workload"), alt.Tooltip("said:N", title="Ratio (95 %)"),
-        alt.Tooltip("a:N", title=a), alt.Tooltip("b:N", title=b),
+        alt.Tooltip("workload:N", title="Workload"),
+        alt.Tooltip("said:N", title="Ratio (95 %)"),
+        alt.Tooltip("a:N", title=a),
+        alt.Tooltip("b:N", title=b),
         alt.Tooltip("verdict:N", title="Verdict"),
-    ]  # fmt: skip
+    ]
     chart = alt.Chart(values(drawn))
     layers: list[AnyChart] = [
         alt.Chart(values([{"x": 1.0}])).mark_rule(style="average").encode(x=x),
@@ -179,9 +171,10 @@ def _ratio_x(ends: Sequence[float]) -> alt.X:
         axis=alt.Axis(
             title="Ratio of throughput (log scale)",
             values=[tick for tick in ticks if low <= tick <= high],
-            labelExpr="'×' + format(datum.value, '~r')", labelOverlap="parity",
+            labelExpr="'×' + format(datum.value, '~r')",
+            labelOverlap="parity",
         ),
-    )  # fmt: skip
+    )
 
 
 def _legend(title: str) -> alt.Legend:
@@ -237,12 +230,18 @@ def _curves_chart(
     policies = {each.name: each.policy for each in caches} if parameter == "read_frac" else {}
     called = {curve.name: _with_policy(curve.name, policies) for curve in curves}
     rows = [
-        {"x": point.x, "y": point.throughput_mb_s.value, "low": point.throughput_mb_s.low,
-         "high": point.throughput_mb_s.high, "system": called[curve.name],
-         "where": say_value(parameter, point.x), "rate": say_rate(point.throughput_mb_s)}
+        {
+            "x": point.x,
+            "y": point.throughput_mb_s.value,
+            "low": point.throughput_mb_s.low,
+            "high": point.throughput_mb_s.high,
+            "system": called[curve.name],
+            "where": say_value(parameter, point.x),
+            "rate": say_rate(point.throughput_mb_s),
+        }
         for curve in curves
         for point in curve.points
-    ]  # fmt: skip
+    ]
     names = list(called.values())
     ends = [float(str(row[end])) for row in rows for end in ("y", "low", "high") if row[end]]
     x = parameter_x(parameter, [float(str(row["x"])) for row in rows])

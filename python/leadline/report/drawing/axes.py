@@ -60,13 +60,21 @@ def parameter_x(parameter: str, xs: Sequence[float]) -> alt.X:
     if parameter in ("unique_bytes", "size_mean"):
         return bytes_x(xs, f"{title} (log scale)")
     if parameter in ("read_frac", "seq_frac"):
-        axis = alt.Axis(title=f"{title} (%)", format=".0~%", values=[0, 0.25, 0.5, 0.75, 1],
-                        labelExpr="format(100 * datum.value, '~r')")  # fmt: skip
+        axis = alt.Axis(
+            title=f"{title} (%)",
+            format=".0~%",
+            values=[0, 0.25, 0.5, 0.75, 1],
+            labelExpr="format(100 * datum.value, '~r')",
+        )
         return alt.X("x:Q", scale=alt.Scale(domain=[-0.03, 1.03], nice=False), axis=axis)
     wide = max(xs) >= 8 * min(xs)
     low, high = (min(xs) / 1.1, max(xs) * 1.1) if wide else (min(xs) - 0.3, max(xs) + 0.3)
-    axis = alt.Axis(title=f"{title} (count{', log scale' if wide else ''})", values=sorted(set(xs)),
-                    format="~r", labelOverlap="parity")  # fmt: skip
+    axis = alt.Axis(
+        title=f"{title} (count{', log scale' if wide else ''})",
+        values=sorted(set(xs)),
+        format="~r",
+        labelOverlap="parity",
+    )
     scale = alt.Scale(type="log" if wide else "linear", domain=[low, high], nice=False)
     return alt.X("x:Q", scale=scale, axis=axis)
 
@@ -95,10 +103,11 @@ def throughput_xy(
     """Return two equal log axes in MB/s, one throughput against another, and their ends."""
     scale, shown = _log_throughput(least_mb_s, most_mb_s, 1.02, (1, 3))
     x_axis, y_axis = (
-        alt.Axis(title=f"{title} (MB/s, log scale)", values=shown, format=",~r",
-                 labelOverlap="parity")
+        alt.Axis(
+            title=f"{title} (MB/s, log scale)", values=shown, format=",~r", labelOverlap="parity"
+        )
         for title in (x_title, y_title)
-    )  # fmt: skip
+    )
     ends: list[float] = scale.to_dict()["domain"]
     return alt.X("x:Q", scale=scale, axis=x_axis), alt.Y("y:Q", scale=scale, axis=y_axis), ends
 

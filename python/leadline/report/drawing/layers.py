@@ -97,8 +97,11 @@ def focal_mark(curve: Curve, x: alt.X, y: alt.Y) -> list[AnyChart]:
     near = [point for point in curve.points if abs(point.x - at) <= 1e-6 * max(1.0, at)]
     if near:
         row = point_row(near[0], curve.parameter) | {"what": "focal point"}
-        tips = [alt.Tooltip("what:N", title="This is the"), alt.Tooltip("where:N", title="At"),
-                alt.Tooltip("rate:N", title="Throughput (95 %)")]  # fmt: skip
+        tips = [
+            alt.Tooltip("what:N", title="This is the"),
+            alt.Tooltip("where:N", title="At"),
+            alt.Tooltip("rate:N", title="Throughput (95 %)"),
+        ]
         return [alt.Chart(values([row])).mark_point(style="focal").encode(x=x, y=y, tooltip=tips)]
     if not _inside(at, curve):
         return []
@@ -106,10 +109,10 @@ def focal_mark(curve: Curve, x: alt.X, y: alt.Y) -> list[AnyChart]:
     tip = alt.Tooltip("what:N", title="This is the")
     return [
         alt.Chart(values([row])).mark_rule(style="focal-rule").encode(x=x, tooltip=tip),
-        alt.Chart(values([row])).mark_point(style="focal").encode(
-            x=x, y=alt.value({"expr": "height"}), tooltip=tip
-        ),
-    ]  # fmt: skip
+        alt.Chart(values([row]))
+        .mark_point(style="focal")
+        .encode(x=x, y=alt.value({"expr": "height"}), tooltip=tip),
+    ]
 
 
 def _inside(at: float, curve: Curve) -> bool:
@@ -138,8 +141,11 @@ def throughput_range(curves: Sequence[Curve]) -> tuple[float, float]:
         number
         for curve in curves
         for point in curve.points
-        for number in (*point.readings_mb_s, point.throughput_mb_s.value,
-                       point.throughput_mb_s.high or 0.0)
-    ]  # fmt: skip
+        for number in (
+            *point.readings_mb_s,
+            point.throughput_mb_s.value,
+            point.throughput_mb_s.high or 0.0,
+        )
+    ]
     positive = [number for number in numbers if number > 0]
     return (min(positive), max(positive)) if positive else (0.0, 1.0)

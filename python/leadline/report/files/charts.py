@@ -48,19 +48,18 @@ def _chart(test: str, rows: Sequence[FilesRow]) -> alt.LayerChart:
     ]
     known = [point for point in data if point["low"] is not None]
     layers: list[AnyChart] = [
-        alt.Chart(values(known)).mark_rule(strokeWidth=1.6).encode(
-            y=y, yOffset=offset, x=alt.X("low:Q"), x2="high:Q", color=colour
-        ),
-        alt.Chart(values(data)).mark_point(filled=True, size=70, opacity=1).encode(
-            y=y, yOffset=offset, x=x, color=colour, shape=shape, tooltip=tips
-        ),
-    ]  # fmt: skip
+        alt.Chart(values(known))
+        .mark_rule(strokeWidth=1.6)
+        .encode(y=y, yOffset=offset, x=alt.X("low:Q"), x2="high:Q", color=colour),
+        alt.Chart(values(data))
+        .mark_point(filled=True, size=70, opacity=1)
+        .encode(y=y, yOffset=offset, x=x, color=colour, shape=shape, tooltip=tips),
+    ]
     best = max(rows, key=lambda row: row.kbytes_s.value if row.kbytes_s else 0.0)
     rate = best.kbytes_s.value * KBYTE / 1e6 if best.kbytes_s else 0.0
     title = f"{test}: {format_rate(rate)} at most, on {say_fs(best)}"
     height = _HEAD_PX + _ROW_PX * len(systems)
-    return finish(layers, title, "All drives together; lines: 95 % intervals.",
-                  (NARROW_PX, height))  # fmt: skip
+    return finish(layers, title, "All drives together; lines: 95 % intervals.", (NARROW_PX, height))
 
 
 def _point(row: FilesRow) -> dict[str, Any]:

@@ -66,14 +66,16 @@ def table_of(*studies: FilesStudy) -> PaperTable:
         TableSection(
             _system(*key),
             tuple(
-                _column(_storage(study, made=key[2], alone=len(studies) == 1),
-                        [row for row in study.rows if _key(row) == key],
-                        _counts(studies, key))
+                _column(
+                    _storage(study, made=key[2], alone=len(studies) == 1),
+                    [row for row in study.rows if _key(row) == key],
+                    _counts(studies, key),
+                )
                 for study in studies
             ),
         )
         for key in systems
-    )  # fmt: skip
+    )
     names = dict.fromkeys(study.start.system for study in studies)
     return PaperTable(f"File Systems Tests - {' and '.join(names)}", sections)
 
@@ -137,10 +139,7 @@ def _section_lines(section: TableSection) -> list[str]:
         (names[number].ljust(first) + _GAP + _GAP.join(block[number] for block in blocks)).rstrip()
         for number in range(len(names))
     ]
-    heads = [
-        "Logically Sequential Transfers",
-        f"from {section.system} File System (Kbytes/sec.)",
-    ]
+    heads = ["Logically Sequential Transfers", f"from {section.system} File System (Kbytes/sec.)"]
     width = max(len(line) for line in [*body, *heads])
     rule = "-" * width
     centred = [line.center(width).rstrip() for line in heads]
@@ -155,8 +154,10 @@ def _block(column: TableColumn) -> list[str]:
         max(len(head), *(len(text) for text in own)) for head, own in zip(heads, texts, strict=True)
     ]
     rows = [heads, *([own[number] for own in texts] for number in range(len(FILE_PROGRAMS)))]
-    lines = [_GAP.join(text.ljust(width) for text, width in zip(row, widths, strict=True))
-             for row in rows]  # fmt: skip
+    lines = [
+        _GAP.join(text.ljust(width) for text, width in zip(row, widths, strict=True))
+        for row in rows
+    ]
     width = max(len(lines[0]), len(column.storage))
     return [column.storage.ljust(width), *(line.ljust(width) for line in lines)]
 

@@ -5,13 +5,7 @@ from __future__ import annotations
 from rich.table import Table
 from rich.text import Text
 
-from leadline.record import (
-    NO_SYNC,
-    EngineResult,
-    Measurement,
-    OperationSummary,
-    say_discipline,
-)
+from leadline.record import NO_SYNC, EngineResult, Measurement, OperationSummary, say_discipline
 from leadline.record.wording import say_percent, say_rate
 from leadline.report.measurement import evidence
 from leadline.units import format_seconds
@@ -51,10 +45,7 @@ def _rows(point: Measurement, result: EngineResult) -> list[tuple[str, str]]:
         ("processor", _processor(result)),
         ("other load", evidence.say_other_load(result)),
         ("precondition", evidence.say_precondition(result)),
-        (
-            "written",
-            evidence.say_written(written.layout, written.precondition, written.workload),
-        ),
+        ("written", evidence.say_written(written.layout, written.precondition, written.workload)),
         ("warm-up", f"{format_seconds(result.warm_up.seconds)}, {_steadiness(result)}"),
         ("clock", evidence.say_clock(result)),
         ("admissible", "yes" if result.admissible else f"no: {'; '.join(result.reasons)}"),

@@ -30,8 +30,9 @@ def stream_charts(study: StreamStudy, said: StreamBalance) -> dict[str, alt.Laye
             "io-bus": ratio_chart(ratios, "io"),
             "memory-bus": ratio_chart(ratios, "memory"),
         }
-        charts |= {f"use-{each.kernel}-{each.phase}": use_chart(each, said.costs)
-                   for each in scaling}  # fmt: skip
+        charts |= {
+            f"use-{each.kernel}-{each.phase}": use_chart(each, said.costs) for each in scaling
+        }
         found |= {f"{name}{end}": chart for name, chart in charts.items() if chart is not None}
     if not any(name.startswith("scaling") for name in found):
         bounded = bound_chart(study)

@@ -46,16 +46,16 @@ def scaling_chart(scaling: Sequence[Scaling]) -> alt.LayerChart | None:
     layers: list[AnyChart] = [
         _bars([row for row in rows if not row["limit"]], x, offset, y, "gain"),
         _bars(short, x, offset, y, "short-gain"),
-        alt.Chart(values(known)).mark_rule(style="whisker").encode(
-            x=x, xOffset=offset, y=on_field(y, "low"), y2="high:Q"
-        ),
-        alt.Chart(values(ideal)).mark_bar(style="model-bar").encode(
-            x=x, xOffset=offset, y=on_field(y, "line"), y2="line2:Q"
-        ),
+        alt.Chart(values(known))
+        .mark_rule(style="whisker")
+        .encode(x=x, xOffset=offset, y=on_field(y, "low"), y2="high:Q"),
+        alt.Chart(values(ideal))
+        .mark_bar(style="model-bar")
+        .encode(x=x, xOffset=offset, y=on_field(y, "line"), y2="line2:Q"),
         *_limits(short, px, x, offset, y),
         zero_line(),
         *under_axis(groups, disks, _HEIGHT_PX),
-    ]  # fmt: skip
+    ]
     return finish(layers, _title(scaling), _SUBTITLE, (WIDE_PX, _HEIGHT_PX))
 
 
@@ -120,12 +120,12 @@ def _limits(
         else:
             above.append(row | {"at_y": row["top"] if free else max(row["top"], row["ideal"])})
     return [
-        alt.Chart(values(found)).mark_text(
-            style=style, angle=270, align="left", baseline="middle", dx=_LABEL_GAP_PX
-        ).encode(x=x, xOffset=offset, y=on_field(y, "at_y"), text="limit:N")
+        alt.Chart(values(found))
+        .mark_text(style=style, angle=270, align="left", baseline="middle", dx=_LABEL_GAP_PX)
+        .encode(x=x, xOffset=offset, y=on_field(y, "at_y"), text="limit:N")
         for found, style in ((above, "short-label"), (inside, "bar-label"))
         if found
-    ]  # fmt: skip
+    ]
 
 
 def _domain(rows: Sequence[dict[str, Any]]) -> tuple[float, float]:

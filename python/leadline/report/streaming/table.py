@@ -23,10 +23,20 @@ COUNTER_WORDS = {
     "block_written_bytes": "bytes the block layer wrote",
 }
 PHASE_HEADS = (
-    "Disks", "Runs", "In", "Out", "CPU used", "ns per byte: user + kernel", "Instructions per byte",
-    "CPI", "Switches: waited + forced", "Faults: minor + major", "Block layer: read + written",
-    "Network: sent + received", "First and last done",
-)  # fmt: skip
+    "Disks",
+    "Runs",
+    "In",
+    "Out",
+    "CPU used",
+    "ns per byte: user + kernel",
+    "Instructions per byte",
+    "CPI",
+    "Switches: waited + forced",
+    "Faults: minor + major",
+    "Block layer: read + written",
+    "Network: sent + received",
+    "First and last done",
+)
 """Heads of `PhaseRow.cells`."""
 
 
@@ -198,5 +208,7 @@ def not_counted_lines(reasons: dict[str, str]) -> list[str]:
     found: dict[str, list[str]] = {}
     for name, why in reasons.items():
         found.setdefault(why, []).append(COUNTER_WORDS.get(name, name))
-    return [f"{NOT_COUNTED}: not measurable here. {', '.join(names).capitalize()}: {why}"
-            for why, names in found.items()]  # fmt: skip
+    return [
+        f"{NOT_COUNTED}: not measurable here. {', '.join(names).capitalize()}: {why}"
+        for why, names in found.items()
+    ]

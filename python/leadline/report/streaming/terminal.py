@@ -31,9 +31,11 @@ _SHORT_HEADS = {
 }
 _SHOWN = ("In", "Out", "CPU used", "ns per byte: user + kernel", "Instructions per byte", "CPI")
 _SHOWN_BELOW = (
-    "Switches: waited + forced", "Faults: minor + major", "Block layer: read + written",
+    "Switches: waited + forced",
+    "Faults: minor + major",
+    "Block layer: read + written",
     "First and last done",
-)  # fmt: skip
+)
 """Of a single run: how its time and its bytes went beside the processor."""
 
 

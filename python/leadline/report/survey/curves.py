@@ -180,8 +180,9 @@ def _family_curve(region: Region, curve: Curve, most_mb_s: float) -> alt.LayerCh
 def _family_title(curve: Curve) -> str:
     """Say what is seen on a curve, only as far as its intervals show it."""
     if curve.parameter in ("read_frac", "seq_frac"):
-        high, low = ("reads", "writes") if curve.parameter == "read_frac" else (
-            "sequential", "random")  # fmt: skip
+        high, low = (
+            ("reads", "writes") if curve.parameter == "read_frac" else ("sequential", "random")
+        )
         comparison = ends(curve)
         if comparison is None or not comparison.shown:
             return f"{high.capitalize()} against {low}: no difference shown"

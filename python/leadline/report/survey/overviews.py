@@ -39,12 +39,18 @@ def curves_chart(names: Sequence[str], curves: Sequence[Curve]) -> alt.LayerChar
     """Draw curves over the bytes touched on one chart, each under its system's name."""
     least, most = throughput_range(curves)
     rows = [
-        {"x": point.x, "y": point.throughput_mb_s.value, "low": point.throughput_mb_s.low,
-         "high": point.throughput_mb_s.high, "system": name,
-         "where": format_bytes(point.x), "rate": say_rate(point.throughput_mb_s)}
+        {
+            "x": point.x,
+            "y": point.throughput_mb_s.value,
+            "low": point.throughput_mb_s.low,
+            "high": point.throughput_mb_s.high,
+            "system": name,
+            "where": format_bytes(point.x),
+            "rate": say_rate(point.throughput_mb_s),
+        }
         for name, curve in zip(names, curves, strict=True)
         for point in curve.points
-    ]  # fmt: skip
+    ]
     x = bytes_x([float(str(row["x"])) for row in rows], "Bytes touched (unique_bytes, log scale)")
     y = throughput_y(least, most, log=wants_log(least, most))
     return finish(
@@ -91,12 +97,21 @@ def system_layers(
     colour = alt.Color(
         "system:N", scale=alt.Scale(domain=list(names)), legend=alt.Legend(title="System")
     )
-    dash = alt.StrokeDash("system:N", scale=alt.Scale(domain=list(names), range=dashes),
-                          legend=alt.Legend(title="System"))  # fmt: skip
-    shape = alt.Shape("system:N", scale=alt.Scale(domain=list(names), range=shapes),
-                      legend=alt.Legend(title="System"))  # fmt: skip
-    tips = [alt.Tooltip("system:N", title="System"), alt.Tooltip("where:N", title="At"),
-            alt.Tooltip("rate:N", title="Throughput (95 %)")]  # fmt: skip
+    dash = alt.StrokeDash(
+        "system:N",
+        scale=alt.Scale(domain=list(names), range=dashes),
+        legend=alt.Legend(title="System"),
+    )
+    shape = alt.Shape(
+        "system:N",
+        scale=alt.Scale(domain=list(names), range=shapes),
+        legend=alt.Legend(title="System"),
+    )
+    tips = [
+        alt.Tooltip("system:N", title="System"),
+        alt.Tooltip("where:N", title="At"),
+        alt.Tooltip("rate:N", title="Throughput (95 %)"),
+    ]
     banded = [row for row in lined if row["low"] is not None and row["high"] is not None]
     chart = alt.Chart(values(rows))
     band = alt.Chart(values(banded)).mark_area(opacity=0.16)
@@ -119,21 +134,28 @@ def sentinels_chart(survey: Survey) -> alt.LayerChart:
         own = [sentinel for sentinel in survey.sentinels if sentinel.region == index]
         mean = sum(sentinel.throughput_mb_s for sentinel in own) / len(own)
         rows += [
-            {"x": sentinel.clock_s / 60, "y": 100 * (sentinel.throughput_mb_s / mean - 1),
-             "region": names.get(index, f"region {index}"),
-             "rate": f"{sentinel.throughput_mb_s:,.4g} MB/s"}
-            for sentinel in own if mean > 0
-        ]  # fmt: skip
+            {
+                "x": sentinel.clock_s / 60,
+                "y": 100 * (sentinel.throughput_mb_s / mean - 1),
+                "region": names.get(index, f"region {index}"),
+                "rate": f"{sentinel.throughput_mb_s:,.4g} MB/s",
+            }
+            for sentinel in own
+            if mean > 0
+        ]
     labels = list(dict.fromkeys(str(row["region"]) for row in rows))
     reach = max([abs(float(str(row["y"]))) for row in rows] + [5.0]) * 1.1
     x = alt.X("x:Q", axis=alt.Axis(title="Time since the survey began (min)", tickCount=6))
-    y = alt.Y("y:Q", scale=alt.Scale(domain=[-reach, reach], nice=False),
-              axis=alt.Axis(title="Against its own mean (%)", tickCount=5,
-                            labelExpr=_SIGNED_EXPR))  # fmt: skip
+    y = alt.Y(
+        "y:Q",
+        scale=alt.Scale(domain=[-reach, reach], nice=False),
+        axis=alt.Axis(title="Against its own mean (%)", tickCount=5, labelExpr=_SIGNED_EXPR),
+    )
     shapes = list(SYSTEM_SHAPES[: len(labels)])
     colour = alt.Color("region:N", scale=alt.Scale(domain=labels), legend=alt.Legend(title="Level"))
-    shape = alt.Shape("region:N", scale=alt.Scale(domain=labels, range=shapes),
-                      legend=alt.Legend(title="Level"))  # fmt: skip
+    shape = alt.Shape(
+        "region:N", scale=alt.Scale(domain=labels, range=shapes), legend=alt.Legend(title="Level")
+    )
     tips = [alt.Tooltip("region:N", title="Level"), alt.Tooltip("rate:N", title="One reading")]
     chart = alt.Chart(values(rows))
     layers: list[AnyChart] = [

@@ -10,21 +10,26 @@ from typing import Any
 
 from leadline.machine.facts import FACTS
 from leadline.record import PARAMETERS, Measurement, Survey, say_discipline
-from leadline.record.wording import (
-    say_bytes,
-    say_percent,
-    say_rate,
-    say_value,
-    say_workload,
-)
+from leadline.record.wording import say_bytes, say_percent, say_rate, say_value, say_workload
 from leadline.report.measurement.evidence import CLOCKS, marks, say_precondition, say_written
 from leadline.report.measurement.outliers import slice_outliers
 from leadline.units import format_bytes, format_seconds
 
 POINT_HEADS = (
-    "#", "Stage", "Bytes touched", "Request size", "Reads", "Sequential", "Processes",
-    "Throughput (95 % within the run)", "p50 (µs)", "p99 (µs)", "From cache", "Found", "Admissible",
-)  # fmt: skip
+    "#",
+    "Stage",
+    "Bytes touched",
+    "Request size",
+    "Reads",
+    "Sequential",
+    "Processes",
+    "Throughput (95 % within the run)",
+    "p50 (µs)",
+    "p99 (µs)",
+    "From cache",
+    "Found",
+    "Admissible",
+)
 
 
 def level_rows(survey: Survey) -> list[dict[str, Any]]:
@@ -84,10 +89,7 @@ def sure_rows(survey: Survey, points: Sequence[Measurement], drift: str) -> list
     why = "; ".join(f"{reason} ({count})" for reason, count in reasons.most_common())
     why += ". They stay in the table" if why else ""
     rows.append(
-        (
-            "Points not admissible",
-            f"{len(bad)} of {len(points)}{f': {why}' if why else ''}",
-        )
+        ("Points not admissible", f"{len(bad)} of {len(points)}{f': {why}' if why else ''}")
     )
     restless = sum(not point.result.warm_up.steady for point in points)
     rows.append(("Points not steady after warm-up", f"{restless} of {len(points)}"))
@@ -243,20 +245,52 @@ def points_csv(points: Sequence[Measurement]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(
-        ("point_id", "order", "stage", "started_at", "clock_s", *PARAMETERS, "size_dist",
-         "throughput_mb_s", "throughput_low_mb_s", "throughput_high_mb_s", "throughput_n", "iops",
-         "latency_mean_us", "latency_p50_us", "latency_p99_us", "cached_share", "found",
-         "admissible", "reasons")
-    )  # fmt: skip
+        (
+            "point_id",
+            "order",
+            "stage",
+            "started_at",
+            "clock_s",
+            *PARAMETERS,
+            "size_dist",
+            "throughput_mb_s",
+            "throughput_low_mb_s",
+            "throughput_high_mb_s",
+            "throughput_n",
+            "iops",
+            "latency_mean_us",
+            "latency_p50_us",
+            "latency_p99_us",
+            "cached_share",
+            "found",
+            "admissible",
+            "reasons",
+        )
+    )
     for point in sorted(points, key=lambda point: point.order):
         result, work = point.result, point.workload
         rate, latency = result.throughput_mb_s, result.latency_us
         row = (
-            point.point_id, point.order, point.stage, point.started_at, point.clock_s,
-            *(getattr(work, name) for name in PARAMETERS), work.size_dist, rate.value, rate.low,
-            rate.high, rate.n, result.iops.value, latency.mean, latency.p50, latency.p99,
-            result.cached_share, marks(result), result.admissible, "; ".join(result.reasons),
-        )  # fmt: skip
+            point.point_id,
+            point.order,
+            point.stage,
+            point.started_at,
+            point.clock_s,
+            *(getattr(work, name) for name in PARAMETERS),
+            work.size_dist,
+            rate.value,
+            rate.low,
+            rate.high,
+            rate.n,
+            result.iops.value,
+            latency.mean,
+            latency.p50,
+            latency.p99,
+            result.cached_share,
+            marks(result),
+            result.admissible,
+            "; ".join(result.reasons),
+        )
         writer.writerow([inert(value) for value in row])
     return out.getvalue()
 

@@ -7,14 +7,7 @@ from typing import Any
 
 import altair as alt
 
-from leadline.record import (
-    PARAMETERS,
-    BinError,
-    Interval,
-    ModelScore,
-    ParameterError,
-    Validation,
-)
+from leadline.record import PARAMETERS, BinError, Interval, ModelScore, ParameterError, Validation
 from leadline.record.wording import (
     PARAMETER_TITLES,
     say_number,
@@ -87,20 +80,30 @@ def scatter_chart(validation: Validation, score: ModelScore) -> alt.LayerChart:
     rows = _forecast_rows(validation, score.model)
     rates = [float(row[key]) for row in rows for key in ("x", "y")]
     singles = [
-        {"y": forecast.throughput_mb_s, "name": item.model,
-         "rate": format_rate(forecast.throughput_mb_s)}
-        for item in validation.scores if item.kind == "single"
+        {
+            "y": forecast.throughput_mb_s,
+            "name": item.model,
+            "rate": format_rate(forecast.throughput_mb_s),
+        }
+        for item in validation.scores
+        if item.kind == "single"
         for forecast in _first(validation, item.model)
-    ]  # fmt: skip
+    ]
     least = min(rates + [float(row["y"]) for row in singles])
     most = max(rates + [float(row["y"]) for row in singles])
     x, y, ends = throughput_xy(least, most, "Measured", "Predicted")
     both = alt.Scale(domain=[AWAY, AT_BORDER], range=["circle", "triangle-up"])
     # The corner above the diagonal is empty, and a legend below is wider than a phone.
     zone = alt.Legend(title=None, orient="top-left", columns=1)
-    tips = [alt.Tooltip(f"{key}:N", title=title) for key, title in (
-        ("workload", "Workload"), ("measured", "Measured"), ("predicted", "Predicted (95 %)"),
-        ("error", "Error"))]  # fmt: skip
+    tips = [
+        alt.Tooltip(f"{key}:N", title=title)
+        for key, title in (
+            ("workload", "Workload"),
+            ("measured", "Measured"),
+            ("predicted", "Predicted (95 %)"),
+            ("error", "Error"),
+        )
+    ]
     chart = alt.Chart(values(rows))
     layers: list[AnyChart] = [
         alt.Chart(values([{"x": end, "y": end} for end in ends]))
@@ -111,10 +114,13 @@ def scatter_chart(validation: Validation, score: ModelScore) -> alt.LayerChart:
         .mark_rule(strokeWidth=1, opacity=0.45, clip=True)
         .encode(x=x, y=on_field(y, "low"), y2="high:Q", color=_zone_colour(zone)),
         chart.mark_point(filled=True, size=46, opacity=0.9).encode(
-            x=x, y=y, color=_zone_colour(zone), shape=alt.Shape("zone:N", scale=both, legend=zone),
+            x=x,
+            y=y,
+            color=_zone_colour(zone),
+            shape=alt.Shape("zone:N", scale=both, legend=zone),
             tooltip=tips,
         ),
-    ]  # fmt: skip
+    ]
     return finish(
         layers,
         f"Half of {validation.n} workloads within {say_percent(score.median_error.value)}",
@@ -151,34 +157,40 @@ def models_chart(validation: Validation) -> alt.LayerChart:
         found.append(validation.inherent_error.value)
     x = _error_x(min(found) / 1.3, max(found) * 1.3)
     y = alt.Y("name:N", sort=names, axis=alt.Axis(title=None, labelLimit=130, grid=False))
-    tips = [alt.Tooltip(f"{key}:N", title=title) for key, title in (
-        ("name", "Model or rival"), ("said", "Median error (95 %)"), ("said75", "75 % within"),
-        ("said90", "90 % within"), ("readings", "Points it used"))]  # fmt: skip
+    tips = [
+        alt.Tooltip(f"{key}:N", title=title)
+        for key, title in (
+            ("name", "Model or rival"),
+            ("said", "Median error (95 %)"),
+            ("said75", "75 % within"),
+            ("said90", "90 % within"),
+            ("readings", "Points it used"),
+        )
+    ]
     chart = alt.Chart(values(rows))
     layers: list[AnyChart] = [
         chart.mark_rule(style="spread").encode(y=y, x=on_field(x, "median"), x2="p90:Q"),
         *(
-            chart.mark_tick(style="spread-end", orient="vertical", size=size, thickness=2)
-            .encode(y=y, x=on_field(x, key), tooltip=tips)
+            chart.mark_tick(style="spread-end", orient="vertical", size=size, thickness=2).encode(
+                y=y, x=on_field(x, key), tooltip=tips
+            )
             for key, size in (("p75", 9), ("p90", 13))
         ),
         chart.mark_rule(style="interval", strokeWidth=5).encode(
             y=y, x=on_field(x, "low"), x2="high:Q"
         ),
-        chart.mark_point(style="mean", size=70).encode(
-            y=y, x=on_field(x, "median"), tooltip=tips
-        ),
-    ]  # fmt: skip
+        chart.mark_point(style="mean", size=70).encode(y=y, x=on_field(x, "median"), tooltip=tips),
+    ]
     inherent = validation.inherent_error
     if inherent is not None:
         row = {"x": inherent.value, "said": say_share(inherent)}
         tip = alt.Tooltip("said:N", title="The same workload read twice")
         layers.insert(
             0,
-            alt.Chart(values([row])).mark_rule(style="focal-rule").encode(
-                x=on_field(x, "x"), tooltip=tip
-            ),
-        )  # fmt: skip
+            alt.Chart(values([row]))
+            .mark_rule(style="focal-rule")
+            .encode(x=on_field(x, "x"), tooltip=tip),
+        )
     best = min(validation.scores, key=lambda item: item.median_error.value)
     return finish(
         layers,
@@ -204,27 +216,34 @@ def coverage_chart(validation: Validation) -> alt.LayerChart:
     dashes = [SYSTEM_DASHES[at % len(SYSTEM_DASHES)] for at in range(len(names))]
     dash = alt.StrokeDash("model:N", scale=alt.Scale(domain=names, range=dashes), legend=legend)
     marks = [
-        {"x": item.confidence, "y": item.share.value, "low": item.share.low,
-         "high": item.share.high, "model": score.model, "said": say_share(item.share)}
-        for score in scores if score.model == validation.model
+        {
+            "x": item.confidence,
+            "y": item.share.value,
+            "low": item.share.low,
+            "high": item.share.high,
+            "model": score.model,
+            "said": say_share(item.share),
+        }
+        for score in scores
+        if score.model == validation.model
         for item in score.coverage
-    ]  # fmt: skip
+    ]
     tips = [alt.Tooltip("model:N", title="Model"), alt.Tooltip("said:N", title="Inside (95 %)")]
     marked = alt.Chart(values(marks))
     layers: list[AnyChart] = [
         alt.Chart(values([{"x": end, "y": end} for end in (0, 1)]))
         .mark_line(style="average")
         .encode(x=x, y=y),
-        alt.Chart(values(rows)).mark_line(interpolate="step-after", strokeWidth=2).encode(
-            x=x, y=y, color=colour, strokeDash=dash
-        ),
+        alt.Chart(values(rows))
+        .mark_line(interpolate="step-after", strokeWidth=2)
+        .encode(x=x, y=y, color=colour, strokeDash=dash),
         marked.mark_rule(strokeWidth=1.6).encode(
             x=x, y=on_field(y, "low"), y2="high:Q", color=colour
         ),
         marked.mark_point(filled=True, size=60, opacity=1).encode(
             x=x, y=y, color=colour, tooltip=tips
         ),
-    ]  # fmt: skip
+    ]
     return finish(
         layers,
         _coverage_title(next(s for s in validation.scores if s.model == validation.model)),
@@ -246,31 +265,36 @@ def error_chart(validation: Validation, score: ModelScore, parameter: str) -> al
         row["y"] = max(ERROR_FRAC_MIN, abs(float(row["signed"])))
     found = next(item for item in score.by_parameter if item.parameter == parameter)
     bins = [
-        {**_widened(parameter, item), "y": item.median_error.value,
-         "least": item.median_error.low, "most": item.median_error.high,
-         "said": say_share(item.median_error),
-         "where": say_span(say_value(parameter, item.low), say_value(parameter, item.high))}
+        {
+            **_widened(parameter, item),
+            "y": item.median_error.value,
+            "least": item.median_error.low,
+            "most": item.median_error.high,
+            "said": say_share(item.median_error),
+            "where": say_span(say_value(parameter, item.low), say_value(parameter, item.high)),
+        }
         for item in found.bins
-    ]  # fmt: skip
+    ]
     x = parameter_x(parameter, [float(row["x"]) for row in rows])
     errors = [float(row["y"]) for row in rows]
-    y = alt.Y("y:Q", scale=_error_scale(min(errors), max(errors)),
-              axis=alt.Axis(title="Error (log scale)", values=list(_TICKS),
-                            labelExpr=_PERCENT))  # fmt: skip
+    y = alt.Y(
+        "y:Q",
+        scale=_error_scale(min(errors), max(errors)),
+        axis=alt.Axis(title="Error (log scale)", values=list(_TICKS), labelExpr=_PERCENT),
+    )
     tips = [alt.Tooltip("workload:N", title="Workload"), alt.Tooltip("error:N", title="Error")]
     bin_tips = [alt.Tooltip("where:N", title="From"), alt.Tooltip("said:N", title="Median (95 %)")]
     chart, medians = alt.Chart(values(rows)), alt.Chart(values(bins))
     wide = parameter == "unique_bytes"
     layers: list[AnyChart] = [
         medians.mark_rect(style="band").encode(
-            x=on_field(x, "low"), x2="high:Q", y=on_field(y, "least"), y2="most:Q",
-            tooltip=bin_tips,
+            x=on_field(x, "low"), x2="high:Q", y=on_field(y, "least"), y2="most:Q", tooltip=bin_tips
         ),
         chart.mark_point(style="reading").encode(x=x, y=y, tooltip=tips),
         medians.mark_rule(style="curve", strokeWidth=3).encode(
             x=on_field(x, "low"), x2="high:Q", y=y, tooltip=bin_tips
         ),
-    ]  # fmt: skip
+    ]
     if wide:
         borders = [{"x": item.high_bytes} for item in validation.start.ranges[:-1]]
         layers.insert(0, alt.Chart(values(borders)).mark_rule(style="border").encode(x=x))
@@ -365,8 +389,13 @@ def _level_rows(validation: Validation, model: str) -> list[dict[str, Any]]:
 
 
 def _error_x(low: float, high: float) -> alt.X:
-    axis = alt.Axis(title="Error (log scale)", values=list(_TICKS), labelExpr=_PERCENT, grid=True,
-                    labelOverlap="parity")  # fmt: skip
+    axis = alt.Axis(
+        title="Error (log scale)",
+        values=list(_TICKS),
+        labelExpr=_PERCENT,
+        grid=True,
+        labelOverlap="parity",
+    )
     return alt.X("x:Q", scale=_error_scale(low, high), axis=axis)
 
 

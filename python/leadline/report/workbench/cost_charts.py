@@ -75,29 +75,44 @@ def _policies(experiments: Sequence[Experiment]) -> alt.LayerChart:
     """Draw a group of bars for every workload, a bar for every policy, 1 for the cheapest."""
     least = min(bench_cost_s(each) for each in experiments)
     rows: list[Row] = [
-        {"workload": name, "policy": policy, "times": fmean(own) / least,
-         "said": f"{say_cost(fmean(own))}, ×{fmean(own) / least:.2g} the least",
-         "number": f"{fmean(own) / least:.2g}"}
+        {
+            "workload": name,
+            "policy": policy,
+            "times": fmean(own) / least,
+            "said": f"{say_cost(fmean(own))}, ×{fmean(own) / least:.2g} the least",
+            "number": f"{fmean(own) / least:.2g}",
+        }
         for name in dict.fromkeys(each.start.system for each in experiments)
         for policy in dict.fromkeys(each.start.policy for each in experiments)
-        if (own := [bench_cost_s(each) for each in experiments
-                    if (each.start.system, each.start.policy) == (name, policy)])
-    ]  # fmt: skip
+        if (
+            own := [
+                bench_cost_s(each)
+                for each in experiments
+                if (each.start.system, each.start.policy) == (name, policy)
+            ]
+        )
+    ]
     policies = list(dict.fromkeys(row["policy"] for row in rows))
     most = max(row["times"] for row in rows)
     log = most > _LOG_SPREAD
     place: dict[str, Any] = {
-        "x": alt.X("workload:N", sort=None,
-                   axis=alt.Axis(title=None, labelAngle=0, ticks=False, labelLimit=160)),
+        "x": alt.X(
+            "workload:N",
+            sort=None,
+            axis=alt.Axis(title=None, labelAngle=0, ticks=False, labelLimit=160),
+        ),
         "xOffset": alt.XOffset("policy:N", sort=policies),
-    }  # fmt: skip
-    scale = alt.Scale(type="log", domain=[0.7, most * 1.6], nice=False) if log else alt.Scale(
-        domain=[0, most * 1.14], nice=False
-    )  # fmt: skip
+    }
+    scale = (
+        alt.Scale(type="log", domain=[0.7, most * 1.6], nice=False)
+        if log
+        else alt.Scale(domain=[0, most * 1.14], nice=False)
+    )
     title = "Bench time (cheapest = 1" + (", log scale)" if log else ")")
     y = alt.Y("times:Q", scale=scale, axis=alt.Axis(title=title, format="~r", tickCount=5))
-    colour = alt.Color("policy:N", scale=alt.Scale(domain=policies),
-                       legend=alt.Legend(title=None, columns=2))  # fmt: skip
+    colour = alt.Color(
+        "policy:N", scale=alt.Scale(domain=policies), legend=alt.Legend(title=None, columns=2)
+    )
     tips = [
         alt.Tooltip("workload:N", title="Workload"),
         alt.Tooltip("policy:N", title="Policy"),
@@ -105,8 +120,11 @@ def _policies(experiments: Sequence[Experiment]) -> alt.LayerChart:
     ]
     chart = alt.Chart(values(rows))
     shapes = [SYSTEM_SHAPES[number % len(SYSTEM_SHAPES)] for number in range(len(policies))]
-    shape = alt.Shape("policy:N", scale=alt.Scale(domain=policies, range=shapes),
-                      legend=alt.Legend(title=None, columns=2))  # fmt: skip
+    shape = alt.Shape(
+        "policy:N",
+        scale=alt.Scale(domain=policies, range=shapes),
+        legend=alt.Legend(title=None, columns=2),
+    )
     marks: AnyChart = (
         chart.mark_point(filled=True, size=90, opacity=1).encode(
             **place, y=y, color=colour, shape=shape, tooltip=tips
@@ -132,11 +150,15 @@ def _against(
     """Draw cost against a number of the goal, a line for each series, 1 for the cheapest."""
     least = min(bench_cost_s(each) for each in experiments)
     rows: list[Row] = [
-        {"x": at(each), "times": bench_cost_s(each) / least, "series": series(each),
-         "said": f"{say_cost(bench_cost_s(each))}, ×{bench_cost_s(each) / least:.2g} the least",
-         "name": each.start.system}
+        {
+            "x": at(each),
+            "times": bench_cost_s(each) / least,
+            "series": series(each),
+            "said": f"{say_cost(bench_cost_s(each))}, ×{bench_cost_s(each) / least:.2g} the least",
+            "name": each.start.system,
+        }
         for each in experiments
-    ]  # fmt: skip
+    ]
     names = list(dict.fromkeys(row["series"] for row in rows))
     most = max(row["times"] for row in rows)
     ends = [row["x"] for row in rows]
@@ -161,11 +183,10 @@ def _against(
     ]
     chart = alt.Chart(values(rows))
     layers: list[AnyChart] = [
-        chart.mark_line(strokeWidth=1.8).encode(x=x, y=mean_y,
-                                                color=colour),
+        chart.mark_line(strokeWidth=1.8).encode(x=x, y=mean_y, color=colour),
         chart.mark_point(filled=True, size=60, opacity=1).encode(
             x=x, y=y, color=colour, shape=shape, tooltip=tips
         ),
-    ]  # fmt: skip
+    ]
     said = f"1 is {say_cost(least)}, the least of all."
     return finish(layers, title, said, (NARROW_PX, _HEIGHT_PX))

@@ -66,8 +66,13 @@ class View(NamedTuple):
         if self.log_loads:
             load_scale = alt.Scale(type="log", domain=domain, nice=False)
             load_ticks = {"values": _decades(*domain)}
-        load_axis = alt.Axis(title="Offered load (requests/s)", format=",~r", tickCount=6,
-                             labelOverlap="parity", **load_ticks)  # fmt: skip
+        load_axis = alt.Axis(
+            title="Offered load (requests/s)",
+            format=",~r",
+            tickCount=6,
+            labelOverlap="parity",
+            **load_ticks,
+        )
         x = alt.X("x:Q", scale=load_scale, axis=load_axis)
         if self.log:
             scale = alt.Scale(type="log", domain=[self.low_ms, self.high_ms], nice=False)
@@ -155,8 +160,12 @@ def _chart(
     peak: PeakRate | None, rows: Sequence[Row], view: View, words: _Words, width_px: int
 ) -> alt.LayerChart:
     shown = [row for row in rows if row["y"] is not None and view.holds(row)]
-    lost = [row for row in rows if row["state"] == TrialState.SERVER_LOST.value
-            and view.low_per_s <= row["x"] <= view.high_per_s]  # fmt: skip
+    lost = [
+        row
+        for row in rows
+        if row["state"] == TrialState.SERVER_LOST.value
+        and view.low_per_s <= row["x"] <= view.high_per_s
+    ]
     x, y = view.axes(words.axis)
     layers: list[AnyChart] = [
         *_peak_band(peak, view, x),
@@ -201,9 +210,11 @@ def _peak_line(peak: PeakRate | None, view: View, x: alt.X) -> list[AnyChart]:
     line = alt.Chart(values([{"x": rate.value}])).mark_rule(style="good-edge", strokeWidth=2)
     row = {"x": rate.value if end is None else end, "said": f"peak {say_load(rate.value)}/s"}
     text = alt.Chart(values([row])).mark_text(
-        style="region-label", baseline="top", align="right" if right else "left",
+        style="region-label",
+        baseline="top",
+        align="right" if right else "left",
         dx=-8 if right else 8,
-    )  # fmt: skip
+    )
     return [line.encode(x=x), text.encode(x=x, y=alt.value(2), text="said:N")]
 
 

@@ -100,11 +100,14 @@ def load_points(peak: PeakRate, measure: Measure) -> list[Row]:
                 "high": found.high if known and found.high else found.value,
                 "load": f"{say_load(load.rate_per_s)} requests/s",
                 "said": say_ms(found.value)
-                + (f" ({say_ms(found.low)} to {say_ms(found.high)})"
-                   if known and found.low is not None and found.high is not None else ""),
+                + (
+                    f" ({say_ms(found.low)} to {say_ms(found.high)})"
+                    if known and found.low is not None and found.high is not None
+                    else ""
+                ),
                 "trials": say_count(load.trials, "trial"),
             }
-        )  # fmt: skip
+        )
     return rows
 
 

@@ -69,9 +69,11 @@ def trial_lines(found: SamplePeak) -> list[tuple[str, ...]]:
 
 def _trial_line(trial: Trial) -> tuple[str, ...]:
     response = None if trial.measured is None else trial.measured.response_ms
-    times = ("\N{EN DASH}",) * 3 if response is None else tuple(
-        say_ms(value) for value in (response.mean, response.p50, response.p99)
-    )  # fmt: skip
+    times = (
+        ("\N{EN DASH}",) * 3
+        if response is None
+        else tuple(say_ms(value) for value in (response.mean, response.p50, response.p99))
+    )
     ended = STATES[trial.state]
     if trial.failure:
         ended += f": {trial.failure}"
@@ -132,7 +134,7 @@ def goal_rows(start: ExperimentStart) -> list[tuple[str, str]]:
         ("Seed", str(start.seed)),
         ("Started", start.started_at.replace("T", " ").replace("Z", " UTC")),
         ("Experiment", start.study_id),
-    ]  # fmt: skip
+    ]
     if start.design is not None:
         rows.insert(5, ("Design", start.design))
     if start.design is None and start.samples and start.samples[0]:

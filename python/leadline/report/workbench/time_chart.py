@@ -46,10 +46,10 @@ def time_chart(experiment: Experiment) -> alt.LayerChart | None:
     x, y = _axes(rows, clock, factor=factor)
     layers: list[AnyChart] = [
         *(_one(found, y) if factor else []),
-        alt.Chart(values(rows)).mark_line(style="profile", interpolate="step-after").encode(
-            x=on_field(x, "from"), y=y
-        ),
-    ]  # fmt: skip
+        alt.Chart(values(rows))
+        .mark_line(style="profile", interpolate="step-after")
+        .encode(x=on_field(x, "from"), y=y),
+    ]
     for style, over in (("held", False), ("held-over", True)):
         part = [row for row in rows if row["too_much"] is over]
         mark = alt.Chart(values(part)).mark_rule(style=style)
@@ -77,11 +77,15 @@ def compared_time_chart(experiments: Sequence[Experiment]) -> alt.LayerChart | N
     clock = Clock.for_span(max(row["end"] for row in found))
     found = [_on(clock, row) for row in found]
     x, y = _axes(found, clock, factor=True)
-    colour = alt.Color("search:N", scale=alt.Scale(domain=names),
-                       legend=alt.Legend(title=None, columns=2))  # fmt: skip
+    colour = alt.Color(
+        "search:N", scale=alt.Scale(domain=names), legend=alt.Legend(title=None, columns=2)
+    )
     shapes = [SYSTEM_SHAPES[number % len(SYSTEM_SHAPES)] for number in range(len(names))]
-    shape = alt.Shape("search:N", scale=alt.Scale(domain=names, range=shapes),
-                      legend=alt.Legend(title=None, columns=2))  # fmt: skip
+    shape = alt.Shape(
+        "search:N",
+        scale=alt.Scale(domain=names, range=shapes),
+        legend=alt.Legend(title=None, columns=2),
+    )
     tips = [alt.Tooltip("search:N", title="Policy"), *trial_tips()]
     chart = alt.Chart(values(found))
     layers: list[AnyChart] = [
@@ -156,8 +160,11 @@ def _one(found: SamplePeak, y: alt.Y) -> list[AnyChart]:
     line: dict[str, Any] = {"y": 1.0}
     layers: list[AnyChart] = []
     if rate.low is not None and rate.high is not None:
-        band = {"low": rate.low / rate.value, "high": rate.high / rate.value,
-                "said": f"{say_percent(found.peak.confidence)} sure"}  # fmt: skip
+        band = {
+            "low": rate.low / rate.value,
+            "high": rate.high / rate.value,
+            "said": f"{say_percent(found.peak.confidence)} sure",
+        }
         tip = alt.Tooltip("said:N", title="The peak rate's interval")
         mark = alt.Chart(values([band])).mark_rect(style="good")
         layers.append(mark.encode(y=on_field(y, "low"), y2="high:Q", tooltip=tip))

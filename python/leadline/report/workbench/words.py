@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from leadline.record import Interval
 from leadline.record.wording import say_percent, say_span
-from leadline.record.workbench import (
-    Experiment,
-    ExperimentStart,
-    PeakRate,
-    PeakVerdict,
-    TrialState,
-)
+from leadline.record.workbench import Experiment, ExperimentStart, PeakRate, PeakVerdict, TrialState
 
 VERDICTS: dict[PeakVerdict, str] = {
     PeakVerdict.FOUND: "found",

@@ -97,9 +97,12 @@ def measure_disciplines(
     """
     asked = tuple(disciplines or plan_disciplines())
     limits = Limits(
-        warm_up_s_max=run_s, measure_s_min=run_s / 2, measure_s_max=run_s, accuracy=0.02,
+        warm_up_s_max=run_s,
+        measure_s_min=run_s / 2,
+        measure_s_max=run_s,
+        accuracy=0.02,
         total_s_max=run_s + 120.0,
-    )  # fmt: skip
+    )
     results: dict[Discipline, list[EngineResult]] = {each: [] for each in asked}
     refused: dict[Discipline, str] = {}
     before = (engine.sync, engine.direct)
@@ -137,10 +140,16 @@ def _rate(taken: Taken, base: Sequence[EngineResult]) -> DisciplineRate:
     discipline, results = taken.discipline, taken.results
     if not results:
         return DisciplineRate(
-            name=discipline.name, sync=discipline.sync, direct=discipline.direct,
-            throughput_mb_s=None, latency_us_p50=None, latency_us_p99=None, against_buffered=None,
-            device_reach=None, reasons=(taken.refused or "it was not run",),
-        )  # fmt: skip
+            name=discipline.name,
+            sync=discipline.sync,
+            direct=discipline.direct,
+            throughput_mb_s=None,
+            latency_us_p50=None,
+            latency_us_p99=None,
+            against_buffered=None,
+            device_reach=None,
+            reasons=(taken.refused or "it was not run",),
+        )
     pooled = pooled_result(results)
     latency = pooled.write.latency_us
     return DisciplineRate(

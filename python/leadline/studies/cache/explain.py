@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from leadline.record import (
-    CacheStart,
-    CacheStudy,
-    Curve,
-    CurvePoint,
-    Measurement,
-    Status,
-)
+from leadline.record import CacheStart, CacheStudy, Curve, CurvePoint, Measurement, Status
 from leadline.record.wording import say_count
 from leadline.stats import DRIFT_FRAC_MIN, Noise, group_drift
 from leadline.studies.cache.find import find_file_cache, noise_of, pooled

@@ -122,9 +122,12 @@ def _by_limits(
     engine: Engine, workload: Workload, seed: int, pairs: int, memory_bytes: int
 ) -> tuple[FlusherCost, tuple[EngineResult, ...]]:
     limits = Limits(
-        warm_up_s_max=RUN_S / 2, measure_s_min=RUN_S, measure_s_max=RUN_S, accuracy=0.0,
+        warm_up_s_max=RUN_S / 2,
+        measure_s_min=RUN_S,
+        measure_s_max=RUN_S,
+        accuracy=0.0,
         total_s_max=120.0,
-    )  # fmt: skip
+    )
     engine.prepare()
     found, results = [], []
     with varied_dirty_limits() as dirty:
@@ -133,9 +136,7 @@ def _by_limits(
             # Turns change places, so that a slow change of the machine favours neither.
             for works in (False, True) if number % 2 == 0 else (True, False):
                 with _flusher(dirty, memory_bytes, works=works):
-                    at[works] = engine.run(
-                        workload, seed=derive_seed(seed, number), limits=limits
-                    )  # fmt: skip
+                    at[works] = engine.run(workload, seed=derive_seed(seed, number), limits=limits)
                 results.append(at[works])
             found.append((_window_of(at[False]), _window_of(at[True])))
     known = [Pair(rested, worked) for rested, worked in found if rested and worked]
@@ -174,9 +175,12 @@ def _by_windows(
     engine: Engine, target: Target, workload: Workload, seed: int, window_s: float
 ) -> tuple[FlusherCost, tuple[EngineResult, ...]]:
     limits = Limits(
-        warm_up_s_max=2.0, measure_s_min=window_s, measure_s_max=window_s, accuracy=0.0,
+        warm_up_s_max=2.0,
+        measure_s_min=window_s,
+        measure_s_max=window_s,
+        accuracy=0.0,
         total_s_max=window_s + 120.0,
-    )  # fmt: skip
+    )
     opened_s: list[float] = []
 
     def on_event(event: dict[str, Any]) -> None:
@@ -279,10 +283,19 @@ def cost_of_pairs(workload: Workload, pairs: Sequence[Pair], method: Method) -> 
 
 
 def _unknown(workload: Workload, method: Method, reason: str) -> FlusherCost:
-    return _said(FlusherCost(
-        workload=workload, method=method, verdict="cannot tell", resting_mb_s=None,
-        working_mb_s=None, cost_frac=None, resting_reach=None, working_reach=None, reason=reason,
-    ))  # fmt: skip
+    return _said(
+        FlusherCost(
+            workload=workload,
+            method=method,
+            verdict="cannot tell",
+            resting_mb_s=None,
+            working_mb_s=None,
+            cost_frac=None,
+            resting_reach=None,
+            working_reach=None,
+            reason=reason,
+        )
+    )
 
 
 def _said(found: FlusherCost) -> FlusherCost:

@@ -10,9 +10,7 @@ from leadline.units import parse_bytes
 
 
 def memory_bytes_of(
-    cache_limit_bytes: int | None,
-    facts: Mapping[str, Any],
-    profile: Mapping[str, Any] | None,
+    cache_limit_bytes: int | None, facts: Mapping[str, Any], profile: Mapping[str, Any] | None
 ) -> int | None:
     """Return the cap where there is one, else the machine's memory; None when nobody knows.
 

@@ -129,9 +129,11 @@ def _bytes(moved: WriteTally | None) -> Evidence:
     name = "bytes at the device"
     if moved is None:
         return Evidence(
-            name=name, says=WritePolicy.UNKNOWN, value=None,
+            name=name,
+            says=WritePolicy.UNKNOWN,
+            value=None,
             sentence="n.m.: the bytes that the device wrote cannot be seen from here",
-        )  # fmt: skip
+        )
     share = moved.cancelled_frac
     text = (
         f"of {format_bytes(moved.asked_bytes)} written over within the cache the device wrote "
@@ -141,18 +143,24 @@ def _bytes(moved: WriteTally | None) -> Evidence:
     least = share.low or 0.0
     if least >= CANCELLED_MIN:
         return Evidence(
-            name=name, says=WritePolicy.CANCELLING, value=share,
+            name=name,
+            says=WritePolicy.CANCELLING,
+            value=share,
             sentence=f"{text}: at least {math.floor(100 * least)} % of it was cancelled",
-        )  # fmt: skip
+        )
     if share.value <= CANCELLED_MAX:
         return Evidence(
-            name=name, says=WritePolicy.THROUGH, value=share,
+            name=name,
+            says=WritePolicy.THROUGH,
+            value=share,
             sentence=f"{text}: all of it went through",
-        )  # fmt: skip
+        )
     return Evidence(
-        name=name, says=WritePolicy.UNKNOWN, value=share,
+        name=name,
+        says=WritePolicy.UNKNOWN,
+        value=share,
         sentence=f"{text}: too little was written for a proof either way",
-    )  # fmt: skip
+    )
 
 
 def _against_disk(rates: Rates, *, beyond: bool) -> Evidence:
@@ -160,11 +168,13 @@ def _against_disk(rates: Rates, *, beyond: bool) -> Evidence:
     found = _ratio(rates.write, rates.disk_write)
     if found is None or not beyond:
         return Evidence(
-            name=name, says=WritePolicy.UNKNOWN, value=None,
+            name=name,
+            says=WritePolicy.UNKNOWN,
+            value=None,
             sentence="n.m.: no border was found, so the disk's own rate is not known apart"
             if found is not None
             else "n.m.: writes were not measured on both sides of the border",
-        )  # fmt: skip
+        )
     text = f"writes within the cache are {say_times(found)} as fast as beyond it"
     value = _interval(found, rates.write)
     if found.low is not None and found.low >= FASTER_MIN:
@@ -181,33 +191,41 @@ def _against_reads(rates: Rates) -> Evidence:
     found = _ratio(rates.write, rates.read)
     if found is None:
         return Evidence(
-            name=name, says=WritePolicy.UNKNOWN, value=None,
+            name=name,
+            says=WritePolicy.UNKNOWN,
+            value=None,
             sentence="n.m.: reads and writes were not both measured within the cache",
-        )  # fmt: skip
+        )
     text = f"within the cache writes are {say_times(found)} as fast as reads"
     if found.slower:
         text = f"within the cache reads are {say_times(found.inverse())} as fast as writes"
     alike = found.low is not None and found.low >= ALIKE_MIN
     why = "alike, as where both end in memory" if alike else "as a disk or a flusher slows them"
     return Evidence(
-        name=name, says=WritePolicy.UNKNOWN, value=_interval(found, rates.write),
+        name=name,
+        says=WritePolicy.UNKNOWN,
+        value=_interval(found, rates.write),
         sentence=f"{text}: {why}; it cannot decide alone",
-    )  # fmt: skip
+    )
 
 
 def _word(share: Interval) -> Evidence:
     name = "the server's word"
     if share.low is not None and share.low >= PROMISED_MIN:
         return Evidence(
-            name=name, says=WritePolicy.THROUGH, value=share,
+            name=name,
+            says=WritePolicy.THROUGH,
+            value=share,
             sentence="the server said of every WRITE that it was on stable storage when it "
             "answered",
-        )  # fmt: skip
+        )
     return Evidence(
-        name=name, says=WritePolicy.UNKNOWN, value=share,
+        name=name,
+        says=WritePolicy.UNKNOWN,
+        value=share,
         sentence=f"the server said of {100 * share.value:.0f} % of the WRITEs that they were on "
         "stable storage when it answered, and may keep the others in memory; it need not",
-    )  # fmt: skip
+    )
 
 
 def _ratio(above: Interval | None, below: Interval | None) -> Comparison | None:

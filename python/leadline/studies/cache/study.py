@@ -166,8 +166,11 @@ def fill_cache(engine: Engine, workload: Workload, start: CacheStart, *, seed: i
     wanted_s = min(workload.unique_bytes / FILL_BYTES_PER_S, FILL_SHARE_MAX * start.plan.point_s)
     seconds = max(FILL_S_MIN, wanted_s)
     limits = Limits(
-        warm_up_s_max=0.0, measure_s_min=seconds, measure_s_max=seconds, accuracy=0.0,
+        warm_up_s_max=0.0,
+        measure_s_min=seconds,
+        measure_s_max=seconds,
+        accuracy=0.0,
         total_s_max=LAYOUT_S_MAX,
-    )  # fmt: skip
+    )
     with contextlib.suppress(NothingCompleted):
         engine.run(passing, seed=seed, limits=limits)

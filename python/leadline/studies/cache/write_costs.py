@@ -88,5 +88,8 @@ def _workload(study: CacheStudy) -> Workload:
     unique = min(study.cache.inside_bytes or plan.unique_bytes_min, most)
     return Workload(
         unique_bytes=max(4 * plan.size_mean, unique // BLOCK_BYTES * BLOCK_BYTES),
-        size_mean=plan.size_mean, read_frac=0.0, seq_frac=0.0, size_dist="fixed",
-    )  # fmt: skip
+        size_mean=plan.size_mean,
+        read_frac=0.0,
+        seq_frac=0.0,
+        size_dist="fixed",
+    )

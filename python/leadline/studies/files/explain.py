@@ -119,8 +119,10 @@ def _block_sizes(rows: Sequence[FilesRow], size: int) -> list[str]:
 
 def _file_systems(rows: Sequence[FilesRow], size: int) -> list[str]:
     made = [row for row in rows if row.made and row.drives == 1]
-    largest = {fs: max(row.block_bytes or 0 for row in made if row.fs == fs)
-               for fs in dict.fromkeys(row.fs for row in made)}  # fmt: skip
+    largest = {
+        fs: max(row.block_bytes or 0 for row in made if row.fs == fs)
+        for fs in dict.fromkeys(row.fs for row in made)
+    }
     own = [row for row in made if row.block_bytes == largest[row.fs]]
     if len(largest) < 2:
         return []
@@ -140,10 +142,13 @@ def _request_sizes(rows: Sequence[FilesRow], size: int) -> list[str]:
     )
     for over, under, what in pairs:
         changes = [
-            (row, other) for row in rows for other in rows
-            if (row.test, other.test) == (over, under) and row.drives == other.drives == 1
+            (row, other)
+            for row in rows
+            for other in rows
+            if (row.test, other.test) == (over, under)
+            and row.drives == other.drives == 1
             and _system(row) == _system(other)
-        ]  # fmt: skip
+        ]
         noise = rate_noise([row for pair in changes for row in pair], size) if changes else None
         said, open_systems = [], []
         for row, other in changes:
@@ -162,9 +167,11 @@ def _request_sizes(rows: Sequence[FilesRow], size: int) -> list[str]:
 def _drives(rows: Sequence[FilesRow], size: int) -> list[str]:
     several = [row for row in rows if row.drives > 1]
     pairs = [
-        (row, other) for row in several for other in rows
+        (row, other)
+        for row in several
+        for other in rows
         if other.drives == 1 and row.test == other.test and _system(row) == _system(other)
-    ]  # fmt: skip
+    ]
     said, open_pairs, slower = [], [], []
     for row, other in pairs:
         noise = rate_noise([one for one in rows if one.test == row.test], size)
@@ -222,8 +229,12 @@ def _warnings(study: FilesStudy) -> tuple[str, ...]:
     told = list(study.start.notes)
     rows = [row for row in study.rows if row.kept]
     if study.start.paper:
-        shares = [run.cached_share for row in rows for run in row.kept
-                  if row.test == "read_8192" and run.cached_share is not None]  # fmt: skip
+        shares = [
+            run.cached_share
+            for row in rows
+            for run in row.kept
+            if row.test == "read_8192" and run.cached_share is not None
+        ]
         if shares and min(shares) > 0.5:
             told.append(
                 "8 MB fit the file cache of today: read_8192 was answered from memory, and the "

@@ -42,14 +42,15 @@ def plan_cells(
         if name == EXISTING:
             found = existing_system(targets[0])
             alone = None if len(targets) > 1 else "a second drive needs a second directory"
-            cells += [FilesCell(system=found, drives=1),
-                      FilesCell(system=found, drives=several, missing=alone)]  # fmt: skip
+            cells += [
+                FilesCell(system=found, drives=1),
+                FilesCell(system=found, drives=several, missing=alone),
+            ]
             continue
         for block in block_sizes or usual_blocks(name):
             made = FileSystemUnderTest(fs=name, block_bytes=block, made=True)
             why = why_not_made(name, block)
-            cells += [FilesCell(system=made, drives=drives, missing=why)
-                      for drives in (1, several)]  # fmt: skip
+            cells += [FilesCell(system=made, drives=drives, missing=why) for drives in (1, several)]
     return tuple(cells)
 
 

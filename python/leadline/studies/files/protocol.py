@@ -184,9 +184,13 @@ def _measured(study: _Study, tests: FileTests, cell: FilesCell, number: int) -> 
     start = study.document.start
     try:
         result = tests.run(
-            cell, file_bytes=study.document.file_bytes or PAPER_BYTES, runs=start.runs,
-            paper=start.paper, seed=derive_seed(start.seed, number), total_s_max=study.left_s,
-        )  # fmt: skip
+            cell,
+            file_bytes=study.document.file_bytes or PAPER_BYTES,
+            runs=start.runs,
+            paper=start.paper,
+            seed=derive_seed(start.seed, number),
+            total_s_max=study.left_s,
+        )
     except (TargetRefused, PointFailed) as reason:
         return rows_of(cell, None, str(reason))
     return rows_of(cell, result)
@@ -249,10 +253,14 @@ def _pilot(tests: FileTests, study: _Study, file_bytes: int) -> SizeStep:
     made = msgspec.structs.replace(system, made=False)
     began_s = time.monotonic()
     result = tests.run(
-        FilesCell(system=made, drives=1), file_bytes=file_bytes, runs=_PILOT_RUNS, paper=False,
-        seed=start.seed, total_s_max=max(study.left_s, _LEAST_S),
+        FilesCell(system=made, drives=1),
+        file_bytes=file_bytes,
+        runs=_PILOT_RUNS,
+        paper=False,
+        seed=start.seed,
+        total_s_max=max(study.left_s, _LEAST_S),
         tests=("write_8192", "read_8192"),
-    )  # fmt: skip
+    )
     return SizeStep(
         file_bytes=file_bytes,
         write_kbytes_s=_rate(result, 0),

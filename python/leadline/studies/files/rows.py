@@ -27,13 +27,19 @@ def rows_of(cell: FilesCell, result: FileTestResult | None, missing: str = "") -
     )
     return [
         FilesRow(
-            test=test, fs=cell.system.fs, block_bytes=cell.system.block_bytes,
-            made=cell.system.made, drives=cell.drives,
-            kbytes_s=None, cpu_percent=None, raw_percent=None,
-            missing=None if test in runs else missing or cell.missing, runs=runs.get(test, ()),
+            test=test,
+            fs=cell.system.fs,
+            block_bytes=cell.system.block_bytes,
+            made=cell.system.made,
+            drives=cell.drives,
+            kbytes_s=None,
+            cpu_percent=None,
+            raw_percent=None,
+            missing=None if test in runs else missing or cell.missing,
+            runs=runs.get(test, ()),
         )
         for test in FILE_PROGRAMS
-    ]  # fmt: skip
+    ]
 
 
 def with_numbers(rows: Sequence[FilesRow], file_bytes: int, *, paper: bool) -> tuple[FilesRow, ...]:

@@ -26,9 +26,13 @@ _CELL_S = 1.5
 
 
 def next_size(
-    steps: Sequence[SizeStep], cells: Sequence[FilesCell], *, runs: int, bytes_max: int,
+    steps: Sequence[SizeStep],
+    cells: Sequence[FilesCell],
+    *,
+    runs: int,
+    bytes_max: int,
     left_s: float,
-) -> tuple[int | None, str]:  # fmt: skip
+) -> tuple[int | None, str]:
     """Return the next size to try, or None and why the last one stays."""
     if not steps:
         return min(PAPER_BYTES, bytes_max), ""

@@ -59,8 +59,11 @@ def _first_sentences(balances: Sequence[Balance]) -> Iterator[str]:
 
 
 def _first_rate(balance: Balance) -> float:
-    rates = [one.mb_s_per_processor.value for one in balance.saturations
-             if one.resource == balance.first and one.mb_s_per_processor is not None]  # fmt: skip
+    rates = [
+        one.mb_s_per_processor.value
+        for one in balance.saturations
+        if one.resource == balance.first and one.mb_s_per_processor is not None
+    ]
     return rates[0]
 
 
@@ -117,8 +120,9 @@ def compared(systems: Sequence[StreamBalance]) -> tuple[str, ...]:
 
 
 def _same(system: StreamBalance, one: Balance) -> Balance | None:
-    found = (other for other in system.balances
-             if (other.kernel, other.phase) == (one.kernel, one.phase))  # fmt: skip
+    found = (
+        other for other in system.balances if (other.kernel, other.phase) == (one.kernel, one.phase)
+    )
     return next(found, None)
 
 

@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from leadline.record import Interval
-from leadline.record.balance import (
-    RESOURCE_WORDS,
-    RESOURCES,
-    Balance,
-    Resource,
-    Saturation,
-)
+from leadline.record.balance import RESOURCE_WORDS, RESOURCES, Balance, Resource, Saturation
 from leadline.record.streaming import Capacities, StreamStudy
 from leadline.record.wording import say_count, say_percent
 from leadline.stats.arithmetic import inverse, product, scaled
@@ -67,8 +61,7 @@ def _saturation(
     if name in ("disks", "io_path"):
         # Their capacity is of a number of disks: what the most of them can do.
         cells = [max(cells, key=lambda cell: cell.disks)]
-    used = [(phase, busy(run, phase, capacities)) for cell in cells
-            for run, phase in cell.runs]  # fmt: skip
+    used = [(phase, busy(run, phase, capacities)) for cell in cells for run, phase in cell.runs]
     if not all(name in each.seconds for _, each in used):
         return Saturation(resource=name, mb_s_per_processor=None, why=_why_not(name, capacities))
     uses = [each.seconds[name].value / phase.seconds for phase, each in used]
@@ -109,8 +102,11 @@ def _why(name: Resource, used: Busy, disks: int) -> str:
 
 def _why_not(name: Resource, capacities: Capacities) -> str:
     if name == "network":
-        return ("nothing crosses it" if capacities.network_mb_s is not None
-                else "its capacity was not measured: no ranks")  # fmt: skip
+        return (
+            "nothing crosses it"
+            if capacities.network_mb_s is not None
+            else "its capacity was not measured: no ranks"
+        )
     return "its capacity was not measured"
 
 

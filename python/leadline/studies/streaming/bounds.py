@@ -29,8 +29,11 @@ def bound(
     None for a run that moved nothing.
     """
     run = StreamRun(options=options, disks=disks, repetition=0, started_at="", result=result)
-    phases = [found for phase in result.phases
-              if (found := phase_bound(run, phase, capacities)) is not None]  # fmt: skip
+    phases = [
+        found
+        for phase in result.phases
+        if (found := phase_bound(run, phase, capacities)) is not None
+    ]
     if not phases:
         return None
     seconds = sum_alike([phase.seconds for phase in phases])
@@ -49,9 +52,10 @@ def phase_bound(run: StreamRun, phase: PhaseResult, capacities: Capacities) -> P
     used = busy(run, phase, capacities, inherent=True)
     # A path that was not seen to give out would only repeat the disks with other noise.
     limits = {
-        name: seconds for name, seconds in used.seconds.items()
+        name: seconds
+        for name, seconds in used.seconds.items()
         if name != "io_path" or used.path_is_short
-    }  # fmt: skip
+    }
     if not limits or not phase.bytes_moved:
         return None
     moved_mb = phase.bytes_moved / _MB

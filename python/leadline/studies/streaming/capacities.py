@@ -24,27 +24,37 @@ def capacities_of(
 
     """
     disks = _noise(
-        *readings.disk_read_bytes_s, *readings.disk_write_bytes_s, readings.all_read_bytes_s,
-        readings.all_write_bytes_s, readings.all_both_bytes_s,
-    )  # fmt: skip
+        *readings.disk_read_bytes_s,
+        *readings.disk_write_bytes_s,
+        readings.all_read_bytes_s,
+        readings.all_write_bytes_s,
+        readings.all_both_bytes_s,
+    )
     memory = _noise(readings.memory_copy_bytes_s, readings.memory_read_bytes_s)
     return Capacities(
         processors=readings.processors,
         memory_copy_mb_s=_mb_s(readings.memory_copy_bytes_s, memory),
         memory_read_mb_s=_mb_s(readings.memory_read_bytes_s, memory),
         disks=tuple(
-            DiskCapacity(directory=directory, devices=devices, read_mb_s=_mb_s(read, disks),
-                         write_mb_s=_mb_s(write, disks))
+            DiskCapacity(
+                directory=directory,
+                devices=devices,
+                read_mb_s=_mb_s(read, disks),
+                write_mb_s=_mb_s(write, disks),
+            )
             for directory, devices, read, write in zip(
-                directories, readings.disk_devices, readings.disk_read_bytes_s,
-                readings.disk_write_bytes_s, strict=True,
+                directories,
+                readings.disk_devices,
+                readings.disk_read_bytes_s,
+                readings.disk_write_bytes_s,
+                strict=True,
             )
         ),
         all_read_mb_s=_mb_s(readings.all_read_bytes_s, disks),
         all_write_mb_s=_mb_s(readings.all_write_bytes_s, disks),
         all_both_mb_s=_mb_s(readings.all_both_bytes_s, disks),
         network_mb_s=_mb_s(network_bytes_s, _noise(network_bytes_s)) if network_bytes_s else None,
-    )  # fmt: skip
+    )
 
 
 def _noise(*groups: Sequence[float]) -> Noise | None:

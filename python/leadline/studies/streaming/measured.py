@@ -74,10 +74,8 @@ def ratios_of(study: StreamStudy) -> tuple[Ratio, ...]:
     """Return the modelled and the measured ratio of every phase and both buses."""
     cells = cells_of(study)
     return tuple(
-        ratio
-        for cell in cells
-        for ratio in (_io_ratio(cell, cells), _memory_ratio(cell, cells))
-    )  # fmt: skip
+        ratio for cell in cells for ratio in (_io_ratio(cell, cells), _memory_ratio(cell, cells))
+    )
 
 
 def _io_ratio(cell: Cell, cells: Sequence[Cell]) -> Ratio:
@@ -86,11 +84,17 @@ def _io_ratio(cell: Cell, cells: Sequence[Cell]) -> Ratio:
     readings = _each(cell, _io_ratio_of)
     why = _why_missing(cell, "block_read_bytes", "block_written_bytes")
     return Ratio(
-        kernel=cell.kernel, phase=cell.phase, platform=cell.platform, disks=cell.disks,
-        bus="io", modelled=total(terms), corrected=None,
+        kernel=cell.kernel,
+        phase=cell.phase,
+        platform=cell.platform,
+        disks=cell.disks,
+        bus="io",
+        modelled=total(terms),
+        corrected=None,
         measured=_measured(readings, cell, cells, _io_ratio_of),
-        tier=IO_TIER if readings else f"{NOT_HERE}{why}", terms=terms,
-    )  # fmt: skip
+        tier=IO_TIER if readings else f"{NOT_HERE}{why}",
+        terms=terms,
+    )
 
 
 def _memory_ratio(cell: Cell, cells: Sequence[Cell]) -> Ratio:
@@ -100,11 +104,18 @@ def _memory_ratio(cell: Cell, cells: Sequence[Cell]) -> Ratio:
     tier = cell.runs[0][0].result.memory_bus_counter
     why = _why_missing(cell, "memory_bus_bytes")
     return Ratio(
-        kernel=cell.kernel, phase=cell.phase, platform=cell.platform, disks=cell.disks,
-        bus="memory", modelled=total(terms), corrected=total((*terms, *corrections)),
+        kernel=cell.kernel,
+        phase=cell.phase,
+        platform=cell.platform,
+        disks=cell.disks,
+        bus="memory",
+        modelled=total(terms),
+        corrected=total((*terms, *corrections)),
         measured=_measured(readings, cell, cells, _memory_ratio_of),
-        tier=tier if readings else f"{NOT_HERE}{why}", terms=terms, corrections=corrections,
-    )  # fmt: skip
+        tier=tier if readings else f"{NOT_HERE}{why}",
+        terms=terms,
+        corrections=corrections,
+    )
 
 
 Reading = Callable[[StreamRun, PhaseResult], float | None]
@@ -159,7 +170,10 @@ def _cost(cell: Cell, cells: Sequence[Cell], capacities: Capacities | None) -> P
     counted = all(phase.instructions for phase in cell.phases)
     timed = counted and all(phase.cycles for phase in cell.phases)
     return PhaseCost(
-        kernel=cell.kernel, phase=cell.phase, platform=cell.platform, disks=cell.disks,
+        kernel=cell.kernel,
+        phase=cell.phase,
+        platform=cell.platform,
+        disks=cell.disks,
         cpu_user_ns_per_byte=interval(lambda _, phase: 1e9 * phase.cpu_user_s / phase.bytes_moved),
         cpu_system_ns_per_byte=interval(
             lambda _, phase: 1e9 * phase.cpu_system_s / phase.bytes_moved
@@ -167,11 +181,15 @@ def _cost(cell: Cell, cells: Sequence[Cell], capacities: Capacities | None) -> P
         cpu_utilisation=interval(lambda run, phase: _cpu_used(run, phase, capacities)),
         instructions_per_byte=interval(
             lambda _, phase: (phase.instructions or 0) / phase.bytes_moved
-        ) if counted else None,
+        )
+        if counted
+        else None,
         cycles_per_instruction=interval(
             lambda _, phase: (phase.cycles or 0) / (phase.instructions or 1)
-        ) if timed else None,
-    )  # fmt: skip
+        )
+        if timed
+        else None,
+    )
 
 
 def _cpu_used(run: StreamRun, phase: PhaseResult, capacities: Capacities | None) -> float:

@@ -102,9 +102,13 @@ def buckets(what: str, direction: Direction, source: str, times: int = 1) -> Par
 def matches(source: str) -> Part:
     """What a scan selects, read and written once."""
     return Part(
-        "matches copied", "(match/total) (2 D)", lambda s: 2 * s.match_frac, "read", source,
+        "matches copied",
+        "(match/total) (2 D)",
+        lambda s: 2 * s.match_frac,
+        "read",
+        source,
         "program",
-    )  # fmt: skip
+    )
 
 
 def exchange(what: str, source: str, by: Literal["MPI"] | None = None) -> Part:
@@ -241,12 +245,23 @@ def paper_corrections(
 
 
 def _corrections(kernel: KernelName, platform: Platform) -> tuple[Part, ...]:
-    zeroed = Part("pages zeroed and copied by the operating system", "1.5 D", lambda _: 1.5,
-                  "read", _OS)  # fmt: skip
-    pinned = Part("copied into memory that the network card may read", "2 ((P-1)/P) D",
-                  lambda s: 2 * s.remote, "read", "AD98 §5.3.1, cluster memory bus")  # fmt: skip
-    contended = Part("contention for the file system's buffers", "1 D", lambda _: 1.0, "read",
-                     "AD98 §5.3.1, SMP memory bus: at least")  # fmt: skip
+    zeroed = Part(
+        "pages zeroed and copied by the operating system", "1.5 D", lambda _: 1.5, "read", _OS
+    )
+    pinned = Part(
+        "copied into memory that the network card may read",
+        "2 ((P-1)/P) D",
+        lambda s: 2 * s.remote,
+        "read",
+        "AD98 §5.3.1, cluster memory bus",
+    )
+    contended = Part(
+        "contention for the file system's buffers",
+        "1 D",
+        lambda _: 1.0,
+        "read",
+        "AD98 §5.3.1, SMP memory bus: at least",
+    )
     if kernel == "scan":
         half = Part("pages zeroed by the operating system", "0.5 D", lambda _: 0.5, "read", _OS)
         found = [key_line(), copied_lines(), half]
@@ -264,26 +279,34 @@ def _corrections(kernel: KernelName, platform: Platform) -> tuple[Part, ...]:
 def key_line() -> Part:
     """A key is ten bytes of a line of 64."""
     return Part(
-        "the whole cache line of a key", "(64/100 - key/rec) D",
-        lambda s: _LINE_BY_RECORD - s.key_by_record, "read", _LINE,
-    )  # fmt: skip
+        "the whole cache line of a key",
+        "(64/100 - key/rec) D",
+        lambda s: _LINE_BY_RECORD - s.key_by_record,
+        "read",
+        _LINE,
+    )
 
 
 def entry_lines(direction: Direction = "read") -> Part:
     """An entry put into some bucket reads and writes a line."""
     return Part(
-        "the whole cache line of an entry, read and written", "(2 (64/100) - bucket/rec) D",
-        lambda s: 2 * _LINE_BY_RECORD - s.bucket_by_record, direction, _LINE,
-    )  # fmt: skip
+        "the whole cache line of an entry, read and written",
+        "(2 (64/100) - bucket/rec) D",
+        lambda s: 2 * _LINE_BY_RECORD - s.bucket_by_record,
+        direction,
+        _LINE,
+    )
 
 
 def copied_lines() -> Part:
     """Records of 100 bytes lie on two or three lines, of which neighbours share some."""
     return Part(
-        "the whole cache lines of copied records", "(touched - match/total) (2 D)",
-        lambda s: 2 * (touched_apart(s.match_frac) - s.match_frac), "read",
+        "the whole cache lines of copied records",
+        "(touched - match/total) (2 D)",
+        lambda s: 2 * (touched_apart(s.match_frac) - s.match_frac),
+        "read",
         "AD98 §5.3.1: touched is 4/5 where every other record matches",
-    )  # fmt: skip
+    )
 
 
 _APART_BYTES = 160

@@ -157,8 +157,13 @@ def _out_of_the_mapping(choices: Choices) -> list[Part]:
 
 def _entries(what: str, direction: Direction, times: int = 1) -> Part:
     symbol = "(entry/rec) D" if times == 1 else f"(entry/rec) ({times} D)"
-    return Part(what, symbol, lambda s: times * s.bucket_by_record, direction,
-                f"AD98 §4.2, entries of {ENTRY_BYTES} bytes")  # fmt: skip
+    return Part(
+        what,
+        symbol,
+        lambda s: times * s.bucket_by_record,
+        direction,
+        f"AD98 §4.2, entries of {ENTRY_BYTES} bytes",
+    )
 
 
 def _scan_work(choices: Choices) -> list[Part]:
@@ -218,33 +223,46 @@ def _memory_corrections(choices: Choices) -> list[Part]:
 
 def _allocated(part: Part) -> Part:
     return Part(
-        f"lines read before they are written: {part.name}", f"1/2 of {part.symbol}",
-        lambda s: part.factor(s) / 2, part.direction, f"{_OWN}: write-allocating caches",
-    )  # fmt: skip
+        f"lines read before they are written: {part.name}",
+        f"1/2 of {part.symbol}",
+        lambda s: part.factor(s) / 2,
+        part.direction,
+        f"{_OWN}: write-allocating caches",
+    )
 
 
 def _zeroed(choices: Choices) -> Part:
     """A run's memory is new, and what is kept in one pass is written to it for the first time."""
     source = "AD98 §5.3.1; once, where the paper's system took another half"
     if choices.kernel == "scan":
-        return Part("pages zeroed by the operating system", "(match/total) D",
-                    lambda s: s.match_frac, "read", source)  # fmt: skip
+        return Part(
+            "pages zeroed by the operating system",
+            "(match/total) D",
+            lambda s: s.match_frac,
+            "read",
+            source,
+        )
     return Part("pages zeroed by the operating system", "1 D", lambda _: 1.0, "read", source)
 
 
 def _key_line() -> Part:
     return Part(
-        "the whole cache line of a key", "(64/100 - key/rec) D",
-        lambda s: _LINE_BYTES / RECORD_BYTES - s.key_by_record, "read", "AD98 §5.3.1",
-    )  # fmt: skip
+        "the whole cache line of a key",
+        "(64/100 - key/rec) D",
+        lambda s: _LINE_BYTES / RECORD_BYTES - s.key_by_record,
+        "read",
+        "AD98 §5.3.1",
+    )
 
 
 def _lines_at_random() -> Part:
     return Part(
-        "the whole cache lines of copied records", "(touched - match/total) D",
-        lambda s: touched_at_random(s.match_frac) - s.match_frac, "read",
+        "the whole cache lines of copied records",
+        "(touched - match/total) D",
+        lambda s: touched_at_random(s.match_frac) - s.match_frac,
+        "read",
         "AD98 §5.3.1, for keys in no order instead of every other record",
-    )  # fmt: skip
+    )
 
 
 def touched_at_random(match_frac: float) -> float:
@@ -258,14 +276,19 @@ def touched_at_random(match_frac: float) -> float:
 
 def _sort_corrections(phase: str) -> list[Part]:
     gathered = Part(
-        "the whole cache lines of gathered records", "(160/100 - 1) D",
-        lambda _: _LINES_OF_A_RECORD_BYTES / RECORD_BYTES - 1, "write", "AD98 §5.3.1",
-    )  # fmt: skip
+        "the whole cache lines of gathered records",
+        "(160/100 - 1) D",
+        lambda _: _LINES_OF_A_RECORD_BYTES / RECORD_BYTES - 1,
+        "write",
+        "AD98 §5.3.1",
+    )
     entries = Part(
-        "an entry's line read before it is written", "(entry/rec) D",
-        lambda s: s.bucket_by_record, "read",
+        "an entry's line read before it is written",
+        "(entry/rec) D",
+        lambda s: s.bucket_by_record,
+        "read",
         "AD98 §5.3.1: at the grain of lines; open buckets stay in the cache",
-    )  # fmt: skip
+    )
     by_phase = {
         "read": [_key_line(), entries],
         "write": [gathered],

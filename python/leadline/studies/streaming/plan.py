@@ -100,10 +100,15 @@ def plan_run(
     homes = source.directories + output_directories(job)
     usual = Target(text=homes[-1], kind="directory", path=homes[-1]).name
     return Planned(
-        system=name or usual, job=job, options=options,
-        data_bytes=size, output_bytes=written, directories=homes, capacities=capacities,
+        system=name or usual,
+        job=job,
+        options=options,
+        data_bytes=size,
+        output_bytes=written,
+        directories=homes,
+        capacities=capacities,
         runs=wanted.runs,
-    )  # fmt: skip
+    )
 
 
 def plan_records(wanted: Wanted, records: int, record_format: str, skew: float) -> StreamJob:
@@ -182,10 +187,16 @@ def output_directories(job: StreamJob) -> tuple[str, ...]:
 
 def _options(kernel: KernelName, wanted: Wanted, job: StreamJob) -> StreamOptions:
     return StreamOptions(
-        kernel=kernel, memory_bytes=job.memory_bytes, threads=job.threads, ranks=wanted.ranks,
-        read=job.io.read, read_direct=job.io.read_direct, write_direct=job.io.write_direct,
-        depth=job.io.depth, stripe_bytes=wanted.stripe_bytes,
-    )  # fmt: skip
+        kernel=kernel,
+        memory_bytes=job.memory_bytes,
+        threads=job.threads,
+        ranks=wanted.ranks,
+        read=job.io.read,
+        read_direct=job.io.read_direct,
+        write_direct=job.io.write_direct,
+        depth=job.io.depth,
+        stripe_bytes=wanted.stripe_bytes,
+    )
 
 
 def _kernel(

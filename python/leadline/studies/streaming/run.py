@@ -22,13 +22,7 @@ from leadline.engine.streams.jobs import Capacity, StreamJob
 from leadline.engine.streams.places import disks_of
 from leadline.record import Interval, Status, derive_seed
 from leadline.record.balance import RESOURCE_WORDS, Bound
-from leadline.record.streaming import (
-    Capacities,
-    StreamResult,
-    StreamRun,
-    StreamStart,
-    StreamStudy,
-)
+from leadline.record.streaming import Capacities, StreamResult, StreamRun, StreamStart, StreamStudy
 from leadline.store import Keeper
 from leadline.studies.streaming.answer import sentences_of
 from leadline.studies.streaming.bounds import bound
@@ -202,9 +196,12 @@ class _Growing:
         )
         started_at = _now()
         run = StreamRun(
-            options=self._planned.options, disks=len(self.study.start.directories),
-            repetition=number, started_at=started_at, result=run_job(job),
-        )  # fmt: skip
+            options=self._planned.options,
+            disks=len(self.study.start.directories),
+            repetition=number,
+            started_at=started_at,
+            result=run_job(job),
+        )
         self._kept.add_run(run)
 
 

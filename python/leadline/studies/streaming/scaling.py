@@ -8,14 +8,7 @@ from leadline.record import Interval
 from leadline.record.balance import RESOURCE_WORDS, RESOURCES, Resource, Scaling, ScalingStep
 from leadline.record.streaming import Capacities, StreamStudy
 from leadline.record.wording import say_count, say_percent
-from leadline.stats.arithmetic import (
-    difference,
-    exactly,
-    inverse,
-    product,
-    scaled,
-    surely_below,
-)
+from leadline.stats.arithmetic import difference, exactly, inverse, product, scaled, surely_below
 from leadline.studies.streaming.measured import Cell, cells_of, readings_interval
 from leadline.studies.streaming.use import busy, processors_of, striped
 from leadline.units import format_rate
@@ -120,8 +113,12 @@ def _utilisations(
         if used is None:
             continue
         shares, capacity = used
-        others = [other for each in cells if each is not cell
-                  if (other := _used(each, name, capacities)) is not None]  # fmt: skip
+        others = [
+            other
+            for each in cells
+            if each is not cell
+            if (other := _used(each, name, capacities)) is not None
+        ]
         share = readings_interval(shares, [each for each, _ in others])
         found[name] = product(share, capacity)
     return found

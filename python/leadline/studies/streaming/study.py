@@ -226,13 +226,18 @@ class _Study:
         options = options_of(step.kernel, self._asked)
         started_at = _now()
         result = self._disks.run(
-            options, step.disks, seed=derive_seed(self._asked.seed, number),
+            options,
+            step.disks,
+            seed=derive_seed(self._asked.seed, number),
             total_s_max=self._left_s,
-        )  # fmt: skip
+        )
         run = StreamRun(
-            options=options, disks=step.disks, repetition=step.repetition, started_at=started_at,
+            options=options,
+            disks=step.disks,
+            repetition=step.repetition,
+            started_at=started_at,
             result=result,
-        )  # fmt: skip
+        )
         self._kept.add_run(run)
         return run
 
@@ -256,9 +261,12 @@ class _Study:
     def _effort(self, order: int, data_bytes: int) -> Effort:
         asked = self._asked
         return Effort(
-            data_bytes=data_bytes, memory_bytes=asked.memory_bytes, threads=asked.threads,
-            seed=derive_seed(asked.seed, order), total_s_max=self._left_s,
-        )  # fmt: skip
+            data_bytes=data_bytes,
+            memory_bytes=asked.memory_bytes,
+            threads=asked.threads,
+            seed=derive_seed(asked.seed, order),
+            total_s_max=self._left_s,
+        )
 
     @property
     def _left_s(self) -> float:
@@ -270,12 +278,21 @@ def pooled_readings(results: Sequence[CapacityResult]) -> CapacityResult:
     first = results[0]
     return msgspec.structs.replace(
         first,
-        **{name: tuple(reading for result in results for reading in getattr(result, name))
-           for name in ("memory_copy_bytes_s", "memory_read_bytes_s", "all_read_bytes_s",
-                        "all_write_bytes_s", "all_both_bytes_s")},
-        **{name: tuple(_joined(name, disk, results) for disk in range(len(getattr(first, name))))
-           for name in ("disk_read_bytes_s", "disk_write_bytes_s")},
-    )  # fmt: skip
+        **{
+            name: tuple(reading for result in results for reading in getattr(result, name))
+            for name in (
+                "memory_copy_bytes_s",
+                "memory_read_bytes_s",
+                "all_read_bytes_s",
+                "all_write_bytes_s",
+                "all_both_bytes_s",
+            )
+        },
+        **{
+            name: tuple(_joined(name, disk, results) for disk in range(len(getattr(first, name))))
+            for name in ("disk_read_bytes_s", "disk_write_bytes_s")
+        },
+    )
 
 
 def _joined(name: str, disk: int, results: Sequence[CapacityResult]) -> tuple[float, ...]:

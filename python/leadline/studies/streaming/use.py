@@ -10,12 +10,7 @@ from dataclasses import dataclass
 
 from leadline.record import Interval
 from leadline.record.balance import Resource
-from leadline.record.streaming import (
-    Capacities,
-    PhaseResult,
-    StreamOptions,
-    StreamRun,
-)
+from leadline.record.streaming import Capacities, PhaseResult, StreamOptions, StreamRun
 from leadline.stats.arithmetic import (
     exactly,
     inverse,
@@ -50,9 +45,11 @@ class DiskRates:
         As much as possible both ways at once and the rest one way; or first one, then the other,
         where disks are slower when they do both.
         """
-        apart = [scaled(inverse(rate), megabytes)
-                 for rate, megabytes in ((self.read, read_mb), (self.write, written_mb))
-                 if megabytes]  # fmt: skip
+        apart = [
+            scaled(inverse(rate), megabytes)
+            for rate, megabytes in ((self.read, read_mb), (self.write, written_mb))
+            if megabytes
+        ]
         if len(apart) < 2:
             return sum_of(apart) if apart else exactly(0.0)
         mixed_mb = 2 * min(read_mb, written_mb)
@@ -78,9 +75,7 @@ def striped(capacities: Capacities, disks: int) -> DiskRates:
 
 def together(capacities: Capacities) -> DiskRates:
     """What all disks give at once."""
-    return DiskRates(
-        capacities.all_read_mb_s, capacities.all_write_mb_s, capacities.all_both_mb_s
-    )  # fmt: skip
+    return DiskRates(capacities.all_read_mb_s, capacities.all_write_mb_s, capacities.all_both_mb_s)
 
 
 def _taking_turns(read_mb_s: float, write_mb_s: float) -> float:

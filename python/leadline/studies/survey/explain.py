@@ -209,9 +209,13 @@ class _Explanation:
         )
         low, high = _good(points, log=not parameter.endswith("frac"))
         return Curve(
-            parameter=parameter, region=region, points=points, focal=focal, good_low=low,
+            parameter=parameter,
+            region=region,
+            points=points,
+            focal=focal,
+            good_low=low,
             good_high=high,
-        )  # fmt: skip
+        )
 
     def _interval(self, found: Sequence[Measurement]) -> Interval:
         return self.noise.interval(found)
@@ -291,11 +295,13 @@ def _borders(fit: BorderFit | None) -> tuple[Border, ...]:
         return ()
     return tuple(
         Border(
-            bytes=item.bytes, shape=item.shape, time_ratio=item.time_ratio,
+            bytes=item.bytes,
+            shape=item.shape,
+            time_ratio=item.time_ratio,
             evidence_bic=item.evidence_bic,
         )
         for item in fit.borders
-    )  # fmt: skip
+    )
 
 
 def _cache_bytes(fit: BorderFit | None, regions: tuple[Region, ...]) -> Interval | None:

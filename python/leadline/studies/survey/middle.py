@@ -18,13 +18,7 @@ import numpy as np
 
 from leadline.predict import BATCH, Box, JointModel, enough, fit_joint, next_points, sample_of
 from leadline.record import PROCESSES_MAX, Measurement, Plan, Workload
-from leadline.stats import (
-    BorderFit,
-    fit_borders,
-    half_way_x,
-    next_unique_bytes,
-    still_rising,
-)
+from leadline.stats import BorderFit, fit_borders, half_way_x, next_unique_bytes, still_rising
 from leadline.studies.survey.readings import Readings, curve_of, throughput, value
 from leadline.studies.survey.spread import share, spread
 
@@ -34,8 +28,13 @@ FLAT_GAIN = 1.15
 START = Workload(unique_bytes=2**20, size_mean=32768)
 """Where the search for the focal vector begins; unique_bytes is replaced at once."""
 
-CURVE_WEIGHTS = {"focal": 4.0, "size_mean": 5.0, "read_frac": 4.0, "seq_frac": 4.0,
-                 "process_num": 3.0}  # fmt: skip
+CURVE_WEIGHTS = {
+    "focal": 4.0,
+    "size_mean": 5.0,
+    "read_frac": 4.0,
+    "seq_frac": 4.0,
+    "process_num": 3.0,
+}
 GRID = {"size_mean": 4.0, "process_num": 2.0}
 """Focal values are powers of these, so that two surveys of one system choose the same: half-way
 values carry the noise of the coarse curves they are read off, and focal points that differ a
@@ -77,11 +76,7 @@ class MiddleStrategy:
     """
 
     def __init__(
-        self,
-        plan: Plan,
-        seed: int,
-        readings: Readings,
-        recorded: Sequence[Measurement] = (),
+        self, plan: Plan, seed: int, readings: Readings, recorded: Sequence[Measurement] = ()
     ) -> None:
         """Begin a script.
 

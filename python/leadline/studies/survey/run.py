@@ -34,9 +34,14 @@ def run_survey(
     """
     surveyor = Surveyor(start, points)
     wall_s = measure_points(
-        engine, store, start, surveyor, pace_of(start), on_progress=on_progress,
+        engine,
+        store,
+        start,
+        surveyor,
+        pace_of(start),
+        on_progress=on_progress,
         precondition_bytes_max=start.precondition_bytes_max,
-    )  # fmt: skip
+    )
     survey = explain_told(surveyor, wall_s=wall_s)
     store.end(start.study_id, survey, survey.status)
     return survey

@@ -203,9 +203,7 @@ def _faster_side(comparison: Comparison, words: tuple[str, str]) -> str:
 
 
 def _how_sure(survey: Survey) -> str:
-    parts = [
-        f"{say_count(survey.points, 'point')} in {format_seconds(survey.wall_s)}",
-    ]
+    parts = [f"{say_count(survey.points, 'point')} in {format_seconds(survey.wall_s)}"]
     if survey.accuracy_frac is None:
         parts.append("too few readings for the width of the intervals")
     else:

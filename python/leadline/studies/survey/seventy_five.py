@@ -20,8 +20,13 @@ from leadline.studies.survey.spread import spread
 GOOD_FRAC = 0.75
 """CP94 §7: workloads that reach 75 % of the maximum perform well."""
 
-POINTS_PER_CURVE = {"unique_bytes": 8, "size_mean": 5, "read_frac": 3, "seq_frac": 3,
-                    "process_num": 3}  # fmt: skip
+POINTS_PER_CURVE = {
+    "unique_bytes": 8,
+    "size_mean": 5,
+    "read_frac": 3,
+    "seq_frac": 3,
+    "process_num": 3,
+}
 FOCAL_REPEATS = 3
 """Readings of the focal vector at the end: a focal value is never a single reading."""
 
@@ -93,8 +98,10 @@ class SeventyFiveStrategy:
     def _curve(self, parameter: str) -> list[Workload]:
         low, high = self.parameter_range(parameter)
         log = parameter in ("unique_bytes", "size_mean", "process_num")
-        known = [float(getattr(p.workload, parameter))
-                 for p in self.readings.along(parameter, self.focal)]  # fmt: skip
+        known = [
+            float(getattr(p.workload, parameter))
+            for p in self.readings.along(parameter, self.focal)
+        ]
         count = POINTS_PER_CURVE[parameter]
         xs = spread(low, high, known, count, log=log)
         curve = [self.focal.with_value(parameter, rounded(x, parameter) if log else x) for x in xs]

@@ -192,11 +192,14 @@ def plan_stages(
     rivals = len({w for levels in grids for w in grid_workloads(space, levels)})
     passes = len(PASSES)
     stages = [
-        PlanStage(ANCHORS, ANCHOR_READINGS * (passes + 1) * len(ranges),
-                  "focal points again, at the start, in the middle and at the end: drift"),
+        PlanStage(
+            ANCHORS,
+            ANCHOR_READINGS * (passes + 1) * len(ranges),
+            "focal points again, at the start, in the middle and at the end: drift",
+        ),
         *(PlanStage(name, count, "random workloads over the surveyed ranges") for name in PASSES),
         PlanStage(SINGLES, passes * singles, "stand-ins for benchmarks with a single answer"),
-    ]  # fmt: skip
+    ]
     if rivals:
         sizes = " and ".join(str(len(set(grid_workloads(space, levels)))) for levels in grids)
         stages.append(PlanStage(ORTHOGONAL, rivals, f"grids of {sizes} points to interpolate"))

@@ -86,10 +86,15 @@ def contestants(
     """
     drawn = drawn_workloads(start)
     found = [
-        Contestant(name, "model", len(survey_points),
-                   tuple(item.throughput_mb_s.value for item in said), tuple(said))
+        Contestant(
+            name,
+            "model",
+            len(survey_points),
+            tuple(item.throughput_mb_s.value for item in said),
+            tuple(said),
+        )
         for name, said in predictions.items()
-    ]  # fmt: skip
+    ]
     space = Space(start.ranges)
     grid = means(point for point in points if point.stage == ORTHOGONAL)
     for levels in start.plan.grids:
@@ -274,11 +279,14 @@ def _by_parameter(
         chances.append(chance_of_spread([errors[mask] for mask in masks]))
         found.append(
             [
-                BinError(float(values[mask].min()), float(values[mask].max()),
-                         quantile_interval(errors[mask], 0.5, seed))
+                BinError(
+                    float(values[mask].min()),
+                    float(values[mask].max()),
+                    quantile_interval(errors[mask], 0.5, seed),
+                )
                 for mask in masks
             ]
-        )  # fmt: skip
+        )
     return tuple(
         ParameterError(parameter=parameter, bins=tuple(bins), chance=chance)
         for parameter, bins, chance in zip(PARAMETERS, found, holm(chances), strict=True)

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from leadline.record import (
-    Measurement,
-    ModelScore,
-    ParameterError,
-    Status,
-    Validation,
-)
+from leadline.record import Measurement, ModelScore, ParameterError, Status, Validation
 from leadline.record.wording import (
     PARAMETER_TITLES,
     say_change,

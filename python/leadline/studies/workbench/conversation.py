@@ -242,12 +242,7 @@ class Conversation(ABC):
         )
 
 
-_NUMBERED = (
-    PeakVerdict.FOUND,
-    PeakVerdict.DEADLINE,
-    PeakVerdict.GAVE_UP,
-    PeakVerdict.IRREGULAR,
-)
+_NUMBERED = (PeakVerdict.FOUND, PeakVerdict.DEADLINE, PeakVerdict.GAVE_UP, PeakVerdict.IRREGULAR)
 """Verdicts that can come with a number."""
 
 

@@ -77,10 +77,16 @@ def _searches(
                 return
             policy.tell(
                 run_trial(
-                    TrialOrder(server=server, sample={}, threshold=goal.threshold, request=asked,
-                               order=order, seed=derive_seed(seed, order))
+                    TrialOrder(
+                        server=server,
+                        sample={},
+                        threshold=goal.threshold,
+                        request=asked,
+                        order=order,
+                        seed=derive_seed(seed, order),
+                    )
                 )
-            )  # fmt: skip
+            )
 
 
 def _fare(name: str, found: list[PeakRate]) -> Fare:

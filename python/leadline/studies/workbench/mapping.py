@@ -161,9 +161,13 @@ class _Run:
             self._choice = _OneSample(start.samples[0], prior)
             return
         self._choice = self._design = open_design(
-            start.design, start.factors, start.goal, samples=start.samples,
-            error_frac=start.surface_error_frac, seed=start.seed,
-        )  # fmt: skip
+            start.design,
+            start.factors,
+            start.goal,
+            samples=start.samples,
+            error_frac=start.surface_error_frac,
+            seed=start.seed,
+        )
 
     def go_on_from(self, stored: Experiment) -> None:
         self._elapsed_before_s = max(stored.wall_s, _longest_s(stored))

@@ -44,9 +44,12 @@ def resume_peak(
     found = _unfinished(store, file.name, surface=False)
     begun = found.start
     start = begin_peak(
-        file, sample=begun.samples[0] | dict(sample or {}), policy=policy or begun.policy,
-        seed=begun.seed if seed is None else seed, deadline_s=deadline_s or begun.deadline_s,
-    )  # fmt: skip
+        file,
+        sample=begun.samples[0] | dict(sample or {}),
+        policy=policy or begun.policy,
+        seed=begun.seed if seed is None else seed,
+        deadline_s=deadline_s or begun.deadline_s,
+    )
     _require_same(found, start)
     return found
 
@@ -64,9 +67,12 @@ def resume_surface(
     found = _unfinished(store, file.name, surface=True)
     begun = found.start
     start = begin_surface(
-        file, design=design or begun.design, policy=policy or begun.policy,
-        seed=begun.seed if seed is None else seed, deadline_s=deadline_s or begun.deadline_s,
-    )  # fmt: skip
+        file,
+        design=design or begun.design,
+        policy=policy or begun.policy,
+        seed=begun.seed if seed is None else seed,
+        deadline_s=deadline_s or begun.deadline_s,
+    )
     _require_same(found, start)
     return found
 

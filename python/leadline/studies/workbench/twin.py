@@ -105,9 +105,13 @@ def fit_twin(trials: Sequence[Trial], threshold: Threshold) -> Twin:
         "set_up_s": max(0.0, overhead_s - warm_up_s),
     }
     return Twin(
-        server=SimulatedServer(system=system), workers=workers, service_ms=service_ms, cv=cv,
-        misfit=misfit, trials=len(usable),
-    )  # fmt: skip
+        server=SimulatedServer(system=system),
+        workers=workers,
+        service_ms=service_ms,
+        cv=cv,
+        misfit=misfit,
+        trials=len(usable),
+    )
 
 
 class _Seen(msgspec.Struct, frozen=True):
@@ -128,9 +132,13 @@ class _Seen(msgspec.Struct, frozen=True):
             raise NoTwin("a trial has no response")
         offered = measured.offered_per_s or trial.request.rate_per_s
         return _Seen(
-            trial.request.rate_per_s, measured.seconds, response.mean, response.p95,
-            measured.completed_per_s / offered, measured_ratio(threshold, measured),
-        )  # fmt: skip
+            trial.request.rate_per_s,
+            measured.seconds,
+            response.mean,
+            response.p95,
+            measured.completed_per_s / offered,
+            measured_ratio(threshold, measured),
+        )
 
 
 def _spread(usable: Sequence[tuple[Trial, Measured]]) -> Iterable[tuple[Trial, Measured]]:
@@ -144,9 +152,10 @@ def _grid(found: Sequence[Measured]) -> Iterable[tuple[int, float, float]]:
     """Candidates: workers, service in milliseconds, coefficient of variation."""
     floor_ms = min(each.response_ms.mean for each in found if each.response_ms is not None)
     saturated = [
-        each.completed_per_s for each in found
+        each.completed_per_s
+        for each in found
         if each.completed_per_s < _SATURATED * each.offered_per_s
-    ]  # fmt: skip
+    ]
     if saturated:
         capacities = [max(saturated) * factor for factor in (0.97, 1.0, 1.03, 1.07)]
     else:
@@ -170,9 +179,15 @@ def _candidate(
         seconds = max(1.0, min(each.seconds, _REQUESTS_MAX / len(seen) / each.rate_per_s))
         request = TrialRequest(rate_per_s=each.rate_per_s, seconds=seconds)
         trial = run_trial(
-            TrialOrder(server=server, sample={}, threshold=threshold, request=request, order=0,
-                       seed=derive_seed(1, number))
-        )  # fmt: skip
+            TrialOrder(
+                server=server,
+                sample={},
+                threshold=threshold,
+                request=request,
+                order=0,
+                seed=derive_seed(1, number),
+            )
+        )
         measured = trial.measured
         if measured is None or measured.response_ms is None:
             continue

@@ -35,10 +35,11 @@ def lines_chart(plane: Plane, surface: Surface) -> alt.LayerChart:
         if cell.rate_per_s is not None
     ]
     x = alt.X(
-        "x:O", sort=[str(level) for level in plane.x.levels],
+        "x:O",
+        sort=[str(level) for level in plane.x.levels],
         scale=alt.Scale(type="point", padding=0.4),
         axis=alt.Axis(title=plane.x.name, labelAngle=0, labelOverlap="parity"),
-    )  # fmt: skip
+    )
     most = max([rate_range(surface)[1], *(row["high"] or 0.0 for row in rows)])
     y = alt.Y(
         "rate:Q",
@@ -47,15 +48,17 @@ def lines_chart(plane: Plane, surface: Surface) -> alt.LayerChart:
     )
     bars = [row for row in rows if row["low"] is not None and row["high"] is not None]
     layers: list[AnyChart] = [
-        alt.Chart(values(bars)).mark_rule(strokeWidth=1.4, opacity=0.7).encode(
-            x=x, y=on_field(y, "low"), y2="high:Q", color=_colour(plane)
+        alt.Chart(values(bars))
+        .mark_rule(strokeWidth=1.4, opacity=0.7)
+        .encode(x=x, y=on_field(y, "low"), y2="high:Q", color=_colour(plane)),
+        alt.Chart(values(rows))
+        .mark_line(strokeWidth=1.8)
+        .encode(x=x, y=y, color=_colour(plane), order="place:Q"),
+        *(
+            _points([row for row in rows if row["how"] == how], plane, x, y)
+            for how in ("predicted", "measured")
         ),
-        alt.Chart(values(rows)).mark_line(strokeWidth=1.8).encode(
-            x=x, y=y, color=_colour(plane), order="place:Q"
-        ),
-        *(_points([row for row in rows if row["how"] == how], plane, x, y)
-          for how in ("predicted", "measured")),
-    ]  # fmt: skip
+    ]
     title = f"Peak rate against {plane.x.name}"
     if plane.fixed:
         title += f", {plane.where}"
@@ -91,9 +94,13 @@ def _points(rows: list[dict[str, Any]], plane: Plane, x: alt.X, y: alt.Y) -> Any
         alt.Chart(values(rows))
         .mark_point(filled=measured, size=50, opacity=1)
         .encode(
-            x=x, y=y, color=_colour(plane), tooltip=tips,
-            shape=alt.Shape("series:N", scale=alt.Scale(domain=names, range=shapes),
-                            legend=_legend(plane)),
+            x=x,
+            y=y,
+            color=_colour(plane),
+            tooltip=tips,
+            shape=alt.Shape(
+                "series:N", scale=alt.Scale(domain=names, range=shapes), legend=_legend(plane)
+            ),
         )
-    )  # fmt: skip
+    )
     return marks

@@ -46,17 +46,23 @@ def map_chart(
     colour = alt.Color(
         "rate:Q",
         scale=alt.Scale(domain=[low, max(high, low * 1.001)], range="heatmap"),
-        legend=alt.Legend(title="Peak rate (requests/s)", direction="horizontal",
-                          format=",~r", gradientLength=180, tickCount=4),
-    )  # fmt: skip
+        legend=alt.Legend(
+            title="Peak rate (requests/s)",
+            direction="horizontal",
+            format=",~r",
+            gradientLength=180,
+            tickCount=4,
+        ),
+    )
     layers: list[AnyChart] = [
-        alt.Chart(values(known)).mark_rect(style="cell").encode(x=x, y=y, color=colour,
-                                                                 tooltip=tips),
+        alt.Chart(values(known))
+        .mark_rect(style="cell")
+        .encode(x=x, y=y, color=colour, tooltip=tips),
         *_unknown([row for row in rows if row["rate"] is None], x, y, tips),
         *(_numbers(known, x, y) if len(plane.x.levels) <= _NUMBERS_COLUMNS_MAX else []),
         *_outlines([row for row in known if row["measured"]], "measured-cell", x, y),
         *_outlines([row for row in rows if row["ideal"]], "ideal-cell", x, y),
-    ]  # fmt: skip
+    ]
     size = (WIDE_PX if wide else NARROW_PX, max(_CELL_PX * plane.rows, 2 * _CELL_PX))
     title = f"Peak rate by {plane.x.name}"
     if plane.y is not None:
@@ -95,10 +101,12 @@ def _row(
 
 def _axes(plane: Plane) -> tuple[alt.X, alt.Y]:
     x = alt.X(
-        "x:O", sort=[str(level) for level in plane.x.levels],
-        axis=alt.Axis(title=plane.x.name, labelAngle=0, labelOverlap="parity", ticks=False,
-                      domain=False),
-    )  # fmt: skip
+        "x:O",
+        sort=[str(level) for level in plane.x.levels],
+        axis=alt.Axis(
+            title=plane.x.name, labelAngle=0, labelOverlap="parity", ticks=False, domain=False
+        ),
+    )
     levels = [] if plane.y is None else [str(level) for level in reversed(plane.y.levels)]
     title = None if plane.y is None else plane.y.name
     y = alt.Y("y:O", sort=levels, axis=alt.Axis(title=title, ticks=False, domain=False))

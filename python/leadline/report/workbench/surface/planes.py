@@ -52,10 +52,8 @@ def planes(start: ExperimentStart, surface: Surface) -> tuple[Plane, ...]:
     for levels in itertools.product(*(factor.levels for factor in others)):
         fixed = {factor.name: level for factor, level in zip(others, levels, strict=True)}
         cells = {
-            _place(cell.sample, x, y): cell
-            for cell in surface.cells
-            if _is_in(cell.sample, fixed)
-        }  # fmt: skip
+            _place(cell.sample, x, y): cell for cell in surface.cells if _is_in(cell.sample, fixed)
+        }
         if cells:
             ideal = surface.ideal
             mark = _place(ideal, x, y) if ideal is not None and _is_in(ideal, fixed) else None

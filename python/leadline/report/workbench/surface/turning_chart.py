@@ -113,8 +113,12 @@ def _spec(
         "autosize": "none",
         "signals": _signals(),
         "scales": [
-            {"name": "colour", "type": "linear", "range": "heatmap",
-             "domain": [min(rates), max(*rates, min(rates) * 1.001)]},
+            {
+                "name": "colour",
+                "type": "linear",
+                "range": "heatmap",
+                "domain": [min(rates), max(*rates, min(rates) * 1.001)],
+            }
         ],
         "data": [
             _projected("facets", facets, _facet_steps()),
@@ -124,7 +128,7 @@ def _spec(
             _projected("heights", _heights(*height), _height_steps()),
         ],
         "marks": _marks(),
-    }  # fmt: skip
+    }
 
 
 def _signals() -> list[Row]:
@@ -135,23 +139,50 @@ def _signals() -> list[Row]:
     tilt = {"input": "range", "min": 0, "max": 90, "step": 1, "name": "Tilt"}
     return [
         {"name": "width", "init": box, "on": [{"events": "window:resize", "update": box}]},
-        {"name": "held", "value": None, "on": [
-            {"events": "pointerdown", "update": "[x(), y(), azimuth, elevation]"}]},
-        {"name": "drag", "value": None, "on": [
-            {"events": "[pointerdown, window:pointerup] > window:pointermove!",
-             "update": "held ? [x() - held[0], y() - held[1]] : null"}]},
-        {"name": "azimuth", "value": _AZIMUTH, "bind": turn, "on": [
-            {"events": drag, "update":
-             "drag ? ((held[2] + drag[0] / 2 + 540) % 360 + 360) % 360 - 180 : azimuth"}]},
-        {"name": "elevation", "value": _ELEVATION, "bind": tilt, "on": [
-            {"events": drag, "update": "drag ? clamp(held[3] + drag[1] / 3, 0, 90) : elevation"}]},
+        {
+            "name": "held",
+            "value": None,
+            "on": [{"events": "pointerdown", "update": "[x(), y(), azimuth, elevation]"}],
+        },
+        {
+            "name": "drag",
+            "value": None,
+            "on": [
+                {
+                    "events": "[pointerdown, window:pointerup] > window:pointermove!",
+                    "update": "held ? [x() - held[0], y() - held[1]] : null",
+                }
+            ],
+        },
+        {
+            "name": "azimuth",
+            "value": _AZIMUTH,
+            "bind": turn,
+            "on": [
+                {
+                    "events": drag,
+                    "update": "drag ? ((held[2] + drag[0] / 2 + 540) % 360 + 360) % 360 - 180"
+                    " : azimuth",
+                }
+            ],
+        },
+        {
+            "name": "elevation",
+            "value": _ELEVATION,
+            "bind": tilt,
+            "on": [
+                {"events": drag, "update": "drag ? clamp(held[3] + drag[1] / 3, 0, 90) : elevation"}
+            ],
+        },
         {"name": "ca", "update": "cos(azimuth * PI / 180)"},
         {"name": "sa", "update": "sin(azimuth * PI / 180)"},
         {"name": "ce", "update": "cos(elevation * PI / 180)"},
         {"name": "se", "update": "sin(elevation * PI / 180)"},
         {"name": "height", "update": "clamp(0.78 * width, 250, 400)"},
-        {"name": "size", "update":
-         "min((width - 92) / 2.83, (height - 34 - 62 * se) / (2.82 * se + 1.5 * ce))"},
+        {
+            "name": "size",
+            "update": "min((width - 92) / 2.83, (height - 34 - 62 * se) / (2.82 * se + 1.5 * ce))",
+        },
         {"name": "cx", "update": "width / 2 + 12"},
         {"name": "cy", "update": "height * 0.47"},
         # The near edges of the floor carry the levels; the height stands at the left corner.
@@ -159,7 +190,7 @@ def _signals() -> list[Row]:
         {"name": "near_x", "update": "sa >= 0 ? -1 : 1"},
         {"name": "left_x", "update": "ca >= 0 ? -1 : 1"},
         {"name": "left_y", "update": "sa >= 0 ? 1 : -1"},
-    ]  # fmt: skip
+    ]
 
 
 _TALL = 1.5
@@ -234,11 +265,16 @@ def _levels(floor: Floor) -> list[Row]:
     for along, factor in zip("xy", floor, strict=True):
         every = -(-len(factor.levels) // _LABELS_MAX)
         rows += [
-            {"along": along, "at": _at(number, factor), "out_px": _LEVEL_PX, "text": str(level),
-             "title": False}
+            {
+                "along": along,
+                "at": _at(number, factor),
+                "out_px": _LEVEL_PX,
+                "text": str(level),
+                "title": False,
+            }
             for number, level in enumerate(factor.levels)
             if number % every == 0
-        ]  # fmt: skip
+        ]
         rows.append(
             {"along": along, "at": 0, "out_px": _NAME_PX, "text": factor.name, "title": True}
         )
@@ -273,38 +309,85 @@ def _field(name: str) -> Row:
     return {"field": name}
 
 
+def _mark(kind: str, style: str, data: str | None = None, /, **update: Row) -> Row:
+    """One mark for each row of `data`, or one alone."""
+    of = {} if data is None else {"from": {"data": data}}
+    return {"type": kind, "style": style, **of, "encode": {"update": update}}
+
+
+def _value(value: Any) -> Row:
+    return {"value": value}
+
+
+def _signal(expression: str) -> Row:
+    return {"signal": expression}
+
+
+_FLOOR = (("x", "", "u0"), ("y", "", "v0"), ("x", "2", "u1"), ("y", "2", "v1"))
+
+
 def _marks() -> list[Row]:
     """Draw floor, facets, intervals, dots and words, in this order."""
     at = {"x": _field("u"), "y": _field("v")}
-    said = {"field": "said"}
+    visible = f"size * {_TALL} * ce * (datum.z === 1 ? 1 : datum.step) > 14 ? 1 : 0"
+    axis = {f"y{end or ''}": _signal(_sy("left_x", "left_y", z)) for end, z in ((0, "0"), (2, "1"))}
     return [
-        {"type": "rule", "style": "floor", "from": {"data": "floor"}, "encode": {"update": {
-            "x": _field("u0"), "y": _field("v0"), "x2": _field("u1"), "y2": _field("v1")}}},
-        {"type": "path", "style": "facet", "from": {"data": "facets"}, "encode": {"update": {
-            "path": _field("path"), "fill": {"scale": "colour", "field": "rate"}}}},
-        {"type": "rule", "style": "corner-interval", "from": {"data": "corners"},
-         "encode": {"update": {
-            "x": _field("u"), "y": _field("v_low"), "y2": _field("v_high"),
-            "strokeOpacity": {"signal": "datum.measured ? 0.9 : 0"}}}},
-        {"type": "symbol", "style": "corner", "from": {"data": "corners"}, "encode": {"update": {
-            **at, "tooltip": said,
-            "size": {"signal": "datum.ideal ? 150 : 42"},
-            "shape": {"signal": "datum.ideal ? 'diamond' : 'circle'"},
-            "opacity": {"signal": "datum.ideal || datum.measured ? 1 : 0"}}}},
-        {"type": "text", "style": "level-name", "from": {"data": "ticks"}, "encode": {"update": {
-            **at, "text": _field("text"), "align": {"value": "center"},
-            "baseline": {"value": "middle"},
-            "fontWeight": {"signal": "datum.title ? 600 : 400"},
-            "opacity": {"signal": "se > 0.06 || !datum.title ? 1 : 0"}}}},
-        {"type": "text", "style": "level-name", "from": {"data": "heights"}, "encode": {"update": {
-            **at, "text": _field("text"), "align": {"value": "right"}, "dx": {"value": -8},
-            "baseline": {"value": "middle"},
-            "opacity": {"signal":
-                f"size * {_TALL} * ce * (datum.z === 1 ? 1 : datum.step) > 14 ? 1 : 0"}}}},
-        {"type": "text", "style": "level-name", "encode": {"update": {
-            "x": {"value": 0}, "y": {"value": 2}, "baseline": {"value": "top"},
-            "text": {"value": "Peak rate (requests/s)"}}}},
-        {"type": "rule", "style": "height-axis", "encode": {"update": {
-            "x": {"signal": _sx("left_x", "left_y")}, "y": {"signal": _sy("left_x", "left_y", "0")},
-            "y2": {"signal": _sy("left_x", "left_y", "1")}}}},
-    ]  # fmt: skip
+        _mark("rule", "floor", "floor", **{p + e: _field(f) for p, e, f in _FLOOR}),
+        _mark(
+            "path",
+            "facet",
+            "facets",
+            path=_field("path"),
+            fill={"scale": "colour", "field": "rate"},
+        ),
+        _mark(
+            "rule",
+            "corner-interval",
+            "corners",
+            x=_field("u"),
+            y=_field("v_low"),
+            y2=_field("v_high"),
+            strokeOpacity=_signal("datum.measured ? 0.9 : 0"),
+        ),
+        _mark(
+            "symbol",
+            "corner",
+            "corners",
+            **at,
+            tooltip=_field("said"),
+            size=_signal("datum.ideal ? 150 : 42"),
+            shape=_signal("datum.ideal ? 'diamond' : 'circle'"),
+            opacity=_signal("datum.ideal || datum.measured ? 1 : 0"),
+        ),
+        _mark(
+            "text",
+            "level-name",
+            "ticks",
+            **at,
+            text=_field("text"),
+            align=_value("center"),
+            baseline=_value("middle"),
+            fontWeight=_signal("datum.title ? 600 : 400"),
+            opacity=_signal("se > 0.06 || !datum.title ? 1 : 0"),
+        ),
+        _mark(
+            "text",
+            "level-name",
+            "heights",
+            **at,
+            text=_field("text"),
+            align=_value("right"),
+            dx=_value(-8),
+            baseline=_value("middle"),
+            opacity=_signal(visible),
+        ),
+        _mark(
+            "text",
+            "level-name",
+            x=_value(0),
+            y=_value(2),
+            baseline=_value("top"),
+            text=_value("Peak rate (requests/s)"),
+        ),
+        _mark("rule", "height-axis", x=_signal(_sx("left_x", "left_y")), **axis),
+    ]

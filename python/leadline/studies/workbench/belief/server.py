@@ -17,9 +17,20 @@ from scipy.special import ndtr, ndtri
 from leadline.studies.workbench.belief.open_queue import Floats
 
 NAMES = (
-    "concurrency", "base", "variability", "wander", "memory", "between", "retrograde",
-    "cold", "warming", "tail", "two_modes", "slow_share", "slow_factor",
-)  # fmt: skip
+    "concurrency",
+    "base",
+    "variability",
+    "wander",
+    "memory",
+    "between",
+    "retrograde",
+    "cold",
+    "warming",
+    "tail",
+    "two_modes",
+    "slow_share",
+    "slow_factor",
+)
 DIMENSIONS = len(NAMES)
 
 _LOG_NORMAL = {

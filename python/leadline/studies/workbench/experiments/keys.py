@@ -150,8 +150,7 @@ COMMANDS = (
 )
 
 SERVERS: dict[
-    str,
-    tuple[type[SimulatedServer] | type[NfsServer] | type[CommandServer], tuple[Key, ...]],
+    str, tuple[type[SimulatedServer] | type[NfsServer] | type[CommandServer], tuple[Key, ...]]
 ] = {
     "simulated": (SimulatedServer, SIMULATED),
     "nfs": (NfsServer, NFS),

@@ -120,8 +120,10 @@ class _Reader:
         top: dict[str, Any] = {"name": Path(self._path).stem, "policy": policies.DEFAULT}
         top |= self._table(flat, (), TOP)
         if top["policy"] not in policies.POLICIES and "policy" in raw:
-            self._refuse(("policy",), f"there is no policy {top['policy']!r}"
-                         + _near(top["policy"], policies.POLICIES))  # fmt: skip
+            self._refuse(
+                ("policy",),
+                f"there is no policy {top['policy']!r}" + _near(top["policy"], policies.POLICIES),
+            )
         factors = self._factors(raw.get("factors", {}))
         experiment = ExperimentFile(
             path=self._path,
@@ -145,8 +147,11 @@ class _Reader:
             if key.name in raw:
                 found[key.field] = self._value(raw[key.name], (*path, key.name), key)
             elif key.required:
-                self._refuse(path, f"{'.'.join(path)} lacks {key.name!r}: {key.words} "
-                             f"For example: {key.name} = {key.kind.example}")  # fmt: skip
+                self._refuse(
+                    path,
+                    f"{'.'.join(path)} lacks {key.name!r}: {key.words} "
+                    f"For example: {key.name} = {key.kind.example}",
+                )
         return found
 
     def _value(self, raw: Any, path: KeyPath, key: Key) -> Any:
@@ -162,51 +167,76 @@ class _Reader:
         found = Threshold(**self._table(raw, path, THRESHOLD))
         for one, other in (("percentile", "limit"), ("limit", "percentile")):
             if one in raw and other not in raw:
-                self._refuse((*path, one), f"threshold.{one} needs threshold.{other} beside it, "
-                             'for example percentile = "95%" and limit = "100ms"')  # fmt: skip
+                self._refuse(
+                    (*path, one),
+                    f"threshold.{one} needs threshold.{other} beside it, "
+                    'for example percentile = "95%" and limit = "100ms"',
+                )
         if found.mean_ms is None and found.percentile is None:
-            self._refuse(path, "[threshold] has neither mean nor percentile with limit; when is "
-                         'the server saturated? For example mean = "40ms"')  # fmt: skip
+            self._refuse(
+                path,
+                "[threshold] has neither mean nor percentile with limit; when is "
+                'the server saturated? For example mean = "40ms"',
+            )
         return found
 
     def _goal(self, raw: dict[str, Any], threshold: Threshold) -> Goal:
         fields = self._table(raw, ("goal",), GOAL)
         goal = Goal(threshold=threshold, **fields)
         if goal.accuracy < 0.5:
-            self._refuse(("goal", "accuracy"), f"goal.accuracy is {goal.accuracy:g}: it is a claim "
-                         "about how near the rate is; for ± 10 % write 0.9")  # fmt: skip
+            self._refuse(
+                ("goal", "accuracy"),
+                f"goal.accuracy is {goal.accuracy:g}: it is a claim "
+                "about how near the rate is; for ± 10 % write 0.9",
+            )
         if goal.confidence < 0.5:
-            self._refuse(("goal", "confidence"), f"goal.confidence is {goal.confidence:g}: it is "
-                         "how sure an interval is; for 95 % write 0.95")  # fmt: skip
+            self._refuse(
+                ("goal", "confidence"),
+                f"goal.confidence is {goal.confidence:g}: it is "
+                "how sure an interval is; for 95 % write 0.95",
+            )
         most = goal.rate_max_per_s
         if most is None or most >= goal.rate_start_per_s:
             return goal
         if "rate_start" in raw:
-            self._refuse(("goal", "rate_start"), f"goal.rate_start is {goal.rate_start_per_s:g}, "
-                         f"above goal.rate_max, {most:g}")  # fmt: skip
+            self._refuse(
+                ("goal", "rate_start"),
+                f"goal.rate_start is {goal.rate_start_per_s:g}, above goal.rate_max, {most:g}",
+            )
         return msgspec.structs.replace(goal, rate_start_per_s=most)
 
     def _factors(self, raw: dict[str, Any]) -> tuple[Factor, ...]:
         factors = tuple(self._factor(name, value) for name, value in raw.items())
         if math.prod(len(factor.levels) for factor in factors) > SAMPLES_MAX:
-            self._refuse(("factors",), "the factors' levels make more than "
-                         f"{SAMPLES_MAX} samples; leave some out")  # fmt: skip
+            self._refuse(
+                ("factors",),
+                f"the factors' levels make more than {SAMPLES_MAX} samples; leave some out",
+            )
         return factors
 
     def _factor(self, name: str, raw: Any) -> Factor:
         path = ("factors", name)
         table = {"levels": raw} if isinstance(raw, list) else raw
         if not isinstance(table, dict):
-            self._refuse(path, f"factors.{name} is {_shown(raw)}: write its levels, for example "
-                         f"{name} = [1, 2, 4]")  # fmt: skip
+            self._refuse(
+                path,
+                f"factors.{name} is {_shown(raw)}: write its levels, for example "
+                f"{name} = [1, 2, 4]",
+            )
         fields = self._table(table, path, FACTOR)
         scale = fields.setdefault("scale", _usual_scale(fields["levels"]))
         if scale != "category" and isinstance(fields["levels"][0], str):
-            self._refuse((*path, "scale"), f"factors.{name}.scale is {scale!r}, but its levels are "
-                         'text; write scale = "category", or levels as numbers')  # fmt: skip
+            self._refuse(
+                (*path, "scale"),
+                f"factors.{name}.scale is {scale!r}, but its levels are "
+                'text; write scale = "category", or levels as numbers',
+            )
         if scale == "log" and min(fields["levels"]) <= 0:
-            self._refuse((*path, "scale"), f"factors.{name}.scale is 'log', but a level is not "
-                         'above 0; write scale = "linear"')  # fmt: skip
+            self._refuse(
+                (*path, "scale"),
+                f"factors.{name}.scale is 'log', but a level is not "
+                'above 0; write scale = "linear"',
+            )
         return Factor(name=name, **({"role": "configuration"} | fields))
 
     def _sample(self, raw: dict[str, Any] | None, factors: Sequence[Factor]) -> Sample | None:
@@ -222,8 +252,11 @@ class _Reader:
     def _server(self, raw: dict[str, Any] | None) -> ServerSpec:
         path = ("server",)
         if raw is None:
-            self._refuse((), "there is no [server]; add one with kind = "
-                         + " or ".join(f'"{kind}"' for kind in SERVERS))  # fmt: skip
+            self._refuse(
+                (),
+                "there is no [server]; add one with kind = "
+                + " or ".join(f'"{kind}"' for kind in SERVERS),
+            )
         kind = raw.get("kind")
         if kind not in SERVERS:
             said = "lacks 'kind'" if kind is None else f"has the kind {_shown(kind)}"
@@ -247,8 +280,16 @@ class _Reader:
         instant = msgspec.structs.replace(server, wall_scale=0.0)
         request = TrialRequest(rate_per_s=1.0, seconds=0.01)
         try:
-            run_trial(TrialOrder(server=instant, sample=sample, request=request, order=0, seed=1,
-                                 threshold=experiment.goal.threshold))  # fmt: skip
+            run_trial(
+                TrialOrder(
+                    server=instant,
+                    sample=sample,
+                    request=request,
+                    order=0,
+                    seed=1,
+                    threshold=experiment.goal.threshold,
+                )
+            )
         except TargetRefused as error:
             words = str(error).replace("`", " ").replace(":", " ").split()
             named = next((word for word in words if word in server.system), "")
@@ -259,8 +300,9 @@ class _Reader:
         for name in raw:
             if name not in known:
                 where = f"[{'.'.join(path)}] has" if path else "the file has"
-                self._refuse((*path, name), f"{where} the unknown key {name!r}"
-                             + _near(name, known))  # fmt: skip
+                self._refuse(
+                    (*path, name), f"{where} the unknown key {name!r}" + _near(name, known)
+                )
 
     def _refuse(self, path: KeyPath, why: str) -> NoReturn:
         raise ExperimentRefused(f"{self._path}:{line_of(self._lines, path)}: {why}")
@@ -349,9 +391,13 @@ def begin_surface(
             "[factors], for example threads = [1, 4, 16], or run `leadline peak`"
         )
     start = _begin(
-        experiment, experiment.goal, samples, policy=policy, seed=seed,
+        experiment,
+        experiment.goal,
+        samples,
+        policy=policy,
+        seed=seed,
         deadline_s=deadline_s or experiment.deadline_s,
-    )  # fmt: skip
+    )
     chosen = design or experiment.design or surface.DEFAULT
     open_design(chosen, experiment.factors, experiment.goal, samples=samples)
     return msgspec.structs.replace(

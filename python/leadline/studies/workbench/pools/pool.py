@@ -129,9 +129,7 @@ def run_here(
         found = fn(*args, **kwargs)
     if isinstance(found, Trial):
         found = msgspec.structs.replace(
-            found,
-            worker=found.worker or machine,
-            started_at=found.started_at or started_at,
+            found, worker=found.worker or machine, started_at=found.started_at or started_at
         )
     return found
 

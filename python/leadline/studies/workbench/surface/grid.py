@@ -89,10 +89,15 @@ class Grid:
 
     def steps(self) -> npt.NDArray[np.int64]:
         """Return the place of each cell's levels in the file, from 0, (cells, factors)."""
-        return np.array([
-            [factor.levels.index(level) for factor, level in zip(self.factors, key, strict=True)]
-            for key in map(self.key, self.samples)
-        ])  # fmt: skip
+        return np.array(
+            [
+                [
+                    factor.levels.index(level)
+                    for factor, level in zip(self.factors, key, strict=True)
+                ]
+                for key in map(self.key, self.samples)
+            ]
+        )
 
     def places(self) -> Floats:
         """Return cells in [0, 1], (cells, columns): each numeric factor on its scale is a column.

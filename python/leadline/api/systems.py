@@ -1,0 +1,291 @@
+"""Surveyed systems: survey one, open a stored one, predict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+from typing import Any, overload
+
+from leadline.api.frames import bytes_of, columns, frame, seconds_of, table
+from leadline.engine import Target, open_engine, preflight
+from leadline.predict import Predictor, iops_of, response_us_of
+from leadline.record import (
+    NO_SYNC,
+    PARAMETERS,
+    Interval,
+    Measurement,
+    Prediction,
+    Survey,
+    Workload,
+    parse_sync,
+)
+from leadline.record.survey import SURVEY
+from leadline.record.wording import say_rate, say_workload
+from leadline.report.survey.tables import level_rows
+from leadline.store import open_store
+from leadline.studies.survey import (
+    LEARN_FRAC,
+    Asked,
+    begin_survey,
+    choose_cache_limit,
+    run_survey,
+    usual_budget_s,
+)
+from leadline.studies.survey.stored import load_survey
+
+
+def survey(
+    target: str,
+    *,
+    budget: str | float | None = None,
+    name: str | None = None,
+    cache_limit: str | int | None = None,
+    max_bytes: str | int | None = None,
+    backend: str | None = None,
+    direct: bool = False,
+    sync: str = NO_SYNC,
+    seed: int = 1,
+    accuracy: float = 0.02,
+    focal: str = "middle",
+    learn: float = LEARN_FRAC,
+    store: str | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> SurveyedSystem:
+    """Survey a storage system, store every point, and return what was found.
+
+    Args:
+        target: a directory, `sim:NAME`, `sim:FILE.toml` or `null:`.
+        budget: a hard cap, in seconds or as `"5min"`; 10 minutes without one.
+        name: of the system, to find it again; by default the target's own.
+        cache_limit: memory cap, in bytes or as `"512MiB"`; 0 for none, None lets Leadline choose.
+        max_bytes: most data to write, in bytes or as `"8GiB"`.
+        backend: `pread`, `uring` or `mmap`.
+        direct: bypass the file cache.
+        sync: which writes wait for the device: `none`, `dsync`, `fsync` or `fsync=8`.
+        seed: decides order, addresses and simulated noise.
+        accuracy: a point ends when ± this fraction is reached.
+        focal: `middle` or `75%`.
+        learn: share of the points put where predictions gain most.
+        store: a file or URL; by default the one the command line uses.
+        say: is told what a person should know, one sentence at a time.
+
+    Raises:
+        LeadlineError: the target was refused or failed; the message says what to do.
+        PlanRefused: no sensible survey fits the budget or the room.
+        BudgetSpent: the budget ended early; what was measured is kept.
+
+    """
+    chosen = Target.parse(target)
+    usual_s = usual_budget_s(chosen)
+    budget_s = usual_s if budget is None else seconds_of(budget)
+    limit = None if cache_limit is None else bytes_of(cache_limit)
+    if chosen.path is not None:
+        limit = choose_cache_limit(Path(chosen.path), limit, budget_s, say)
+    most = None if max_bytes is None else bytes_of(max_bytes)
+    kept = open_store(store)
+    with open_engine(
+        chosen,
+        backend=backend,
+        direct=direct,
+        sync=parse_sync(sync),
+        max_bytes=most,
+        cache_limit_bytes=limit or None,
+        run_seed=seed,
+    ) as engine:
+        findings = preflight(chosen, engine.facts)
+        for finding in findings:
+            say(str(finding))
+        asked = Asked(name or chosen.name, budget_s, most, seed, accuracy, focal, learn_frac=learn)
+        warnings = tuple(str(finding) for finding in findings if not finding.note)
+        start = begin_survey(engine, chosen, asked, warnings=warnings)
+        kept.begin(SURVEY, start)
+        found = run_survey(engine, kept, start)
+    return SurveyedSystem(found, kept.items(start.study_id))
+
+
+def open_system(ref: str, *, store: str | None = None) -> SurveyedSystem:
+    """Return a stored survey, finished or not.
+
+    Args:
+        ref: a survey's id or the first letters of it, or a system's name.
+        store: a file or URL; by default the one the command line uses.
+
+    Raises:
+        StoreError: there is none.
+
+    """
+    return SurveyedSystem(*load_survey(open_store(store), ref))
+
+
+@dataclass(frozen=True, repr=False)
+class SurveyedSystem:
+    """A surveyed system, which predicts."""
+
+    survey: Survey
+    points: tuple[Measurement, ...]
+    _fitted: dict[tuple[str | None, bool], Predictor] = field(
+        default_factory=dict, init=False, compare=False
+    )
+
+    def _predictor(self, model: str | None, *, extrapolate: bool) -> Predictor:
+        """Fit a model at its first question; it takes seconds."""
+        asked = (model, extrapolate)
+        if asked not in self._fitted:
+            self._fitted[asked] = Predictor(
+                self.survey, self.points, model=model, extrapolate=extrapolate
+            )
+        return self._fitted[asked]
+
+    def predict(
+        self, workload: Workload | str, *, model: str | None = None, extrapolate: bool = False
+    ) -> Predicted:
+        """Return the throughput expected of a workload, given as such or as `k=v,…`.
+
+        Raises:
+            PredictionRefused: it lies outside what was surveyed and `extrapolate` is false.
+            WorkloadError: the text is no workload.
+
+        """
+        return self.predict_all([workload], model=model, extrapolate=extrapolate)[0]
+
+    def predict_all(
+        self,
+        workloads: Sequence[Workload | str],
+        *,
+        model: str | None = None,
+        extrapolate: bool = False,
+    ) -> Predictions:
+        """Return the throughput expected of each workload; see `predict`."""
+        asked = [Workload.parse(item) if isinstance(item, str) else item for item in workloads]
+        predictor = self._predictor(model, extrapolate=extrapolate)
+        return Predictions(tuple(Predicted(item) for item in predictor.predict_all(asked)))
+
+    def to_frame(self) -> Any:
+        """Return the measured points as a pandas frame, one row each."""
+        return frame(
+            [
+                {"order": point.order, "stage": point.stage}
+                | {name: getattr(point.workload, name) for name in PARAMETERS}
+                | columns("throughput_mb_s", point.result.throughput_mb_s)
+                | {"admissible": point.result.admissible}
+                for point in self.points
+            ]
+        )
+
+    def __repr__(self) -> str:
+        return "\n".join([f"Survey of {self.survey.start.system}", *self.survey.sentences])
+
+    def _repr_html_(self) -> str:
+        sentences = "".join(f"<p>{escape(sentence)}</p>" for sentence in self.survey.sentences)
+        heads = ("level", "holds", "throughput (95 %)", "scatter between runs")
+        rows = [
+            (row["name"], row["holds"], row["rate"], row["noise"])
+            for row in level_rows(self.survey)
+        ]
+        return f"<h4>{escape(self.survey.start.system)}</h4>{sentences}{table(heads, rows)}"
+
+
+@dataclass(frozen=True, repr=False)
+class Predicted:
+    """A prediction and what follows from it."""
+
+    prediction: Prediction
+
+    @property
+    def workload(self) -> Workload:
+        """What was asked."""
+        return self.prediction.workload
+
+    @property
+    def throughput_mb_s(self) -> Interval:
+        """Of the mean of many runs."""
+        return self.prediction.throughput_mb_s
+
+    @property
+    def run_throughput_mb_s(self) -> Interval:
+        """Of one more run."""
+        return self.prediction.run_throughput_mb_s
+
+    @property
+    def iops(self) -> Interval:
+        """Requests per second."""
+        return iops_of(self.prediction)
+
+    @property
+    def response_us(self) -> Interval:
+        """Mean response time."""
+        return response_us_of(self.prediction)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What to know before trusting it."""
+        return self.prediction.warnings
+
+    def to_frame(self) -> Any:
+        """Return a pandas frame of one row."""
+        return Predictions((self,)).to_frame()
+
+    def __repr__(self) -> str:
+        said = [f"{say_workload(self.workload)}: {say_rate(self.throughput_mb_s, level=True)}"]
+        return "\n".join([*said, *self.warnings])
+
+    def _repr_html_(self) -> str:
+        return Predictions((self,))._repr_html_()
+
+
+@dataclass(frozen=True, repr=False)
+class Predictions(Sequence[Predicted]):
+    """Several predictions, in the order they were asked for."""
+
+    items: tuple[Predicted, ...]
+
+    @overload
+    def __getitem__(self, index: int) -> Predicted: ...
+    @overload
+    def __getitem__(self, index: slice) -> Predictions: ...
+    def __getitem__(self, index: int | slice) -> Predicted | Predictions:
+        found = self.items[index]
+        return Predictions(found) if isinstance(found, tuple) else found
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __iter__(self) -> Iterator[Predicted]:
+        return iter(self.items)
+
+    def to_frame(self) -> Any:
+        """Return a pandas frame, one row each."""
+        return frame(
+            [
+                {name: getattr(item.workload, name) for name in PARAMETERS}
+                | columns("throughput_mb_s", item.throughput_mb_s)
+                | columns("iops", item.iops)
+                | columns("response_us", item.response_us)
+                | {
+                    "region": item.prediction.region,
+                    "model": item.prediction.model,
+                    "extrapolated": item.prediction.extrapolated,
+                    "warnings": "; ".join(item.warnings),
+                }
+                for item in self.items
+            ]
+        )
+
+    def __repr__(self) -> str:
+        return "\n".join(repr(item) for item in self.items)
+
+    def _repr_html_(self) -> str:
+        heads = ("workload", "throughput (95 %)", "requests/s", "response, ms", "warnings")
+        rows = [
+            (
+                say_workload(item.workload),
+                say_rate(item.throughput_mb_s),
+                f"{item.iops.value:,.0f}",
+                f"{item.response_us.value / 1000:.3g}",
+                "; ".join(item.warnings),
+            )
+            for item in self.items
+        ]
+        return table(heads, rows)
