@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import subprocess
 import sys
 from pathlib import Path
@@ -27,9 +28,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def system(store: str) -> SurveyedSystem:
-    survey: Any = leadline.studies.survey
-    surveyed: SurveyedSystem = survey("sim:hp-730", name="hp", budget="14h", store=store)
-    return surveyed
+    return leadline.survey("sim:hp-730", name="hp", budget="14h", store=store)
 
 
 def test_the_sentence_of_the_design_works(system: SurveyedSystem) -> None:
@@ -45,11 +44,10 @@ def test_a_stored_survey_is_opened_by_name(system: SurveyedSystem, store: str) -
     assert again.predict(TEXT).throughput_mb_s == system.predict(TEXT).throughput_mb_s
 
 
-def test_the_verb_is_the_package_too() -> None:
-    import leadline.studies.survey as package  # noqa: PLC0415 - what is tested
-
-    assert package.explain is sys.modules["leadline.studies.survey"].explain
-    assert callable(package)
+def test_the_verb_is_a_function_and_its_kind_lives_with_the_studies() -> None:
+    assert inspect.isfunction(leadline.survey)
+    assert leadline.survey.__module__ == "leadline.api.systems"
+    assert inspect.ismodule(leadline.studies.survey)
 
 
 def test_a_prediction_beyond_the_survey_is_refused(system: SurveyedSystem) -> None:
@@ -113,9 +111,8 @@ def test_the_package_root_stays_light() -> None:
 
 
 def test_a_budget_that_is_too_small_is_refused(tmp_path: Path) -> None:
-    survey: Any = leadline.studies.survey
     with pytest.raises(PlanRefused, match=r"too small"):
-        survey("sim:hp-730", budget=5, store=str(tmp_path / "s"))
+        leadline.survey("sim:hp-730", budget=5, store=str(tmp_path / "s"))
 
 
 def test_a_model_is_fitted_once_for_all_questions_to_one_object() -> None:

@@ -11,17 +11,17 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from leadline.cli.app import COMMANDS, app, main
+from leadline.cli.app import COMMANDS, ROOMS, app, main, module_of
 from leadline.errors import LeadlineError
 from leadline.studies.survey import PlanRefused, ResumeMismatch
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_help_tells_of_a_command_what_it_tells_itself(name: str) -> None:
-    told = inspect.getdoc(import_module(f"leadline.cli.{name}").command)
+    told = inspect.getdoc(import_module(module_of(name)).command)
     assert told is not None
     assert told.partition("\n")[0] == COMMANDS[name]
-    assert f"`leadline {name}" in str(import_module(f"leadline.cli.{name}").__doc__)
+    assert f"`leadline {name}" in str(import_module(module_of(name)).__doc__)
 
 
 def test_every_command_there_is_has_its_place_in_the_help() -> None:
@@ -30,9 +30,11 @@ def test_every_command_there_is_has_its_place_in_the_help() -> None:
     assert positions == sorted(positions)
     package = Path(inspect.getfile(import_module("leadline.cli"))).parent
     with_command = {
-        path.stem for path in package.glob("*.py") if "\ndef command(" in path.read_text("utf-8")
+        ".".join(path.relative_to(package).with_suffix("").parts)
+        for path in package.rglob("*.py")
+        if "\ndef command(" in path.read_text("utf-8")
     }
-    assert with_command == set(COMMANDS)
+    assert with_command == {ROOMS.get(name, name) for name in COMMANDS}
 
 
 def test_an_unknown_command_is_refused_with_the_nearest_name() -> None:

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from leadline.engine import TargetRefused
-from leadline.engine.streams.jobs import Scan, Transpose, record_format_of, scan_of_share
 from leadline.engine.streams import places
+from leadline.engine.streams.jobs import Scan, Transpose, record_format_of, scan_of_share
 from leadline.machine.space import Space
 from leadline.record.streaming import KernelName
 from leadline.studies.streaming.plan import Wanted, plan_check, plan_records, plan_run

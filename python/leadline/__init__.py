@@ -60,8 +60,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "survey":
-        return importlib.import_module("leadline.studies.survey")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     home, attribute = _HOMES[name]

@@ -44,9 +44,16 @@ COMMANDS = {
     "show": "Show what is stored under an id: a survey, a study, an experiment, or one point.",
     "export": "Write the points or trials of what is stored as JSON, CSV, Parquet or Arrow.",
 }
-"""Each command and its help: the first line of its docstring, which a test holds them to. The
-module `leadline.cli.NAME` is loaded only when its command is run, because what the commands need
-together takes a second to load, and `--help` needs none of it."""
+"""Each command and its help: the first line of its docstring, which a test holds them to. Its
+module, `leadline.cli.NAME` where ROOMS names no other, is loaded only when its command is run,
+because what the commands need together takes a second to load, and `--help` needs none of it."""
+ROOMS = {"stream": "stream.commands", "peak": "workbench.peak", "surface": "workbench.surface"}
+"""Modules of the commands that share a room with others."""
+
+
+def module_of(command: str) -> str:
+    """Name the module of a command."""
+    return f"leadline.cli.{ROOMS.get(command, command)}"
 
 
 class _Commands(TyperGroup):
@@ -64,7 +71,7 @@ class _Commands(TyperGroup):
         """Load a command; None when there is none of this name."""
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"leadline.cli.{cmd_name}")
+        module = importlib.import_module(module_of(cmd_name))
         if hasattr(module, "app"):  # it has sub-commands
             return typer.main.get_command(module.app)
         alone = typer.Typer(
