@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import subprocess
 import sys
+from multiprocessing.connection import Connection
 from pathlib import Path
 
-from forked_command import run_forked
-from steered_command import shorten
+from forked_command import SERVER, Forked, run_forked
+from steered_command import shorten, stall_after
 
 LEADLINE = str(Path(sys.executable).with_name("leadline"))
 STEERED = str(Path(__file__).with_name("steered_command.py"))
@@ -48,22 +50,23 @@ def ended_after(
     rows: int, number: signal.Signals, *arguments: str, store: Path
 ) -> subprocess.CompletedProcess[str]:
     """Run the command until it has stored so many points or trials; there it gets a signal."""
-    told, tells = os.pipe()
-    with subprocess.Popen(
-        steered(*arguments, stall=(rows, tells)),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment(store),
-        pass_fds=[tells],
-    ) as child:
-        os.close(tells)
-        try:
-            came_so_far = os.read(told, 1)  # nothing, when it ended before
-            child.send_signal(number)
-            stdout, stderr = child.communicate(timeout=60)
-        finally:
-            os.close(told)
-            child.kill()
-    assert came_so_far, f"it ended by itself with {child.returncode}: {stderr}"
-    return subprocess.CompletedProcess(arguments, child.returncode, stdout, stderr)
+    told, tells = SERVER.Pipe(duplex=False)
+    with Forked(arguments, environment(store), functools.partial(_stall, rows, tells)) as child:
+        tells.close()
+        came_so_far = _hears(told)
+        assert child.process.pid is not None
+        if came_so_far:
+            os.kill(child.process.pid, number)
+        done = child.wait(60)
+    assert came_so_far, f"it ended by itself with {done.returncode}: {done.stderr}"
+    return done
+
+
+def _stall(rows: int, tells: Connection) -> None:
+    stall_after(rows, tells.fileno())
+
+
+def _hears(told: Connection) -> bool:
+    """Wait for the byte that a stalled command sends; one that ended before sends none."""
+    with told:
+        return bool(os.read(told.fileno(), 1))

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import multiprocessing.process
 import os
-import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+
+from forked_command import SERVER, take_place
 
 _START_S = 110.0
 """Only a process that hangs takes longer."""
@@ -22,7 +23,7 @@ class Cluster:
     def __init__(self, folder: Path, environment: dict[str, str], protocol: str) -> None:
         self.folder = folder
         self.environment = os.environ | {"OMP_NUM_THREADS": "1"} | environment
-        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.processes: dict[str, multiprocessing.process.BaseProcess] = {}
         self.file = folder / "scheduler.json"
         options = ("--no-dashboard", "--no-show", "--scheduler-file", str(self.file))
         self._start(
@@ -83,32 +84,40 @@ class Cluster:
         """SIGKILL, as the end of a machine looks from outside."""
         process = self.processes.pop(name)
         process.kill()
-        process.wait()
+        process.join()
 
     def log(self, name: str) -> str:
         return (self.folder / f"{name}.log").read_text()
 
     def stop(self) -> None:
         for process in self.processes.values():
-            process.send_signal(signal.SIGCONT)
             process.kill()
         for process in self.processes.values():
-            process.wait()
+            process.join()
 
     def _start(self, name: str, *words: str) -> None:
-        with (self.folder / f"{name}.log").open("wb") as log:
-            self.processes[name] = subprocess.Popen(
-                [sys.executable, "-m", "dask", *words],
-                env=self.environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-            )
+        log = self.folder / f"{name}.log"
+        log.write_bytes(b"")
+        self.processes[name] = process = SERVER.Process(
+            target=_dask, args=(words, self.environment, str(log))
+        )
+        process.start()
 
     def _still(self, name: str, end: float) -> None:
-        assert self.processes[name].poll() is None, self.log(name)
+        assert self.processes[name].is_alive(), self.log(name)
         assert time.monotonic() < end, self.log(name)
         time.sleep(0.05)
+
+
+def _dask(words: Sequence[str], environment: dict[str, str], log: str) -> None:
+    """Be `dask WORDS`: the variables are Dask's settings, which it reads when it is loaded."""
+    import dask  # noqa: PLC0415 - optional, as the pool is
+    from dask.cli import run_cli  # noqa: PLC0415
+
+    take_place({1: log, 2: log}, environment)
+    dask.config.refresh()
+    sys.argv = ["dask", *words]
+    run_cli()  # type: ignore[no-untyped-call]
 
 
 @contextmanager

@@ -17,6 +17,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Self
 
 from leadline.cli import main
 
@@ -29,11 +30,59 @@ def _modules() -> list[str]:
     for name in _ROOMS:
         inside = pkgutil.walk_packages(importlib.import_module(name).__path__, f"{name}.")
         found += [module.name for module in inside]
-    return [*found, "leadline.api", "altair", "vl_convert"]
+    return [*found, "leadline.api", "altair", "vl_convert", "distributed.cli.dask_worker"]
 
 
-_SERVER = multiprocessing.get_context("forkserver")
-_SERVER.set_forkserver_preload(_modules())
+SERVER = multiprocessing.get_context("forkserver")
+SERVER.set_forkserver_preload(_modules())
+
+
+class Forked:
+    """A command that runs; at the end of the block it is killed, if it still does."""
+
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        steer: Callable[[], None] | None = None,
+    ) -> None:
+        """Start `leadline ARGUMENTS`.
+
+        Args:
+            arguments: what stands behind `leadline`.
+            environment: all its variables.
+            steer: called in the process first; it is pickled on its way there.
+
+        """
+        self._words = ["leadline", *arguments]
+        self._folder = tempfile.TemporaryDirectory(prefix="leadline-command-")
+        self._said = [Path(self._folder.name) / name for name in ("out", "err")]
+        paths = [str(path) for path in self._said]
+        self.process = SERVER.Process(
+            target=_command, args=(list(arguments), dict(environment), paths, steer)
+        )
+        self.process.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.join()
+        self._folder.cleanup()
+
+    def wait(self, timeout_s: float) -> subprocess.CompletedProcess[str]:
+        """Wait for its end and return what it said.
+
+        Raises:
+            subprocess.TimeoutExpired: it had not ended.
+
+        """
+        self.process.join(timeout_s)
+        said = [path.read_text(encoding="utf-8") if path.exists() else "" for path in self._said]
+        if self.process.exitcode is None:
+            raise subprocess.TimeoutExpired(self._words, timeout_s, *said)
+        return subprocess.CompletedProcess(self._words, self.process.exitcode, *said)
 
 
 def run_forked(
@@ -45,50 +94,34 @@ def run_forked(
 ) -> subprocess.CompletedProcess[str]:
     """Run `leadline ARGUMENTS` to its end, as subprocess.run does with text captured.
 
-    Args:
-        arguments: what stands behind `leadline`.
-        environment: all its variables.
-        timeout_s: it is killed after this.
-        steer: called in the process first; a function of a module.
-
     Raises:
-        subprocess.TimeoutExpired: it had not ended.
+        subprocess.TimeoutExpired: it had not ended, and was killed.
 
     """
-    with tempfile.TemporaryDirectory(prefix="leadline-command-") as folder:
-        out, err = Path(folder) / "out", Path(folder) / "err"
-        child = _SERVER.Process(
-            target=_command, args=(list(arguments), dict(environment), str(out), str(err), steer)
-        )
-        child.start()
-        child.join(timeout_s)
-        late = child.is_alive()
-        if late:
-            child.kill()
-            child.join()
-        said, told = out.read_text(encoding="utf-8"), err.read_text(encoding="utf-8")
-    if late:
-        raise subprocess.TimeoutExpired(["leadline", *arguments], timeout_s, said, told)
-    assert child.exitcode is not None
-    return subprocess.CompletedProcess(["leadline", *arguments], child.exitcode, said, told)
+    with Forked(arguments, environment, steer) as child:
+        return child.wait(timeout_s)
 
 
 def _command(
     arguments: list[str],
     environment: dict[str, str],
-    out: str,
-    err: str,
+    said: list[str],
     steer: Callable[[], None] | None,
 ) -> None:
-    for descriptor, path in ((1, out), (2, err)):
+    take_place(dict(enumerate(said, 1)), environment)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    sys.argv = ["leadline", *arguments]
+    if steer is not None:
+        steer()
+    main()
+
+
+def take_place(said: Mapping[int, str], environment: Mapping[str, str]) -> None:
+    """Make this process one that was started so: its descriptors are files, its variables these."""
+    for descriptor, path in said.items():
         opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         os.dup2(opened, descriptor)
         os.close(opened)
     for name in os.environ.keys() - environment.keys():
         del os.environ[name]
     os.environ.update(environment)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    sys.argv = ["leadline", *arguments]
-    if steer is not None:
-        steer()
-    main()

@@ -20,6 +20,7 @@ from leadline.studies.cache.sizes import disturbed_points, kind_curve, nearest_b
 from leadline.studies.cache.study import fill_cache
 from leadline.testing.samples import sample_cache_start
 from leadline.testing.simulation import simulate_cache_study
+from shared_surveys import studied
 
 PLACES = [
     16 * MIB,
@@ -152,7 +153,7 @@ def test_without_a_repeated_point_no_rate_has_an_interval() -> None:
 
 def test_the_throughput_alone_finds_the_size_of_a_simulated_cache() -> None:
     """As on a network file system, where no device can be seen from here."""
-    run = simulate_cache_study("decstation-5000-sprite", 3)
+    run = studied("decstation-5000-sprite")
     unseen = [
         msgspec.structs.replace(
             point,
@@ -170,7 +171,7 @@ def test_the_throughput_alone_finds_the_size_of_a_simulated_cache() -> None:
 
 
 def test_a_stored_study_is_taken_up_where_it_was_left_and_another_is_refused() -> None:
-    run = simulate_cache_study("hp-730", 5)
+    run = studied("hp-730")
     start, whole = run.study.start, list(run.points)
     for kept in (1, 17, 45):
         asked = Questions(start, whole[:kept]).ask()
@@ -182,7 +183,7 @@ def test_a_stored_study_is_taken_up_where_it_was_left_and_another_is_refused() -
 
 
 def test_reads_and_writes_are_measured_at_both_rate_places() -> None:
-    run = simulate_cache_study("two-level", 4)
+    run = studied("two-level")
     found = run.study.cache
     assert found.inside_bytes is not None
     assert found.outside_bytes is not None

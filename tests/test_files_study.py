@@ -41,6 +41,7 @@ def test_a_file_is_written_before_it_is_written_over_and_read() -> None:
     assert order.index("write_8192") < order.index("rewrite_8192") < order.index("read_8192")
 
 
+@pytest.mark.long
 def test_intervals_cover_the_truth() -> None:
     """Four programs, three kept runs, 80 studies: 95 % must be near 95 %."""
     covered = total = 0

@@ -39,7 +39,7 @@ def test_the_promised_keys_are_there_and_the_survey_is_stored(tmp_path: Path) ->
 
 def test_an_interrupted_simulation_resumes_to_the_very_same_answer(tmp_path: Path) -> None:
     whole, cut = tmp_path / "whole.sqlite", tmp_path / "cut.sqlite"
-    options = ["survey", "sim:two-level", "--seed", "9", "--json"]
+    options = ["survey", "sim:two-level", "--seed", "9", "--budget", "300s", "--json"]
     expected = json.loads(leadline(*options, store=whole).stdout)
     ended_after(5, signal.SIGKILL, *options, store=cut)
     assert _count(cut) == 5 < expected["points"]
@@ -52,7 +52,17 @@ def test_an_interrupted_simulation_resumes_to_the_very_same_answer(tmp_path: Pat
 
 def test_resuming_on_another_target_is_refused(tmp_path: Path) -> None:
     store = tmp_path / "store.sqlite"
-    ended_after(1, signal.SIGKILL, "survey", "sim:two-level", "--name", "mine", store=store)
+    ended_after(
+        1,
+        signal.SIGKILL,
+        "survey",
+        "sim:two-level",
+        "--budget",
+        "300s",
+        "--name",
+        "mine",
+        store=store,
+    )
     other = leadline("survey", "sim:hp-730", "--name", "mine", "--resume", store=store)
     assert other.returncode == 2
     assert "sim:two-level" in other.stderr

@@ -232,6 +232,7 @@ def test_the_parameter_that_carries_the_error_is_named(guilty: str) -> None:
     assert (known[guilty] or 1.0) < 0.01
 
 
+@pytest.mark.long
 def test_an_error_of_no_parameter_is_seldom_blamed_on_one() -> None:
     start = made_start(count=100)
     points, blamed = measured(start, steady), 0

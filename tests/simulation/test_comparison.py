@@ -44,6 +44,7 @@ def wrong(held: list[HeldRatio], clear: float) -> list[HeldRatio]:
     ]
 
 
+@pytest.mark.long
 def test_where_the_joint_model_has_the_wrong_winner_it_says_that_it_cannot_tell() -> None:
     """Far outside what was surveyed one of fifty ratios may lie on the other side of 1."""
     held = on_named("joint")

@@ -1,5 +1,7 @@
 """Pure functions on numbers: intervals, borders, curves and drift. Seeded, no I/O.
 
+Names are resolved on first use: SciPy takes longer to load than most commands take.
+
 borders      fit_borders: where each level of the hierarchy ends
 placement    next_unique_bytes: where to measure next
 pooling      several runs of one workload as one answer
@@ -8,13 +10,37 @@ curves       slope, half-way point, good range, still rising
 drift        did the sentinel move, slowly or at one moment
 """
 
-from leadline.stats.borders import BorderFit, FittedBorder, fit_borders
-from leadline.stats.change_points import change_points
-from leadline.stats.curves import good_range, half_way_x, slope, still_rising
-from leadline.stats.drift import DRIFT_FRAC_MIN, group_drift, group_step
-from leadline.stats.intervals import Noise, pooled_noise, reading_interval, student_t
-from leadline.stats.placement import next_unique_bytes
-from leadline.stats.pooling import pooled_result
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from leadline.stats.change_points import change_points  # at once: its module has the same name
+
+if TYPE_CHECKING:
+    from leadline.stats.borders import BorderFit, FittedBorder, fit_borders
+    from leadline.stats.curves import good_range, half_way_x, slope, still_rising
+    from leadline.stats.drift import DRIFT_FRAC_MIN, group_drift, group_step
+    from leadline.stats.intervals import Noise, pooled_noise, reading_interval, student_t
+    from leadline.stats.placement import next_unique_bytes
+    from leadline.stats.pooling import pooled_result
+
+_HOMES = {
+    "BorderFit": "borders",
+    "DRIFT_FRAC_MIN": "drift",
+    "FittedBorder": "borders",
+    "Noise": "intervals",
+    "fit_borders": "borders",
+    "good_range": "curves",
+    "group_drift": "drift",
+    "group_step": "drift",
+    "half_way_x": "curves",
+    "next_unique_bytes": "placement",
+    "pooled_noise": "intervals",
+    "pooled_result": "pooling",
+    "reading_interval": "intervals",
+    "slope": "curves",
+    "still_rising": "curves",
+    "student_t": "intervals",
+}
 
 __all__ = [
     "DRIFT_FRAC_MIN",
@@ -35,3 +61,9 @@ __all__ = [
     "still_rising",
     "student_t",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"leadline.stats.{_HOMES[name]}"), name)
