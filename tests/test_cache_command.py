@@ -37,9 +37,12 @@ def test_the_promised_keys_are_there_and_the_study_is_stored(tmp_path: Path) -> 
     drawn = picture.read_text(encoding="utf-8")
     assert "for reads" in drawn
     assert "Throughput (MB/s" in drawn
-    refused = leadline("report", "sol", "-o", str(tmp_path / "cache.html"), store=store)
+    page = tmp_path / "cache.html"
+    assert leadline("report", "sol", "-o", str(page), store=store).returncode == 0
+    assert "Sizes and rates" in page.read_text(encoding="utf-8")
+    refused = leadline("report", "sol", "-o", str(tmp_path / "cache.txt"), store=store)
     assert refused.returncode == 2
-    assert ".svg, .png or .pdf" in refused.stderr
+    assert ".html, .svg, .png or .pdf" in refused.stderr
 
 
 def test_a_killed_study_resumes_to_the_very_same_sizes(tmp_path: Path) -> None:

@@ -256,13 +256,13 @@ def test_stored_experiments_are_listed_shown_and_exported(experiment: str, store
     found = document("surface", experiment, "--design", "full-grid", store=store)
     name = found["experiment"][:8]
     listed = json.loads(run("systems", "--json", store=store).stdout)
-    assert [(item["kind"], item["system"], item["points"]) for item in listed] == [
+    assert [(item["kind"], item["system"], item["items"]) for item in listed] == [
         ("experiment", "tiny", sum(own["trials"] for own in found["samples"]))
     ]
-    assert "workbench" in run("systems", store=store).stdout
+    assert "experiment" in run("systems", store=store).stdout
     assert document("show", name, store=store) == found
     exported = run("export", name, "--format", "csv", store=store)
     rows = list(csv.DictReader(io.StringIO(exported.stdout)))
-    assert len(rows) == listed[0]["points"]
+    assert len(rows) == listed[0]["items"]
     assert {row["factor_workers"] for row in rows} == {"1", "2", "4"}
     assert all(float(row["response_ms_mean"]) > 9 for row in rows)

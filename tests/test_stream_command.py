@@ -13,7 +13,7 @@ import pytest
 
 from command import LEADLINE, environment, leadline
 from fake_disks import Kept
-from leadline.cli.stream.document import stream_document
+from leadline.cli.documents.stream import stream_document
 from leadline.engine import (
     BudgetSpent,
     EngineFault,
@@ -137,7 +137,7 @@ def test_stored_studies_are_shown_drawn_exported_and_listed(tmp_path: Path) -> N
     assert exported.returncode == 0, exported.stderr
     assert len((tmp_path / "s.csv").read_text().splitlines()) == 1 + 2 * 2
     (listed,) = json.loads(leadline("systems", "--json", store=store).stdout)
-    assert (listed["kind"], listed["id"], listed["system"]) == ("stream", "stream-a", "tiny-stream")
+    assert (listed["kind"], listed["study_id"], listed["system"]) == ("stream", "stream-a", "tiny-stream")
 
 
 # --- the study that grows

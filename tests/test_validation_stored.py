@@ -11,7 +11,7 @@ import pytest
 from leadline.cli import load
 from leadline.cli import validate as validate_command
 from leadline.cli.app import app
-from leadline.cli.measure import measurement_document
+from leadline.cli.documents.measurement import measurement_document
 from leadline.engine import BudgetSpent
 from leadline.record import Status, Validation
 from leadline.record.survey import SURVEY
@@ -95,7 +95,7 @@ def test_show_names_the_validations_of_a_survey(
     points = len(validated.points)
     assert (listed["validation_id"], listed["points"]) == ("validation-5", points)
     call(path, "show", "hp-730")
-    assert f"done, {points} points; leadline show validati" in capsys.readouterr().err
+    assert f"done, {points} points; leadline show validati" in " ".join(capsys.readouterr().out.split())
 
 
 def test_export_gives_the_points_of_a_validation_with_its_id(

@@ -14,6 +14,7 @@ from typing import Any
 _DIGITS = 6
 _LONG_NUMBER = re.compile(r"(?<![\w.])-?\d+\.\d{4,}(?:[eE][-+]?\d+)?(?![\w.])")
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|\+00:00)?")
+_SAID_INSTANT = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC")
 _ID = re.compile(r"\b[0-9a-f]{32}\b")
 _SERIES = ("histogram", "intervals", "batches", "trial_records")
 """Long series whose first element shows what they are; sums of them stand beside them."""
@@ -34,7 +35,7 @@ def plain(text: str, places: Sequence[tuple[str, str]]) -> str:
 
 def live(text: str, given: Sequence[str]) -> str:
     """Text of a command that measured now: its ids by their order in it, and no instant."""
-    text = _INSTANT.sub("<instant>", text)
+    text = _SAID_INSTANT.sub("<instant>", _INSTANT.sub("<instant>", text))
     at = {each: text.find(each[:8]) for each in given}
     found = sorted((each for each in given if at[each] >= 0), key=lambda each: at[each])
     for number, each in enumerate(found, 1):

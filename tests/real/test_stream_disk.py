@@ -22,7 +22,7 @@ import pytest
 
 import leadline as package
 from command import LEADLINE, environment, leadline
-from leadline.cli.stream.document import stream_document
+from leadline.cli.documents.stream import stream_document
 from leadline.engine import TargetRefused
 from leadline.machine.loop_devices import loop_device, why_no_loop_devices
 from leadline.record.streaming import KernelName

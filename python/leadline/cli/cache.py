@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from leadline.cli.context import Context
+from leadline.cli.kinds import KINDS, tell
 from leadline.cli.options import (
     Backend,
     CacheLimit,
@@ -21,13 +22,12 @@ from leadline.cli.options import (
     TargetArgument,
 )
 from leadline.cli.progress import progress_bar
-from leadline.cli.talk import put_json, show, talk, tell_findings
+from leadline.cli.talk import talk, tell_findings
 from leadline.engine import Engine, Stopped, Target, TargetRefused, open_engine, preflight
 from leadline.errors import LeadlineError
 from leadline.record import NO_SYNC, CacheStart, CacheStudy, Measurement, Status
 from leadline.record import say_discipline as discipline
 from leadline.record.file_cache import CACHE
-from leadline.report import render_cache_study
 from leadline.store import Store
 from leadline.studies.cache import (
     CacheAsked,
@@ -100,7 +100,7 @@ def command(
             store.begin(CACHE, start)
         _tell_plan(start, points)
         study = _run(engine, chosen, store, start, points)
-    tell_study(study, json=json)
+    tell(study, KINDS[CACHE.kind], json=json)
 
 
 def _clock_after(points: Sequence[Measurement]) -> float:
@@ -163,75 +163,3 @@ def _run(
             for sentence in explain_study(start, kept).cache.sentences:
                 talk(sentence)
         raise
-
-
-def load_study(store: Store, ref: str) -> CacheStudy:
-    """Return a stored study; an unfinished one is explained from what it has.
-
-    Raises:
-        StoreError: no study, or several, go by this reference.
-
-    """
-    found = store.find(ref, CACHE)
-    return found.answer or explain_study(found.start, store.items(found.start.study_id))
-
-
-def tell_study(study: CacheStudy, *, json: bool) -> None:
-    """Show a study's answer, or put its document."""
-    if json:
-        put_json(study_document(study))
-        return
-    show(render_cache_study(study))
-    if study.curves:
-        talk(f"\nleadline report {study.start.study_id[:8]} -o cache.svg draws it")
-
-
-def study_document(study: CacheStudy) -> dict[str, Any]:
-    """The keys that `cache --json` promises (docs/concepts/file-cache.md)."""
-    start, found = study.start, study.cache
-    return {
-        "system": start.system,
-        "study": start.study_id,
-        "target": start.target,
-        "status": study.status,
-        "wall_s": study.wall_s,
-        "points": study.points,
-        "planned_points": start.plan.points,
-        "seed": start.seed,
-        "backend": start.backend,
-        "direct": start.direct,
-        "sync": start.sync,
-        "cache_limit_bytes": start.cache_limit_bytes,
-        "memory_bytes": start.memory_bytes,
-        "read_cache": found.reads,
-        "write_cache": found.writes,
-        "policy": found.policy,
-        "evidence": found.evidence,
-        "rates": {
-            "size_mean": found.size_mean,
-            "inside_bytes": found.inside_bytes,
-            "outside_bytes": found.outside_bytes,
-            "read_mb_s": found.read_mb_s,
-            "write_mb_s": found.write_mb_s,
-            "disk_read_mb_s": found.disk_read_mb_s,
-            "disk_write_mb_s": found.disk_write_mb_s,
-        },
-        "curves": [
-            {
-                "read_frac": curve.focal.read_frac,
-                "points": [
-                    {"unique_bytes": point.x, "throughput_mb_s": point.throughput_mb_s}
-                    for point in curve.points
-                ],
-            }
-            for curve in study.curves
-        ],
-        "disciplines": study.disciplines,
-        "flusher": study.flusher,
-        "left_out": study.left_out,
-        "noise_frac": study.noise_frac,
-        "facts": start.facts,
-        "plan": start.plan,
-        "sentences": found.sentences,
-        "warnings": study.warnings,
-    }

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from leadline.cli.context import Context
+from leadline.cli.kinds import KINDS
 from leadline.cli.load import find_study
 from leadline.cli.talk import talk
-from leadline.record.files import FILES
-from leadline.record.streaming import STREAM
-from leadline.record.workbench import EXPERIMENT
-from leadline.store import FORMATS, Store, StoreError, export_rows, rows
-from leadline.studies.streaming.phase_rows import phase_rows
-from leadline.studies.streaming.stored import load_stream
-from leadline.studies.workbench.stored import stored_experiment
-from leadline.studies.workbench.trial_rows import trial_rows
+from leadline.store import FORMATS, export_rows
 
 
 def command(
@@ -43,22 +37,10 @@ def command(
     chosen = format or (output.suffix.lstrip(".") if output else "json")
     if chosen not in FORMATS:
         raise typer.BadParameter(f"{chosen!r} is not one of {', '.join(FORMATS)}")
-    data = export_rows(_rows(store, survey), chosen)
+    found = find_study(store, survey)
+    data = export_rows(KINDS[found.kind].rows(store, found.start.study_id), chosen)
     if output is None:
         sys.stdout.buffer.write(data)
         return
     output.write_bytes(data)
     talk(f"wrote {output}")
-
-
-def _rows(store: Store, ref: str) -> list[dict[str, Any]]:
-    """One row for every point, every phase of a stream study, or every trial."""
-    found = find_study(store, ref)
-    study_id = found.start.study_id
-    if found.kind == FILES.kind:
-        raise StoreError(f"{ref!r} is a {FILES.said}, whose rows cannot be exported yet")
-    if found.kind == STREAM.kind:
-        return phase_rows(load_stream(store, study_id))
-    if found.kind == EXPERIMENT.kind:
-        return trial_rows(stored_experiment(store, study_id))
-    return rows(store.items(study_id), found.kind, study_id)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-import msgspec
 import typer
 
 from leadline.cli.context import Context
+from leadline.cli.kinds import KINDS, draw, require_output, tell
 from leadline.cli.options import Json, MaxBytes, Seed, positive_bytes, positive_seconds, reader
-from leadline.cli.talk import put_json, show, talk
-from leadline.engine import Target, TargetRefused, open_file_tests
+from leadline.cli.talk import talk
+from leadline.engine import Target, open_file_tests
 from leadline.record.file_test import KBYTE
-from leadline.record.files import FilesCell, FilesRow, FilesStudy
+from leadline.record.files import FILES, FilesCell, FilesStudy
 from leadline.record.wording import say_count
-from leadline.report import render_files
 from leadline.store import Store
 from leadline.studies.files import Asked, CellDone, FilesRefused, begin_files, plan_cells, run_files
 from leadline.studies.files.plan import CHOICES
@@ -112,7 +110,8 @@ def command(
     """Time plain files: read, written and rewritten, over file systems, block sizes and drives."""
     if paper and file_size is not None:
         raise FilesRefused("--paper is 8 MB by itself: leave --file-size or --paper out")
-    _require_output(output)
+    kind = KINDS[FILES.kind]
+    require_output(output, kind)
     targets = [Target.parse(directory) for directory in directories]
     cells = plan_cells(targets, CHOICES if filesystems is None else filesystems, block_sizes or ())
     asked = Asked(
@@ -126,62 +125,9 @@ def command(
     own: Context = context.obj
     store = own.open_store()
     study = _run(store, targets, asked, file_size, max_bytes)
-    if json:
-        put_json(files_document(study))
-    else:
-        show(render_files(study))
-        talk(f"\nleadline report {study.start.study_id[:8]} -o files.html draws it")
+    tell(study, kind, json=json)
     if output is not None:
-        write_files(study, output)
-
-
-def write_files(study: FilesStudy, output: Path, others: Sequence[FilesStudy] = ()) -> None:
-    """Write a study to a file; its ending decides what."""
-    from leadline.report import save_files  # noqa: PLC0415 - it loads Altair
-
-    save_files(study, output, others)
-    talk(f"wrote {output}")
-
-
-def tell_files(study: FilesStudy, *, json: bool) -> None:
-    """Show a stored study."""
-    if json:
-        put_json(files_document(study))
-    else:
-        show(render_files(study))
-
-
-def files_document(study: FilesStudy) -> dict[str, Any]:
-    """The keys DESIGN.md promises for `files --json`, and more beside them."""
-    start = study.start
-    return {
-        "system": start.system,
-        "study": start.study_id,
-        "status": study.status,
-        "directories": start.directories,
-        "storage": start.storage,
-        "paper": start.paper,
-        "runs": start.runs,
-        "seed": start.seed,
-        "file_bytes": study.file_bytes,
-        "size_steps": study.size_steps,
-        "size_reason": study.size_reason,
-        "wall_s": study.wall_s,
-        "rows": [_row(row) for row in study.rows],
-        "facts": start.facts,
-        "sentences": study.sentences,
-        "warnings": study.warnings,
-    }
-
-
-def _row(row: FilesRow) -> dict[str, Any]:
-    whole = msgspec.structs.asdict(row)
-    return whole | {
-        "cpu_percent": row.cpu_percent and row.cpu_percent.value,
-        "cpu_percent_interval": row.cpu_percent,
-        "raw_percent": row.raw_percent and row.raw_percent.value,
-        "raw_percent_interval": row.raw_percent,
-    }
+        draw(store, study, kind, output, ())
 
 
 def _run(
@@ -206,16 +152,6 @@ def _run(
                 name = start.study_id[:8]
                 talk(f"{say_count(measured, 'number')} kept; leadline show {name} prints the table")
             raise
-
-
-def _require_output(output: Path | None) -> None:
-    if output is None:
-        return
-    if not output.absolute().parent.is_dir():
-        raise TargetRefused(f"the directory of {output} does not exist; create it first")
-    from leadline.report import require_files_format  # noqa: PLC0415 - it loads Altair
-
-    require_files_format(output)
 
 
 def _tell_plan(study_id: str, asked: Asked) -> None:

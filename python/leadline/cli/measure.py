@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
 from rich.text import Text
 
 from leadline.cli.context import Context
+from leadline.cli.documents.measurement import measurement_document
 from leadline.cli.fio_jobs import (
     EngineName,
     FioFile,
@@ -63,8 +64,6 @@ from leadline.record import (
 )
 from leadline.record.measurement import MEASUREMENT, MeasurementStart
 from leadline.record.study import Took
-from leadline.record.survey import SURVEY
-from leadline.record.validation import VALIDATION
 from leadline.report import render_measurement
 
 if TYPE_CHECKING:
@@ -468,44 +467,3 @@ def _keep(store: Store, target: Target, point: Measurement) -> None:
     store.add(start.study_id, point)
     wall_s = sum(run.wall_s for run in point.runs)
     store.end(start.study_id, Took(wall_s=wall_s), Status.DONE)
-
-
-def measurement_document(
-    point: Measurement, kind: str = MEASUREMENT.kind, study_id: str | None = None
-) -> dict[str, Any]:
-    """The keys DESIGN.md promises for `measure --json`, and the whole result beside them."""
-    result = point.result
-    return {
-        "point": point.point_id,
-        "survey": study_id if kind == SURVEY.kind else None,
-        "validation": study_id if kind == VALIDATION.kind else None,
-        "workload": point.workload,
-        "arrivals": point.arrivals,
-        "backend": point.backend,
-        "direct": point.direct,
-        "sync": point.sync,
-        "throughput_mb_s": result.throughput_mb_s,
-        "iops": result.iops,
-        "latency_us": result.latency_us,
-        "spans_us": result.spans_us,
-        "offered": result.offered,
-        "cpu_user": result.cpu_user,
-        "cpu_system": result.cpu_system,
-        "cached_share": result.cached_share,
-        "provenance": result.provenance,
-        "levels": result.levels,
-        "stalls": result.stalls,
-        "generator": result.generator,
-        "placement": result.placement,
-        "precondition": result.precondition,
-        "written_bytes": result.written_bytes,
-        "other_load": result.other_load,
-        "admissible": result.admissible,
-        "reasons": result.reasons,
-        "warnings": [*point.warnings, *result.warnings],
-        "read": result.read,
-        "write": result.write,
-        "runs": point.runs,
-        "facts": point.facts,
-        "result": result,
-    }

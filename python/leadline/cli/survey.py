@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from leadline.cli.context import Context
+from leadline.cli.kinds import KINDS, StoredSurvey, tell
 from leadline.cli.load import is_relative
 from leadline.cli.options import (
     Backend,
@@ -23,14 +24,12 @@ from leadline.cli.options import (
     TargetArgument,
 )
 from leadline.cli.progress import progress_bar
-from leadline.cli.talk import put_json, show, talk, tell_findings
+from leadline.cli.talk import talk, tell_findings
 from leadline.engine import Engine, Stopped, Target, TargetRefused, open_engine, preflight
 from leadline.errors import LeadlineError
 from leadline.record import NO_SYNC, Measurement, Plan, Status, Survey, SurveyStart
 from leadline.record.survey import SURVEY
-from leadline.report import render_terminal
 from leadline.store import Store
-from leadline.studies.cache import find_in_survey
 from leadline.studies.survey import (
     LEARN_FRAC,
     Asked,
@@ -110,7 +109,8 @@ def command(
             store.begin(SURVEY, start)
         _tell_plan(start, points)
         survey = _run(engine, store, start, points)
-    tell_survey(survey, store.items(start.study_id), json=json)
+    told = StoredSurvey(survey, store.items(start.study_id))
+    tell(told, KINDS[SURVEY.kind], json=json)
 
 
 def _clock_after(points: Sequence[Measurement]) -> float:
@@ -195,72 +195,3 @@ def _tell_kept(store: Store, start: SurveyStart) -> None:
     if kept:
         for sentence in explain(start, kept).sentences:
             talk(sentence)
-
-
-def tell_survey(survey: Survey, points: Sequence[Measurement], *, json: bool) -> None:
-    """Show a survey's answer, or put its document."""
-    if json:
-        put_json(survey_document(survey, points))
-        return
-    show(render_terminal(survey, find_in_survey(survey, points)))
-    talk(f"\nleadline report {survey.start.study_id[:8]} -o survey.html draws it")
-
-
-def survey_document(survey: Survey, points: Sequence[Measurement]) -> dict[str, Any]:
-    """The keys DESIGN.md promises for `survey --json`, and more beside them."""
-    start = survey.start
-    curves = [survey.unique_bytes_curve, *(c for f in survey.families for c in f.curves)]
-    return {
-        "system": start.system,
-        "survey": start.study_id,
-        "status": survey.status,
-        "wall_s": survey.wall_s,
-        "points": survey.points,
-        "planned_points": start.plan.points,
-        "seed": start.seed,
-        "regions": [
-            {
-                "name": region.name,
-                "low_bytes": region.low_bytes,
-                "high_bytes": region.high_bytes,
-                "focal": {
-                    key: getattr(region.focal, key)
-                    for key in ("unique_bytes", "size_mean", "read_frac", "seq_frac", "process_num")
-                },
-                "throughput_mb_s": region.throughput_mb_s,
-                "cached_share": region.cached_share,
-            }
-            for region in survey.regions
-        ],
-        "borders_bytes": [border.bytes for border in survey.borders],
-        "cache_bytes": survey.cache_bytes,
-        "file_cache": find_in_survey(survey, points),
-        "cross_check_bytes": survey.cross_check_bytes,
-        "curves": [
-            {
-                "region": curve.region,
-                "parameter": curve.parameter,
-                "points": [
-                    {"x": point.x, "throughput_mb_s": point.throughput_mb_s}
-                    for point in curve.points
-                ],
-                "good_low": curve.good_low,
-                "good_high": curve.good_high,
-            }
-            for curve in curves
-        ],
-        "slope": survey.slope,
-        "drift_frac": survey.drift_frac,
-        "drift_step": survey.drift_step,
-        "noise_frac": survey.noise_frac,
-        "accuracy_frac": survey.accuracy_frac,
-        "settled": survey.settled,
-        "cache_limit_bytes": start.cache_limit_bytes,
-        "direct": start.direct,
-        "sync": start.sync,
-        "precondition_bytes_max": start.precondition_bytes_max,
-        "facts": start.facts,
-        "plan": start.plan,
-        "sentences": survey.sentences,
-        "warnings": survey.warnings,
-    }

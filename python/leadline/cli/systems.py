@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-from typing import Any
 
 import typer
 from rich.table import Table
@@ -12,13 +11,10 @@ from leadline.cli.context import Context
 from leadline.cli.options import Json
 from leadline.cli.talk import put_json, show, talk
 from leadline.record import Summary
-from leadline.record.files import FILES
-from leadline.record.streaming import STREAM
-from leadline.record.survey import SURVEY
-from leadline.record.workbench import EXPERIMENT
+from leadline.record.kinds import KINDS
 from leadline.store import Store
 
-_TARGET = {"files": "plain files", "stream": "streams", "experiment": "workbench"}
+HEADS = ("id", "kind", "system", "target", "started", "measured", "state")
 
 
 def command(context: typer.Context, json: Json = False) -> None:
@@ -31,39 +27,25 @@ def command(context: typer.Context, json: Json = False) -> None:
     if not found:
         talk("no survey is stored yet; `leadline survey DIR` makes one")
         return
-    table = Table("id", "system", "target", "started", "points", "state", box=None)
+    table = Table(box=None, pad_edge=False)
+    for head in HEADS:
+        table.add_column(head, overflow="fold", no_wrap=head not in {"system", "target"})
+    said = {records.kind: records.said for records in KINDS}
     for item in found:
-        target = item.get("target", _TARGET.get(item["kind"]))
         table.add_row(
-            item["id"][:8],
-            item["system"],
-            target,
-            item["started_at"][:19],
-            str(item.get("points", "")),
-            item["status"].value,
+            item.study_id[:8],
+            said[item.kind],
+            item.system,
+            item.target,
+            item.started_at[:16].replace("T", " "),
+            str(item.items),
+            item.status.value,
         )
     show(table)
 
 
-def _listed(store: Store) -> list[dict[str, Any]]:
-    """Everything with its kind and its id; each kind in the order in which it was stored."""
-    kinds = (SURVEY, FILES, STREAM, EXPERIMENT)
-    lists = [[_item(item) for item in store.list(kind)] for kind in kinds]
+def _listed(store: Store) -> list[Summary]:
+    """Everything, newest first; each kind in the order in which it was stored."""
+    lists = [store.list(kind) for kind in KINDS]
     # Clocks of several machines do not order studies of one kind: the store does.
-    return list(heapq.merge(*lists, key=lambda item: str(item["started_at"]), reverse=True))
-
-
-def _item(item: Summary) -> dict[str, Any]:
-    """The keys that each kind has had from its beginning."""
-    own = {"kind": item.kind, "id": item.study_id}
-    when = {"started_at": item.started_at, "status": item.status}
-    if item.kind == SURVEY.kind:
-        counted = {"points": item.items, "wall_s": item.wall_s}
-        named = {"survey_id": item.study_id, "system": item.system, "target": item.target}
-        return own | named | when | counted
-    if item.kind == EXPERIMENT.kind:
-        named = {"experiment_id": item.study_id, "name": item.system}
-        return (
-            own | named | when | {"trials": item.items, "system": item.system, "points": item.items}
-        )
-    return own | {"study_id": item.study_id, "system": item.system} | when
+    return list(heapq.merge(*lists, key=lambda item: item.started_at, reverse=True))

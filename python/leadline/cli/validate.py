@@ -5,32 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.console import Group
-from rich.table import Table
-from rich.text import Text
 
 from leadline.cli.context import Context
+from leadline.cli.kinds import KINDS, tell
 from leadline.cli.load import surveyed_target
 from leadline.cli.options import Duration, Json, Ref, Seed
 from leadline.cli.progress import progress_bar
-from leadline.cli.talk import put_json, show, talk, tell_findings
+from leadline.cli.talk import talk, tell_findings
 from leadline.engine import Engine, Stopped, open_engine, preflight
 from leadline.errors import LeadlineError
 from leadline.predict import DEFAULT_MODEL, MODELS
-from leadline.record import (
-    Interval,
-    Measurement,
-    ModelScore,
-    Status,
-    Survey,
-    Validation,
-    ValidationStart,
-)
+from leadline.record import Measurement, Status, Survey, Validation, ValidationStart
 from leadline.record.validation import VALIDATION
-from leadline.record.wording import say_number, say_percent, say_share
 from leadline.store import Store
 from leadline.studies.survey.stored import load_survey
 from leadline.studies.validation import (
@@ -110,7 +99,7 @@ def command(
             raise
     validation = explained(measured)
     store.end(begun.study_id, validation, validation.status)
-    tell_validation(validation, json=json)
+    tell(validation, KINDS[VALIDATION.kind], json=json)
 
 
 def _require_finished(survey: Survey) -> None:
@@ -192,117 +181,3 @@ def _tell_kept(
             f"leadline validate {start.parent[:8]} --resume goes on"
         )
         talk("\n".join(explained(kept).sentences))
-
-
-def tell_validation(validation: Validation, *, json: bool) -> None:
-    """Put a validation on stdout: its JSON document, or a table with sentences and warnings."""
-    if json:
-        put_json(validation_document(validation))
-        return
-    parts: list[Any] = [_table(validation), Text()]
-    parts += [Text(text) for text in validation.sentences]
-    parts += [Text(f"warning: {text}") for text in validation.warnings]
-    show(Group(*parts))
-    talk(f"\nleadline report {validation.start.parent[:8]} -o survey.html draws it")
-
-
-def _table(validation: Validation) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("model or rival", no_wrap=True)
-    heads = ("points", "median error (95 %)", "75 %", "90 %", "enhanced", "A", "50/90/95 %")
-    for head in heads:
-        table.add_column(head, justify="right", no_wrap=True)
-    for score in validation.scores:
-        table.add_row(*_cells(score))
-    table.caption = (
-        "enhanced: median without region borders. A: median error over inherent error. "
-        "50/90/95 %: share of the measured values in the intervals of that confidence."
-    )
-    table.caption_justify = "left"
-    return table
-
-
-def _cells(score: ModelScore) -> tuple[str, ...]:
-    enhanced, times = score.enhanced_median_error, score.amplification
-    return (
-        score.model,
-        str(score.readings),
-        say_share(score.median_error),
-        say_percent(score.p75_error.value),
-        say_percent(score.p90_error.value),
-        "-" if enhanced is None else say_percent(enhanced.value),
-        "-" if times is None else say_number(times.value),
-        "/".join(f"{100 * item.share.value:.0f}" for item in score.coverage) or "-",
-    )
-
-
-def validation_document(validation: Validation) -> dict[str, Any]:
-    """The keys DESIGN.md promises for `validate --json`, and more beside them.
-
-    The promised numbers are plain, and of the headline's model; `intervals` has each of them with
-    its 95 % interval and n.
-    """
-    start, score = validation.start, validation.score(validation.model)
-    intervals = _intervals(score) if score else {}
-    return {
-        "validation": start.study_id,
-        "survey": start.parent,
-        "system": start.system,
-        "status": validation.status,
-        "seed": start.seed,
-        "wall_s": validation.wall_s,
-        "points": validation.points,
-        "planned_points": start.plan.points,
-        "n": validation.n,
-        "model": validation.model,
-        **{name: _value(intervals.get(name)) for name in _PROMISED},
-        "inherent_error": _value(validation.inherent_error),
-        "coverage": _coverage(score),
-        "intervals": intervals | {"inherent_error": validation.inherent_error},
-        "models": {
-            item.model: {
-                **{name: _value(getattr(item, name)) for name in _PROMISED},
-                "coverage": _coverage(item),
-                "intervals": _intervals(item),
-                "kind": item.kind,
-                "readings": item.readings,
-                "by_parameter": item.by_parameter,
-                "by_place": item.by_place,
-            }
-            for item in validation.scores
-        },
-        "workloads": validation.workloads,
-        "drift_frac": validation.drift_frac,
-        "drift": validation.drift,
-        "drift_within_frac": validation.drift_within_frac,
-        "plan": start.plan,
-        "facts": start.facts,
-        "sentences": validation.sentences,
-        "warnings": validation.warnings,
-    }
-
-
-_PROMISED = (
-    "median_error",
-    "p75_error",
-    "p90_error",
-    "enhanced_median_error",
-    "amplification",
-    "bias_frac",
-)
-
-
-def _intervals(score: ModelScore) -> dict[str, Any]:
-    found: dict[str, Any] = {name: getattr(score, name) for name in _PROMISED}
-    found["coverage"] = {f"{100 * item.confidence:.0f}": item.share for item in score.coverage}
-    return found
-
-
-def _coverage(score: ModelScore | None) -> dict[str, float] | None:
-    if score is None or not score.coverage:
-        return None
-    return {f"{100 * item.confidence:.0f}": item.share.value for item in score.coverage}
-
-
-def _value(number: Interval | None) -> float | None:
-    return None if number is None else number.value

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from leadline.record.discipline import NO_SYNC
-from leadline.record.study import Records, StudyStart, Took
+from leadline.record.study import Records, Status, StudyStart, Took
 from leadline.record.workload import Arrivals, Interval, Workload
 
 CAP_REACHED = "time cap reached"
@@ -348,6 +348,14 @@ class MeasurementStart(StudyStart, frozen=True, kw_only=True):
     backend: str
     direct: bool
     sync: str
+
+
+class Measured(NamedTuple):
+    """Measurements that belong to no larger study."""
+
+    start: MeasurementStart
+    status: Status
+    points: tuple[Measurement, ...]
 
 
 MEASUREMENT = Records(

@@ -14,17 +14,19 @@ if TYPE_CHECKING:
     from leadline.report.balance.chart import balance_charts
     from leadline.report.balance.page import render_balance_html
     from leadline.report.balance.terminal import render_balance
-    from leadline.report.cache.chart import cache_chart, save_cache_chart
+    from leadline.report.cache.chart import cache_chart
+    from leadline.report.cache.save import save_cache
     from leadline.report.cache.terminal import render_cache_study
     from leadline.report.comparison.charts import comparison_charts
     from leadline.report.comparison.page import render_comparison_html
     from leadline.report.comparison.save import require_format, save_comparison
     from leadline.report.comparison.terminal import render_comparison
-    from leadline.report.drawing.images import ReportError, save_all_charts, save_chart, save_report
+    from leadline.report.drawing.images import ReportError, save_chart
     from leadline.report.files.charts import files_charts
     from leadline.report.files.page import render_files_html
     from leadline.report.files.save import require_files_format, save_files
     from leadline.report.files.terminal import render_files
+    from leadline.report.measurement.save import save_measurement
     from leadline.report.measurement.terminal import render_measurement
     from leadline.report.prediction.terminal import render_predictions
     from leadline.report.streaming.catalogue import stream_charts
@@ -33,8 +35,10 @@ if TYPE_CHECKING:
     from leadline.report.streaming.terminal import render_stream
     from leadline.report.survey.catalogue import charts, not_measured, summary_chart
     from leadline.report.survey.page import render_html
+    from leadline.report.survey.save import save_all_charts, save_report
     from leadline.report.survey.terminal import render_terminal
     from leadline.report.validation.charts import validation_charts
+    from leadline.report.validation.terminal import render_validation
     from leadline.report.workbench.catalogue import experiment_charts
     from leadline.report.workbench.page import render_experiment_html
     from leadline.report.workbench.save import require_experiment_format, save_experiment
@@ -50,7 +54,7 @@ _HOMES = {
     "render_comparison_html": "leadline.report.comparison.page",
     "render_comparison": "leadline.report.comparison.terminal",
     "cache_chart": "leadline.report.cache.chart",
-    "save_cache_chart": "leadline.report.cache.chart",
+    "save_cache": "leadline.report.cache.save",
     "render_cache_study": "leadline.report.cache.terminal",
     "files_charts": "leadline.report.files.charts",
     "require_files_format": "leadline.report.files.save",
@@ -58,10 +62,11 @@ _HOMES = {
     "render_files_html": "leadline.report.files.page",
     "render_files": "leadline.report.files.terminal",
     "ReportError": "leadline.report.drawing.images",
-    "save_all_charts": "leadline.report.drawing.images",
+    "save_all_charts": "leadline.report.survey.save",
     "save_chart": "leadline.report.drawing.images",
-    "save_report": "leadline.report.drawing.images",
+    "save_report": "leadline.report.survey.save",
     "render_measurement": "leadline.report.measurement.terminal",
+    "save_measurement": "leadline.report.measurement.save",
     "render_html": "leadline.report.survey.page",
     "render_predictions": "leadline.report.prediction.terminal",
     "render_balance": "leadline.report.balance.terminal",
@@ -80,6 +85,7 @@ _HOMES = {
     "render_experiment": "leadline.report.workbench.terminal",
     "render_terminal": "leadline.report.survey.terminal",
     "validation_charts": "leadline.report.validation.charts",
+    "render_validation": "leadline.report.validation.terminal",
 }
 
 __all__ = [
@@ -106,17 +112,19 @@ __all__ = [
     "render_stream",
     "render_stream_html",
     "render_terminal",
+    "render_validation",
     "require_experiment_format",
     "require_files_format",
     "require_format",
     "require_stream_format",
     "save_all_charts",
     "save_balance",
-    "save_cache_chart",
+    "save_cache",
     "save_chart",
     "save_comparison",
     "save_experiment",
     "save_files",
+    "save_measurement",
     "save_report",
     "save_stream",
     "stream_charts",

@@ -13,12 +13,13 @@ from typing import Any
 import msgspec
 
 from leadline.cli.context import Context
-from leadline.cli.stream.document import result_document, stream_document
+from leadline.cli.documents.stream import result_document
 from leadline.cli.talk import put_json, show, talk
 from leadline.engine import Stopped, TargetRefused, open_streams
 from leadline.engine.streams.jobs import StreamJob
 from leadline.errors import LeadlineError
 from leadline.record.streaming import (
+    STREAM,
     Capacities,
     CheckResult,
     KernelName,
@@ -72,8 +73,7 @@ def run_kernel(
 def _run_kernel(
     context: Context, kernel: KernelName, wanted: Wanted, shown: Shown, shape: dict[str, Any]
 ) -> None:
-    if shown.output is not None:
-        require_stream_output(shown.output)
+    require_stream_output(shown.output)
     planned = plan_run(kernel, wanted, capacities=shown.bound, **shape)
     start = begin_stream(planned)
     if wanted.ranks > 1 and shown.cache_limit_bytes is not None:
@@ -84,11 +84,7 @@ def _run_kernel(
         return
     store = context.open_store()
     study = _run(planned, start, store, shown)
-    tell_stream(study, json=shown.json)
-    if not shown.json:
-        talk(f"\nleadline report {study.start.study_id[:8]} -o stream.html draws it")
-    if shown.output is not None:
-        write_stream(study, shown.output)
+    tell_stream(study, store, json=shown.json, output=shown.output)
 
 
 def _tell_end(text: str) -> None:
@@ -149,31 +145,22 @@ def _tell_capacities(found: Capacities) -> None:
     )
 
 
-def tell_stream(study: StreamStudy, *, json: bool) -> None:
-    """Show a stored study."""
-    if json:
-        put_json(stream_document(study))
-        return
-    from leadline.report import render_stream  # noqa: PLC0415 - --json needs none of it
+def tell_stream(study: StreamStudy, store: Store, *, json: bool, output: Path | None) -> None:
+    """Show a study, and draw it where that was asked for."""
+    from leadline.cli.kinds import KINDS, draw, tell  # noqa: PLC0415 - one rank of many tells
 
-    show(render_stream(study))
-
-
-def write_stream(study: StreamStudy, output: Path, others: Sequence[StreamStudy] = ()) -> None:
-    """Write a study to a file; its ending decides what."""
-    from leadline.report import save_stream  # noqa: PLC0415 - it loads Altair
-
-    save_stream(study, output, others)
-    talk(f"wrote {output}")
+    kind = KINDS[STREAM.kind]
+    tell(study, kind, json=json)
+    if output is not None:
+        draw(store, study, kind, output, ())
 
 
-def require_stream_output(output: Path) -> None:
+def require_stream_output(output: Path | None) -> None:
     """Refuse a file that could not be written after the run."""
-    if not output.absolute().parent.is_dir():
-        raise TargetRefused(f"the directory of {output} does not exist; create it first")
-    from leadline.report import require_stream_format  # noqa: PLC0415 - it loads Altair
+    if output is not None:
+        from leadline.cli.kinds import KINDS, require_output  # noqa: PLC0415 - as above
 
-    require_stream_format(output)
+        require_output(output, KINDS[STREAM.kind])
 
 
 def make_records(

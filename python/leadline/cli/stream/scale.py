@@ -10,7 +10,7 @@ import typer
 from leadline.cli.context import Context
 from leadline.cli.options import Json, Seed, positive_bytes, positive_seconds, reader
 from leadline.cli.stream.options import Name, OutputFile, Threads
-from leadline.cli.stream.run import require_stream_output, tell_stream, write_stream
+from leadline.cli.stream.run import require_stream_output, tell_stream
 from leadline.cli.talk import talk
 from leadline.engine import Target
 from leadline.engine.streams.disks import open_stream_disks
@@ -94,8 +94,7 @@ def scale(
     json: Json = False,
 ) -> None:
     """Run every kernel on 1 to n disks: what each disk adds, where that stops, and why."""
-    if output is not None:
-        require_stream_output(output)
+    require_stream_output(output)
     paths = [str(Target.parse(directory).path or directory) for directory in directories]
     asked = Asked(
         system=name or Path(paths[0]).name,
@@ -113,11 +112,9 @@ def scale(
         start = begin_scaling(paths, asked)
         _tell_plan(start.study_id, len(paths), asked)
         study = run_scaling(disks, store, start, asked, on_run=_tell_run)
-    tell_stream(study, json=json)
+    tell_stream(study, store, json=json, output=output)
     if not json:
-        talk(f"\nleadline balance {study.start.study_id[:8]} says what to buy")
-    if output is not None:
-        write_stream(study, output)
+        talk(f"leadline balance {study.start.study_id[:8]} says what to buy")
 
 
 def _tell_plan(study_id: str, disks: int, asked: Asked) -> None:

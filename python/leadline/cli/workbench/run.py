@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -10,10 +9,10 @@ import msgspec
 import typer
 
 from leadline.cli.context import Context
+from leadline.cli.kinds import KINDS, draw, require_output, tell
 from leadline.cli.options import positive_seconds, reader
-from leadline.cli.talk import put_json, show, talk
-from leadline.cli.workbench.document import experiment_document
-from leadline.engine import Stopped, TargetRefused
+from leadline.cli.talk import talk
+from leadline.engine import Stopped
 from leadline.record.wording import say_count, say_percent
 from leadline.record.workbench import (
     EXPERIMENT,
@@ -87,8 +86,8 @@ def run_and_tell(
     at_once: int | None,
 ) -> Experiment:
     """Run an experiment, keep it, and show it."""
-    if shown.output is not None:
-        require_output(shown.output)
+    kind = KINDS[EXPERIMENT.kind]
+    require_output(shown.output, kind)
     store = context.open_store()
     with open_pool(scheduler, talk) as pool:
         if stored is None:
@@ -110,41 +109,10 @@ def run_and_tell(
                 "same command with --resume goes on"
             )
             raise
-    tell_experiment(found, json=shown.json)
-    if not shown.json:
-        talk(f"\nleadline report {start.study_id[:8]} -o page.html draws it")
+    tell(found, kind, json=shown.json)
     if shown.output is not None:
-        write_experiment(found, shown.output)
+        draw(store, found, kind, shown.output, ())
     return found
-
-
-def tell_experiment(experiment: Experiment, *, json: bool) -> None:
-    """Show a stored experiment."""
-    if json:
-        put_json(experiment_document(experiment))
-        return
-    from leadline.report import render_experiment  # noqa: PLC0415 - only when it is shown
-
-    show(render_experiment(experiment))
-
-
-def require_output(output: Path) -> None:
-    """Refuse a file that could not be written after the run."""
-    if not output.absolute().parent.is_dir():
-        raise TargetRefused(f"the directory of {output} does not exist; create it first")
-    from leadline.report import require_experiment_format  # noqa: PLC0415 - it loads Altair
-
-    require_experiment_format(output)
-
-
-def write_experiment(
-    experiment: Experiment, output: Path, others: Sequence[Experiment] = ()
-) -> None:
-    """Write an experiment to a file, compared with others; its ending decides what."""
-    from leadline.report import save_experiment  # noqa: PLC0415 - it loads Altair
-
-    save_experiment(experiment, output, others)
-    talk(f"wrote {output}")
 
 
 def _tell_plan(

@@ -7,7 +7,6 @@ sizes of such a cache are two borders.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import altair as alt
@@ -15,7 +14,6 @@ import altair as alt
 from leadline.record import CacheStudy, Curve, FileCache
 from leadline.record.wording import say_bytes
 from leadline.report.drawing.axes import bytes_x, on_field, throughput_y
-from leadline.report.drawing.images import ReportError, save_chart
 from leadline.report.drawing.layers import (
     TALL_PX,
     WIDE_PX,
@@ -49,18 +47,6 @@ def cache_chart(study: CacheStudy) -> alt.LayerChart | None:
         "where each kind outgrows the cache, with its 95 % interval."
     )
     return finish(layers, _title(study), subtitle, (WIDE_PX, TALL_PX))
-
-
-def save_cache_chart(study: CacheStudy, path: Path) -> None:
-    """Write the chart; the suffix of `path` says how: .svg, .png or .pdf."""
-    chart = cache_chart(study)
-    if chart is None:
-        raise ReportError("nothing was measured yet: go on with leadline cache … --resume")
-    if path.suffix.lower() not in (".svg", ".png", ".pdf"):
-        raise ReportError(
-            f"a study of a file cache is drawn as .svg, .png or .pdf, not {path.suffix!r}"
-        )
-    save_chart(chart, path)
 
 
 def _title(study: CacheStudy) -> str:

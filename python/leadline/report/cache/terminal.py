@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from rich import box
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -15,6 +15,8 @@ from leadline.report.survey.terminal import level_lines, printable
 from leadline.studies.cache.disciplines import HEADS, discipline_rows
 
 KINDS = ("reads", "writes")
+SIZE_HEADS = ("", "File cache holds (95 %)", "Of memory", "In it", "Beyond")
+EVIDENCE_HEADS = ("Write policy", "Seen", "Says")
 
 
 def render_cache_study(study: CacheStudy) -> CacheStudyView:
@@ -56,10 +58,7 @@ def _write_costs(study: CacheStudy, *, plain: bool) -> Iterator[Text | Table]:
     """The disciplines as a table with its sentences, and what the flusher costs."""
     found = study.disciplines
     if found is not None:
-        table = _table(HEADS, plain=plain)
-        for row in discipline_rows(found):
-            table.add_row(*(Text(printable(cell, plain=plain)) for cell in row))
-        yield table
+        yield _filled(HEADS, discipline_rows(found), plain=plain)
     told = [*(found.sentences if found else ()), study.flusher.sentence if study.flusher else ""]
     told += [f"n.m.: {reason}." for reason in study.left_out]
     for sentence in filter(None, told):
@@ -69,30 +68,44 @@ def _write_costs(study: CacheStudy, *, plain: bool) -> Iterator[Text | Table]:
 
 def size_table(found: FileCache, *, plain: bool) -> Table:
     """One row for each kind: the size, its share of memory and the rates on both sides."""
-    table = _table(("", "File cache holds (95 %)", "Of memory", "In it", "Beyond"), plain=plain)
+    return _filled(SIZE_HEADS, size_rows(found), plain=plain)
+
+
+def size_rows(found: FileCache) -> list[tuple[str, ...]]:
+    """Return a row for each kind: the size, its share of memory and the rates on both sides."""
     rows = (
         (found.reads, found.read_mb_s, found.disk_read_mb_s),
         (found.writes, found.write_mb_s, found.disk_write_mb_s),
     )
-    for kind, (size, inside, beyond) in zip(KINDS, rows, strict=True):
-        cells = (
+    return [
+        (
             kind,
             say_bytes(size.bytes) if size.bytes else f"n.m.: {size.reason}",
             say_share(size.memory_frac) if size.memory_frac else "n.m.",
             say_rate(inside) if inside else "n.m.",
             say_rate(beyond) if beyond else "n.m.",
         )
-        table.add_row(*(Text(printable(cell, plain=plain)) for cell in cells))
-    return table
+        for kind, (size, inside, beyond) in zip(KINDS, rows, strict=True)
+    ]
 
 
 def evidence_table(found: FileCache, *, plain: bool) -> Table:
     """What was seen of the write policy, and what each sight says by itself."""
-    table = _table(("Write policy", "Seen", "Says"), plain=plain)
-    for item in found.evidence:
-        says = "-" if item.says is WritePolicy.UNKNOWN else item.says.value
-        cells = (item.name, item.sentence, says)
-        table.add_row(*(Text(printable(cell, plain=plain)) for cell in cells))
+    return _filled(EVIDENCE_HEADS, evidence_rows(found), plain=plain)
+
+
+def evidence_rows(found: FileCache) -> list[tuple[str, ...]]:
+    """Return a row for each sight of the write policy, and what it says by itself."""
+    return [
+        (item.name, item.sentence, "-" if item.says is WritePolicy.UNKNOWN else item.says.value)
+        for item in found.evidence
+    ]
+
+
+def _filled(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]], *, plain: bool) -> Table:
+    table = _table(heads, plain=plain)
+    for row in rows:
+        table.add_row(*(Text(printable(cell, plain=plain)) for cell in row))
     return table
 
 

@@ -4,33 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from markupsafe import Markup
-
 from leadline.record.comparison import ComparedWorkload, SystemsComparison
 from leadline.record.wording import say_rate, say_workload
 from leadline.report.comparison import words
 from leadline.report.comparison.charts import comparison_charts, missing_charts
-from leadline.report.drawing.embedding import (
-    ICON,
-    content_policy,
-    data_uri,
-    packaged_text,
-    page_figure,
-    page_spec,
-    script_json,
-    template,
-    vega_bundle,
-)
-from leadline.report.drawing.theme import config
+from leadline.report.drawing.embedding import page_parts, template
 
 
 def render_comparison_html(document: SystemsComparison) -> str:
     """Render the page; like the survey's, it holds its own data and asks nothing of the network."""
     drawn = comparison_charts(document)
     missing = missing_charts(document)
-    specs = {name: page_spec(chart) for name, chart in drawn.items()}
-    looks = {"light": config(), "dark": config(dark=True)}
-    scripts = [vega_bundle(), packaged_text("page.js")]
     return template("comparison.html.j2").render(
         contenders=_contenders(document),
         heads=[each.name for each in document.contenders],
@@ -46,16 +30,9 @@ def render_comparison_html(document: SystemsComparison) -> str:
         notes=document.notes,
         gate=words.gate_lines(document.gate) if document.gate else [],
         gate_failed=document.gate is not None and document.gate.failed,
-        figures={name: page_figure(name, chart) for name, chart in drawn.items()},
-        missing={name: why for name, why in missing.items() if name not in drawn},
         left_out={name: why for name, why in missing.items() if name in drawn},
-        icon_href=data_uri("image/svg+xml", ICON.encode()),
-        policy=content_policy(scripts),
-        scripts=[Markup(script) for script in scripts],  # noqa: S704 - our own two scripts
-        style=Markup(packaged_text("page.css")),  # noqa: S704 - our own style sheet
-        icon=Markup(ICON),  # noqa: S704 - our own drawing
-        chart_json=script_json({"specs": specs, "looks": looks}),
-        data_json=script_json(document),
+        **page_parts(drawn, document)
+        | {"missing": {name: why for name, why in missing.items() if name not in drawn}},
     )
 
 

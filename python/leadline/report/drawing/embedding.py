@@ -15,7 +15,6 @@ from collections.abc import Mapping, Sequence
 from importlib import resources
 from typing import Any
 
-import altair as alt
 import jinja2
 import msgspec
 import vl_convert
@@ -36,12 +35,8 @@ ICON = (
 """Leadline's mark, as SVG."""
 
 
-def page_spec(chart: alt.LayerChart) -> dict[str, Any]:
-    """Turn a chart into one for the page: as wide as its box, title and colours from the page."""
-    return _responsive(drawable(chart))
-
-
 def _responsive(drawn: dict[str, Any]) -> dict[str, Any]:
+    """Make a drawing one for the page: as wide as its box, title and colours from the page."""
     spec = {key: part for key, part in drawn.items() if key not in {"config", "title"}}
     if is_vega(spec):
         return spec  # it follows its box by its own signals
@@ -50,12 +45,8 @@ def _responsive(drawn: dict[str, Any]) -> dict[str, Any]:
     return spec
 
 
-def page_figure(name: str, chart: alt.LayerChart) -> dict[str, Any]:
-    """Return a chart's title, subtitle and drawing for readers without scripts."""
-    return _figure(name, drawable(chart))
-
-
 def _figure(name: str, drawn: dict[str, Any]) -> dict[str, Any]:
+    """Return a chart's title, subtitle and drawing for readers without scripts."""
     spec = {key: part for key, part in drawn.items() if key != "title"}
     title = drawn["title"]
     lines = title["subtitle"]
@@ -69,21 +60,24 @@ def _figure(name: str, drawn: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def page_parts(charts: Mapping[str, Drawn], document: Any) -> dict[str, Any]:
+def page_parts(
+    charts: Mapping[str, Drawn], document: Any, scripts: Sequence[str] = ()
+) -> dict[str, Any]:
     """Return what every page of charts needs beside its own text: drawings, scripts, style, data.
 
-    Names of charts become elements of the page; they are ours, never a stranger's.
+    Names of charts become elements of the page; they are ours, never a stranger's. `scripts` are
+    names of packaged ones that a page needs beside those of all pages.
     """
     drawn = {name: drawable(chart) for name, chart in charts.items()}
     specs = {name: _responsive(each) for name, each in drawn.items()}
     looks = {"light": config(), "dark": config(dark=True)}
-    scripts = [vega_bundle(), packaged_text("page.js")]
+    packaged = [vega_bundle(), *map(packaged_text, ("page.js", *scripts))]
     return {
         "figures": {name: _figure(name, each) for name, each in drawn.items()},
         "missing": {},
         "icon_href": data_uri("image/svg+xml", ICON.encode()),
-        "policy": content_policy(scripts),
-        "scripts": [Markup(script) for script in scripts],  # noqa: S704 - our own two scripts
+        "policy": content_policy(packaged),
+        "scripts": [Markup(script) for script in packaged],  # noqa: S704 - our own scripts
         "style": Markup(packaged_text("page.css")),  # noqa: S704 - our own style sheet
         "icon": Markup(ICON),  # noqa: S704 - our own drawing
         "chart_json": script_json({"specs": specs, "looks": looks}),

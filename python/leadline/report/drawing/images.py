@@ -1,19 +1,13 @@
-"""Charts and reports as files: SVG, PNG, PDF through vl-convert, the page as HTML."""
+"""Charts as files: SVG, PNG, PDF through vl-convert."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import vl_convert
 
 from leadline.errors import LeadlineError
-from leadline.record import Measurement, Survey, Validation
 from leadline.report.drawing.drawable import Drawn, drawable, is_vega, to_svg
-from leadline.report.survey.catalogue import charts, not_measured
-from leadline.report.survey.page import render_html
-from leadline.report.survey.poster import poster_pdf
-from leadline.report.validation.charts import validation_charts
 
 CHART_FORMATS = ("svg", "png", "pdf")
 
@@ -38,46 +32,3 @@ def save_chart(chart: Drawn, path: Path) -> None:
             path.write_bytes((vl_convert.vega_to_pdf if vega else vl_convert.vegalite_to_pdf)(spec))
         case other:
             raise ReportError(f"cannot write a chart as {other!r}; use .svg, .png or .pdf")
-
-
-def save_all_charts(
-    survey: Survey, directory: Path, image_format: str, validation: Validation | None = None
-) -> tuple[Path, ...]:
-    """Write every chart as `<name>.<format>` in `directory`, made when missing."""
-    if image_format not in CHART_FORMATS:
-        raise ReportError(f"cannot write charts as {image_format!r}; use svg, png or pdf")
-    directory.mkdir(parents=True, exist_ok=True)
-    paths = []
-    drawn = charts(survey) | (validation_charts(validation) if validation else {})
-    for name, chart in drawn.items():
-        path = directory / f"{name}.{image_format}"
-        save_chart(chart, path)
-        paths.append(path)
-    return tuple(paths)
-
-
-def save_report(
-    survey: Survey,
-    points: Sequence[Measurement],
-    path: Path,
-    others: Sequence[Survey] = (),
-    validation: Validation | None = None,
-) -> None:
-    """Write the report; the suffix of `path` decides what.
-
-    .html: the whole page. .pdf: sentences and all charts on one sheet. .svg or .png: the chart of
-    throughput against bytes touched. `others` join the page's summary of several systems (CP94
-    Fig. 10), `validation` has a section of its own there.
-    """
-    match path.suffix.lower():
-        case ".html" | ".htm":
-            path.write_text(render_html(survey, points, others, validation), encoding="utf-8")
-        case ".pdf":
-            path.write_bytes(poster_pdf(survey))
-        case ".svg" | ".png":
-            chart = charts(survey).get("unique_bytes")
-            if chart is None:
-                raise ReportError(not_measured(survey)["unique_bytes"])
-            save_chart(chart, path)
-        case other:
-            raise ReportError(f"cannot write a report as {other!r}; use .html, .pdf, .svg or .png")

@@ -5,22 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from markupsafe import Markup
-
 from leadline.record.file_test import FILE_PROGRAMS
 from leadline.record.files import FilesRow, FilesStudy
-from leadline.report.drawing.embedding import (
-    ICON,
-    content_policy,
-    data_uri,
-    packaged_text,
-    page_figure,
-    page_spec,
-    script_json,
-    template,
-    vega_bundle,
-)
-from leadline.report.drawing.theme import config
+from leadline.report.drawing.embedding import page_parts, template
 from leadline.report.files.charts import files_charts
 from leadline.report.files.table import NOT_MEASURED, SUSPECT, TableSection, table_of
 from leadline.report.files.terminal import (
@@ -39,9 +26,6 @@ def render_files_html(study: FilesStudy, others: Sequence[FilesStudy] = ()) -> s
     `others` stand beside the study in the paper's table alone.
     """
     drawn = files_charts(study)
-    specs = {name: page_spec(chart) for name, chart in drawn.items()}
-    looks = {"light": config(), "dark": config(dark=True)}
-    scripts = [vega_bundle(), packaged_text("page.js")]
     table = table_of(study, *others)
     return template("files.html.j2").render(
         study=study,
@@ -59,15 +43,7 @@ def render_files_html(study: FilesStudy, others: Sequence[FilesStudy] = ()) -> s
             }
             for step in study.size_steps
         ],
-        figures={name: page_figure(name, chart) for name, chart in drawn.items()},
-        missing={},
-        icon_href=data_uri("image/svg+xml", ICON.encode()),
-        policy=content_policy(scripts),
-        scripts=[Markup(script) for script in scripts],  # noqa: S704 - our own two scripts
-        style=Markup(packaged_text("page.css")),  # noqa: S704 - our own style sheet
-        icon=Markup(ICON),  # noqa: S704 - our own drawing
-        chart_json=script_json({"specs": specs, "looks": looks}),
-        data_json=script_json(study),
+        **page_parts(drawn, study),
     )
 
 

@@ -7,12 +7,12 @@ import io
 from collections.abc import Sequence
 from pathlib import Path
 
-from leadline.record import Interval
-from leadline.record.files import FilesRow, FilesStudy
+from leadline.record.files import FilesStudy
 from leadline.report.drawing.images import ReportError, save_chart
 from leadline.report.files.charts import files_charts
 from leadline.report.files.page import render_files_html
 from leadline.report.files.table import table_lines, table_of
+from leadline.studies.files.rows import number_rows
 
 PICTURES = (".svg", ".png", ".pdf")
 FORMATS = (".html", ".htm", ".csv", ".txt", *PICTURES)
@@ -64,41 +64,12 @@ def save_files(study: FilesStudy, path: Path, others: Sequence[FilesStudy] = ())
 def files_csv(study: FilesStudy) -> str:
     """Return a line for each program, file system and number of drives, with every interval."""
     text = io.StringIO(newline="")
-    rows = [_line(study, row) for row in study.rows]
+    rows = number_rows(study)
     if rows:
         writer = csv.DictWriter(text, fieldnames=list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
     return text.getvalue()
-
-
-def _line(study: FilesStudy, row: FilesRow) -> dict[str, object]:
-    return {
-        "study_id": study.start.study_id,
-        "system": study.start.system,
-        "test": row.test,
-        "fs": row.fs,
-        "block_bytes": row.block_bytes,
-        "made": row.made,
-        "drives": row.drives,
-        "file_bytes": study.file_bytes,
-        **_interval("kbytes_s", row.kbytes_s),
-        **_interval("cpu_percent", row.cpu_percent),
-        **_interval("raw_percent", row.raw_percent),
-        "missing": row.missing,
-        "suspect": "; ".join(row.suspect),
-    }
-
-
-def _interval(name: str, number: Interval | None) -> dict[str, float | None]:
-    if number is None:
-        return {name: None, f"{name}_low": None, f"{name}_high": None, f"{name}_n": 0}
-    return {
-        name: number.value,
-        f"{name}_low": number.low,
-        f"{name}_high": number.high,
-        f"{name}_n": number.n,
-    }
 
 
 def _save_charts(study: FilesStudy, path: Path) -> None:

@@ -16,14 +16,15 @@ def render_measurement(point: Measurement) -> Table:
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
-    for name, text in _rows(point, point.result):
+    for name, text in measurement_rows(point):
         # As text: a warning may hold brackets, which rich would take for markup.
         table.add_row(name, Text(text))
     return table
 
 
-def _rows(point: Measurement, result: EngineResult) -> list[tuple[str, str]]:
-    iops = result.iops
+def measurement_rows(point: Measurement) -> list[tuple[str, str]]:
+    """Return what is known of a point, by name, in the order in which it is told."""
+    result, iops = point.result, point.result.iops
     width = result.throughput_mb_s.half_width_frac
     within = f" ± {say_percent(width)}" if width is not None else ""
     written = result.written_bytes

@@ -12,22 +12,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from markupsafe import Markup
 
 from leadline.record import Measurement, Survey, Validation
 from leadline.record.wording import say_place
-from leadline.report.drawing.embedding import (
-    ICON,
-    content_policy,
-    data_uri,
-    packaged_text,
-    page_figure,
-    page_spec,
-    script_json,
-    template,
-    vega_bundle,
-)
-from leadline.report.drawing.theme import config
+from leadline.report.drawing.embedding import data_uri, page_parts, script_json, template
 from leadline.report.survey import tables
 from leadline.report.survey.catalogue import charts, not_measured, summary_chart
 from leadline.report.survey.curves import FAMILY_PARAMETERS
@@ -65,12 +53,9 @@ def render_html(
         drawn["summary"] = summary_chart([survey, *others])
     else:
         drawn.pop("summary", None)
-    looks = {"light": config(), "dark": config(dark=True)}
-    specs = {name: page_spec(chart) for name, chart in drawn.items()}
     asked = what_if_document(survey, points, model)
-    scripts = [vega_bundle(), packaged_text("page.js")]
-    if not isinstance(asked, str):
-        scripts += [packaged_text("what_if_models.js"), packaged_text("what_if.js")]
+    scripts = () if isinstance(asked, str) else ("what_if_models.js", "what_if.js")
+    data = {"survey": survey, "points": [_light(point) for point in points]}
     return template("template.html.j2").render(
         survey=survey,
         status=survey.status.value,
@@ -78,8 +63,6 @@ def render_html(
         answer=_answer(survey)[1],
         tiles=tables.tile_rows(survey),
         levels=tables.level_rows(survey),
-        figures={name: page_figure(name, chart) for name, chart in drawn.items()},
-        missing=not_measured(survey),
         families=_families(survey),
         validation=validation,
         validation_rows=validation_rows(validation) if validation else (),
@@ -93,13 +76,7 @@ def render_html(
         point_heads=tables.POINT_HEADS,
         points=tables.point_rows(points),
         csv_href=data_uri("text/csv", tables.points_csv(points).encode()),
-        icon_href=data_uri("image/svg+xml", ICON.encode()),
-        policy=content_policy(scripts),
-        scripts=[Markup(script) for script in scripts],  # noqa: S704 - our own scripts
-        style=Markup(packaged_text("page.css")),  # noqa: S704 - our own style sheet
-        icon=Markup(ICON),  # noqa: S704 - our own drawing
-        chart_json=script_json({"specs": specs, "looks": looks}),
-        data_json=script_json({"survey": survey, "points": [_light(point) for point in points]}),
+        **page_parts(drawn, data, scripts) | {"missing": not_measured(survey)},
     )
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import msgspec
 
 from leadline.record import Interval
 from leadline.record.file_test import FILE_PROGRAMS, FileProgram, FileRun, FileTestResult
-from leadline.record.files import FilesCell, FilesRow
+from leadline.record.files import FilesCell, FilesRow, FilesStudy
 from leadline.record.wording import say_percent
 from leadline.stats.intervals import Noise, pooled_noise, reading_interval, student_t
 
@@ -120,3 +121,37 @@ def _doubts(row: FilesRow, file_bytes: int, *, paper: bool) -> tuple[str, ...]:
     if spread > REPEATABLE_FRAC:
         doubts.append(f"its runs differ by {say_percent(spread)}")
     return tuple(doubts)
+
+
+def number_rows(study: FilesStudy) -> list[dict[str, Any]]:
+    """Return a row for each program, file system and number of drives, with every interval."""
+    return [_line(study, row) for row in study.rows]
+
+
+def _line(study: FilesStudy, row: FilesRow) -> dict[str, Any]:
+    return {
+        "study_id": study.start.study_id,
+        "system": study.start.system,
+        "test": row.test,
+        "fs": row.fs,
+        "block_bytes": row.block_bytes,
+        "made": row.made,
+        "drives": row.drives,
+        "file_bytes": study.file_bytes,
+        **_columns("kbytes_s", row.kbytes_s),
+        **_columns("cpu_percent", row.cpu_percent),
+        **_columns("raw_percent", row.raw_percent),
+        "missing": row.missing,
+        "suspect": "; ".join(row.suspect),
+    }
+
+
+def _columns(name: str, number: Interval | None) -> dict[str, float | None]:
+    if number is None:
+        return {name: None, f"{name}_low": None, f"{name}_high": None, f"{name}_n": 0}
+    return {
+        name: number.value,
+        f"{name}_low": number.low,
+        f"{name}_high": number.high,
+        f"{name}_n": number.n,
+    }

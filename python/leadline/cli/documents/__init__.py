@@ -1,0 +1,1 @@
+"""What `--json` says of each kind of study: the keys that DESIGN.md promises."""

@@ -1,0 +1,51 @@
+"""A measured point as JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from leadline.record import Measurement
+from leadline.record.measurement import MEASUREMENT
+from leadline.record.survey import SURVEY
+from leadline.record.validation import VALIDATION
+
+
+def measurement_document(
+    point: Measurement, kind: str = MEASUREMENT.kind, study_id: str | None = None
+) -> dict[str, Any]:
+    """The keys DESIGN.md promises for `measure --json`, and the whole result beside them."""
+    result = point.result
+    return {
+        "point": point.point_id,
+        "survey": study_id if kind == SURVEY.kind else None,
+        "validation": study_id if kind == VALIDATION.kind else None,
+        "workload": point.workload,
+        "arrivals": point.arrivals,
+        "backend": point.backend,
+        "direct": point.direct,
+        "sync": point.sync,
+        "throughput_mb_s": result.throughput_mb_s,
+        "iops": result.iops,
+        "latency_us": result.latency_us,
+        "spans_us": result.spans_us,
+        "offered": result.offered,
+        "cpu_user": result.cpu_user,
+        "cpu_system": result.cpu_system,
+        "cached_share": result.cached_share,
+        "provenance": result.provenance,
+        "levels": result.levels,
+        "stalls": result.stalls,
+        "generator": result.generator,
+        "placement": result.placement,
+        "precondition": result.precondition,
+        "written_bytes": result.written_bytes,
+        "other_load": result.other_load,
+        "admissible": result.admissible,
+        "reasons": result.reasons,
+        "warnings": [*point.warnings, *result.warnings],
+        "read": result.read,
+        "write": result.write,
+        "runs": point.runs,
+        "facts": point.facts,
+        "result": result,
+    }

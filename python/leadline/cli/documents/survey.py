@@ -1,0 +1,69 @@
+"""A survey as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from leadline.record import Measurement, Survey
+from leadline.studies.cache import find_in_survey
+
+
+def survey_document(survey: Survey, points: Sequence[Measurement]) -> dict[str, Any]:
+    """The keys DESIGN.md promises for `survey --json`, and more beside them."""
+    start = survey.start
+    curves = [survey.unique_bytes_curve, *(c for f in survey.families for c in f.curves)]
+    return {
+        "system": start.system,
+        "survey": start.study_id,
+        "status": survey.status,
+        "wall_s": survey.wall_s,
+        "points": survey.points,
+        "planned_points": start.plan.points,
+        "seed": start.seed,
+        "regions": [
+            {
+                "name": region.name,
+                "low_bytes": region.low_bytes,
+                "high_bytes": region.high_bytes,
+                "focal": {
+                    key: getattr(region.focal, key)
+                    for key in ("unique_bytes", "size_mean", "read_frac", "seq_frac", "process_num")
+                },
+                "throughput_mb_s": region.throughput_mb_s,
+                "cached_share": region.cached_share,
+            }
+            for region in survey.regions
+        ],
+        "borders_bytes": [border.bytes for border in survey.borders],
+        "cache_bytes": survey.cache_bytes,
+        "file_cache": find_in_survey(survey, points),
+        "cross_check_bytes": survey.cross_check_bytes,
+        "curves": [
+            {
+                "region": curve.region,
+                "parameter": curve.parameter,
+                "points": [
+                    {"x": point.x, "throughput_mb_s": point.throughput_mb_s}
+                    for point in curve.points
+                ],
+                "good_low": curve.good_low,
+                "good_high": curve.good_high,
+            }
+            for curve in curves
+        ],
+        "slope": survey.slope,
+        "drift_frac": survey.drift_frac,
+        "drift_step": survey.drift_step,
+        "noise_frac": survey.noise_frac,
+        "accuracy_frac": survey.accuracy_frac,
+        "settled": survey.settled,
+        "cache_limit_bytes": start.cache_limit_bytes,
+        "direct": start.direct,
+        "sync": start.sync,
+        "precondition_bytes_max": start.precondition_bytes_max,
+        "facts": start.facts,
+        "plan": start.plan,
+        "sentences": survey.sentences,
+        "warnings": survey.warnings,
+    }

@@ -1,0 +1,259 @@
+"""What commands do with a study of any kind: a line a kind, and no command asks which it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rich.console import RenderableType
+
+from leadline import report
+from leadline.cli.documents.cache import study_document
+from leadline.cli.documents.experiment import experiment_document
+from leadline.cli.documents.files import files_document
+from leadline.cli.documents.measurement import measurement_document
+from leadline.cli.documents.stream import stream_document
+from leadline.cli.documents.survey import survey_document
+from leadline.cli.documents.validation import validation_document
+from leadline.cli.load import explained_validation, load_validation
+from leadline.cli.talk import put_json, show, talk
+from leadline.engine import TargetRefused
+from leadline.record import Measurement, Status, Survey, Validation
+from leadline.record.file_cache import CACHE
+from leadline.record.files import FILES
+from leadline.record.measurement import MEASUREMENT, Measured
+from leadline.record.streaming import STREAM
+from leadline.record.study import Records, Summary
+from leadline.record.survey import SURVEY, SurveyStart
+from leadline.record.validation import VALIDATION
+from leadline.record.wording import say_count
+from leadline.record.workbench import EXPERIMENT
+from leadline.store import Store
+from leadline.store import rows as point_rows
+from leadline.studies.cache import find_in_survey
+from leadline.studies.cache.stored import load_study
+from leadline.studies.files.rows import number_rows
+from leadline.studies.files.stored import load_files
+from leadline.studies.streaming.phase_rows import phase_rows
+from leadline.studies.streaming.stored import load_stream
+from leadline.studies.survey.stored import load_survey
+from leadline.studies.workbench.stored import experiment_of, stored_experiment
+from leadline.studies.workbench.trial_rows import trial_rows
+
+Row = dict[str, Any]
+
+
+class StoredSurvey(NamedTuple):
+    """A survey with what belongs to it."""
+
+    survey: Survey
+    points: tuple[Measurement, ...]
+    validations: tuple[Summary, ...] = ()
+
+    @property
+    def start(self) -> SurveyStart:
+        """What decides it."""
+        return self.survey.start
+
+    @property
+    def status(self) -> Status:
+        """How far it is."""
+        return self.survey.status
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What can be done with one kind of study."""
+
+    records: Records[Any, Any]
+    load: Callable[[Store, str], Any]
+    """Find a study by its id or name and explain it, finished or not."""
+    document: Callable[[Any], Any]
+    """What `--json` puts on stdout."""
+    render: Callable[[Any], Iterable[RenderableType]]
+    """What a terminal shows."""
+    rows: Callable[[Store, str], list[Row]]
+    """What `export` writes: a flat row for each thing that was measured."""
+    save: Callable[[Store, Any, Path, Sequence[str]], None]
+    """Draw a study to a file, with others beside it."""
+    ending: str
+    """How a file's usual name ends."""
+    require_format: Callable[[Path], None] = lambda _: None
+    """Refuse what it cannot be drawn as, before anything is measured."""
+
+
+def tell(study: Any, kind: Kind, *, json: bool) -> None:
+    """Show a study under its id, target and date, or put its document."""
+    if json:
+        put_json(kind.document(study))
+        return
+    show(heading(study, kind))
+    for part in kind.render(study):
+        show(part)
+    talk(f"\nleadline report {study.start.study_id[:8]} -o page.html draws it")
+
+
+def heading(study: Any, kind: Kind) -> str:
+    """Write `survey 1a2b3c4d of hp (sim:hp-730), 2026-01-01 12:00, done`."""
+    start = study.start
+    when = start.started_at[:16].replace("T", " ")
+    return (
+        f"{kind.records.said} {start.study_id[:8]} of {start.system} ({start.target}), {when} UTC, "
+        f"{study.status.value}\n"
+    )
+
+
+def draw(store: Store, study: Any, kind: Kind, output: Path | None, beside: Sequence[str]) -> None:
+    """Write a study to a file, by default one that has its system's name."""
+    path = output or Path(f"leadline-{study.start.system.replace('/', '_')}{kind.ending}")
+    require_output(path, kind)
+    kind.save(store, study, path, beside)
+    talk(f"wrote {path}")
+
+
+def require_output(path: Path | None, kind: Kind) -> None:
+    """Refuse a file that could not be written after a run."""
+    if path is None:
+        return
+    if not path.absolute().parent.is_dir():
+        raise TargetRefused(f"the directory of {path} does not exist; create it first")
+    kind.require_format(path)
+
+
+def _survey(store: Store, ref: str) -> StoredSurvey:
+    survey, points = load_survey(store, ref)
+    return StoredSurvey(survey, points, store.list(VALIDATION, survey.start.study_id))
+
+
+def _survey_document(study: StoredSurvey) -> Row:
+    listed = [
+        {
+            "validation_id": item.study_id,
+            "survey_id": item.parent,
+            "started_at": item.started_at,
+            "status": item.status,
+            "points": item.items,
+        }
+        for item in study.validations
+    ]
+    return survey_document(study.survey, study.points) | {"validations": listed}
+
+
+def _render_survey(study: StoredSurvey) -> Iterable[RenderableType]:
+    yield report.render_terminal(study.survey, find_in_survey(study.survey, study.points))
+    for item in study.validations:
+        name = item.study_id[:8]
+        points = say_count(item.items, "point")
+        yield f"validation {name}: {item.status.value}, {points}; leadline show {name}"
+
+
+def _save_survey(store: Store, study: StoredSurvey, path: Path, beside: Sequence[str]) -> None:
+    others = [load_survey(store, ref)[0] for ref in beside]
+    newest = load_validation(store, study.start.study_id)
+    report.save_report(study.survey, study.points, path, others, newest)
+
+
+def _save_validation(store: Store, found: Validation, path: Path, beside: Sequence[str]) -> None:
+    """Draw the survey's page, with this validation in it."""
+    others = [load_survey(store, ref)[0] for ref in beside]
+    survey, points = load_survey(store, found.start.parent)
+    report.save_report(survey, points, path, others, found)
+
+
+def _measured(store: Store, ref: str) -> Measured:
+    found = store.find(ref, MEASUREMENT)
+    return Measured(found.start, found.status, store.items(found.start.study_id))
+
+
+def _measured_document(study: Measured) -> Any:
+    documents = [
+        measurement_document(point, MEASUREMENT.kind, study.start.study_id)
+        for point in study.points
+    ]
+    return documents[0] if len(documents) == 1 else documents
+
+
+def _points(kind: Records[Any, Any]) -> Callable[[Store, str], list[Row]]:
+    return lambda store, study_id: point_rows(store.items(study_id), kind.kind, study_id)
+
+
+KINDS = {
+    kind.records.kind: kind
+    for kind in (
+        Kind(
+            SURVEY,
+            load=_survey,
+            document=_survey_document,
+            render=_render_survey,
+            rows=_points(SURVEY),
+            save=_save_survey,
+            ending=".html",
+        ),
+        Kind(
+            VALIDATION,
+            load=explained_validation,
+            document=validation_document,
+            render=lambda found: [report.render_validation(found)],
+            rows=_points(VALIDATION),
+            save=_save_validation,
+            ending="-validation.html",
+        ),
+        Kind(
+            CACHE,
+            load=load_study,
+            document=study_document,
+            render=lambda study: [report.render_cache_study(study)],
+            rows=_points(CACHE),
+            save=lambda _, study, path, __: report.save_cache(study, path),
+            ending="-cache.html",
+        ),
+        Kind(
+            FILES,
+            load=load_files,
+            document=files_document,
+            render=lambda study: [report.render_files(study)],
+            rows=lambda store, study_id: number_rows(load_files(store, study_id)),
+            save=lambda store, study, path, beside: report.save_files(
+                study, path, [load_files(store, ref) for ref in beside]
+            ),
+            ending="-files.html",
+            require_format=lambda path: report.require_files_format(path),  # noqa: PLW0108 - late
+        ),
+        Kind(
+            STREAM,
+            load=load_stream,
+            document=stream_document,
+            render=lambda study: [report.render_stream(study)],
+            rows=lambda store, study_id: phase_rows(load_stream(store, study_id)),
+            save=lambda store, study, path, beside: report.save_stream(
+                study, path, [load_stream(store, ref) for ref in beside]
+            ),
+            ending="-stream.html",
+            require_format=lambda path: report.require_stream_format(path),  # noqa: PLW0108 - late
+        ),
+        Kind(
+            EXPERIMENT,
+            load=experiment_of,
+            document=experiment_document,
+            render=lambda found: [report.render_experiment(found)],
+            rows=lambda store, study_id: trial_rows(stored_experiment(store, study_id)),
+            save=lambda store, found, path, beside: report.save_experiment(
+                found, path, [experiment_of(store, ref) for ref in beside]
+            ),
+            ending=".html",
+            require_format=lambda path: report.require_experiment_format(path),  # noqa: PLW0108 - late
+        ),
+        Kind(
+            MEASUREMENT,
+            load=_measured,
+            document=_measured_document,
+            render=lambda study: map(report.render_measurement, study.points),
+            rows=_points(MEASUREMENT),
+            save=lambda _, study, path, __: report.save_measurement(study, path),
+            ending="-measurement.html",
+        ),
+    )
+}
+"""Every kind that there is, by its name in the store."""

@@ -1,0 +1,64 @@
+"""A study of a file cache as a file: the page, or the chart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from leadline.record import CacheStudy
+from leadline.report.cache.chart import cache_chart
+from leadline.report.cache.terminal import EVIDENCE_HEADS, SIZE_HEADS, evidence_rows, size_rows
+from leadline.report.drawing.images import ReportError, save_chart
+from leadline.report.drawing.plain_page import PlainPage, PlainTable, render_plain
+from leadline.studies.cache.disciplines import HEADS, discipline_rows
+
+
+def save_cache(study: CacheStudy, path: Path) -> None:
+    """Write the study; the suffix of `path` says how: .html the page, .svg, .png or .pdf the chart.
+
+    Raises:
+        ReportError: another suffix, or nothing to draw.
+
+    """
+    match path.suffix.lower():
+        case ".html" | ".htm":
+            path.write_text(render_cache_html(study), encoding="utf-8")
+        case ".svg" | ".png" | ".pdf":
+            chart = cache_chart(study)
+            if chart is None:
+                raise ReportError("nothing was measured yet: go on with leadline cache … --resume")
+            save_chart(chart, path)
+        case other:
+            raise ReportError(
+                f"a study of a file cache is drawn as .html, .svg, .png or .pdf, not {other!r}"
+            )
+
+
+def render_cache_html(study: CacheStudy) -> str:
+    """Render the page: sentences, the chart, sizes, what was seen of the policy, disciplines."""
+    start, found = study.start, study.cache
+    chart, disciplines = cache_chart(study), study.disciplines
+    told = [*(disciplines.sentences if disciplines else ())]
+    told += [study.flusher.sentence] if study.flusher else []
+    return render_plain(
+        PlainPage(
+            brand="file cache",
+            title=f"File cache of {start.system}",
+            sub=f"{start.target} · {start.started_at[:10]} · study {start.study_id[:8]}",
+            status=study.status,
+            sentences=[*found.sentences, *told, *(f"n.m.: {why}." for why in study.left_out)],
+            warnings=study.warnings,
+            charts={} if chart is None else {"cache": chart},
+            tables=[
+                PlainTable("Sizes and rates", SIZE_HEADS, size_rows(found)),
+                PlainTable(
+                    "What was seen of the write policy", EVIDENCE_HEADS, evidence_rows(found)
+                ),
+                PlainTable(
+                    "Disciplines of writing",
+                    HEADS,
+                    discipline_rows(disciplines) if disciplines else [],
+                ),
+            ],
+            document=study,
+        )
+    )

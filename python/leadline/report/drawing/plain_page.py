@@ -1,0 +1,45 @@
+"""A page of sentences, charts and tables, for whatever needs no page of its own design."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from leadline.record import Status
+from leadline.report.drawing.drawable import Drawn
+from leadline.report.drawing.embedding import page_parts, template
+
+
+class PlainTable(NamedTuple):
+    """A table of a page; without rows it is left out."""
+
+    title: str
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+class PlainPage(NamedTuple):
+    """What a page says, in its order."""
+
+    brand: str
+    """What was done, as `a file cache`."""
+    title: str
+    sub: str
+    """Id, target and date."""
+    status: Status
+    sentences: Sequence[str]
+    warnings: Sequence[str]
+    charts: Mapping[str, Drawn]
+    tables: Sequence[PlainTable]
+    document: Any
+    """All of it, for who saves the page's data."""
+
+
+def render_plain(page: PlainPage) -> str:
+    """Render the page; it holds its own data and asks nothing of the network."""
+    own = page._asdict()
+    del own["charts"], own["document"], own["status"]
+    unfinished = "" if page.status is Status.DONE else page.status.value
+    return template("plain.html.j2").render(
+        **own, unfinished=unfinished, **page_parts(page.charts, page.document)
+    )

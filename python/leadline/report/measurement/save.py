@@ -1,0 +1,84 @@
+"""Measurements as a page: how fast from moment to moment, and everything known of each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import altair as alt
+
+from leadline.record import Measurement
+from leadline.record.measurement import Measured
+from leadline.record.wording import say_rate, say_workload
+from leadline.report.drawing.images import ReportError, save_chart
+from leadline.report.drawing.layers import TALL_PX, WIDE_PX, finish, values
+from leadline.report.drawing.plain_page import PlainPage, PlainTable, render_plain
+from leadline.report.measurement.terminal import measurement_rows
+
+
+def save_measurement(study: Measured, path: Path) -> None:
+    """Write measurements; .html the page, .svg, .png or .pdf the throughput of the first.
+
+    Raises:
+        ReportError: another suffix, or nothing to draw.
+
+    """
+    match path.suffix.lower():
+        case ".html" | ".htm":
+            path.write_text(render_measurement_html(study), encoding="utf-8")
+        case ".svg" | ".png" | ".pdf":
+            chart = next(filter(None, map(window_chart, study.points)), None)
+            if chart is None:
+                raise ReportError("no slices of a window are stored, so there is nothing to draw")
+            save_chart(chart, path)
+        case other:
+            raise ReportError(f"a measurement is drawn as .html, .svg, .png or .pdf, not {other!r}")
+
+
+def render_measurement_html(study: Measured) -> str:
+    """Render the page."""
+    start, status, points = study
+    charts = {f"window-{point.order}": window_chart(point) for point in points}
+    return render_plain(
+        PlainPage(
+            brand="measurement",
+            title=f"Measured on {start.system}",
+            sub=f"{start.target} · {start.started_at[:10]} · study {start.study_id[:8]}",
+            status=status,
+            sentences=[_sentence(point) for point in points],
+            warnings=[text for point in points for text in point.result.reasons],
+            charts={name: chart for name, chart in charts.items() if chart is not None},
+            tables=[
+                PlainTable(say_workload(point.workload), (), measurement_rows(point))
+                for point in points
+            ],
+            document=list(points),
+        )
+    )
+
+
+def _sentence(point: Measurement) -> str:
+    result = point.result
+    said = f"{say_rate(result.throughput_mb_s, level=True)}, {result.iops.value:,.0f} requests/s"
+    return said if result.admissible else f"{said}; not admissible"
+
+
+def window_chart(point: Measurement) -> alt.LayerChart | None:
+    """Draw throughput over the measured window; None when its slices are not known."""
+    slices = point.result.intervals
+    if len(slices) < 2:
+        return None
+    rows = [
+        {"x": each.start_s, "y": each.bytes / each.seconds / 1e6, "series": "window"}
+        for each in slices
+        if each.seconds > 0
+    ]
+    line = (
+        alt.Chart(values(rows))
+        .mark_line(style="curve", interpolate="step-after")
+        .encode(
+            x=alt.X("x:Q", title="Seconds into the measured window"),
+            y=alt.Y("y:Q", title="Throughput (MB/s)"),
+        )
+    )
+    title = f"Throughput from moment to moment: {say_rate(point.result.throughput_mb_s)}"
+    return finish([line], title, say_workload(point.workload), (WIDE_PX, TALL_PX))

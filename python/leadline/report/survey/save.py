@@ -1,0 +1,56 @@
+"""A survey as files: the page, the poster, its charts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from leadline.record import Measurement, Survey, Validation
+from leadline.report.drawing.images import CHART_FORMATS, ReportError, save_chart
+from leadline.report.survey.catalogue import charts, not_measured
+from leadline.report.survey.page import render_html
+from leadline.report.survey.poster import poster_pdf
+from leadline.report.validation.charts import validation_charts
+
+
+def save_all_charts(
+    survey: Survey, directory: Path, image_format: str, validation: Validation | None = None
+) -> tuple[Path, ...]:
+    """Write every chart as `<name>.<format>` in `directory`, made when missing."""
+    if image_format not in CHART_FORMATS:
+        raise ReportError(f"cannot write charts as {image_format!r}; use svg, png or pdf")
+    directory.mkdir(parents=True, exist_ok=True)
+    paths = []
+    drawn = charts(survey) | (validation_charts(validation) if validation else {})
+    for name, chart in drawn.items():
+        path = directory / f"{name}.{image_format}"
+        save_chart(chart, path)
+        paths.append(path)
+    return tuple(paths)
+
+
+def save_report(
+    survey: Survey,
+    points: Sequence[Measurement],
+    path: Path,
+    others: Sequence[Survey] = (),
+    validation: Validation | None = None,
+) -> None:
+    """Write the report; the suffix of `path` decides what.
+
+    .html: the whole page. .pdf: sentences and all charts on one sheet. .svg or .png: the chart of
+    throughput against bytes touched. `others` join the page's summary of several systems (CP94
+    Fig. 10), `validation` has a section of its own there.
+    """
+    match path.suffix.lower():
+        case ".html" | ".htm":
+            path.write_text(render_html(survey, points, others, validation), encoding="utf-8")
+        case ".pdf":
+            path.write_bytes(poster_pdf(survey))
+        case ".svg" | ".png":
+            chart = charts(survey).get("unique_bytes")
+            if chart is None:
+                raise ReportError(not_measured(survey)["unique_bytes"])
+            save_chart(chart, path)
+        case other:
+            raise ReportError(f"cannot write a report as {other!r}; use .html, .pdf, .svg or .png")
