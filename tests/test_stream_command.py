@@ -137,7 +137,11 @@ def test_stored_studies_are_shown_drawn_exported_and_listed(tmp_path: Path) -> N
     assert exported.returncode == 0, exported.stderr
     assert len((tmp_path / "s.csv").read_text().splitlines()) == 1 + 2 * 2
     (listed,) = json.loads(leadline("systems", "--json", store=store).stdout)
-    assert (listed["kind"], listed["study_id"], listed["system"]) == ("stream", "stream-a", "tiny-stream")
+    assert (listed["kind"], listed["study_id"], listed["system"]) == (
+        "stream",
+        "stream-a",
+        "tiny-stream",
+    )
 
 
 # --- the study that grows

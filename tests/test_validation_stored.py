@@ -95,7 +95,9 @@ def test_show_names_the_validations_of_a_survey(
     points = len(validated.points)
     assert (listed["validation_id"], listed["points"]) == ("validation-5", points)
     call(path, "show", "hp-730")
-    assert f"done, {points} points; leadline show validati" in " ".join(capsys.readouterr().out.split())
+    assert f"done, {points} points; leadline show validati" in " ".join(
+        capsys.readouterr().out.split()
+    )
 
 
 def test_export_gives_the_points_of_a_validation_with_its_id(

@@ -185,7 +185,9 @@ COMMANDS = ("show", "show-json", "export-json", "export-csv", "report-html")
 def test_every_command_takes_the_kinds_that_it_took(tell: Tell) -> None:
     """One table of what is refused: it shows each hole that closes, and each that opens."""
     by_name = {case.name: case for case in CASES}
-    listed = {item["study_id"] for item in json.loads(tell(by_name["systems/systems-json"]).ran.out)}
+    listed = {
+        item["study_id"] for item in json.loads(tell(by_name["systems/systems-json"]).ran.out)
+    }
     lines = []
     for kind, ref in KINDS.items():
         taken = {"systems": "lists it" if ref in listed else "does not list it"}
