@@ -19,11 +19,11 @@ from pathlib import Path
 
 from leadline.record.workbench import PeakRate, Prior, Sample, Trial, TrialOrder
 from leadline.servers import run_trial
-from leadline.studies.workbench.load_factors import course, load_factors
 from leadline.studies.workbench.policies import POLICIES, open_policy
 from leadline.testing.grids import WORKLOADS
 from leadline.testing.peak_truth import truth
 from leadline.testing.servers import GOAL
+from load_factors import course, load_factors
 
 SERVER = WORKLOADS["db_tp"]
 SAMPLE: Sample = {"disks": 4, "workers": 32}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from leadline.record.workbench import Goal, Prior, Threshold, TrialRequest, TrialState
-from leadline.studies.workbench.load_factors import course, load_factors
 from leadline.studies.workbench.policies import open_policy
+from load_factors import course, load_factors
 from scripted_server import SET_UP_S, one_queue, search, trial
 
 GOAL = Goal(threshold=Threshold(mean_ms=40.0))

@@ -15,7 +15,6 @@ from leadline.predict import (
     NoFamilies,
     PredictionRefused,
     Predictor,
-    interval_at,
     iops_of,
     response_us_of,
 )
@@ -212,17 +211,6 @@ def test_an_unknown_model_is_refused_with_those_there_are() -> None:
     survey = two_region()
     with pytest.raises(PredictionRefused, match=r"'oracle'.*product"):
         Predictor(survey, points(survey), model="oracle")
-
-
-def test_other_confidences_follow_from_the_same_deviation() -> None:
-    found = predictor().predict(WORK)
-    assert interval_at(found, 0.95).low == pytest.approx(found.throughput_mb_s.low)
-    run = interval_at(found, 0.95, run=True)
-    assert run.high == pytest.approx(found.run_throughput_mb_s.high)
-    narrow, wide = interval_at(found, 0.5), interval_at(found, 0.99)
-    assert narrow.low is not None
-    assert wide.low is not None
-    assert wide.low < found.throughput_mb_s.value * math.exp(-found.ln_sd) < narrow.low
 
 
 def test_rates_and_response_times_obey_littles_law() -> None:

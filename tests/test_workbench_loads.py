@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Iterable
 
 import msgspec
 import pytest
 
-from leadline.record.workbench import Threshold, TrialRequest, TrialState
+from leadline.record.workbench import Threshold, Trial, TrialRequest, TrialState
 from leadline.stats import student_t
-from leadline.studies.workbench.loads import (
-    LoadTrials,
-    bounds,
-    by_load,
-    contradiction,
-    load_rows,
-    two_modes,
-)
+from leadline.studies.workbench.loads import LoadTrials, bounds, contradiction, load_rows, two_modes
 from leadline.studies.workbench.rate_interval import _peak_if, rate_interval
 from leadline.studies.workbench.threshold import (
     RATIO_MAX,
@@ -29,6 +23,15 @@ from scripted_server import measured, one_queue, trial
 
 MEAN = Threshold(mean_ms=40.0)
 P95 = Threshold(percentile=0.95, limit_ms=100.0)
+
+
+def by_load(trials: Iterable[Trial], threshold: Threshold) -> dict[float, LoadTrials]:
+    """Group trials by the load that was asked for, in the order of first asking."""
+    loads: dict[float, LoadTrials] = {}
+    for each in trials:
+        rate_per_s = each.request.rate_per_s
+        loads.setdefault(rate_per_s, LoadTrials(rate_per_s)).add(each, threshold)
+    return loads
 
 
 def request(rate_per_s: float, seconds: float = 180.0) -> TrialRequest:

@@ -5,7 +5,7 @@ from leadline.predict.joint import JointModel, fit_joint
 from leadline.predict.learning import BATCH, enough, next_points
 from leadline.predict.model import Expected, Model, PredictionRefused
 from leadline.predict.named import NAMED
-from leadline.predict.predictor import DEFAULT_MODEL, MODELS, Predictor, interval_at
+from leadline.predict.predictor import DEFAULT_MODEL, MODELS, Predictor
 from leadline.predict.product import NoFamilies, ProductModel
 from leadline.predict.ranges import Outside, Ranges, Span
 from leadline.predict.rates import iops_of, response_us_of
@@ -30,7 +30,6 @@ __all__ = [
     "Span",
     "enough",
     "fit_joint",
-    "interval_at",
     "iops_of",
     "next_points",
     "response_us_of",

@@ -206,21 +206,6 @@ class _Guarded(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...]
 
 
-def interval_at(prediction: Prediction, confidence: float, *, run: bool = False) -> Interval:
-    """Return a prediction's interval at another confidence.
-
-    Args:
-        prediction: the prediction.
-        confidence: between 0 and 1.
-        run: of one more run instead of the mean of many.
-
-    """
-    sd = prediction.run_ln_sd if run else prediction.ln_sd
-    half = student_t(prediction.df, confidence) * sd
-    stated = prediction.throughput_mb_s
-    return _interval(math.log(stated.value), half, stated.n)
-
-
 def _interval(ln_mb_s: float, half: float, n: int) -> Interval:
     return Interval(math.exp(ln_mb_s), math.exp(ln_mb_s - half), math.exp(ln_mb_s + half), n)
 

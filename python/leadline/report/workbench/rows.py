@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 from leadline.record.wording import say_count
-from leadline.record.workbench import PeakRate, SamplePeak, Threshold, Trial, TrialState
+from leadline.record.workbench import PeakRate, Threshold, Trial, TrialState
 from leadline.report.workbench.words import STATES, say_cost, say_load, say_ms
 from leadline.studies.workbench.threshold import percentile_ms, threshold_ratio
 
@@ -109,8 +109,3 @@ def load_points(peak: PeakRate, measure: Measure) -> list[Row]:
             }
         )
     return rows
-
-
-def all_spans(peaks: Sequence[SamplePeak]) -> tuple[Span, ...]:
-    """Put the trials of every sample after one another, as one testbed would run them."""
-    return spans([trial for each in peaks for trial in each.trials])

@@ -21,7 +21,6 @@ from leadline.record.wording import say_percent, say_rate, say_times
 from leadline.record.writes import DisciplineRate, WriteDisciplines
 from leadline.stats import pooled_noise, pooled_result
 from leadline.stats.intervals import reading_interval
-from leadline.units import format_bytes
 
 FSYNC_EACH = 8
 """Writes from one fsync to the next, where nobody says otherwise: a small transaction."""
@@ -236,19 +235,3 @@ def _row(rate: DisciplineRate) -> tuple[str, str, str, str, str]:
 def _times(ratio: Interval) -> str:
     span = "" if ratio.low is None else f" ({ratio.low:.3g} to {ratio.high:.3g})"
     return f"{ratio.value:.3g}\N{MULTIPLICATION SIGN}{span}"
-
-
-def disciplines_text(found: WriteDisciplines) -> str:
-    """Return the comparison as a terminal shows it: a table in plain text, then the sentences."""
-    rows = [HEADS, *discipline_rows(found)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(HEADS))]
-    lines = [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
-    work = found.workload
-    head = (
-        f"Writes of {format_bytes(work.size_mean)} over {format_bytes(work.unique_bytes)}, "
-        f"{work.process_num} at once, {found.passes} passes"
-    )
-    return "\n".join([head, *lines, *found.sentences])

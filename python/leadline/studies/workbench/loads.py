@@ -142,15 +142,6 @@ def contradiction(trials: Iterable[Trial], threshold: Threshold) -> tuple[float,
     return (low, high) if high >= _CONTRADICTION_LOAD * low else None
 
 
-def by_load(trials: Iterable[Trial], threshold: Threshold) -> dict[float, LoadTrials]:
-    """Group trials by the load that was asked for, in the order of first asking."""
-    loads: dict[float, LoadTrials] = {}
-    for trial in trials:
-        rate_per_s = trial.request.rate_per_s
-        loads.setdefault(rate_per_s, LoadTrials(rate_per_s)).add(trial, threshold)
-    return loads
-
-
 def load_rows(
     loads: Iterable[LoadTrials], threshold: Threshold, confidence: float
 ) -> tuple[Load, ...]:

@@ -1,0 +1,59 @@
+"""The plan of the house: nothing stands in it for tests alone, and no line is laid out by hand."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+PRODUCT = [
+    path
+    for path in sorted((ROOT / "python" / "leadline").rglob("*.py"))
+    if "testing" not in path.parts
+]
+TOOLS = sorted((ROOT / "bench").rglob("*.py")) + sorted((ROOT / "python").rglob("testing/*.py"))
+TEMPLATES = sorted((ROOT / "python" / "leadline" / "report").glob("*.j2"))
+
+KEPT = {
+    "_common": "typer calls it: the options of all commands",
+    "format_commands": "typer calls it",
+    "list_commands": "typer calls it",
+    "paper_corrections": "AD98 section 5.3.1 as printed: our own model is held against it",
+    "paper_model": "AD98 Fig. 2 as printed: our own model is held against it",
+}
+"""Called by nobody here, and why it stays."""
+
+_IMPORT = re.compile(r"^\s*from [\w.]+ import (?:\([^)]*\)|[^\n]*)", flags=re.MULTILINE)
+_OFFERED = re.compile(r"^(?:__all__|_HOMES) = [\[{].*?^[\]}]", flags=re.MULTILINE | re.DOTALL)
+
+
+def defined(path: Path) -> Iterator[str]:
+    """Functions and classes, also those inside others."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("__"):
+            yield node.name
+
+
+def words(path: Path) -> Counter[str]:
+    """What a file says, without what it only imports or hands on."""
+    text = path.read_text(encoding="utf-8")
+    return Counter(re.findall(r"\w+", _OFFERED.sub("", _IMPORT.sub("", text))))
+
+
+def test_nothing_is_there_for_its_tests_alone() -> None:
+    places = Counter(name for path in PRODUCT for name in defined(path))
+    said = sum((words(path) for path in PRODUCT), Counter[str]())
+    used = set().union(*(words(path) for path in (*TOOLS, *TEMPLATES)))
+    offered = (ROOT / "python" / "leadline" / "__init__.py").read_text(encoding="utf-8")
+    used |= set(re.findall(r"\w+", offered))
+    idle = {name for name, count in places.items() if said[name] <= count and name not in used}
+    assert idle == KEPT.keys() - used
+
+
+def test_no_line_is_laid_out_by_hand() -> None:
+    mark = "fmt: " + "skip"
+    sources = (*PRODUCT, *TOOLS, *sorted((ROOT / "tests").rglob("*.py")))
+    assert not [path for path in sources if mark in path.read_text(encoding="utf-8")]
