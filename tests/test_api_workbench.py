@@ -33,7 +33,7 @@ def test_a_peak_comes_back_with_its_interval_and_shows_itself(
     assert found.surface is None
     assert repr(found).startswith("tiny (workers=1) takes ")
     assert "<th>requests/s</th>" in found._repr_html_()
-    kept = leadline.open_experiment("tiny", store=store)
+    kept = leadline.open("tiny", store=store)
     assert kept.experiment == found.experiment
 
 
@@ -44,7 +44,7 @@ def test_a_surface_comes_back_with_its_cells(experiment: str, tmp_path: Path) ->
     assert len(found.surface.cells) == 3
     assert (found.peak, found.rate_per_s) == (None, None)
     assert "3 of 3 samples measured" in repr(found)
-    assert leadline.open_experiment("tiny", store=store).experiment == found.experiment
+    assert leadline.open("tiny", store=store).experiment == found.experiment
 
 
 def test_frames_have_trials_or_cells(experiment: str, tmp_path: Path) -> None:
@@ -75,5 +75,5 @@ def test_what_cannot_be_is_refused(experiment: str, tmp_path: Path) -> None:
         kept.begin(EXPERIMENT, peak_start())
     with pytest.raises(ExperimentRefused, match="no unfinished surface of 'tiny'"):
         leadline.surface(experiment, resume=True, store=store)
-    with pytest.raises(StoreError, match="no experiment 'other'"):
-        leadline.open_experiment("other", store=store)
+    with pytest.raises(StoreError, match="no survey or system 'other'"):
+        leadline.open("other", store=store)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from command import leadline
-from leadline.cli.documents.files import files_document
+from leadline.report.documents.files import files_document
 from leadline.store import open_store
 from leadline.testing.samples import keep_study, sample_files_study, stored_files
 

@@ -13,7 +13,6 @@ import pytest
 
 from command import LEADLINE, environment, leadline
 from fake_disks import Kept
-from leadline.cli.documents.stream import stream_document
 from leadline.engine import (
     BudgetSpent,
     EngineFault,
@@ -26,6 +25,7 @@ from leadline.engine.child import OnEvent
 from leadline.engine.streams.jobs import Capacity, Check, StreamJob
 from leadline.record import Status
 from leadline.record.streaming import CapacityResult, StreamResult, StreamStudy
+from leadline.report.documents.stream import stream_document
 from leadline.store import open_store
 from leadline.studies.streaming.plan import Wanted, plan_run
 from leadline.studies.streaming.run import begin_stream, run_stream

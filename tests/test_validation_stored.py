@@ -8,16 +8,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from leadline.cli import load
 from leadline.cli import validate as validate_command
 from leadline.cli.app import app
-from leadline.cli.documents.measurement import measurement_document
 from leadline.engine import BudgetSpent
 from leadline.record import Status, Validation
 from leadline.record.survey import SURVEY
 from leadline.record.validation import VALIDATION
+from leadline.report.documents.measurement import measurement_document
 from leadline.store import Store, open_store
-from leadline.studies.validation import ValidationRefused, explain_validation
+from leadline.studies.validation import ValidationRefused, explain_validation, stored
 from leadline.testing.simulation import (
     SimulatedSurvey,
     SimulatedValidation,
@@ -121,7 +120,7 @@ def test_a_validation_just_begun_does_not_hide_one_with_scores(
     survey_id = surveyed.survey.start.study_id
     with open_store(str(path)) as store:
         begin(store, another(validated, "later"), validated, points=points)
-        found = load.load_validation(store, survey_id)
+        found = stored.load_validation(store, survey_id)
     assert found is not None
     assert found.start.study_id == wanted
 
@@ -134,7 +133,7 @@ def test_without_scores_the_newest_with_a_point_says_how_far_it_is(
         keep(store, surveyed, validated, points=2)
         for name, points in (("second", 3), ("third", 0)):
             begin(store, another(validated, name), validated, points=points)
-        found = load.load_validation(store, survey_id)
+        found = stored.load_validation(store, survey_id)
     assert found is not None
     assert (found.start.study_id, found.points, found.scores) == ("second", 3, ())
 
@@ -197,6 +196,6 @@ def test_an_unfinished_validation_is_explained_from_what_it_has(
     start, some = validated.validation.start, len(validated.points) - 2
     with open_store("sqlite://") as store:
         keep(store, surveyed, validated, points=some)
-        found = load.explained_validation(store, "validation-5")
+        found = stored.explained_validation(store, "validation-5")
         points = store.items("validation-5")
     assert found == explain_validation(start, surveyed.survey, surveyed.points, points)

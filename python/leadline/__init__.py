@@ -17,26 +17,26 @@ if TYPE_CHECKING:
         MeasuredServer,
         Predicted,
         Predictions,
+        StoredStudy,
         StreamedData,
         SurveyedSystem,
-        open_experiment,
         peak,
         stream,
         surface,
         survey,
     )
-    from leadline.api import open_system as open  # noqa: A004
+    from leadline.api import open_study as open  # noqa: A004
     from leadline.record import Workload
 
 _HOMES = {
     "MeasuredServer": ("leadline.api", "MeasuredServer"),
     "Predicted": ("leadline.api", "Predicted"),
     "Predictions": ("leadline.api", "Predictions"),
+    "StoredStudy": ("leadline.api", "StoredStudy"),
     "StreamedData": ("leadline.api", "StreamedData"),
     "SurveyedSystem": ("leadline.api", "SurveyedSystem"),
     "Workload": ("leadline.record", "Workload"),
-    "open": ("leadline.api", "open_system"),
-    "open_experiment": ("leadline.api", "open_experiment"),
+    "open": ("leadline.api", "open_study"),
     "peak": ("leadline.api", "peak"),
     "stream": ("leadline.api", "stream"),
     "surface": ("leadline.api", "surface"),
@@ -47,11 +47,11 @@ __all__ = [
     "MeasuredServer",
     "Predicted",
     "Predictions",
+    "StoredStudy",
     "StreamedData",
     "SurveyedSystem",
     "Workload",
     "open",
-    "open_experiment",
     "peak",
     "stream",
     "surface",

@@ -22,10 +22,10 @@ import pytest
 
 import leadline as package
 from command import LEADLINE, environment, leadline
-from leadline.cli.documents.stream import stream_document
 from leadline.engine import TargetRefused
 from leadline.machine.loop_devices import loop_device, why_no_loop_devices
 from leadline.record.streaming import KernelName
+from leadline.report.documents.stream import stream_document
 
 pytestmark = pytest.mark.real
 MIB = 1 << 20

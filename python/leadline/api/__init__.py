@@ -8,19 +8,20 @@ What comes back shows itself in a notebook and turns into a pandas frame.
 """
 
 from leadline.api.frames import FramesMissing
-from leadline.api.servers import MeasuredServer, open_experiment, peak, surface
+from leadline.api.servers import MeasuredServer, peak, surface
 from leadline.api.streams import StreamedData, stream
-from leadline.api.systems import Predicted, Predictions, SurveyedSystem, open_system, survey
+from leadline.api.studies import StoredStudy, open_study
+from leadline.api.systems import Predicted, Predictions, SurveyedSystem, survey
 
 __all__ = [
     "FramesMissing",
     "MeasuredServer",
     "Predicted",
     "Predictions",
+    "StoredStudy",
     "StreamedData",
     "SurveyedSystem",
-    "open_experiment",
-    "open_system",
+    "open_study",
     "peak",
     "stream",
     "surface",

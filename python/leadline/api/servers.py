@@ -17,7 +17,6 @@ from leadline.studies.workbench.experiments.read import begin_peak, begin_surfac
 from leadline.studies.workbench.mapping import run_experiment
 from leadline.studies.workbench.pools.pool import open_pool
 from leadline.studies.workbench.resuming import resume_peak, resume_surface
-from leadline.studies.workbench.stored import experiment_of
 from leadline.studies.workbench.trial_rows import trial_rows
 
 
@@ -113,21 +112,6 @@ def surface(
             kept.begin(EXPERIMENT, start)
         found = run_experiment(start, kept, pool, stored=stored, at_once=at_once or file.at_once)
     return MeasuredServer(found)
-
-
-def open_experiment(ref: str, *, store: str | None = None) -> MeasuredServer:
-    """Return a stored experiment, finished or not.
-
-    Args:
-        ref: its id or the first letters of it, or its name.
-        store: a file or URL; by default the one the command line uses.
-
-    Raises:
-        StoreError: there is none.
-
-    """
-    with open_store(store) as kept:
-        return MeasuredServer(experiment_of(kept, ref))
 
 
 @dataclass(frozen=True, repr=False)

@@ -33,7 +33,6 @@ from leadline.studies.survey import (
     run_survey,
     usual_budget_s,
 )
-from leadline.studies.survey.stored import load_survey
 
 
 def survey(
@@ -103,20 +102,6 @@ def survey(
         kept.begin(SURVEY, start)
         found = run_survey(engine, kept, start)
     return SurveyedSystem(found, kept.items(start.study_id))
-
-
-def open_system(ref: str, *, store: str | None = None) -> SurveyedSystem:
-    """Return a stored survey, finished or not.
-
-    Args:
-        ref: a survey's id or the first letters of it, or a system's name.
-        store: a file or URL; by default the one the command line uses.
-
-    Raises:
-        StoreError: there is none.
-
-    """
-    return SurveyedSystem(*load_survey(open_store(store), ref))
 
 
 @dataclass(frozen=True, repr=False)

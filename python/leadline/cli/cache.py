@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from leadline.cli.context import Context
-from leadline.cli.kinds import KINDS, tell
 from leadline.cli.options import (
     Backend,
     CacheLimit,
@@ -23,11 +22,13 @@ from leadline.cli.options import (
 )
 from leadline.cli.progress import progress_bar
 from leadline.cli.talk import talk, tell_findings
+from leadline.cli.tell import tell
 from leadline.engine import Engine, Stopped, Target, TargetRefused, open_engine, preflight
 from leadline.errors import LeadlineError
 from leadline.record import NO_SYNC, CacheStart, CacheStudy, Measurement, Status
 from leadline.record import say_discipline as discipline
 from leadline.record.file_cache import CACHE
+from leadline.report.kinds import KINDS
 from leadline.store import Store
 from leadline.studies.cache import (
     CacheAsked,

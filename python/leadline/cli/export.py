@@ -9,9 +9,8 @@ from typing import Annotated
 import typer
 
 from leadline.cli.context import Context
-from leadline.cli.kinds import KINDS
-from leadline.cli.load import find_study
 from leadline.cli.talk import talk
+from leadline.report.kinds import KINDS, find_study
 from leadline.store import FORMATS, export_rows
 
 

@@ -8,13 +8,14 @@ from typing import Annotated, Any
 import typer
 
 from leadline.cli.context import Context
-from leadline.cli.kinds import KINDS, draw, require_output, tell
 from leadline.cli.options import Json, MaxBytes, Seed, positive_bytes, positive_seconds, reader
 from leadline.cli.talk import talk
+from leadline.cli.tell import draw, require_output, tell
 from leadline.engine import Target, open_file_tests
 from leadline.record.file_test import KBYTE
 from leadline.record.files import FILES, FilesCell, FilesStudy
 from leadline.record.wording import say_count
+from leadline.report.kinds import KINDS
 from leadline.store import Store
 from leadline.studies.files import Asked, CellDone, FilesRefused, begin_files, plan_cells, run_files
 from leadline.studies.files.plan import CHOICES

@@ -15,7 +15,6 @@ import typer
 from rich.text import Text
 
 from leadline.cli.context import Context
-from leadline.cli.documents.measurement import measurement_document
 from leadline.cli.fio_jobs import (
     EngineName,
     FioFile,
@@ -65,6 +64,7 @@ from leadline.record import (
 from leadline.record.measurement import MEASUREMENT, MeasurementStart
 from leadline.record.study import Took
 from leadline.report import render_measurement
+from leadline.report.documents.measurement import measurement_document
 
 if TYPE_CHECKING:
     from leadline.store import Store  # SQLAlchemy takes a while to load

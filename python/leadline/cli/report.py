@@ -8,10 +8,11 @@ from typing import Annotated
 import typer
 
 from leadline.cli.context import Context
-from leadline.cli.kinds import KINDS, StoredSurvey, draw
-from leadline.cli.load import find_study, load_validation
 from leadline.cli.options import Ref
 from leadline.cli.talk import talk
+from leadline.cli.tell import draw
+from leadline.report.kinds import KINDS, StoredSurvey, find_study
+from leadline.studies.validation.stored import load_validation
 
 
 def command(

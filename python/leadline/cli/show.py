@@ -7,13 +7,13 @@ from typing import Annotated
 import typer
 
 from leadline.cli.context import Context
-from leadline.cli.documents.measurement import measurement_document
-from leadline.cli.kinds import KINDS, tell
-from leadline.cli.load import find_study
 from leadline.cli.options import Json
 from leadline.cli.talk import put_json, show
+from leadline.cli.tell import tell
 from leadline.record import Measurement
 from leadline.report import render_measurement
+from leadline.report.documents.measurement import measurement_document
+from leadline.report.kinds import KINDS, find_study
 from leadline.store import Store, StoredItem, StoreError
 
 

@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from leadline.cli.context import Context
-from leadline.cli.kinds import KINDS, StoredSurvey, tell
 from leadline.cli.load import is_relative
 from leadline.cli.options import (
     Backend,
@@ -25,10 +24,12 @@ from leadline.cli.options import (
 )
 from leadline.cli.progress import progress_bar
 from leadline.cli.talk import talk, tell_findings
+from leadline.cli.tell import tell
 from leadline.engine import Engine, Stopped, Target, TargetRefused, open_engine, preflight
 from leadline.errors import LeadlineError
 from leadline.record import NO_SYNC, Measurement, Plan, Status, Survey, SurveyStart
 from leadline.record.survey import SURVEY
+from leadline.report.kinds import KINDS, StoredSurvey
 from leadline.store import Store
 from leadline.studies.survey import (
     LEARN_FRAC,

@@ -10,16 +10,17 @@ from typing import Annotated
 import typer
 
 from leadline.cli.context import Context
-from leadline.cli.kinds import KINDS, tell
 from leadline.cli.load import surveyed_target
 from leadline.cli.options import Duration, Json, Ref, Seed
 from leadline.cli.progress import progress_bar
 from leadline.cli.talk import talk, tell_findings
+from leadline.cli.tell import tell
 from leadline.engine import Engine, Stopped, open_engine, preflight
 from leadline.errors import LeadlineError
 from leadline.predict import DEFAULT_MODEL, MODELS
 from leadline.record import Measurement, Status, Survey, Validation, ValidationStart
 from leadline.record.validation import VALIDATION
+from leadline.report.kinds import KINDS
 from leadline.store import Store
 from leadline.studies.survey.stored import load_survey
 from leadline.studies.validation import (

@@ -13,7 +13,6 @@ from typing import Any
 import msgspec
 
 from leadline.cli.context import Context
-from leadline.cli.documents.stream import result_document
 from leadline.cli.talk import put_json, show, talk
 from leadline.engine import Stopped, TargetRefused, open_streams
 from leadline.engine.streams.jobs import StreamJob
@@ -29,6 +28,7 @@ from leadline.record.streaming import (
 )
 from leadline.record.study import A_co, Answer, Item, Records, S_co, Status, StudyStart
 from leadline.record.wording import say_count
+from leadline.report.documents.stream import result_document
 from leadline.store import Store
 from leadline.studies.streaming.plan import Planned, Wanted, plan_check, plan_records, plan_run
 from leadline.studies.streaming.ranks.cluster import ranks_started
@@ -147,7 +147,8 @@ def _tell_capacities(found: Capacities) -> None:
 
 def tell_stream(study: StreamStudy, store: Store, *, json: bool, output: Path | None) -> None:
     """Show a study, and draw it where that was asked for."""
-    from leadline.cli.kinds import KINDS, draw, tell  # noqa: PLC0415 - one rank of many tells
+    from leadline.cli.tell import draw, tell  # noqa: PLC0415 - one rank of many tells
+    from leadline.report.kinds import KINDS  # noqa: PLC0415 - one rank of many tells
 
     kind = KINDS[STREAM.kind]
     tell(study, kind, json=json)
@@ -158,7 +159,8 @@ def tell_stream(study: StreamStudy, store: Store, *, json: bool, output: Path | 
 def require_stream_output(output: Path | None) -> None:
     """Refuse a file that could not be written after the run."""
     if output is not None:
-        from leadline.cli.kinds import KINDS, require_output  # noqa: PLC0415 - as above
+        from leadline.cli.tell import require_output  # noqa: PLC0415 - as above
+        from leadline.report.kinds import KINDS  # noqa: PLC0415 - as above
 
         require_output(output, KINDS[STREAM.kind])
 

@@ -9,9 +9,9 @@ import msgspec
 import typer
 
 from leadline.cli.context import Context
-from leadline.cli.kinds import KINDS, draw, require_output, tell
 from leadline.cli.options import positive_seconds, reader
 from leadline.cli.talk import talk
+from leadline.cli.tell import draw, require_output, tell
 from leadline.engine import Stopped
 from leadline.record.wording import say_count, say_percent
 from leadline.record.workbench import (
@@ -25,6 +25,7 @@ from leadline.record.workbench import (
     Trial,
     TrialState,
 )
+from leadline.report.kinds import KINDS
 from leadline.studies.workbench.answer import say_peak, say_requests, say_sample, say_threshold
 from leadline.studies.workbench.mapping import Watcher, run_experiment
 from leadline.studies.workbench.pools.pool import open_pool

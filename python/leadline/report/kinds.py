@@ -1,4 +1,4 @@
-"""What commands do with a study of any kind: a line a kind, and no command asks which it is."""
+"""What can be done with a study of any kind: a line a kind, and nobody asks which it is."""
 
 from __future__ import annotations
 
@@ -10,16 +10,6 @@ from typing import Any, NamedTuple
 from rich.console import RenderableType
 
 from leadline import report
-from leadline.cli.documents.cache import study_document
-from leadline.cli.documents.experiment import experiment_document
-from leadline.cli.documents.files import files_document
-from leadline.cli.documents.measurement import measurement_document
-from leadline.cli.documents.stream import stream_document
-from leadline.cli.documents.survey import survey_document
-from leadline.cli.documents.validation import validation_document
-from leadline.cli.load import explained_validation, load_validation
-from leadline.cli.talk import put_json, show, talk
-from leadline.engine import TargetRefused
 from leadline.record import Measurement, Status, Survey, Validation
 from leadline.record.file_cache import CACHE
 from leadline.record.files import FILES
@@ -30,7 +20,14 @@ from leadline.record.survey import SURVEY, SurveyStart
 from leadline.record.validation import VALIDATION
 from leadline.record.wording import say_count
 from leadline.record.workbench import EXPERIMENT
-from leadline.store import Store
+from leadline.report.documents.cache import study_document
+from leadline.report.documents.experiment import experiment_document
+from leadline.report.documents.files import files_document
+from leadline.report.documents.measurement import measurement_document
+from leadline.report.documents.stream import stream_document
+from leadline.report.documents.survey import survey_document
+from leadline.report.documents.validation import validation_document
+from leadline.store import Store, Stored, StoreError
 from leadline.store import rows as point_rows
 from leadline.studies.cache import find_in_survey
 from leadline.studies.cache.stored import load_study
@@ -39,6 +36,7 @@ from leadline.studies.files.stored import load_files
 from leadline.studies.streaming.phase_rows import phase_rows
 from leadline.studies.streaming.stored import load_stream
 from leadline.studies.survey.stored import load_survey
+from leadline.studies.validation.stored import explained_validation, load_validation
 from leadline.studies.workbench.stored import experiment_of, stored_experiment
 from leadline.studies.workbench.trial_rows import trial_rows
 
@@ -84,42 +82,20 @@ class Kind:
     """Refuse what it cannot be drawn as, before anything is measured."""
 
 
-def tell(study: Any, kind: Kind, *, json: bool) -> None:
-    """Show a study under its id, target and date, or put its document."""
-    if json:
-        put_json(kind.document(study))
-        return
-    show(heading(study, kind))
-    for part in kind.render(study):
-        show(part)
-    talk(f"\nleadline report {study.start.study_id[:8]} -o page.html draws it")
+def find_study(store: Store, ref: str) -> Stored[Any, Any]:
+    """Return a study of any kind; a name means a survey where one has it.
 
+    Raises:
+        StoreError: no study, or several, go by this reference.
 
-def heading(study: Any, kind: Kind) -> str:
-    """Write `survey 1a2b3c4d of hp (sim:hp-730), 2026-01-01 12:00, done`."""
-    start = study.start
-    when = start.started_at[:16].replace("T", " ")
-    return (
-        f"{kind.records.said} {start.study_id[:8]} of {start.system} ({start.target}), {when} UTC, "
-        f"{study.status.value}\n"
-    )
-
-
-def draw(store: Store, study: Any, kind: Kind, output: Path | None, beside: Sequence[str]) -> None:
-    """Write a study to a file, by default one that has its system's name."""
-    path = output or Path(f"leadline-{study.start.system.replace('/', '_')}{kind.ending}")
-    require_output(path, kind)
-    kind.save(store, study, path, beside)
-    talk(f"wrote {path}")
-
-
-def require_output(path: Path | None, kind: Kind) -> None:
-    """Refuse a file that could not be written after a run."""
-    if path is None:
-        return
-    if not path.absolute().parent.is_dir():
-        raise TargetRefused(f"the directory of {path} does not exist; create it first")
-    kind.require_format(path)
+    """
+    try:
+        return store.find(ref, SURVEY)
+    except StoreError as not_a_survey:
+        try:
+            return store.find(ref)
+        except StoreError:
+            raise not_a_survey from None
 
 
 def _survey(store: Store, ref: str) -> StoredSurvey:

@@ -1,0 +1,50 @@
+"""How commands tell of a study, and draw it, whatever its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from leadline.cli.talk import put_json, show, talk
+from leadline.engine import TargetRefused
+from leadline.report.kinds import Kind
+from leadline.store import Store
+
+
+def tell(study: Any, kind: Kind, *, json: bool) -> None:
+    """Show a study under its id, target and date, or put its document."""
+    if json:
+        put_json(kind.document(study))
+        return
+    show(heading(study, kind))
+    for part in kind.render(study):
+        show(part)
+    talk(f"\nleadline report {study.start.study_id[:8]} -o page.html draws it")
+
+
+def heading(study: Any, kind: Kind) -> str:
+    """Write `survey 1a2b3c4d of hp (sim:hp-730), 2026-01-01 12:00, done`."""
+    start = study.start
+    when = start.started_at[:16].replace("T", " ")
+    return (
+        f"{kind.records.said} {start.study_id[:8]} of {start.system} ({start.target}), {when} UTC, "
+        f"{study.status.value}\n"
+    )
+
+
+def draw(store: Store, study: Any, kind: Kind, output: Path | None, beside: Sequence[str]) -> None:
+    """Write a study to a file, by default one that has its system's name."""
+    path = output or Path(f"leadline-{study.start.system.replace('/', '_')}{kind.ending}")
+    require_output(path, kind)
+    kind.save(store, study, path, beside)
+    talk(f"wrote {path}")
+
+
+def require_output(path: Path | None, kind: Kind) -> None:
+    """Refuse a file that could not be written after a run."""
+    if path is None:
+        return
+    if not path.absolute().parent.is_dir():
+        raise TargetRefused(f"the directory of {path} does not exist; create it first")
+    kind.require_format(path)
