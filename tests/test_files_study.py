@@ -174,6 +174,34 @@ def test_a_stop_keeps_the_cells_that_were_done() -> None:
     assert kept.documents[0].status is Status.RUNNING
 
 
+def test_a_stopped_study_goes_on_with_the_cells_that_are_left() -> None:
+    whole = study_of(ScriptedTests(lambda *_: 5e5), MATRIX)
+
+    def stop(cell: FilesCell) -> Exception | None:
+        if cell.system.fs == "xfs":
+            raise KeyboardInterrupt
+        return None
+
+    kept, start = Kept(), start_of(MATRIX)
+    with pytest.raises(KeyboardInterrupt):
+        run_files(ScriptedTests(lambda *_: 5e5, fail=stop), kept, start, file_bytes=8 << 20)
+    stored = kept.documents[-1]
+    assert stored.cells_done == 4
+    again = ScriptedTests(lambda *_: 5e5)
+    told: list[int] = []
+    resumed = run_files(
+        again, kept, start, stored=stored, on_cell=lambda cell: told.append(cell.done)
+    )
+    assert told == [5, 6]
+    assert [asked[0].system.fs for asked in again.asked] == ["xfs", "xfs"]
+    assert resumed.status is Status.DONE
+    assert resumed.file_bytes == 8 << 20
+    assert [(row.fs, row.drives, row.test) for row in resumed.rows] == [
+        (row.fs, row.drives, row.test) for row in whole.rows
+    ]
+    assert resumed.wall_s >= stored.wall_s
+
+
 def test_runs_that_differ_and_reads_from_the_cache_are_suspect() -> None:
     tests = ScriptedTests(lambda *_: 5e5, cached_share=0.4)
     rows = study_of(tests, ONE).rows

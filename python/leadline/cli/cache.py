@@ -23,9 +23,9 @@ from leadline.cli.options import (
 from leadline.cli.progress import progress_bar
 from leadline.cli.talk import talk, tell_findings
 from leadline.cli.tell import tell
-from leadline.engine import Engine, Stopped, Target, TargetRefused, open_engine, preflight
+from leadline.engine import Engine, Stopped, Target, open_engine, preflight
 from leadline.errors import LeadlineError
-from leadline.record import NO_SYNC, CacheStart, CacheStudy, Measurement, Status
+from leadline.record import NO_SYNC, CacheStart, CacheStudy, Measurement
 from leadline.record import say_discipline as discipline
 from leadline.record.file_cache import CACHE
 from leadline.report.kinds import KINDS
@@ -38,6 +38,7 @@ from leadline.studies.cache import (
     run_study,
     usual_budget_s,
 )
+from leadline.studies.resume import find_unfinished, say_kept
 from leadline.studies.survey import choose_cache_limit
 from leadline.units import format_bytes, format_seconds
 
@@ -74,7 +75,7 @@ def command(
     )
     own: Context = context.obj
     store = own.open_store()
-    earlier = _unfinished(store, asked.system, chosen) if resume else None
+    earlier = find_unfinished(store, CACHE, asked.system, chosen.text).start if resume else None
     if earlier is not None:
         # What decided the study decides it still.
         cache_limit, seed = earlier.cache_limit_bytes, earlier.seed
@@ -110,21 +111,6 @@ def _clock_after(points: Sequence[Measurement]) -> float:
     return simulated.clock_s if simulated else 0.0
 
 
-def _unfinished(store: Store, system: str, target: Target) -> CacheStart:
-    for summary in store.list(CACHE):
-        if summary.system == system and summary.status is not Status.DONE:
-            if summary.target != target.text:
-                raise TargetRefused(
-                    f"the unfinished study of {system!r} is of {summary.target}, not of "
-                    f"{target.text}; give that target, or start a new study without --resume"
-                )
-            return store.find(summary.study_id, CACHE).start
-    raise TargetRefused(
-        f"no unfinished study of the file cache of {system!r} is stored; leave out --resume to "
-        "start one"
-    )
-
-
 def _tell_plan(start: CacheStart, points: Sequence[Measurement]) -> None:
     plan = start.plan
     talk(
@@ -156,10 +142,7 @@ def _run(
         raise
     except (Stopped, LeadlineError, KeyboardInterrupt):
         kept = store.items(start.study_id)
-        talk(
-            f"{len(kept)} of {start.plan.points} points are kept as {start.study_id[:8]}; "
-            "the same command with --resume goes on"
-        )
+        talk(say_kept(len(kept), start.plan.points, start.study_id))
         if kept:
             for sentence in explain_study(start, kept).cache.sentences:
                 talk(sentence)

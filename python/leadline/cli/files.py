@@ -13,13 +13,15 @@ from leadline.cli.talk import talk
 from leadline.cli.tell import draw, require_output, tell
 from leadline.engine import Target, open_file_tests
 from leadline.record.file_test import KBYTE
-from leadline.record.files import FILES, FilesCell, FilesStudy
+from leadline.record.files import FILES, FilesCell, FilesStart, FilesStudy
 from leadline.record.wording import say_count
 from leadline.report.kinds import KINDS
 from leadline.store import Store
 from leadline.studies.files import Asked, CellDone, FilesRefused, begin_files, plan_cells, run_files
 from leadline.studies.files.plan import CHOICES
 from leadline.studies.files.protocol import RUNS
+from leadline.studies.files.stored import load_files
+from leadline.studies.resume import find_unfinished, say_kept
 from leadline.units import format_bytes, format_rate, format_seconds
 
 BUDGET_S = 600.0
@@ -105,6 +107,9 @@ def command(
     budget: _Budget = BUDGET_S,
     max_bytes: MaxBytes = None,
     seed: Seed = 1,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with this system's unfinished study.")
+    ] = False,
     output: _Output = None,
     json: Json = False,
 ) -> None:
@@ -125,44 +130,61 @@ def command(
     )
     own: Context = context.obj
     store = own.open_store()
-    study = _run(store, targets, asked, file_size, max_bytes)
+    stored = None
+    if resume:
+        directories_said = ", ".join(target.text for target in targets)
+        found = find_unfinished(store, FILES, asked.system, directories_said)
+        stored = load_files(store, found.start.study_id)
+    study = _run(store, targets, asked, stored, file_bytes=file_size, max_bytes=max_bytes)
     tell(study, kind, json=json)
     if output is not None:
         draw(store, study, kind, output, ())
 
 
 def _run(
-    store: Store, targets: list[Target], asked: Asked, file_bytes: int | None, max_bytes: int | None
+    store: Store,
+    targets: list[Target],
+    asked: Asked,
+    stored: FilesStudy | None,
+    *,
+    file_bytes: int | None,
+    max_bytes: int | None,
 ) -> FilesStudy:
     with open_file_tests(targets, max_bytes=max_bytes) as tests:
-        start = begin_files(targets, asked)
-        _tell_plan(start.study_id, asked)
-        measured = 0
+        start = begin_files(targets, asked) if stored is None else stored.start
+        done = 0 if stored is None else stored.cells_done
+        _tell_plan(start, done)
 
-        def on_cell(done: CellDone) -> None:
-            nonlocal measured
-            measured += sum(1 for row in done.rows if row.kept)
-            _tell_cell(done)
+        def on_cell(cell: CellDone) -> None:
+            nonlocal done
+            done = cell.done
+            _tell_cell(cell)
 
         try:
             return run_files(
-                tests, store, start, file_bytes=file_bytes, on_size=_tell_size, on_cell=on_cell
+                tests,
+                store,
+                start,
+                stored=stored,
+                file_bytes=file_bytes,
+                on_size=_tell_size,
+                on_cell=on_cell,
             )
         except BaseException:
-            if measured:
-                name = start.study_id[:8]
-                talk(f"{say_count(measured, 'number')} kept; leadline show {name} prints the table")
+            if done:
+                talk(say_kept(done, len(start.cells), start.study_id, what="columns"))
             raise
 
 
-def _tell_plan(study_id: str, asked: Asked) -> None:
-    able = [cell for cell in asked.cells if cell.missing is None]
+def _tell_plan(start: FilesStart, done: int) -> None:
+    able = [cell for cell in start.cells if cell.missing is None]
+    kept = f", {done} kept from before" if done else ""
     talk(
-        f"files {study_id[:8]} of {asked.system}: {len(able)} of {len(asked.cells)} columns can be "
-        f"measured; ends within {format_seconds(asked.budget_s)}"
+        f"files {start.study_id[:8]} of {start.system}: {len(able)} of {len(start.cells)} columns "
+        f"can be measured{kept}; ends within {format_seconds(start.budget_s)}"
     )
-    for why in dict.fromkeys(cell.missing for cell in asked.cells if cell.missing):
-        columns = [_say_cell(cell) for cell in asked.cells if cell.missing == why]
+    for why in dict.fromkeys(cell.missing for cell in start.cells if cell.missing):
+        columns = [_say_cell(cell) for cell in start.cells if cell.missing == why]
         talk(f"  n.m. {'; '.join(columns)}: {why}")
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from leadline.record.file_test import FileProgram, FileRun
+from leadline.record.file_test import FILE_PROGRAMS, FileProgram, FileRun
 from leadline.record.study import Records, Status, StudyStart
 from leadline.record.workload import Interval
 
@@ -135,6 +135,11 @@ class FilesStudy(msgspec.Struct, frozen=True, kw_only=True):
     sentences: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     wall_s: float = 0.0
+
+    @property
+    def cells_done(self) -> int:
+        """Cells of the start that are behind it: each has a row for every program."""
+        return len(self.rows) // len(FILE_PROGRAMS)
 
 
 FILES = Records(

@@ -89,10 +89,15 @@ def _notes(targets: Sequence[Target]) -> tuple[str, ...]:
 class _Study:
     """A study that grows; every change is a new document."""
 
-    def __init__(self, start: FilesStart, store: Keeper) -> None:
-        self._began_s = time.monotonic()
+    def __init__(self, start: FilesStart, store: Keeper, stored: FilesStudy | None) -> None:
+        before_s = 0.0 if stored is None else stored.wall_s
+        self._began_s = time.monotonic() - before_s
         self._store = store
-        self.document = FilesStudy(start=start, status=Status.RUNNING)
+        self.document = (
+            FilesStudy(start=start, status=Status.RUNNING)
+            if stored is None
+            else msgspec.structs.replace(stored, status=Status.RUNNING, sentences=(), warnings=())
+        )
         self.no_images: str | None = None
         """Why there is no room for file systems to be made."""
 
@@ -139,6 +144,7 @@ def run_files(
     store: Keeper,
     start: FilesStart,
     *,
+    stored: FilesStudy | None = None,
     file_bytes: int | None = None,
     on_size: Callable[[FilesStudy], None] | None = None,
     on_cell: Callable[[CellDone], None] | None = None,
@@ -149,6 +155,7 @@ def run_files(
         tests: the opened directories.
         store: where the study is kept, from when its size is decided, and after every cell.
         start: what decides it.
+        stored: what earlier sittings measured of it.
         file_bytes: the file's size; None scales it.
         on_size: told when the size is decided.
         on_cell: told after every cell.
@@ -158,12 +165,16 @@ def run_files(
         PointFailed: not even the scaling could be done.
 
     """
-    study = _Study(start, store)
+    study = _Study(start, store, stored)
+    done = 0 if stored is None else stored.cells_done
     try:
-        _size(study, tests, file_bytes)
+        if stored is None:
+            _size(study, tests, file_bytes)
+        else:
+            _room(study, tests, stored.file_bytes or PAPER_BYTES)
         if on_size is not None:
             on_size(study.document)
-        for number, cell in enumerate(start.cells, 1):
+        for number, cell in enumerate(start.cells[done:], done + 1):
             rows = study.add(number, _measured(study, tests, cell, number))
             if on_cell is not None:
                 on_cell(CellDone(cell, rows, number, len(start.cells)))
