@@ -30,11 +30,10 @@ def command(context: typer.Context, json: Json = False) -> None:
     table = Table(box=None, pad_edge=False)
     for head in HEADS:
         table.add_column(head, overflow="fold", no_wrap=head not in {"system", "target"})
-    said = {records.kind: records.said for records in KINDS}
     for item in found:
         table.add_row(
             item.study_id[:8],
-            said[item.kind],
+            item.kind,
             item.system,
             item.target,
             item.started_at[:16].replace("T", " "),
