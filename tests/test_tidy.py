@@ -25,6 +25,7 @@ LINE_LENGTH_MAX = 110
 LAYERS = {
     "units": 0,
     "errors": 0,
+    "late": 0,
     "profiles": 0,
     "record": 1,
     "stats": 2,

@@ -9,8 +9,9 @@ The package root stays light: the engine child imports it inside a memory cgroup
 imported module would take room from the file cache under test. Names are resolved on first use.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from leadline.late import names_from
 
 if TYPE_CHECKING:
     from leadline.api import (
@@ -29,18 +30,18 @@ if TYPE_CHECKING:
     from leadline.record import Workload
 
 _HOMES = {
-    "MeasuredServer": ("leadline.api", "MeasuredServer"),
-    "Predicted": ("leadline.api", "Predicted"),
-    "Predictions": ("leadline.api", "Predictions"),
-    "StoredStudy": ("leadline.api", "StoredStudy"),
-    "StreamedData": ("leadline.api", "StreamedData"),
-    "SurveyedSystem": ("leadline.api", "SurveyedSystem"),
-    "Workload": ("leadline.record", "Workload"),
-    "open": ("leadline.api", "open_study"),
-    "peak": ("leadline.api", "peak"),
-    "stream": ("leadline.api", "stream"),
-    "surface": ("leadline.api", "surface"),
-    "survey": ("leadline.api", "survey"),
+    "MeasuredServer": "leadline.api",
+    "Predicted": "leadline.api",
+    "Predictions": "leadline.api",
+    "StoredStudy": "leadline.api",
+    "StreamedData": "leadline.api",
+    "SurveyedSystem": "leadline.api",
+    "Workload": "leadline.record",
+    "open": "leadline.api:open_study",
+    "peak": "leadline.api",
+    "stream": "leadline.api",
+    "surface": "leadline.api",
+    "survey": "leadline.api",
 }
 
 __all__ = [
@@ -59,8 +60,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home, attribute = _HOMES[name]
-    return getattr(importlib.import_module(home), attribute)
+__getattr__ = names_from(__name__, _HOMES)

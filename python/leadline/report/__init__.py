@@ -7,8 +7,9 @@ imported module would take the function's place.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from leadline.late import names_from
 
 if TYPE_CHECKING:
     from leadline.report.balance.chart import balance_charts
@@ -133,7 +134,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+__getattr__ = names_from(__name__, _HOMES)

@@ -10,9 +10,9 @@ curves       slope, half-way point, good range, still rising
 drift        did the sentinel move, slowly or at one moment
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from leadline.late import names_from
 from leadline.stats.change_points import change_points  # at once: its module has the same name
 
 if TYPE_CHECKING:
@@ -24,22 +24,22 @@ if TYPE_CHECKING:
     from leadline.stats.pooling import pooled_result
 
 _HOMES = {
-    "BorderFit": "borders",
-    "DRIFT_FRAC_MIN": "drift",
-    "FittedBorder": "borders",
-    "Noise": "intervals",
-    "fit_borders": "borders",
-    "good_range": "curves",
-    "group_drift": "drift",
-    "group_step": "drift",
-    "half_way_x": "curves",
-    "next_unique_bytes": "placement",
-    "pooled_noise": "intervals",
-    "pooled_result": "pooling",
-    "reading_interval": "intervals",
-    "slope": "curves",
-    "still_rising": "curves",
-    "student_t": "intervals",
+    "BorderFit": "leadline.stats.borders",
+    "DRIFT_FRAC_MIN": "leadline.stats.drift",
+    "FittedBorder": "leadline.stats.borders",
+    "Noise": "leadline.stats.intervals",
+    "fit_borders": "leadline.stats.borders",
+    "good_range": "leadline.stats.curves",
+    "group_drift": "leadline.stats.drift",
+    "group_step": "leadline.stats.drift",
+    "half_way_x": "leadline.stats.curves",
+    "next_unique_bytes": "leadline.stats.placement",
+    "pooled_noise": "leadline.stats.intervals",
+    "pooled_result": "leadline.stats.pooling",
+    "reading_interval": "leadline.stats.intervals",
+    "slope": "leadline.stats.curves",
+    "still_rising": "leadline.stats.curves",
+    "student_t": "leadline.stats.intervals",
 }
 
 __all__ = [
@@ -63,7 +63,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"leadline.stats.{_HOMES[name]}"), name)
+__getattr__ = names_from(__name__, _HOMES)

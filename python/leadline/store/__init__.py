@@ -4,9 +4,9 @@ What opens a store is resolved on first use: SQLAlchemy takes longer to load tha
 take, and ranks of a cluster keep nothing.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from leadline.late import names_from
 from leadline.store._base import Keeper, Store, Stored, StoredItem
 from leadline.store.errors import StoreError, UpdateFinishedError
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from leadline.store.export import FORMATS, export_rows, rows
 
 _HOMES = {
-    "FORMATS": "export",
-    "default_path": "_open",
-    "export_rows": "export",
-    "open_store": "_open",
-    "rows": "export",
+    "FORMATS": "leadline.store.export",
+    "default_path": "leadline.store._open",
+    "export_rows": "leadline.store.export",
+    "open_store": "leadline.store._open",
+    "rows": "leadline.store.export",
 }
 
 __all__ = [
@@ -37,7 +37,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"leadline.store.{_HOMES[name]}"), name)
+__getattr__ = names_from(__name__, _HOMES)
