@@ -97,7 +97,10 @@ def network_share(answer: dict[str, Any]) -> float:
 
 @pytest.mark.parametrize(
     ("memory", "count", "phases"),
-    [(WITHIN, 200_000, ["read", "write"]), (BEYOND, 1_300_000, ["runs", "merge"])],
+    [
+        pytest.param(WITHIN, 200_000, ["read", "write"], marks=pytest.mark.long),
+        (BEYOND, 1_300_000, ["runs", "merge"]),
+    ],
 )
 def test_a_sort(tmp_path: Path, memory: str, count: int, phases: list[str]) -> None:
     records = put_records(tmp_path / "in", count)
@@ -126,7 +129,10 @@ def test_a_key_that_most_records_share_is_spread_over_the_ranks(tmp_path: Path) 
 
 @pytest.mark.parametrize(
     ("memory", "rows", "columns", "phases"),
-    [(WITHIN, 96, 50, ["read", "write"]), (BEYOND, 210, 121, ["tiles"])],
+    [
+        pytest.param(WITHIN, 96, 50, ["read", "write"], marks=pytest.mark.long),
+        (BEYOND, 210, 121, ["tiles"]),
+    ],
 )
 def test_a_transpose(
     tmp_path: Path, memory: str, rows: int, columns: int, phases: list[str]
