@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -12,6 +14,7 @@ from leadline.engine import BudgetSpent, PointFailed, TargetRefused
 from leadline.engine.streams.disks import Effort
 from leadline.record import Status
 from leadline.record.streaming import KERNELS, StreamOptions, StreamResult, StreamStudy
+from leadline.studies.streaming.keeping import Before
 from leadline.studies.streaming.study import (
     Asked,
     RunDone,
@@ -109,6 +112,51 @@ def test_a_run_that_fails_keeps_those_before_it() -> None:
         run_scaling(Failing(count=2), store, start, ASKED)
     assert store.documents[-1].status is Status.STOPPED
     assert store.documents[-1].runs
+
+
+def stopped(after: int, asked: Asked = ASKED) -> tuple[Kept, StreamStudy]:
+    """A study that failed in the run after so many."""
+
+    class Failing(FakeDisks):
+        def run(self, options: StreamOptions, disks: int, **more: Any) -> StreamResult:
+            if sum(what in KERNELS for what, _ in self.calls) == after:
+                raise PointFailed("the disk is full")
+            return super().run(options, disks, **more)
+
+    store = Kept()
+    with pytest.raises(PointFailed, match="full"):
+        run_scaling(Failing(count=2), store, begin_scaling([str(Path.cwd())], asked), asked)
+    return store, store.documents[-1]
+
+
+def test_a_stopped_study_goes_on_with_the_runs_that_are_left() -> None:
+    store, kept = stopped(after=5)
+    assert (kept.status, len(kept.runs)) == (Status.STOPPED, 5)
+    told: list[int] = []
+    study = run_scaling(
+        FakeDisks(count=2),
+        store,
+        kept.start,
+        ASKED,
+        before=Before(kept, items=6),
+        on_run=lambda done: told.append(done.done),
+    )
+    assert told == list(range(6, 19))
+    assert study.status is Status.DONE
+    assert [(run.repetition, run.disks, run.options.kernel) for run in study.runs] == [
+        (step.repetition, step.disks, step.kernel) for step in plan_steps(2, ASKED)
+    ]
+    assert study.runs[:5] == kept.runs
+    assert study.wall_s >= kept.wall_s
+
+
+@pytest.mark.parametrize("change", [{"memory_bytes": 1 << 29}, {"seed": 8}, {"repetitions": 3}])
+def test_a_study_begun_with_other_options_is_not_gone_on_with(change: dict[str, int]) -> None:
+    store, kept = stopped(after=5)
+    other = msgspec.structs.replace(ASKED, **change)
+    same = other == ASKED
+    with nullcontext() if same else pytest.raises(TargetRefused, match="other options"):
+        run_scaling(FakeDisks(count=2), store, kept.start, other, before=Before(kept, items=6))
 
 
 def test_progress_is_told_after_every_run() -> None:

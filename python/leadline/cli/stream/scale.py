@@ -14,8 +14,10 @@ from leadline.cli.stream.run import require_stream_output, tell_stream
 from leadline.cli.talk import talk
 from leadline.engine import Target
 from leadline.engine.streams.disks import open_stream_disks
-from leadline.record.streaming import KERNELS, KernelName
+from leadline.record.streaming import KERNELS, STREAM, KernelName
 from leadline.record.wording import join_words, say_count
+from leadline.studies.resume import find_unfinished, say_kept
+from leadline.studies.streaming.stored import kept_before, load_stream
 from leadline.studies.streaming.study import (
     REPETITIONS,
     Asked,
@@ -90,6 +92,9 @@ def scale(
     budget: _Budget = BUDGET_S,
     name: Name = None,
     seed: Seed = 1,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with this system's unfinished study.")
+    ] = False,
     output: OutputFile = None,
     json: Json = False,
 ) -> None:
@@ -108,10 +113,20 @@ def scale(
     )
     own: Context = context.obj
     store = own.open_store()
+    before = None
+    if resume:
+        found = find_unfinished(store, STREAM, asked.system, ", ".join(paths))
+        before = kept_before(store, found.start.study_id)
     with open_stream_disks(paths) as disks:
-        start = begin_scaling(paths, asked)
+        start = begin_scaling(paths, asked) if before is None else before.study.start
         _tell_plan(start.study_id, len(paths), asked)
-        study = run_scaling(disks, store, start, asked, on_run=_tell_run)
+        try:
+            study = run_scaling(disks, store, start, asked, before=before, on_run=_tell_run)
+        except BaseException:
+            kept = len(load_stream(store, start.study_id).runs)
+            steps = len(plan_steps(len(paths), asked))
+            talk(say_kept(kept, steps, start.study_id, what="runs"))
+            raise
     tell_stream(study, store, json=json, output=output)
     if not json:
         talk(f"leadline balance {study.start.study_id[:8]} says what to buy")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import NamedTuple
 
 import msgspec
 
@@ -20,14 +21,30 @@ from leadline.record.streaming import (
 from leadline.store import Keeper
 
 
+class Before(NamedTuple):
+    """What earlier sittings kept."""
+
+    study: StreamStudy
+    items: int
+    """How many: what comes next has the order after them."""
+
+
 class KeptStream:
     """A study, and how much of it is kept; every change is a new document."""
 
-    def __init__(self, store: Keeper, start: StreamStart) -> None:
-        self._began_s = time.monotonic()
-        self._store, self._items = store, 0
-        self._begun = False
-        self.study = StreamStudy(start=start, status=Status.RUNNING)
+    def __init__(self, store: Keeper, start: StreamStart, before: Before | None = None) -> None:
+        """Begin a study, or take up a stored one where it was left."""
+        self._store = store
+        self._begun = before is not None
+        self._items = 0 if before is None else before.items
+        self._began_s = time.monotonic() - (0.0 if before is None else before.study.wall_s)
+        self.study = (
+            StreamStudy(start=start, status=Status.RUNNING)
+            if before is None
+            else msgspec.structs.replace(
+                before.study, status=Status.RUNNING, sentences=(), warnings=()
+            )
+        )
 
     @property
     def wall_s(self) -> float:

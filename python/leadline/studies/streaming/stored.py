@@ -13,6 +13,7 @@ from leadline.record.streaming import (
     StreamStudy,
 )
 from leadline.store import Store, Stored
+from leadline.studies.streaming.keeping import Before
 from leadline.studies.streaming.run import explain
 
 
@@ -43,3 +44,9 @@ def stream_study(
     if found.answer is not None:
         return msgspec.structs.replace(study, **msgspec.structs.asdict(found.answer))
     return explain(study) if study.runs and study.start.purpose == "run" else study
+
+
+def kept_before(store: Store, study_id: str) -> Before:
+    """Return what earlier sittings of a study kept, to go on with."""
+    found, items = store.find(study_id, STREAM), store.items(study_id)
+    return Before(stream_study(found, items), len(items))

@@ -31,7 +31,7 @@ from leadline.record.streaming import (
 from leadline.store import Keeper
 from leadline.studies.streaming.answer import sentences_of
 from leadline.studies.streaming.capacities import capacities_of
-from leadline.studies.streaming.keeping import KeptStream
+from leadline.studies.streaming.keeping import Before, KeptStream
 from leadline.units import format_bytes
 
 REPETITIONS = 3
@@ -158,6 +158,7 @@ def run_scaling(
     start: StreamStart,
     asked: Asked,
     *,
+    before: Before | None = None,
     on_run: Callable[[RunDone], None] | None = None,
 ) -> StreamStudy:
     """Run the study and keep it; one that is stopped keeps the runs that were done.
@@ -167,18 +168,21 @@ def run_scaling(
         store: where the study is kept, before its first run and after each.
         start: what decides it.
         asked: what is wanted.
+        before: what earlier sittings kept of it; its runs are not run again.
         on_run: told after every run.
 
     Raises:
+        TargetRefused: the stored runs are not those that were asked for.
         TargetRefused, PointFailed, EngineFault: a run failed; those before it are kept.
         BudgetSpent: before every kernel ran once on every number of disks.
 
     """
-    study = _Study(disks, store, start, asked)
+    steps = plan_steps(len(disks.directories), asked)
+    done = 0 if before is None else _runs_done(before.study, steps, asked)
+    study = _Study(disks, store, start, asked, before)
     try:
         study.measure_capacities()
-        steps = plan_steps(len(disks.directories), asked)
-        for number, step in enumerate(steps, 1):
+        for number, step in enumerate(steps[done:], done + 1):
             try:
                 run = study.take(step, number)
             except BudgetSpent:
@@ -198,16 +202,36 @@ def run_scaling(
     return study.document
 
 
+def _runs_done(study: StreamStudy, steps: Sequence[Step], asked: Asked) -> int:
+    """Count the stored runs; they must be the first of those that are asked for now."""
+    for run, step in zip(study.runs, steps, strict=False):
+        ran = Step(run.repetition, run.disks, run.options.kernel)
+        if ran != step or run.options != options_of(step.kernel, asked):
+            raise TargetRefused(
+                f"stored run {run.options.kernel} on {run.disks} disks was begun with other "
+                "options (--kernels, --size, --memory, --threads, --repeat or --seed): give those "
+                "again, or start a new study without --resume"
+            )
+    return len(study.runs)
+
+
 class _Study:
     """What is laid out and measured, and what of it is kept."""
 
-    def __init__(self, disks: StreamDisks, store: Keeper, start: StreamStart, asked: Asked) -> None:
+    def __init__(
+        self,
+        disks: StreamDisks,
+        store: Keeper,
+        start: StreamStart,
+        asked: Asked,
+        before: Before | None,
+    ) -> None:
         self._disks, self._asked = disks, asked
         self._data_bytes = whole_bytes(asked.data_bytes)
         self._readings: list[CapacityResult] = []
         self._laid: tuple[int, int] | None = None
         self._doubts: list[str] = []
-        self._kept = KeptStream(store, start)
+        self._kept = KeptStream(store, start, before)
         self._kept.begin()
 
     @property
