@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
 PRODUCT = [
     path
@@ -57,3 +59,21 @@ def test_no_line_is_laid_out_by_hand() -> None:
     mark = "fmt: " + "skip"
     sources = (*PRODUCT, *TOOLS, *sorted((ROOT / "tests").rglob("*.py")))
     assert not [path for path in sources if mark in path.read_text(encoding="utf-8")]
+
+
+@pytest.mark.parametrize("name", ["ARCHITECTURE.md", "CONTRIBUTING.md"])
+def test_every_file_that_a_document_names_is_there(name: str) -> None:
+    said = re.findall(
+        r"`((?:python|crates|tests|bench|docs|protocol|fuzz)/[\w./-]*)`",
+        (ROOT / name).read_text(encoding="utf-8"),
+    )
+    assert said
+    assert not [path for path in said if not (ROOT / path).exists()]
+
+
+def test_the_plan_of_the_house_is_on_one_page() -> None:
+    plan = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").partition("## Invariants")[0]
+    assert len(plan.split()) < 900
+    folders = {path.parent.relative_to(ROOT) for path in PRODUCT}
+    rooms = {"/".join(folder.parts[:3]) for folder in folders if len(folder.parts) > 2}
+    assert not [room for room in rooms if f"`{room}/`" not in plan]
