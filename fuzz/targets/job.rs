@@ -4,8 +4,8 @@
 
 use leadline_engine::engine::run_job;
 use leadline_engine::file_test::FileTestJob;
-use leadline_engine::job::Job;
-use leadline_engine::nfs_load::NfsLoadJob;
+use leadline_engine::load::nfs::NfsLoadJob;
+use leadline_engine::wire::job::Job;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use leadline_engine::engine::run_job;
 use leadline_engine::error::ErrorKind;
-use leadline_engine::job::Job;
+use leadline_engine::wire::job::Job;
 use serde_json::Value;
 
 fn examples(kind: &str) -> Vec<(PathBuf, String)> {

@@ -1,7 +1,7 @@
 //! A streaming job (`protocol/stream-job.schema.json`).
 
 use leadline_engine::error::EngineError;
-use leadline_engine::job::WIRE_VERSION;
+use leadline_engine::wire::job::WIRE_VERSION;
 use serde::{Deserialize, Serialize};
 
 /// What `kind` says in a job of this kind.

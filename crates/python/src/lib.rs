@@ -14,9 +14,9 @@ mod _engine {
     use leadline_engine::engine;
     use leadline_engine::error::EngineError;
     use leadline_engine::file_test::FileTestJob;
-    use leadline_engine::job::{Job, Target, Workload};
-    use leadline_engine::nfs_load::NfsLoadJob;
-    use leadline_engine::simulated_server::{self, SimulatedServer, TrialOrder};
+    use leadline_engine::load::nfs::NfsLoadJob;
+    use leadline_engine::load::simulated_server::{self, SimulatedServer, TrialOrder};
+    use leadline_engine::wire::job::{Job, Target, Workload};
     use leadline_kernels::job::StreamJob;
     use leadline_kernels::run;
     use pyo3::exceptions::PyValueError;

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::EngineError;
 use crate::file_test::KIND;
-use crate::job::WIRE_VERSION;
+use crate::wire::job::WIRE_VERSION;
 
 /// Sizes are whole numbers of the largest request, so that every program moves as many bytes.
 const GRANULE_BYTES: u64 = 8192;
