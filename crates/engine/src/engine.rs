@@ -2,79 +2,46 @@
 
 use crate::error::EngineError;
 use crate::events::Reporter;
-use crate::file_test::{self, FileTestJob};
+use crate::file_test;
+use crate::job::Job;
 use crate::load;
-use crate::load::nfs::NfsLoadJob;
-use crate::target::ask::Ask;
 use crate::target::{directory, nfs, null, virtual_time};
-use crate::wire::job::{Job, Target};
+use crate::wire::job::{MeasureJob, Target};
 use crate::wire::result::EngineResult;
+use crate::wire::text::Text;
 
 /// Runs one job and hands every event to `emit`, one JSON document without line end each; the last
 /// is `result` or `error`.
 pub fn run_job(job_json: &str, emit: &mut dyn FnMut(&str)) {
-    if let Some(ask) = Ask::parse(job_json) {
-        let id = job_id_of(job_json);
-        let mut reporter = Reporter::new(&id, emit);
-        return match ask.and_then(|ask| ask.answer()) {
-            Ok(reply) => reporter.document(&reply),
-            Err(error) => reporter.error(&error),
-        };
-    }
-    if FileTestJob::is_one(job_json) {
-        run_file_test(job_json, emit);
-        return;
-    }
-    if NfsLoadJob::is_one(job_json) {
-        run_nfs_load(job_json, emit);
-        return;
-    }
-    match Job::parse(job_json) {
-        Ok(job) => {
-            let mut reporter = Reporter::new(&job.job_id, emit);
-            match run(&job, &mut reporter) {
-                Ok(result) => reporter.document(&result),
-                Err(error) => reporter.error(&error),
-            }
-        }
-        Err(error) => Reporter::new(&job_id_of(job_json), emit).error(&error),
+    let text = Text::new(job_json);
+    answer(&text, Job::read(&text), emit, run);
+}
+
+/// Runs what was read of a text, or says why nothing could be, under the text's own job id.
+pub fn answer<J>(
+    text: &Text,
+    job: Result<J, EngineError>,
+    emit: &mut dyn FnMut(&str),
+    run: impl FnOnce(&J, &mut Reporter),
+) {
+    let mut reporter = Reporter::new(text.job_id(), emit);
+    match job {
+        Ok(job) => run(&job, &mut reporter),
+        Err(error) => reporter.error(&error),
     }
 }
 
-fn run_file_test(job_json: &str, emit: &mut dyn FnMut(&str)) {
-    match FileTestJob::parse(job_json) {
-        Ok(job) => {
-            let mut reporter = Reporter::new(&job.job_id, emit);
-            match file_test::run(&job, &mut reporter) {
-                Ok(result) => reporter.document(&result),
-                Err(error) => reporter.error(&error),
-            }
-        }
-        Err(error) => Reporter::new(&job_id_of(job_json), emit).error(&error),
+/// Runs a job that was read.
+pub fn run(job: &Job, reporter: &mut Reporter) {
+    match job {
+        Job::Ask(ask) => reporter.tell(|_| ask.answer()),
+        Job::FileTest(job) => reporter.tell(|reporter| file_test::run(job, reporter)),
+        Job::NfsLoad(job) => reporter.tell(|reporter| load::nfs::run(job, reporter)),
+        Job::Measure(job) => reporter.tell(|reporter| measure(job, reporter)),
     }
 }
 
-fn run_nfs_load(job_json: &str, emit: &mut dyn FnMut(&str)) {
-    match NfsLoadJob::parse(job_json) {
-        Ok(job) => {
-            let mut reporter = Reporter::new(&job.job_id, emit);
-            match load::nfs::run(&job, &mut reporter) {
-                Ok(result) => reporter.document(&result),
-                Err(error) => reporter.error(&error),
-            }
-        }
-        Err(error) => Reporter::new(&job_id_of(job_json), emit).error(&error),
-    }
-}
-
-/// The job's id if the text has one, so that even a refused job's error says whose it is.
-#[must_use]
-pub fn job_id_of(job_json: &str) -> String {
-    let value: serde_json::Value = serde_json::from_str(job_json).unwrap_or_default();
-    value.get("job_id").and_then(|id| id.as_str()).unwrap_or_default().to_owned()
-}
-
-fn run(job: &Job, reporter: &mut Reporter) -> Result<EngineResult, EngineError> {
+fn measure(job: &MeasureJob, reporter: &mut Reporter) -> Result<EngineResult, EngineError> {
     match &job.target {
         Target::Directory { path } => directory::run(job, path, reporter),
         Target::Nfs { server, run } => nfs::run(job, (server, run), reporter),

@@ -27,7 +27,7 @@ use leadline_engine::events::Reporter;
 use leadline_engine::evidence::residency::Residency;
 use leadline_engine::run::phases;
 use leadline_engine::run::worker::{Blocking, Demand, Issue, OwnCost, Probe, Queued};
-use leadline_engine::wire::job::{Job, Request, WriteSync};
+use leadline_engine::wire::job::{MeasureJob, Request, WriteSync};
 use scratch::Scratch;
 use serde_json::{Value, json};
 use setting::setting;
@@ -130,7 +130,7 @@ impl<B: QueueBackend> QueueBackend for Watched<B> {
     }
 }
 
-fn job(arrivals: &Value) -> Job {
+fn job(arrivals: &Value) -> MeasureJob {
     let text = json!({
         "version": 1, "job_id": "j", "target": {"kind": "null"},
         "workload": {
@@ -144,12 +144,12 @@ fn job(arrivals: &Value) -> Job {
             "total_s_max": 900.0,
         },
     });
-    Job::parse(&text.to_string()).unwrap()
+    MeasureJob::parse(&text.to_string()).unwrap()
 }
 
 /// Allocations of one issuer while it was watched, from its warm-up to the last of the requests
 /// that it makes in its window.
-fn allocations<I: Issue>(job: &Job, issuer: I) -> u64 {
+fn allocations<I: Issue>(job: &MeasureJob, issuer: I) -> u64 {
     let before = ALLOCATIONS.load(Ordering::Relaxed);
     MEASURING.store(false, Ordering::Relaxed);
     let mut told = |event: &str| {

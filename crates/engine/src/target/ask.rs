@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::backend::data_file::DATA_FILE_NAME;
 use crate::backend::nfs::claim::{self, Holder};
@@ -72,19 +73,18 @@ pub struct Room {
 }
 
 impl Ask {
-    /// Reads a question; none when the text is a job or no document at all.
+    /// Reads and checks a question.
     ///
     /// # Errors
-    /// `BadJob` when it is a question that cannot be read.
-    pub fn parse(text: &str) -> Option<Result<Self, EngineError>> {
-        let value: serde_json::Value = serde_json::from_str(text).ok()?;
-        value.get("ask")?;
-        let read = serde_json::from_value::<Self>(value).map_err(|error| {
+    /// `BadJob` when it cannot be read.
+    pub fn read(document: &Value) -> Result<Self, EngineError> {
+        let ask = Self::deserialize(document).map_err(|error| {
             EngineError::bad_job(format!(
                 "the question cannot be read: {error}; see protocol/ask.schema.json"
             ))
-        });
-        Some(read.and_then(|ask| ask.validate().map(|()| ask)))
+        })?;
+        ask.validate()?;
+        Ok(ask)
     }
 
     fn validate(&self) -> Result<(), EngineError> {

@@ -12,7 +12,7 @@ use crate::run::offered::missed_rate;
 use crate::run::recorder::{KindTally, Lost, Tally};
 use crate::run::stop::{Rate, rate};
 use crate::target::precondition::plateau_warning;
-use crate::wire::job::{Job, WIRE_VERSION};
+use crate::wire::job::{MeasureJob, WIRE_VERSION};
 use crate::wire::result::{
     EngineResult, Generator, Interval, LatencyUs, Level, MovedBytes, Network, Offered,
     OperationSummary, Placed, Preconditioned, Realised, SLICES_MAX, SimulatedFacts, SpansUs, Stall,
@@ -27,7 +27,7 @@ pub const LITTLE_ERROR_MAX: f64 = 0.05;
 #[derive(Debug)]
 pub struct Finished<'a> {
     /// The job.
-    pub job: &'a Job,
+    pub job: &'a MeasureJob,
     /// Counts of all issuers over the window.
     pub tally: &'a Tally,
     /// The slices and the decisions.
@@ -265,7 +265,7 @@ fn warn(run: &mut Finished, half_width_frac: Option<f64>) {
 /// Share of the generator's ceiling from which a run says more of it than of the target.
 const GENERATOR_BOUND_FRAC: f64 = 0.8;
 
-fn generator(job: &Job, iops: f64) -> Option<Generator> {
+fn generator(job: &MeasureJob, iops: f64) -> Option<Generator> {
     let ceiling_iops = job.ceiling_iops?;
     Some(Generator { ceiling_iops, bound: iops >= GENERATOR_BOUND_FRAC * ceiling_iops })
 }

@@ -21,7 +21,7 @@ use crate::run::worker::{Demand, OwnCost, Probe};
 use crate::target::assemble::Evidence;
 use crate::target::precondition::precondition;
 use crate::target::session::{Session, blocking, queued, streams};
-use crate::wire::job::{BackendName, Job, SMALLEST_TRANSFER_BYTES, WriteSync};
+use crate::wire::job::{BackendName, MeasureJob, SMALLEST_TRANSFER_BYTES, WriteSync};
 use crate::wire::result::{EngineResult, WrittenBytes};
 
 /// Share of the longest warm-up that the pass over the file may take.
@@ -32,7 +32,7 @@ const PASS_READ_BYTES: usize = 256 << 10;
 
 /// Runs the job in `path`.
 pub(crate) fn run(
-    job: &Job,
+    job: &MeasureJob,
     path: &str,
     reporter: &mut Reporter,
 ) -> Result<EngineResult, EngineError> {
@@ -85,7 +85,7 @@ enum Issuers {
 
 impl Issuers {
     /// One per process, with buffers for requests of `request_bytes`; longer ones go in pieces.
-    fn new(job: &Job, data: &DataFile, request_bytes: u64) -> Result<Self, EngineError> {
+    fn new(job: &MeasureJob, data: &DataFile, request_bytes: u64) -> Result<Self, EngineError> {
         let processes = job.workload.process_num as usize;
         let slots = job.workload.queue_depth as usize;
         let length = buffer::slice_bytes(request_bytes, processes * slots);
@@ -124,7 +124,7 @@ impl Issuers {
     fn run(
         self,
         demands: Vec<Demand>,
-        job: &Job,
+        job: &MeasureJob,
         setting: &Setting,
         reporter: &mut Reporter,
     ) -> Result<Run, EngineError> {
@@ -142,7 +142,7 @@ impl Issuers {
 /// The issuers' demands. Buffered reads are looked up in the file cache; where they cannot be, the
 /// reason goes to what could not be checked.
 fn demands(
-    job: &Job,
+    job: &MeasureJob,
     streams: Vec<AccessStream>,
     cost: OwnCost,
     data: &DataFile,
@@ -178,7 +178,7 @@ fn settle(data: &DataFile) -> Result<(), EngineError> {
 /// share of the warm-up; returns the seconds it took. An LRU cache is then full, and for places
 /// drawn uniformly as likely to hit as it ever will be, whatever the previous job left behind. A
 /// failed read is left for the workload to meet.
-fn fill_cache(job: &Job, file: &File, deadline_ns: u64) -> f64 {
+fn fill_cache(job: &MeasureJob, file: &File, deadline_ns: u64) -> f64 {
     let began_ns = now_ns();
     let until_ns =
         began_ns.saturating_add(ns_from_s(job.limits.warm_up_s_max * PASS_SHARE)).min(deadline_ns);

@@ -17,7 +17,7 @@ use crate::run::recorder::{Lost, Tally};
 use crate::run::worker::{Demand, Probe};
 use crate::target::assemble::Evidence;
 use crate::target::session::{Session, queued, streams};
-use crate::wire::job::{Job, NfsAddress, SMALLEST_TRANSFER_BYTES};
+use crate::wire::job::{MeasureJob, NfsAddress, SMALLEST_TRANSFER_BYTES};
 use crate::wire::result::{EngineResult, Network, WrittenBytes};
 
 /// Share of the longest warm-up that the pass over the file may take.
@@ -25,7 +25,7 @@ const PASS_SHARE: f64 = 1.0 / 3.0;
 
 /// Runs the job in the run directory `run` of a server.
 pub(crate) fn run(
-    job: &Job,
+    job: &MeasureJob,
     (server, run): (&NfsAddress, &str),
     reporter: &mut Reporter,
 ) -> Result<EngineResult, EngineError> {
@@ -67,7 +67,7 @@ pub(crate) fn run(
 
 /// A connection per process, with buffers for requests of `request_bytes`; longer ones go in pieces.
 fn connections(
-    job: &Job,
+    job: &MeasureJob,
     volume: &mut Volume,
     file: &ServerFile,
     request_bytes: u64,

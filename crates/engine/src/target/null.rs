@@ -7,11 +7,11 @@ use crate::run::phases;
 use crate::run::worker::{Demand, Probe};
 use crate::target::assemble::Evidence;
 use crate::target::session::{Session, blocking, queued, streams};
-use crate::wire::job::{Job, SMALLEST_TRANSFER_BYTES};
+use crate::wire::job::{MeasureJob, SMALLEST_TRANSFER_BYTES};
 use crate::wire::result::EngineResult;
 
 /// Runs the job.
-pub(crate) fn run(job: &Job, reporter: &mut Reporter) -> Result<EngineResult, EngineError> {
+pub(crate) fn run(job: &MeasureJob, reporter: &mut Reporter) -> Result<EngineResult, EngineError> {
     let session = Session::begin(job);
     reporter.phase(Phase::Prepare, 0);
     let streams = streams(job, SMALLEST_TRANSFER_BYTES)?;

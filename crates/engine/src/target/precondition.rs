@@ -20,7 +20,7 @@ use crate::backend::data_file::DataFile;
 use crate::buffer::{self, BufferSlice, SLICE_BYTES_MAX};
 use crate::clock::{now_ns, ns_from_s, s_from_ns};
 use crate::error::EngineError;
-use crate::wire::job::Job;
+use crate::wire::job::MeasureJob;
 use crate::wire::result::{Preconditioned, Round};
 
 /// Rounds that must agree.
@@ -97,7 +97,7 @@ impl Plan {
 /// # Errors
 /// `Target` or `Io` when the file cannot be opened or written.
 pub fn precondition(
-    job: &Job,
+    job: &MeasureJob,
     data: &DataFile,
     granule_bytes: u64,
     deadline_ns: u64,
@@ -222,7 +222,7 @@ struct RandomWrites {
 }
 
 impl RandomWrites {
-    fn new(job: &Job, data: &DataFile, granule_bytes: u64) -> Result<Self, EngineError> {
+    fn new(job: &MeasureJob, data: &DataFile, granule_bytes: u64) -> Result<Self, EngineError> {
         let step_bytes = granule_bytes.max(PAGE_BYTES);
         // The file is laid out in whole pages.
         let span = (job.workload.unique_bytes / step_bytes).max(1) * step_bytes;

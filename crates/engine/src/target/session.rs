@@ -14,7 +14,7 @@ use crate::run::phases::{Run, Setting};
 use crate::run::placement::place;
 use crate::run::worker::{Blocking, Demand, OwnCost, Queued};
 use crate::target::assemble::{Evidence, Finished, assemble};
-use crate::wire::job::Job;
+use crate::wire::job::MeasureJob;
 use crate::wire::result::EngineResult;
 
 /// Own work may cost half more than in the calibration before Little's law counts it as
@@ -23,7 +23,7 @@ const OWN_COST_MARGIN: f64 = 1.5;
 
 /// One job on this machine.
 pub(crate) struct Session<'a> {
-    job: &'a Job,
+    job: &'a MeasureJob,
     /// The clock of the job.
     pub clock: Clock,
     began_ns: u64,
@@ -41,7 +41,7 @@ pub(crate) struct Prepared {
 
 impl<'a> Session<'a> {
     /// The job begins now.
-    pub fn begin(job: &'a Job) -> Self {
+    pub fn begin(job: &'a MeasureJob) -> Self {
         let clock = Clock::calibrated();
         Self { job, clock, began_ns: clock.now_ns() }
     }
@@ -119,7 +119,10 @@ pub(crate) fn queued<Q: QueueBackend>(
 }
 
 /// One address stream per process.
-pub(crate) fn streams(job: &Job, granule_bytes: u64) -> Result<Vec<AccessStream>, EngineError> {
+pub(crate) fn streams(
+    job: &MeasureJob,
+    granule_bytes: u64,
+) -> Result<Vec<AccessStream>, EngineError> {
     sizes_of(&job.workload, granule_bytes)?;
     (0..job.workload.process_num)
         .map(|process| AccessStream::new(&job.workload, granule_bytes, job.seed, process))
@@ -129,7 +132,7 @@ pub(crate) fn streams(job: &Job, granule_bytes: u64) -> Result<Vec<AccessStream>
 /// Own seconds per request that Little's law allows for: as calibrated, times the issuers that
 /// share a processor and the slots that share an issuer, because a slot may wait for the work done
 /// for all of them.
-fn own_allowance_s(job: &Job, cost: OwnCost) -> f64 {
+fn own_allowance_s(job: &MeasureJob, cost: OwnCost) -> f64 {
     let sharing = (f64::from(job.workload.process_num) / host::processors() as f64).max(1.0);
     let slots = f64::from(job.workload.queue_depth);
     cost.turn_ns * 1e-9 * sharing * slots * OWN_COST_MARGIN

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::EngineError;
+use crate::wire::text::read_job;
 
 /// Version of the wire this engine speaks.
 pub const WIRE_VERSION: u32 = 1;
@@ -20,7 +21,7 @@ pub const OUTSTANDING_MAX: u64 = 16_384;
 /// One run of one workload on one target.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Job {
+pub struct MeasureJob {
     /// Version of the wire; 1.
     pub version: u32,
     /// Chosen by the caller; every event repeats it.
@@ -288,17 +289,13 @@ pub struct Workload {
     pub think_time_s: f64,
 }
 
-impl Job {
+impl MeasureJob {
     /// Reads and checks one job.
     ///
     /// # Errors
     /// `BadJob` with the field, its value, the range and what to write instead.
     pub fn parse(text: &str) -> Result<Self, EngineError> {
-        let job: Self = serde_json::from_str(text).map_err(|error| {
-            EngineError::bad_job(format!(
-                "the job cannot be read: {error}; see protocol/job.schema.json"
-            ))
-        })?;
+        let job: Self = read_job(text, "job.schema.json")?;
         job.validate()?;
         Ok(job)
     }

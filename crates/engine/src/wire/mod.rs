@@ -3,3 +3,4 @@
 pub mod job;
 pub mod result;
 pub mod slice;
+pub mod text;

@@ -4,7 +4,7 @@ use leadline_engine::events::Reporter;
 use leadline_engine::run::offered::missed_rate;
 use leadline_engine::run::recorder::OpenTally;
 use leadline_engine::target::virtual_time::{VirtualDevice, VirtualRun, simulate};
-use leadline_engine::wire::job::{Job, Request};
+use leadline_engine::wire::job::{MeasureJob, Request};
 use leadline_engine::wire::result::FellShort;
 use rand_distr::{Distribution, Exp1};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -58,7 +58,7 @@ fn exponential(mean_ns: f64, seed: u64) -> Law {
 }
 
 /// `(process_num, queue_depth)` slots.
-fn job(arrivals: Value, slots: (u32, u32), warm_up_s: f64, window_s: f64, seed: u64) -> Job {
+fn job(arrivals: Value, slots: (u32, u32), warm_up_s: f64, window_s: f64, seed: u64) -> MeasureJob {
     let job = json!({
         "version": 1, "job_id": "j", "seed": seed,
         "target": {"kind": "simulated", "system": {}}, "backend": {"name": "simulated"},
@@ -72,7 +72,7 @@ fn job(arrivals: Value, slots: (u32, u32), warm_up_s: f64, window_s: f64, seed: 
         },
         "arrivals": arrivals,
     });
-    Job::parse(&job.to_string()).unwrap()
+    MeasureJob::parse(&job.to_string()).unwrap()
 }
 
 fn poisson(rate_per_s: f64) -> Value {
@@ -83,7 +83,7 @@ fn constant(rate_per_s: f64) -> Value {
     json!({"kind": "constant", "rate_per_s": rate_per_s})
 }
 
-fn run(job: &Job, law: Law) -> VirtualRun {
+fn run(job: &MeasureJob, law: Law) -> VirtualRun {
     let mut ignore = |_: &str| {};
     let mut device = Device { law, last_ns: 0 };
     simulate(&mut device, job, START_NS, &mut Reporter::new("j", &mut ignore)).unwrap()

@@ -19,7 +19,7 @@ use leadline_engine::events::Reporter;
 use leadline_engine::run::offered::due_spans;
 use leadline_engine::run::phases::{self, Run};
 use leadline_engine::run::worker::{Blocking, Demand, Issue, OwnCost, Probe, Queued};
-use leadline_engine::wire::job::{Job, Request, WriteSync};
+use leadline_engine::wire::job::{MeasureJob, Request, WriteSync};
 use serde_json::{Value, json};
 
 const STALL: Duration = Duration::from_secs(1);
@@ -78,7 +78,7 @@ impl<B: QueueBackend> QueueBackend for StallOnce<'_, B> {
     }
 }
 
-fn job(arrivals: Value) -> Job {
+fn job(arrivals: Value) -> MeasureJob {
     let text = json!({
         "version": 1, "job_id": "j", "target": {"kind": "null"},
         "workload": {
@@ -91,10 +91,14 @@ fn job(arrivals: Value) -> Job {
             "total_s_max": 20.0,
         },
     });
-    Job::parse(&text.to_string()).unwrap()
+    MeasureJob::parse(&text.to_string()).unwrap()
 }
 
-fn run<I: Issue>(job: &Job, measuring: &AtomicBool, issuer: impl FnOnce(Demand) -> I) -> Run {
+fn run<I: Issue>(
+    job: &MeasureJob,
+    measuring: &AtomicBool,
+    issuer: impl FnOnce(Demand) -> I,
+) -> Run {
     let stream = AccessStream::new(&job.workload, 4096, 1, 0).unwrap();
     let issuer = issuer(Demand::new(job, stream, Probe::default(), OwnCost::default()));
     let mut told = |event: &str| {

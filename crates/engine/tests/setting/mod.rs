@@ -4,9 +4,9 @@ use leadline_engine::access::arrival::ArrivalStream;
 use leadline_engine::clock::Clock;
 use leadline_engine::run::phases::Setting;
 use leadline_engine::run::placement::place;
-use leadline_engine::wire::job::{Job, Placement};
+use leadline_engine::wire::job::{MeasureJob, Placement};
 
-pub fn setting(job: &Job) -> Setting {
+pub fn setting(job: &MeasureJob) -> Setting {
     let clock = Clock::calibrated();
     Setting {
         clock,

@@ -19,7 +19,7 @@ use leadline_engine::events::Reporter;
 use leadline_engine::run::phases::{self, Run};
 use leadline_engine::run::worker::{Blocking, Demand, OwnCost, Probe, Queued};
 use leadline_engine::target::virtual_time::{VirtualDevice, VirtualRun, simulate};
-use leadline_engine::wire::job::{Job, Kind, Request, WriteSync};
+use leadline_engine::wire::job::{Kind, MeasureJob, Request, WriteSync};
 use serde_json::{Value, json};
 
 /// The window ends when the rate is known, however little a busy machine gets done.
@@ -258,7 +258,7 @@ impl<Q: QueueBackend> Once for OfQueue<Q> {
 fn each_waiter(data: &DataFile, sync: WriteSync) -> Vec<(&'static str, Box<dyn Once>)> {
     let file = |direct| data.reopen(direct, sync == WriteSync::Dsync).unwrap();
     let buffer = || buffer::allocate(1, 8192, 1).unwrap();
-    let workload = Job::parse(&null().to_string()).unwrap().workload;
+    let workload = MeasureJob::parse(&null().to_string()).unwrap().workload;
     let mapping = Mapping::new(data.file(), &workload).unwrap();
     let pread = |direct| One(PreadBackend::new(file(direct), buffer().remove(0), sync));
     let uring = |direct| {
@@ -445,7 +445,7 @@ impl QueueBackend for SleepyQueue {
     }
 }
 
-fn streams(job: &Job) -> impl Iterator<Item = AccessStream> {
+fn streams(job: &MeasureJob) -> impl Iterator<Item = AccessStream> {
     (0..8).map(|process| AccessStream::new(&job.workload, 512, 1, process).unwrap())
 }
 
@@ -454,7 +454,7 @@ fn requests_across_the_edges_count_with_their_part_inside() {
     let mut job = null();
     job["workload"]["process_num"] = json!(8);
     job["limits"]["warm_up_s_max"] = json!(0.1);
-    let job = Job::parse(&job.to_string()).unwrap();
+    let job = MeasureJob::parse(&job.to_string()).unwrap();
     let mut ignore = |_: &str| {};
     let demand = |stream| Demand::new(&job, stream, Probe::default(), OwnCost::default());
     let issuers = streams(&job).map(|stream| Blocking::new(Sleeper, demand(stream))).collect();
@@ -501,7 +501,7 @@ fn virtual_run(workload: Value, service_ns: u64, limits: Value) -> VirtualRun {
     let mut job = job(json!({"kind": "simulated", "system": {}}), "simulated", false);
     job["workload"] = workload;
     job["limits"] = limits;
-    let job = Job::parse(&job.to_string()).unwrap();
+    let job = MeasureJob::parse(&job.to_string()).unwrap();
     let mut ignore = |_: &str| {};
     let mut device = Metronome { service_ns, last_ns: 0, read_bytes: 0 };
     simulate(&mut device, &job, 1_000_000_000, &mut Reporter::new("j", &mut ignore)).unwrap()

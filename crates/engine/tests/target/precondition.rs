@@ -8,7 +8,7 @@ use leadline_engine::error::EngineError;
 use leadline_engine::target::precondition::{
     Plan, Writable, is_plateau, plateau_warning, precondition, until_plateau,
 };
-use leadline_engine::wire::job::Job;
+use leadline_engine::wire::job::MeasureJob;
 use leadline_engine::wire::result::Preconditioned;
 use serde_json::json;
 
@@ -128,7 +128,7 @@ fn eight_rounds_always_fit() {
     assert!(preconditioned(8 * 65_536, u64::MAX, swings).rounds.len() <= 8);
 }
 
-fn job(scratch: &Scratch, direct: bool, bytes_max: u64) -> Job {
+fn job(scratch: &Scratch, direct: bool, bytes_max: u64) -> MeasureJob {
     let job = json!({
         "version": 1, "job_id": "j",
         "target": {"kind": "directory", "path": scratch.text()},
@@ -143,7 +143,7 @@ fn job(scratch: &Scratch, direct: bool, bytes_max: u64) -> Job {
         },
         "precondition": {"bytes_max": bytes_max},
     });
-    Job::parse(&job.to_string()).unwrap()
+    MeasureJob::parse(&job.to_string()).unwrap()
 }
 
 /// Bytes the kernel says this thread has passed to `write` calls.
@@ -180,7 +180,7 @@ fn a_real_file_is_written_within_the_bytes_allowed_and_keeps_its_length() {
 fn a_job_that_does_not_ask_is_not_preconditioned() {
     let scratch = Scratch::new("unasked");
     let data = DataFile::open(scratch.text()).unwrap();
-    let job = Job { precondition: None, ..job(&scratch, false, MIB) };
+    let job = MeasureJob { precondition: None, ..job(&scratch, false, MIB) };
     assert_eq!(precondition(&job, &data, 512, u64::MAX, &mut |_| {}).unwrap(), None);
     assert_eq!(data.length_bytes().unwrap(), 0);
 }

@@ -7,6 +7,7 @@ use crate::load::LoadResult;
 use crate::load::nfs::KIND;
 pub use crate::load::nfs::plan::Data;
 use crate::wire::job::{NfsAddress, WIRE_VERSION};
+use crate::wire::text::read_job;
 
 const CONNECTIONS_MAX: u32 = 64;
 const RATE_MAX: f64 = 1e6;
@@ -76,23 +77,12 @@ fn four() -> u32 {
 }
 
 impl NfsLoadJob {
-    /// Whether a job's text asks for a load.
-    #[must_use]
-    pub fn is_one(text: &str) -> bool {
-        let value: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
-        value.get("kind").is_some_and(|kind| kind == KIND)
-    }
-
     /// Reads and checks one job.
     ///
     /// # Errors
     /// `BadJob` with the field, its value and what to write instead.
     pub fn parse(text: &str) -> Result<Self, EngineError> {
-        let job: Self = serde_json::from_str(text).map_err(|error| {
-            EngineError::bad_job(format!(
-                "the job cannot be read: {error}; see protocol/nfs-load-job.schema.json"
-            ))
-        })?;
+        let job: Self = read_job(text, "nfs-load-job.schema.json")?;
         job.validate()?;
         Ok(job)
     }

@@ -18,7 +18,7 @@ use crate::access::stream::AccessStream;
 use crate::clock::{Clock, ns_from_s, sleep_until};
 use crate::error::EngineError;
 use crate::run::recorder::{Tally, Window};
-use crate::wire::job::{Job, Request};
+use crate::wire::job::{MeasureJob, Request};
 
 pub use blocking::Blocking;
 pub use pace::Schedule;
@@ -70,7 +70,7 @@ pub struct Demand {
 impl Demand {
     /// The demand of one issuer of a job.
     #[must_use]
-    pub fn new(job: &Job, stream: AccessStream, probe: Probe, cost: OwnCost) -> Self {
+    pub fn new(job: &MeasureJob, stream: AccessStream, probe: Probe, cost: OwnCost) -> Self {
         let think_ns = ns_from_s(job.workload.think_time_s);
         Self { stream, think_ns, probe, cost, tally: Tally::of(&job.arrivals) }
     }

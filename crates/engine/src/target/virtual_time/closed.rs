@@ -12,7 +12,7 @@ use crate::access::stream::AccessStream;
 use crate::clock::ns_from_s;
 use crate::run::recorder::{Tally, Window};
 use crate::target::virtual_time::{Slots, VirtualDevice, serve};
-use crate::wire::job::{Job, Request};
+use crate::wire::job::{MeasureJob, Request};
 
 /// One outstanding request.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +37,7 @@ pub struct ClosedSlots {
 impl ClosedSlots {
     /// Issues the first request of every slot at `start_ns`.
     pub fn start(
-        job: &Job,
+        job: &MeasureJob,
         streams: Vec<AccessStream>,
         device: &mut impl VirtualDevice,
         start_ns: u64,

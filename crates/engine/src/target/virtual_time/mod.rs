@@ -22,7 +22,7 @@ use crate::run::offered::{due_spans, offered};
 use crate::run::recorder::{Tally, Window};
 use crate::target::assemble::{Evidence, Finished, assemble};
 use crate::target::session::streams;
-use crate::wire::job::{Job, Kind, Limits, Request, SMALLEST_TRANSFER_BYTES, Target};
+use crate::wire::job::{Kind, Limits, MeasureJob, Request, SMALLEST_TRANSFER_BYTES, Target};
 use crate::wire::result::{EngineResult, Offered, SimulatedFacts};
 use crate::wire::slice::Slice;
 
@@ -97,7 +97,7 @@ pub struct VirtualRun {
 }
 
 /// Runs a simulated job.
-pub(crate) fn run(job: &Job, reporter: &mut Reporter) -> Result<EngineResult, EngineError> {
+pub(crate) fn run(job: &MeasureJob, reporter: &mut Reporter) -> Result<EngineResult, EngineError> {
     let Target::Simulated { system, clock_s, run_seed } = &job.target else {
         return Err(EngineError::fault("only a simulated target runs in virtual time"));
     };
@@ -114,14 +114,14 @@ pub(crate) fn run(job: &Job, reporter: &mut Reporter) -> Result<EngineResult, En
 }
 
 /// Throughput an open loop asks for in the mean; none in a closed loop.
-fn asked_mb_s(job: &Job) -> Result<Option<f64>, EngineError> {
+fn asked_mb_s(job: &MeasureJob) -> Result<Option<f64>, EngineError> {
     let sizes = sizes_of(&job.workload, SMALLEST_TRANSFER_BYTES)?;
     let mean_bytes = sizes.mean() * SMALLEST_TRANSFER_BYTES as f64;
     Ok(job.arrivals.rate_per_s().map(|rate_per_s| rate_per_s * mean_bytes * 1e-6))
 }
 
 fn finish(
-    job: &Job,
+    job: &MeasureJob,
     run: &VirtualRun,
     device: &impl VirtualDevice,
     start_ns: u64,
@@ -163,7 +163,7 @@ fn finish(
 /// `BadJob` from the address streams; `Target` when `total_s_max` ends before the window opens.
 pub fn simulate(
     device: &mut impl VirtualDevice,
-    job: &Job,
+    job: &MeasureJob,
     start_ns: u64,
     reporter: &mut Reporter,
 ) -> Result<VirtualRun, EngineError> {
@@ -240,7 +240,7 @@ struct Driver<'a, D, S> {
 }
 
 impl<'a, D: VirtualDevice, S: Slots> Driver<'a, D, S> {
-    fn new(device: &'a mut D, slots: S, job: &Job, start_ns: u64) -> Self {
+    fn new(device: &'a mut D, slots: S, job: &MeasureJob, start_ns: u64) -> Self {
         Self {
             device,
             slots,

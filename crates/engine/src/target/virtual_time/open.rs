@@ -13,7 +13,7 @@ use crate::access::arrival::ArrivalStream;
 use crate::access::stream::AccessStream;
 use crate::run::recorder::{Passage, Tally, Window};
 use crate::target::virtual_time::{NO_REQUEST, Slots, VirtualDevice, serve};
-use crate::wire::job::{Job, Request};
+use crate::wire::job::{MeasureJob, Request};
 
 /// One outstanding request.
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +44,7 @@ pub struct OpenSlots {
 impl OpenSlots {
     /// Every slot is free at `start_ns`, when the schedule starts.
     pub fn start(
-        job: &Job,
+        job: &MeasureJob,
         streams: Vec<AccessStream>,
         schedule: ArrivalStream,
         start_ns: u64,
