@@ -8,7 +8,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::time::Instant;
 
-use leadline_engine::residency::Residency;
+use leadline_engine::evidence::residency::Residency;
 
 const FILE_BYTES: u64 = 64 << 20;
 const TURNS: u64 = 20_000;

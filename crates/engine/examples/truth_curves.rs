@@ -6,7 +6,7 @@
 use std::error::Error;
 
 use leadline_engine::backend::simulated::{SimulatedSystem, truth};
-use leadline_engine::job::{SizeDist, Workload};
+use leadline_engine::wire::job::{SizeDist, Workload};
 
 const POINTS: u32 = 20;
 

@@ -10,7 +10,19 @@ use std::fs::read_to_string;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use crate::result::ClockSource;
+use serde::Serialize;
+
+/// The clock response times were read from.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ClockSource {
+    /// The processor's time-stamp counter, calibrated.
+    Tsc,
+    /// `clock_gettime` through the vDSO.
+    Vdso,
+    /// The simulated system's clock.
+    Virtual,
+}
 
 /// Nanoseconds since an arbitrary moment; never goes back. No system call on a usual machine.
 #[inline]

@@ -77,6 +77,14 @@ impl<'a> Reporter<'a> {
         self.send(document);
     }
 
+    /// Runs what ends with one document, which is that or the error.
+    pub fn tell<T: Serialize>(&mut self, run: impl FnOnce(&mut Self) -> Result<T, EngineError>) {
+        match run(self) {
+            Ok(document) => self.document(&document),
+            Err(error) => self.error(&error),
+        }
+    }
+
     fn send(&mut self, document: &impl Serialize) {
         // These documents hold only strings, numbers and lists, which always serialise.
         if let Ok(line) = serde_json::to_string(document) {

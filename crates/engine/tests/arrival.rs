@@ -1,8 +1,8 @@
 //! The schedule of an open loop against the distributions it states.
 
-use leadline_engine::access::AccessStream;
-use leadline_engine::arrival::ArrivalStream;
-use leadline_engine::job::{Arrivals, SizeDist, Workload};
+use leadline_engine::access::arrival::ArrivalStream;
+use leadline_engine::access::stream::AccessStream;
+use leadline_engine::wire::job::{Arrivals, SizeDist, Workload};
 
 const HOUR_NS: u64 = 3_600_000_000_000;
 const FIRST_OF_SEED_1: [u64; 3] = [16_971, 602_925, 10_070_445_726];

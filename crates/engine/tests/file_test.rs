@@ -6,6 +6,8 @@ use std::path::Path;
 use leadline_engine::engine::run_job;
 use leadline_engine::error::ErrorKind;
 use leadline_engine::file_test::FileTestJob;
+use leadline_engine::job::Job;
+use leadline_engine::wire::text::Text;
 use serde_json::{Value, json};
 
 use crate::pinned::Pinned;
@@ -41,6 +43,8 @@ fn on_disk(name: &str) -> Scratch {
 #[test]
 fn the_examples_are_read_and_the_invalid_ones_refused() {
     for (name, text) in examples("valid") {
+        let read = Job::read(&Text::new(&text));
+        assert!(matches!(read, Ok(Job::FileTest(_))), "{name}");
         let job = FileTestJob::parse(&text).unwrap();
         let again = FileTestJob::parse(&serde_json::to_string(&job).unwrap()).unwrap();
         assert_eq!(again, job, "{name}");

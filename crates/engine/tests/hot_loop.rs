@@ -13,7 +13,8 @@ use std::cell::Cell;
 use std::fs::File;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use leadline_engine::access::AccessStream;
+use leadline_engine::access::stream::AccessStream;
+use leadline_engine::backend::data_file::DataFile;
 use leadline_engine::backend::mmap::{Mapping, MmapBackend};
 use leadline_engine::backend::nfs::queue::{Durability, NfsQueue};
 use leadline_engine::backend::null::{NullBackend, NullQueue};
@@ -21,13 +22,12 @@ use leadline_engine::backend::pread::PreadBackend;
 use leadline_engine::backend::uring::UringBackend;
 use leadline_engine::backend::{Backend, Completion, QueueBackend};
 use leadline_engine::buffer;
-use leadline_engine::data_file::DataFile;
 use leadline_engine::error::EngineError;
 use leadline_engine::events::Reporter;
-use leadline_engine::job::{Job, Request, WriteSync};
-use leadline_engine::phases;
-use leadline_engine::residency::Residency;
-use leadline_engine::worker::{Blocking, Demand, Issue, OwnCost, Probe, Queued};
+use leadline_engine::evidence::residency::Residency;
+use leadline_engine::run::phases;
+use leadline_engine::run::worker::{Blocking, Demand, Issue, OwnCost, Probe, Queued};
+use leadline_engine::wire::job::{MeasureJob, Request, WriteSync};
 use scratch::Scratch;
 use serde_json::{Value, json};
 use setting::setting;
@@ -130,7 +130,7 @@ impl<B: QueueBackend> QueueBackend for Watched<B> {
     }
 }
 
-fn job(arrivals: &Value) -> Job {
+fn job(arrivals: &Value) -> MeasureJob {
     let text = json!({
         "version": 1, "job_id": "j", "target": {"kind": "null"},
         "workload": {
@@ -144,12 +144,12 @@ fn job(arrivals: &Value) -> Job {
             "total_s_max": 900.0,
         },
     });
-    Job::parse(&text.to_string()).unwrap()
+    MeasureJob::parse(&text.to_string()).unwrap()
 }
 
 /// Allocations of one issuer while it was watched, from its warm-up to the last of the requests
 /// that it makes in its window.
-fn allocations<I: Issue>(job: &Job, issuer: I) -> u64 {
+fn allocations<I: Issue>(job: &MeasureJob, issuer: I) -> u64 {
     let before = ALLOCATIONS.load(Ordering::Relaxed);
     MEASURING.store(false, Ordering::Relaxed);
     let mut told = |event: &str| {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use leadline_engine::engine::run_job;
 use leadline_engine::error::ErrorKind;
-use leadline_engine::job::Job;
+use leadline_engine::wire::job::MeasureJob;
 use serde_json::Value;
 
 fn examples(kind: &str) -> Vec<(PathBuf, String)> {
@@ -20,9 +20,9 @@ fn every_valid_job_is_read_and_survives_being_written() {
     let examples = examples("valid");
     assert!(examples.len() >= 4);
     for (path, text) in examples {
-        let job = Job::parse(&text).unwrap();
+        let job = MeasureJob::parse(&text).unwrap();
         assert_eq!(
-            Job::parse(&serde_json::to_string(&job).unwrap()).unwrap(),
+            MeasureJob::parse(&serde_json::to_string(&job).unwrap()).unwrap(),
             job,
             "{}",
             path.display()
@@ -35,14 +35,14 @@ fn every_invalid_job_is_refused_with_the_field_it_is_about() {
     let examples = examples("invalid");
     assert!(examples.len() >= 15);
     for (path, text) in examples {
-        let error = Job::parse(&text).unwrap_err();
+        let error = MeasureJob::parse(&text).unwrap_err();
         assert_eq!(error.kind, ErrorKind::BadJob, "{}", path.display());
         assert!(error.message.len() > 20, "{}: {error}", path.display());
     }
     let message = |name: &str| {
         let (_, text) =
             self::examples("invalid").into_iter().find(|pair| pair.0.ends_with(name)).unwrap();
-        Job::parse(&text).unwrap_err().message
+        MeasureJob::parse(&text).unwrap_err().message
     };
     assert_eq!(
         message("read-frac-above-one.json"),

@@ -1,7 +1,9 @@
 //! A streaming job (`protocol/stream-job.schema.json`).
 
 use leadline_engine::error::EngineError;
-use leadline_engine::job::WIRE_VERSION;
+use leadline_engine::job;
+use leadline_engine::wire::job::WIRE_VERSION;
+use leadline_engine::wire::text::{Text, read_job};
 use serde::{Deserialize, Serialize};
 
 /// What `kind` says in a job of this kind.
@@ -12,6 +14,28 @@ pub const MEMORY_BYTES_MIN: u64 = 32 << 20;
 
 const THREADS_MAX: u32 = 1024;
 const DEPTH_MAX: u32 = 256;
+
+/// Any job of the wire.
+#[derive(Clone, Debug)]
+pub enum Job {
+    /// `kind` says `stream`.
+    Stream(StreamJob),
+    /// Any other: the engine's own.
+    Engine(job::Job),
+}
+
+impl Job {
+    /// Reads and checks one job.
+    ///
+    /// # Errors
+    /// `BadJob` with the field, its value and what to write instead.
+    pub fn read(text: &Text) -> Result<Self, EngineError> {
+        if text.kind() == Some(KIND) {
+            return StreamJob::parse(text.line()).map(Self::Stream);
+        }
+        job::Job::read(text).map(Self::Engine)
+    }
+}
 
 /// One kernel over one input.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -150,23 +174,12 @@ pub enum ReadBy {
 }
 
 impl StreamJob {
-    /// Whether a job's text asks for a kernel.
-    #[must_use]
-    pub fn is_one(text: &str) -> bool {
-        let value: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
-        value.get("kind").is_some_and(|kind| kind == KIND)
-    }
-
     /// Reads and checks one job.
     ///
     /// # Errors
     /// `BadJob` with the field, its value and what to write instead.
     pub fn parse(text: &str) -> Result<Self, EngineError> {
-        let job: Self = serde_json::from_str(text).map_err(|error| {
-            EngineError::bad_job(format!(
-                "the job cannot be read: {error}; see protocol/stream-job.schema.json"
-            ))
-        })?;
+        let job: Self = read_job(text, "stream-job.schema.json")?;
         job.validate()?;
         Ok(job)
     }

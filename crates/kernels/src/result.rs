@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use leadline_engine::job::WIRE_VERSION;
+use leadline_engine::wire::job::WIRE_VERSION;
 use serde::{Deserialize, Serialize};
 
 use crate::job::{KIND, StreamJob};

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use leadline_engine::engine;
 use leadline_engine::error::EngineError;
 use leadline_engine::events::{Phase, Reporter};
+use leadline_engine::wire::text::Text;
 
 use crate::capacity;
-use crate::job::{Kernel, StreamJob};
+use crate::job::{Job, Kernel, StreamJob};
 use crate::layout::Layout;
 use crate::records;
 use crate::result::StreamResult;
@@ -15,20 +16,11 @@ use crate::{scan, sort, transpose};
 
 /// Runs one job of any kind and hands every event to `emit`; the last is `result` or `error`.
 pub fn run_job(job_json: &str, emit: &mut dyn FnMut(&str)) {
-    if !StreamJob::is_one(job_json) {
-        engine::run_job(job_json, emit);
-        return;
-    }
-    match StreamJob::parse(job_json) {
-        Ok(job) => {
-            let mut reporter = Reporter::new(&job.job_id, emit);
-            match run(&job, &mut reporter) {
-                Ok(result) => reporter.document(&result),
-                Err(error) => reporter.error(&error),
-            }
-        }
-        Err(error) => Reporter::new(&engine::job_id_of(job_json), emit).error(&error),
-    }
+    let text = Text::new(job_json);
+    engine::answer(&text, Job::read(&text), emit, |job, reporter| match job {
+        Job::Stream(job) => reporter.tell(|reporter| run(job, reporter)),
+        Job::Engine(job) => engine::run(job, reporter),
+    });
 }
 
 /// One line for each kernel: its module runs it.

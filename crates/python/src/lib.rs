@@ -13,11 +13,11 @@ mod _engine {
     use leadline_engine::clock::ns_from_s;
     use leadline_engine::engine;
     use leadline_engine::error::EngineError;
-    use leadline_engine::file_test::FileTestJob;
-    use leadline_engine::job::{Job, Target, Workload};
-    use leadline_engine::nfs_load::NfsLoadJob;
-    use leadline_engine::simulated_server::{self, SimulatedServer, TrialOrder};
-    use leadline_kernels::job::StreamJob;
+    use leadline_engine::job::Job;
+    use leadline_engine::load::simulated_server::{self, SimulatedServer, TrialOrder};
+    use leadline_engine::wire::job::Workload;
+    use leadline_engine::wire::text::Text;
+    use leadline_kernels::job as stream;
     use leadline_kernels::run;
     use pyo3::exceptions::PyValueError;
     use pyo3::prelude::*;
@@ -43,22 +43,17 @@ mod _engine {
     /// Runs one job of a null or simulated target in this process and returns its event lines.
     #[pyfunction]
     fn run_job(py: Python<'_>, job_json: &str) -> PyResult<Vec<String>> {
-        let on_real_target = matches!(
-            Job::parse(job_json),
-            Ok(Job { target: Target::Directory { .. } | Target::Nfs { .. }, .. })
-        );
-        let in_the_child = on_real_target
-            || FileTestJob::parse(job_json).is_ok()
-            || NfsLoadJob::parse(job_json).is_ok()
-            || StreamJob::is_one(job_json);
-        if in_the_child {
+        let text = Text::new(job_json);
+        let job = Job::read(&text);
+        let in_the_child = job.as_ref().is_ok_and(Job::measures_a_real_target);
+        if in_the_child || text.kind() == Some(stream::KIND) {
             return Err(PyValueError::new_err(
                 "a real target is measured in the engine child (serve), never in this process",
             ));
         }
         Ok(py.detach(|| {
             let mut lines = Vec::new();
-            engine::run_job(job_json, &mut |line| lines.push(line.to_owned()));
+            engine::answer(&text, job, &mut |line| lines.push(line.to_owned()), engine::run);
             lines
         }))
     }

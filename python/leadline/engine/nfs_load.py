@@ -1,6 +1,6 @@
 """Load of SH08 Table 3 on an NFS server: data sets made once, trials offered, data sets removed.
 
-Everything is done by an engine child (crates/engine/src/nfs_load); this asks it. A data set lies
+Everything is done by an engine child (crates/engine/src/load/nfs); this asks it. A data set lies
 in `.leadline/data-WORKLOAD-BYTES-SEED` of the address, survives the trials, and is put right before
 each. The claim of `.leadline/` is held only while a question is being answered.
 """
@@ -64,7 +64,7 @@ class NfsOperation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NfsGenerator(msgspec.Struct, frozen=True, kw_only=True):
-    """How the generator itself did (crates/engine/src/nfs_load/document.rs)."""
+    """How the generator itself did (crates/engine/src/load/nfs/document.rs)."""
 
     connections: int
     outstanding_max: int

@@ -31,7 +31,7 @@ BACKENDS = {
 """Leadline's backend for each of fio's engines that does file I/O."""
 GRANULE_BYTES = 512
 NORMAL_CV = 0.616
-"""Coefficient of variation of Leadline's normal sizes (crates/engine/src/sizes.rs)."""
+"""Coefficient of variation of Leadline's normal sizes (crates/engine/src/access/sizes.rs)."""
 FIXED_BELOW_CV = NORMAL_CV / 2
 """Sizes that vary less than this are nearer to one fixed size than to the normal ones."""
 ALIKE = 0.045

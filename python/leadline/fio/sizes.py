@@ -3,8 +3,8 @@
 fio's side is get_next_buflen of io_u.c (3.33): from `bsrange=a-b` it draws `a + b·u`, cuts it to a
 multiple of `a` and to at most `b`; from `bssplit` it takes the entries by rising percentage, the
 last one standing in for what is missing to 100, each cut to a multiple of the smallest.
-Leadline's side is crates/engine/src/sizes.rs: normal with CV 1, cut at half a granule, rounded to
-granules, capped, with the scale solved for the mean.
+Leadline's side is crates/engine/src/access/sizes.rs: normal with CV 1, cut at half a granule,
+rounded to granules, capped, with the scale solved for the mean.
 """
 
 from __future__ import annotations

@@ -238,7 +238,7 @@ Sample = dict[str, Level]
 
 
 class SimulatedServer(msgspec.Struct, frozen=True, kw_only=True, tag="simulated", tag_field="kind"):
-    """A server whose truth is known (crates/engine/src/simulated_server/system.rs)."""
+    """A server whose truth is known (crates/engine/src/load/simulated_server/system.rs)."""
 
     system: dict[str, Any]
     """Fields of the simulated server, as the engine reads them; factors replace them by name."""

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::backend::{Backend, FsyncTurn, not_synced};
 use crate::buffer::BufferSlice;
 use crate::error::EngineError;
-use crate::job::{Kind, Request, Workload, WriteSync};
+use crate::wire::job::{Kind, Request, Workload, WriteSync};
 
 const PAGE_BYTES: usize = 4096;
 

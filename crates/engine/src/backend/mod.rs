@@ -1,8 +1,9 @@
 //! Where requests go. One folder or file per kind of target.
 //!
 //! A backend that returns when a request is done is a [`Backend`]; one that keeps several
-//! outstanding is a [`QueueBackend`]. `tests/conformance.rs` holds all of them to the same rules.
+//! outstanding is a [`QueueBackend`]. `tests/target/conformance.rs` holds all of them to the same rules.
 
+pub mod data_file;
 pub mod mmap;
 pub mod nfs;
 pub mod null;
@@ -13,8 +14,46 @@ pub mod uring;
 use std::io::Error;
 
 use crate::error::EngineError;
-use crate::job::{Kind, Request, WriteSync};
-use crate::recorder::{Connection, Wire};
+use crate::wire::job::{Kind, Request, WriteSync};
+
+/// Bytes over a network, heads and marks of calls included, those of TCP and below not.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Wire {
+    /// To the server.
+    pub sent: u64,
+    /// From it.
+    pub received: u64,
+}
+
+/// What connections to a server were like, over the whole run.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Connection {
+    /// Segments that TCP had to send again.
+    pub retransmitted_segments: u64,
+    /// What the server's writes and commits named as its present life; none without any.
+    pub verifier: Option<[u8; 8]>,
+    /// Whether that changed: the server began anew.
+    pub restarted: bool,
+    /// WRITE calls answered.
+    pub writes: u64,
+    /// Of those, the ones that the server says were on stable storage by then.
+    pub stable_writes: u64,
+}
+
+impl Connection {
+    /// Adds another connection's.
+    pub fn merge(&mut self, other: &Self) {
+        self.retransmitted_segments += other.retransmitted_segments;
+        self.restarted |= other.restarted;
+        self.writes += other.writes;
+        self.stable_writes += other.stable_writes;
+        match (self.verifier, other.verifier) {
+            (Some(mine), Some(theirs)) => self.restarted |= mine != theirs,
+            (None, theirs) => self.verifier = theirs,
+            _ => {}
+        }
+    }
+}
 
 /// Moves the bytes of requests, one at a time. Every issuer has its own instance, so nothing in it
 /// is shared.

@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use crate::backend::{Backend, FsyncTurn, ended_early, failed, not_synced};
 use crate::buffer::BufferSlice;
 use crate::error::EngineError;
-use crate::job::{Kind, Request, WriteSync};
+use crate::wire::job::{Kind, Request, WriteSync};
 
 /// One issuer's open file and buffer.
 #[derive(Debug)]

@@ -17,11 +17,11 @@ use std::os::fd::AsRawFd;
 use io_uring::types::{Fd, Fixed, SubmitArgs, Timespec};
 use io_uring::{IoUring, opcode, squeue};
 
+use crate::backend::Wire;
 use crate::backend::{Completion, FsyncTurn, QueueBackend, ended_early, failed, not_synced};
 use crate::buffer::BufferSlice;
 use crate::error::EngineError;
-use crate::job::{Kind, Request, WriteSync};
-use crate::recorder::Wire;
+use crate::wire::job::{Kind, Request, WriteSync};
 
 /// A slot's request and how much of it has been moved.
 #[derive(Clone, Copy, Debug)]

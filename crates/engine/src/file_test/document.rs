@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::EngineError;
 use crate::file_test::KIND;
-use crate::job::WIRE_VERSION;
+use crate::wire::job::WIRE_VERSION;
+use crate::wire::text::read_job;
 
 /// Sizes are whole numbers of the largest request, so that every program moves as many bytes.
 const GRANULE_BYTES: u64 = 8192;
@@ -111,23 +112,12 @@ pub enum Timing {
 }
 
 impl FileTestJob {
-    /// Whether a job's text asks for a file test.
-    #[must_use]
-    pub fn is_one(text: &str) -> bool {
-        let value: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
-        value.get("kind").is_some_and(|kind| kind == KIND)
-    }
-
     /// Reads and checks one job.
     ///
     /// # Errors
     /// `BadJob` with the field, its value and what to write instead.
     pub fn parse(text: &str) -> Result<Self, EngineError> {
-        let job: Self = serde_json::from_str(text).map_err(|error| {
-            EngineError::bad_job(format!(
-                "the job cannot be read: {error}; see protocol/file-test-job.schema.json"
-            ))
-        })?;
+        let job: Self = read_job(text, "file-test-job.schema.json")?;
         job.validate()?;
         Ok(job)
     }

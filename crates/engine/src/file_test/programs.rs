@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use crate::clock::{now_ns, s_from_ns};
 use crate::error::EngineError;
+use crate::evidence::residency::Residency;
 use crate::file_test::{Test, Timing};
 use crate::host::thread_cpu_s;
-use crate::residency::Residency;
 
 /// The clock is looked at once in this many requests, to end a job whose time is up.
 const REQUESTS_PER_LOOK: u64 = 64;

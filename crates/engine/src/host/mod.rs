@@ -16,12 +16,12 @@ use std::time::Instant;
 
 pub use block::BlockDevice;
 pub use file_system::FileSystem;
-pub use memory_group::MemoryGroup;
+pub use load::OtherLoad;
+pub use memory_group::{CacheEvents, MemoryGroup};
 pub use processor_quota::processors_within_quota;
 
 use crate::host::load::Load;
 use crate::host::memory_group::{events_between, machine_cache_events};
-use crate::result::{CacheEvents, OtherLoad};
 
 /// Processor seconds used by this process.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -4,7 +4,9 @@
 //! answer when the generator stops waiting counts with its age then: a response time that is at
 //! least so long.
 
+pub mod nfs;
 mod result;
+pub mod simulated_server;
 mod tally;
 
 pub use result::{Batch, LoadResult, ResponseMs};

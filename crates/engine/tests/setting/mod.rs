@@ -1,12 +1,12 @@
 //! What a run needs in a test: it begins now, its issuers run where the kernel puts them.
 
-use leadline_engine::arrival::ArrivalStream;
+use leadline_engine::access::arrival::ArrivalStream;
 use leadline_engine::clock::Clock;
-use leadline_engine::job::{Job, Placement};
-use leadline_engine::phases::Setting;
-use leadline_engine::placement::place;
+use leadline_engine::run::phases::Setting;
+use leadline_engine::run::placement::place;
+use leadline_engine::wire::job::{MeasureJob, Placement};
 
-pub fn setting(job: &Job) -> Setting {
+pub fn setting(job: &MeasureJob) -> Setting {
     let clock = Clock::calibrated();
     Setting {
         clock,

@@ -40,7 +40,7 @@ _RUN = re.compile(r"run-[0-9a-f]{32}\Z")
 _DATA_SET = re.compile(
     r"data-(specsfs97|web_server|db_tp|mail)-[1-9][0-9]{0,19}-(0|[1-9][0-9]{0,19})\Z"
 )
-"""Data sets of NFS loads (crates/engine/src/nfs_load), when a server exports this very directory.
+"""Data sets of NFS loads (crates/engine/src/load/nfs), when a server exports this very directory.
 They outlive a claim; what is in them is the affair of whoever removes them, through the server."""
 _LOCK_TEXT = b"leadline process "
 _OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -10,12 +10,13 @@ use nfs3_types::nfs3::{ftype3, nfsstat3};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
+use crate::backend::data_file::DATA_FILE_NAME;
 use crate::backend::nfs::volume::{Place, Refusal, Volume};
 use crate::clock::now_ns;
-use crate::data_file::DATA_FILE_NAME;
 use crate::error::EngineError;
 use crate::host;
-use crate::nfs_load::plan::Data;
+use crate::load::nfs::plan::Data;
+use crate::wire::job::is_run;
 
 /// The only name Leadline makes in a target.
 pub const DIRECTORY: &str = ".leadline";
@@ -23,8 +24,6 @@ const MARKER: &str = "OWNED-BY-LEADLINE";
 const LOCK: &str = "lock";
 const LOCK_TEXT: &str = "leadline process ";
 const MARKER_VERSION: u64 = 1;
-const RUN: &str = "run-";
-const RUN_DIGITS: usize = 32;
 const SMALL_FILE_BYTES: u32 = 4096;
 
 /// A holder that died between making the lock and naming itself has had this long to do so.
@@ -230,16 +229,7 @@ fn refuse_foreign(volume: &mut Volume, own: &Place) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Whether a name is that of a run directory.
-#[must_use]
-pub fn is_run(name: &str) -> bool {
-    name.strip_prefix(RUN).is_some_and(|digits| {
-        digits.len() == RUN_DIGITS
-            && digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
-    })
-}
-
-/// Whether a name is that of the directory of a data set (`crate::nfs_load`).
+/// Whether a name is that of the directory of a data set (`crate::load::nfs`).
 #[must_use]
 pub fn is_data_set(name: &str) -> bool {
     Data::of_directory(name).is_some()

@@ -22,11 +22,11 @@ use crate::backend::nfs::rpc::{self, CONNECT_PATIENCE, connect, lost};
 use crate::backend::nfs::volume::refused_with;
 use crate::backend::nfs::{SILENCE_S_MAX, silence_ns_max};
 use crate::backend::{Completion, QueueBackend, ended_early};
+use crate::backend::{Connection, Wire};
 use crate::buffer::BufferSlice;
 use crate::clock::now_ns;
 use crate::error::{EngineError, ErrorKind};
-use crate::job::{Kind, Request, WriteSync};
-use crate::recorder::{Connection, Wire};
+use crate::wire::job::{Kind, Request, WriteSync};
 
 /// Calls gathered into one system call.
 const GATHERED_MAX: usize = 8;

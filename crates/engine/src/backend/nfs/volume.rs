@@ -18,7 +18,7 @@ use nfs3_types::xdr_codec::{Opaque, Pack, Unpack, Void};
 use crate::backend::nfs::rpc::{Caller, resolve};
 use crate::clock::now_ns;
 use crate::error::EngineError;
-use crate::job::NfsAddress;
+use crate::wire::job::NfsAddress;
 
 /// Port of NFS where nobody says otherwise.
 const NFS_PORT: u16 = 2049;

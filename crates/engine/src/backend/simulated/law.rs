@@ -3,7 +3,7 @@
 //! Everything is linear in the request's bytes, so means need the mean size only, whatever
 //! distribution the access pattern draws sizes from.
 
-use crate::job::{Kind, Workload, WriteSync};
+use crate::wire::job::{Kind, Workload, WriteSync};
 
 use super::system::{CacheLevel, Device, HitShape, SimulatedSystem, WritePolicy};
 

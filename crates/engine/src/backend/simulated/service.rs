@@ -3,7 +3,7 @@
 use rand::{RngExt as _, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::job::{Kind, Request, Workload, WriteSync};
+use crate::wire::job::{Kind, Request, Workload, WriteSync};
 
 use super::law::{KindLaw, Law};
 use super::speed::{Episodes, MeanOne};

@@ -1,6 +1,6 @@
 //! What a survey of a simulated system must find: exact expectations and borders.
 
-use crate::job::{Kind, Workload, WriteSync};
+use crate::wire::job::{Kind, Workload, WriteSync};
 
 use super::law::Law;
 use super::speed::MeanOne;

@@ -13,7 +13,7 @@ use rand::{RngExt as _, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde_json::{Value, json};
 
-use crate::job::{Kind, Request, SizeDist, Workload, WriteSync};
+use crate::wire::job::{Kind, Request, SizeDist, Workload, WriteSync};
 
 use super::{SimulatedRun, SimulatedSystem};
 

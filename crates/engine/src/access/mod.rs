@@ -1,0 +1,5 @@
+//! What is asked for: addresses, sizes and the moments at which requests become due.
+
+pub mod arrival;
+pub mod sizes;
+pub mod stream;

@@ -1,0 +1,10 @@
+//! One run: issuers in step, what they count, when it is steady and when it is enough.
+
+pub mod controller;
+pub mod offered;
+pub mod phases;
+pub mod placement;
+pub mod recorder;
+pub mod steady;
+pub mod stop;
+pub mod worker;

@@ -1,0 +1,224 @@
+//! A real run: issuer threads, and the controlling thread that opens and closes the window.
+
+use std::time::Duration;
+
+use crate::access::arrival::ArrivalStream;
+use crate::clock::{Clock, ns_from_s, s_from_ns, sleep_until};
+use crate::error::EngineError;
+use crate::events::{Phase, Reporter};
+use crate::host::{BlockDevice, HostUse, HostWatch};
+use crate::run::controller::{Controller, Decision};
+use crate::run::offered::offered;
+use crate::run::placement::pin;
+use crate::run::recorder::{Tally, Window};
+use crate::run::worker::{self, Context, Issue, Live, Schedule, Signals};
+use crate::wire::job::Limits;
+use crate::wire::result::{Offered, Placed};
+use crate::wire::slice::Slice;
+
+/// What a real run left behind.
+#[derive(Debug)]
+pub struct Run {
+    /// Counts of all issuers over the window.
+    pub tally: Tally,
+    /// The slices and the decisions.
+    pub controller: Controller,
+    /// The window, on the run's clock.
+    pub window: Window,
+    /// What the machine did during the window.
+    pub host: HostUse,
+    /// What an open loop offered.
+    pub offered: Option<Offered>,
+}
+
+impl Run {
+    /// Settles what an open loop offered on the schedule that began at `start_ns`.
+    fn offer(&mut self, schedule: &Schedule, start_ns: u64) {
+        let Window { opened_ns, closed_ns } = self.window;
+        let window_s = s_from_ns(closed_ns - opened_ns);
+        let due = schedule.stream.due_between(opened_ns - start_ns, closed_ns - start_ns);
+        self.tally.cut_untaken(schedule.stream.clone(), schedule.taken(), start_ns, self.window);
+        self.offered = offered(schedule.stream.rate_per_s(), due, window_s, &self.tally);
+    }
+}
+
+/// What a run needs beside its issuers.
+#[derive(Debug)]
+pub struct Setting {
+    /// The clock of the run.
+    pub clock: Clock,
+    /// Where the issuers run.
+    pub placement: Placed,
+    /// When to stop.
+    pub limits: Limits,
+    /// When the job began, on the monotonic clock.
+    pub job_began_ns: u64,
+    /// Seconds of warm-up already used, by the pass that fills the cache.
+    pub warm_up_spent_s: f64,
+    /// Where the workload's file lies.
+    pub device: Option<BlockDevice>,
+    /// When requests are due, in an open loop.
+    pub schedule: Option<ArrivalStream>,
+}
+
+/// Stack of an issuer thread: its loop is flat.
+const STACK_BYTES: usize = 256 << 10;
+
+/// Pause between two looks whether every issuer stands at the gate.
+const GATE_PAUSE: Duration = Duration::from_micros(50);
+
+/// Runs the issuers from warm-up to drain, each on its own thread.
+///
+/// # Errors
+/// The first failure of an issuer; `Io` when threads cannot be had; `Target` when time was up
+/// before measuring.
+pub fn run<I: Issue>(
+    issuers: Vec<I>,
+    setting: &Setting,
+    reporter: &mut Reporter,
+) -> Result<Run, EngineError> {
+    let signals = Signals::new(setting.clock);
+    let schedule = setting.schedule.clone().map(Schedule::new);
+    let lives: Vec<Live> = issuers.iter().map(|_| Live::default()).collect();
+    let (outcome, tallies) = std::thread::scope(|scope| {
+        let held = signals.hold();
+        let mut threads = Vec::with_capacity(issuers.len());
+        let mut refused = None;
+        for (index, (issuer, live)) in issuers.into_iter().zip(&lives).enumerate() {
+            let context = Context { signals: &signals, live, schedule: schedule.as_ref() };
+            let cpu = setting.placement.cpus.get(index).copied();
+            let builder = std::thread::Builder::new().stack_size(STACK_BYTES);
+            let body = move || {
+                cpu.into_iter().for_each(pin);
+                worker::run(issuer, &context)
+            };
+            match builder.spawn_scoped(scope, body) {
+                Ok(thread) => threads.push(thread),
+                Err(error) => refused = Some(error),
+            }
+        }
+        while signals.ready() < threads.len() {
+            std::thread::sleep(GATE_PAUSE);
+        }
+        if refused.is_some() || signals.failed() {
+            signals.close();
+        }
+        signals.release(held);
+        let outcome = match refused {
+            Some(error) => Err(no_thread(&error)),
+            None => Conductor::new(setting, &signals, &lives).conduct(reporter),
+        };
+        let joined = |thread: std::thread::ScopedJoinHandle<_>| {
+            let died = || Err(EngineError::fault("an issuer thread died; please report this"));
+            thread.join().unwrap_or_else(|_| died())
+        };
+        let tallies = threads.into_iter().map(joined);
+        (outcome, tallies.collect::<Result<Vec<Tally>, EngineError>>())
+    });
+    let tallies = tallies?;
+    let mut run = outcome?;
+    tallies.iter().for_each(|tally| run.tally.merge(tally));
+    if let Some(schedule) = &schedule {
+        run.offer(schedule, signals.started_ns());
+    }
+    Ok(run)
+}
+
+fn no_thread(error: &std::io::Error) -> EngineError {
+    EngineError::io(format!(
+        "a thread for an issuer cannot be had: {error}; ask for fewer processes"
+    ))
+}
+
+/// The controlling thread.
+struct Conductor<'a> {
+    setting: &'a Setting,
+    signals: &'a Signals,
+    lives: &'a [Live],
+    controller: Controller,
+    deadline_ns: u64,
+    last: (u64, u64, u64),
+}
+
+impl<'a> Conductor<'a> {
+    fn new(setting: &'a Setting, signals: &'a Signals, lives: &'a [Live]) -> Self {
+        Self {
+            setting,
+            signals,
+            lives,
+            controller: Controller::new(setting.limits, setting.warm_up_spent_s),
+            deadline_ns: setting.job_began_ns.saturating_add(ns_from_s(setting.limits.total_s_max)),
+            last: (setting.clock.now_ns(), 0, 0),
+        }
+    }
+
+    fn conduct(mut self, reporter: &mut Reporter) -> Result<Run, EngineError> {
+        let warmed = self.follow(reporter, Decision::Measure);
+        let watch = HostWatch::start(self.setting.device.clone());
+        let opened_ns = self.signals.open_window();
+        self.last = self.sample();
+        if warmed {
+            reporter.phase(Phase::Measure, opened_ns - self.setting.job_began_ns);
+            self.controller.cut_window(s_from_ns(self.deadline_ns.saturating_sub(opened_ns)));
+            self.controller.force_measure();
+            self.follow(reporter, Decision::Stop);
+        }
+        let closed_ns = self.signals.close();
+        let host = watch.finish();
+        if !warmed && !self.signals.lost() {
+            return Err(EngineError::target(
+                "the time limit ended during warm-up, nothing was measured; raise total_s_max or \
+                lower warm_up_s_max",
+            ));
+        }
+        reporter.phase(Phase::Drain, closed_ns - self.setting.job_began_ns);
+        Ok(Run {
+            tally: Tally::default(),
+            controller: self.controller,
+            window: Window { opened_ns, closed_ns },
+            host,
+            offered: None,
+        })
+    }
+
+    /// Feeds slices to the controller until it decides `wanted`; false when the job's time or an
+    /// issuer ended first.
+    fn follow(&mut self, reporter: &mut Reporter, wanted: Decision) -> bool {
+        let slice_ns = ns_from_s(Controller::slice_s(&self.setting.limits));
+        let mut next_ns = self.last.0 + slice_ns;
+        loop {
+            sleep_until(next_ns);
+            let slice = self.slice();
+            if self.controller.push(slice) == wanted {
+                return true;
+            }
+            if self.signals.failed() || self.last.0 >= self.deadline_ns {
+                return false;
+            }
+            reporter.progress(self.controller.done_frac());
+            // After a late wake-up the next slice is whole again, not a burst of empty ones.
+            next_ns = (next_ns + slice_ns).max(self.last.0 + slice_ns / 2);
+        }
+    }
+
+    fn sample(&self) -> (u64, u64, u64) {
+        let totals = self
+            .lives
+            .iter()
+            .map(Live::read)
+            .fold((0, 0), |sum, live| (sum.0 + live.0, sum.1 + live.1));
+        (self.setting.clock.now_ns(), totals.0, totals.1)
+    }
+
+    /// What happened since the last slice.
+    fn slice(&mut self) -> Slice {
+        let (before, now) = (self.last, self.sample());
+        self.last = now;
+        Slice {
+            start_s: 0.0,
+            seconds: s_from_ns(now.0 - before.0),
+            operations: now.1 - before.1,
+            bytes: now.2 - before.2,
+        }
+    }
+}

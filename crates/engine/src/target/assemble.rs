@@ -1,0 +1,327 @@
+//! From counts to the result: rates, shares, Little's law, and what to warn of.
+
+use crate::clock::ClockSource;
+use crate::error::EngineError;
+use crate::evidence::levels::{levels, shift_warning};
+use crate::evidence::provenance::{self, Site, Verdict};
+use crate::evidence::stalls::{running, stall_warning, stalls};
+use crate::histogram::Histogram;
+use crate::host::HostUse;
+use crate::run::controller::Controller;
+use crate::run::offered::missed_rate;
+use crate::run::recorder::{KindTally, Lost, Tally};
+use crate::run::stop::{Rate, rate};
+use crate::target::precondition::plateau_warning;
+use crate::wire::job::{MeasureJob, WIRE_VERSION};
+use crate::wire::result::{
+    EngineResult, Generator, Interval, LatencyUs, Level, MovedBytes, Network, Offered,
+    OperationSummary, Placed, Preconditioned, Realised, SLICES_MAX, SimulatedFacts, SpansUs, Stall,
+    WarmUp, WrittenBytes,
+};
+use crate::wire::slice::{coalesce, joined};
+
+/// Largest breach of Little's law of an admissible run (METHODS §1).
+pub const LITTLE_ERROR_MAX: f64 = 0.05;
+
+/// Everything one run left behind.
+#[derive(Debug)]
+pub struct Finished<'a> {
+    /// The job.
+    pub job: &'a MeasureJob,
+    /// Counts of all issuers over the window.
+    pub tally: &'a Tally,
+    /// The slices and the decisions.
+    pub controller: &'a Controller,
+    /// Length of the window in seconds.
+    pub wall_s: f64,
+    /// Length of the job so far in seconds.
+    pub total_s: f64,
+    /// Length of its preparation in seconds.
+    pub prepare_s: f64,
+    /// What the machine did meanwhile.
+    pub host: HostUse,
+    /// Leadline's own seconds per request that Little's law allows for; see [`little`].
+    pub own_allowance_s: f64,
+    /// What the simulated system knows.
+    pub simulated: Option<SimulatedFacts>,
+    /// Warnings collected on the way.
+    pub warnings: Vec<String>,
+    /// What else was gathered on the way.
+    pub evidence: Evidence,
+}
+
+/// What a run gathered beside its counts; a part that was not gathered stays empty.
+#[derive(Debug)]
+pub struct Evidence {
+    /// Spans of an open loop: due to submitted, and due to completed.
+    pub due_spans: Option<(LatencyUs, LatencyUs)>,
+    /// What an open loop offered.
+    pub offered: Option<Offered>,
+    /// Where the data file lies; none without one.
+    pub site: Option<Site>,
+    /// What preconditioning did.
+    pub precondition: Option<Preconditioned>,
+    /// Bytes written before the workload, by purpose.
+    pub written_bytes: WrittenBytes,
+    /// What went over the network; none without one.
+    pub network: Option<Network>,
+    /// Where the issuers ran.
+    pub placement: Option<Placed>,
+    /// The clock response times were read from.
+    pub clock: ClockSource,
+}
+
+impl Evidence {
+    /// Nothing gathered but the clock's name.
+    #[must_use]
+    pub fn none(clock: ClockSource) -> Self {
+        Self {
+            due_spans: None,
+            offered: None,
+            site: None,
+            precondition: None,
+            written_bytes: WrittenBytes::default(),
+            network: None,
+            placement: None,
+            clock,
+        }
+    }
+}
+
+/// The result of a finished run.
+///
+/// # Errors
+/// `NothingCompleted` when nothing completed within the window.
+pub fn assemble(mut run: Finished) -> Result<EngineResult, EngineError> {
+    let tally = run.tally;
+    let operations = tally.operations();
+    if tally.lost.is_none() && (operations == 0 || run.wall_s <= 0.0) {
+        return Err(EngineError::nothing_completed(format!(
+            "no request completed in the measured window of {:.3} s; raise measure_s_max or ask \
+            for smaller requests",
+            run.wall_s
+        )));
+    }
+    let throughput = rate(run.controller.window(), |slice| slice.bytes);
+    let iops = rate(run.controller.window(), |slice| slice.operations);
+    let workload = &run.job.workload;
+    let outstanding = f64::from(workload.process_num) * f64::from(workload.queue_depth);
+    let issuers_s = run.wall_s * outstanding;
+    let little_error = little(&run, issuers_s);
+    let Verdict { cached_share, provenance, reasons: disbelieved } = judge(&run);
+    let mut reasons = match &tally.lost {
+        Some(lost) => vec![lost_reason(lost, &run)],
+        None => reasons(little_error),
+    };
+    reasons.extend(disbelieved);
+    reasons.extend(run.evidence.offered.and_then(|offered| missed_rate(&offered, run.wall_s)));
+    let written_bytes = written(&run);
+    warn(&mut run, throughput.half_width_frac());
+    let mut all = Histogram::default();
+    all.merge(&tally.read.latency);
+    all.merge(&tally.write.latency);
+    let open = tally.open.as_ref();
+    let sent = open.map_or(&all, |open| &open.submitted_to_completed);
+    // With the requests still waiting at the end, which the two kinds' own histograms lack.
+    let felt = open.map_or(&all, |open| &open.due_to_completed);
+    let (levels, stalls) = disturbances(&mut run, all.quantile_ns(0.5) * 1e-9);
+    let device_bytes = run.host.device.map(|(read, write)| MovedBytes { read, write });
+    Ok(EngineResult {
+        version: WIRE_VERSION,
+        job_id: run.job.job_id.clone(),
+        throughput_mb_s: interval(tally.bytes() as f64 / run.wall_s, &throughput, 1e-6),
+        iops: interval(operations as f64 / run.wall_s, &iops, 1.0),
+        latency_us: LatencyUs::of(felt),
+        read: summary(&tally.read),
+        write: summary(&tally.write),
+        wall_s: run.wall_s,
+        total_s: run.total_s,
+        prepare_s: run.prepare_s,
+        cpu_user: run.host.cpu.user_s / run.wall_s,
+        cpu_system: run.host.cpu.system_s / run.wall_s,
+        io_share: (tally.waiting_ns() * 1e-9 / issuers_s).clamp(0.0, 1.0),
+        littles_law_error_frac: little_error,
+        workload_bytes: MovedBytes { read: tally.read.bytes, write: tally.write.bytes },
+        device_bytes,
+        cached_share,
+        cache_resident_bytes: run.host.cache_resident_bytes,
+        foreign_cpu: run.host.foreign_s.map(|seconds| seconds / run.wall_s),
+        realised: realised(tally),
+        warm_up: WarmUp {
+            seconds: run.controller.warm_up_s(),
+            steady: run.controller.steady(),
+            intervals: coalesce(run.controller.warm_up(), SLICES_MAX),
+        },
+        intervals: coalesce(run.controller.window(), SLICES_MAX),
+        admissible: reasons.is_empty(),
+        reasons,
+        warnings: run.warnings,
+        simulated: run.simulated,
+        spans_us: SpansUs {
+            due_to_submitted: run.evidence.due_spans.map(|spans| spans.0),
+            submitted_to_completed: LatencyUs::of(sent),
+            due_to_completed: run.evidence.due_spans.map(|spans| spans.1),
+        },
+        offered: run.evidence.offered,
+        provenance,
+        levels,
+        stalls,
+        precondition: run.evidence.precondition,
+        written_bytes,
+        other_load: run.host.other_load,
+        placement: run.evidence.placement,
+        generator: generator(run.job, operations as f64 / run.wall_s),
+        network: run.evidence.network,
+        clock: run.evidence.clock,
+    })
+}
+
+/// Little's law over the window: the issuers' time must be accounted for by response times, think
+/// time, the wait for the next request to be due and Leadline's own work. What is left over, as a
+/// share of `process_num · queue_depth · wall`.
+///
+/// Response times are summed within the window (a request that straddles an edge counts with its
+/// part inside). Own work counts as measured, but no more than `own_allowance_s` per request, so
+/// that an issuer kept from running by anything else is not excused. In an open loop own work is
+/// lateness, which is measured and judged by itself (due → submitted), so all of it counts.
+fn little(run: &Finished, issuers_s: f64) -> f64 {
+    let tally = run.tally;
+    let allowance_s = match tally.open {
+        Some(_) => f64::INFINITY,
+        None => run.own_allowance_s * tally.operations() as f64,
+    };
+    let own_s = (tally.own_ns as f64 * 1e-9).min(allowance_s);
+    let unasked_ns = tally.think_ns as f64 + tally.idle_ns() as f64;
+    let accounted_s = (tally.waiting_ns() + unasked_ns) * 1e-9 + own_s;
+    (accounted_s / issuers_s - 1.0).abs()
+}
+
+/// Why a run whose server went away is none.
+fn lost_reason(lost: &Lost, run: &Finished) -> String {
+    let when = if run.controller.window().is_empty() {
+        "in its warm-up, nothing was measured".to_owned()
+    } else {
+        format!("{:.3} s into its window", run.wall_s)
+    };
+    format!(
+        "{}; the run ended {when}, and {} requests that were never answered are counted as lost",
+        lost.why, lost.requests
+    )
+}
+
+fn reasons(little_error: f64) -> Vec<String> {
+    if little_error <= LITTLE_ERROR_MAX {
+        return Vec::new();
+    }
+    vec![format!(
+        "Little's law: broken by {:.1} % (5 % allowed): the issuers spent time neither in \
+        requests nor thinking, as when other programs take the processors",
+        little_error * 100.0
+    )]
+}
+
+fn warn(run: &mut Finished, half_width_frac: Option<f64>) {
+    if run.tally.lost.is_some() {
+        return; // its one reason says all there is to say
+    }
+    let limits = &run.job.limits;
+    if !run.controller.steady() {
+        run.warnings.push(format!(
+            "not steady: the rate still changed within the {:.3} s of warm-up allowed \
+            (limits.warm_up_s_max); the window may hold a transient",
+            limits.warm_up_s_max
+        ));
+    }
+    let asked = run.job.precondition.zip(run.evidence.precondition.as_ref());
+    let warning = asked.and_then(|(asked, done)| plateau_warning(done, asked.bytes_max));
+    run.warnings.extend(warning);
+    match half_width_frac {
+        Some(share) if share <= limits.accuracy => {}
+        Some(share) => run.warnings.push(format!(
+            "time cap reached before the asked accuracy: ±{:.1} % instead of ±{:.1} % after \
+            {:.3} s",
+            share * 100.0,
+            limits.accuracy * 100.0,
+            run.wall_s
+        )),
+        None => run.warnings.push("the window was too short for an interval".to_owned()),
+    }
+    if let Some(generator) = generator(run.job, run.tally.operations() as f64 / run.wall_s)
+        && generator.bound
+    {
+        run.warnings.push(format!(
+            "generator-bound: this is within 20 % of the {:.2} million requests/s that Leadline \
+            reaches here against nothing; the target may be faster than it could be asked",
+            generator.ceiling_iops * 1e-6
+        ));
+    }
+    if run.job.workload.size_mean > run.job.workload.unique_bytes {
+        run.warnings.push(
+            "size_mean is above unique_bytes: every request is as long as unique_bytes".to_owned(),
+        );
+    }
+}
+
+/// Share of the generator's ceiling from which a run says more of it than of the target.
+const GENERATOR_BOUND_FRAC: f64 = 0.8;
+
+fn generator(job: &MeasureJob, iops: f64) -> Option<Generator> {
+    let ceiling_iops = job.ceiling_iops?;
+    Some(Generator { ceiling_iops, bound: iops >= GENERATOR_BOUND_FRAC * ceiling_iops })
+}
+
+/// Where the bytes of the window came from.
+fn judge(run: &Finished) -> Verdict {
+    provenance::judge(&provenance::Window {
+        site: run.evidence.site.as_ref(),
+        host: &run.host,
+        found: &run.tally.found,
+        read_bytes: run.tally.read.bytes,
+        sequential_share: run.tally.sequential as f64 / run.tally.operations().max(1) as f64,
+    })
+}
+
+/// Bytes written to the data file, by purpose; during warm-up the workload is taken to have written
+/// the same share of its bytes as in the window.
+fn written(run: &Finished) -> WrittenBytes {
+    let tally = run.tally;
+    let warm_up = joined(run.controller.warm_up()).map_or(0, |slice| slice.bytes);
+    let share = tally.write.bytes as f64 / tally.bytes().max(1) as f64;
+    let workload = tally.write.bytes + (warm_up as f64 * share).round() as u64;
+    let reached = run.evidence.site.is_some();
+    WrittenBytes { workload: if reached { workload } else { 0 }, ..run.evidence.written_bytes }
+}
+
+/// What the mean over the window hides, each with its warning. `response_s` is the usual response
+/// time.
+fn disturbances(run: &mut Finished, response_s: f64) -> (Vec<Level>, Vec<Stall>) {
+    let window = run.controller.window();
+    let stalls = stalls(window, response_s + run.job.workload.think_time_s);
+    let levels = levels(&running(window, &stalls));
+    run.warnings.extend(stalls.iter().map(stall_warning));
+    run.warnings.extend(shift_warning(&levels));
+    (levels, stalls)
+}
+
+fn realised(tally: &Tally) -> Realised {
+    if tally.operations() == 0 {
+        return Realised { size_mean: 0.0, size_cv: 0.0, read_frac: 0.0, seq_frac: 0.0 };
+    }
+    let number = tally.operations() as f64;
+    let mean = tally.bytes() as f64 / number;
+    let variance = (tally.length_squares / number - mean * mean).max(0.0);
+    Realised {
+        size_mean: mean,
+        size_cv: variance.sqrt() / mean,
+        read_frac: tally.read.latency.count() as f64 / number,
+        seq_frac: tally.sequential as f64 / number,
+    }
+}
+
+fn interval(value_per_s: f64, rate: &Rate, scale: f64) -> Interval {
+    Interval::new(value_per_s, rate.half_width_frac(), rate.batches, scale)
+}
+
+fn summary(tally: &KindTally) -> OperationSummary {
+    OperationSummary::of(tally.bytes, &tally.latency)
+}

@@ -1,0 +1,131 @@
+//! A job on an NFS server: lay out, fill the server's cache, run.
+
+use std::time::Duration;
+
+use crate::access::stream::sizes_of;
+use crate::backend::nfs::SILENCE_S_MAX;
+use crate::backend::nfs::claim::run_directory;
+use crate::backend::nfs::data::ServerFile;
+use crate::backend::nfs::queue::{Durability, NfsQueue};
+use crate::backend::nfs::volume::Volume;
+use crate::buffer;
+use crate::error::{EngineError, ErrorKind};
+use crate::events::{Phase, Reporter};
+use crate::evidence::provenance::Site;
+use crate::run::phases;
+use crate::run::recorder::{Lost, Tally};
+use crate::run::worker::{Demand, Probe};
+use crate::target::assemble::Evidence;
+use crate::target::session::{Session, queued, streams};
+use crate::wire::job::{MeasureJob, NfsAddress, SMALLEST_TRANSFER_BYTES};
+use crate::wire::result::{EngineResult, Network, WrittenBytes};
+
+/// Share of the longest warm-up that the pass over the file may take.
+const PASS_SHARE: f64 = 1.0 / 3.0;
+
+/// Runs the job in the run directory `run` of a server.
+pub(crate) fn run(
+    job: &MeasureJob,
+    (server, run): (&NfsAddress, &str),
+    reporter: &mut Reporter,
+) -> Result<EngineResult, EngineError> {
+    let session = Session::begin(job);
+    reporter.phase(Phase::Prepare, 0);
+    let deadline_ns = session.deadline_ns();
+    let mut volume = Volume::open(server, Duration::from_secs_f64(SILENCE_S_MAX))?;
+    let directory = run_directory(&mut volume, run)?;
+    let mut file = ServerFile::open(&mut volume, &directory)?;
+    let sizes = sizes_of(&job.workload, SMALLEST_TRANSFER_BYTES)?;
+    let layout =
+        file.extend(&mut volume, job.workload.unique_bytes, deadline_ns, &mut |share| {
+            reporter.progress(share);
+        })?;
+    file.settle(&mut volume, None)?; // what earlier jobs left unwritten, this one does not pay for
+    let round_trip_us = volume.round_trip_ns()? as f64 * 1e-3;
+    let request_bytes = sizes.usual_most().saturating_mul(SMALLEST_TRANSFER_BYTES);
+    let queues = connections(job, &mut volume, &file, request_bytes)?;
+    let streams = streams(job, SMALLEST_TRANSFER_BYTES)?;
+    let mut prepared = session.prepared(&streams, None, None);
+
+    reporter.phase(Phase::WarmUp, prepared.spent_ns);
+    let pass_s = job.limits.warm_up_s_max * PASS_SHARE;
+    let unique_bytes = job.workload.unique_bytes;
+    prepared.setting.warm_up_spent_s = file.fill_cache(&mut volume, unique_bytes, pass_s)?;
+    let demand = |stream| Demand::new(job, stream, Probe::default(), prepared.cost);
+    let demands = streams.into_iter().map(demand).collect();
+    let depth = job.workload.queue_depth as usize;
+    let mut run = phases::run(queued(queues, demands, depth), &prepared.setting, reporter)?;
+    let commit_s = settled(&mut volume, &file, &mut run.tally)?;
+    let evidence = Evidence {
+        site: Some(Site { remote: true, ..Site::default() }),
+        written_bytes: WrittenBytes { layout, ..WrittenBytes::default() },
+        network: Some(network(&run.tally, commit_s, round_trip_us)),
+        ..Evidence::none(session.clock.source())
+    };
+    session.finish(&prepared, &run, evidence, Vec::new())
+}
+
+/// A connection per process, with buffers for requests of `request_bytes`; longer ones go in pieces.
+fn connections(
+    job: &MeasureJob,
+    volume: &mut Volume,
+    file: &ServerFile,
+    request_bytes: u64,
+) -> Result<Vec<NfsQueue>, EngineError> {
+    let (processes, depth) = (job.workload.process_num as usize, job.workload.queue_depth as usize);
+    let length = buffer::slice_bytes(request_bytes, processes * depth);
+    let mut buffers = buffer::allocate(processes * depth, length, job.seed)?;
+    let remote = file.remote(volume)?;
+    let durability = Durability::from(job.backend.sync);
+    (0..processes)
+        .map(|_| NfsQueue::connect(&remote, buffers.drain(..depth).collect(), durability))
+        .collect()
+}
+
+/// After the window the server puts on stable storage what it still holds: the next run starts
+/// clean, and a server that began anew meanwhile shows by its verifier. Returns the seconds it took;
+/// none when nothing was written, or nobody is there to ask.
+fn settled(
+    volume: &mut Volume,
+    file: &ServerFile,
+    tally: &mut Tally,
+) -> Result<Option<f64>, EngineError> {
+    if tally.lost.is_some() {
+        return Ok(None);
+    }
+    let verifier = tally.connection.as_ref().and_then(|connection| connection.verifier);
+    let began_anew = tally.connection.as_ref().is_some_and(|connection| connection.restarted);
+    let settled = if began_anew {
+        Err(crate::backend::nfs::data::restarted(volume.peer()))
+    } else {
+        file.settle(volume, verifier)
+    };
+    match settled {
+        Ok(seconds) => Ok((tally.write.bytes > 0).then_some(seconds)),
+        Err(error) if error.kind == ErrorKind::Lost => {
+            tally.lost = Some(Lost { why: error.message, requests: 0 });
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn network(tally: &Tally, commit_s: Option<f64>, round_trip_us: f64) -> Network {
+    Network {
+        sent_bytes: tally.wire.sent,
+        received_bytes: tally.wire.received,
+        payload_sent_bytes: tally.write.bytes,
+        payload_received_bytes: tally.read.bytes,
+        lost_requests: tally.lost.as_ref().map_or(0, |lost| lost.requests),
+        retransmitted_segments: tally
+            .connection
+            .as_ref()
+            .map(|connection| connection.retransmitted_segments),
+        round_trip_us,
+        stable_share: tally
+            .connection
+            .filter(|connection| connection.writes > 0)
+            .map(|connection| connection.stable_writes as f64 / connection.writes as f64),
+        commit_s,
+    }
+}

@@ -1,0 +1,32 @@
+//! A job on nothing: measures Leadline itself.
+
+use crate::backend::null::{NullBackend, NullQueue};
+use crate::error::EngineError;
+use crate::events::{Phase, Reporter};
+use crate::run::phases;
+use crate::run::worker::{Demand, Probe};
+use crate::target::assemble::Evidence;
+use crate::target::session::{Session, blocking, queued, streams};
+use crate::wire::job::{MeasureJob, SMALLEST_TRANSFER_BYTES};
+use crate::wire::result::EngineResult;
+
+/// Runs the job.
+pub(crate) fn run(job: &MeasureJob, reporter: &mut Reporter) -> Result<EngineResult, EngineError> {
+    let session = Session::begin(job);
+    reporter.phase(Phase::Prepare, 0);
+    let streams = streams(job, SMALLEST_TRANSFER_BYTES)?;
+    let depth = job.workload.queue_depth as usize;
+    let prepared = session.prepared(&streams, None, None);
+    reporter.phase(Phase::WarmUp, prepared.spent_ns);
+    let demand = |stream| Demand::new(job, stream, Probe::default(), prepared.cost);
+    let demands: Vec<Demand> = streams.into_iter().map(demand).collect();
+    let run = if depth == 1 {
+        let backends = demands.iter().map(|_| NullBackend).collect();
+        phases::run(blocking(backends, demands), &prepared.setting, reporter)
+    } else {
+        let backends = demands.iter().map(|_| NullQueue::new(depth)).collect();
+        phases::run(queued(backends, demands, depth), &prepared.setting, reporter)
+    }?;
+    let evidence = Evidence::none(session.clock.source());
+    session.finish(&prepared, &run, evidence, Vec::new())
+}

@@ -1,0 +1,139 @@
+//! What the jobs on this machine's own clock have in common: when they began, what they need to run,
+//! how they end.
+
+use std::fs::File;
+
+use crate::access::arrival::ArrivalStream;
+use crate::access::stream::{AccessStream, sizes_of};
+use crate::backend::{Backend, QueueBackend};
+use crate::clock::{Clock, ns_from_s, s_from_ns};
+use crate::error::EngineError;
+use crate::host::{self, BlockDevice};
+use crate::run::offered::due_spans;
+use crate::run::phases::{Run, Setting};
+use crate::run::placement::place;
+use crate::run::worker::{Blocking, Demand, OwnCost, Queued};
+use crate::target::assemble::{Evidence, Finished, assemble};
+use crate::wire::job::MeasureJob;
+use crate::wire::result::EngineResult;
+
+/// Own work may cost half more than in the calibration before Little's law counts it as
+/// unexplained.
+const OWN_COST_MARGIN: f64 = 1.5;
+
+/// One job on this machine.
+pub(crate) struct Session<'a> {
+    job: &'a MeasureJob,
+    /// The clock of the job.
+    pub clock: Clock,
+    began_ns: u64,
+}
+
+/// What is decided when the preparation ends.
+pub(crate) struct Prepared {
+    /// What the run needs beside its issuers.
+    pub setting: Setting,
+    /// Nanoseconds the preparation took.
+    pub spent_ns: u64,
+    /// Leadline's own cost per request.
+    pub cost: OwnCost,
+}
+
+impl<'a> Session<'a> {
+    /// The job begins now.
+    pub fn begin(job: &'a MeasureJob) -> Self {
+        let clock = Clock::calibrated();
+        Self { job, clock, began_ns: clock.now_ns() }
+    }
+
+    /// When the job's time is up, on the session's clock and the kernel's.
+    pub fn deadline_ns(&self) -> u64 {
+        self.began_ns.saturating_add(ns_from_s(self.job.limits.total_s_max))
+    }
+
+    /// Ends the preparation: places the issuers and allows for their own work.
+    pub fn prepared(
+        &self,
+        streams: &[AccessStream],
+        file: Option<&File>,
+        device: Option<BlockDevice>,
+    ) -> Prepared {
+        let measured = |stream| OwnCost::measured(stream, self.clock);
+        let cost = streams.first().map(measured).unwrap_or_default();
+        let setting = Setting {
+            clock: self.clock,
+            placement: place(self.job.placement, streams.len(), file),
+            limits: self.job.limits,
+            job_began_ns: self.began_ns,
+            warm_up_spent_s: 0.0,
+            device,
+            schedule: ArrivalStream::new(&self.job.arrivals, self.job.seed),
+        };
+        Prepared { setting, spent_ns: self.clock.now_ns() - self.began_ns, cost }
+    }
+
+    /// The result of the run.
+    pub fn finish(
+        &self,
+        prepared: &Prepared,
+        run: &Run,
+        evidence: Evidence,
+        warnings: Vec<String>,
+    ) -> Result<EngineResult, EngineError> {
+        let placement = Some(prepared.setting.placement.clone());
+        assemble(Finished {
+            job: self.job,
+            tally: &run.tally,
+            controller: &run.controller,
+            wall_s: s_from_ns((run.window.closed_ns - run.window.opened_ns).max(1)),
+            total_s: s_from_ns(self.clock.now_ns() - self.began_ns),
+            prepare_s: s_from_ns(prepared.spent_ns),
+            host: run.host,
+            own_allowance_s: own_allowance_s(self.job, prepared.cost),
+            simulated: None,
+            warnings,
+            evidence: Evidence {
+                placement,
+                due_spans: due_spans(&run.tally),
+                offered: run.offered,
+                ..evidence
+            },
+        })
+    }
+}
+
+/// Issuers with one request outstanding each.
+pub(crate) fn blocking<B: Backend>(backends: Vec<B>, demands: Vec<Demand>) -> Vec<Blocking<B>> {
+    let pairs = backends.into_iter().zip(demands);
+    pairs.map(|(backend, demand)| Blocking::new(backend, demand)).collect()
+}
+
+/// Issuers with `depth` requests outstanding each.
+pub(crate) fn queued<Q: QueueBackend>(
+    backends: Vec<Q>,
+    demands: Vec<Demand>,
+    depth: usize,
+) -> Vec<Queued<Q>> {
+    let pairs = backends.into_iter().zip(demands);
+    pairs.map(|(backend, demand)| Queued::new(backend, demand, depth)).collect()
+}
+
+/// One address stream per process.
+pub(crate) fn streams(
+    job: &MeasureJob,
+    granule_bytes: u64,
+) -> Result<Vec<AccessStream>, EngineError> {
+    sizes_of(&job.workload, granule_bytes)?;
+    (0..job.workload.process_num)
+        .map(|process| AccessStream::new(&job.workload, granule_bytes, job.seed, process))
+        .collect()
+}
+
+/// Own seconds per request that Little's law allows for: as calibrated, times the issuers that
+/// share a processor and the slots that share an issuer, because a slot may wait for the work done
+/// for all of them.
+fn own_allowance_s(job: &MeasureJob, cost: OwnCost) -> f64 {
+    let sharing = (f64::from(job.workload.process_num) / host::processors() as f64).max(1.0);
+    let slots = f64::from(job.workload.queue_depth);
+    cost.turn_ns * 1e-9 * sharing * slots * OWN_COST_MARGIN
+}

@@ -1,0 +1,6 @@
+//! The documents of the wire: what is asked (`job`) and what is answered (`result`).
+
+pub mod job;
+pub mod result;
+pub mod slice;
+pub mod text;

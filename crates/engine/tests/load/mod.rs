@@ -1,0 +1,4 @@
+//! Loads that are offered to an NFS server.
+
+mod nfs;
+mod nfs_generator;

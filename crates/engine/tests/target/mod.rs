@@ -1,0 +1,8 @@
+//! What every backend and every target must do.
+
+mod conformance;
+mod data_file;
+mod full_disk;
+mod nfs;
+mod nfs_queue;
+mod precondition;
