@@ -10,7 +10,7 @@ from typing import Any
 from check_claims import MIB, CannotTellError, Claim, Found, cannot_if, new_directory, told_by
 from leadline.engine import CacheLimitRefused, Limits, Target, memory_cgroup, open_engine
 from leadline.machine.dirty_limits import why_not
-from leadline.record import NO_SYNC, Measurement, Workload, WritePolicy
+from leadline.record import NO_SYNC, Access, Measurement, Workload, WritePolicy
 from leadline.store import open_store
 from leadline.studies.cache.disciplines import measure_disciplines
 from leadline.studies.cache.flusher import measure_flusher
@@ -136,7 +136,7 @@ def policy_of(sync: str, wanted: WritePolicy, folder: Path) -> Found:
         unique_bytes=2 * MIB, size_mean=32768, read_frac=0.0, seq_frac=0.0, size_dist="fixed"
     )
     limits = Limits(warm_up_s_max=0.5, measure_s_min=2.0, measure_s_max=2.0, total_s_max=60.0)
-    with open_engine(Target.parse(str(folder)), sync=sync) as engine:
+    with open_engine(Target.parse(str(folder)), Access(sync=sync)) as engine:
         result = engine.run(work, seed=1, limits=limits)
     point = Measurement(
         point_id="p",

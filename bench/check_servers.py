@@ -14,9 +14,10 @@ from server_examples import EXAMPLES, Example, at_words, example_trial, released
 from check_caches import near_border
 from check_claims import MIB, BrokenError, Claim, Found, cannot_if, new_directory, told_by
 from leadline.engine import ServerLost
-from leadline.engine.nfs_load import NfsData, prepare_data, remove_data, run_nfs_load
+from leadline.engine.nfs_load import prepare_data, remove_data, run_nfs_load
 from leadline.engine.targets.nfs_address import NfsAddress
 from leadline.record import workbench as asked
+from leadline.record.nfs import NfsData
 from leadline.record.workbench import (
     Measured,
     Threshold,

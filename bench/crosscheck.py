@@ -29,7 +29,7 @@ from typing import Any
 
 from leadline.engine import Limits, Target, open_engine
 from leadline.engine.fio import FioEngine, fio_version
-from leadline.record import Workload
+from leadline.record import Access, Workload
 from leadline.stats import student_t
 
 CACHE_BYTES = 128 << 20
@@ -131,10 +131,8 @@ def measure(chosen: Sequence[Case], directory: str, rounds: int, limits: Limits)
         mine = [case for case in chosen if case.setup == setup]
         with open_engine(
             Target.parse(directory),
+            Access(backend=setup.backend, direct=setup.direct, cache_limit_bytes=CACHE_BYTES),
             engine="fio",
-            backend=setup.backend,
-            direct=setup.direct,
-            cache_limit_bytes=CACHE_BYTES,
         ) as engine:
             assert isinstance(engine, FioEngine)
             for number in range(rounds):

@@ -14,8 +14,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from leadline.engine.child import ENGINE_COMMAND, EngineChild
+from leadline.engine.child import ENGINE_COMMAND, Child
 from leadline.errors import EngineFault, PointFailed, TargetRefused
+from leadline.record import Access, Limits, Workload
+from leadline.record.job import DirectoryTarget, MeasureJob, NullTarget
 
 FIO_RAMP_S = 0.3
 """fio's share of what Leadline does in its warm-up: page tables filled, processor awake."""
@@ -117,46 +119,43 @@ def leadline(
         job = _job(setting, backend, request_bytes, depth, direct=direct)
         command = ("taskset", "-c", setting.cpu_list, *ENGINE_COMMAND)
         try:
-            with closing(EngineChild(command)) as child:
-                result = child.run(job, total_s_max=job["limits"]["total_s_max"])
+            with closing(Child(command)) as child:
+                result = child.run(job)
         except (EngineFault, PointFailed, TargetRefused) as error:
             raise NotAvailable(str(error)) from error
-        operations = result["read"]["operations"]
-        cpu_s = (result["cpu_user"] + result["cpu_system"]) * result["wall_s"]
-        return Reading(operations / result["wall_s"], 1e6 * cpu_s / operations)
+        operations = result.read.operations
+        cpu_s = (result.cpu_user + result.cpu_system) * result.wall_s
+        return Reading(operations / result.wall_s, 1e6 * cpu_s / operations)
 
     return Contender("Leadline", run)
 
 
 def _job(
     setting: Setting, backend: str, request_bytes: int, depth: int, *, direct: bool
-) -> dict[str, Any]:
+) -> MeasureJob:
     null = backend == "null"
-    return {
-        "version": 1,
-        "job_id": "bench",
-        "target": {"kind": "null"}
-        if null
-        else {"kind": "directory", "path": str(setting.directory)},
-        "workload": {
-            "unique_bytes": setting.file_bytes,
-            "size_mean": request_bytes,
-            "size_dist": "fixed",
-            "read_frac": 1.0,
-            "seq_frac": 0.0,
-            "process_num": len(setting.cpus),
-            "queue_depth": depth,
-        },
-        "backend": {"name": backend, "direct": direct},
-        "seed": time.monotonic_ns() % 2**32,
-        "limits": {
-            "warm_up_s_max": WARM_UP_S_MAX,
-            "measure_s_min": setting.seconds,
-            "measure_s_max": setting.seconds,
-            "accuracy": 0.0,
-            "total_s_max": 120.0,
-        },
-    }
+    return MeasureJob.of(
+        "bench",
+        NullTarget() if null else DirectoryTarget(str(setting.directory)),
+        Access(backend=backend, direct=direct),
+        Workload(
+            unique_bytes=setting.file_bytes,
+            size_mean=request_bytes,
+            size_dist="fixed",
+            read_frac=1.0,
+            seq_frac=0.0,
+            process_num=len(setting.cpus),
+            queue_depth=depth,
+        ),
+        seed=time.monotonic_ns() % 2**32,
+        limits=Limits(
+            warm_up_s_max=WARM_UP_S_MAX,
+            measure_s_min=setting.seconds,
+            measure_s_max=setting.seconds,
+            accuracy=0.0,
+            total_s_max=120.0,
+        ),
+    )
 
 
 def fio(name: str, engine: str, request_bytes: int, *options: str) -> Contender:

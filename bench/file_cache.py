@@ -14,7 +14,7 @@ import statistics
 from collections.abc import Sequence
 
 from leadline.engine import Target, open_engine, profile_names, stop_on_signals
-from leadline.record import NO_SYNC, CacheSize, CacheStudy
+from leadline.record import NO_SYNC, Access, CacheSize, CacheStudy
 from leadline.record.file_cache import CACHE
 from leadline.store import open_store
 from leadline.studies.cache import CacheAsked, begin_study, run_study
@@ -110,7 +110,7 @@ def study_in_cgroup(
     asked = CacheAsked(f"cap-{cap_mib}", budget_s, seed=1, write_costs=False)
     with (
         stop_on_signals(),
-        open_engine(target, sync=sync, cache_limit_bytes=cap_mib * MIB) as engine,
+        open_engine(target, Access(sync=sync, cache_limit_bytes=cap_mib * MIB)) as engine,
     ):
         start = begin_study(engine, target, asked)
         store.begin(CACHE, start)

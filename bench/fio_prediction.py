@@ -27,7 +27,7 @@ from leadline.engine import Limits, Target, open_engine
 from leadline.engine.fio import FioEngine
 from leadline.fio import read_job
 from leadline.predict import PredictionRefused, Predictor
-from leadline.record import Interval, Workload
+from leadline.record import Access, Interval, Workload
 from leadline.store import open_store
 from leadline.studies.survey.stored import load_survey
 from leadline.units import parse_bytes
@@ -133,7 +133,7 @@ def run(asked: argparse.Namespace, directory: str) -> list[Outcome]:
     )
     outcomes = []
     with open_engine(
-        Target.parse(str(target)), engine="fio", cache_limit_bytes=parse_bytes(asked.cache)
+        Target.parse(str(target)), Access(cache_limit_bytes=parse_bytes(asked.cache)), engine="fio"
     ) as engine:
         assert isinstance(engine, FioEngine)
         for number, (name, changed, whole) in enumerate(list(variants())[: asked.only]):

@@ -33,7 +33,7 @@ from pathlib import Path
 
 from crosscheck import geometric_interval
 from leadline.engine import Engine, Limits, Target, open_engine
-from leadline.record import NO_SYNC, Workload
+from leadline.record import NO_SYNC, Access, Workload
 from nfs_bare import BareClient, Load, NotAvailable
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "real"))
@@ -108,7 +108,7 @@ def measure(chosen: Sequence[Point], both: Both, rounds: int) -> None:
     for synchronous in (False, True):
         mine = [point for point in chosen if point.load.synchronous == synchronous]
         sync = "dsync" if synchronous else NO_SYNC
-        with open_engine(Target.parse(both.url), sync=sync, max_bytes=FILE_BYTES) as engine:
+        with open_engine(Target.parse(both.url), Access(sync=sync), max_bytes=FILE_BYTES) as engine:
             for number in range(rounds):
                 for point in mine:
                     turns: list[Turn] = [partial(both.run_own, engine), both.run_bare]

@@ -29,7 +29,8 @@ from functools import partial
 from pathlib import Path
 
 from leadline.engine import Streams, TargetRefused, open_streams, stop_on_signals
-from leadline.engine.streams.jobs import (
+from leadline.engine.streams.jobs import scan_of_share
+from leadline.record.job import (
     Capacity,
     Check,
     Generate,
@@ -39,7 +40,6 @@ from leadline.engine.streams.jobs import (
     Sort,
     StreamJob,
     Way,
-    scan_of_share,
 )
 from leadline.record.streaming import CapacityResult, KernelName, StreamOptions, StreamResult
 from leadline.stats import pooled_noise, reading_interval

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from leadline.engine.child import EngineChild
+from leadline.engine.child import EngineChild, OnEvent
+from leadline.record.job import Job, NullTarget
 
 
 def when_measuring(monkeypatch: pytest.MonkeyPatch, act: Callable[[], None]) -> list[str]:
@@ -16,20 +17,21 @@ def when_measuring(monkeypatch: pytest.MonkeyPatch, act: Callable[[], None]) -> 
     Returns a list that then has an entry.
     """
     acted: list[str] = []
-    run = EngineChild.run
+    exchange = EngineChild.exchange
 
-    def watched(self: EngineChild, job: dict[str, Any], **options: Any) -> dict[str, Any]:
-        told = options.pop("on_event", None)
+    def watched(self: EngineChild, job: Job[Any], told: OnEvent | None = None) -> dict[str, Any]:
 
         def on_event(event: dict[str, Any]) -> None:
-            real = job.get("target", {}).get("kind") != "null"  # that is the generator's ceiling
+            real = not isinstance(
+                getattr(job, "target", None), NullTarget
+            )  # that is the generator's ceiling
             if real and event.get("phase") == "measure" and not acted:
                 acted.append(str(event["event"]))
                 act()
             if told is not None:
                 told(event)
 
-        return run(self, job, on_event=on_event, **options)
+        return exchange(self, job, on_event)
 
-    monkeypatch.setattr(EngineChild, "run", watched)
+    monkeypatch.setattr(EngineChild, "exchange", watched)
     return acted

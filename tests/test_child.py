@@ -24,13 +24,28 @@ from leadline.engine import (
     stop_on_signals,
 )
 from leadline.engine.child import EngineChild
+from leadline.record import Access, Limits, Workload
+from leadline.record.job import DirectoryTarget, JobTarget, MeasureJob, NullTarget
 
 FAKE = str(Path(__file__).with_name("fake_child.py"))
-JOB: dict[str, Any] = {"job_id": "job-1", "workload": {"unique_bytes": 2**20}}
-
-
 LONG_S = 100.0
 """A child that is not to be ended for its slowness gets this, however busy the machine is."""
+
+
+def job(
+    job_id: str = "job-1", *, total_s_max: float = LONG_S, target: JobTarget | None = None
+) -> MeasureJob:
+    return MeasureJob.of(
+        job_id,
+        target or NullTarget(),
+        Access(backend="null"),
+        Workload(unique_bytes=2**20, size_mean=4096),
+        seed=1,
+        limits=Limits(total_s_max=total_s_max),
+    )
+
+
+LARGE = DirectoryTarget("/" + "x" * 2**20)
 
 
 @pytest.fixture(autouse=True)
@@ -65,7 +80,7 @@ def test_jobs_one_after_another(started: list[EngineChild]) -> None:
     engine = start(started, "answers")
     for job_id in ("job-1", "job-2"):
         seen: list[dict[str, Any]] = []
-        result = engine.run(JOB | {"job_id": job_id}, total_s_max=LONG_S, on_event=seen.append)
+        result = engine.exchange(job(job_id), seen.append)
         assert (result["event"], result["job_id"]) == ("result", job_id)
         assert [event["event"] for event in seen] == ["phase", "progress"]
     assert engine.alive
@@ -90,7 +105,7 @@ def test_a_session_of_its_own(started: list[EngineChild]) -> None:
 def test_faults(started: list[EngineChild], mode: str, message: str) -> None:
     engine = start(started, mode)
     with pytest.raises(EngineFault, match=message) as fault:
-        engine.run(JOB, total_s_max=LONG_S)
+        engine.exchange(job())
     assert fault.value.exit_code == 1
     assert mode == "error-fault" or not engine.alive
 
@@ -100,7 +115,7 @@ def test_faults(started: list[EngineChild], mode: str, message: str) -> None:
 def test_one_that_never_answers_is_ended(started: list[EngineChild], mode: str) -> None:
     engine = start(started, mode)
     with pytest.raises(EngineFault, match="no answer in time") as fault:
-        engine.run(JOB, total_s_max=0.2)
+        engine.exchange(job(total_s_max=0.2))
     assert fault.value.exit_code == 1
     assert not engine.alive
 
@@ -109,7 +124,7 @@ def test_one_that_never_answers_is_ended(started: list[EngineChild], mode: str) 
 def test_one_that_closes_its_output_is_ended(started: list[EngineChild]) -> None:
     engine = start(started, "closes")
     with pytest.raises(EngineFault, match="closed its output without an answer"):
-        engine.run(JOB, total_s_max=LONG_S)
+        engine.exchange(job())
     assert not engine.alive
 
 
@@ -119,32 +134,32 @@ def test_a_job_larger_than_a_pipe_does_not_block_on_a_deaf_child(
 ) -> None:
     engine = start(started, "deaf")
     with pytest.raises(EngineFault, match="no answer in time"):
-        engine.run(JOB | {"padding": "x" * 2**20}, total_s_max=0.2)
+        engine.exchange(job(total_s_max=0.2, target=LARGE))
 
 
 def test_a_large_job_arrives_whole(started: list[EngineChild]) -> None:
     engine = start(started, "answers")
-    assert engine.run(JOB | {"padding": "x" * 2**20}, total_s_max=LONG_S)["event"] == "result"
+    assert engine.exchange(job(target=LARGE))["event"] == "result"
 
 
 def test_an_io_error_fails_the_point_and_not_the_engine(started: list[EngineChild]) -> None:
     engine = start(started, "error-io")
     for _ in range(2):
         with pytest.raises(PointFailed, match="told to: io"):
-            engine.run(JOB, total_s_max=LONG_S)
+            engine.exchange(job())
 
 
 def test_a_window_without_a_request_is_told_from_an_io_error(started: list[EngineChild]) -> None:
     engine = start(started, "error-nothing_completed")
     with pytest.raises(NothingCompleted):
-        engine.run(JOB, total_s_max=LONG_S)
+        engine.exchange(job())
 
 
 @pytest.mark.parametrize("kind", ["target", "bad_job"])
 def test_refusals_by_the_engine(started: list[EngineChild], kind: str) -> None:
     engine = start(started, f"error-{kind}")
     with pytest.raises(TargetRefused, match=f"told to: {kind}") as refused:
-        engine.run(JOB, total_s_max=LONG_S)
+        engine.exchange(job())
     assert refused.value.exit_code == 2
 
 
@@ -161,13 +176,13 @@ def test_one_that_ignores_sigterm_is_killed(started: list[EngineChild]) -> None:
         raise ValueError("its first word")
 
     with pytest.raises(ValueError, match="its first word"):
-        engine.run(JOB, total_s_max=LONG_S, on_event=it_ignores)
+        engine.exchange(job(), it_ignores)
     assert engine._process.returncode == -signal.SIGKILL
 
 
 def test_an_idle_one_ends_by_itself(started: list[EngineChild]) -> None:
     engine = start(started, "answers")
-    engine.run(JOB, total_s_max=LONG_S)
+    engine.exchange(job())
     engine.close()
     assert engine._process.returncode == 0
 
@@ -177,7 +192,7 @@ def test_a_signal_during_a_job_ends_the_child(started: list[EngineChild]) -> Non
     timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGTERM))
     with pytest.raises(Stopped), stop_on_signals():  # noqa: PT012 - the timer belongs inside
         timer.start()
-        engine.run(JOB, total_s_max=LONG_S)
+        engine.exchange(job())
     timer.join()
     assert not engine.alive
 
@@ -190,7 +205,7 @@ def test_an_error_in_the_callback_ends_the_child(started: list[EngineChild]) -> 
         raise ValueError("callback")
 
     with pytest.raises(ValueError, match="callback"):
-        engine.run(JOB, total_s_max=LONG_S, on_event=fail)
+        engine.exchange(job(), fail)
     assert not engine.alive
 
 

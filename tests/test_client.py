@@ -25,11 +25,10 @@ from leadline.engine import (
     TargetRefused,
     child,
     open_engine,
-    process,
     stop_on_signals,
 )
 from leadline.machine.facts import host_facts, target_facts
-from leadline.record import SimulatedFacts, Workload
+from leadline.record import Access, SimulatedFacts, Workload
 from leadline.testing.samples import sample_result
 from test_cgroup import here
 
@@ -48,7 +47,7 @@ def test_a_directory_from_open_to_close(tmp_path: Path) -> None:
         Target.parse(str(tmp_path)), max_bytes=2**30, command=command("writes")
     ) as engine:
         assert engine.capacity_bytes == 2**30
-        assert engine.cache_limit_bytes is None
+        assert engine.access.cache_limit_bytes is None
         result = engine.run(WORKLOAD, seed=1, limits=LIMITS, on_event=seen.append)
         data = list(tmp_path.glob(".leadline/run-*/data.bin"))
         assert [path.stat().st_size for path in data] == [2**20]
@@ -73,12 +72,14 @@ def test_a_signal_while_the_child_starts(tmp_path: Path, monkeypatch: pytest.Mon
     """A child that nobody knows of could not be ended."""
     started: list[child.EngineChild] = []
 
+    engine_child = child.EngineChild
+
     def start(*arguments: Any) -> child.EngineChild:
-        started.append(child.EngineChild(*arguments))
+        started.append(engine_child(*arguments))
         os.kill(os.getpid(), signal.SIGTERM)
         return started[-1]
 
-    monkeypatch.setattr(process, "EngineChild", start)
+    monkeypatch.setattr(child, "EngineChild", start)
     target = Target.parse(str(tmp_path))
     with (
         pytest.raises(Stopped),
@@ -113,7 +114,7 @@ def test_a_backend_that_does_not_fit(tmp_path: Path, target: str, backend: str) 
     parsed = Target.parse(target.replace("{place}", str(tmp_path)))
     with (
         pytest.raises(TargetRefused, match=f"--backend {backend} does not work on"),
-        open_engine(parsed, backend=backend),
+        open_engine(parsed, Access(backend=backend)),
     ):
         pytest.fail("opened")
     assert list(tmp_path.iterdir()) == []
@@ -122,7 +123,7 @@ def test_a_backend_that_does_not_fit(tmp_path: Path, target: str, backend: str) 
 def test_direct_needs_a_file() -> None:
     with (
         pytest.raises(TargetRefused, match="null: has no file: leave it out"),
-        open_engine(Target.parse("null:"), direct=True),
+        open_engine(Target.parse("null:"), Access(direct=True)),
     ):
         pytest.fail("opened")
 
@@ -131,15 +132,15 @@ def test_direct_needs_a_file() -> None:
 def test_the_child_is_in_its_group_before_the_first_job(tmp_path: Path) -> None:
     limit = 64 * 2**20
     with open_engine(
-        Target.parse(str(tmp_path)), cache_limit_bytes=limit, command=command("writes")
+        Target.parse(str(tmp_path)), Access(cache_limit_bytes=limit), command=command("writes")
     ) as engine:
         engine.run(WORKLOAD.with_value("unique_bytes", 160 * 2**20), seed=1, limits=LIMITS)
-        group = engine._group  # type: ignore[attr-defined]
+        group = engine._child._group  # type: ignore[attr-defined]
         assert engine._child.pid in {  # type: ignore[attr-defined]
             int(pid) for pid in (group.path / "cgroup.procs").read_text().split()
         }
         assert limit / 2 < group.usage_bytes() <= limit
-        assert engine.facts["cache_limit_bytes"] == engine.cache_limit_bytes == limit
+        assert engine.facts["cache_limit_bytes"] == engine.access.cache_limit_bytes == limit
     assert not group.path.exists()
     assert list(tmp_path.iterdir()) == []
 
@@ -148,7 +149,9 @@ def test_the_child_is_in_its_group_before_the_first_job(tmp_path: Path) -> None:
 def test_want_of_memory_is_named(tmp_path: Path) -> None:
     with (
         open_engine(
-            Target.parse(str(tmp_path)), cache_limit_bytes=32 * 2**20, command=command("hog")
+            Target.parse(str(tmp_path)),
+            Access(cache_limit_bytes=32 * 2**20),
+            command=command("hog"),
         ) as engine,
         pytest.raises(EngineFault, match="more memory than its cgroup has; raise --cache-limit"),
     ):
@@ -214,7 +217,7 @@ def test_a_cache_limit_on_a_simulated_system(monkeypatch: pytest.MonkeyPatch) ->
     target = simulated(monkeypatch, [])
     with (
         pytest.raises(CacheLimitRefused, match="its profile says"),
-        open_engine(target, cache_limit_bytes=2**30),
+        open_engine(target, Access(cache_limit_bytes=2**30)),
     ):
         pytest.fail("opened")
 
@@ -243,14 +246,14 @@ def test_grace_is_shorter_than_what_a_budget_may_overrun() -> None:
 
 CONTROLLER = """
 import sys
-from leadline.engine import Limits, Target, open_engine
+from leadline.engine import Access, Limits, Target, open_engine
 from leadline.record import Workload
 with open_engine(
-    Target.parse(sys.argv[1]), cache_limit_bytes=64 * 2**20, command=sys.argv[2:]
+    Target.parse(sys.argv[1]), Access(cache_limit_bytes=64 * 2**20), command=sys.argv[2:]
 ) as engine:
     workload = Workload(unique_bytes=2**20, size_mean=4096)
     engine.run(workload, seed=1, limits=Limits())
-    print(engine._group.path, engine._child.pid, flush=True)
+    print(engine._child._group.path, engine._child.pid, flush=True)
     sys.stdin.read()
 """
 
@@ -272,7 +275,9 @@ def test_after_kill_the_next_start_removes_data_and_group(tmp_path: Path) -> Non
     assert list(tmp_path.glob(".leadline/run-*/data.bin")), "the kill was meant to leave something"
     assert Path(group).is_dir()
     with open_engine(
-        Target.parse(str(tmp_path)), cache_limit_bytes=64 * 2**20, command=command("answers")
+        Target.parse(str(tmp_path)),
+        Access(cache_limit_bytes=64 * 2**20),
+        command=command("answers"),
     ):
         assert not Path(group).exists()
         assert not list(tmp_path.glob(".leadline/run-*/data.bin"))

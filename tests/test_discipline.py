@@ -11,7 +11,7 @@ import pytest
 from command import leadline
 from leadline.compare.facts import differing_facts
 from leadline.engine import Limits, Target, TargetRefused, open_engine
-from leadline.record import Workload, fsync_each, parse_sync, say_discipline, sync_document
+from leadline.record import Access, Workload, parse_sync
 from leadline.record.survey import SURVEY
 from leadline.store import open_store
 from leadline.studies.survey import Asked, begin_survey
@@ -37,11 +37,13 @@ def test_a_discipline_has_one_spelling(
 ) -> None:
     assert parse_sync(text) == kept
     assert parse_sync(kept) == kept
-    assert sync_document(kept) == wire
-    assert fsync_each(kept) == wire.get("each")
-    assert say_discipline(kept, direct=False) == said
-    assert say_discipline("none", direct=True) == "direct"
-    assert say_discipline("dsync", direct=True) == "direct, O_DSYNC"
+    access = Access(backend="pread", sync=kept)
+    sent = {} if kept == "none" else {"sync": wire}
+    assert msgspec.to_builtins(access.wire_backend) == {"name": "pread", "direct": False} | sent
+    assert access.fsync_each == wire.get("each")
+    assert access.discipline == said
+    assert Access(direct=True).discipline == "direct"
+    assert Access(direct=True, sync="dsync").discipline == "direct, O_DSYNC"
 
 
 @pytest.mark.parametrize(
@@ -55,9 +57,9 @@ def test_anything_else_is_refused_with_what_to_type(text: str) -> None:
 def test_a_simulated_write_that_waits_costs_what_the_disk_costs() -> None:
     rates = {}
     for sync in ("none", "fsync=16", "dsync"):
-        with open_engine(Target.parse("sim:two-level"), sync=sync) as engine:
+        with open_engine(Target.parse("sim:two-level"), Access(sync=sync)) as engine:
             result = engine.run(WRITES, seed=1, limits=LIMITS)
-        assert engine.sync == sync
+        assert engine.access.sync == sync
         assert result.simulated is not None
         assert result.device_bytes is not None
         rates[sync] = result.throughput_mb_s
@@ -71,12 +73,12 @@ def test_a_simulated_write_that_waits_costs_what_the_disk_costs() -> None:
 def test_nothing_that_waits_goes_to_null_or_through_fio(tmp_path: Path) -> None:
     with (
         pytest.raises(TargetRefused, match="null: has none: leave it out"),
-        open_engine(Target.parse("null:"), sync="dsync"),
+        open_engine(Target.parse("null:"), Access(sync="dsync")),
     ):
         pass
     with (
         pytest.raises(TargetRefused, match="leave it or --engine fio out"),
-        open_engine(Target.parse(str(tmp_path)), sync="dsync", engine="fio"),
+        open_engine(Target.parse(str(tmp_path)), Access(sync="dsync"), engine="fio"),
     ):
         pass
     assert not list(tmp_path.iterdir())
@@ -110,7 +112,7 @@ def test_a_measurement_says_its_discipline(tmp_path: Path) -> None:
 def begun(store: Path, sync: str) -> None:
     """A survey of a simulated system that was killed before its first point."""
     target = Target.parse("sim:two-level")
-    with open_engine(target, sync=sync) as engine, open_store(str(store)) as opened:
+    with open_engine(target, Access(sync=sync)) as engine, open_store(str(store)) as opened:
         opened.begin(SURVEY, begin_survey(engine, target, ASKED))
 
 

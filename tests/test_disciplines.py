@@ -6,12 +6,11 @@ import msgspec
 import pytest
 
 from leadline.engine import Target, open_engine
-from leadline.record import Workload
+from leadline.record import Access, Workload
 from leadline.record.writes import WriteDisciplines
 from leadline.studies.cache.disciplines import (
     BUFFERED,
     HEADS,
-    Discipline,
     Taken,
     compare_disciplines,
     discipline_rows,
@@ -26,13 +25,13 @@ FOUR = ["buffered", "O_DSYNC", "fsync each 8", "direct"]
 def measured(target: str) -> tuple[WriteDisciplines, tuple[Taken, ...]]:
     with open_engine(Target.parse(target)) as engine:
         found = measure_disciplines(engine, WRITES, passes=3)
-        assert (engine.sync, engine.direct) == ("none", False), "left as it was"
+        assert engine.access.buffered, "left as it was"
     return found
 
 
 def test_the_plan_has_the_four_and_buffered_first() -> None:
-    assert [each.name for each in plan_disciplines()] == FOUR
-    assert plan_disciplines(3)[2] == Discipline("fsync=3", direct=False)
+    assert [each.discipline for each in plan_disciplines()] == FOUR
+    assert plan_disciplines(3)[2] == Access(sync="fsync=3")
     assert plan_disciplines()[0] == BUFFERED
 
 
@@ -41,7 +40,7 @@ def test_each_discipline_has_its_rate_and_its_ratio_to_buffered() -> None:
     rates = {rate.name: rate for rate in found.rates}
     assert list(rates) == FOUR
     for each in taken[:3]:
-        rate = rates[each.discipline.name]
+        rate = rates[each.discipline.discipline]
         truths = [result.simulated.truth_mb_s for result in each.results if result.simulated]
         assert rate.throughput_mb_s is not None
         assert rate.throughput_mb_s.n == 3

@@ -13,7 +13,7 @@ import pytest
 
 from leadline.engine import Engine, Limits, Target, TargetRefused, open_engine
 from leadline.engine.ceiling import Ceiling
-from leadline.record import Arrivals, Workload, WorkloadError
+from leadline.record import Access, Arrivals, Workload, WorkloadError
 
 SCHEMA = json.loads(
     (Path(__file__).parent.parent / "protocol/job.schema.json").read_text(encoding="utf-8")
@@ -65,7 +65,7 @@ def opened(tmp_path: Path) -> Iterator[Open]:
     contexts = []
 
     def start(target: str = str(place), **options: Any) -> Engine:
-        context = open_engine(Target.parse(target), command=command, **options)
+        context = open_engine(Target.parse(target), Access(**options), command=command)
         contexts.append(context)
         return context.__enter__()
 

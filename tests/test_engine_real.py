@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from leadline.engine import Limits, Target, TargetRefused, open_engine, profile_names
-from leadline.record import EngineResult, Workload
+from leadline.record import Access, EngineResult, Workload
 from test_cgroup import here
 
 MIB = 2**20
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.skipif(
 def test_a_run_in_a_small_cgroup(tmp_path: Path) -> None:
     """64 MiB of data in a group of 64 MiB, where the engine itself needs some of it."""
     seen: list[str] = []
-    with open_engine(Target.parse(str(tmp_path)), cache_limit_bytes=64 * MIB) as engine:
+    with open_engine(Target.parse(str(tmp_path)), Access(cache_limit_bytes=64 * MIB)) as engine:
         result = engine.run(
             WORKLOAD, seed=1, limits=SHORT, on_event=lambda event: seen.append(event["event"])
         )

@@ -27,7 +27,7 @@ from leadline.engine import (
 from leadline.engine import fio as fio_engine
 from leadline.fio import FioRun, read_job, write_job
 from leadline.fio.options import ALIASES, ANOTHER_WORKLOAD, MAPPED, WITHOUT_CONSEQUENCE
-from leadline.record import Arrivals, Workload
+from leadline.record import Access, Arrivals, Workload
 from leadline.stats import pooled_result
 from test_cgroup import here
 
@@ -201,7 +201,7 @@ def test_a_histogram_of_fio_gives_fios_own_percentiles(tmp_path: Path) -> None:
 @here
 def test_fio_runs_inside_the_memory_cgroup(tmp_path: Path) -> None:
     with open_engine(
-        Target.parse(str(tmp_path)), engine="fio", cache_limit_bytes=64 * MIB
+        Target.parse(str(tmp_path)), Access(cache_limit_bytes=64 * MIB), engine="fio"
     ) as engine:
         result = engine.run(MIXED.with_value("unique_bytes", 96 * MIB), seed=1, limits=SHORT)
     assert result.cache_resident_bytes is not None
@@ -219,7 +219,7 @@ def test_every_backend_has_its_engine_in_fio(
     for name, value in change.items():
         workload = workload.with_value(name, value)
     with open_engine(
-        Target.parse(str(tmp_path)), engine="fio", backend=backend, direct=direct
+        Target.parse(str(tmp_path)), Access(backend=backend, direct=direct), engine="fio"
     ) as engine:
         assert engine.run(workload, seed=1, limits=SHORT).iops.value > 0
 

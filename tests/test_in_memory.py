@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from leadline.engine import CacheLimitRefused, Target, is_in_memory, open_engine
+from leadline.record import Access
 from leadline.studies.survey import choose_cache_limit, make_plan
 
 MIB = 2**20
@@ -45,7 +46,7 @@ def test_a_cap_on_memory_files_is_refused_and_leaves_nothing(in_memory: Path) ->
     target = Target.parse(str(in_memory))
     with (
         pytest.raises(CacheLimitRefused, match=r"file system is memory.*Leave --cache-limit"),
-        open_engine(target, cache_limit_bytes=256 * MIB),
+        open_engine(target, Access(cache_limit_bytes=256 * MIB)),
     ):
         pass
     assert list(in_memory.iterdir()) == []

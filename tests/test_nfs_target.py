@@ -17,7 +17,7 @@ from leadline.cli.app import app
 from leadline.engine import CacheLimitRefused, Limits, ServerLost, Target, TargetRefused
 from leadline.engine import open_engine as opened_engine
 from leadline.errors import LeadlineError
-from leadline.record import Network, Workload, WritePolicy
+from leadline.record import Access, Network, Workload, WritePolicy
 from leadline.store import open_store
 from leadline.studies.cache.policy import Rates, judge, promised
 from leadline.studies.survey.explain import server_level_names
@@ -60,11 +60,11 @@ def test_the_engine_measures_and_leaves_the_server_as_it_was(server: MemfsServer
 def test_what_does_not_go_with_a_server_is_refused_with_a_sentence(server: MemfsServer) -> None:
     target = Target.parse(server.url)
     with pytest.raises(CacheLimitRefused, match=r"the cache is the server's, cap it there"):
-        opened_engine(target, cache_limit_bytes=64 * MIB).__enter__()
+        opened_engine(target, Access(cache_limit_bytes=64 * MIB)).__enter__()
     with pytest.raises(TargetRefused, match=r"the server's cannot be passed by from here"):
-        opened_engine(target, direct=True).__enter__()
+        opened_engine(target, Access(direct=True)).__enter__()
     with pytest.raises(TargetRefused, match="it takes nfs"):
-        opened_engine(target, backend="uring").__enter__()
+        opened_engine(target, Access(backend="uring")).__enter__()
     with pytest.raises(TargetRefused, match="--engine fio needs a directory"):
         opened_engine(target, engine="fio").__enter__()
     with (

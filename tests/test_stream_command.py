@@ -22,8 +22,8 @@ from leadline.engine import (
     open_streams,
 )
 from leadline.engine.child import OnEvent
-from leadline.engine.streams.jobs import Capacity, Check, StreamJob
 from leadline.record import Status
+from leadline.record.job import Capacity, Check, StreamJob
 from leadline.record.streaming import CapacityResult, StreamResult, StreamStudy
 from leadline.report.documents.stream import stream_document
 from leadline.store import open_store

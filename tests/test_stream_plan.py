@@ -12,8 +12,9 @@ import pytest
 
 from leadline.engine import TargetRefused
 from leadline.engine.streams import places
-from leadline.engine.streams.jobs import Scan, Transpose, record_format_of, scan_of_share
+from leadline.engine.streams.jobs import record_format_of, scan_of_share
 from leadline.machine.space import Space
+from leadline.record.job import Scan, Transpose
 from leadline.record.streaming import KernelName
 from leadline.studies.streaming.plan import Wanted, plan_check, plan_records, plan_run
 from leadline.studies.streaming.ranks.launcher import rank_started
@@ -59,7 +60,7 @@ def test_paths_become_absolute_and_directories_lose_their_links(
     assert job.output is not None
     assert (job.input, job.output.path) == (str(source), str(real / "out"))
     assert job.temporary == (str(real),)
-    document = job.document("sort-1")
+    document = msgspec.to_builtins(msgspec.structs.replace(job, job_id="sort-1"))
     assert document["kernel"] == {"name": "sort"}
     assert (document["kind"], document["job_id"], document["version"]) == ("stream", "sort-1", 1)
 
@@ -237,7 +238,7 @@ def test_what_decides_a_run_is_recorded(source: Path) -> None:
 def test_checking_needs_no_output(source: Path) -> None:
     job = plan_check(wanted(source, destination=None))
     assert job.output is None
-    assert job.document("check-1")["kernel"] == {"name": "check"}
+    assert msgspec.to_builtins(job)["kernel"] == {"name": "check"}
 
 
 def test_memory_is_half_of_what_is_free_when_nothing_was_said(source: Path) -> None:

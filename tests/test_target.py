@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from leadline.engine import Target, TargetRefused
@@ -37,7 +38,7 @@ def test_a_directory_of_a_server() -> None:
     target = Target.parse("nfs://server:2050/exp/a%20b/?mountport=13050&version=3")
     assert target.kind == "nfs"
     assert target.nfs is not None
-    assert target.nfs.document() == {
+    assert msgspec.to_builtins(target.nfs) == {
         "host": "server",
         "port": 2050,
         "mount_port": 13050,

@@ -15,9 +15,9 @@ import pytest
 from referencing import Registry, Resource
 
 from leadline import _engine
-from leadline.engine.nfs_load import NfsLoadAnswer
 from leadline.record.file_test import FileTestResult
-from leadline.record.measurement import EngineResult
+from leadline.record.nfs import NfsLoadAnswer
+from leadline.record.result import EngineResult
 from leadline.record.streaming import StreamResult
 from leadline.record.workload import Workload, WorkloadError
 

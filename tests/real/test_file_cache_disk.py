@@ -12,7 +12,7 @@ import pytest
 
 from command import hurried
 from leadline.engine import Limits, Target, open_engine
-from leadline.record import Measurement, Status, Workload, WritePolicy
+from leadline.record import Access, Measurement, Status, Workload, WritePolicy
 from leadline.store import open_store
 from leadline.studies.cache.policy import Rates, judge, tally
 
@@ -56,7 +56,7 @@ def test_synchronous_writes_go_through(tmp_path: Path) -> None:
     )
     limits = Limits(warm_up_s_max=0.1, measure_s_min=0.5, measure_s_max=0.5, total_s_max=60.0)
     with open_engine(
-        Target.parse(str(tmp_path)), sync="dsync", cache_limit_bytes=CAP_MIB * MIB
+        Target.parse(str(tmp_path)), Access(sync="dsync", cache_limit_bytes=CAP_MIB * MIB)
     ) as engine:
         result = engine.run(work, seed=1, limits=limits)
     point = Measurement(

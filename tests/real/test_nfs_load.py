@@ -16,9 +16,10 @@ from nfs_server import NfsServer
 
 from leadline.engine import ServerLost, TargetRefused
 from leadline.engine.child import ENGINE_COMMAND
-from leadline.engine.nfs_load import NfsData, prepare_data, remove_data, run_nfs_load
+from leadline.engine.nfs_load import prepare_data, remove_data, run_nfs_load
 from leadline.engine.targets.claim import claim
 from leadline.engine.targets.nfs_address import NfsAddress
+from leadline.record.nfs import NfsData
 from leadline.record.workbench import TrialRequest
 
 pytestmark = pytest.mark.real
@@ -134,7 +135,7 @@ def job(address: NfsAddress, data: NfsData, action: dict[str, object]) -> str:
             "version": 1,
             "kind": "nfs_load",
             "job_id": "j",
-            "server": address.document(),
+            "server": msgspec.to_builtins(address),
             "data": msgspec.to_builtins(data),
             "action": action,
             "total_s_max": 120.0,

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from leadline.engine import open_streams
-from leadline.engine.streams.jobs import Capacity, StreamJob
+from leadline.record.job import Capacity, StreamJob
 
 V1 = Path("/sys/fs/cgroup/cpu")
 V2 = Path("/sys/fs/cgroup")
@@ -22,7 +22,7 @@ PERIOD_US = 100_000
 CAPACITY = """
 import sys
 from leadline.engine import open_streams
-from leadline.engine.streams.jobs import Capacity, StreamJob
+from leadline.record.job import (Capacity, StreamJob)
 job = StreamJob(kernel=Capacity(directories=(sys.argv[1],), bytes=1 << 20),
                 memory_bytes=32 << 20, threads=1)
 with open_streams() as streams:

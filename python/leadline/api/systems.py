@@ -14,6 +14,7 @@ from leadline.predict import Predictor, iops_of, response_us_of
 from leadline.record import (
     NO_SYNC,
     PARAMETERS,
+    Access,
     Interval,
     Measurement,
     Prediction,
@@ -86,11 +87,13 @@ def survey(
     kept = open_store(store)
     with open_engine(
         chosen,
-        backend=backend,
-        direct=direct,
-        sync=parse_sync(sync),
+        Access(
+            backend=backend or "",
+            direct=direct,
+            sync=parse_sync(sync),
+            cache_limit_bytes=limit or None,
+        ),
         max_bytes=most,
-        cache_limit_bytes=limit or None,
         run_seed=seed,
     ) as engine:
         findings = preflight(chosen, engine.facts)

@@ -10,23 +10,21 @@ import typer
 
 from leadline.cli.context import Context
 from leadline.cli.options import (
-    Backend,
     CacheLimit,
-    Direct,
     Duration,
     Json,
     MaxBytes,
     Seed,
-    Sync,
     TargetArgument,
+    capped,
+    with_access,
 )
 from leadline.cli.progress import progress_bar
 from leadline.cli.talk import talk, tell_findings
 from leadline.cli.tell import tell
 from leadline.engine import Engine, Stopped, Target, open_engine, preflight
 from leadline.errors import LeadlineError
-from leadline.record import NO_SYNC, CacheStart, CacheStudy, Measurement
-from leadline.record import say_discipline as discipline
+from leadline.record import Access, CacheStart, CacheStudy, Measurement
 from leadline.record.file_cache import CACHE
 from leadline.report.kinds import KINDS
 from leadline.store import Store
@@ -46,6 +44,7 @@ CACHE_LIMIT_MOST = 512 * 2**20
 """A cap that Leadline chooses: a larger cache does not fill within a point's few seconds."""
 
 
+@with_access
 def command(
     context: typer.Context,
     *,
@@ -56,9 +55,7 @@ def command(
     budget: Duration = None,
     cache_limit: CacheLimit = None,
     max_bytes: MaxBytes = None,
-    backend: Backend = None,
-    direct: Direct = False,
-    sync: Sync = None,
+    access: Access,
     seed: Seed = 1,
     sizes_only: Annotated[
         bool, typer.Option("--sizes-only", help="Leave out the disciplines and the flusher.")
@@ -78,21 +75,14 @@ def command(
     earlier = find_unfinished(store, CACHE, asked.system, chosen.text).start if resume else None
     if earlier is not None:
         # What decided the study decides it still.
-        cache_limit, seed = earlier.cache_limit_bytes, earlier.seed
-        backend, direct, sync = earlier.backend, earlier.direct, earlier.sync
-    elif chosen.path is not None:
-        cache_limit = choose_cache_limit(
-            Path(chosen.path), cache_limit, asked.budget_s, talk, most_bytes=CACHE_LIMIT_MOST
-        )
-    with open_engine(
-        chosen,
-        backend=backend,
-        direct=direct,
-        sync=sync or NO_SYNC,
-        cache_limit_bytes=cache_limit or None,
-        max_bytes=max_bytes,
-        run_seed=seed,
-    ) as engine:
+        access, seed = earlier.access, earlier.seed
+    else:
+        if chosen.path is not None:
+            cache_limit = choose_cache_limit(
+                Path(chosen.path), cache_limit, asked.budget_s, talk, most_bytes=CACHE_LIMIT_MOST
+            )
+        access = capped(access, cache_limit)
+    with open_engine(chosen, access, max_bytes=max_bytes, run_seed=seed) as engine:
         warnings = tell_findings(preflight(chosen, engine.facts))
         start = earlier or begin_study(engine, chosen, asked, warnings=warnings)
         points = store.items(start.study_id)
@@ -115,7 +105,7 @@ def _tell_plan(start: CacheStart, points: Sequence[Measurement]) -> None:
     plan = start.plan
     talk(
         f"cache study {start.study_id[:8]} of {start.system} ({start.target}), "
-        f"{discipline(start.sync, direct=start.direct)}, seed {start.seed}"
+        f"{start.access.discipline}, seed {start.seed}"
         + (f", {len(points)} points kept" if points else "")
     )
     if start.cache_limit_bytes:

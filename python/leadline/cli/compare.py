@@ -202,10 +202,7 @@ def _measure(
             engine = stack.enter_context(
                 open_engine(
                     target,
-                    backend=start.backend,
-                    direct=start.direct,
-                    sync=start.sync,
-                    cache_limit_bytes=start.cache_limit_bytes,
+                    start.access,
                     max_bytes=start.plan.unique_bytes_max,
                     run_seed=derive_seed(start.seed, -1 - number),
                 )

@@ -25,17 +25,16 @@ from leadline.cli.fio_jobs import (
     write_file,
 )
 from leadline.cli.options import (
-    Backend,
     CacheLimit,
-    Direct,
     Json,
     MaxBytes,
     Precondition,
     Seed,
-    Sync,
     TargetArgument,
+    capped,
     positive_seconds,
     reader,
+    with_access,
 )
 from leadline.cli.talk import put_json, show, tell_findings
 from leadline.engine import (
@@ -49,10 +48,10 @@ from leadline.engine import (
     target_facts,
 )
 from leadline.errors import LeadlineError
-from leadline.fio import FioRun
+from leadline.fio import FioRun, FioWorkload
 from leadline.record import (
     CAP_REACHED,
-    NO_SYNC,
+    Access,
     Arrivals,
     EngineResult,
     Measurement,
@@ -140,9 +139,7 @@ class _Job(msgspec.Struct, frozen=True, kw_only=True):
     """Of a fio job."""
     workload: Workload
     arrivals: Arrivals
-    backend: str | None
-    direct: bool
-    sync: str
+    access: Access
     seconds: float | None
     warnings: tuple[str, ...] = ()
     """What of a fio job does not map."""
@@ -158,6 +155,7 @@ class _Asked(msgspec.Struct, frozen=True, kw_only=True):
     runs: int
 
 
+@with_access
 def command(
     context: typer.Context,
     *,
@@ -169,9 +167,7 @@ def command(
     accuracy: _Accuracy = 0.01,
     rate: _Rate = None,
     arrivals: _ArrivalsKind = None,
-    backend: Backend = None,
-    direct: Direct = False,
-    sync: Sync = None,
+    access: Access,
     placement: _Placement = "auto",
     precondition: Precondition = None,
     cache_limit: CacheLimit = None,
@@ -188,10 +184,8 @@ def command(
     jobs = _jobs(
         one_of(workload, fio),
         chosen,
-        backend=backend,
-        direct=direct,
+        access=msgspec.structs.replace(capped(access, cache_limit), placement=placement),
         seconds=seconds,
-        sync=sync or NO_SYNC,
         arrivals=_arrivals(rate, arrivals),
         files=chosen.kind == "directory" or bool(write_fio),
     )
@@ -202,17 +196,7 @@ def command(
     asked = [_asked(job, runs, accuracy, precondition, seed) for job in jobs]
 
     def opened(job: _Job) -> AbstractContextManager[Engine]:
-        return open_engine(
-            chosen,
-            backend=job.backend,
-            direct=job.direct,
-            sync=job.sync,
-            placement=placement,
-            engine=engine,
-            cache_limit_bytes=cache_limit or None,
-            max_bytes=max_bytes,
-            run_seed=seed,
-        )
+        return open_engine(chosen, job.access, engine=engine, max_bytes=max_bytes, run_seed=seed)
 
     if len(jobs) > 1:  # a lone one is looked at when it begins
         for job in jobs:
@@ -277,16 +261,14 @@ def _asked(
 
 
 def _require_fit(job: _Job, engine: Engine) -> None:
-    require_fit(job.workload, capacity_bytes=engine.capacity_bytes, backend=engine.backend)
+    require_fit(job.workload, capacity_bytes=engine.capacity_bytes, backend=engine.access.backend)
 
 
 def _jobs(
     source: str | Path,
     target: Target,
     *,
-    backend: str | None,
-    direct: bool,
-    sync: str,
+    access: Access,
     seconds: float | None,
     arrivals: Arrivals,
     files: bool,
@@ -295,27 +277,27 @@ def _jobs(
     if isinstance(source, str):
         return (
             _Job(
-                workload=Workload.parse(source),
-                arrivals=arrivals,
-                backend=backend,
-                direct=direct,
-                sync=sync,
-                seconds=seconds,
+                workload=Workload.parse(source), arrivals=arrivals, access=access, seconds=seconds
             ),
         )
-    read = read_file(source, tell=True, direct=direct)
+    read = read_file(source, tell=True, direct=access.direct)
     return tuple(
         _Job(
             name=job.name,
             workload=job.workload,
             arrivals=job.arrivals,
-            backend=backend or (job.backend if files else None),
-            direct=direct or (job.direct and files),
-            sync=sync,
+            access=_over(access, job) if files else access,
             seconds=seconds or job.seconds,
             warnings=job.warnings,
         )
         for job in (read if files else [without_files(job, target) for job in read])
+    )
+
+
+def _over(access: Access, job: FioWorkload) -> Access:
+    """The command's own choices over the job's."""
+    return msgspec.structs.replace(
+        access, backend=access.backend or job.backend, direct=access.direct or job.direct
     )
 
 
@@ -345,17 +327,19 @@ def _write(path: Path, jobs: Sequence[_Job], target: Target, *, source: Path | N
             "give one with --workload"
         )
     job = jobs[0]
-    if job.sync != NO_SYNC:
-        raise typer.BadParameter(f"--sync {job.sync} does not go with --write-fio: leave it out")
+    if job.access.waits:
+        raise typer.BadParameter(
+            f"--sync {job.access.sync} does not go with --write-fio: leave it out"
+        )
     length_s = job.seconds or SECONDS
     facts = target_facts(target.path) if target.path and Path(target.path).is_dir() else {}
     run = FioRun(
-        backend=job.backend or "pread",
-        direct=job.direct,
+        backend=job.access.backend or "pread",
+        direct=job.access.direct,
         arrivals=job.arrivals,
         seconds=length_s,
         ramp_s=_limits(length_s, 0.01).warm_up_s_max,
-        granule_bytes=granule_bytes(facts, direct=job.direct),
+        granule_bytes=granule_bytes(facts, direct=job.access.direct),
     )
     write_file(path, job.workload, run, target)
 
@@ -393,9 +377,7 @@ def _measure(engine: Engine, target: Target, asked: _Asked) -> Measurement:
         clock_s=0.0,
         seed=asked.seed,
         workload=asked.job.workload,
-        backend=engine.backend,
-        direct=engine.direct,
-        sync=engine.sync,
+        **engine.access.stored_in(Measurement),
         arrivals=asked.job.arrivals,
         facts=engine.facts,
         warnings=warnings,
@@ -459,9 +441,7 @@ def _keep(store: Store, target: Target, point: Measurement) -> None:
         system=target.name,
         started_at=point.started_at,
         target=target.text,
-        backend=point.backend,
-        direct=point.direct,
-        sync=point.sync,
+        **point.access.stored_in(MeasurementStart),
     )
     store.begin(MEASUREMENT, start)
     store.add(start.study_id, point)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
+import msgspec
 import typer
 
-from leadline.record import parse_sync
+from leadline.record import Access, parse_sync
 from leadline.units import parse_bytes, parse_seconds
 
 _Value = TypeVar("_Value")
@@ -66,7 +69,7 @@ MaxBytes = Annotated[
         parser=reader(positive_bytes), metavar="SIZE", help="Most data to write on the target."
     ),
 ]
-Backend = Annotated[
+_Backend = Annotated[
     str | None,
     typer.Option(
         metavar="B",
@@ -82,8 +85,8 @@ Precondition = Annotated[
         help="Write at most this much first, until the device is on its sustained rate.",
     ),
 ]
-Direct = Annotated[bool, typer.Option("--direct", help="Bypass the file cache (O_DIRECT).")]
-Sync = Annotated[
+_Direct = Annotated[bool, typer.Option("--direct", help="Bypass the file cache (O_DIRECT).")]
+_Sync = Annotated[
     str | None,
     typer.Option(
         parser=reader(parse_sync),
@@ -92,6 +95,41 @@ Sync = Annotated[
         "or each N, of an issuer. Without it none does.",
     ),
 ]
+_ACCESS: dict[str, tuple[Any, Any]] = {
+    "backend": (_Backend, None),
+    "direct": (_Direct, False),
+    "sync": (_Sync, None),
+}
+"""Of each option what it is, and its default."""
+
+
+def with_access(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of how storage is reached, in place of its `access`."""
+    signature = inspect.signature(command, eval_str=True)
+    options = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=told, default=default)
+        for name, (told, default) in _ACCESS.items()
+    ]
+    parameters: list[inspect.Parameter] = []
+    for parameter in signature.parameters.values():
+        parameters += options if parameter.name == "access" else [parameter]
+
+    @functools.wraps(command)
+    def run(*arguments: Any, **given: Any) -> None:
+        asked = {name: given.pop(name) for name in _ACCESS}
+        access = Access(**{name: value for name, value in asked.items() if value is not None})
+        command(*arguments, access=access, **given)
+
+    run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in parameters} | {"return": None}
+    return run
+
+
+def capped(access: Access, cache_limit: int | None) -> Access:
+    """Put the option --cache-limit into an access; 0 is no limit."""
+    return msgspec.structs.replace(access, cache_limit_bytes=cache_limit or None)
+
+
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
 Seed = Annotated[int, typer.Option(min=0, help="Decides order, addresses and simulated noise.")]
 TargetArgument = Annotated[

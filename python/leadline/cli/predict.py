@@ -22,7 +22,7 @@ from leadline.predict import (
     iops_of,
     response_us_of,
 )
-from leadline.record import NO_SYNC, Prediction, Survey, Workload, say_discipline
+from leadline.record import Access, Prediction, Survey, Workload
 from leadline.report import render_predictions
 from leadline.studies.survey.stored import load_survey
 
@@ -111,11 +111,8 @@ def _of_job(predictor: Predictor, job: FioWorkload) -> Prediction:
     prediction = predictor.predict(job.workload)
     start, extra = predictor.survey.start, list(job.warnings)
     asked, surveyed = (
-        f"{backend}, {say_discipline(sync, direct=direct)}"
-        for backend, direct, sync in (
-            (job.backend, job.direct, NO_SYNC),
-            (start.backend, start.direct, start.sync),
-        )
+        f"{access.backend}, {access.discipline}"
+        for access in (Access(backend=job.backend, direct=job.direct), start.access)
     )
     if start.backend != "simulated" and asked != surveyed:
         extra.append(f"not surveyed: the job goes by {asked}, the survey went by {surveyed}")

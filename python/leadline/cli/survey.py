@@ -11,23 +11,22 @@ import typer
 from leadline.cli.context import Context
 from leadline.cli.load import is_relative
 from leadline.cli.options import (
-    Backend,
     CacheLimit,
-    Direct,
     Duration,
     Json,
     MaxBytes,
     Precondition,
     Seed,
-    Sync,
     TargetArgument,
+    capped,
+    with_access,
 )
 from leadline.cli.progress import progress_bar
 from leadline.cli.talk import talk, tell_findings
 from leadline.cli.tell import tell
 from leadline.engine import Engine, Stopped, Target, TargetRefused, open_engine, preflight
 from leadline.errors import LeadlineError
-from leadline.record import NO_SYNC, Measurement, Plan, Status, Survey, SurveyStart
+from leadline.record import Access, Measurement, Plan, Status, Survey, SurveyStart
 from leadline.record.survey import SURVEY
 from leadline.report.kinds import KINDS, StoredSurvey
 from leadline.store import Store
@@ -44,6 +43,7 @@ from leadline.studies.survey import (
 from leadline.units import format_bytes, format_seconds
 
 
+@with_access
 def command(
     context: typer.Context,
     *,
@@ -54,9 +54,7 @@ def command(
     budget: Duration = None,
     cache_limit: CacheLimit = None,
     max_bytes: MaxBytes = None,
-    backend: Backend = None,
-    direct: Direct = False,
-    sync: Sync = None,
+    access: Access,
     precondition: Precondition = None,
     seed: Seed = 1,
     accuracy: Annotated[
@@ -87,20 +85,13 @@ def command(
     earlier = _unfinished(store, asked.system, chosen) if resume else None
     if earlier is not None:
         # What decided the survey decides it still; only its limits may be given again.
-        cache_limit, seed = earlier.cache_limit_bytes, earlier.seed
-        backend, direct = earlier.backend, earlier.direct
-        sync = _same_sync(earlier, sync)
-    elif chosen.path is not None:
-        cache_limit = choose_cache_limit(Path(chosen.path), cache_limit, budget_s, talk)
-    with open_engine(
-        chosen,
-        backend=backend,
-        direct=direct,
-        sync=sync or NO_SYNC,
-        cache_limit_bytes=cache_limit or None,
-        max_bytes=max_bytes,
-        run_seed=seed,
-    ) as engine:
+        seed = earlier.seed
+        access = _same_access(earlier, access, context)
+    else:
+        if chosen.path is not None:
+            cache_limit = choose_cache_limit(Path(chosen.path), cache_limit, budget_s, talk)
+        access = capped(access, cache_limit)
+    with open_engine(chosen, access, max_bytes=max_bytes, run_seed=seed) as engine:
         warnings = tell_findings(preflight(chosen, engine.facts))
         start = earlier or begin_survey(engine, chosen, asked, warnings=warnings)
         points: tuple[Measurement, ...] = store.items(start.study_id)
@@ -131,14 +122,16 @@ def _unfinished(store: Store, system: str, target: Target) -> SurveyStart:
     )
 
 
-def _same_sync(earlier: SurveyStart, sync: str | None) -> str:
+def _same_access(earlier: SurveyStart, asked: Access, context: typer.Context) -> Access:
     """What decided the survey; another discipline would be another system."""
-    if sync is not None and sync != earlier.sync:
+    kept = earlier.access
+    source = context.get_parameter_source("sync")
+    if source is not None and source.name != "DEFAULT" and asked.sync != kept.sync:
         raise TargetRefused(
-            f"the unfinished survey of {earlier.system!r} has --sync {earlier.sync}, not {sync}: "
-            "leave --sync out, or start a new survey without --resume"
+            f"the unfinished survey of {earlier.system!r} has --sync {kept.sync}, not "
+            f"{asked.sync}: leave --sync out, or start a new survey without --resume"
         )
-    return earlier.sync
+    return kept
 
 
 def _other_target(system: str, stored: str, target: Target) -> str:

@@ -76,10 +76,7 @@ def command(
     start = found.start
     with open_engine(
         target,
-        backend=start.backend,
-        direct=start.direct,
-        sync=start.sync,
-        cache_limit_bytes=start.cache_limit_bytes,
+        start.access,
         max_bytes=start.plan.unique_bytes_max,
         run_seed=earlier.seed if earlier else seed,
     ) as engine:

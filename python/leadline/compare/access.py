@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from leadline.compare.curves import Named
-from leadline.record import NO_SYNC, Region, Survey, SurveyStart, fsync_each, say_discipline
+from leadline.record import Region, Survey, SurveyStart
 from leadline.record.comparison import AccessCurve
 
 NFS = "nfs://"
@@ -57,8 +57,8 @@ def say_protocol(start: SurveyStart) -> str | None:
 def say_waits(start: SurveyStart) -> str:
     """Say what a write waits for, in the words of the way it takes."""
     if not start.target.startswith(NFS):
-        return say_discipline(start.sync, direct=start.direct)
-    each = fsync_each(start.sync)
+        return start.access.discipline
+    each = start.access.fsync_each
     if each is not None:
         return f"UNSTABLE, COMMIT each {each}"
-    return "UNSTABLE" if start.sync == NO_SYNC else "FILE_SYNC"
+    return "FILE_SYNC" if start.access.waits else "UNSTABLE"

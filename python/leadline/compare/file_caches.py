@@ -33,7 +33,7 @@ def known_cache(store: Store, survey: Survey, points: Sequence[Measurement]) -> 
 
 
 def _same_way(study: CacheStart, survey: SurveyStart) -> bool:
-    fields = ("system", "backend", "direct", "sync", "cache_limit_bytes", "system_profile")
+    fields = ("system", "access", "system_profile")
     return all(getattr(study, field) == getattr(survey, field) for field in fields)
 
 

@@ -100,7 +100,7 @@ def measure_in_turns(
 def _refusal(system: Opened, work: Workload) -> str | None:
     engine = system.engine
     try:
-        require_fit(work, capacity_bytes=engine.capacity_bytes, backend=engine.backend)
+        require_fit(work, capacity_bytes=engine.capacity_bytes, backend=engine.access.backend)
     except TargetRefused as refusal:
         return f"{system.name}: {refusal}"
     return None
@@ -140,9 +140,7 @@ class _Diary:
             clock_s=clock_s,
             seed=seed,
             workload=work,
-            backend=engine.backend,
-            direct=engine.direct,
-            sync=engine.sync,
+            **engine.access.stored_in(Measurement),
             facts=engine.facts,
             result=result,
         )
@@ -158,9 +156,7 @@ class _Diary:
                 system=system.name,
                 started_at=datetime.now(UTC).isoformat(),
                 target=system.target,
-                backend=engine.backend,
-                direct=engine.direct,
-                sync=engine.sync,
+                **engine.access.stored_in(MeasurementStart),
             )
             self._store.begin(MEASUREMENT, start)
             self._points[start.study_id] = []

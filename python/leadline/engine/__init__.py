@@ -2,7 +2,7 @@
 
 from leadline.engine.client import Engine, open_engine
 from leadline.engine.file_tests import FileTests, open_file_tests
-from leadline.engine.jobs import Limits, require_fit
+from leadline.engine.fit import require_fit
 from leadline.engine.pace import (
     BUDGET_SHARE,
     LAYOUT_BYTES_PER_S,
@@ -30,11 +30,13 @@ from leadline.machine.file_systems import usual_blocks, why_not_made
 from leadline.machine.mounts import is_in_memory
 from leadline.machine.resources import available_memory_bytes
 from leadline.machine.stop import Stopped, stop_on_signals
+from leadline.record.job import Access, Limits
 
 __all__ = [
     "BUDGET_SHARE",
     "LAYOUT_BYTES_PER_S",
     "POINT_S_MIN",
+    "Access",
     "BudgetSpent",
     "CacheLimitRefused",
     "Engine",

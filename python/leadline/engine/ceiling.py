@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from leadline.engine.jobs import Limits
 from leadline.record import EngineResult, Workload
+from leadline.record.job import Limits
 
 DEEP_QUEUE = 32
 LIMITS = Limits(

@@ -21,6 +21,7 @@ import msgspec
 from leadline.errors import EngineFault, NothingCompleted, PointFailed, ServerLost, TargetRefused
 from leadline.machine.cgroup import MemoryCgroup
 from leadline.machine.stop import shielded
+from leadline.record.job import Answer, Job
 
 ENGINE_COMMAND = (
     sys.executable,
@@ -29,7 +30,7 @@ ENGINE_COMMAND = (
     "from leadline import _engine; raise SystemExit(_engine.serve())",
 )
 GRACE_S = 8.0
-"""How far past `total_s_max` an answer may come before the engine counts as hung."""
+"""How far past its longest time an answer may come before the engine counts as hung."""
 _POLITE_S = 2.0
 _KILL_S = 30.0
 """A process inside an uninterruptible write dies only when the device has answered."""
@@ -84,9 +85,7 @@ class EngineChild:
         """Process id."""
         return self._process.pid
 
-    def run(
-        self, job: dict[str, Any], *, total_s_max: float, on_event: OnEvent | None = None
-    ) -> dict[str, Any]:
+    def exchange(self, job: Job[Any], on_event: OnEvent | None = None) -> dict[str, Any]:
         """Run one job and return its result event; `on_event` gets the events before it.
 
         Raises:
@@ -95,13 +94,12 @@ class EngineChild:
             EngineFault: the child died, hung, or spoke nonsense; it has been ended.
 
         """
-        end = time.monotonic() + total_s_max + GRACE_S
-        job_id = str(job["job_id"])
+        end = time.monotonic() + job.seconds_max + GRACE_S
         self._busy = True
         try:
             self._send(msgspec.json.encode(job) + b"\n", end)
             while True:
-                event = self._event(self._line(end), job_id)
+                event = self._event(self._line(end), job.job_id)
                 if event["event"] in ("result", "answer", "error"):
                     break
                 if on_event is not None:
@@ -213,6 +211,57 @@ class EngineChild:
         shown = min(size, _STDERR_SHOWN_BYTES)
         text = os.pread(self._stderr.fileno(), shown, size - shown).decode("utf-8", "replace")
         return f"; it said: {text.strip()}" if text.strip() else ""
+
+
+class Child:
+    """An engine child that is started when there is none; `close` ends it."""
+
+    def __init__(
+        self, command: Sequence[str] = ENGINE_COMMAND, group: MemoryCgroup | None = None
+    ) -> None:
+        """Start nothing yet."""
+        self._command = command
+        self._group = group
+        self._started: EngineChild | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """Process id, of one that was started."""
+        return None if self._started is None else self._started.pid
+
+    def run(self, job: Job[Answer], on_event: OnEvent | None = None) -> Answer:
+        """Run one job and return its answer; `on_event` gets the events before it.
+
+        Raises:
+            PointFailed: the job met an I/O error; the child is ready for another.
+            TargetRefused: the engine refuses the target or the job.
+            EngineFault: the child died, hung, or spoke nonsense; the next job starts another.
+
+        """
+        if self._started is None or not self._started.alive:
+            self.close()
+            with shielded():  # a child that nobody knows could not be ended
+                self._started = EngineChild(self._command, self._group)
+        return read_answer(job, self._started.exchange(job, on_event))
+
+    def close(self) -> None:
+        """End the process; what it has mounted goes with it."""
+        if self._started is not None:
+            child, self._started = self._started, None
+            child.close()
+
+
+def read_answer(job: Job[Answer], event: dict[str, Any]) -> Answer:
+    """Return the record of a job's result or answer event.
+
+    Raises:
+        EngineFault: it does not fit the record.
+
+    """
+    try:
+        return job.read(event)
+    except msgspec.ValidationError as error:
+        raise EngineFault(f"the engine's result does not fit the record: {error}") from error
 
 
 def answer(event: dict[str, Any]) -> dict[str, Any]:

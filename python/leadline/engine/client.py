@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, Protocol
 
+import msgspec
+
 from leadline.engine.child import ENGINE_COMMAND, OnEvent
-from leadline.engine.jobs import CLOSED, Limits
 from leadline.engine.process import ProcessEngine
 from leadline.engine.simulated import SimulatedEngine
 from leadline.engine.targets.claim import Claim, claim
@@ -18,7 +19,8 @@ from leadline.errors import CacheLimitRefused, TargetRefused
 from leadline.machine.cgroup import memory_cgroup
 from leadline.machine.dirty_limits import restore_left_limits
 from leadline.machine.mounts import is_in_memory
-from leadline.record import NO_SYNC, Arrivals, EngineResult, Workload
+from leadline.record import NO_SYNC, EngineResult, Workload
+from leadline.record.job import CLOSED, Access, Arrivals, Limits
 
 BACKENDS = {
     "directory": ("pread", "uring", "mmap"),
@@ -34,11 +36,8 @@ ENGINES = ("leadline", "fio")
 class Engine(Protocol):
     """An opened target. One job at a time; it belongs to the thread that opened it."""
 
-    backend: str
-    """Name of the backend."""
-    direct: bool
-    sync: str
-    """Which writes wait for the device (`leadline.record.discipline`)."""
+    access: Access
+    """How the storage is reached; its backend is named."""
     virtual: bool
     """Whether its clock is virtual, so that time costs nothing."""
     capacity_bytes: int
@@ -48,7 +47,6 @@ class Engine(Protocol):
     process_num_max: int
     """Most issuers at once worth trying."""
     l3_cache_bytes: int | None
-    cache_limit_bytes: int | None
     facts: dict[str, Any]
     """Facts of the machine and the target by name (`leadline.machine.facts`), taken when it was
     opened; `prepare` adds the generator's ceiling."""
@@ -96,8 +94,8 @@ class Engine(Protocol):
     def skip_to(self, clock_s: float) -> None:
         """Set the clock forward, as a resumed survey needs it."""
 
-    def set_discipline(self, *, sync: str, direct: bool) -> None:
-        """Make the writes of later runs wait as `sync` says, past the file cache or through it.
+    def set_access(self, access: Access) -> None:
+        """Reach the storage so in later runs: other writes wait, or past the file cache.
 
         Raises:
             TargetRefused: the target or the backend cannot do that.
@@ -108,12 +106,8 @@ class Engine(Protocol):
 @contextmanager
 def open_engine(
     target: Target,
+    access: Access = Access(),  # noqa: B008 - frozen
     *,
-    backend: str | None = None,
-    direct: bool = False,
-    sync: str = NO_SYNC,
-    placement: str = "auto",
-    cache_limit_bytes: int | None = None,
     max_bytes: int | None = None,
     run_seed: int = 0,
     engine: str = "leadline",
@@ -123,12 +117,7 @@ def open_engine(
 
     Args:
         target: where I/O goes.
-        backend: how; by default the only or the plainest one of the target.
-        direct: past the file cache (O_DIRECT).
-        sync: which writes wait for the device, as `record.parse_sync` spells it.
-        placement: "auto" gives each issuer a processor of its own while there are enough, "free"
-            leaves that to the kernel.
-        cache_limit_bytes: run the engine in a memory cgroup of this size.
+        access: how; without a backend by the only or the plainest one of the target.
         max_bytes: use no more than this of the target.
         run_seed: decides a simulated system's noise.
         engine: "leadline", or "fio" for a cross-check on a directory.
@@ -139,31 +128,17 @@ def open_engine(
         CacheLimitRefused: memory cannot be capped as asked.
 
     """
-    backend = _backend(target, backend, direct=direct)
-    if placement not in PLACEMENTS:
-        raise TargetRefused(f"--placement is auto or free, not {placement!r}")
-    _check_engine(target, engine, sync)
-    if cache_limit_bytes is not None:
-        _require_own_cache(target)
+    access = _fitting(target, access, engine)
     if target.kind == "simulated":
-        yield SimulatedEngine(target, max_bytes=max_bytes, run_seed=run_seed, sync=sync)
+        yield SimulatedEngine(target, access, max_bytes=max_bytes, run_seed=run_seed)
         return
     with ExitStack() as stack:
         place, claimed = _place(stack, target, command)
         group = None
-        if cache_limit_bytes is not None:
-            group = stack.enter_context(memory_cgroup(cache_limit_bytes))
-        own = ProcessEngine(
-            target,
-            backend,
-            direct=direct,
-            sync=sync,
-            place=place,
-            group=group,
-            max_bytes=max_bytes,
-            placement=placement,
-            command=command,
-        )
+        if access.cache_limit_bytes is not None:
+            group = stack.enter_context(memory_cgroup(access.cache_limit_bytes))
+            access = msgspec.structs.replace(access, cache_limit_bytes=group.limit_bytes)
+        own = ProcessEngine(access, place=place, group=group, max_bytes=max_bytes, command=command)
         stack.callback(own.close)
         if engine == "fio":
             assert claimed is not None  # noqa: S101 - a directory was claimed
@@ -206,6 +181,17 @@ def _require_own_cache(target: Target) -> None:
         )
 
 
+def _fitting(target: Target, access: Access, engine: str) -> Access:
+    """Return the access with its backend named; refuse what the target cannot do."""
+    named = msgspec.structs.replace(access, backend=_backend(target, access))
+    if named.placement not in PLACEMENTS:
+        raise TargetRefused(f"--placement is auto or free, not {named.placement!r}")
+    _check_engine(target, engine, named.sync)
+    if named.cache_limit_bytes is not None:
+        _require_own_cache(target)
+    return named
+
+
 def _check_engine(target: Target, engine: str, sync: str) -> None:
     if engine not in ENGINES:
         raise TargetRefused(f"--engine is leadline or fio, not {engine!r}")
@@ -219,7 +205,8 @@ def _check_engine(target: Target, engine: str, sync: str) -> None:
         raise TargetRefused(f"--sync {sync} is Leadline's; leave it or --engine fio out")
 
 
-def _backend(target: Target, backend: str | None, *, direct: bool) -> str:
+def _backend(target: Target, access: Access) -> str:
+    backend, direct = access.backend, access.direct
     if direct and target.kind == "nfs":
         raise TargetRefused(
             f"--direct goes past the file cache, and the client of {target.text} has none; the "
@@ -230,7 +217,7 @@ def _backend(target: Target, backend: str | None, *, direct: bool) -> str:
             f"--direct goes past the file cache, and {target.text} has no file: leave it out"
         )
     fitting = BACKENDS[target.kind]
-    if backend is not None and backend not in fitting:
+    if backend and backend not in fitting:
         raise TargetRefused(
             f"--backend {backend} does not work on {target.text}; it takes {' or '.join(fitting)}"
         )

@@ -7,21 +7,18 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
-import msgspec
-
-from leadline.engine.child import ENGINE_COMMAND, EngineChild, OnEvent
-from leadline.engine.jobs import WIRE_VERSION
+from leadline.engine.child import ENGINE_COMMAND, Child, OnEvent
 from leadline.engine.targets.claim import Claim, claim
 from leadline.engine.targets.target import Target
 from leadline.errors import EngineFault, PointFailed, TargetRefused
 from leadline.machine.file_systems import make_file_system, mount_document
 from leadline.machine.loop_devices import loop_device
 from leadline.machine.space import capacity_bytes, require_space
-from leadline.machine.stop import shielded
 from leadline.record.file_test import FileProgram, FileTestResult
 from leadline.record.files import FilesCell
+from leadline.record.job import Drive, FileTestJob
 
 PROTOCOL_ORDER: tuple[FileProgram, ...] = ("write_4096", "write_8192", "rewrite_8192", "read_8192")
 """A file is written before it is written over or read (the script of KM83 §4)."""
@@ -95,8 +92,7 @@ class DirectoryTests:
     ) -> None:
         self._claims = claims
         self._max_bytes = max_bytes
-        self._command = command
-        self._child: EngineChild | None = None
+        self._child = Child(command)
         self._jobs = 0
 
     def file_bytes_max(self, cells: Sequence[FilesCell]) -> int:
@@ -118,49 +114,36 @@ class DirectoryTests:
         """Run the programs on one cell."""
         end_s = time.monotonic() + total_s_max
         with ExitStack() as stack:
-            drives = [
+            drives = tuple(
                 self._drive(stack, cell, number, file_bytes, end_s) for number in range(cell.drives)
-            ]
-            left_s = _left_s(end_s)
+            )
             self._jobs += 1
-            job = {
-                "version": WIRE_VERSION,
-                "kind": "file_test",
-                "job_id": f"files-{self._jobs}",
-                "drives": drives,
-                "tests": list(tests),
-                "file_bytes": file_bytes,
-                "runs": runs,
-                "timing": "program" if paper else "drive",
-                "seed": seed,
-                "total_s_max": left_s,
-            }
-            event = self._engine().run(job, total_s_max=left_s, on_event=on_event)
-            result = _result(event)
+            job = FileTestJob(
+                job_id=f"files-{self._jobs}",
+                drives=drives,
+                tests=tuple(tests),
+                file_bytes=file_bytes,
+                runs=runs,
+                timing="program" if paper else "drive",
+                seed=seed,
+                total_s_max=_left_s(end_s),
+            )
+            result = self._child.run(job, on_event)
             _require_blocks(cell, result)
             return result
 
     def close(self) -> None:
         """End the child; what it has mounted goes with it."""
-        if self._child is not None:
-            child, self._child = self._child, None
-            child.close()
-
-    def _engine(self) -> EngineChild:
-        if self._child is None or not self._child.alive:
-            self.close()
-            with shielded():  # a child that nobody knows could not be ended
-                self._child = EngineChild(self._command)
-        return self._child
+        self._child.close()
 
     def _drive(
         self, stack: ExitStack, cell: FilesCell, number: int, file_bytes: int, end_s: float
-    ) -> dict[str, Any]:
+    ) -> Drive:
         folder = self._folder(number)
         raw = self._filled(folder / f"raw-{number}.bin", file_bytes, end_s)
         system = cell.system
         if not system.made:
-            return {"directory": str(folder), "raw": str(raw) if _takes_direct_io(raw) else None}
+            return Drive(directory=str(folder), raw=str(raw) if _takes_direct_io(raw) else None)
         assert system.block_bytes is not None  # noqa: S101 - the plan gives a made one its block
         image = self._filled(folder / f"image-{number}.bin", image_bytes(file_bytes), end_s)
         point = folder / f"mount-{number}"
@@ -169,11 +152,11 @@ class DirectoryTests:
         raw_device = stack.enter_context(loop_device(raw))
         device = stack.enter_context(loop_device(image))
         make_file_system(system.fs, system.block_bytes, device.path)
-        return {
-            "directory": str(point),
-            "mount": mount_document(system.fs, device.path),
-            "raw": str(raw_device.path),
-        }
+        return Drive(
+            directory=str(point),
+            mount=mount_document(system.fs, device.path),
+            raw=str(raw_device.path),
+        )
 
     def _folder(self, number: int) -> Path:
         return self._claims[number % len(self._claims)].run_directory
@@ -232,13 +215,6 @@ def _takes_direct_io(path: Path) -> bool:
     except OSError:
         return False
     return True
-
-
-def _result(event: dict[str, Any]) -> FileTestResult:
-    try:
-        return msgspec.convert(event, FileTestResult)
-    except msgspec.ValidationError as error:
-        raise EngineFault(f"the engine's result does not fit the record: {error}") from error
 
 
 def _require_blocks(cell: FilesCell, result: FileTestResult) -> None:

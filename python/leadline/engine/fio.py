@@ -22,7 +22,6 @@ from typing import Any
 import msgspec
 
 from leadline.engine.child import GRACE_S, OnEvent
-from leadline.engine.jobs import CLOSED, WIRE_VERSION, Limits
 from leadline.engine.process import ProcessEngine
 from leadline.engine.targets.claim import DATA, Claim
 from leadline.errors import EngineFault, NothingCompleted, PointFailed, TargetRefused
@@ -31,7 +30,6 @@ from leadline.machine.cgroup import MemoryCgroup
 from leadline.machine.facts import granule_bytes
 from leadline.machine.stop import shielded
 from leadline.record import (
-    Arrivals,
     EngineResult,
     Interval,
     LatencyUs,
@@ -44,6 +42,7 @@ from leadline.record import (
     Workload,
     WrittenBytes,
 )
+from leadline.record.job import CLOSED, WIRE_VERSION, Access, Arrivals, Limits
 
 PROGRAM = "fio"
 # 1 is PR_SET_PDEATHSIG: a load generator must not outlive whoever asked for it.
@@ -98,14 +97,11 @@ class FioEngine:
         self._group = group
         self._runs = 0
         self.virtual = False
-        self.backend = own.backend
-        self.direct = own.direct
-        self.sync = own.sync
+        self.access = own.access
         self.capacity_bytes = own.capacity_bytes
         self.memory_bytes = own.memory_bytes
         self.process_num_max = own.process_num_max
         self.l3_cache_bytes = own.l3_cache_bytes
-        self.cache_limit_bytes = own.cache_limit_bytes
         self.facts = own.facts | {"engine": fio_version()}
 
     @property
@@ -117,9 +113,9 @@ class FioEngine:
         """Set the clock forward."""
         self.own.skip_to(clock_s)
 
-    def set_discipline(self, *, sync: str, direct: bool) -> None:
-        """Refuse: fio's job is written for one discipline."""
-        raise TargetRefused(f"fio cannot change to sync={sync}, direct={direct} between two runs")
+    def set_access(self, access: Access) -> None:
+        """Refuse: fio's job is written for one."""
+        raise TargetRefused(f"fio cannot change to {access.discipline} writes between two runs")
 
     def prepare(self) -> None:
         """Do nothing: fio's own limit is not measured."""
@@ -143,8 +139,8 @@ class FioEngine:
                 workload,
                 FioRun(
                     filename=DATA,
-                    backend=self.backend,
-                    direct=self.direct,
+                    backend=self.access.backend,
+                    direct=self.access.direct,
                     arrivals=arrivals,
                     seconds=measure_s,
                     ramp_s=ramp_s,
@@ -231,7 +227,7 @@ class FioEngine:
         self, workload: Workload, seed: int, limits: Limits, on_event: OnEvent | None
     ) -> EngineResult:
         """Read with Leadline's engine for a moment: the file is then real, settled and cached."""
-        warm_up_s = 0.1 if self.direct else limits.warm_up_s_max
+        warm_up_s = 0.1 if self.access.direct else limits.warm_up_s_max
         result = self.own.lay_out(
             msgspec.structs.replace(workload, read_frac=1.0, think_time_s=0.0),
             seed=seed,
@@ -244,7 +240,7 @@ class FioEngine:
         return result
 
     def _granule_bytes(self) -> int:
-        return granule_bytes(self.facts, direct=self.direct)
+        return granule_bytes(self.facts, direct=self.access.direct)
 
 
 def _times(

@@ -8,18 +8,17 @@ each. The claim of `.leadline/` is held only while a question is being answered.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, TypeVar
+from contextlib import closing
+from typing import TypeVar
 
 import msgspec
 
-from leadline.engine.child import ENGINE_COMMAND, EngineChild, OnEvent
-from leadline.engine.jobs import WIRE_VERSION
+from leadline.engine.child import ENGINE_COMMAND, Child, OnEvent
 from leadline.engine.targets.nfs_address import NfsAddress
 from leadline.errors import EngineFault
+from leadline.record.job import Load, NfsLoadJob, Prepare, Remove
+from leadline.record.nfs import NfsData, NfsDataFacts, NfsGenerator, NfsLoadAnswer, NfsOperation
 from leadline.record.workbench import Measured, TrialRequest
-
-NfsWorkload = Literal["specsfs97", "web_server", "db_tp", "mail"]
-"""The names of SH08 Table 3."""
 
 PREPARE_S_MAX = 600.0
 """Longest making or removal of a data set."""
@@ -27,67 +26,6 @@ _OVERHEAD_S = 120.0
 """What a trial may take beside warm-up and window: looking the data set up, and the drain."""
 
 _Part = TypeVar("_Part")
-
-
-class NfsData(msgspec.Struct, frozen=True, kw_only=True):
-    """Which data set."""
-
-    workload: NfsWorkload
-    data_bytes: int
-    """Of all files together, as near as whole files come."""
-    seed: int = 1
-    """Decides sizes, and which files are popular."""
-
-
-class NfsDataFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """A data set that is there."""
-
-    directory: str
-    files: int
-    bytes: int
-    made: bool
-    """Whether it was made now; else it was found."""
-    repaired: int
-    """Files that an earlier load had changed and that were put right."""
-    seconds: float
-
-
-class NfsOperation(msgspec.Struct, frozen=True, kw_only=True):
-    """What one procedure of NFS was asked in the window."""
-
-    procedure: str
-    due: int
-    failed: int
-    unanswered: int
-    mean_ms: float
-    bytes: int
-
-
-class NfsGenerator(msgspec.Struct, frozen=True, kw_only=True):
-    """How the generator itself did (crates/engine/src/load/nfs/document.rs)."""
-
-    connections: int
-    outstanding_max: int
-    held: int
-    sent_late_ms_mean: float
-    sent_late_ms_max: float
-    cpu_frac: float
-    fell_short: str | None
-    """Why the answer says more of the generator than of the server; None when it does not."""
-    first_failure: str | None
-
-
-class NfsLoadAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """The engine's answer, whatever was asked."""
-
-    version: int
-    kind: str
-    job_id: str
-    data: NfsDataFacts | None
-    removed: int
-    load: Measured | None
-    operations: tuple[NfsOperation, ...]
-    generator: NfsGenerator | None
 
 
 class NfsLoad(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,7 +53,7 @@ def prepare_data(
         ServerLost: it went away meanwhile.
 
     """
-    answer = _ask(address, data, {"kind": "prepare"}, seconds_max, command, on_event=on_event)
+    answer = _ask(address, data, Prepare(), seconds_max, command, on_event=on_event)
     return _require(answer.data)
 
 
@@ -152,17 +90,16 @@ def run_nfs_load(
         PointFailed: it answered nonsense.
 
     """
-    order: dict[str, Any] = {
-        "kind": "load",
-        "rate_per_s": request.rate_per_s,
-        "seconds": request.seconds,
-        "warm_up_s": warm_up_s,
-        "seed": seed,
-        "connections": connections,
-        "stable": stable,
-        "limit_ms": limit_ms,
-        "abort_above_ms": request.abort_above_ms,
-    }
+    order = Load(
+        rate_per_s=request.rate_per_s,
+        seconds=request.seconds,
+        warm_up_s=warm_up_s,
+        seed=seed,
+        connections=connections,
+        stable=stable,
+        limit_ms=limit_ms,
+        abort_above_ms=request.abort_above_ms,
+    )
     seconds_max = warm_up_s + request.seconds + _OVERHEAD_S
     answer = _ask(address, data, order, seconds_max, command, on_event=on_event)
     return NfsLoad(
@@ -187,36 +124,27 @@ def remove_data(
         ServerLost: it went away meanwhile.
 
     """
-    return _ask(address, data, {"kind": "remove"}, seconds_max, command).removed
+    return _ask(address, data, Remove(), seconds_max, command).removed
 
 
 def _ask(
     address: NfsAddress,
     data: NfsData | None,
-    action: dict[str, Any],
+    action: Prepare | Load | Remove,
     seconds_max: float,
     command: Sequence[str],
     *,
     on_event: OnEvent | None = None,
 ) -> NfsLoadAnswer:
-    job = {
-        "version": WIRE_VERSION,
-        "kind": "nfs_load",
-        "job_id": f"nfs-load-{action['kind']}",
-        "server": address.document(),
-        "data": msgspec.to_builtins(data),
-        "action": action,
-        "total_s_max": seconds_max,
-    }
-    child = EngineChild(command)
-    try:
-        event = child.run(job, total_s_max=seconds_max, on_event=on_event)
-    finally:
-        child.close()
-    try:
-        return msgspec.convert(event, NfsLoadAnswer)
-    except msgspec.ValidationError as error:
-        raise EngineFault(f"the engine's answer does not fit the record: {error}") from error
+    job = NfsLoadJob(
+        job_id=f"nfs-load-{action.__struct_config__.tag}",
+        server=address,
+        data=data,
+        action=action,
+        total_s_max=seconds_max,
+    )
+    with closing(Child(command)) as child:
+        return child.run(job, on_event)
 
 
 def _require(part: _Part | None) -> _Part:

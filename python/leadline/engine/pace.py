@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from leadline.engine.jobs import Limits
 from leadline.errors import LeadlineError
+from leadline.record.job import Limits
 
 POINT_S_MIN = 0.3
 """With less time left than this no point says anything; measuring stops instead."""

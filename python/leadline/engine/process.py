@@ -5,30 +5,28 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
 
 from leadline.engine.ceiling import LIMITS as CEILING_LIMITS
 from leadline.engine.ceiling import Ceiling, measure_ceiling
-from leadline.engine.child import EngineChild, OnEvent
-from leadline.engine.jobs import (
-    CLOSED,
-    DEEP_BACKENDS,
-    JobOptions,
-    Limits,
-    backend_document,
-    job_document,
-    require_fit,
-    result_of,
-)
+from leadline.engine.child import Child, OnEvent
+from leadline.engine.fit import DEEP_BACKENDS, require_fit
 from leadline.engine.pace import longer_windows
 from leadline.engine.targets.place import Place
-from leadline.engine.targets.target import Target
 from leadline.errors import NothingCompleted, ServerLost, TargetRefused
 from leadline.machine.cgroup import MemoryCgroup
 from leadline.machine.facts import host_facts
 from leadline.machine.resources import available_memory_bytes, l3_cache_bytes
-from leadline.machine.stop import shielded
-from leadline.record import NO_SYNC, Arrivals, EngineResult, Workload
+from leadline.record import NO_SYNC, EngineResult, Workload
+from leadline.record.job import (
+    CLOSED,
+    Access,
+    Arrivals,
+    JobTarget,
+    Limits,
+    MeasureJob,
+    NullTarget,
+    kind_of,
+)
 
 PROCESS_NUM_MAX = 16
 """A survey tries at least this many issuers; a disk's queue wants more than there are cores."""
@@ -37,7 +35,6 @@ NULL_CAPACITY_BYTES = 2**40
 COME_BACK_S = 5.0
 """A server that went away has this long to come back before the next run."""
 COME_BACK_LOOK_S = 0.5
-_NULL = backend_document("null")
 
 
 class ProcessEngine:
@@ -45,37 +42,26 @@ class ProcessEngine:
 
     def __init__(
         self,
-        target: Target,
-        backend: str,
+        access: Access,
         *,
-        direct: bool,
-        sync: str,
         place: Place | None,
         group: MemoryCgroup | None,
         max_bytes: int | None,
-        placement: str,
         command: Sequence[str],
     ) -> None:
         self._start_s = time.monotonic()
-        self._backend = backend_document(backend, direct=direct, sync=sync)
-        self.backend = backend
-        self.direct = direct
-        self.sync = sync
+        self.access = access
         self.virtual = False
         self._place = place
-        self._group = group
-        self._placement = placement
-        self._command = command
-        self._child: EngineChild | None = None
+        self._child = Child(command, group)
         self._ceiling: Ceiling | None = None
         self._jobs = 0
-        self.cache_limit_bytes = group.limit_bytes if group else None
         self.l3_cache_bytes = l3_cache_bytes()
         self.facts = host_facts() | {
-            "cache_limit_bytes": self.cache_limit_bytes,
-            "placement": placement,
+            "cache_limit_bytes": access.cache_limit_bytes,
+            "placement": access.placement,
         }
-        self.memory_bytes: int | None = self.cache_limit_bytes or available_memory_bytes()
+        self.memory_bytes: int | None = access.cache_limit_bytes or available_memory_bytes()
         self.process_num_max = max(PROCESS_NUM_MAX, 4 * (self.facts["cpu_count"] or 1))
         capacity = NULL_CAPACITY_BYTES
         if place is not None:
@@ -83,10 +69,10 @@ class ProcessEngine:
             self.facts |= place.facts
             if not place.cached_here:
                 self.memory_bytes = None
-        if target.kind == "nfs":
-            self.l3_cache_bytes = None  # next to a round trip no processor's cache is seen
         self.capacity_bytes = capacity if max_bytes is None else min(capacity, max_bytes)
-        self._target = {"kind": target.kind} if place is None else place.target
+        self._target: JobTarget = NullTarget() if place is None else place.target
+        if kind_of(self._target) == "nfs":
+            self.l3_cache_bytes = None  # next to a round trip no processor's cache is seen
 
     @property
     def clock_s(self) -> float:
@@ -97,37 +83,40 @@ class ProcessEngine:
         """Set the clock forward."""
         self._start_s = min(self._start_s, time.monotonic() - clock_s)
 
-    def set_discipline(self, *, sync: str, direct: bool) -> None:
-        """Make the writes of later runs wait as `sync` says, past the file cache or through it."""
-        kind = self._target["kind"]
-        if sync != NO_SYNC and kind == "null":
+    def set_access(self, access: Access) -> None:
+        """Make the writes of later runs wait as it says, past the file cache or through it."""
+        kind = kind_of(self._target)
+        if access.sync != NO_SYNC and kind == "null":
             raise TargetRefused("null: has no device to wait for")
-        if direct and kind != "directory":
+        if access.direct and kind != "directory":
             raise TargetRefused(f"{kind} targets have no file that could be opened O_DIRECT")
-        if direct and self.backend == "mmap":
+        if access.direct and access.backend == "mmap":
             raise TargetRefused("--backend mmap cannot go past the file cache")
-        self._backend = backend_document(self.backend, direct=direct, sync=sync)
-        self.direct, self.sync = direct, sync
+        self.access = access
 
     def prepare(self) -> None:
         """Measure the generator's ceiling, once; the null target is itself that measurement."""
         if self._place is None or self._ceiling is not None:
             return
 
+        null = Access(backend="null", placement=self.access.placement)
+
         def measure(workload: Workload) -> EngineResult:
-            options = JobOptions(placement=self._placement)
             failure = NothingCompleted("there was no time to try it")
             for limits in longer_windows(CEILING_LIMITS):
+                job = MeasureJob.of(
+                    self._next_id(), NullTarget(), null, workload, seed=1, limits=limits
+                )
                 try:
-                    return self._ask(
-                        {"kind": "null"}, _NULL, workload, seed=1, limits=limits, options=options
-                    )
+                    return self._ask(job)
                 except NothingCompleted as error:
                     failure = error
             raise failure
 
         self._ceiling = measure_ceiling(
-            measure, cpu_count=self.facts["cpu_count"] or 1, deep=self.backend in DEEP_BACKENDS
+            measure,
+            cpu_count=self.facts["cpu_count"] or 1,
+            deep=self.access.backend in DEEP_BACKENDS,
         )
         self.facts |= self._ceiling.facts()
 
@@ -142,49 +131,43 @@ class ProcessEngine:
         on_event: OnEvent | None = None,
     ) -> EngineResult:
         """Run one workload in the child, which is started when there is none."""
-        if precondition_bytes_max is not None and self._target["kind"] != "directory":
+        kind = kind_of(self._target)
+        if precondition_bytes_max is not None and kind != "directory":
             raise TargetRefused(
                 "--precondition writes to a real device of this machine; "
-                f"{self._target['kind']}: has none: leave it out"
+                f"{kind}: has none: leave it out"
             )
         self._wait_for_server()
         self._require_room(workload)
         self.prepare()
-        options = JobOptions(
+        job = MeasureJob.of(
+            self._next_id(),
+            self._target,
+            self.access,
+            workload,
+            seed=seed,
+            limits=limits,
             arrivals=arrivals,
-            placement=self._placement,
             precondition_bytes_max=precondition_bytes_max,
             ceiling_iops=self._ceiling.iops(workload.process_num, workload.queue_depth)
             if self._ceiling
             else None,
         )
-        return self._go(workload, seed, limits, options, on_event)
+        return self._ask(job, on_event)
 
     def lay_out(
         self, workload: Workload, *, seed: int, limits: Limits, on_event: OnEvent | None = None
     ) -> EngineResult:
         """Run for the sake of the file and the cache: the generator's ceiling is not asked for."""
         self._require_room(workload)
-        options = JobOptions(placement=self._placement)
-        return self._go(workload, seed, limits, options, on_event)
-
-    def _go(
-        self,
-        workload: Workload,
-        seed: int,
-        limits: Limits,
-        options: JobOptions,
-        on_event: OnEvent | None,
-    ) -> EngineResult:
-        return self._ask(
-            self._target,
-            self._backend,
-            workload,
-            seed=seed,
-            limits=limits,
-            options=options,
-            on_event=on_event,
+        job = MeasureJob.of(
+            self._next_id(), self._target, self.access, workload, seed=seed, limits=limits
         )
+        return self._ask(job, on_event)
+
+    def _next_id(self) -> str:
+        self._jobs += 1
+        return f"job-{self._jobs}"
 
     def _wait_for_server(self) -> None:
         """Give a server that was lost a moment to come back; if it does not, the run says so."""
@@ -197,41 +180,16 @@ class ProcessEngine:
             time.sleep(COME_BACK_LOOK_S)
 
     def _require_room(self, workload: Workload) -> None:
-        require_fit(workload, capacity_bytes=self.capacity_bytes, backend=self.backend)
+        require_fit(workload, capacity_bytes=self.capacity_bytes, backend=self.access.backend)
         if self._place is not None:
             self._place.require_room(workload.unique_bytes)
 
-    def _ask(
-        self,
-        target: dict[str, Any],
-        backend: dict[str, Any],
-        workload: Workload,
-        *,
-        seed: int,
-        limits: Limits,
-        options: JobOptions,
-        on_event: OnEvent | None = None,
-    ) -> EngineResult:
-        if self._child is None or not self._child.alive:
-            self.close()
-            with shielded():  # a child that nobody knows could not be ended
-                self._child = EngineChild(self._command, self._group)
-        self._jobs += 1
-        job = job_document(
-            f"job-{self._jobs}",
-            target=target,
-            backend=backend,
-            workload=workload,
-            seed=seed,
-            limits=limits,
-            options=options,
-        )
+    def _ask(self, job: MeasureJob, on_event: OnEvent | None = None) -> EngineResult:
         try:
-            event = self._child.run(job, total_s_max=limits.total_s_max, on_event=on_event)
+            result = self._child.run(job, on_event)
         except ServerLost:
             self._note_lost(True)
             raise
-        result = result_of(event)
         self._note_lost(result.server_lost)
         return result
 
@@ -241,6 +199,4 @@ class ProcessEngine:
 
     def close(self) -> None:
         """End the child."""
-        if self._child is not None:
-            child, self._child = self._child, None
-            child.close()
+        self._child.close()

@@ -7,20 +7,15 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from leadline.engine.child import OnEvent, answer
-from leadline.engine.jobs import (
-    CLOSED,
-    JobOptions,
-    Limits,
-    backend_document,
-    job_document,
-    require_fit,
-    result_of,
-)
+import msgspec
+
+from leadline.engine.child import OnEvent, answer, read_answer
+from leadline.engine.fit import require_fit
 from leadline.engine.targets.target import Target
 from leadline.errors import EngineFault, TargetRefused
 from leadline.machine.facts import leadline_version
-from leadline.record import NO_SYNC, Arrivals, EngineResult, Workload
+from leadline.record import EngineResult, Workload
+from leadline.record.job import CLOSED, Access, Arrivals, Limits, MeasureJob, SimulatedTarget
 
 PROCESS_NUM_MAX = 16
 CAPACITY_BYTES = 2**40
@@ -31,13 +26,10 @@ class SimulatedEngine:
     """A simulated system; see `Engine` for what every engine offers."""
 
     def __init__(
-        self, target: Target, *, max_bytes: int | None, run_seed: int, sync: str = NO_SYNC
+        self, target: Target, access: Access, *, max_bytes: int | None, run_seed: int
     ) -> None:
         self._profile = target.profile or {}
-        self._backend = backend_document("simulated", sync=sync)
-        self.backend = "simulated"
-        self.direct = False
-        self.sync = sync
+        self.access = msgspec.structs.replace(access, placement="auto")
         self.virtual = True
         self.memory_bytes: int | None = None
         self._run_seed = run_seed
@@ -48,7 +40,6 @@ class SimulatedEngine:
         self.capacity_bytes = capacity if max_bytes is None else min(capacity, max_bytes)
         self.process_num_max = int(hints.get("process_num_max", PROCESS_NUM_MAX))
         self.l3_cache_bytes: int | None = None
-        self.cache_limit_bytes: int | None = None
         # Nothing of the host: the answer must be the same on every machine.
         self.facts: dict[str, Any] = {
             "simulated_system": target.name,
@@ -64,12 +55,11 @@ class SimulatedEngine:
         """Set the virtual clock forward."""
         self._clock_s = max(self._clock_s, clock_s)
 
-    def set_discipline(self, *, sync: str, direct: bool) -> None:
-        """Make the writes of later runs wait as `sync` says."""
-        if direct:
+    def set_access(self, access: Access) -> None:
+        """Make the writes of later runs wait as it says."""
+        if access.direct:
             raise TargetRefused("a simulated system has no file that could be opened O_DIRECT")
-        self._backend = backend_document("simulated", sync=sync)
-        self.sync = sync
+        self.access = access
 
     def prepare(self) -> None:
         """Do nothing: a virtual clock has no generator that could fall short."""
@@ -89,30 +79,26 @@ class SimulatedEngine:
             raise TargetRefused(
                 "--precondition writes to a real device; a simulated system has none: leave it out"
             )
-        require_fit(workload, capacity_bytes=self.capacity_bytes, backend=self.backend)
+        require_fit(workload, capacity_bytes=self.capacity_bytes, backend=self.access.backend)
         self._jobs += 1
-        target = {
-            "kind": "simulated",
-            "system": self._profile,
-            "clock_s": self._clock_s,
-            "run_seed": self._noise_seed(seed),
-        }
-        job = job_document(
+        job = MeasureJob.of(
             f"job-{self._jobs}",
-            target=target,
-            backend=self._backend,
-            workload=workload,
+            SimulatedTarget(
+                system=self._profile, clock_s=self._clock_s, run_seed=self._noise_seed(seed)
+            ),
+            self.access,
+            workload,
             seed=seed,
             limits=limits,
-            options=JobOptions(arrivals=arrivals),
+            arrivals=arrivals,
         )
-        events = [json.loads(line) for line in _run_job()(json.dumps(job))]
+        events = [json.loads(line) for line in _run_job()(json.dumps(msgspec.to_builtins(job)))]
         if not events:
             raise EngineFault("the simulated engine gave no event")
         for event in events[:-1]:
             if on_event is not None:
                 on_event(event)
-        result = result_of(answer(events[-1]))
+        result = read_answer(job, answer(events[-1]))
         if result.simulated is None:
             raise EngineFault("the simulated engine did not tell its clock")
         self._clock_s = max(self._clock_s, result.simulated.clock_s)

@@ -1,12 +1,6 @@
 """The nouns of Leadline as immutable documents: what is stored, sent and shown."""
 
-from leadline.record.discipline import (
-    NO_SYNC,
-    fsync_each,
-    parse_sync,
-    say_discipline,
-    sync_document,
-)
+from leadline.record.discipline import NO_SYNC, fsync_each, parse_sync
 from leadline.record.file_cache import (
     CachePlan,
     CacheSize,
@@ -17,7 +11,10 @@ from leadline.record.file_cache import (
     WritePolicy,
 )
 from leadline.record.identity import derive_seed, point_id
-from leadline.record.measurement import (
+from leadline.record.job import Access, Arrivals, Limits
+from leadline.record.measurement import Measurement, RunReading
+from leadline.record.prediction import Prediction
+from leadline.record.result import (
     CAP_REACHED,
     CacheEvents,
     EngineResult,
@@ -25,7 +22,6 @@ from leadline.record.measurement import (
     IntervalRecord,
     LatencyUs,
     Level,
-    Measurement,
     MovedBytes,
     Network,
     Offered,
@@ -36,14 +32,12 @@ from leadline.record.measurement import (
     Provenance,
     Realised,
     Round,
-    RunReading,
     SimulatedFacts,
     SpansUs,
     Stall,
     WarmUp,
     WrittenBytes,
 )
-from leadline.record.prediction import Prediction
 from leadline.record.study import Status, Summary
 from leadline.record.survey import (
     Border,
@@ -78,7 +72,6 @@ from leadline.record.workload import (
     BYTES_MAX,
     PARAMETERS,
     PROCESSES_MAX,
-    Arrivals,
     Interval,
     Workload,
     WorkloadError,
@@ -90,6 +83,7 @@ __all__ = [
     "NO_SYNC",
     "PARAMETERS",
     "PROCESSES_MAX",
+    "Access",
     "Arrivals",
     "BinError",
     "Border",
@@ -114,6 +108,7 @@ __all__ = [
     "IntervalRecord",
     "LatencyUs",
     "Level",
+    "Limits",
     "Measurement",
     "ModelScore",
     "MovedBytes",
@@ -156,6 +151,4 @@ __all__ = [
     "fsync_each",
     "parse_sync",
     "point_id",
-    "say_discipline",
-    "sync_document",
 ]

@@ -6,8 +6,6 @@ A discipline is what a program asks of the file cache for its writes: buffered, 
 
 from __future__ import annotations
 
-from typing import Any
-
 NO_SYNC = "none"
 """No write waits for the device."""
 
@@ -44,12 +42,6 @@ def fsync_each(sync: str) -> int | None:
     """Writes of an issuer from one `fsync` to the next; None without any."""
     name, _, count = parse_sync(sync).partition("=")
     return int(count) if name == "fsync" else None
-
-
-def sync_document(sync: str) -> dict[str, Any]:
-    """Return the wire's `backend.sync`."""
-    each = fsync_each(sync)
-    return {"kind": parse_sync(sync)} if each is None else {"kind": "fsync", "each": each}
 
 
 def say_discipline(sync: str, *, direct: bool) -> str:

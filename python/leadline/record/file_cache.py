@@ -10,9 +10,8 @@ from typing import Any
 
 import msgspec
 
-from leadline.record.discipline import NO_SYNC
-from leadline.record.measurement import Measurement
-from leadline.record.study import Records, Status, StudyStart
+from leadline.record.measurement import Measurement, ReachedStart
+from leadline.record.study import Records, Status
 from leadline.record.survey import Curve, PlanStage
 from leadline.record.workload import Interval
 from leadline.record.writes import FlusherCost, WriteDisciplines
@@ -98,20 +97,15 @@ class CachePlan(msgspec.Struct, frozen=True, kw_only=True):
         return sum(stage.points for stage in self.stages)
 
 
-class CacheStart(StudyStart, frozen=True, kw_only=True):
+class CacheStart(ReachedStart, frozen=True, kw_only=True):
     """Everything that decides a cache study, recorded before its first point."""
 
     target: str
     seed: int
-    backend: str
-    direct: bool
-    cache_limit_bytes: int | None
     accuracy: float
     plan: CachePlan
     facts: dict[str, Any]
     memory_bytes: int | None
-    sync: str = NO_SYNC
-    """Which writes wait for the device (`leadline.record.discipline`)."""
     system_profile: dict[str, Any] | None = None
     """The simulated system, when it is one."""
     warnings: tuple[str, ...] = ()

@@ -6,9 +6,8 @@ from typing import Any
 
 import msgspec
 
-from leadline.record.discipline import NO_SYNC
-from leadline.record.measurement import Measurement
-from leadline.record.study import Records, Status, StudyStart
+from leadline.record.measurement import Measurement, ReachedStart
+from leadline.record.study import Records, Status
 from leadline.record.workload import Interval, Workload
 
 
@@ -42,16 +41,13 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return sum(stage.points for stage in self.stages)
 
 
-class SurveyStart(StudyStart, frozen=True, kw_only=True):
+class SurveyStart(ReachedStart, frozen=True, kw_only=True):
     """Everything that decides a survey, recorded before its first point."""
 
     target: str
     seed: int
     focal_mode: str
     """"middle" (CP94 §8) or "75%" (CP94 §7)."""
-    backend: str
-    direct: bool
-    cache_limit_bytes: int | None
     accuracy: float
     plan: Plan
     facts: dict[str, Any]
@@ -62,8 +58,6 @@ class SurveyStart(StudyStart, frozen=True, kw_only=True):
     """Most bytes written before the first point to precondition the device; None without."""
     warnings: tuple[str, ...] = ()
     """What was found before the first point, each beginning with its name."""
-    sync: str = NO_SYNC
-    """Which writes wait for the device (`leadline.record.discipline`)."""
 
 
 class CurvePoint(msgspec.Struct, frozen=True):

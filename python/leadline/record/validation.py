@@ -6,9 +6,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from leadline.record.discipline import NO_SYNC
-from leadline.record.measurement import Measurement
-from leadline.record.study import Records, Status, StudyStart
+from leadline.record.measurement import Measurement, ReachedStart
+from leadline.record.study import Records, Status
 from leadline.record.survey import PlanStage
 from leadline.record.workload import Interval, Workload
 
@@ -59,7 +58,7 @@ class ValidationPlan(msgspec.Struct, frozen=True, kw_only=True):
         return sum(stage.points for stage in self.stages)
 
 
-class ValidationStart(StudyStart, frozen=True, kw_only=True):
+class ValidationStart(ReachedStart, frozen=True, kw_only=True):
     """Everything that decides a validation, recorded before its first point."""
 
     parent: str
@@ -68,9 +67,6 @@ class ValidationStart(StudyStart, frozen=True, kw_only=True):
     seed: int
     count: int
     """Random workloads."""
-    backend: str
-    direct: bool
-    cache_limit_bytes: int | None
     accuracy: float
     plan: ValidationPlan
     ranges: tuple[DrawnRange, ...]
@@ -82,8 +78,6 @@ class ValidationStart(StudyStart, frozen=True, kw_only=True):
     """Virtual time of a simulated system at the start: where its survey ended."""
     warnings: tuple[str, ...] = ()
     """What was found before the first point, each beginning with its name."""
-    sync: str = NO_SYNC
-    """Which writes wait for the device (`leadline.record.discipline`)."""
 
 
 class Forecast(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,9 +17,6 @@ PROCESSES_MAX = 1024
 """Most that the wire takes of `unique_bytes` and `size_mean`, and of `process_num`
 (protocol/job.schema.json)."""
 
-RATE_MIN_PER_S, RATE_MAX_PER_S = 1e-3, 1e9
-"""Range of an open loop's rate (protocol/job.schema.json)."""
-
 
 class WorkloadError(ValueError):
     """A workload that makes no sense; the message says what to type instead."""
@@ -117,25 +114,6 @@ class Workload(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 "unique_bytes=2GiB,size_mean=32KiB,read_frac=0.8,seq_frac=0.1,process_num=4"
             )
         return cls(**values)
-
-
-class Arrivals(msgspec.Struct, frozen=True):
-    """What makes a request due: the completion of an earlier one (closed), or a clock."""
-
-    kind: Literal["closed", "constant", "poisson"] = "closed"
-    rate_per_s: float | None = None
-    """Requests due per second, all issuers together; only with a clock."""
-
-    def __post_init__(self) -> None:
-        """Reject a clock without a rate, and a rate without a clock."""
-        if self.kind == "closed":
-            if self.rate_per_s is not None:
-                raise WorkloadError("a closed loop has no rate; say constant or poisson arrivals")
-        elif self.rate_per_s is None or not RATE_MIN_PER_S <= self.rate_per_s <= RATE_MAX_PER_S:
-            raise WorkloadError(
-                f"the rate is {self.rate_per_s}, it must be between {RATE_MIN_PER_S:g} and "
-                f"{RATE_MAX_PER_S:g} requests per second"
-            )
 
 
 def _choice(value: str) -> str:

@@ -9,6 +9,7 @@ import msgspec
 
 from leadline._engine import simulate_trial
 from leadline.errors import TargetRefused
+from leadline.record.job import TrialJob
 from leadline.record.workbench import (
     Level,
     Measured,
@@ -69,13 +70,13 @@ def _system_of(server: SimulatedServer, sample: dict[str, Level]) -> dict[str, A
 
 
 def _simulate(system: dict[str, Any], request: TrialRequest, order: TrialOrder) -> Measured:
-    asked = {
-        "rate_per_s": request.rate_per_s,
-        "seconds": request.seconds,
-        "seed": order.seed,
-        "limit_ms": order.threshold.limit_ms,
-        "abort_above_ms": request.abort_above_ms,
-    }
+    asked = TrialJob(
+        rate_per_s=request.rate_per_s,
+        seconds=request.seconds,
+        seed=order.seed,
+        limit_ms=order.threshold.limit_ms,
+        abort_above_ms=request.abort_above_ms,
+    )
     encode = msgspec.json.encode
     try:
         answer = simulate_trial(encode(system).decode(), encode(asked).decode())

@@ -52,9 +52,7 @@ def _row(point: Measurement) -> Row:
         "clock_s": point.clock_s,
         # As text: other tools read numbers over 2^53 wrongly.
         "seed": str(point.seed),
-        "backend": point.backend,
-        "direct": point.direct,
-        "sync": point.sync,
+        **point.access.stored_in(Measurement),
         "arrivals": point.arrivals.kind,
         "rate_per_s": point.arrivals.rate_per_s,
     }

@@ -159,9 +159,7 @@ def _measurement(
         clock_s=clock_s,
         seed=request.seed,
         workload=request.workload,
-        backend=start.backend,
-        direct=start.direct,
-        sync=start.sync,
+        **start.access.stored_in(Measurement),
         result=result,
     )
 

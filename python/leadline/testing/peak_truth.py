@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leadline._engine import simulate_trial
+from leadline.record.job import TrialJob
 from leadline.record.workbench import Goal, Measured, Sample, SimulatedServer, Threshold
 
 CACHE = Path("build/truth")
@@ -248,12 +249,12 @@ class _Root:
 
     def _trial(self, rate_per_s: float, seconds: float) -> float:
         """Response of one trial over the threshold; its logarithm is what the peak sets to 0."""
-        asked = {
-            "rate_per_s": rate_per_s,
-            "seconds": seconds,
-            "seed": next(self._seeds),
-            "limit_ms": self._threshold.limit_ms,
-        }
+        asked = TrialJob(
+            rate_per_s=rate_per_s,
+            seconds=seconds,
+            seed=next(self._seeds),
+            limit_ms=self._threshold.limit_ms,
+        )
         answer = simulate_trial(self._system, msgspec.json.encode(asked).decode())
         measured = msgspec.json.decode(answer, type=Measured)
         if self._threshold.mean_ms is not None:

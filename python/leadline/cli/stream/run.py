@@ -15,8 +15,8 @@ import msgspec
 from leadline.cli.context import Context
 from leadline.cli.talk import put_json, show, talk
 from leadline.engine import Stopped, TargetRefused, open_streams
-from leadline.engine.streams.jobs import StreamJob
 from leadline.errors import LeadlineError
+from leadline.record.job import StreamJob
 from leadline.record.streaming import (
     STREAM,
     Capacities,

@@ -16,21 +16,12 @@ import msgspec
 
 from leadline.engine.child import ENGINE_COMMAND
 from leadline.engine.pace import BudgetSpent
-from leadline.engine.streams.jobs import (
-    Capacity,
-    Generate,
-    Kernel,
-    Output,
-    Sort,
-    StreamJob,
-    Transpose,
-    Way,
-    scan_of_share,
-)
+from leadline.engine.streams.jobs import scan_of_share
 from leadline.engine.streams.places import LAYOUT_ENDING, find_data_set
 from leadline.engine.streams.run import Streams, open_streams
 from leadline.engine.targets.claim import Claim, claim
 from leadline.errors import TargetRefused
+from leadline.record.job import Capacity, Generate, Kernel, Output, Sort, StreamJob, Transpose, Way
 from leadline.record.streaming import RECORD_BYTES, CapacityResult, StreamOptions, StreamResult
 
 DATA_MULTIPLE_BYTES = 1_638_400

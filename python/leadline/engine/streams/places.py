@@ -8,17 +8,11 @@ from pathlib import Path
 
 import msgspec
 
-from leadline.engine.streams.jobs import (
-    MEMORY_BYTES_MIN,
-    Capacity,
-    Generate,
-    Output,
-    StreamJob,
-    Transpose,
-)
+from leadline.engine.streams.jobs import MEMORY_BYTES_MIN
 from leadline.errors import TargetRefused
 from leadline.machine.resources import available_memory_bytes
 from leadline.machine.space import read_space, require_room
+from leadline.record.job import Capacity, Generate, Output, StreamJob, Transpose
 from leadline.record.streaming import BLOCK_BYTES, RECORD_BYTES
 from leadline.units import format_bytes
 

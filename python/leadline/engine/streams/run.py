@@ -5,17 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 
-from leadline.engine.child import ENGINE_COMMAND, EngineChild, OnEvent
+from leadline.engine.child import ENGINE_COMMAND, Child, OnEvent
 from leadline.engine.pace import BudgetSpent
-from leadline.engine.streams.jobs import StreamJob
 from leadline.engine.streams.places import require_possible
-from leadline.errors import CacheLimitRefused, EngineFault, TargetRefused
+from leadline.errors import CacheLimitRefused, TargetRefused
 from leadline.machine.cgroup import MemoryCgroup, memory_cgroup
-from leadline.machine.stop import shielded
+from leadline.record.job import StreamJob
 from leadline.record.streaming import StreamResult
 from leadline.units import format_bytes
 
@@ -73,8 +72,7 @@ class ChildStreams:
 
     def __init__(self, group: MemoryCgroup | None, command: Sequence[str]) -> None:
         self._group = group
-        self._command = command
-        self._child: EngineChild | None = None
+        self._child = Child(command, group)
         self._jobs = 0
 
     def run(
@@ -84,21 +82,18 @@ class ChildStreams:
         self._require_fit(job)
         require_possible(job, output_bytes)
         self._jobs += 1
-        document = job.document(f"{job.name}-{self._jobs}")
+        numbered = msgspec.structs.replace(job, job_id=f"{job.name}-{self._jobs}")
         began_s = time.monotonic()
         try:
-            event = self._engine().run(document, total_s_max=job.total_s_max, on_event=on_event)
+            return self._child.run(numbered, on_event)
         except TargetRefused as refused:
             if time.monotonic() - began_s >= job.total_s_max:
                 raise BudgetSpent(str(refused)) from refused
             raise
-        return result_of(event)
 
     def close(self) -> None:
         """End the child."""
-        if self._child is not None:
-            child, self._child = self._child, None
-            child.close()
+        self._child.close()
 
     def _require_fit(self, job: StreamJob) -> None:
         if self._group is None:
@@ -110,23 +105,3 @@ class ChildStreams:
                 f"--memory {format_bytes(job.memory_bytes)}: give at least {format_bytes(least)}, "
                 "or less --memory"
             )
-
-    def _engine(self) -> EngineChild:
-        if self._child is None or not self._child.alive:
-            self.close()
-            with shielded():  # a child that nobody knows could not be ended
-                self._child = EngineChild(self._command, self._group)
-        return self._child
-
-
-def result_of(event: dict[str, Any]) -> StreamResult:
-    """Read a result event.
-
-    Raises:
-        EngineFault: it does not fit the record.
-
-    """
-    try:
-        return msgspec.convert(event, StreamResult)
-    except msgspec.ValidationError as error:
-        raise EngineFault(f"the engine's result does not fit the record: {error}") from error

@@ -13,40 +13,20 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import msgspec
+from msgspec import UNSET, UnsetType
 
-from leadline.engine.child import ENGINE_COMMAND, EngineChild
-from leadline.engine.jobs import WIRE_VERSION
+from leadline.engine.child import ENGINE_COMMAND, Child
 from leadline.engine.targets.nfs_address import NfsAddress
 from leadline.errors import EngineFault, ServerLost, TargetRefused
 from leadline.machine.space import USEFUL_BYTES, Space, require_room
 from leadline.machine.stop import shielded
+from leadline.record.job import AskJob, JobTarget, NfsAsk, NfsQuestion, NfsTarget
+from leadline.record.nfs import NfsAsked, NfsRoom
 
 PATIENCE_S = 10.0
 """Longest silence of a server that owes an answer, as in the engine (SILENCE_S_MAX)."""
 PATIENCE_LOST_S = 2.0
 """The same when it was lost already."""
-ANSWER_S = 60.0
-"""A question is several calls, each with its own patience."""
-
-
-class _ServerFacts(msgspec.Struct, frozen=True):
-    address: str
-    export: str
-    read_bytes_max: int
-    write_bytes_max: int
-    round_trip_us: float
-
-
-class _Room(msgspec.Struct, frozen=True):
-    total_bytes: int
-    free_bytes: int
-    data_bytes: int
-
-
-class _Answer(msgspec.Struct, frozen=True):
-    server: _ServerFacts | None = None
-    room: _Room | None = None
 
 
 class NfsPlace:
@@ -54,14 +34,13 @@ class NfsPlace:
 
     def __init__(self, address: NfsAddress, command: Sequence[str]) -> None:
         self._address = address
-        self._command = command
-        self._child: EngineChild | None = None
+        self._child = Child(command)
         self._run = f"run-{uuid.uuid4().hex}"
         self._asked = 0
         self._held = False
         self.lost = False
         """Set when the server went away, so that nobody waits for it long."""
-        self.target = {"kind": "nfs", "server": address.document(), "run": self._run}
+        self.target: JobTarget = NfsTarget(server=address, run=self._run)
         self.cached_here = False
         self.facts: dict[str, Any] = {}
         self.capacity_bytes = 0
@@ -111,7 +90,7 @@ class NfsPlace:
         """
         with shielded():
             if not self._held:
-                self._close()
+                self._child.close()
                 return
             self._held = False
             try:
@@ -122,34 +101,21 @@ class NfsPlace:
                     f"the server is gone ({error}); the next start on this target removes it"
                 ) from error
             finally:
-                self._close()
+                self._child.close()
 
-    def _ask(self, kind: str, **more: Any) -> _Answer:
-        if self._child is None or not self._child.alive:
-            self._close()
-            self._child = EngineChild(self._command)
+    def _ask(self, kind: NfsAsk, *, process: int | UnsetType = UNSET) -> NfsAsked:
         self._asked += 1
-        question = {
-            "kind": kind,
-            "server": self._address.document(),
-            "run": self._run,
-            "patience_s": PATIENCE_LOST_S if self.lost else PATIENCE_S,
-            **more,
-        }
-        document = {"version": WIRE_VERSION, "job_id": f"ask-{self._asked}", "ask": question}
-        event = self._child.run(document, total_s_max=ANSWER_S)
-        try:
-            return msgspec.convert(event, _Answer)
-        except msgspec.ValidationError as error:
-            raise EngineFault(f"the engine's answer does not fit: {error}") from error
-
-    def _close(self) -> None:
-        if self._child is not None:
-            child, self._child = self._child, None
-            child.close()
+        question = NfsQuestion(
+            kind=kind,
+            server=self._address,
+            run=self._run,
+            patience_s=PATIENCE_LOST_S if self.lost else PATIENCE_S,
+            process=process,
+        )
+        return self._child.run(AskJob(job_id=f"ask-{self._asked}", ask=question))
 
 
-def _space(room: _Room) -> Space:
+def _space(room: NfsRoom) -> Space:
     return Space(room.total_bytes, room.free_bytes)
 
 

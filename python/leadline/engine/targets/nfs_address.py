@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
-import msgspec
-
 from leadline.errors import TargetRefused
+from leadline.record.nfs import NfsServerAddress
 
 _SPELLING = "an NFS target is nfs://HOST[:PORT]/EXPORT/PATH, with ?mountport=N where needed"
 
 
-class NfsAddress(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the directory is; the wire has it like this (protocol/job.schema.json)."""
-
-    host: str
-    port: int | None = None
-    """Of the NFS program; None leaves it to the server's port mapper."""
-    mount_port: int | None = None
-    path: str
-    """From / on, the export's own path included; which part is the export the server decides."""
+class NfsAddress(NfsServerAddress, frozen=True, kw_only=True):
+    """Where the directory is, and how people spell it."""
 
     @property
     def text(self) -> str:
@@ -34,11 +25,6 @@ class NfsAddress(msgspec.Struct, frozen=True, kw_only=True):
     def name(self) -> str:
         """A name for the system when nobody gave one."""
         return f"{self.host}{self.path}".rstrip("/").replace("/", "-")
-
-    def document(self) -> dict[str, Any]:
-        """Return it as the wire has it."""
-        built: dict[str, Any] = msgspec.to_builtins(self)
-        return built
 
     @classmethod
     def parse(cls, text: str) -> NfsAddress:

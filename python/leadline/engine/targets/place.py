@@ -8,13 +8,14 @@ from leadline.engine.targets.claim import Claim
 from leadline.machine.facts import target_facts
 from leadline.machine.mounts import is_in_memory
 from leadline.machine.space import USEFUL_BYTES, capacity_bytes, require_space
+from leadline.record.job import DirectoryTarget, JobTarget
 
 
 class Place(Protocol):
     """A claimed place; whoever claimed it releases it."""
 
-    target: dict[str, Any]
-    """The job's target, as the wire has it."""
+    target: JobTarget
+    """What a job says of it."""
     capacity_bytes: int
     """What may be written there without touching the floor of free space, when it was opened."""
     facts: dict[str, Any]
@@ -40,7 +41,7 @@ class DirectoryPlace:
         require_space(claimed.directory, USEFUL_BYTES)
         self.capacity_bytes = capacity_bytes(claimed.directory)
         self.facts = target_facts(claimed.directory)
-        self.target = {"kind": "directory", "path": str(claimed.run_directory)}
+        self.target: JobTarget = DirectoryTarget(str(claimed.run_directory))
         self.cached_here = not is_in_memory(claimed.directory)
         self.lost = False
         self._claim = claimed

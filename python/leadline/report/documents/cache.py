@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from leadline.record import CacheStudy
+from leadline.record import CacheStart, CacheStudy
 
 
 def study_document(study: CacheStudy) -> dict[str, Any]:
@@ -19,10 +19,7 @@ def study_document(study: CacheStudy) -> dict[str, Any]:
         "points": study.points,
         "planned_points": start.plan.points,
         "seed": start.seed,
-        "backend": start.backend,
-        "direct": start.direct,
-        "sync": start.sync,
-        "cache_limit_bytes": start.cache_limit_bytes,
+        **start.access.stored_in(CacheStart),
         "memory_bytes": start.memory_bytes,
         "read_cache": found.reads,
         "write_cache": found.writes,

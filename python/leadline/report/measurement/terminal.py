@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.table import Table
 from rich.text import Text
 
-from leadline.record import NO_SYNC, EngineResult, Measurement, OperationSummary, say_discipline
+from leadline.record import EngineResult, Measurement, OperationSummary
 from leadline.record.wording import say_percent, say_rate
 from leadline.report.measurement import evidence
 from leadline.units import format_seconds
@@ -60,9 +60,9 @@ def _runs(point: Measurement) -> str:
 
 
 def _discipline(point: Measurement) -> str | None:
-    if point.sync == NO_SYNC:
+    if not point.access.waits:
         return None
-    said = say_discipline(point.sync, direct=point.direct)
+    said = point.access.discipline
     return f"{said}: a write that waits for the device has the wait in its response time"
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from leadline.machine.facts import FACTS
-from leadline.record import PARAMETERS, Measurement, Survey, say_discipline
+from leadline.record import PARAMETERS, Measurement, Survey
 from leadline.record.wording import say_bytes, say_percent, say_rate, say_value, say_workload
 from leadline.report.measurement.evidence import CLOCKS, marks, say_precondition, say_written
 from leadline.report.measurement.outliers import slice_outliers
@@ -161,7 +161,7 @@ def run_rows(survey: Survey, points: Sequence[Measurement]) -> list[tuple[str, s
         ("Survey", start.study_id),
         ("Target", start.target),
         ("Started", start.started_at.replace("T", " ").replace("Z", " UTC")),
-        ("Backend", f"{start.backend}, {say_discipline(start.sync, direct=start.direct)}"),
+        ("Backend", f"{start.backend}, {start.access.discipline}"),
         ("File cache cap", format_bytes(cap) if cap else "none"),
         ("Focal points", start.focal_mode),
         ("Seed", str(start.seed)),

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import msgspec
+from msgspec.structs import replace
 
 from leadline.engine import Engine, Limits, TargetRefused
-from leadline.record import NO_SYNC, EngineResult, Interval, Workload, derive_seed, say_discipline
+from leadline.record import Access, EngineResult, Interval, Workload, derive_seed
 from leadline.record.findings import Comparison
 from leadline.record.wording import say_percent, say_rate, say_times
 from leadline.record.writes import DisciplineRate, WriteDisciplines
@@ -30,37 +30,19 @@ REACHED_MIN = 0.9
 """Bytes at the device per byte asked from which every write reached it."""
 
 
-@dataclass(frozen=True)
-class Discipline:
-    """One way to write."""
-
-    sync: str
-    direct: bool
-
-    @property
-    def name(self) -> str:
-        """As people call it."""
-        return say_discipline(self.sync, direct=self.direct)
+BUFFERED = Access()
 
 
-BUFFERED = Discipline(NO_SYNC, direct=False)
-
-
-def plan_disciplines(fsync_each: int = FSYNC_EACH) -> tuple[Discipline, ...]:
-    """Return the four, buffered first, which the others are compared with."""
-    return (
-        BUFFERED,
-        Discipline("dsync", direct=False),
-        Discipline(f"fsync={fsync_each}", direct=False),
-        Discipline(NO_SYNC, direct=True),
-    )
+def plan_disciplines(fsync_each: int = FSYNC_EACH) -> tuple[Access, ...]:
+    """Return the four ways to write, buffered first, which the others are compared with."""
+    return (BUFFERED, Access(sync="dsync"), Access(sync=f"fsync={fsync_each}"), Access(direct=True))
 
 
 @dataclass(frozen=True)
 class Taken:
     """What one discipline gave: a result for every pass, or the reason why there is none."""
 
-    discipline: Discipline
+    discipline: Access
     results: tuple[EngineResult, ...]
     refused: str = ""
 
@@ -69,7 +51,7 @@ def measure_disciplines(
     engine: Engine,
     workload: Workload,
     *,
-    disciplines: Sequence[Discipline] | None = None,
+    disciplines: Sequence[Access] | None = None,
     passes: int = PASSES,
     run_s: float = RUN_S,
     seed: int = 1,
@@ -102,25 +84,25 @@ def measure_disciplines(
         accuracy=0.02,
         total_s_max=run_s + 120.0,
     )
-    results: dict[Discipline, list[EngineResult]] = {each: [] for each in asked}
-    refused: dict[Discipline, str] = {}
-    before = (engine.sync, engine.direct)
+    results: dict[Access, list[EngineResult]] = {each: [] for each in asked}
+    refused: dict[Access, str] = {}
+    before = engine.access
     engine.prepare()
     try:
         for turn in range(passes):
             for each in asked if turn % 2 == 0 else reversed(asked):
                 if each in refused:
                     continue
-                on_run(each.name, turn)
+                on_run(each.discipline, turn)
                 try:
-                    engine.set_discipline(sync=each.sync, direct=each.direct)
+                    engine.set_access(replace(before, sync=each.sync, direct=each.direct))
                     result = engine.run(workload, seed=derive_seed(seed, turn), limits=limits)
                 except TargetRefused as refusal:
                     refused[each] = str(refusal)
                 else:
                     results[each].append(result)
     finally:
-        engine.set_discipline(sync=before[0], direct=before[1])
+        engine.set_access(before)
     taken = tuple(Taken(each, tuple(results[each]), refused.get(each, "")) for each in asked)
     return compare_disciplines(workload, taken), taken
 
@@ -132,16 +114,15 @@ def compare_disciplines(workload: Workload, taken: Sequence[Taken]) -> WriteDisc
     found = WriteDisciplines(
         workload=workload, passes=max(len(each.results) for each in taken), rates=rates
     )
-    return msgspec.structs.replace(found, sentences=_sentences(found))
+    return replace(found, sentences=_sentences(found))
 
 
 def _rate(taken: Taken, base: Sequence[EngineResult]) -> DisciplineRate:
     discipline, results = taken.discipline, taken.results
     if not results:
         return DisciplineRate(
-            name=discipline.name,
-            sync=discipline.sync,
-            direct=discipline.direct,
+            name=discipline.discipline,
+            **discipline.stored_in(DisciplineRate),
             throughput_mb_s=None,
             latency_us_p50=None,
             latency_us_p99=None,
@@ -152,9 +133,8 @@ def _rate(taken: Taken, base: Sequence[EngineResult]) -> DisciplineRate:
     pooled = pooled_result(results)
     latency = pooled.write.latency_us
     return DisciplineRate(
-        name=discipline.name,
-        sync=discipline.sync,
-        direct=discipline.direct,
+        name=discipline.discipline,
+        **discipline.stored_in(DisciplineRate),
         throughput_mb_s=pooled.throughput_mb_s,
         latency_us_p50=latency.p50 if latency else None,
         latency_us_p99=latency.p99 if latency else None,

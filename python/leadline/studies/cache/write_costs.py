@@ -9,7 +9,7 @@ import msgspec
 
 from leadline.engine import Engine, Target, TargetRefused
 from leadline.machine.dirty_limits import why_not
-from leadline.record import NO_SYNC, CacheStudy, Workload
+from leadline.record import CacheStudy, Workload
 from leadline.studies.cache.disciplines import PASSES, RUN_S, measure_disciplines, plan_disciplines
 from leadline.studies.cache.flusher import PAIRS, WINDOW_S, measure_flusher
 from leadline.studies.cache.flusher import RUN_S as FLUSHER_RUN_S
@@ -72,7 +72,7 @@ def _why_left_out(study: CacheStudy) -> str:
     what = "the disciplines and what the flusher costs"
     if not start.plan.writes_s:
         return f"{what}: not asked for, or no time for them (--budget 3m or more has it)"
-    if start.sync != NO_SYNC or start.direct:
+    if not start.access.buffered:
         return f"{what}: they compare with buffered writes; leave --sync and --direct out"
     return ""
 

@@ -8,8 +8,10 @@ from typing import cast
 import msgspec
 
 from leadline.engine import Target, TargetRefused, available_memory_bytes
-from leadline.engine.streams.jobs import (
-    MEMORY_BYTES_MIN,
+from leadline.engine.streams.jobs import MEMORY_BYTES_MIN, record_format_of, scan_of_share
+from leadline.engine.streams.places import DataSet, absolute, find_data_set, require_possible
+from leadline.machine.resources import free_memory_bytes
+from leadline.record.job import (
     Check,
     Generate,
     Kernel,
@@ -19,11 +21,7 @@ from leadline.engine.streams.jobs import (
     StreamJob,
     Transpose,
     Way,
-    record_format_of,
-    scan_of_share,
 )
-from leadline.engine.streams.places import DataSet, absolute, find_data_set, require_possible
-from leadline.machine.resources import free_memory_bytes
 from leadline.record.streaming import BLOCK_BYTES, KERNELS, RECORD_BYTES, KernelName, StreamOptions
 
 BUDGET_S = 3600.0

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
-import msgspec
+from msgspec.structs import replace
 
 from leadline.engine import (
     EngineFault,
@@ -18,10 +18,10 @@ from leadline.engine import (
     host_facts,
     target_facts,
 )
-from leadline.engine.streams.jobs import Capacity, StreamJob
 from leadline.engine.streams.places import disks_of
 from leadline.record import Interval, Status, derive_seed
 from leadline.record.balance import RESOURCE_WORDS, Bound
+from leadline.record.job import Capacity, StreamJob
 from leadline.record.streaming import Capacities, StreamResult, StreamRun, StreamStart, StreamStudy
 from leadline.store import Keeper
 from leadline.studies.streaming.answer import sentences_of
@@ -117,11 +117,11 @@ def run_stream_on_ranks(
         if planned.capacities:
             network()
         for number in range(planned.runs):
-            cluster.run_cluster(_job(planned, number).document(job_id), tell=tell)
+            cluster.run_cluster(replace(_job(planned, number), job_id=job_id), tell=tell)
         return None
 
     def run(job: StreamJob) -> StreamResult:
-        result = cluster.run_cluster(job.document(job_id), tell=tell)
+        result = cluster.run_cluster(replace(job, job_id=job_id), tell=tell)
         if result is None:
             raise EngineFault("the ranks gave no result on rank 0; this is a defect in Leadline")
         return result
@@ -191,9 +191,7 @@ class _Growing:
 
     def _run(self, number: int, run_job: Callable[[StreamJob], StreamResult]) -> None:
         left_s = self._planned.job.total_s_max - self._kept.wall_s
-        job = msgspec.structs.replace(
-            _job(self._planned, number), total_s_max=max(_LEAST_S, left_s)
-        )
+        job = replace(_job(self._planned, number), total_s_max=max(_LEAST_S, left_s))
         started_at = _now()
         run = StreamRun(
             options=self._planned.options,
@@ -210,7 +208,7 @@ def _job(planned: Planned, number: int) -> StreamJob:
     job = planned.job
     if number == 0 or job.output is None:
         return job
-    return msgspec.structs.replace(job, output=msgspec.structs.replace(job.output, replace=True))
+    return replace(job, output=replace(job.output, replace=True))
 
 
 def _capacity_job(planned: Planned, start: StreamStart) -> StreamJob:
@@ -241,7 +239,7 @@ def explain(study: StreamStudy) -> StreamStudy:
     said = tuple(_sentences(study, bound_of(study)))
     _, warnings = sentences_of(study)
     warnings = tuple(dict.fromkeys((*study.warnings, *warnings)))
-    return msgspec.structs.replace(study, sentences=said, warnings=warnings)
+    return replace(study, sentences=said, warnings=warnings)
 
 
 def throughput_of(study: StreamStudy) -> Interval:

@@ -20,6 +20,7 @@ from leadline import _engine
 from leadline.engine import EngineFault, TargetRefused
 from leadline.engine.child import answer
 from leadline.errors import LeadlineError
+from leadline.record.job import StreamJob
 from leadline.record.streaming import StreamResult
 from leadline.studies.streaming.ranks.watch import RankWatch
 
@@ -53,7 +54,7 @@ def ranks_started(environment: Mapping[str, str] = os.environ) -> int:
     return max(sizes, default=1)
 
 
-def run_cluster(job: dict[str, Any], *, tell: Tell) -> StreamResult | None:
+def run_cluster(job: StreamJob, *, tell: Tell) -> StreamResult | None:
     """Run one rank of a job that all ranks are given; all return together.
 
     `memory_bytes` of the job is for all ranks of a machine together. When a rank dies, `tell` gets
@@ -63,7 +64,7 @@ def run_cluster(job: dict[str, Any], *, tell: Tell) -> StreamResult | None:
         The result of all ranks on rank 0; None on the others, also when rank 0 raises.
 
     """
-    return _with_all_ranks(str(job["job_id"]), tell, lambda ranks, watch: _run(ranks, watch, job))
+    return _with_all_ranks(job.job_id, tell, lambda ranks, watch: _run(ranks, watch, job))
 
 
 def network_capacity(*, bytes_each: int, readings: int, tell: Tell) -> tuple[float, ...] | None:
@@ -252,9 +253,9 @@ class _Carrier:
         return moved
 
 
-def _run(ranks: _Ranks, watch: RankWatch, job: dict[str, Any]) -> StreamResult:
+def _run(ranks: _Ranks, watch: RankWatch, job: StreamJob) -> StreamResult:
     job = ranks.comm.bcast(job)  # a default may depend on the moment, as free memory does
-    job = job | {"memory_bytes": ranks.share_bytes(int(job["memory_bytes"]))}
+    job = msgspec.structs.replace(job, memory_bytes=ranks.share_bytes(job.memory_bytes))
     text = msgspec.json.encode(job).decode()
     rank = ranks.together(lambda: _engine.Rank(text, ranks.number, ranks.count))
     ranks.comm.Barrier()

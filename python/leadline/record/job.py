@@ -1,0 +1,462 @@
+"""What the engine is asked to do: a struct for each kind of job, encoded as the wire has it.
+
+A job knows what its answer is (`Job.read`). Measurements and questions say no `kind` on the wire,
+so the kinds are told apart by their types here, not by a tag.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Generic, Literal, TypeVar
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from leadline.errors import EngineFault
+from leadline.record.discipline import NO_SYNC, fsync_each, parse_sync, say_discipline
+from leadline.record.file_test import FileProgram, FileTestResult
+from leadline.record.nfs import NfsAsked, NfsData, NfsLoadAnswer, NfsServerAddress
+from leadline.record.result import EngineResult
+from leadline.record.streaming import StreamResult
+from leadline.record.workload import Workload, WorkloadError
+
+WIRE_VERSION = 1
+RATE_MIN_PER_S, RATE_MAX_PER_S = 1e-3, 1e9
+"""Range of an open loop's rate; the engine itself takes less (protocol/job.schema.json)."""
+
+ASK_S_MAX = 60.0
+
+Answer = TypeVar("Answer")
+
+
+class Access(msgspec.Struct, frozen=True, kw_only=True):
+    """How storage is reached."""
+
+    backend: str = ""
+    """How requests are issued; empty is the only or the plainest one of the target."""
+    direct: bool = False
+    """Past the file cache (O_DIRECT)."""
+    sync: str = NO_SYNC
+    """Which writes wait for the device, as `parse_sync` spells it."""
+    cache_limit_bytes: int | None = None
+    """The engine runs in a memory cgroup of this size."""
+    placement: str = "auto"
+    """"auto" gives each issuer a processor of its own while there are enough, "free" leaves that
+    to the kernel."""
+
+    @property
+    def discipline(self) -> str:
+        """Which writes wait, and for what, as people call it."""
+        return say_discipline(self.sync, direct=self.direct)
+
+    @property
+    def fsync_each(self) -> int | None:
+        """Writes of an issuer from one `fsync` to the next; None without any."""
+        return fsync_each(self.sync)
+
+    @property
+    def waits(self) -> bool:
+        """Whether some write waits for the device."""
+        return self.sync != NO_SYNC
+
+    @property
+    def buffered(self) -> bool:
+        """Whether writes go through the file cache and wait for no device."""
+        return not self.direct and not self.waits
+
+    @property
+    def wire_backend(self) -> Backend:
+        """Return the job's `backend`; `sync` is sent only when some write waits."""
+        if not self.waits:
+            return Backend(name=self.backend, direct=self.direct)
+        each = self.fsync_each
+        waits = (
+            Waits(kind=parse_sync(self.sync)) if each is None else Waits(kind="fsync", each=each)
+        )
+        return Backend(name=self.backend, direct=self.direct, sync=waits)
+
+    def stored_in(self, record: type[msgspec.Struct]) -> dict[str, Any]:
+        """Return what a record keeps of it, by the record's own fields."""
+        kept = record.__struct_fields__
+        return {name: getattr(self, name) for name in self.__struct_fields__ if name in kept}
+
+    @classmethod
+    def kept_by(cls, record: msgspec.Struct) -> Access:
+        """Return the access that a record's fields say; what it does not keep is the default."""
+        kept = record.__struct_fields__
+        return cls(
+            **{name: getattr(record, name) for name in cls.__struct_fields__ if name in kept}
+        )
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """When a job ends (ARCHITECTURE.md, the wire)."""
+
+    warm_up_s_max: float = 10.0
+    measure_s_min: float = 1.0
+    measure_s_max: float = 5.0
+    accuracy: float = 0.05
+    """Measuring ends when the 95 % interval's half-width is below this share of the mean."""
+    total_s_max: float = 60.0
+    """Bound of the whole job, prepare included."""
+
+
+class Arrivals(msgspec.Struct, frozen=True):
+    """What makes a request due: the completion of an earlier one (closed), or a clock."""
+
+    kind: Literal["closed", "constant", "poisson"] = "closed"
+    rate_per_s: float | None = None
+    """Requests due per second, all issuers together; only with a clock."""
+
+    def __post_init__(self) -> None:
+        """Reject a clock without a rate, and a rate without a clock."""
+        if self.kind == "closed":
+            if self.rate_per_s is not None:
+                raise WorkloadError("a closed loop has no rate; say constant or poisson arrivals")
+        elif self.rate_per_s is None or not RATE_MIN_PER_S <= self.rate_per_s <= RATE_MAX_PER_S:
+            raise WorkloadError(
+                f"the rate is {self.rate_per_s}, it must be between {RATE_MIN_PER_S:g} and "
+                f"{RATE_MAX_PER_S:g} requests per second"
+            )
+
+
+CLOSED = Arrivals()
+
+
+class Job(msgspec.Struct, Generic[Answer], frozen=True, kw_only=True):
+    """One thing asked of the engine; `Answer` is the type of what comes back."""
+
+    version: int = WIRE_VERSION
+    kind: str | UnsetType = UNSET
+    job_id: str
+
+    @property
+    def seconds_max(self) -> float:
+        """Longest time to the answer."""
+        raise NotImplementedError
+
+    def read(self, event: dict[str, Any]) -> Answer:
+        """Return the record of its result or answer event.
+
+        Raises:
+            msgspec.ValidationError: it does not fit the record.
+            EngineFault: another version of the wire.
+
+        """
+        raise NotImplementedError
+
+
+class DirectoryTarget(msgspec.Struct, frozen=True, tag_field="kind", tag="directory"):
+    """A run's own directory in a claimed one."""
+
+    path: str
+
+
+class NfsTarget(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="nfs"):
+    """A run's own directory in a claimed one of a server."""
+
+    server: NfsServerAddress
+    run: str
+
+
+class NullTarget(msgspec.Struct, frozen=True, tag_field="kind", tag="null"):
+    """Nothing: what the generator itself can do."""
+
+
+class SimulatedTarget(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="simulated"):
+    """A system in virtual time."""
+
+    system: dict[str, Any]
+    clock_s: float
+    run_seed: int
+
+
+JobTarget = DirectoryTarget | NfsTarget | NullTarget | SimulatedTarget
+
+
+def kind_of(target: JobTarget) -> str:
+    """Return `directory`, `nfs`, `null` or `simulated`."""
+    return str(target.__struct_config__.tag)
+
+
+class Waits(msgspec.Struct, frozen=True):
+    """The wire's `backend.sync`."""
+
+    kind: str
+    each: int | UnsetType = UNSET
+
+
+class Backend(msgspec.Struct, frozen=True, kw_only=True):
+    """The wire's `backend`."""
+
+    name: str
+    direct: bool
+    sync: Waits | UnsetType = UNSET
+
+
+class Precondition(msgspec.Struct, frozen=True):
+    """What is written before the warm-up, until the rate is on its plateau."""
+
+    bytes_max: int
+
+
+class MeasureJob(Job[EngineResult], frozen=True, kw_only=True):
+    """One workload on one target; `of` says only what differs from the wire's defaults."""
+
+    target: JobTarget
+    workload: Workload
+    backend: Backend
+    seed: int
+    limits: Limits
+    arrivals: Arrivals | UnsetType = UNSET
+    placement: str | UnsetType = UNSET
+    precondition: Precondition | UnsetType = UNSET
+    ceiling_iops: float | UnsetType = UNSET
+
+    @classmethod
+    def of(
+        cls,
+        job_id: str,
+        target: JobTarget,
+        access: Access,
+        workload: Workload,
+        *,
+        seed: int,
+        limits: Limits,
+        arrivals: Arrivals = CLOSED,
+        precondition_bytes_max: int | None = None,
+        ceiling_iops: float | None = None,
+    ) -> MeasureJob:
+        """Return the job."""
+        return cls(
+            job_id=job_id,
+            target=target,
+            workload=workload,
+            backend=access.wire_backend,
+            seed=seed,
+            limits=limits,
+            arrivals=UNSET if arrivals.kind == "closed" else arrivals,
+            placement=UNSET if access.placement == "auto" else access.placement,
+            precondition=UNSET
+            if precondition_bytes_max is None
+            else Precondition(precondition_bytes_max),
+            ceiling_iops=UNSET if ceiling_iops is None else ceiling_iops,
+        )
+
+    @property
+    def seconds_max(self) -> float:
+        """Longest time to the answer."""
+        return self.limits.total_s_max
+
+    def read(self, event: dict[str, Any]) -> EngineResult:
+        """Return the record of the result event."""
+        result = msgspec.convert(event, EngineResult)
+        if result.version != WIRE_VERSION:
+            raise EngineFault(f"the engine speaks version {result.version} of the wire, not 1")
+        return result
+
+
+NfsAsk = Literal["nfs_claim", "nfs_room", "nfs_release"]
+
+
+class NfsQuestion(msgspec.Struct, frozen=True, kw_only=True):
+    """What is asked of a server."""
+
+    kind: NfsAsk
+    server: NfsServerAddress
+    run: str
+    patience_s: float
+    process: int | UnsetType = UNSET
+    """Of a claim: the process that owns it."""
+
+
+class AskJob(Job[NfsAsked], frozen=True, kw_only=True):
+    """A question about a server's directory."""
+
+    ask: NfsQuestion
+
+    @property
+    def seconds_max(self) -> float:
+        """Longest time to the answer: several calls, each with its own patience."""
+        return ASK_S_MAX
+
+    def read(self, event: dict[str, Any]) -> NfsAsked:
+        """Return the record of the answer event."""
+        return msgspec.convert(event, NfsAsked)
+
+
+class Drive(msgspec.Struct, frozen=True, kw_only=True):
+    """Where one drive's files are tested."""
+
+    directory: str
+    mount: dict[str, Any] | UnsetType = UNSET
+    """What to mount there; absent of a file system that is there."""
+    raw: str | None
+    """What its own rate is read from; None where there is no direct I/O."""
+
+
+class FileTestJob(Job[FileTestResult], frozen=True, kw_only=True):
+    """Programs of KM83 on drives."""
+
+    kind: Literal["file_test"] = "file_test"
+    drives: tuple[Drive, ...]
+    tests: tuple[FileProgram, ...]
+    file_bytes: int
+    runs: int
+    timing: Literal["program", "drive"]
+    seed: int
+    total_s_max: float
+
+    @property
+    def seconds_max(self) -> float:
+        """Longest time to the answer."""
+        return self.total_s_max
+
+    def read(self, event: dict[str, Any]) -> FileTestResult:
+        """Return the record of the result event."""
+        return msgspec.convert(event, FileTestResult)
+
+
+class Prepare(msgspec.Struct, frozen=True, tag_field="kind", tag="prepare"):
+    """Makes a data set, or finds it whole."""
+
+
+class Remove(msgspec.Struct, frozen=True, tag_field="kind", tag="remove"):
+    """Removes a data set, or all of them."""
+
+
+class Load(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="load"):
+    """Offers one load to a server whose data set was prepared."""
+
+    rate_per_s: float
+    seconds: float
+    warm_up_s: float
+    seed: int
+    connections: int
+    stable: bool | None
+    limit_ms: float | None
+    abort_above_ms: float | None
+
+
+class NfsLoadJob(Job[NfsLoadAnswer], frozen=True, kw_only=True):
+    """SH08 Table 3 on an NFS server."""
+
+    kind: Literal["nfs_load"] = "nfs_load"
+    server: NfsServerAddress
+    data: NfsData | None
+    action: Prepare | Load | Remove
+    total_s_max: float
+
+    @property
+    def seconds_max(self) -> float:
+        """Longest time to the answer."""
+        return self.total_s_max
+
+    def read(self, event: dict[str, Any]) -> NfsLoadAnswer:
+        """Return the record of the result event."""
+        return msgspec.convert(event, NfsLoadAnswer)
+
+
+class TrialJob(msgspec.Struct, frozen=True, kw_only=True):
+    """One trial of a simulated server; answered within this process, it has no id."""
+
+    rate_per_s: float
+    seconds: float
+    seed: int
+    limit_ms: float | None
+    abort_above_ms: float | None = None
+
+
+RecordFormat = Literal["binary", "ascii"]
+
+
+class Scan(msgspec.Struct, frozen=True, kw_only=True, tag_field="name", tag="scan"):
+    """Writes the records with `low <= key < high`; keys are 20 hexadecimal digits."""
+
+    low: str
+    high: str | None = None
+
+
+class Sort(msgspec.Struct, frozen=True, kw_only=True, tag_field="name", tag="sort"):
+    """Orders the records by their keys."""
+
+
+class Transpose(msgspec.Struct, frozen=True, kw_only=True, tag_field="name", tag="transpose"):
+    """Blocks of 4 KiB from row-major into column-major order."""
+
+    rows: int
+    columns: int
+
+
+class Generate(msgspec.Struct, frozen=True, kw_only=True, tag_field="name", tag="generate"):
+    """Makes the sort benchmark's records."""
+
+    records: int
+    format: RecordFormat = "binary"
+    skew: float = 0.0
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True, tag_field="name", tag="check"):
+    """Counts the records, sums their checksums and says whether they are in order."""
+
+
+class Capacity(msgspec.Struct, frozen=True, kw_only=True, tag_field="name", tag="capacity"):
+    """What memory and disks can do by themselves."""
+
+    directories: tuple[str, ...]
+    bytes: int
+    """Laid out on each."""
+
+
+Kernel = Scan | Sort | Transpose | Generate | Check | Capacity
+
+
+class Output(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a data set goes. It gets its name when it is whole and verified, never before."""
+
+    path: str
+    stripes: tuple[str, ...] = ()
+    """Directories of its stripes, one for each disk; none: a plain file."""
+    stripe_bytes: int = 65536
+    replace: bool = False
+
+
+class Way(msgspec.Struct, frozen=True, kw_only=True):
+    """How bytes are moved."""
+
+    read: Literal["mmap", "uring"] = "uring"
+    read_direct: bool = True
+    write_direct: bool = True
+    depth: int = 8
+    """Reads, and writes, outstanding on each disk."""
+
+
+class StreamJob(Job[StreamResult], frozen=True, kw_only=True):
+    """One kernel over one input."""
+
+    kind: Literal["stream"] = "stream"
+    job_id: str = ""
+    """Given when it is run."""
+    kernel: Kernel
+    memory_bytes: int
+    input: str | None = None
+    output: Output | None = None
+    temporary: tuple[str, ...] = ()
+    """Directories for the runs of a sort in two passes; none: the output's own."""
+    threads: int = 1
+    io: Way = Way()
+    seed: int = 1
+    total_s_max: float = 3600.0
+
+    @property
+    def name(self) -> str:
+        """The kernel's name."""
+        return str(self.kernel.__struct_config__.tag)
+
+    @property
+    def seconds_max(self) -> float:
+        """Longest time to the answer."""
+        return self.total_s_max
+
+    def read(self, event: dict[str, Any]) -> StreamResult:
+        """Return the record of the result event."""
+        return msgspec.convert(event, StreamResult)

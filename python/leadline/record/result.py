@@ -1,0 +1,295 @@
+"""What the engine's `result` event says of one run."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from leadline.record.workload import Interval
+
+CAP_REACHED = "time cap reached"
+"""The engine's words for a point that ended by time: a survey says instead, in its intervals and
+its accuracy, what the budget bought."""
+
+
+SERVER_GONE = ("server lost:", "server silent:", "server restarted:")
+"""How the engine's reasons begin when a server went away."""
+
+
+class LatencyUs(msgspec.Struct, frozen=True):
+    """Response times in microseconds, from one histogram of one run."""
+
+    mean: float
+    p50: float
+    p90: float
+    p99: float
+    p99_9: float
+    max: float
+
+
+class OperationSummary(msgspec.Struct, frozen=True):
+    """Reads or writes of one window, apart."""
+
+    operations: int
+    bytes: int
+    latency_us: LatencyUs | None
+    histogram: tuple[tuple[int, int], ...] = ()
+    """Sparse (bucket, count) pairs; the bucket bounds are derived in crates/engine histogram."""
+
+
+class MovedBytes(msgspec.Struct, frozen=True):
+    """Bytes read and written."""
+
+    read: int
+    write: int
+
+
+class Realised(msgspec.Struct, frozen=True):
+    """What the drawn requests really were, to hold against what was asked."""
+
+    size_mean: float
+    size_cv: float | None
+    """None, as below, when another engine than Leadline's does not tell."""
+    read_frac: float
+    seq_frac: float | None
+
+
+class IntervalRecord(msgspec.Struct, frozen=True):
+    """One slice of the run; warm-up slices are kept too."""
+
+    start_s: float
+    seconds: float
+    operations: int
+    bytes: int
+
+
+class WarmUp(msgspec.Struct, frozen=True):
+    """How the run became steady, or that it did not."""
+
+    seconds: float
+    steady: bool | None
+    """None when nobody looked, as with another engine than Leadline's."""
+    intervals: tuple[IntervalRecord, ...] = ()
+
+
+class SimulatedFacts(msgspec.Struct, frozen=True):
+    """What only a simulated system can tell."""
+
+    truth_mb_s: float
+    """Expected throughput over this very window (drift included), exact under the model."""
+    clock_s: float
+    """Virtual time when the run ended."""
+
+
+class SpansUs(msgspec.Struct, frozen=True):
+    """Response times by span; a closed loop has no due time, hence only the middle one."""
+
+    due_to_submitted: LatencyUs | None
+    submitted_to_completed: LatencyUs
+    """The target's own time."""
+    due_to_completed: LatencyUs | None
+    """What a user waits."""
+
+
+class Offered(msgspec.Struct, frozen=True, kw_only=True):
+    """What an open-loop run offered and what became of it."""
+
+    rate_per_s: float
+    due: int
+    """Requests that became due within the window; the next three count some of them."""
+    late_target: int
+    """Sent more than a millisecond late: every issuer was waiting for the target."""
+    late_generator: int
+    """Sent more than a millisecond late although an issuer was free."""
+    missed: int
+    """Not sent when the window closed."""
+    completed_per_s: float
+    shortfall_frac: float
+    """Share of the rate that was not kept, 0 or more."""
+    fell_short: Literal["target", "generator"] | None
+    """Who, when more than 3 % are missing."""
+
+
+class CacheEvents(msgspec.Struct, frozen=True, kw_only=True):
+    """Page-cache events of the engine's own memory cgroup, or of the machine without one."""
+
+    charged_pages: int | None
+    uncharged_pages: int | None
+    refaulted_pages: int | None
+    """File pages that came back after having been evicted."""
+    major_faults: int | None
+
+
+class Provenance(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the bytes came from, and what could not be checked."""
+
+    process_bytes: MovedBytes | None = None
+    """Bytes the engine made the block layer move."""
+    probed: int = 0
+    """Reads whose bytes were looked up in the file cache just before they were made."""
+    found_share: float | None = None
+    """Share of those bytes found there, read-ahead's work included."""
+    cached_share_from: Literal["residency", "device"] | None = None
+    cache_events: CacheEvents | None = None
+    unchecked: tuple[str, ...] = ()
+
+
+class Level(msgspec.Struct, frozen=True):
+    """A stretch of the window with one rate."""
+
+    start_s: float
+    seconds: float
+    throughput_mb_s: float
+
+
+class Stall(msgspec.Struct, frozen=True):
+    """A stretch of the window in which no request completed."""
+
+    start_s: float
+    seconds: float
+    generator: bool
+    """Whether the generator itself did not run."""
+
+
+class Round(msgspec.Struct, frozen=True):
+    """One round of preconditioning."""
+
+    bytes: int
+    throughput_mb_s: float
+
+
+class Preconditioned(msgspec.Struct, frozen=True, kw_only=True):
+    """What preconditioning did."""
+
+    bytes: int
+    seconds: float
+    plateau: bool
+    """Whether the rate reached its plateau before the bytes or the time were spent."""
+    rounds: tuple[Round, ...]
+
+
+class WrittenBytes(msgspec.Struct, frozen=True):
+    """Bytes written by a job, by purpose: its wear."""
+
+    layout: int = 0
+    precondition: int = 0
+    workload: int = 0
+
+
+class OtherLoad(msgspec.Struct, frozen=True, kw_only=True):
+    """What else the machine did during the window."""
+
+    cpu_pressure: float | None = None
+    """Share of the window in which some task waited for a processor (PSI)."""
+    io_pressure: float | None = None
+    """Share in which some task waited for I/O; our own waits count."""
+    memory_pressure: float | None = None
+    steal_cpu: float | None = None
+    """CPU seconds per second that the hypervisor gave to others."""
+    runnable: int | None = None
+    """Runnable tasks when the window closed, the issuers included."""
+
+
+class Placed(msgspec.Struct, frozen=True):
+    """Where the issuers ran."""
+
+    pinned: bool
+    cpus: tuple[int, ...]
+
+
+class Generator(msgspec.Struct, frozen=True):
+    """The load generator against its own limit."""
+
+    ceiling_iops: float
+    bound: bool
+    """Whether this run is within 20 % of it."""
+
+
+class Network(msgspec.Struct, frozen=True, kw_only=True):
+    """What went over the network for the requests counted: what an NFS client said and heard.
+
+    Heads of calls and answers and their record marks count; those of TCP and below do not.
+    """
+
+    sent_bytes: int
+    received_bytes: int
+    payload_sent_bytes: int
+    """Of those sent, the data of writes."""
+    payload_received_bytes: int
+    """Of those received, the data of reads."""
+    lost_requests: int
+    """Sent and never answered, because the server went away; nothing else counts them."""
+    retransmitted_segments: int | None
+    """Segments that TCP had to send again, warm-up included."""
+    round_trip_us: float
+    """The shortest of several empty calls before the run."""
+    stable_share: float | None = None
+    """Share of the WRITE calls of which the server said that they are on stable storage when it
+    answered, asked for or not; None without writes."""
+    commit_s: float | None = None
+    """Time the server took after the window to put on stable storage what was written."""
+
+
+class EngineResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The `result` event of the wire (protocol/result.schema.json)."""
+
+    version: int
+    job_id: str
+    throughput_mb_s: Interval
+    """Interval from batches within this one run: it knows nothing of run-to-run differences."""
+    iops: Interval
+    latency_us: LatencyUs
+    read: OperationSummary
+    write: OperationSummary
+    wall_s: float
+    """Length of the measured window."""
+    total_s: float
+    """Prepare, warm up, measure and drain together."""
+    prepare_s: float
+    cpu_user: float
+    """CPU seconds in user mode per second of window; 2.0 is two processors busy."""
+    cpu_system: float
+    io_share: float
+    """Share of the issuers' wall time spent inside I/O calls (CP94 Fig. 1)."""
+    littles_law_error_frac: float
+    """process_num x queue_depth against throughput x response time; 0 is perfect."""
+    workload_bytes: MovedBytes
+    device_bytes: MovedBytes | None
+    """Bytes the block device moved in the window; None when it cannot be told."""
+    cached_share: float | None
+    """Share of the bytes read that did not come from the device, 0 to 1."""
+    cache_resident_bytes: int | None
+    """File cache charged to the engine's cgroup at the window's end."""
+    foreign_cpu: float | None
+    """CPU seconds per second used by everybody else during the window."""
+    realised: Realised
+    warm_up: WarmUp
+    intervals: tuple[IntervalRecord, ...]
+    admissible: bool
+    reasons: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    simulated: SimulatedFacts | None = None
+    # What follows came with the second release of the engine; older stored points lack it.
+    spans_us: SpansUs | None = None
+    offered: Offered | None = None
+    """None in a closed loop."""
+    provenance: Provenance = Provenance()
+    levels: tuple[Level, ...] = ()
+    """More than one when the rate changed within the window."""
+    stalls: tuple[Stall, ...] = ()
+    precondition: Preconditioned | None = None
+    written_bytes: WrittenBytes = WrittenBytes()
+    other_load: OtherLoad = OtherLoad()
+    placement: Placed | None = None
+    generator: Generator | None = None
+    network: Network | None = None
+    """None where no network is between."""
+    clock: Literal["tsc", "vdso", "virtual"] | None = None
+
+    @property
+    def server_lost(self) -> bool:
+        """Whether the run ended because its server went away; then it is not admissible."""
+        return self.network is not None and any(
+            reason.startswith(SERVER_GONE) for reason in self.reasons
+        )
