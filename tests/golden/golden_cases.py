@@ -137,7 +137,7 @@ LIVE = (
     _live("surface-json", "surface", _SERVER, "--design", "full-grid", *_QUICK[:2], "--json"),
     # What cannot be resumed today.
     _live("resume-measure", "measure", "null:", "--workload", _SMALL, "--resume"),
-    _live("resume-files", "files", "{out}", "--resume"),
+    _live("resume-files", "files", "{out}", "--name", "plain", "--resume"),
     _live("resume-stream", "stream", "sort", "{out}/in", "{out}/sorted", "--resume"),
     _live("resume-stream-scale", "stream", "scale", "{out}", "--resume"),
     _live("resume-peak-none", "peak", _SERVER, "--resume"),
