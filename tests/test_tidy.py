@@ -20,6 +20,8 @@ SOURCES = (
 
 FILE_LINES_MAX = 600
 FUNCTION_LINES_MAX = 70
+"""Rust's are counted by clippy (clippy.toml)."""
+FOLDER_FILES_MAX = 20
 LINE_LENGTH_MAX = 110
 
 LAYERS = {
@@ -66,6 +68,17 @@ def test_functions_are_short(path: Path) -> None:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             length = (node.end_lineno or node.lineno) - node.lineno + 1
             assert length <= FUNCTION_LINES_MAX, f"{node.name} has {length} lines"
+
+
+FOLDERS = sorted({path.parent for path in PYTHON + RUST})
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=names(FOLDERS))
+def test_a_folder_can_be_seen_at_one_glance(folder: Path) -> None:
+    """What a folder is and whom it lets in is no room of it."""
+    for kind in ("py", "rs"):
+        rooms = [path for path in folder.glob(f"*.{kind}") if path.stem not in ("__init__", "mod")]
+        assert len(rooms) <= FOLDER_FILES_MAX
 
 
 def test_no_module_is_a_drawer_for_odds_and_ends() -> None:

@@ -95,13 +95,7 @@ impl Evidence {
 pub fn assemble(mut run: Finished) -> Result<EngineResult, EngineError> {
     let tally = run.tally;
     let operations = tally.operations();
-    if tally.lost.is_none() && (operations == 0 || run.wall_s <= 0.0) {
-        return Err(EngineError::nothing_completed(format!(
-            "no request completed in the measured window of {:.3} s; raise measure_s_max or ask \
-            for smaller requests",
-            run.wall_s
-        )));
-    }
+    require_any(&run)?;
     let throughput = rate(run.controller.window(), |slice| slice.bytes);
     let iops = rate(run.controller.window(), |slice| slice.operations);
     let workload = &run.job.workload;
@@ -109,21 +103,14 @@ pub fn assemble(mut run: Finished) -> Result<EngineResult, EngineError> {
     let issuers_s = run.wall_s * outstanding;
     let little_error = little(&run, issuers_s);
     let Verdict { cached_share, provenance, reasons: disbelieved } = judge(&run);
-    let mut reasons = match &tally.lost {
-        Some(lost) => vec![lost_reason(lost, &run)],
-        None => reasons(little_error),
-    };
-    reasons.extend(disbelieved);
-    reasons.extend(run.evidence.offered.and_then(|offered| missed_rate(&offered, run.wall_s)));
+    let reasons = reasons(&run, little_error, disbelieved);
     let written_bytes = written(&run);
     warn(&mut run, throughput.half_width_frac());
     let mut all = Histogram::default();
     all.merge(&tally.read.latency);
     all.merge(&tally.write.latency);
-    let open = tally.open.as_ref();
-    let sent = open.map_or(&all, |open| &open.submitted_to_completed);
     // With the requests still waiting at the end, which the two kinds' own histograms lack.
-    let felt = open.map_or(&all, |open| &open.due_to_completed);
+    let felt = tally.open.as_ref().map_or(&all, |open| &open.due_to_completed);
     let (levels, stalls) = disturbances(&mut run, all.quantile_ns(0.5) * 1e-9);
     let device_bytes = run.host.device.map(|(read, write)| MovedBytes { read, write });
     Ok(EngineResult {
@@ -157,11 +144,7 @@ pub fn assemble(mut run: Finished) -> Result<EngineResult, EngineError> {
         reasons,
         warnings: run.warnings,
         simulated: run.simulated,
-        spans_us: SpansUs {
-            due_to_submitted: run.evidence.due_spans.map(|spans| spans.0),
-            submitted_to_completed: LatencyUs::of(sent),
-            due_to_completed: run.evidence.due_spans.map(|spans| spans.1),
-        },
+        spans_us: spans(tally, &all, run.evidence.due_spans),
         offered: run.evidence.offered,
         provenance,
         levels,
@@ -174,6 +157,27 @@ pub fn assemble(mut run: Finished) -> Result<EngineResult, EngineError> {
         network: run.evidence.network,
         clock: run.evidence.clock,
     })
+}
+
+/// A window in which nothing completed is no measurement, unless the server went away: that is one.
+fn require_any(run: &Finished) -> Result<(), EngineError> {
+    if run.tally.lost.is_some() || (run.tally.operations() > 0 && run.wall_s > 0.0) {
+        return Ok(());
+    }
+    Err(EngineError::nothing_completed(format!(
+        "no request completed in the measured window of {:.3} s; raise measure_s_max or ask for \
+        smaller requests",
+        run.wall_s
+    )))
+}
+
+fn spans(tally: &Tally, all: &Histogram, due: Option<(LatencyUs, LatencyUs)>) -> SpansUs {
+    let sent = tally.open.as_ref().map_or(all, |open| &open.submitted_to_completed);
+    SpansUs {
+        due_to_submitted: due.map(|spans| spans.0),
+        submitted_to_completed: LatencyUs::of(sent),
+        due_to_completed: due.map(|spans| spans.1),
+    }
 }
 
 /// Little's law over the window: the issuers' time must be accounted for by response times, think
@@ -209,7 +213,18 @@ fn lost_reason(lost: &Lost, run: &Finished) -> String {
     )
 }
 
-fn reasons(little_error: f64) -> Vec<String> {
+/// Everything that keeps the run from being believed.
+fn reasons(run: &Finished, little_error: f64, disbelieved: Vec<String>) -> Vec<String> {
+    let mut reasons = match &run.tally.lost {
+        Some(lost) => vec![lost_reason(lost, run)],
+        None => little_reasons(little_error),
+    };
+    reasons.extend(disbelieved);
+    reasons.extend(run.evidence.offered.and_then(|offered| missed_rate(&offered, run.wall_s)));
+    reasons
+}
+
+fn little_reasons(little_error: f64) -> Vec<String> {
     if little_error <= LITTLE_ERROR_MAX {
         return Vec::new();
     }

@@ -20,7 +20,7 @@ pub const OUTSTANDING_MAX: u64 = 16_384;
 
 /// One run of one workload on one target.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(rename = "Job", deny_unknown_fields)] // a refusal calls it so
 pub struct MeasureJob {
     /// Version of the wire; 1.
     pub version: u32,
