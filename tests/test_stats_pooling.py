@@ -28,7 +28,7 @@ from leadline.record import (
     WarmUp,
     WrittenBytes,
 )
-from leadline.stats import pooled_result, student_t
+from leadline.stats import pooled_result, pooling, student_t
 from leadline.stats.pooling import ALIKE, alike_factor
 from leadline.testing.samples import sample_result
 
@@ -36,6 +36,29 @@ from leadline.testing.samples import sample_result
 def run(mb_s: float, half_frac: float = 0.02, **changes: object) -> EngineResult:
     rate = Interval(mb_s, mb_s * (1 - half_frac), mb_s * (1 + half_frac), 20)
     return msgspec.structs.replace(sample_result(mb_s=mb_s), throughput_mb_s=rate, **changes)
+
+
+@pytest.mark.parametrize(
+    ("kind", "rules"),
+    [
+        (EngineResult, pooling.RESULT),
+        (Realised, pooling.REALISED),
+        (WarmUp, pooling.WARM_UP),
+        (Provenance, pooling.PROVENANCE),
+        (OtherLoad, pooling.OTHER_LOAD),
+        (Generator, pooling.GENERATOR),
+        (Network, pooling.NETWORK),
+    ],
+)
+def test_every_field_says_how_it_is_pooled(
+    kind: type[msgspec.Struct], rules: pooling.Rules
+) -> None:
+    assert set(rules) == set(kind.__struct_fields__)
+
+
+def test_a_field_without_a_rule_is_not_left_out_silently() -> None:
+    with pytest.raises(KeyError, match="plateau"):
+        pooling.by_field(Preconditioned, {"bytes": len, "seconds": len}, ())
 
 
 def test_one_run_speaks_for_itself() -> None:

@@ -10,8 +10,8 @@ the whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -28,6 +28,7 @@ from leadline.record import (
     OtherLoad,
     Provenance,
     Realised,
+    SpansUs,
     WarmUp,
     WrittenBytes,
 )
@@ -45,6 +46,31 @@ than a run, so runs in a row scatter less around their own mean than around the 
 of them follow each other to tell by how much (docs/decisions/0005)."""
 
 
+class _Runs:
+    """The runs to pool, and what several fields of the whole are made of."""
+
+    def __init__(self, runs: Sequence[EngineResult]) -> None:
+        self.all = runs
+        self.read = _summary([run.read for run in runs])
+        self.write = _summary([run.write for run in runs])
+        self.latency = _latency([self.read, self.write])
+
+    def __iter__(self) -> Iterator[EngineResult]:
+        return iter(self.all)
+
+
+Rules = Mapping[str, Callable[[Any], Any]]
+"""How each field of a record is made of the runs, by its name."""
+
+
+def by_field(kind: type[Struct], rules: Rules, runs: Any) -> Struct:
+    """Make a record by a rule for each of its fields; one without a rule is a KeyError.
+
+    A field that nobody thought of must not silently keep its default, or the last run's value.
+    """
+    return kind(**{name: rules[name](runs) for name in kind.__struct_fields__})
+
+
 def pooled_result(runs: Sequence[EngineResult]) -> EngineResult:
     """Return one result for closed-loop runs of the same workload on the same target.
 
@@ -56,46 +82,7 @@ def pooled_result(runs: Sequence[EngineResult]) -> EngineResult:
         raise ValueError("no run to pool")
     if len(runs) == 1:
         return runs[0]
-    read, write = (_summary([getattr(run, kind) for run in runs]) for kind in ("read", "write"))
-    latency = _latency([read, write])
-    return msgspec.structs.replace(
-        runs[-1],
-        throughput_mb_s=_spread([run.throughput_mb_s for run in runs]),
-        iops=_spread([run.iops for run in runs]),
-        latency_us=latency,
-        read=read,
-        write=write,
-        wall_s=sum(run.wall_s for run in runs),
-        total_s=sum(run.total_s for run in runs),
-        prepare_s=sum(run.prepare_s for run in runs),
-        cpu_user=_over_time(runs, lambda run: run.cpu_user) or 0.0,
-        cpu_system=_over_time(runs, lambda run: run.cpu_system) or 0.0,
-        io_share=_over_time(runs, lambda run: run.io_share) or 0.0,
-        foreign_cpu=_over_time(runs, lambda run: run.foreign_cpu),
-        littles_law_error_frac=max(run.littles_law_error_frac for run in runs),
-        workload_bytes=MovedBytes(read.bytes, write.bytes),
-        device_bytes=_moved([run.device_bytes for run in runs]),
-        cached_share=_over_reads(runs, lambda run: run.cached_share),
-        realised=_realised(runs),
-        warm_up=WarmUp(
-            sum(run.warm_up.seconds for run in runs), _steady(runs), runs[0].warm_up.intervals
-        ),
-        intervals=_shifted(runs, lambda run: run.intervals),
-        admissible=all(run.admissible for run in runs),
-        reasons=_once(reason for run in runs for reason in run.reasons),
-        warnings=_once(warning for run in runs for warning in run.warnings),
-        spans_us=msgspec.structs.replace(runs[-1].spans_us, submitted_to_completed=latency)
-        if runs[-1].spans_us
-        else None,
-        provenance=_provenance(runs),
-        levels=_levels(runs),
-        stalls=_shifted(runs, lambda run: run.stalls),
-        precondition=runs[0].precondition,
-        written_bytes=_added(WrittenBytes, [run.written_bytes for run in runs]),
-        other_load=_other_load(runs),
-        generator=_generator(runs),
-        network=_network(runs),
-    )
+    return by_field(EngineResult, RESULT, _Runs(runs))
 
 
 def _spread(intervals: Sequence[Interval]) -> Interval:
@@ -208,22 +195,34 @@ def _added(kind: type[Struct], parts: Sequence[Struct]) -> Struct:
     )
 
 
-def _realised(runs: Sequence[EngineResult]) -> Realised:
-    def over_operations(name: str) -> float | None:
+def _over_operations(name: str) -> Callable[[Sequence[EngineResult]], float | None]:
+    def of(runs: Sequence[EngineResult]) -> float | None:
         pairs = ((run.read.operations + run.write.operations, run.realised) for run in runs)
         return _weighted((weight, getattr(part, name)) for weight, part in pairs)
 
-    return Realised(
-        size_mean=over_operations("size_mean") or 0.0,
-        size_cv=over_operations("size_cv"),
-        read_frac=over_operations("read_frac") or 0.0,
-        seq_frac=over_operations("seq_frac"),
-    )
+    return of
+
+
+REALISED: Rules = {
+    "size_mean": lambda runs: _over_operations("size_mean")(runs) or 0.0,
+    "size_cv": _over_operations("size_cv"),
+    "read_frac": lambda runs: _over_operations("read_frac")(runs) or 0.0,
+    "seq_frac": _over_operations("seq_frac"),
+}
+"""Of `Realised`."""
 
 
 def _steady(runs: Sequence[EngineResult]) -> bool | None:
     known = [run.warm_up.steady for run in runs]
     return None if None in known else all(known)
+
+
+WARM_UP: Rules = {
+    "seconds": lambda runs: sum(run.warm_up.seconds for run in runs),
+    "steady": _steady,
+    "intervals": lambda runs: runs[0].warm_up.intervals,
+}
+"""Of `WarmUp`."""
 
 
 def _shifted(
@@ -253,51 +252,151 @@ def _once(texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(texts))
 
 
-def _provenance(runs: Sequence[EngineResult]) -> Provenance:
-    parts = [run.provenance for run in runs]
-    events = [part.cache_events for part in parts if part.cache_events is not None]
-    return Provenance(
-        process_bytes=_moved([part.process_bytes for part in parts]),
-        probed=sum(part.probed for part in parts),
-        found_share=_weighted((part.probed, part.found_share) for part in parts),
-        cached_share_from=parts[-1].cached_share_from,
-        cache_events=_added(CacheEvents, events) if len(events) == len(parts) else None,
-        unchecked=_once(text for part in parts for text in part.unchecked),
-    )
+def _cache_events(runs: Sequence[EngineResult]) -> CacheEvents | None:
+    known = [part for run in runs if (part := run.provenance.cache_events) is not None]
+    return _added(CacheEvents, known) if len(known) == len(runs) else None
 
 
-def _other_load(runs: Sequence[EngineResult]) -> OtherLoad:
-    def of(name: str) -> float | None:
-        return _over_time(runs, lambda run: getattr(run.other_load, name))
+PROVENANCE: Rules = {
+    "process_bytes": lambda runs: _moved([run.provenance.process_bytes for run in runs]),
+    "probed": lambda runs: sum(run.provenance.probed for run in runs),
+    "found_share": lambda runs: _weighted(
+        (run.provenance.probed, run.provenance.found_share) for run in runs
+    ),
+    "cached_share_from": lambda runs: runs[-1].provenance.cached_share_from,
+    "cache_events": _cache_events,
+    "unchecked": lambda runs: _once(text for run in runs for text in run.provenance.unchecked),
+}
+"""Of `Provenance`."""
 
+
+def _other_load_over_time(name: str) -> Callable[[Sequence[EngineResult]], float | None]:
+    return lambda runs: _over_time(runs, lambda run: getattr(run.other_load, name))
+
+
+def _most_runnable(runs: Sequence[EngineResult]) -> int | None:
     known = [run.other_load.runnable for run in runs if run.other_load.runnable is not None]
-    return OtherLoad(
-        cpu_pressure=of("cpu_pressure"),
-        io_pressure=of("io_pressure"),
-        memory_pressure=of("memory_pressure"),
-        steal_cpu=of("steal_cpu"),
-        runnable=max(known, default=None),
-    )
+    return max(known, default=None)
+
+
+OTHER_LOAD: Rules = {
+    "cpu_pressure": _other_load_over_time("cpu_pressure"),
+    "io_pressure": _other_load_over_time("io_pressure"),
+    "memory_pressure": _other_load_over_time("memory_pressure"),
+    "steal_cpu": _other_load_over_time("steal_cpu"),
+    "runnable": _most_runnable,
+}
+"""Of `OtherLoad`."""
+
+
+GENERATOR: Rules = {
+    "ceiling_iops": lambda known: known[-1].ceiling_iops,
+    "bound": lambda known: any(part.bound for part in known),
+}
+"""Of `Generator`, of the runs that have one."""
 
 
 def _generator(runs: Sequence[EngineResult]) -> Generator | None:
     known = [run.generator for run in runs if run.generator is not None]
-    if not known:
-        return None
-    return msgspec.structs.replace(known[-1], bound=any(part.bound for part in known))
+    return by_field(Generator, GENERATOR, known) if known else None
+
+
+def _counted(name: str) -> Callable[[Sequence[EngineResult]], int | None]:
+    def of(runs: Sequence[EngineResult]) -> int | None:
+        counts = [getattr(run.network, name) for run in runs]
+        return None if None in counts else sum(counts)
+
+    return of
+
+
+def _commit_s(runs: Sequence[EngineResult]) -> float | None:
+    known = [run.network.commit_s for run in runs if run.network is not None]
+    took = [each for each in known if each is not None]
+    return sum(took) / len(took) if took else None
+
+
+NETWORK: Rules = {
+    "sent_bytes": _counted("sent_bytes"),
+    "received_bytes": _counted("received_bytes"),
+    "payload_sent_bytes": _counted("payload_sent_bytes"),
+    "payload_received_bytes": _counted("payload_received_bytes"),
+    "lost_requests": _counted("lost_requests"),
+    "retransmitted_segments": _counted("retransmitted_segments"),
+    "round_trip_us": lambda runs: min(run.network.round_trip_us for run in runs),
+    "stable_share": lambda runs: _weighted(
+        (run.write.bytes, run.network.stable_share) for run in runs
+    ),
+    "commit_s": _commit_s,
+}
+"""Of `Network`, where every run has one."""
 
 
 def _network(runs: Sequence[EngineResult]) -> Network | None:
-    known = [run.network for run in runs if run.network is not None]
-    if len(known) < len(runs):
+    if any(run.network is None for run in runs):
         return None
-    commits = [each.commit_s for each in known if each.commit_s is not None]
-    added: Network = _added(Network, known)
-    return msgspec.structs.replace(
-        added,
-        round_trip_us=min(each.round_trip_us for each in known),
-        stable_share=_weighted(
-            (run.write.bytes, each.stable_share) for run, each in zip(runs, known, strict=True)
-        ),
-        commit_s=sum(commits) / len(commits) if commits else None,
-    )
+    return by_field(Network, NETWORK, runs)
+
+
+def _spans(runs: _Runs) -> SpansUs | None:
+    last = runs.all[-1].spans_us
+    return last and msgspec.structs.replace(last, submitted_to_completed=runs.latency)
+
+
+def _last(name: str) -> Callable[[_Runs], Any]:
+    """What has no sum and no mean, or cannot differ."""
+    return lambda runs: getattr(runs.all[-1], name)
+
+
+def _sum(name: str) -> Callable[[_Runs], float]:
+    return lambda runs: sum(getattr(run, name) for run in runs)
+
+
+def _mean(name: str) -> Callable[[_Runs], float | None]:
+    return lambda runs: _over_time(runs.all, lambda run: getattr(run, name))
+
+
+def _mean_or_0(name: str) -> Callable[[_Runs], float]:
+    return lambda runs: _mean(name)(runs) or 0.0
+
+
+RESULT: Rules = {
+    "version": _last("version"),
+    "job_id": _last("job_id"),
+    "throughput_mb_s": lambda runs: _spread([run.throughput_mb_s for run in runs]),
+    "iops": lambda runs: _spread([run.iops for run in runs]),
+    "latency_us": lambda runs: runs.latency,
+    "read": lambda runs: runs.read,
+    "write": lambda runs: runs.write,
+    "wall_s": _sum("wall_s"),
+    "total_s": _sum("total_s"),
+    "prepare_s": _sum("prepare_s"),
+    "cpu_user": _mean_or_0("cpu_user"),
+    "cpu_system": _mean_or_0("cpu_system"),
+    "io_share": _mean_or_0("io_share"),
+    "littles_law_error_frac": lambda runs: max(run.littles_law_error_frac for run in runs),
+    "workload_bytes": lambda runs: MovedBytes(runs.read.bytes, runs.write.bytes),
+    "device_bytes": lambda runs: _moved([run.device_bytes for run in runs]),
+    "cached_share": lambda runs: _over_reads(runs.all, lambda run: run.cached_share),
+    "cache_resident_bytes": _last("cache_resident_bytes"),
+    "foreign_cpu": _mean("foreign_cpu"),
+    "realised": lambda runs: by_field(Realised, REALISED, runs.all),
+    "warm_up": lambda runs: by_field(WarmUp, WARM_UP, runs.all),
+    "intervals": lambda runs: _shifted(runs.all, lambda run: run.intervals),
+    "admissible": lambda runs: all(run.admissible for run in runs),
+    "reasons": lambda runs: _once(reason for run in runs for reason in run.reasons),
+    "warnings": lambda runs: _once(warning for run in runs for warning in run.warnings),
+    "simulated": _last("simulated"),
+    "spans_us": _spans,
+    "offered": _last("offered"),
+    "provenance": lambda runs: by_field(Provenance, PROVENANCE, runs.all),
+    "levels": lambda runs: _levels(runs.all),
+    "stalls": lambda runs: _shifted(runs.all, lambda run: run.stalls),
+    "precondition": lambda runs: runs.all[0].precondition,
+    "written_bytes": lambda runs: _added(WrittenBytes, [run.written_bytes for run in runs]),
+    "other_load": lambda runs: by_field(OtherLoad, OTHER_LOAD, runs.all),
+    "placement": _last("placement"),
+    "generator": lambda runs: _generator(runs.all),
+    "network": lambda runs: _network(runs.all),
+    "clock": _last("clock"),
+}
+"""Of `EngineResult`."""
