@@ -37,6 +37,7 @@ from leadline.cli.options import (
     with_access,
 )
 from leadline.cli.talk import put_json, show, tell_findings
+from leadline.cli.tell import heading
 from leadline.engine import (
     Engine,
     Limits,
@@ -60,10 +61,11 @@ from leadline.record import (
     Workload,
     derive_seed,
 )
-from leadline.record.measurement import MEASUREMENT, MeasurementStart
+from leadline.record.measurement import MEASUREMENT, Measured, MeasurementStart
 from leadline.record.study import Took
 from leadline.report import render_measurement
 from leadline.report.documents.measurement import measurement_document
+from leadline.report.kinds import KINDS
 
 if TYPE_CHECKING:
     from leadline.store import Store  # SQLAlchemy takes a while to load
@@ -220,11 +222,12 @@ def _measure_all(
             with _naming(each.job), opened(each.job) as target_engine:
                 point = _measure(target_engine, target, each)
                 # Kept before the target is left: a server that went away cannot be tidied up.
-                _keep(store, target, point)
+                kept = _keep(store, target, point)
                 points.append(point)
                 if not json:
                     if each.job.name is not None:
                         show(Text(f"[{each.job.name}]"))
+                    show(heading(kept, KINDS[MEASUREMENT.kind]))
                     show(render_measurement(point))
     finally:
         if json and points:
@@ -434,7 +437,7 @@ def _arrivals(rate_per_s: float | None, kind: str | None) -> Arrivals:
     return Arrivals("constant" if kind == "constant" else "poisson", rate_per_s)
 
 
-def _keep(store: Store, target: Target, point: Measurement) -> None:
+def _keep(store: Store, target: Target, point: Measurement) -> Measured:
     """Keep the point as a study of its own, whose id is the point's as well."""
     start = MeasurementStart(
         study_id=point.point_id,
@@ -447,3 +450,4 @@ def _keep(store: Store, target: Target, point: Measurement) -> None:
     store.add(start.study_id, point)
     wall_s = sum(run.wall_s for run in point.runs)
     store.end(start.study_id, Took(wall_s=wall_s), Status.DONE)
+    return Measured(start, Status.DONE, (point,))
