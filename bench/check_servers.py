@@ -17,7 +17,7 @@ from leadline.engine import ServerLost
 from leadline.engine.nfs_load import prepare_data, remove_data, run_nfs_load
 from leadline.engine.targets.nfs_address import NfsAddress
 from leadline.record import workbench as asked
-from leadline.record.nfs import NfsData
+from leadline.record.jobs.nfs import NfsData
 from leadline.record.workbench import (
     Measured,
     Threshold,

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from kept_documents import KeptDocuments
 from leadline.engine.child import OnEvent
 from leadline.engine.file_tests import PROTOCOL_ORDER
-from leadline.record.file_test import (
+from leadline.record.files import FilesCell, FilesStart, FilesStudy, FileSystemUnderTest
+from leadline.record.jobs.file_test import (
     KBYTE,
     DriveRun,
     FileProgram,
@@ -18,7 +19,6 @@ from leadline.record.file_test import (
     FileTestRuns,
     RawRun,
 )
-from leadline.record.files import FilesCell, FilesStart, FilesStudy, FileSystemUnderTest
 from leadline.studies.files import Asked, run_files
 from leadline.studies.files.stored import load_files
 

@@ -9,8 +9,8 @@ import pytest
 from files_fixture import EXISTING, Kept, ScriptedTests, made, start_of, study_of
 from leadline.engine import PointFailed, TargetRefused
 from leadline.record import Status
-from leadline.record.file_test import FILE_PROGRAMS, FileProgram
 from leadline.record.files import FilesCell, SizeStep
+from leadline.record.jobs.file_test import FILE_PROGRAMS, FileProgram
 from leadline.studies.files import run_files
 from leadline.studies.files.size import PAPER_BYTES, next_size
 

@@ -15,8 +15,8 @@ import pytest
 from referencing import Registry, Resource
 
 from leadline import _engine
-from leadline.record.file_test import FileTestResult
-from leadline.record.nfs import NfsLoadAnswer
+from leadline.record.jobs.file_test import FileTestResult
+from leadline.record.jobs.nfs import NfsLoadAnswer
 from leadline.record.result import EngineResult
 from leadline.record.streaming import StreamResult
 from leadline.record.workload import Workload, WorkloadError

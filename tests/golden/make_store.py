@@ -25,8 +25,8 @@ import stream_fixture as streams
 from files_fixture import EXISTING, ScriptedTests, made, start_of
 from leadline.record import Measurement, SurveyStart
 from leadline.record.file_cache import CACHE
-from leadline.record.file_test import FileProgram
 from leadline.record.files import FilesCell
+from leadline.record.jobs.file_test import FileProgram
 from leadline.record.measurement import MEASUREMENT
 from leadline.record.streaming import StreamStudy
 from leadline.record.study import Records

@@ -26,7 +26,7 @@ from make_store import add_documents
 from leadline.engine.nfs_load import prepare_data, remove_data, run_nfs_load
 from leadline.engine.targets.nfs_address import NfsAddress
 from leadline.errors import LeadlineError
-from leadline.record.nfs import NfsData
+from leadline.record.jobs.nfs import NfsData
 from leadline.record.workbench import TrialRequest
 from leadline.store import open_store
 

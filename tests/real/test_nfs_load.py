@@ -19,7 +19,7 @@ from leadline.engine.child import ENGINE_COMMAND
 from leadline.engine.nfs_load import prepare_data, remove_data, run_nfs_load
 from leadline.engine.targets.claim import claim
 from leadline.engine.targets.nfs_address import NfsAddress
-from leadline.record.nfs import NfsData
+from leadline.record.jobs.nfs import NfsData
 from leadline.record.workbench import TrialRequest
 
 pytestmark = pytest.mark.real

@@ -12,8 +12,8 @@ from leadline.cli.options import Json, MaxBytes, Seed, positive_bytes, positive_
 from leadline.cli.talk import talk
 from leadline.cli.tell import draw, require_output, tell
 from leadline.engine import Target, open_file_tests
-from leadline.record.file_test import KBYTE
 from leadline.record.files import FILES, FilesCell, FilesStart, FilesStudy
+from leadline.record.jobs.file_test import KBYTE
 from leadline.record.wording import say_count
 from leadline.report.kinds import KINDS
 from leadline.store import Store

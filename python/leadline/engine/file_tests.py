@@ -16,9 +16,9 @@ from leadline.errors import EngineFault, PointFailed, TargetRefused
 from leadline.machine.file_systems import make_file_system, mount_document
 from leadline.machine.loop_devices import loop_device
 from leadline.machine.space import capacity_bytes, require_space
-from leadline.record.file_test import FileProgram, FileTestResult
 from leadline.record.files import FilesCell
 from leadline.record.job import Drive, FileTestJob
+from leadline.record.jobs.file_test import FileProgram, FileTestResult
 
 PROTOCOL_ORDER: tuple[FileProgram, ...] = ("write_4096", "write_8192", "rewrite_8192", "read_8192")
 """A file is written before it is written over or read (the script of KM83 §4)."""

@@ -17,7 +17,13 @@ from leadline.engine.child import ENGINE_COMMAND, Child, OnEvent
 from leadline.engine.targets.nfs_address import NfsAddress
 from leadline.errors import EngineFault
 from leadline.record.job import Load, NfsLoadJob, Prepare, Remove
-from leadline.record.nfs import NfsData, NfsDataFacts, NfsGenerator, NfsLoadAnswer, NfsOperation
+from leadline.record.jobs.nfs import (
+    NfsData,
+    NfsDataFacts,
+    NfsGenerator,
+    NfsLoadAnswer,
+    NfsOperation,
+)
 from leadline.record.workbench import Measured, TrialRequest
 
 PREPARE_S_MAX = 600.0

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from leadline.record.file_test import FILE_PROGRAMS, FileProgram, FileRun
+from leadline.record.jobs.file_test import FILE_PROGRAMS, FileProgram, FileRun
 from leadline.record.study import Records, Status, StudyStart
 from leadline.record.workload import Interval
 

@@ -13,8 +13,8 @@ from msgspec import UNSET, UnsetType
 
 from leadline.errors import EngineFault
 from leadline.record.discipline import NO_SYNC, fsync_each, parse_sync, say_discipline
-from leadline.record.file_test import FileProgram, FileTestResult
-from leadline.record.nfs import NfsAsked, NfsData, NfsLoadAnswer, NfsServerAddress
+from leadline.record.jobs.file_test import FileProgram, FileTestResult
+from leadline.record.jobs.nfs import NfsAsked, NfsData, NfsLoadAnswer, NfsServerAddress
 from leadline.record.result import EngineResult
 from leadline.record.streaming import StreamResult
 from leadline.record.workload import Workload, WorkloadError

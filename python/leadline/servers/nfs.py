@@ -21,7 +21,7 @@ from leadline.engine.nfs_load import NfsLoad, prepare_data, remove_data, run_nfs
 from leadline.engine.targets.claim import claim
 from leadline.engine.targets.nfs_address import NfsAddress
 from leadline.errors import EngineFault, PointFailed, ServerLost, TargetRefused
-from leadline.record.nfs import NfsData, NfsWorkload
+from leadline.record.jobs.nfs import NfsData, NfsWorkload
 from leadline.record.workbench import Measured, NfsServer, Sample, Trial, TrialOrder, TrialState
 from leadline.servers.ganesha import (
     STALL_US_MAX,

@@ -35,7 +35,6 @@ from leadline.record import (
     WritePolicy,
 )
 from leadline.record.file_cache import CACHE
-from leadline.record.file_test import FILE_PROGRAMS, DriveRun, FileRun, RawRun
 from leadline.record.files import (
     FILES,
     CellMeasured,
@@ -47,6 +46,7 @@ from leadline.record.files import (
     FileSystemUnderTest,
     SizeChosen,
 )
+from leadline.record.jobs.file_test import FILE_PROGRAMS, DriveRun, FileRun, RawRun
 from leadline.record.measurement import MEASUREMENT, MeasurementStart
 from leadline.record.streaming import (
     STREAM,

@@ -21,7 +21,7 @@ from leadline.errors import EngineFault, ServerLost, TargetRefused
 from leadline.machine.space import USEFUL_BYTES, Space, require_room
 from leadline.machine.stop import shielded
 from leadline.record.job import AskJob, JobTarget, NfsAsk, NfsQuestion, NfsTarget
-from leadline.record.nfs import NfsAsked, NfsRoom
+from leadline.record.jobs.nfs import NfsAsked, NfsRoom
 
 PATIENCE_S = 10.0
 """Longest silence of a server that owes an answer, as in the engine (SILENCE_S_MAX)."""

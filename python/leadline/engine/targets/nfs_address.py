@@ -5,7 +5,7 @@ from __future__ import annotations
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from leadline.errors import TargetRefused
-from leadline.record.nfs import NfsServerAddress
+from leadline.record.jobs.nfs import NfsServerAddress
 
 _SPELLING = "an NFS target is nfs://HOST[:PORT]/EXPORT/PATH, with ?mountport=N where needed"
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import altair as alt
 
-from leadline.record.file_test import FILE_PROGRAMS, KBYTE
 from leadline.record.files import FilesRow, FilesStudy
+from leadline.record.jobs.file_test import FILE_PROGRAMS, KBYTE
 from leadline.record.wording import say_count
 from leadline.report.drawing.layers import NARROW_PX, AnyChart, finish, values
 from leadline.report.drawing.theme import SYSTEM_SHAPES

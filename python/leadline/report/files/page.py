@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from leadline.record.file_test import FILE_PROGRAMS
 from leadline.record.files import FilesRow, FilesStudy
+from leadline.record.jobs.file_test import FILE_PROGRAMS
 from leadline.report.drawing.embedding import page_parts, template
 from leadline.report.files.charts import files_charts
 from leadline.report.files.table import NOT_MEASURED, SUSPECT, TableSection, table_of

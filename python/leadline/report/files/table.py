@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from leadline.record.file_test import FILE_PROGRAMS
 from leadline.record.files import FilesRow, FilesStudy
+from leadline.record.jobs.file_test import FILE_PROGRAMS
 
 NOT_MEASURED = "n.m."
 SUSPECT = "* this number is to be doubted; the warnings say why."

@@ -14,8 +14,8 @@ from itertools import combinations
 import msgspec
 
 from leadline.record import Interval
-from leadline.record.file_test import FILE_PROGRAMS, KBYTE, FileProgram
 from leadline.record.files import FilesRow, FilesStudy
+from leadline.record.jobs.file_test import FILE_PROGRAMS, KBYTE, FileProgram
 from leadline.record.wording import join_words, say_number, say_rate, say_span
 from leadline.studies.files.rows import rate_noise, ratio
 from leadline.units import format_bytes

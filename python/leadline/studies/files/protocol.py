@@ -11,7 +11,6 @@ import msgspec
 
 from leadline.engine import FileTests, PointFailed, Target, TargetRefused, host_facts, target_facts
 from leadline.record import Status, derive_seed, point_id
-from leadline.record.file_test import FileTestResult
 from leadline.record.files import (
     FILES,
     CellMeasured,
@@ -23,6 +22,7 @@ from leadline.record.files import (
     SizeChosen,
     SizeStep,
 )
+from leadline.record.jobs.file_test import FileTestResult
 from leadline.store import Keeper
 from leadline.studies.files.explain import explain_files
 from leadline.studies.files.plan import existing_system, shared_devices

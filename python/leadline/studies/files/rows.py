@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from leadline.record import Interval
-from leadline.record.file_test import FILE_PROGRAMS, FileProgram, FileRun, FileTestResult
 from leadline.record.files import FilesCell, FilesRow, FilesStudy
+from leadline.record.jobs.file_test import FILE_PROGRAMS, FileProgram, FileRun, FileTestResult
 from leadline.record.wording import say_percent
 from leadline.stats.intervals import Noise, pooled_noise, reading_interval, student_t
 

@@ -1,0 +1,1 @@
+"""Documents of jobs that are no measurement: plain files, loads of NFS."""
