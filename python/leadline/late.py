@@ -1,4 +1,4 @@
-"""Packages whose names are resolved on first use, because loading all of them takes too long."""
+"""What is loaded on first use, because loading all of Leadline takes longer than most commands."""
 
 from __future__ import annotations
 
@@ -23,3 +23,13 @@ def names_from(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
         return getattr(importlib.import_module(home), own or name)
 
     return resolve
+
+
+def late(where: str) -> Callable[..., Any]:
+    """Return a function that loads `module:name` when it is called, and calls it."""
+    home, _, name = where.partition(":")
+
+    def call(*arguments: Any, **options: Any) -> Any:
+        return getattr(importlib.import_module(home), name)(*arguments, **options)
+
+    return call

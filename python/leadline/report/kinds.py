@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from rich.console import RenderableType
 
 from leadline import report
+from leadline.late import late
 from leadline.record import Measurement, Status, Survey, Validation
 from leadline.record.file_cache import CACHE
 from leadline.record.files import FILES
@@ -20,27 +21,24 @@ from leadline.record.survey import SURVEY, SurveyStart
 from leadline.record.validation import VALIDATION
 from leadline.record.wording import say_count
 from leadline.record.workbench import EXPERIMENT
-from leadline.report.documents.cache import study_document
-from leadline.report.documents.experiment import experiment_document
-from leadline.report.documents.files import files_document
-from leadline.report.documents.measurement import measurement_document
-from leadline.report.documents.stream import stream_document
-from leadline.report.documents.survey import survey_document
-from leadline.report.documents.validation import validation_document
 from leadline.store import Store, Stored, StoreError
-from leadline.store import rows as point_rows
-from leadline.studies.cache import find_in_survey
-from leadline.studies.cache.stored import load_study
-from leadline.studies.files.rows import number_rows
-from leadline.studies.files.stored import load_files
-from leadline.studies.streaming.phase_rows import phase_rows
-from leadline.studies.streaming.stored import load_stream
-from leadline.studies.survey.stored import load_survey
-from leadline.studies.validation.stored import explained_validation, load_validation
-from leadline.studies.workbench.stored import experiment_of, stored_experiment
-from leadline.studies.workbench.trial_rows import trial_rows
 
 Row = dict[str, Any]
+
+# Loaded when they are called: a command needs one kind, and all of them take a second.
+load_survey = late("leadline.studies.survey.stored:load_survey")
+load_validation = late("leadline.studies.validation.stored:load_validation")
+load_files = late("leadline.studies.files.stored:load_files")
+load_stream = late("leadline.studies.streaming.stored:load_stream")
+experiment_of = late("leadline.studies.workbench.stored:experiment_of")
+stored_experiment = late("leadline.studies.workbench.stored:stored_experiment")
+find_in_survey = late("leadline.studies.cache:find_in_survey")
+survey_document = late("leadline.report.documents.survey:survey_document")
+measurement_document = late("leadline.report.documents.measurement:measurement_document")
+number_rows = late("leadline.studies.files.rows:number_rows")
+phase_rows = late("leadline.studies.streaming.phase_rows:phase_rows")
+trial_rows = late("leadline.studies.workbench.trial_rows:trial_rows")
+point_rows = late("leadline.store:rows")
 
 
 class StoredSurvey(NamedTuple):
@@ -114,7 +112,8 @@ def _survey_document(study: StoredSurvey) -> Row:
         }
         for item in study.validations
     ]
-    return survey_document(study.survey, study.points) | {"validations": listed}
+    document: Row = survey_document(study.survey, study.points)
+    return document | {"validations": listed}
 
 
 def _render_survey(study: StoredSurvey) -> Iterable[RenderableType]:
@@ -169,8 +168,8 @@ KINDS = {
         ),
         Kind(
             VALIDATION,
-            load=explained_validation,
-            document=validation_document,
+            load=late("leadline.studies.validation.stored:explained_validation"),
+            document=late("leadline.report.documents.validation:validation_document"),
             render=lambda found: [report.render_validation(found)],
             rows=_points(VALIDATION),
             save=_save_validation,
@@ -178,8 +177,8 @@ KINDS = {
         ),
         Kind(
             CACHE,
-            load=load_study,
-            document=study_document,
+            load=late("leadline.studies.cache.stored:load_study"),
+            document=late("leadline.report.documents.cache:study_document"),
             render=lambda study: [report.render_cache_study(study)],
             rows=_points(CACHE),
             save=lambda _, study, path, __: report.save_cache(study, path),
@@ -188,38 +187,38 @@ KINDS = {
         Kind(
             FILES,
             load=load_files,
-            document=files_document,
+            document=late("leadline.report.documents.files:files_document"),
             render=lambda study: [report.render_files(study)],
             rows=lambda store, study_id: number_rows(load_files(store, study_id)),
             save=lambda store, study, path, beside: report.save_files(
                 study, path, [load_files(store, ref) for ref in beside]
             ),
             ending="-files.html",
-            require_format=lambda path: report.require_files_format(path),  # noqa: PLW0108 - late
+            require_format=late("leadline.report:require_files_format"),
         ),
         Kind(
             STREAM,
             load=load_stream,
-            document=stream_document,
+            document=late("leadline.report.documents.stream:stream_document"),
             render=lambda study: [report.render_stream(study)],
             rows=lambda store, study_id: phase_rows(load_stream(store, study_id)),
             save=lambda store, study, path, beside: report.save_stream(
                 study, path, [load_stream(store, ref) for ref in beside]
             ),
             ending="-stream.html",
-            require_format=lambda path: report.require_stream_format(path),  # noqa: PLW0108 - late
+            require_format=late("leadline.report:require_stream_format"),
         ),
         Kind(
             EXPERIMENT,
             load=experiment_of,
-            document=experiment_document,
+            document=late("leadline.report.documents.experiment:experiment_document"),
             render=lambda found: [report.render_experiment(found)],
             rows=lambda store, study_id: trial_rows(stored_experiment(store, study_id)),
             save=lambda store, found, path, beside: report.save_experiment(
                 found, path, [experiment_of(store, ref) for ref in beside]
             ),
             ending=".html",
-            require_format=lambda path: report.require_experiment_format(path),  # noqa: PLW0108 - late
+            require_format=late("leadline.report:require_experiment_format"),
         ),
         Kind(
             MEASUREMENT,
