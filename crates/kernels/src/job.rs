@@ -3,17 +3,12 @@
 use leadline_engine::error::EngineError;
 use leadline_engine::job;
 use leadline_engine::wire::job::WIRE_VERSION;
+use leadline_engine::wire::limits;
 use leadline_engine::wire::text::{Text, read_job};
 use serde::{Deserialize, Serialize};
 
 /// What `kind` says in a job of this kind.
 pub const KIND: &str = "stream";
-
-/// Least memory a kernel works in: a few buffers of every kind.
-pub const MEMORY_BYTES_MIN: u64 = 32 << 20;
-
-const THREADS_MAX: u32 = 1024;
-const DEPTH_MAX: u32 = 256;
 
 /// Any job of the wire.
 #[derive(Clone, Debug)]
@@ -207,18 +202,18 @@ impl StreamJob {
             ),
             (paths.all(|path| path.starts_with('/')), "paths", "absolute, from / on"),
             (
-                units.is_power_of_two() && (4096..=1 << 30).contains(&units),
+                units.is_power_of_two() && limits::STRIPE_BYTES.contains(&units),
                 "stripe_bytes",
                 "a power of two from 4 KiB to 1 GiB",
             ),
-            (self.memory_bytes >= MEMORY_BYTES_MIN, "memory_bytes", "at least 32 MiB"),
-            ((1..=THREADS_MAX).contains(&self.threads), "threads", "1 to 1024"),
-            ((1..=DEPTH_MAX).contains(&self.io.depth), "depth", "1 to 256"),
             (
-                self.total_s_max.is_finite() && (0.02..=1e9).contains(&self.total_s_max),
-                "total_s_max",
-                "0.02 to 1e9 seconds",
+                self.memory_bytes >= limits::STREAM_MEMORY_BYTES_MIN,
+                "memory_bytes",
+                "at least 32 MiB",
             ),
+            (limits::STREAM_THREADS.contains(&self.threads), "threads", "1 to 1024"),
+            (limits::STREAM_DEPTH.contains(&self.io.depth), "depth", "1 to 256"),
+            (limits::TOTAL_S.contains(&self.total_s_max), "total_s_max", "0.02 to 1e9 seconds"),
         ];
         match checks.iter().find(|check| !check.0) {
             None => self.kernel.validate(),

@@ -5,13 +5,11 @@ use serde::{Deserialize, Serialize};
 use crate::error::EngineError;
 use crate::file_test::KIND;
 use crate::wire::job::WIRE_VERSION;
+use crate::wire::limits;
 use crate::wire::text::read_job;
 
 /// Sizes are whole numbers of the largest request, so that every program moves as many bytes.
 const GRANULE_BYTES: u64 = 8192;
-const FILE_BYTES_MAX: u64 = 1 << 50;
-const DRIVES_MAX: usize = 64;
-const RUNS_MAX: u32 = 1000;
 
 /// One file system under the programs, on all its drives at once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -132,20 +130,16 @@ impl FileTestJob {
         let checks = [
             (self.version == WIRE_VERSION, "version", "1; install one release"),
             (!self.job_id.is_empty(), "job_id", "a text of at least one character"),
-            ((1..=DRIVES_MAX).contains(&self.drives.len()), "drives", "1 to 64 drives"),
+            (limits::TEST_DRIVES.contains(&self.drives.len()), "drives", "1 to 64 drives"),
             (absolute, "drives", "absolute paths, from / on"),
             ((1..=4).contains(&self.tests.len()), "tests", "one to four programs"),
             (
-                granules && (GRANULE_BYTES..=FILE_BYTES_MAX).contains(&self.file_bytes),
+                granules && limits::TEST_FILE_BYTES.contains(&self.file_bytes),
                 "file_bytes",
                 "a multiple of 8192 of at most 2^50",
             ),
-            ((1..=RUNS_MAX).contains(&self.runs), "runs", "1 to 1000"),
-            (
-                self.total_s_max.is_finite() && (0.02..=1e9).contains(&self.total_s_max),
-                "total_s_max",
-                "0.02 to 1e9 seconds",
-            ),
+            (limits::TEST_RUNS.contains(&self.runs), "runs", "1 to 1000"),
+            (limits::TOTAL_S.contains(&self.total_s_max), "total_s_max", "0.02 to 1e9 seconds"),
         ];
         match checks.iter().find(|check| !check.0) {
             None => Ok(()),

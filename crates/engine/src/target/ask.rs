@@ -11,6 +11,7 @@ use crate::backend::nfs::claim::{self, Holder};
 use crate::backend::nfs::volume::Volume;
 use crate::error::EngineError;
 use crate::wire::job::{NfsAddress, WIRE_VERSION, is_run};
+use crate::wire::limits;
 
 /// One question.
 #[derive(Clone, Debug, Deserialize)]
@@ -92,7 +93,8 @@ impl Ask {
         | Question::Room { server, run, patience_s }
         | Question::Release { server, run, patience_s }) = &self.ask;
         server.validate()?;
-        if self.version != WIRE_VERSION || !is_run(run) || !(0.1..=600.0).contains(patience_s) {
+        if self.version != WIRE_VERSION || !is_run(run) || !limits::PATIENCE_S.contains(patience_s)
+        {
             return Err(EngineError::bad_job(format!(
                 "the question makes no sense: version {}, run {run:?}, patience_s {patience_s}",
                 self.version

@@ -21,7 +21,8 @@ use crate::run::worker::{Demand, OwnCost, Probe};
 use crate::target::assemble::Evidence;
 use crate::target::precondition::precondition;
 use crate::target::session::{Session, blocking, queued, streams};
-use crate::wire::job::{BackendName, MeasureJob, SMALLEST_TRANSFER_BYTES, WriteSync};
+use crate::wire::job::{BackendName, MeasureJob, WriteSync};
+use crate::wire::limits::SMALLEST_TRANSFER_BYTES;
 use crate::wire::result::{EngineResult, WrittenBytes};
 
 /// Share of the longest warm-up that the pass over the file may take.

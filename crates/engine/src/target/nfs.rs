@@ -17,7 +17,8 @@ use crate::run::recorder::{Lost, Tally};
 use crate::run::worker::{Demand, Probe};
 use crate::target::assemble::Evidence;
 use crate::target::session::{Session, queued, streams};
-use crate::wire::job::{MeasureJob, NfsAddress, SMALLEST_TRANSFER_BYTES};
+use crate::wire::job::{MeasureJob, NfsAddress};
+use crate::wire::limits::SMALLEST_TRANSFER_BYTES;
 use crate::wire::result::{EngineResult, Network, WrittenBytes};
 
 /// Share of the longest warm-up that the pass over the file may take.

@@ -7,7 +7,8 @@ use crate::run::phases;
 use crate::run::worker::{Demand, Probe};
 use crate::target::assemble::Evidence;
 use crate::target::session::{Session, blocking, queued, streams};
-use crate::wire::job::{MeasureJob, SMALLEST_TRANSFER_BYTES};
+use crate::wire::job::MeasureJob;
+use crate::wire::limits::SMALLEST_TRANSFER_BYTES;
 use crate::wire::result::EngineResult;
 
 /// Runs the job.

@@ -1,26 +1,20 @@
 //! What the engine is asked to do: the wire's `job` document (`protocol/job.schema.json`).
 
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+
 use serde::{Deserialize, Serialize};
 
 use crate::error::EngineError;
+use crate::wire::limits::{self, OUTSTANDING_MAX, SMALLEST_TRANSFER_BYTES};
 use crate::wire::text::read_job;
 
 /// Version of the wire this engine speaks.
 pub const WIRE_VERSION: u32 = 1;
 
-/// Smallest transfer in bytes, buffered (METHODS §1); direct I/O uses the device's own block.
-pub const SMALLEST_TRANSFER_BYTES: u64 = 512;
-
-/// Largest `unique_bytes`: 2^60 bytes, so that every sum of offsets stays far from overflow.
-pub const UNIQUE_BYTES_MAX: u64 = 1 << 60;
-
-/// Most requests outstanding at once on a real target: each has a buffer, of 64 KiB when requests
-/// are long, and a gibibyte of them is enough.
-pub const OUTSTANDING_MAX: u64 = 16_384;
-
 /// One run of one workload on one target.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename = "Job", deny_unknown_fields)] // a refusal calls it so
+#[serde(deny_unknown_fields, expecting = "struct Job")] // a refusal calls it so
 pub struct MeasureJob {
     /// Version of the wire; 1.
     pub version: u32,
@@ -217,9 +211,6 @@ pub struct BackendChoice {
     pub sync: WriteSync,
 }
 
-/// Most writes between two `fsync`s of an issuer.
-pub const FSYNC_EACH_MAX: u32 = 1_000_000;
-
 /// Which writes wait until their bytes are on the device. The wait is part of the write's response
 /// time.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
@@ -360,8 +351,7 @@ impl MeasureJob {
                 check(
                     "target.clock_s",
                     *clock_s,
-                    0.0,
-                    1e9,
+                    &limits::VIRTUAL_CLOCK_S,
                     "seconds of virtual time, 0 for a fresh system",
                 )?;
                 self.backend.name == BackendName::Simulated
@@ -399,13 +389,7 @@ impl MeasureJob {
             ));
         }
         let WriteSync::Fsync { each } = self.backend.sync else { return Ok(()) };
-        check_whole(
-            "backend.sync.each",
-            each.into(),
-            1,
-            FSYNC_EACH_MAX.into(),
-            "1 for an fsync after every write",
-        )
+        check("backend.sync.each", each, &limits::FSYNC_EACH, "1 for an fsync after every write")
     }
 
     fn check_queue_depth(&self) -> Result<(), EngineError> {
@@ -434,7 +418,12 @@ impl MeasureJob {
 
     fn check_arrivals(&self) -> Result<(), EngineError> {
         let Some(rate_per_s) = self.arrivals.rate_per_s() else { return Ok(()) };
-        check("arrivals.rate_per_s", rate_per_s, 1e-3, 1e7, "requests due per second")?;
+        check(
+            "arrivals.rate_per_s",
+            rate_per_s,
+            &limits::WORKLOAD_RATE_PER_S,
+            "requests due per second",
+        )?;
         if self.workload.think_time_s > 0.0 {
             return Err(out_of_range(
                 "workload.think_time_s",
@@ -449,11 +438,16 @@ impl MeasureJob {
     fn check_extras(&self) -> Result<(), EngineError> {
         if let Some(ceiling_iops) = self.ceiling_iops {
             let write = "requests per second; leave it out when it was not measured";
-            check("ceiling_iops", ceiling_iops, 1e-9, 1e12, write)?;
+            check("ceiling_iops", ceiling_iops, &limits::CEILING_IOPS, write)?;
         }
         let Some(precondition) = self.precondition else { return Ok(()) };
         let bytes = "bytes that may be written";
-        check_whole("precondition.bytes_max", precondition.bytes_max, 1, UNIQUE_BYTES_MAX, bytes)?;
+        check(
+            "precondition.bytes_max",
+            precondition.bytes_max,
+            &limits::PRECONDITION_BYTES,
+            bytes,
+        )?;
         if matches!(self.target, Target::Directory { .. }) {
             return Ok(());
         }
@@ -473,25 +467,23 @@ impl Workload {
     /// `BadJob` naming the field, its value and its range.
     pub fn validate(&self) -> Result<(), EngineError> {
         let bytes = "bytes, as a whole number";
-        check_whole("workload.unique_bytes", self.unique_bytes, 512, UNIQUE_BYTES_MAX, bytes)?;
-        check_whole("workload.size_mean", self.size_mean, 512, UNIQUE_BYTES_MAX, bytes)?;
-        check("workload.read_frac", self.read_frac, 0.0, 1.0, "1 for reads only")?;
-        check("workload.seq_frac", self.seq_frac, 0.0, 1.0, "0 for random places only")?;
-        check_whole(
+        check("workload.unique_bytes", self.unique_bytes, &limits::WORKLOAD_BYTES, bytes)?;
+        check("workload.size_mean", self.size_mean, &limits::WORKLOAD_BYTES, bytes)?;
+        check("workload.read_frac", self.read_frac, &limits::SHARE, "1 for reads only")?;
+        check("workload.seq_frac", self.seq_frac, &limits::SHARE, "0 for random places only")?;
+        check(
             "workload.process_num",
-            self.process_num.into(),
-            1,
-            1024,
+            self.process_num,
+            &limits::PROCESSES,
             "the number of issuers",
         )?;
-        check_whole(
+        check(
             "workload.queue_depth",
-            self.queue_depth.into(),
-            1,
-            4096,
+            self.queue_depth,
+            &limits::QUEUE_DEPTH,
             "1 for one request at a time",
         )?;
-        check("workload.think_time_s", self.think_time_s, 0.0, 3600.0, "seconds, 0 for none")?;
+        check("workload.think_time_s", self.think_time_s, &limits::THINK_S, "seconds, 0 for none")?;
         if self.size_dist == SizeDist::Fixed
             && !self.size_mean.is_multiple_of(SMALLEST_TRANSFER_BYTES)
         {
@@ -512,46 +504,32 @@ impl Limits {
     /// # Errors
     /// `BadJob` naming the field, its value and its range.
     pub fn validate(&self) -> Result<(), EngineError> {
-        check("limits.warm_up_s_max", self.warm_up_s_max, 0.0, 86_400.0, "seconds")?;
-        check("limits.measure_s_max", self.measure_s_max, 0.01, 86_400.0, "seconds")?;
+        check("limits.warm_up_s_max", self.warm_up_s_max, &limits::WARM_UP_S, "seconds")?;
+        check("limits.measure_s_max", self.measure_s_max, &limits::MEASURE_S, "seconds")?;
         check(
             "limits.measure_s_min",
             self.measure_s_min,
-            0.0,
-            self.measure_s_max,
+            &(0.0..=self.measure_s_max),
             "no more than measure_s_max",
         )?;
-        check("limits.accuracy", self.accuracy, 0.0, 1.0, "0.02 asks for 2 %")?;
-        check("limits.total_s_max", self.total_s_max, 0.02, 1e9, "seconds for the whole job")
+        check("limits.accuracy", self.accuracy, &limits::SHARE, "0.02 asks for 2 %")?;
+        check("limits.total_s_max", self.total_s_max, &limits::TOTAL_S, "seconds for the whole job")
     }
 }
 
-fn check(field: &str, value: f64, low: f64, high: f64, write: &str) -> Result<(), EngineError> {
-    if value.is_finite() && (low..=high).contains(&value) {
-        return Ok(());
-    }
-    Err(out_of_range(field, value, &format!("{low} to {high}"), write))
-}
-
-fn check_whole(
+fn check<T: PartialOrd + Display>(
     field: &str,
-    value: u64,
-    low: u64,
-    high: u64,
+    value: T,
+    range: &RangeInclusive<T>,
     write: &str,
 ) -> Result<(), EngineError> {
-    if (low..=high).contains(&value) {
+    if range.contains(&value) {
         return Ok(());
     }
-    Err(out_of_range(field, value, &format!("{low} to {high}"), write))
+    Err(out_of_range(field, value, &format!("{} to {}", range.start(), range.end()), write))
 }
 
-fn out_of_range(
-    field: &str,
-    value: impl std::fmt::Display,
-    range: &str,
-    write: &str,
-) -> EngineError {
+fn out_of_range(field: &str, value: impl Display, range: &str, write: &str) -> EngineError {
     EngineError::bad_job(format!("{field} is {value}; it must be {range} ({write})"))
 }
 

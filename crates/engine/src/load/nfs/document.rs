@@ -1,5 +1,8 @@
 //! A load job and its answer (`protocol/nfs-load-job.schema.json`, `…-result.schema.json`).
 
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+
 use serde::{Deserialize, Serialize};
 
 use crate::error::EngineError;
@@ -7,11 +10,8 @@ use crate::load::LoadResult;
 use crate::load::nfs::KIND;
 pub use crate::load::nfs::plan::Data;
 use crate::wire::job::{NfsAddress, WIRE_VERSION};
+use crate::wire::limits;
 use crate::wire::text::read_job;
-
-const CONNECTIONS_MAX: u32 = 64;
-const RATE_MAX: f64 = 1e6;
-const SECONDS_MAX: f64 = 1e5;
 
 /// One thing done with one data set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -100,15 +100,14 @@ impl NfsLoadJob {
             "data",
             "a data set; only a removal needs none",
         )?;
-        within("total_s_max", self.total_s_max, 0.1, 1e6)?;
+        within("total_s_max", self.total_s_max, &limits::NFS_LOAD_TOTAL_S)?;
         let Action::Load(order) = self.action else { return Ok(()) };
-        within("action.rate_per_s", order.rate_per_s, 1e-3, RATE_MAX)?;
-        within("action.seconds", order.seconds, 0.1, SECONDS_MAX)?;
-        within("action.warm_up_s", order.warm_up_s, 0.0, SECONDS_MAX)?;
-        let connections = f64::from(order.connections);
-        within("action.connections", connections, 1.0, f64::from(CONNECTIONS_MAX))?;
-        within("action.limit_ms", order.limit_ms.unwrap_or(1.0), 1e-6, 1e9)?;
-        within("action.abort_above_ms", order.abort_above_ms.unwrap_or(1.0), 1e-6, 1e9)
+        within("action.rate_per_s", order.rate_per_s, &limits::NFS_LOAD_RATE_PER_S)?;
+        within("action.seconds", order.seconds, &limits::NFS_LOAD_S)?;
+        within("action.warm_up_s", order.warm_up_s, &limits::NFS_LOAD_WARM_UP_S)?;
+        within("action.connections", order.connections, &limits::NFS_LOAD_CONNECTIONS)?;
+        within("action.limit_ms", order.limit_ms.unwrap_or(1.0), &limits::RESPONSE_MS)?;
+        within("action.abort_above_ms", order.abort_above_ms.unwrap_or(1.0), &limits::RESPONSE_MS)
     }
 }
 
@@ -119,8 +118,13 @@ fn require(holds: bool, field: &str, wanted: &str) -> Result<(), EngineError> {
     Err(EngineError::bad_job(format!("{field} of the load must be {wanted}")))
 }
 
-fn within(field: &str, value: f64, low: f64, high: f64) -> Result<(), EngineError> {
-    require((low..=high).contains(&value), field, &format!("{low} to {high}, not {value}"))
+fn within<T: PartialOrd + Display>(
+    field: &str,
+    value: T,
+    range: &RangeInclusive<T>,
+) -> Result<(), EngineError> {
+    let wanted = format!("{} to {}, not {value}", range.start(), range.end());
+    require(range.contains(&value), field, &wanted)
 }
 
 /// The answer.

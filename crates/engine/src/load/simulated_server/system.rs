@@ -1,8 +1,11 @@
 //! What a simulated server is, and what is asked of it.
 
+use std::ops::RangeInclusive;
+
 use serde::{Deserialize, Serialize};
 
 use crate::error::EngineError;
+use crate::wire::limits;
 
 /// How long a worker is busy with a request, relative to its mean.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -206,9 +209,13 @@ impl TrialOrder {
     /// # Errors
     /// `BadJob` naming the field, its value and its range.
     pub fn validate(&self) -> Result<(), EngineError> {
-        within("rate_per_s", self.rate_per_s, 1e-3, 1e8)?;
-        within("seconds", self.seconds, 1e-3, 1e6)
+        within_range("rate_per_s", self.rate_per_s, &limits::TRIAL_RATE_PER_S)?;
+        within_range("seconds", self.seconds, &limits::TRIAL_S)
     }
+}
+
+fn within_range(field: &str, value: f64, range: &RangeInclusive<f64>) -> Result<(), EngineError> {
+    within(field, value, *range.start(), *range.end())
 }
 
 fn within(field: &str, value: f64, low: f64, high: f64) -> Result<(), EngineError> {

@@ -22,7 +22,8 @@ use crate::run::offered::{due_spans, offered};
 use crate::run::recorder::{Tally, Window};
 use crate::target::assemble::{Evidence, Finished, assemble};
 use crate::target::session::streams;
-use crate::wire::job::{Kind, Limits, MeasureJob, Request, SMALLEST_TRANSFER_BYTES, Target};
+use crate::wire::job::{Kind, Limits, MeasureJob, Request, Target};
+use crate::wire::limits::SMALLEST_TRANSFER_BYTES;
 use crate::wire::result::{EngineResult, Offered, SimulatedFacts};
 use crate::wire::slice::Slice;
 
