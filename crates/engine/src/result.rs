@@ -1,4 +1,4 @@
-//! The `result` event, field by field as `python/leadline/record/measurement.py` reads it.
+//! The `result` event, field by field as `python/leadline/record/result.py` reads it.
 
 use serde::Serialize;
 
@@ -338,7 +338,7 @@ pub enum ClockSource {
 #[serde(tag = "event", rename = "result")]
 #[allow(
     missing_docs,
-    reason = "each field is documented in python/leadline/record/measurement.py and \
+    reason = "each field is documented in python/leadline/record/result.py and \
     protocol/result.schema.json"
 )]
 pub struct EngineResult {
