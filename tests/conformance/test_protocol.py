@@ -15,6 +15,7 @@ import pytest
 from referencing import Registry, Resource
 
 from leadline import _engine
+from leadline.record.job import AskJob, FileTestJob, Job, MeasureJob, NfsLoadJob, StreamJob
 from leadline.record.jobs.file_test import FileTestResult
 from leadline.record.jobs.nfs import NfsLoadAnswer
 from leadline.record.result import EngineResult
@@ -99,7 +100,50 @@ def decoded(line: str) -> EngineResult:
 @pytest.mark.parametrize("path", VALID, ids=lambda path: path.stem)
 def test_a_valid_job_meets_the_schema(path: Path) -> None:
     validator("job").validate(load(path))
-    msgspec.convert(load(path)["workload"], type=Workload)
+
+
+KINDS_OF_JOB = [
+    *((MeasureJob, path) for path in VALID),
+    *((AskJob, path) for path in ASKS),
+    *((FileTestJob, path) for path in sorted((FILE_TESTS / "valid").glob("*.json"))),
+    *((NfsLoadJob, path) for path in sorted((NFS_LOADS / "valid").glob("*.json"))),
+    *((StreamJob, path) for path in sorted((STREAMS / "valid").glob("*.json"))),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "path"),
+    KINDS_OF_JOB,
+    ids=lambda each: each.stem if isinstance(each, Path) else each.__name__,
+)
+def test_a_valid_job_is_one_of_the_job_types_and_goes_out_as_it_came(
+    kind: type[Job[Any]], path: Path
+) -> None:
+    asked = load(path)
+    job = msgspec.convert(asked, kind)
+    again = json.loads(msgspec.json.encode(job))
+    assert says_all_of(again, asked)
+    schema = SCHEMAS[kind]
+    validator(schema).validate(again)
+    assert job.seconds_max > 0
+
+
+SCHEMAS: dict[type[Job[Any]], str] = {
+    MeasureJob: "job",
+    AskJob: "ask",
+    FileTestJob: "file-test-job",
+    NfsLoadJob: "nfs-load-job",
+    StreamJob: "stream-job",
+}
+
+
+def says_all_of(document: Any, asked: Any) -> bool:
+    """Whether a document says what another does; it may say defaults beside it."""
+    if isinstance(asked, dict):
+        return all(key in document and says_all_of(document[key], asked[key]) for key in asked)
+    if isinstance(asked, list):
+        return len(document) == len(asked) and all(map(says_all_of, document, asked))
+    return bool(document == asked)
 
 
 @pytest.mark.parametrize("path", INVALID, ids=lambda path: path.stem)

@@ -22,6 +22,9 @@ from leadline.record.workload import Workload, WorkloadError
 WIRE_VERSION = 1
 RATE_MIN_PER_S, RATE_MAX_PER_S = 1e-3, 1e9
 """Range of an open loop's rate; the engine itself takes less (protocol/job.schema.json)."""
+TRIAL_RATE_MAX_PER_S = 1e8
+"""Most requests per second that a trial may offer; the engine's load on an NFS server takes less
+(protocol/nfs-load-job.schema.json)."""
 
 ASK_S_MAX = 60.0
 
@@ -189,7 +192,7 @@ class Backend(msgspec.Struct, frozen=True, kw_only=True):
     """The wire's `backend`."""
 
     name: str
-    direct: bool
+    direct: bool = False
     sync: Waits | UnsetType = UNSET
 
 
@@ -331,10 +334,11 @@ class Load(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="loa
     seconds: float
     warm_up_s: float
     seed: int
-    connections: int
-    stable: bool | None
-    limit_ms: float | None
-    abort_above_ms: float | None
+    connections: int = 4
+    stable: bool | None = None
+    """Whether writes ask for stable storage; None leaves it to the workload."""
+    limit_ms: float | None = None
+    abort_above_ms: float | None = None
 
 
 class NfsLoadJob(Job[NfsLoadAnswer], frozen=True, kw_only=True):
@@ -391,6 +395,8 @@ class Generate(msgspec.Struct, frozen=True, kw_only=True, tag_field="name", tag=
     """Makes the sort benchmark's records."""
 
     records: int
+    first: int | UnsetType = UNSET
+    """Number of the first one, which is 0 where nothing is said."""
     format: RecordFormat = "binary"
     skew: float = 0.0
 

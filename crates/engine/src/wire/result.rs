@@ -1,4 +1,4 @@
-//! The `result` event, field by field as `python/leadline/record/measurement.py` reads it.
+//! The `result` event, field by field as `python/leadline/record/result.py` reads it.
 
 use serde::Serialize;
 
@@ -299,7 +299,7 @@ pub struct Network {
 #[serde(tag = "event", rename = "result")]
 #[allow(
     missing_docs,
-    reason = "each field is documented in python/leadline/record/measurement.py and \
+    reason = "each field is documented in python/leadline/record/result.py and \
     protocol/result.schema.json"
 )]
 pub struct EngineResult {

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from leadline.record.job import RATE_MIN_PER_S, TRIAL_RATE_MAX_PER_S
 from leadline.record.workbench import Level
 from leadline.units import parse_bytes, parse_seconds
 
@@ -59,7 +60,7 @@ def _rate(value: Any) -> float:
         except ValueError:
             raise ValueError('it must be requests per second, for example 200 or "200/s"') from None
     rate = _number(value)
-    if not 1e-3 <= rate <= 1e8:
+    if not RATE_MIN_PER_S <= rate <= TRIAL_RATE_MAX_PER_S:
         raise ValueError("it must be between 0.001 and 100 million requests per second")
     return rate
 
