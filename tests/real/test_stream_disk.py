@@ -277,7 +277,7 @@ def test_a_run_is_stored_shown_listed_and_exported(data: Path, place: Path) -> N
     assert [(item["kind"], item["system"], item["status"]) for item in listed] == [
         ("stream", "here", "done")
     ]
-    assert "streams" in leadline("systems", store=store).stdout
+    assert " stream " in leadline("systems", store=store).stdout
     rows = json.loads(leadline("export", "here", store=store).stdout)
     assert [row["name"] for row in rows] == [phase["name"] for phase in told["phases"]]
     drawn = leadline("report", "here", "-o", str(place / "stream.html"), store=store)
