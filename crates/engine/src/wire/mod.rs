@@ -1,5 +1,6 @@
 //! The documents of the wire: what is asked (`job`) and what is answered (`result`).
 
+pub mod data_set;
 pub mod job;
 pub mod limits;
 pub mod result;

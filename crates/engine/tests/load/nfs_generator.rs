@@ -9,8 +9,8 @@ use leadline_engine::load::nfs::LoadOrder;
 use leadline_engine::load::nfs::calls::Handle;
 use leadline_engine::load::nfs::data_set::DataSet;
 use leadline_engine::load::nfs::generator::{Offered, offer};
-use leadline_engine::load::nfs::plan::{Data, Plan};
-use leadline_engine::load::nfs::workload::Workload;
+use leadline_engine::load::nfs::plan::Plan;
+use leadline_engine::wire::data_set::{Data, Workload};
 
 const SERVICE_MS: f64 = 5.0;
 

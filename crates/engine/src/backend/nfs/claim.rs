@@ -15,7 +15,7 @@ use crate::backend::nfs::volume::{Place, Refusal, Volume};
 use crate::clock::now_ns;
 use crate::error::EngineError;
 use crate::host;
-use crate::load::nfs::plan::Data;
+use crate::wire::data_set::Data;
 use crate::wire::job::is_run;
 
 /// The only name Leadline makes in a target.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::EngineError;
 use crate::load::LoadResult;
 use crate::load::nfs::KIND;
-pub use crate::load::nfs::plan::Data;
+use crate::wire::data_set::Data;
 use crate::wire::job::{NfsAddress, WIRE_VERSION};
 use crate::wire::limits;
 use crate::wire::text::read_job;

@@ -17,9 +17,7 @@ mod run;
 pub mod stream;
 pub mod workload;
 
-pub use document::{
-    Action, Data, GeneratorFacts, LoadOrder, NfsLoadJob, NfsLoadResult, OperationCount,
-};
+pub use document::{Action, GeneratorFacts, LoadOrder, NfsLoadJob, NfsLoadResult, OperationCount};
 pub use run::run;
 
 /// What tells this kind of job from others.

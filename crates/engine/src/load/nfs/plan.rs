@@ -2,12 +2,12 @@
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
-use serde::{Deserialize, Serialize};
 
 use crate::access::stream::below;
 use crate::error::EngineError;
-use crate::load::nfs::workload::{LOG_BATCH_BYTES, Shape, Sizes, Step, Workload};
+use crate::load::nfs::workload::{LOG_BATCH_BYTES, Shape, Sizes, Step};
 use crate::normal::quantile_near;
+use crate::wire::data_set::Data;
 
 /// Changes whenever the same data would be laid out otherwise.
 pub const PLAN_VERSION: u32 = 1;
@@ -21,39 +21,7 @@ pub const FILES_MAX: u64 = 1 << 20;
 /// Files that lie in the directory for new files when a load begins.
 pub const SPARE_FILES: u32 = 256;
 
-const PREFIX: &str = "data-";
-
-/// Which data set.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Data {
-    /// Of which workload.
-    pub workload: Workload,
-    /// Bytes of all files together, as near as whole files come.
-    pub data_bytes: u64,
-    /// Decides sizes, and which files are popular.
-    pub seed: u64,
-}
-
 impl Data {
-    /// Name of its directory below `.leadline/`.
-    #[must_use]
-    pub fn directory(&self) -> String {
-        format!("{PREFIX}{}-{}-{}", self.workload.name(), self.data_bytes, self.seed)
-    }
-
-    /// The data set of a directory's name; none for any other name.
-    #[must_use]
-    pub fn of_directory(name: &str) -> Option<Self> {
-        let mut parts = name.strip_prefix(PREFIX)?.split('-');
-        let workload = parts.next()?;
-        let workload = Workload::ALL.into_iter().find(|known| known.name() == workload)?;
-        let (data_bytes, seed) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
-        let found = Self { workload, data_bytes, seed };
-        // Only the one spelling: no leading zeros, nothing after.
-        (found.directory() == name).then_some(found)
-    }
-
     /// Checks what the types alone cannot.
     ///
     /// # Errors

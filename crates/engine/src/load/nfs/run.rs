@@ -9,9 +9,10 @@ use crate::clock::{now_ns, ns_from_s, s_from_ns};
 use crate::error::{EngineError, ErrorKind};
 use crate::events::{Phase, Reporter};
 use crate::load::nfs::data_set::{DataSet, Opened, Workshop};
-use crate::load::nfs::document::{Action, Data, DataFacts, LoadOrder, NfsLoadJob, NfsLoadResult};
+use crate::load::nfs::document::{Action, DataFacts, LoadOrder, NfsLoadJob, NfsLoadResult};
 use crate::load::nfs::generator::offer;
 use crate::load::nfs::plan::Plan;
+use crate::wire::data_set::Data;
 
 /// Does what a job asks for.
 ///

@@ -9,8 +9,9 @@ use rand_xoshiro::rand_core::SeedableRng;
 use crate::access::stream::{below, unit_interval};
 use crate::load::nfs::plan::{Plan, SPARE_FILES};
 use crate::load::nfs::workload::{
-    LOG_BATCH_BYTES, LOG_WRITE_BYTES, Popularity, READERS, Shape, Step, Workload,
+    LOG_BATCH_BYTES, LOG_WRITE_BYTES, Popularity, READERS, Shape, Step,
 };
+use crate::wire::data_set::Workload;
 
 /// A call of NFS version 3, with what it is about.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

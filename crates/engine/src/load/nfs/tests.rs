@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use super::plan::{Data, Plan, is_new_file, new_file_name};
+use super::plan::{Plan, is_new_file, new_file_name};
 use super::stream::{Call, CallStream, PROCEDURES};
-use super::workload::{LOG_BATCH_BYTES, LOG_WRITE_BYTES, Sizes, Step, Workload};
+use super::workload::{LOG_BATCH_BYTES, LOG_WRITE_BYTES, Sizes, Step};
+use crate::wire::data_set::{Data, Workload};
 
 const MIB: u64 = 1 << 20;
 const CALLS: usize = 400_000;

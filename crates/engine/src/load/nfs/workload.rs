@@ -3,40 +3,12 @@
 //! Table 3 gives popularity, sizes, directories and accesses; what else is needed comes from where
 //! the comment beside it says, and `docs/reference/nfs-workloads.md` says the same to users.
 
-use serde::{Deserialize, Serialize};
+use crate::wire::data_set::Workload;
 
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
 
-/// One of them.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Workload {
-    /// The mix of operations of SPECsfs97.
-    Specsfs97,
-    /// Static pages, read from their beginning to their end.
-    WebServer,
-    /// A few large tables, read and written at random, and a log.
-    DbTp,
-    /// A mailbox a file: read through, appended to, cut.
-    Mail,
-}
-
 impl Workload {
-    /// All of them, in the order of Table 3.
-    pub const ALL: [Self; 4] = [Self::Specsfs97, Self::WebServer, Self::DbTp, Self::Mail];
-
-    /// As people and the wire write it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Specsfs97 => "specsfs97",
-            Self::WebServer => "web_server",
-            Self::DbTp => "db_tp",
-            Self::Mail => "mail",
-        }
-    }
-
     /// What it is made of.
     #[must_use]
     pub fn shape(self) -> &'static Shape {
