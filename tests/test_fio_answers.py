@@ -19,7 +19,7 @@ from leadline.engine import Limits, NothingCompleted, TargetRefused
 from leadline.engine import fio as fio_engine
 from leadline.engine.fio import FioEngine, fio_result
 from leadline.fio import FioJobRefused, FioRun, write_job
-from leadline.record import Arrivals, Workload, WrittenBytes
+from leadline.record import Access, Arrivals, Workload, WrittenBytes
 
 WORKLOAD = Workload(unique_bytes=2**20, size_mean=4096, read_frac=0.5)
 RATE = Arrivals("poisson", 200.0)
@@ -71,15 +71,12 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Asked:
         return SimpleNamespace(placement=None, written_bytes=WrittenBytes(0, 0))
 
     own: Any = SimpleNamespace(
-        backend="pread",
-        direct=False,
-        sync="none",
+        access=Access(backend="pread"),
         capacity_bytes=2**40,
         memory_bytes=None,
         facts={},
         process_num_max=4,
         l3_cache_bytes=None,
-        cache_limit_bytes=None,
         lay_out=lay_out,
         close=lambda: None,
     )

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 import survey_fixture as made
-from leadline.record import Survey
+from leadline.record import Access, Survey
 from leadline.studies.validation import (
     Asked,
     ValidationRefused,
@@ -28,10 +28,7 @@ class Surveyed:
 
     capacity_bytes: int = 2**40
     facts: dict[str, Any] = field(default_factory=lambda: dict(SURVEY.start.facts))
-    backend: str = "pread"
-    direct: bool = False
-    sync: str = "none"
-    cache_limit_bytes: int | None = None
+    access: Access = Access(backend="pread")  # noqa: RUF009 - frozen
     virtual: bool = False
     prepared: bool = False
 

@@ -116,7 +116,7 @@ def with_access(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def run(*arguments: Any, **given: Any) -> None:
-        asked = {name: given.pop(name) for name in _ACCESS}
+        asked = {name: given.pop(name, None) for name in _ACCESS}
         access = Access(**{name: value for name, value in asked.items() if value is not None})
         command(*arguments, access=access, **given)
 
