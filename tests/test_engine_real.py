@@ -36,7 +36,7 @@ def test_a_run_in_a_small_cgroup(tmp_path: Path) -> None:
         result = engine.run(
             WORKLOAD, seed=1, limits=SHORT, on_event=lambda event: seen.append(event["event"])
         )
-        group = engine._group  # type: ignore[attr-defined]
+        group = engine._child._group  # type: ignore[attr-defined]
         assert group.usage_bytes() <= 64 * MIB
         data = list(tmp_path.glob(".leadline/run-*/data.bin"))
         assert len(data) == 1
