@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -103,26 +103,46 @@ _ACCESS: dict[str, tuple[Any, Any]] = {
 """Of each option what it is, and its default."""
 
 
-def with_access(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of how storage is reached, in place of its `access`."""
-    signature = inspect.signature(command, eval_str=True)
-    options = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=told, default=default)
-        for name, (told, default) in _ACCESS.items()
-    ]
-    parameters: list[inspect.Parameter] = []
-    for parameter in signature.parameters.values():
-        parameters += options if parameter.name == "access" else [parameter]
+def with_group(
+    parameter: str, options: Mapping[str, tuple[Any, Any]], make: Callable[..., Any]
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command a group of options in place of one parameter, which is made of them.
 
-    @functools.wraps(command)
-    def run(*arguments: Any, **given: Any) -> None:
-        asked = {name: given.pop(name, None) for name in _ACCESS}
-        access = Access(**{name: value for name, value in asked.items() if value is not None})
-        command(*arguments, access=access, **given)
+    Args:
+        parameter: of the command; keyword only.
+        options: what each option is, for typer, and its default.
+        make: called with those that were given, by name; returns the parameter's value.
 
-    run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {each.name: each.annotation for each in parameters} | {"return": None}
-    return run
+    """
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        signature = inspect.signature(command, eval_str=True)
+        added = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=told, default=usual)
+            for name, (told, usual) in options.items()
+        ]
+        parameters: list[inspect.Parameter] = []
+        for each in signature.parameters.values():
+            parameters += added if each.name == parameter else [each]
+
+        @functools.wraps(command)
+        def run(*arguments: Any, **given: Any) -> None:
+            asked = {name: given.pop(name) for name in options if name in given}
+            command(*arguments, **{parameter: make(**asked)}, **given)
+
+        run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {each.name: each.annotation for each in parameters} | {"return": None}
+        return run
+
+    return decorate
+
+
+def _access(**asked: Any) -> Access:
+    return Access(**{name: value for name, value in asked.items() if value is not None})
+
+
+with_access = with_group("access", _ACCESS, _access)
+"""Gives a command the options of how storage is reached, in place of its `access`."""
 
 
 def capped(access: Access, cache_limit: int | None) -> Access:

@@ -6,28 +6,25 @@ from typing import Annotated
 
 import typer
 
-from leadline.cli.context import Context
-from leadline.cli.options import CacheLimit, Json, Seed, positive_bytes, reader
+from leadline.cli.options import Json, Seed, positive_bytes, reader
 from leadline.cli.stream.options import (
     Budget,
     Buffered,
     Depth,
     Destination,
+    KernelAsked,
     Match,
     Memory,
-    Name,
-    NoBound,
-    OutputFile,
     ReadBy,
     Replace,
-    Runs,
     Source,
     Stripe,
     StripeUnit,
     Temporary,
     Threads,
+    with_kernel_options,
 )
-from leadline.cli.stream.run import Shown, check_records, make_records, run_kernel
+from leadline.cli.stream.run import check_records, make_records, run_kernel
 from leadline.cli.stream.scale import scale
 from leadline.engine import TargetRefused
 from leadline.record.streaming import RECORD_BYTES
@@ -47,97 +44,43 @@ def command() -> None:
 
 
 @app.command()
+@with_kernel_options
 def scan(
     context: typer.Context,
     source: Source,
     destination: Destination,
     *,
     match: Match = 0.5,
-    memory: Memory = None,
-    threads: Threads = 1,
-    io: ReadBy = "uring",
-    stripe: Stripe = None,
-    stripe_unit: StripeUnit = 65536,
-    buffered: Buffered = False,
-    depth: Depth = 8,
-    replace: Replace = False,
-    runs: Runs = 1,
-    cache_limit: CacheLimit = None,
-    no_bound: NoBound = False,
-    name: Name = None,
-    seed: Seed = 1,
-    budget: Budget = BUDGET_S,
-    output: OutputFile = None,
-    json: Json = False,
+    asked: KernelAsked,
 ) -> None:
     """Write the records of SRC whose keys lie in a range to DST."""
-    wanted = Wanted(
-        source=source,
-        destination=destination,
-        memory_bytes=memory,
-        threads=threads,
-        read=io,
-        stripes=stripe or (),
-        stripe_bytes=stripe_unit,
-        buffered=buffered,
-        depth=depth,
-        replace=replace,
-        runs=runs,
-        seed=seed,
-        budget_s=budget,
+    run_kernel(
+        context.obj,
+        "scan",
+        asked.of(source, destination),
+        asked.shown,
+        name=asked.name,
+        match_frac=match,
     )
-    shown = Shown(json=json, output=output, cache_limit_bytes=cache_limit, bound=not no_bound)
-    own: Context = context.obj
-    run_kernel(own, "scan", wanted, shown, name=name, match_frac=match)
 
 
 @app.command()
+@with_kernel_options
 def sort(
     context: typer.Context,
     source: Source,
     destination: Destination,
     *,
-    memory: Memory = None,
-    threads: Threads = 1,
-    io: ReadBy = "uring",
-    stripe: Stripe = None,
-    stripe_unit: StripeUnit = 65536,
-    buffered: Buffered = False,
-    depth: Depth = 8,
     temp: Temporary = None,
-    replace: Replace = False,
-    runs: Runs = 1,
-    cache_limit: CacheLimit = None,
-    no_bound: NoBound = False,
-    name: Name = None,
-    seed: Seed = 1,
-    budget: Budget = BUDGET_S,
-    output: OutputFile = None,
-    json: Json = False,
+    asked: KernelAsked,
 ) -> None:
     """Order the 100-byte records of SRC by their 10-byte keys into DST."""
-    wanted = Wanted(
-        source=source,
-        destination=destination,
-        memory_bytes=memory,
-        threads=threads,
-        read=io,
-        stripes=stripe or (),
-        stripe_bytes=stripe_unit,
-        buffered=buffered,
-        depth=depth,
-        temporary=temp or (),
-        replace=replace,
-        runs=runs,
-        seed=seed,
-        budget_s=budget,
-    )
-    shown = Shown(json=json, output=output, cache_limit_bytes=cache_limit, bound=not no_bound)
-    own: Context = context.obj
-    run_kernel(own, "sort", wanted, shown, name=name)
+    wanted = asked.of(source, destination, temporary=temp or ())
+    run_kernel(context.obj, "sort", wanted, asked.shown, name=asked.name)
 
 
 @app.command()
+@with_kernel_options
 def transpose(
     context: typer.Context,
     source: Source,
@@ -149,42 +92,13 @@ def transpose(
     columns: Annotated[
         int | None, typer.Option(min=1, help="Columns of SRC, in blocks.  [default: square]")
     ] = None,
-    memory: Memory = None,
-    threads: Threads = 1,
-    io: ReadBy = "uring",
-    stripe: Stripe = None,
-    stripe_unit: StripeUnit = 65536,
-    buffered: Buffered = False,
-    depth: Depth = 8,
-    replace: Replace = False,
-    runs: Runs = 1,
-    cache_limit: CacheLimit = None,
-    no_bound: NoBound = False,
-    name: Name = None,
-    seed: Seed = 1,
-    budget: Budget = BUDGET_S,
-    output: OutputFile = None,
-    json: Json = False,
+    asked: KernelAsked,
 ) -> None:
     """Write the 4 KiB blocks of SRC, which lie row after row, column after column into DST."""
-    wanted = Wanted(
-        source=source,
-        destination=destination,
-        memory_bytes=memory,
-        threads=threads,
-        read=io,
-        stripes=stripe or (),
-        stripe_bytes=stripe_unit,
-        buffered=buffered,
-        depth=depth,
-        replace=replace,
-        runs=runs,
-        seed=seed,
-        budget_s=budget,
+    wanted = asked.of(source, destination)
+    run_kernel(
+        context.obj, "transpose", wanted, asked.shown, name=asked.name, rows=rows, columns=columns
     )
-    shown = Shown(json=json, output=output, cache_limit_bytes=cache_limit, bound=not no_bound)
-    own: Context = context.obj
-    run_kernel(own, "transpose", wanted, shown, name=name, rows=rows, columns=columns)
 
 
 @app.command()

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
+import msgspec
 import typer
 
-from leadline.cli.options import positive_bytes, positive_seconds, reader
+from leadline.cli.options import (
+    CacheLimit,
+    Json,
+    Seed,
+    positive_bytes,
+    positive_seconds,
+    reader,
+    with_group,
+)
+from leadline.cli.stream.run import Shown
+from leadline.studies.streaming.plan import BUDGET_S, Wanted
 
 
 def _directories(text: str) -> tuple[str, ...]:
@@ -137,3 +148,76 @@ OutputFile = Annotated[
     Path | None,
     typer.Option("-o", "--output", metavar="FILE", help="Also draw the run: .html and others."),
 ]
+
+
+class KernelAsked(NamedTuple):
+    """What the options that every kernel has say."""
+
+    wanted: Wanted
+    shown: Shown
+    name: str | None
+
+    def of(self, source: str, destination: str, **more: Any) -> Wanted:
+        """Return what is wanted of this data."""
+        return msgspec.structs.replace(self.wanted, source=source, destination=destination, **more)
+
+
+def _kernel(
+    *,
+    memory: int | None,
+    threads: int,
+    io: str,
+    stripe: tuple[str, ...] | None,
+    stripe_unit: int,
+    buffered: bool,
+    depth: int,
+    replace: bool,
+    runs: int,
+    cache_limit: int | None,
+    no_bound: bool,
+    name: str | None,
+    seed: int,
+    budget: float,
+    output: Path | None,
+    json: bool,
+) -> KernelAsked:
+    wanted = Wanted(
+        memory_bytes=memory,
+        threads=threads,
+        read=io,
+        stripes=stripe or (),
+        stripe_bytes=stripe_unit,
+        buffered=buffered,
+        depth=depth,
+        replace=replace,
+        runs=runs,
+        seed=seed,
+        budget_s=budget,
+    )
+    shown = Shown(json=json, output=output, cache_limit_bytes=cache_limit, bound=not no_bound)
+    return KernelAsked(wanted, shown, name)
+
+
+with_kernel_options = with_group(
+    "asked",
+    {
+        "memory": (Memory, None),
+        "threads": (Threads, 1),
+        "io": (ReadBy, "uring"),
+        "stripe": (Stripe, None),
+        "stripe_unit": (StripeUnit, 65536),
+        "buffered": (Buffered, False),
+        "depth": (Depth, 8),
+        "replace": (Replace, False),
+        "runs": (Runs, 1),
+        "cache_limit": (CacheLimit, None),
+        "no_bound": (NoBound, False),
+        "name": (Name, None),
+        "seed": (Seed, 1),
+        "budget": (Budget, BUDGET_S),
+        "output": (OutputFile, None),
+        "json": (Json, False),
+    },
+    _kernel,
+)
+"""Gives a command the options of every kernel, in place of its `asked`."""
