@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from leadline.engine import TargetRefused
 from leadline.record import Status
-from leadline.record.study import A_co, Records, S_co
+from leadline.record.study import Answer, Records, StudyStart
 from leadline.store import Store, Stored
+
+S = TypeVar("S", bound=StudyStart)
+A = TypeVar("A", bound=Answer)
 
 
 def find_unfinished(
-    store: Store, records: Records[S_co, A_co], system: str, target: str
-) -> Stored[S_co, A_co]:
+    store: Store,
+    records: Records[S, A],
+    system: str,
+    target: str,
+    *,
+    meant: Callable[[S], bool] = lambda _: True,
+) -> Stored[S, A]:
     """Return the newest study of this kind that a system has unfinished.
 
     Args:
@@ -18,6 +29,7 @@ def find_unfinished(
         records: the kind.
         system: the name by which it is found again.
         target: what is to be measured now; the study must be of the same.
+        meant: whether a start is one that this command makes, where several make one kind.
 
     Raises:
         TargetRefused: there is none, or it is of something else.
@@ -25,12 +37,15 @@ def find_unfinished(
     """
     for summary in store.list(records):
         if summary.system == system and summary.status is not Status.DONE:
+            found = store.find(summary.study_id, records)
+            if not meant(found.start):
+                continue
             if summary.target != target:
                 raise TargetRefused(
                     f"the unfinished {records.said} of {system!r} is of {summary.target}, not of "
                     f"{target}; give that target, or start a new one without --resume"
                 )
-            return store.find(summary.study_id, records)
+            return found
     raise TargetRefused(
         f"no unfinished {records.said} of {system!r} is stored; leave out --resume to start one"
     )

@@ -17,7 +17,7 @@ from leadline.engine.streams.disks import open_stream_disks
 from leadline.record.streaming import KERNELS, STREAM, KernelName
 from leadline.record.wording import join_words, say_count
 from leadline.studies.resume import find_unfinished, say_kept
-from leadline.studies.streaming.stored import kept_before, load_stream
+from leadline.studies.streaming.stored import kept_before
 from leadline.studies.streaming.study import (
     REPETITIONS,
     Asked,
@@ -115,17 +115,25 @@ def scale(
     store = own.open_store()
     before = None
     if resume:
-        found = find_unfinished(store, STREAM, asked.system, ", ".join(paths))
+        found = find_unfinished(
+            store, STREAM, asked.system, ", ".join(paths), meant=lambda s: s.purpose == "scaling"
+        )
         before = kept_before(store, found.start.study_id)
     with open_stream_disks(paths) as disks:
         start = begin_scaling(paths, asked) if before is None else before.study.start
         _tell_plan(start.study_id, len(paths), asked)
+        last: RunDone | None = None
+
+        def on_run(done: RunDone) -> None:
+            nonlocal last
+            last = done
+            _tell_run(done)
+
         try:
-            study = run_scaling(disks, store, start, asked, before=before, on_run=_tell_run)
+            study = run_scaling(disks, store, start, asked, before=before, on_run=on_run)
         except BaseException:
-            kept = len(load_stream(store, start.study_id).runs)
-            steps = len(plan_steps(len(paths), asked))
-            talk(say_kept(kept, steps, start.study_id, what="runs"))
+            if last is not None:
+                talk(say_kept(last.done, last.of, start.study_id, what="runs"))
             raise
     tell_stream(study, store, json=json, output=output)
     if not json:
