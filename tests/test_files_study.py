@@ -9,7 +9,7 @@ import pytest
 from files_fixture import EXISTING, Kept, ScriptedTests, made, start_of, study_of
 from leadline.engine import PointFailed, TargetRefused
 from leadline.record import Status
-from leadline.record.files import FilesCell, SizeStep
+from leadline.record.files import FilesCell, FilesStudy, SizeStep
 from leadline.record.jobs.file_test import FILE_PROGRAMS, FileProgram
 from leadline.studies.files import run_files
 from leadline.studies.files.size import PAPER_BYTES, next_size
@@ -200,6 +200,15 @@ def test_a_stopped_study_goes_on_with_the_cells_that_are_left() -> None:
         (row.fs, row.drives, row.test) for row in whole.rows
     ]
     assert resumed.wall_s >= stored.wall_s
+
+
+def test_a_study_without_a_size_is_not_gone_on_with() -> None:
+    start = start_of(ONE)
+    stored = FilesStudy(start=start, status=Status.RUNNING)
+    tests = ScriptedTests(lambda *_: 5e5)
+    with pytest.raises(TargetRefused, match="before the size"):
+        run_files(tests, Kept(), start, stored=stored)
+    assert tests.asked == []
 
 
 def test_runs_that_differ_and_reads_from_the_cache_are_suspect() -> None:

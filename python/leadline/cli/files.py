@@ -108,7 +108,10 @@ def command(
     max_bytes: MaxBytes = None,
     seed: Seed = 1,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with this system's unfinished study.")
+        bool,
+        typer.Option(
+            "--resume", help="Go on with this system's unfinished study, as it was begun."
+        ),
     ] = False,
     output: _Output = None,
     json: Json = False,

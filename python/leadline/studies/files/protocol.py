@@ -161,10 +161,15 @@ def run_files(
         on_cell: told after every cell.
 
     Raises:
-        TargetRefused: there is no room for the smallest file.
+        TargetRefused: there is no room for the smallest file, or nothing to go on with.
         PointFailed: not even the scaling could be done.
 
     """
+    if stored is not None and stored.file_bytes is None:
+        raise TargetRefused(
+            f"study {start.study_id[:8]} ended before the size of its files was decided; start a "
+            "new one without --resume"
+        )
     study = _Study(start, store, stored)
     done = 0 if stored is None else stored.cells_done
     try:
