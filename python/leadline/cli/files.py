@@ -110,7 +110,7 @@ def command(
     resume: Annotated[
         bool,
         typer.Option(
-            "--resume", help="Go on with this system's unfinished study, as it was begun."
+            "--resume", help="Go on with the unfinished study as it was begun."
         ),
     ] = False,
     output: _Output = None,
