@@ -108,10 +108,7 @@ def command(
     max_bytes: MaxBytes = None,
     seed: Seed = 1,
     resume: Annotated[
-        bool,
-        typer.Option(
-            "--resume", help="Go on with the unfinished study as it was begun."
-        ),
+        bool, typer.Option("--resume", help="Go on with the unfinished study as it was begun.")
     ] = False,
     output: _Output = None,
     json: Json = False,
