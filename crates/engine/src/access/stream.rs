@@ -51,19 +51,30 @@ impl AccessStream {
         process: u32,
     ) -> Result<Self, EngineError> {
         let sizes = sizes_of(workload, granule_bytes)?;
+        Ok(Self::with_sizes(workload, &sizes, granule_bytes, seed, process))
+    }
+
+    /// The same when the sizes are known: to find them takes longer than thousands of requests.
+    pub(crate) fn with_sizes(
+        workload: &Workload,
+        sizes: &Sizes,
+        granule_bytes: u64,
+        seed: u64,
+        process: u32,
+    ) -> Self {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(sub_seed(seed, process));
         let granules = workload.unique_bytes / granule_bytes;
         let first = sizes.draw(&mut random);
         let next = place(&mut random, granules, first);
-        Ok(Self {
+        Self {
             random,
-            sizes,
+            sizes: sizes.clone(),
             granule_bytes,
             granules,
             reads: Chance::new(workload.read_frac),
             sequentials: Chance::new(workload.seq_frac),
             next,
-        })
+        }
     }
 
     /// The next request; `offset_bytes + length_bytes <= unique_bytes` always holds.

@@ -123,10 +123,11 @@ pub(crate) fn streams(
     job: &MeasureJob,
     granule_bytes: u64,
 ) -> Result<Vec<AccessStream>, EngineError> {
-    sizes_of(&job.workload, granule_bytes)?;
-    (0..job.workload.process_num)
-        .map(|process| AccessStream::new(&job.workload, granule_bytes, job.seed, process))
-        .collect()
+    let workload = &job.workload;
+    let sizes = sizes_of(workload, granule_bytes)?;
+    Ok((0..workload.process_num)
+        .map(|process| AccessStream::with_sizes(workload, &sizes, granule_bytes, job.seed, process))
+        .collect())
 }
 
 /// Own seconds per request that Little's law allows for: as calibrated, times the issuers that

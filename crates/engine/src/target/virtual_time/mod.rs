@@ -116,9 +116,10 @@ pub(crate) fn run(job: &MeasureJob, reporter: &mut Reporter) -> Result<EngineRes
 
 /// Throughput an open loop asks for in the mean; none in a closed loop.
 fn asked_mb_s(job: &MeasureJob) -> Result<Option<f64>, EngineError> {
+    let Some(rate_per_s) = job.arrivals.rate_per_s() else { return Ok(None) };
     let sizes = sizes_of(&job.workload, SMALLEST_TRANSFER_BYTES)?;
     let mean_bytes = sizes.mean() * SMALLEST_TRANSFER_BYTES as f64;
-    Ok(job.arrivals.rate_per_s().map(|rate_per_s| rate_per_s * mean_bytes * 1e-6))
+    Ok(Some(rate_per_s * mean_bytes * 1e-6))
 }
 
 fn finish(
