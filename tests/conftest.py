@@ -22,7 +22,7 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 from opened_page import start_browser
-from shared_surveys import FOLDER
+from shared_results import FOLDER, share
 
 LONGEST_FIRST = (
     "real",
@@ -103,6 +103,12 @@ class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist tells
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> GroupScheduling | None:
     return GroupScheduling(config, log) if config.getvalue("dist") == "loadgroup" else None
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _shared() -> None:
+    """What takes long, and is the same each time, is made by one process for all."""
+    share()
 
 
 @pytest.fixture(scope="session")

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Self
 
 from leadline.cli import main
+from shared_results import share
 
 _ROOMS = ("leadline.cli", "leadline.report")
 
@@ -111,6 +112,7 @@ def _command(
     take_place(dict(enumerate(said, 1)), environment)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.argv = ["leadline", *arguments]
+    share()
     if steer is not None:
         steer()
     main()
