@@ -96,8 +96,3 @@ def test_every_survey_says_what_it_knows_of_the_file_cache(tmp_path: Path) -> No
     found = json.loads(leadline("show", "sprite", "--json", store=store).stdout)["file_cache"]
     assert found["reads"]["bytes"]["value"] == pytest.approx(20e6, rel=0.15)
     assert found["writes"]["bytes"]["value"] == pytest.approx(5e6, rel=0.15)
-    page = tmp_path / "page.html"
-    assert leadline("report", "sprite", "-o", str(page), store=store).returncode == 0
-    text = page.read_text(encoding="utf-8")
-    assert "File cache and write policy" in text
-    assert "bytes at the device" in text

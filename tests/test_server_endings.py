@@ -27,7 +27,7 @@ from leadline.servers import run_trial
 from leadline.studies.workbench.answer import explain
 from leadline.studies.workbench.search import PeakSearch
 
-FAKE = (sys.executable, str(Path(__file__).with_name("fake_generator.py")))
+FAKE = (sys.executable, "-I", "-S", str(Path(__file__).with_name("fake_generator.py")))
 TRUTH_PER_S = 175.0
 """An M/M/1 queue of 200/s has a mean response of 40 ms there: 1 / (200 - 175)."""
 GOAL = Goal(

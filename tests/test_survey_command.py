@@ -39,7 +39,7 @@ def test_the_promised_keys_are_there_and_the_survey_is_stored(tmp_path: Path) ->
 
 def test_an_interrupted_simulation_resumes_to_the_very_same_answer(tmp_path: Path) -> None:
     whole, cut = tmp_path / "whole.sqlite", tmp_path / "cut.sqlite"
-    options = ["survey", "sim:two-level", "--seed", "9", "--budget", "300s", "--json"]
+    options = ["survey", "sim:two-level", "--seed", "9", "--budget", "60s", "--json"]
     expected = json.loads(leadline(*options, store=whole).stdout)
     ended_after(5, signal.SIGKILL, *options, store=cut)
     assert _count(cut) == 5 < expected["points"]

@@ -208,7 +208,7 @@ def opened(path: Path) -> list[tuple[int, int]]:
     return found
 
 
-@pytest.mark.parametrize("rank", [0, 2])
+@pytest.mark.parametrize("rank", [pytest.param(0, marks=pytest.mark.long), 2])
 def test_a_killed_rank_ends_all_and_leaves_nothing(tmp_path: Path, rank: int) -> None:
     killed = []
 

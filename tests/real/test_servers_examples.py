@@ -44,6 +44,14 @@ def test_at_twice_its_limit_it_does_no_more_than_that(example: Example) -> None:
     assert trial.measured.response_ms is not None
 
 
+@pytest.mark.parametrize(
+    "example",
+    [
+        pytest.param(EXAMPLES[0], id="pgbench", marks=pytest.mark.long),
+        pytest.param(EXAMPLES[1], id="http"),
+    ],
+    indirect=True,
+)
 def test_a_load_far_too_high_is_given_up(example: Example) -> None:
     trial = example_trial(example, 3 * example.limit_per_s, seconds=300.0, abort_above_ms=400.0)
     assert trial.state in MEASURED, trial.failure
