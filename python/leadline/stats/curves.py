@@ -37,7 +37,7 @@ def half_way_x(xs: Sequence[float], throughputs: Sequence[float], *, log: bool =
     x, y = _averaged(xs, throughputs)
     place = _logs(x) if log else x
     target = (y.min() + y.max()) / 2
-    if x.size == 1 or y.min() == y.max():
+    if y.min() == y.max():
         middle = (place[0] + place[-1]) / 2
         return float(np.exp(middle) if log else middle)
     rising = int(np.argmin(y)) < int(np.argmax(y))
