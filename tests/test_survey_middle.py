@@ -7,6 +7,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import cast
 
+import msgspec
 import pytest
 
 from leadline.record import PROCESSES_MAX, Interval, Workload
@@ -123,6 +124,38 @@ def test_a_family_holds_its_focal_point_as_often_as_curves_leave_room() -> None:
         if getattr(w, parameter) != getattr(focal, parameter)
     )
     assert changed == {"size_mean": 5, "read_frac": 4, "seq_frac": 4, "process_num": 3}
+
+
+def test_values_that_round_to_one_are_one_point_and_the_focal_point_has_the_others() -> None:
+    """Of 3, 1.7 and 2.3 processes two are 2, beside a focal point of one."""
+    strategy = middle(Surveyor(start()))
+    strategy.tops["process_num"] = 3.0
+    workloads, repeats = strategy._family(RegionBounds(LOW, HIGH, 100 * MIB), 20)
+    numbers = [workload.process_num for workload in workloads if workload.process_num > 1]
+    assert sorted(numbers) == [2, 3]
+    assert (len(workloads), repeats) == (15, 5)
+
+
+def test_values_of_a_curve_are_whole_processes_sectors_and_thousandths() -> None:
+    strategy = middle(Surveyor(start()))
+    strategy.plan = msgspec.structs.replace(strategy.plan, size_mean_min=100)
+    workloads, _ = strategy._family(RegionBounds(LOW, HIGH, 100 * MIB), 60)
+    shares = {workload.read_frac for workload in workloads}
+    assert {0.0, 0.062, 0.125, 0.188} <= shares, "sixteenths, in thousandths"
+    sizes = {workload.size_mean for workload in workloads}
+    assert min(sizes) == 512
+    assert all(size % 512 == 0 for size in sizes)
+    assert min(workload.process_num for workload in workloads) == 1
+
+
+def test_a_range_of_one_value_is_measured_there_as_often_as_planned() -> None:
+    surveyor = Surveyor(start(process_num_max=1))
+    asked(surveyor, 6, saturating)
+    processes = asked(surveyor, 6, saturating)
+    assert Counter((w.unique_bytes, w.process_num) for w in processes) == {
+        (LOW, 1): 3,
+        (HIGH, 1): 3,
+    }
 
 
 def test_half_way_values_are_powers_and_a_flat_curve_has_none() -> None:
