@@ -290,3 +290,21 @@ def test_a_run_shorter_than_a_trial_is_never_exceeded() -> None:
         asked = searched(PEAKS[0.4], trials, goal).ask()
         assert isinstance(asked, TrialRequest)
         assert asked.seconds == 7.0
+
+
+def test_a_server_that_is_lost_at_the_lowest_load_is_said_to_be_lost() -> None:
+    lost = answer(after(*[(100.0, 90.0)] * 6, (0.5, None), (0.5, None)))
+    assert lost.verdict is PeakVerdict.SERVER_LOST
+    assert "even at 0.5 requests/s" in lost.sentences[0]
+
+
+def test_the_posterior_learns_of_trials_that_ended_and_of_no_others() -> None:
+    curve = searched(PEAKS[0.01], 0)
+    learned: list[float] = []
+    for _, posterior in curve._beliefs:
+        posterior.learn = lambda reading: learned.append(reading.rate_per_s)  # type: ignore[method-assign]
+    states = (TrialState.DONE, TrialState.ABORTED, TrialState.SERVER_LOST, TrialState.FAILED)
+    for order, state in enumerate((*states, TrialState.GENERATOR_LIMITED)):
+        request = TrialRequest(rate_per_s=100.0 + order, seconds=30.0, abort_above_ms=4000.0)
+        curve.tell(trial(request, order, 30.0, state))
+    assert learned == [100.0, 101.0]

@@ -259,3 +259,35 @@ def test_a_trial_is_given_up_at_four_times_the_threshold() -> None:
     of_tail = open_policy("mlrsearch", tail, 1).ask()
     assert isinstance(of_tail, TrialRequest)
     assert of_tail.abort_above_ms == 400.0
+
+
+def test_a_search_that_knows_nothing_rises_by_sixteen_and_one_with_a_seed_by_a_width() -> None:
+    for prior, start, second in ((None, 50.0, 800.0), (Prior(rate_per_s=600.0), 600.0, 711.3)):
+        policy = open_policy("mlrsearch", GOAL, 1, prior)
+        asked = policy.ask()
+        assert isinstance(asked, TrialRequest)
+        assert asked.rate_per_s == start
+        policy.tell(trial(asked, 0, 20.0))
+        then = policy.ask()
+        assert isinstance(then, TrialRequest)
+        assert then.rate_per_s == pytest.approx(second, abs=0.1), "600 and 1 - 0.95^4 of it"
+
+
+def contradictions(*trials: tuple[float, float]) -> int:
+    policy = searched(*[(rate, 40.0 * ratio, rate) for rate, ratio in trials])
+    return len(policy._contradictions())
+
+
+def test_clearly_bad_is_twice_the_threshold_and_clearly_good_three_fifths_of_it() -> None:
+    assert contradictions((200.0, 2.01), (200.0, 0.59)) == 1, "at one load"
+    assert contradictions((200.0, 2.01), (210.0, 0.59)) == 1
+    assert contradictions((200.0, 2.01), (190.0, 0.59)) == 0
+    assert contradictions((200.0, 1.99), (210.0, 0.59)) == 0
+    assert contradictions((200.0, 2.01), (210.0, 0.61)) == 0
+    assert contradictions((200.0, 2.01)) == contradictions((200.0, 0.1)) == 0
+    # The lowest that was bad and the highest that was good, whatever lies between.
+    assert contradictions((300.0, 2.01), (200.0, 2.01), (250.0, 0.1), (100.0, 0.1)) == 1
+    (words,) = searched(
+        (300.0, 90.0, 300.0), (200.0, 90.0, 200.0), (250.0, 4.0, 250.0), (100.0, 4.0, 100.0)
+    )._contradictions()
+    assert "200 requests/s was clearly too much in one, 250 clearly not" in words

@@ -1,0 +1,201 @@
+"""What decides in the workbench, on either side of where it decides: modes, bounds, endings."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from leadline.record.workbench import (
+    Goal,
+    PeakRate,
+    PeakVerdict,
+    Threshold,
+    TrialRequest,
+    TrialState,
+)
+from leadline.stats import student_t
+from leadline.studies.workbench.loads import LoadTrials, two_modes
+from leadline.studies.workbench.policies import open_policy
+from leadline.studies.workbench.rate_interval import _peak_if, rate_interval
+from scripted_server import trial
+
+THRESHOLD = Threshold(mean_ms=40.0)
+GOAL = Goal(threshold=THRESHOLD)
+
+
+def asked_for(rate_per_s: float) -> TrialRequest:
+    return TrialRequest(rate_per_s=rate_per_s, seconds=180.0)
+
+
+def load_of(rate_per_s: float, *ratios: float, lost: int = 0) -> LoadTrials:
+    """A load with these responses over the threshold, and so many lost servers."""
+    load = LoadTrials(rate_per_s)
+    for order, ratio in enumerate(ratios):
+        load.add(trial(asked_for(rate_per_s), order, 40.0 * ratio), THRESHOLD)
+    for order in range(lost):
+        load.add(trial(asked_for(rate_per_s), order, state=TrialState.SERVER_LOST), THRESHOLD)
+    return load
+
+
+@pytest.mark.parametrize(("apart", "kinds"), [(0.059, False), (0.061, True)])
+def test_two_modes_are_four_times_their_own_spread_apart(apart: float, kinds: bool) -> None:
+    """Three either side, 0.01 from each other: a spread of 0.01, and a gap 0.02 less than apart."""
+    group = np.array([-0.01, 0.0, 0.01])
+    assert two_modes(list(np.exp(np.concatenate([group, group + apart])))) is kinds
+
+
+def test_a_mode_holds_fifteen_in_a_hundred_trials_or_more() -> None:
+    assert not two_modes([1.0] * 26 + [1.1] * 4)
+    assert two_modes([1.0] * 25 + [1.1] * 5)
+    assert two_modes([1.0] * 5 + [1.1] * 25)
+    assert not two_modes([1.0] * 4 + [1.1] * 26)
+    assert two_modes([0.0] * 3 + [1.0] * 3), "no time at all is a short time"
+
+
+@pytest.mark.parametrize(
+    ("ratio", "saturated"), [(1.101, True), (1.099, None), (0.901, None), (0.899, False)]
+)
+def test_one_trial_tells_its_load_outside_of_the_region_only(
+    ratio: float, saturated: bool | None
+) -> None:
+    assert load_of(100.0, ratio).saturated(0.95, 0.1) is saturated
+
+
+@pytest.mark.parametrize(
+    ("lost", "well", "kills"), [(1, 0, False), (2, 0, True), (2, 1, True), (2, 2, False)]
+)
+def test_a_load_kills_when_more_servers_were_lost_than_answered(
+    lost: int, well: int, kills: bool
+) -> None:
+    load = load_of(100.0, *[0.5] * well, lost=lost)
+    assert (load.kills, load.lost) == (kills, lost)
+    assert load.ratio == (1e6 if kills else 0.5 if well else None)
+
+
+def test_a_chord_is_drawn_to_a_load_with_clearly_less_response_only() -> None:
+    """Seven tenths of it: 1 / R falls from 1 / 0.86 to 1 / 1.25 over 80, else in proportion."""
+    fall = (1 / 0.86 - 1 / 1.25) / 80
+    assert _peak_if(1.25, 480.0, [load_of(400.0, 0.86)]) == pytest.approx(480 + (0.8 - 1) / fall)
+    assert _peak_if(1.25, 480.0, [load_of(400.0, 0.89)]) == pytest.approx(480 / 1.25)
+    nothing = (1000.0 - 0.8) / 380
+    assert _peak_if(1.25, 480.0, [load_of(100.0, 0.0)]) == pytest.approx(480 - 0.2 / nothing)
+
+
+SURE = (1.1, 0.9, 1.0)
+"""A mean of 1, known to 0.25 either way."""
+
+
+def ends(middle: LoadTrials, *others: LoadTrials) -> tuple[float | None, float | None]:
+    found = rate_interval(middle, [*others, middle], 0.95)
+    assert found is not None
+    assert found.value == middle.rate_per_s
+    return found.low, found.high
+
+
+def test_only_loads_told_from_the_peak_on_their_own_side_bound_its_interval() -> None:
+    half = student_t(2) * 0.1 / math.sqrt(3)
+    free = (pytest.approx(470 / (1 + half)), pytest.approx(470 / (1 - half)))
+    middle = load_of(470.0, *SURE)
+    assert ends(middle) == free
+    told_above, told_below = (1.20, 1.201, 1.202), (0.95, 0.951, 0.952)
+    assert ends(middle, load_of(480.0, *told_above)) == (free[0], 480.0)
+    assert ends(middle, load_of(480.0, *told_below)) == free
+    assert ends(middle, load_of(460.0, *told_below)) == (460.0, free[1])
+    assert ends(middle, load_of(460.0, *told_above)) == free
+    assert ends(middle, load_of(480.0, 1.5, 1.75, 2.0)) == free, "told at 95 %, not at 99.9"
+    assert ends(middle, load_of(480.0, 1.74, 1.75, 1.76)) == (free[0], 480.0)
+
+
+def test_an_interval_wider_than_twice_the_rate_is_none() -> None:
+    """In proportion: from 1 / (1 + h) to 1 / (1 - h), 1.9 and 2.1 of the rate apart."""
+    for half, stated in ((0.603, True), (0.632, False)):
+        scatter = half * math.sqrt(3) / student_t(2)
+        low, high = ends(load_of(100.0, 1 - scatter, 1.0, 1 + scatter))
+        wanted = (pytest.approx(100 / (1 + half)), pytest.approx(100 / (1 - half)))
+        assert (low, high) == (wanted if stated else (None, None))
+
+
+def test_an_interval_of_a_rate_does_not_reach_below_none() -> None:
+    """A chord so flat that it is at the threshold at less than no load."""
+    low, high = ends(load_of(480.0, 1.5, 2.0, 2.5), load_of(100.0, 1.3))
+    assert low == 0.0
+    assert high is not None
+    assert high > 480.0
+
+
+def verdict_at(rate_per_s: float, *ratios: float) -> PeakVerdict | float:
+    """What `binary` says next: how it ends, or the load it goes on with."""
+    policy = open_policy("binary", GOAL, 1)
+    for order, ratio in enumerate(ratios):
+        policy.tell(trial(asked_for(rate_per_s), order, 40.0 * ratio))
+    said = policy.ask()
+    return said.verdict if isinstance(said, PeakRate) else said.rate_per_s
+
+
+@pytest.mark.parametrize(
+    ("ratio", "said"),
+    [(1.099, PeakVerdict.FOUND), (1.101, 50.0), (0.901, PeakVerdict.FOUND), (0.899, 200.0)],
+)
+def test_a_load_is_the_peak_within_the_region_and_told_from_it_outside(
+    ratio: float, said: PeakVerdict | float
+) -> None:
+    """Two trials that agree: the region is a tenth of the threshold either way."""
+    assert verdict_at(100.0, ratio, ratio * (1 + 1e-6)) == said
+
+
+def test_a_load_needs_two_trials_and_the_accuracy_that_was_asked() -> None:
+    """Two trials 2 x apart are known to 12.7 x of their mean: a tenth was asked."""
+    assert verdict_at(100.0, 1.0) == 100.0
+    assert isinstance(verdict_at(100.0, 1 - 0.0078, 1 + 0.0078), PeakVerdict)
+    assert verdict_at(100.0, 1 - 0.0080, 1 + 0.0080) == 100.0
+
+
+def test_a_load_whose_response_is_never_known_is_given_up_after_a_hundred_trials() -> None:
+    def told(trials: int, ratios: tuple[float, ...]) -> PeakRate | TrialRequest:
+        policy = open_policy("binary", GOAL, 1)
+        for order in range(trials):
+            ratio = ratios[order % len(ratios)]
+            policy.tell(trial(asked_for(100.0), order, 40.0 * ratio))
+        return policy.ask()
+
+    scattered = (0.05, 0.3, 0.5, 0.8, 1.1, 1.5, 1.9, 2.6)
+    assert isinstance(told(99, scattered), TrialRequest)
+    gave_up = told(100, scattered)
+    assert isinstance(gave_up, PeakRate)
+    assert gave_up.verdict is PeakVerdict.GAVE_UP
+    assert gave_up.sentences[0].startswith("Gave up: 100 trials at 100 requests/s differ so much")
+    irregular = told(100, (0.1, 1.9))
+    assert isinstance(irregular, PeakRate)
+    assert irregular.verdict is PeakVerdict.IRREGULAR
+    assert "100 trials at 100 requests/s are of two kinds" in irregular.sentences[0]
+
+
+@pytest.mark.parametrize(
+    ("policy", "trials"), [("binary", 1000), ("strawman", 2000), ("mlrsearch", 400)]
+)
+def test_a_search_without_an_end_is_given_up(policy: str, trials: int) -> None:
+    def told(count: int) -> str:
+        search = open_policy(policy, GOAL, 1)
+        for order in range(count):
+            search.tell(trial(asked_for(100.0 + order), order, 20.0))
+        said = search.ask()
+        return said.sentences[0] if isinstance(said, PeakRate) else ""
+
+    assert told(trials).startswith(f"Gave up after {trials} trials.")
+    assert not told(trials - 1).startswith("Gave up")
+
+
+def test_the_model_is_given_up_after_sixty_loads() -> None:
+    """A load that the search comes back to at once is no other load."""
+
+    def told(loads: int) -> str:
+        policy = open_policy("model-guided", GOAL, 1)
+        for order in range(2 * loads):
+            policy.tell(trial(asked_for(100.0 + order // 2), order, 20.0))
+        said = policy.ask()
+        return said.sentences[0] if isinstance(said, PeakRate) else ""
+
+    assert told(61).startswith("Did not converge in 60 loads.")
+    assert told(60) == ""
