@@ -412,3 +412,19 @@ def test_polishing_tries_each_border_in_each_shape_where_it_is_and_to_either_sid
     first = {((shape, STEP), (way, 0)) for shape in (UNIFORM, SMEARED) for way in (-1, 0, 1)}
     second = {((STEP, shape), (0, way)) for shape in (UNIFORM, SMEARED) for way in (-1, 0, 1)}
     assert moves == {((STEP, STEP), (0, 0))} | first | second
+
+
+def test_of_fits_that_cost_as_much_the_first_are_kept() -> None:
+    cost = np.random.default_rng(5).integers(0, 2, 400).astype(float)
+    many = hierarchy.Fits(
+        np.full((400, 1), STEP), np.repeat(np.arange(400.0)[:, None], 6, axis=1), cost
+    )
+    first = np.flatnonzero(cost == 0)
+    assert explanations._of_each(many, 30).theta[:, 0].tolist() == first[:30].tolist()
+    assert explanations._best(many, 30).theta[:, 0].tolist() == first[:30].tolist()
+    side_by_side = hierarchy.Fits(
+        np.array([[SMEARED, STEP]]),
+        np.array([[0.0, 0.0, 0.0, 1.0, 2.0, 15.0, 15.0, 3.0, 4.0]]),
+        np.zeros(1),
+    )
+    assert explanations._sorted_levels(side_by_side).codes.tolist() == [[SMEARED, STEP]]

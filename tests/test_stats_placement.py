@@ -73,6 +73,12 @@ def test_where_nobody_disagrees_the_emptiest_place_wins_and_a_rival_draws_readin
     assert gain - alone == pytest.approx(weight * np.minimum(off**2, 25.0) / crowd)
 
 
+def test_emptiness_counts_as_far_as_a_factor_of_e() -> None:
+    best, data = flat_step(14.5, np.array([10.0, 13.0, 16.0, 19.0]))
+    found = placement._disagreement(best, [best], data, NOISE, np.array([10.0, 10.8, 11.4]))
+    assert found == pytest.approx([0.0, 0.4, 0.5])
+
+
 def test_the_widest_and_steepest_gap_is_halved_and_a_closed_one_left() -> None:
     readings = [(1e6, 100.0), (1e6, 400.0), (1e8, 100.0), (1.9e8, 2.0), (4e8, 1.6)]
     gap = placement._steepest_gap(readings, open_only=False)
