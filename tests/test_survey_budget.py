@@ -26,8 +26,10 @@ from leadline.record import (
     Workload,
 )
 from leadline.store import Keeper
-from leadline.studies.loop import StudyClock, measure_point
+from leadline.studies.loop import StudyClock, measure_point, measure_points
+from leadline.studies.pace import Pace
 from leadline.studies.script import PointRequest
+from leadline.studies.survey import Surveyor
 from leadline.studies.survey.run import pace_of, run_survey
 from simulated_answers import MIB, engine_result, start, two_levels
 
@@ -90,6 +92,42 @@ def test_a_point_may_take_an_equal_share_of_what_is_left_less_a_fiftieth() -> No
     assert limits.measure_s_min == pytest.approx(share_s / 4)
     assert limits.total_s_max == 60.0, "the hard end: all that is left"
     assert limits.accuracy == BEGIN.accuracy
+
+
+def test_what_stands_between_points_takes_its_share_and_no_point_more_than_it_may() -> None:
+    """Five points and four pauses of half a point each: seven shares."""
+    pace = Pace(end_s=100.0, points=8, accuracy=0.02, between=0.5, advice="; give more")
+    limits = pace.limits(30.0, 3)
+    assert limits.warm_up_s_max + limits.measure_s_max == pytest.approx(0.98 * 70.0 / 7)
+    brief = Pace(end_s=100.0, points=8, accuracy=0.02, point_s_max=2.0).limits(30.0, 3)
+    assert brief.warm_up_s_max + brief.measure_s_max == pytest.approx(2.0)
+    assert brief.total_s_max == 70.0
+    with pytest.raises(BudgetSpent, match=r"5 of 8 points still to measure; give more$"):
+        pace.limits(99.0, 3)
+
+
+def test_what_stands_before_each_point_is_done_before_it_and_in_its_time() -> None:
+    engine, kept = Stopwatch(), Kept()
+    surveyor = Surveyor(BEGIN)
+    done: list[int] = []
+
+    def before(request: PointRequest) -> None:
+        assert len(engine.asked) == request.order
+        done.append(request.order)
+        engine.clock_s += 0.1
+
+    measure_points(
+        cast("Engine", engine),
+        cast("Keeper", kept),
+        BEGIN,
+        surveyor,
+        pace_of(BEGIN),
+        on_progress=lambda _: None,
+        before=before,
+    )
+    assert done == list(range(POINTS))
+    assert engine.asked[0].total_s_max == pytest.approx(100.0 - 0.1)
+    assert [point.clock_s for point in kept.points[:1]] == pytest.approx([0.1])
 
 
 def test_a_long_point_may_end_by_its_own_interval_after_ten_seconds() -> None:
@@ -234,4 +272,4 @@ def test_a_storage_that_fails_is_told_with_its_point_and_not_tried_again() -> No
     limits = share_limits(1.0, left_s=9.0, accuracy=0.02)
     with pytest.raises(PointFailed, match=r"point 5 \(ends\): read error"):
         measure_point(cast("Engine", engine), BEGIN, request, limits, clock)
-    assert len(engine.asked) == 1
+    assert [limits.total_s_max for limits in engine.asked] == [9.0], "nothing for preparing"
