@@ -151,11 +151,10 @@ def test_values_of_a_curve_are_whole_processes_sectors_and_thousandths() -> None
 def test_a_range_of_one_value_is_measured_there_as_often_as_planned() -> None:
     surveyor = Surveyor(start(process_num_max=1))
     asked(surveyor, 6, saturating)
+    size = middle(surveyor).focal.size_mean
     processes = asked(surveyor, 6, saturating)
-    assert Counter((w.unique_bytes, w.process_num) for w in processes) == {
-        (LOW, 1): 3,
-        (HIGH, 1): 3,
-    }
+    found = Counter((w.unique_bytes, w.process_num, w.size_mean) for w in processes)
+    assert found == {(LOW, 1, size): 3, (HIGH, 1, size): 3}
 
 
 def test_half_way_values_are_powers_and_a_flat_curve_has_none() -> None:
