@@ -266,3 +266,17 @@ def test_particles_are_moved_three_times_between_and_six_times_at_the_end(
     posterior._let_in(lambda particles: np.zeros(len(particles)))
     between = [(degree, sweep) for degree in (0.4, 0.8) for sweep in range(3)]
     assert moves == [*between, *((1.0, sweep) for sweep in range(6))]
+
+
+def test_every_third_move_offers_a_second_mode(monkeypatch: pytest.MonkeyPatch) -> None:
+    posterior = a_posterior()
+    offered: list[int] = []
+
+    def toggled(normal: np.ndarray, _: object) -> tuple[np.ndarray, np.ndarray]:
+        offered.append(sweep)
+        return normal, np.zeros(len(normal))
+
+    monkeypatch.setattr(particles, "toggled", toggled)
+    for sweep in range(7):
+        posterior._move(lambda each: np.zeros(len(each)), 1.0, np.zeros(particles.COUNT), sweep)
+    assert offered == [2, 5]

@@ -308,3 +308,11 @@ def test_the_posterior_learns_of_trials_that_ended_and_of_no_others() -> None:
         request = TrialRequest(rate_per_s=100.0 + order, seconds=30.0, abort_above_ms=4000.0)
         curve.tell(trial(request, order, 30.0, state))
     assert learned == [100.0, 101.0]
+
+
+def test_of_two_thresholds_the_laxer_says_when_a_trial_is_given_up() -> None:
+    for limit_ms, abort_ms in ((100.0, 1000.0), (30.0, 400.0)):
+        both = Goal(threshold=Threshold(mean_ms=40.0, percentile=0.95, limit_ms=limit_ms))
+        asked = searched(PEAKS[0.01], 0, both).ask()
+        assert isinstance(asked, TrialRequest)
+        assert asked.abort_above_ms == abort_ms

@@ -23,6 +23,7 @@ from leadline.studies.workbench.policies.mlrsearch import (
     Bound,
     MlrSearch,
     Target,
+    _narrow,
     classify,
     is_bad,
     targets,
@@ -291,3 +292,22 @@ def test_clearly_bad_is_twice_the_threshold_and_clearly_good_three_fifths_of_it(
         (300.0, 90.0, 300.0), (200.0, 90.0, 200.0), (250.0, 4.0, 250.0), (100.0, 4.0, 100.0)
     )._contradictions()
     assert "200 requests/s was clearly too much in one, 250 clearly not" in words
+
+
+def test_trials_of_the_targets_own_length_are_full_and_contest_a_load() -> None:
+    both = searched((200.0, 20.0, 200.0), (200.0, 90.0, 200.0))
+    assert both._contested(LAST, None, None) == 200.0
+    assert both._contested(LAST, 190.0, 210.0) == 200.0
+    assert both._contested(LAST, 210.0, None) is None
+    assert both._contested(LAST, None, 190.0) is None
+    assert both._contested(Target(0.05, 61.0, 180.0), None, None) is None, "they are short"
+    assert searched((200.0, 20.0, 200.0))._contested(LAST, None, None) is None
+    told = searched(*[(200.0, 20.0, 200.0)] * 2, *[(200.0, 90.0, 200.0)] * 1)
+    assert told._contested(LAST, None, None) is None
+
+
+def test_bounds_are_narrow_at_exactly_the_width_however_it_is_rounded() -> None:
+    """1 - 95 / 100 is a little more than 0.05."""
+    assert 1 - 95.0 / 100.0 > 0.05
+    assert _narrow(95.0, 100.0, LAST)
+    assert not _narrow(94.999, 100.0, LAST)

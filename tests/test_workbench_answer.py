@@ -264,6 +264,14 @@ def test_samples_without_their_rate_are_named() -> None:
     assert said[-1] == "not found as asked: workers=4 (server-lost)"
 
 
+def test_a_search_without_an_answer_says_what_it_has_spent() -> None:
+    begun = experiment()
+    peaks = (msgspec.structs.replace(begun.peaks[0], peak=None),)
+    said = explain(msgspec.structs.replace(begun, peaks=peaks, status=Status.STOPPED)).sentences
+    assert said[1].endswith(": no answer yet, after 2 trials and 50 s of bench time.")
+    assert len(said) == 2
+
+
 def test_a_stop_comes_first() -> None:
     stopped = msgspec.structs.replace(experiment(), status=Status.STOPPED)
     assert explain(stopped).sentences[0] == ("It was stopped early; --resume goes on from here.")

@@ -18,8 +18,11 @@ from leadline.record.workbench import (
 from leadline.stats import student_t
 from leadline.studies.workbench.loads import LoadTrials, two_modes
 from leadline.studies.workbench.policies import open_policy
+from leadline.studies.workbench.policies.algorithm2 import Visit, bracket
+from leadline.studies.workbench.policies.binary import pick_binary
+from leadline.studies.workbench.policies.model_guided import pick_by_model, predict
 from leadline.studies.workbench.rate_interval import _peak_if, rate_interval
-from scripted_server import trial
+from scripted_server import search, trial
 
 THRESHOLD = Threshold(mean_ms=40.0)
 GOAL = Goal(threshold=THRESHOLD)
@@ -81,6 +84,11 @@ def test_a_chord_is_drawn_to_a_load_with_clearly_less_response_only() -> None:
     assert _peak_if(1.25, 480.0, [load_of(400.0, 0.89)]) == pytest.approx(480 / 1.25)
     nothing = (1000.0 - 0.8) / 380
     assert _peak_if(1.25, 480.0, [load_of(100.0, 0.0)]) == pytest.approx(480 - 0.2 / nothing)
+
+
+def test_of_loads_below_the_nearest_gives_the_chord() -> None:
+    below = [load_of(100.0, 0.01), load_of(400.0, 0.86), load_of(200.0, 0.02)]
+    assert _peak_if(1.25, 480.0, below) == _peak_if(1.25, 480.0, below[1:2])
 
 
 SURE = (1.1, 0.9, 1.0)
@@ -199,3 +207,40 @@ def test_the_model_is_given_up_after_sixty_loads() -> None:
 
     assert told(61).startswith("Did not converge in 60 loads.")
     assert told(60) == ""
+
+
+def test_a_load_at_the_threshold_saturates() -> None:
+    def visits(*pairs: tuple[float, float]) -> list[Visit]:
+        return [Visit(rate, ratio) for rate, ratio in pairs]
+
+    assert bracket(visits((50, 0.2), (100, 1.0))) == (50, 100)
+    assert bracket(visits((50, 0.2), (100, 1.0), (75, 1.5), (60, 0.99))) == (60, 75)
+    assert pick_binary(visits((50, 0.1), (100, 1.0)), 50) == 75
+    assert pick_binary(visits((50, 0.1), (100, 1.5)), 50) == 75
+    assert pick_binary(visits((50, 0.1), (100, 3.0), (75, 1.0)), 50) == 62.5
+    assert pick_binary(visits((50, 1.0)), 50) == 25
+    assert pick_by_model(visits((50, 1.0)), 50) == 25
+    assert pick_by_model(visits((50, 0.999)), 50) == 100
+
+
+def test_a_model_whose_peak_is_at_less_than_no_load_says_nothing() -> None:
+    """1 / R falls from 1/3 to 1/5 over 50: it is 1 at -200."""
+    assert predict(Visit(100, 5.0), Visit(50, 3.0)) is None
+    assert predict(Visit(100, 5.0), Visit(50, 0.5)) == pytest.approx(50 + 50 / 1.8)
+
+
+def test_a_response_of_one_trial_has_no_accuracy() -> None:
+    policy = open_policy("binary", GOAL, 1)
+    assert policy._accuracy(load_of(100.0, 1.0)) == 0.0  # type: ignore[attr-defined]
+    known = policy._accuracy(load_of(100.0, 0.9, 1.1))  # type: ignore[attr-defined]
+    assert known == pytest.approx(1 - student_t(1) * 0.1)
+
+
+def test_the_strawmans_first_load_saturates_just_above_the_threshold() -> None:
+    above, _ = search(open_policy("strawman", GOAL, 1), lambda _: 41.0, noise=1e-4)
+    assert above.verdict is PeakVerdict.ALWAYS_SATURATED
+    below, trials = search(
+        open_policy("strawman", GOAL, 1), lambda rate: 39.0 if rate < 60 else 41.0, noise=1e-4
+    )
+    assert (below.verdict, len(trials)) == (PeakVerdict.FOUND, 20)
+    assert (below.lower_bound_per_s, below.upper_bound_per_s) == (50, 100)

@@ -233,8 +233,6 @@ def _enough(load: LoadTrials) -> bool:
 def bracket(visits: Sequence[Visit]) -> tuple[float | None, float | None]:
     """Return the lowest saturated load visited, and the highest below it that was not."""
     high = min((visit.rate_per_s for visit in visits if visit.ratio >= 1), default=None)
-    low = max(
-        (v.rate_per_s for v in visits if v.ratio < 1 and (high is None or v.rate_per_s < high)),
-        default=None,
-    )
+    below = (v.rate_per_s for v in visits if high is None or v.rate_per_s < high)
+    low = max(below, default=None)
     return low, high
