@@ -11,7 +11,7 @@ import pytest
 
 from leadline.record.workbench import Prior
 from leadline.studies.workbench.belief import particles
-from leadline.studies.workbench.belief.likelihood import log_likelihood
+from leadline.studies.workbench.belief.likelihood import COARSE, Trials, log_likelihood
 from leadline.studies.workbench.belief.open_queue import (
     backlog_left,
     fluctuation,
@@ -280,3 +280,19 @@ def test_every_third_move_offers_a_second_mode(monkeypatch: pytest.MonkeyPatch) 
     for sweep in range(7):
         posterior._move(lambda each: np.zeros(len(each)), 1.0, np.zeros(particles.COUNT), sweep)
     assert offered == [2, 5]
+
+
+def test_speed_that_wanders_is_no_more_variance_than_two_however_steep_the_response() -> None:
+    """Of a part, what its own speed varies beyond that of the window, times the steepness."""
+    every = servers()
+    trials = Trials(np.full(len(UNUSUAL), 400.0), 5.0, 60.0, every)
+    more = wandering(10.0, every.wander, every.memory_s) / 10.0**2
+    more = more - wandering(60.0, every.wander, every.memory_s) / 60.0**2
+    seen = []
+    for steepness in (3.0, 30.0, 300.0):
+        mean = np.exp(steepness * trials.spread[:, None] * COARSE)
+        found = trials._of_speed(mean, 10.0)
+        wanted = np.minimum(steepness**2 * more, 2.0)
+        assert found == pytest.approx(np.repeat(wanted[:, None], 7, axis=1))
+        seen.append(wanted)
+    assert np.min(seen) < 1.0 < np.max(seen) == 2.0

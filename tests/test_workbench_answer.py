@@ -256,6 +256,12 @@ def test_a_surface_that_missed_its_error_says_so() -> None:
         assert said[-1].startswith("The error that was asked was not reached")
 
 
+def test_a_surface_without_a_best_sample_names_none() -> None:
+    for ideal in (surface(1), surface(1, ideal=None)):
+        best = [said for said in ideal.sentences if said.startswith("The best rate")]
+        assert len(best) == (ideal.surface is not None and ideal.surface.ideal is not None)
+
+
 def test_samples_without_their_rate_are_named() -> None:
     found = surface(2)
     lost = msgspec.structs.replace(sample_peak(), verdict=PeakVerdict.SERVER_LOST)
