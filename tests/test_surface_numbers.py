@@ -139,7 +139,8 @@ def test_a_peak_to_come_is_as_noisy_as_those_before_and_the_first_four_percent(
     made = SequentialDesign(GRID, GOAL, None, 1, None)
     for cell, sd in enumerate((0.01, 0.02, 0.09)):
         made.tell(GRID.samples[cell], peak_of(100.0, sd))
-    made._belief = SimpleNamespace(error_frac=1.0, covariance=np.eye(32))
+    known: Any = SimpleNamespace(error_frac=1.0, covariance=np.eye(32))
+    made._belief = known
     made.ask()
     assert noises == pytest.approx([0.04, 0.04, 0.02], rel=0.01)
 
