@@ -311,3 +311,37 @@ def test_bounds_are_narrow_at_exactly_the_width_however_it_is_rounded() -> None:
     assert 1 - 95.0 / 100.0 > 0.05
     assert _narrow(95.0, 100.0, LAST)
     assert not _narrow(94.999, 100.0, LAST)
+
+
+@pytest.mark.parametrize(
+    ("trials", "bound"),
+    [
+        ([(90.0, True), (60.0, False)], Bound.UNDECIDED),
+        ([(90.0, True), (60.0, False), (0.5, True)], Bound.UPPER),
+        ([(90.0, True), (60.0, False), (0.5, True), (0.5, False)], Bound.UNDECIDED),
+        ([(89.5, False), (20.0, True)], Bound.UNDECIDED),
+        ([(90.0, False), (20.0, True)], Bound.LOWER),
+        ([(90.0, False), (90.0, True)], Bound.LOWER),
+        ([(90.0, False), (90.5, True)], Bound.UPPER),
+    ],
+)
+def test_just_half_of_the_time_may_be_bad(trials: list[tuple[float, bool]], bound: Bound) -> None:
+    """90 s of 180: a short good trial takes as much of the short bad ones away."""
+    assert classify(trials, LAST) is bound
+
+
+def test_a_search_ends_downwards_where_a_trial_has_no_requests_left() -> None:
+    """A hundred in a run of 180 s are 0.556/s."""
+    asked = searched(*[(1.0, 90.0, 1.0)] * 3).ask()
+    assert isinstance(asked, TrialRequest)
+    assert asked.rate_per_s == pytest.approx(100 / 180)
+    ended = searched(*[(100 / 180, 90.0, 100 / 180)] * 3).ask()
+    assert isinstance(ended, PeakRate)
+    assert ended.verdict is PeakVerdict.ALWAYS_SATURATED
+    lost = MlrSearch(GOAL, 1, None)
+    request = TrialRequest(rate_per_s=100 / 180, seconds=60.0)
+    for order in range(3):
+        lost.tell(trial(request, order, state=TrialState.SERVER_LOST))
+    ended = lost.ask()
+    assert isinstance(ended, PeakRate)
+    assert ended.verdict is PeakVerdict.SERVER_LOST

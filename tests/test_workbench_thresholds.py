@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 
+import msgspec
 import numpy as np
 import pytest
 
 from leadline.record.workbench import (
+    Batch,
     Goal,
     PeakRate,
     PeakVerdict,
@@ -22,7 +24,8 @@ from leadline.studies.workbench.policies.algorithm2 import Visit, bracket
 from leadline.studies.workbench.policies.binary import pick_binary
 from leadline.studies.workbench.policies.model_guided import pick_by_model, predict
 from leadline.studies.workbench.rate_interval import _peak_if, rate_interval
-from scripted_server import search, trial
+from leadline.studies.workbench.threshold import measured_ratio, percentile_ms
+from scripted_server import measured, search, trial
 
 THRESHOLD = Threshold(mean_ms=40.0)
 GOAL = Goal(threshold=THRESHOLD)
@@ -50,7 +53,8 @@ def test_two_modes_are_four_times_their_own_spread_apart(apart: float, kinds: bo
 
 
 def test_a_mode_holds_fifteen_in_a_hundred_trials_or_more() -> None:
-    assert not two_modes([1.0] * 26 + [1.1] * 4)
+    assert two_modes([1.0] * 26 + [1.1] * 4) is False
+    assert two_modes([1.0, 1.1]) is False
     assert two_modes([1.0] * 25 + [1.1] * 5)
     assert two_modes([1.0] * 5 + [1.1] * 25)
     assert not two_modes([1.0] * 4 + [1.1] * 26)
@@ -154,6 +158,23 @@ def test_a_load_is_the_peak_within_the_region_and_told_from_it_outside(
     assert verdict_at(100.0, ratio, ratio * (1 + 1e-6)) == said
 
 
+@pytest.mark.parametrize(
+    ("ratios", "lost", "said"),
+    [((0.5,), 1, 100.0), ((0.5, 0.5), 1, 200.0), ((), 1, 100.0), ((), 2, 50.0), ((0.5,), 2, 50.0)],
+)
+def test_a_server_that_was_lost_once_is_no_trial_of_its_load(
+    ratios: tuple[float, ...], lost: int, said: float
+) -> None:
+    policy = open_policy("binary", GOAL, 1)
+    for order, ratio in enumerate(ratios):
+        policy.tell(trial(asked_for(100.0), order, 40.0 * ratio))
+    for order in range(lost):
+        policy.tell(trial(asked_for(100.0), 9 + order, state=TrialState.SERVER_LOST))
+    asked = policy.ask()
+    assert isinstance(asked, TrialRequest)
+    assert asked.rate_per_s == said
+
+
 def test_a_load_needs_two_trials_and_the_accuracy_that_was_asked() -> None:
     """Two trials 2 x apart are known to 12.7 x of their mean: a tenth was asked."""
     assert verdict_at(100.0, 1.0) == 100.0
@@ -245,3 +266,26 @@ def test_the_strawmans_first_load_saturates_just_above_the_threshold() -> None:
     )
     assert (below.verdict, len(trials)) == (PeakVerdict.FOUND, 20)
     assert (below.lower_bound_per_s, below.upper_bound_per_s) == (50, 100)
+
+
+def test_a_window_without_counts_is_read_by_its_percentiles() -> None:
+    window = measured(100.0, 60.0, 20.0)
+    tail = Threshold(percentile=0.95, limit_ms=40.0)
+    for batches in ((), (Batch(due=0, mean_ms=0.0, over=0, completed=0),)):
+        plain = msgspec.structs.replace(window, batches=batches)
+        assert percentile_ms(tail, plain) == pytest.approx(20.0 * math.log(20))
+    silent = msgspec.structs.replace(window, response_ms=None)
+    assert percentile_ms(tail, silent) == math.inf
+    assert measured_ratio(tail, silent) == 1e6
+    with pytest.raises(ValueError, match="without a percentile"):
+        percentile_ms(THRESHOLD, window)
+
+
+def test_a_counted_share_takes_failed_requests_for_late() -> None:
+    """Of 6000, 240 over 40 ms and 120 that failed: 94 % were within."""
+    window = measured(100.0, 60.0, 10.0)
+    batch = msgspec.structs.replace(window.batches[0], over=240)
+    counted = msgspec.structs.replace(window, batches=(batch,), failed=120)
+    assert percentile_ms(Threshold(percentile=0.9401, limit_ms=40.0), counted) > 40.0
+    assert percentile_ms(Threshold(percentile=0.94, limit_ms=40.0), counted) == pytest.approx(40.0)
+    assert percentile_ms(Threshold(percentile=0.9399, limit_ms=40.0), counted) < 40.0
