@@ -225,6 +225,9 @@ def test_one_border_is_tried_on_a_grid_and_a_step_only_half_way_between_readings
         tried = centres[codes == shape]
         assert (tried[0], tried[-1]) == (10.6, 14.0)
         assert np.diff(tried).max() <= 0.2 + 1e-12, "a fifth of ln U or closer"
+    for ends in ((12.0, 14.0), (10.6, 12.0)):
+        edge = curve(np.zeros(5), x, centre_low=ends[0], centre_high=ends[1])
+        assert STEP not in explanations._single_places(edge)[1], "a border lies within"
     few = curve(np.zeros(5), x, centre_low=11.2, centre_high=11.4)
     assert list(np.bincount(explanations._single_places(few)[1])) == [8, 0, 8]
 

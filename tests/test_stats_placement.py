@@ -206,3 +206,23 @@ def test_a_wild_residual_is_resampled_as_twice_the_scale_of_what_is_wild(
     assert len(rows) > 100
     for row in rows:
         assert row.max() / -row.min() == pytest.approx((0.2 - 0.01) / (0.1 + 0.01))
+
+
+@pytest.mark.parametrize(("whole", "explored"), [(6, 5), (11, 6), (14, 8), (18, 10), (40, 10)])
+def test_rather_more_than_half_of_the_places_are_for_looking_around(
+    monkeypatch: pytest.MonkeyPatch, whole: int, explored: int
+) -> None:
+    """Five at least and ten at most; from then on only gaps that may hide a border are halved."""
+    only_open: list[bool] = []
+
+    def gap(_: object, *, open_only: bool) -> float:
+        only_open.append(open_only)
+        return 15.0
+
+    monkeypatch.setattr(placement, "_steepest_gap", gap)
+    ends_first = [1e6, 1e9, *np.geomspace(1e6, 1e9, whole)[1:-1]]
+    for distinct in range(2, whole):
+        readings = [(float(place), 9.0) for place in ends_first[:distinct]]
+        again = [*readings, readings[0]]
+        placement.next_unique_bytes(again, 1e6, 1e9, whole - distinct)
+    assert only_open == [distinct >= explored for distinct in range(2, whole)]

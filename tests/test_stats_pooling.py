@@ -416,3 +416,10 @@ def test_a_share_of_nothing_stays_nothing() -> None:
     pooled = pooled_result([idle, idle])
     assert (pooled.cpu_user, pooled.cpu_system, pooled.io_share) == (0.0, 0.0, 0.0)
     assert pooled.realised == idle.realised
+
+
+def test_requests_that_nobody_counted_by_time_have_percentiles_of_nothing() -> None:
+    latency = LatencyUs(7.0, 7.0, 7.0, 7.0, 7.0, 7.0)
+    part = OperationSummary(5, 5, latency)
+    pooled = pooled_result([run(100.0, read=part, write=part)] * 2)
+    assert (pooled.latency_us.mean, pooled.latency_us.p50, pooled.latency_us.max) == (7.0, 0.0, 7.0)
