@@ -216,6 +216,7 @@ def test_a_trial_is_let_in_so_far_that_half_of_the_particles_count() -> None:
     step = posterior._step(new, 1.0)
     weights = np.exp(step * new)
     assert weights.sum() ** 2 / (weights**2).sum() == pytest.approx(250, rel=1e-3)
+    assert posterior._step(new - 2000.0, 1.0) == pytest.approx(step), "only differences count"
     assert posterior._step(new / 1e3, 1.0) == 1.0
     assert posterior._step(new / 1e3, 0.3) == 0.3
     assert posterior._step(np.append(np.full(499, -1e12), 0.0), 1.0) == 1e-6
@@ -224,7 +225,7 @@ def test_a_trial_is_let_in_so_far_that_half_of_the_particles_count() -> None:
 def test_particles_are_drawn_as_often_as_they_weigh() -> None:
     posterior = a_posterior()
     weights = np.arange(1.0, 501.0)
-    chosen = posterior._resample(np.log(weights) + 77.0)
+    chosen = posterior._resample(np.log(weights) - 7700.0)
     counts = np.bincount(chosen, minlength=500)
     expected = 500 * weights / weights.sum()
     assert counts.sum() == 500

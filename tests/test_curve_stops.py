@@ -206,8 +206,9 @@ def test_a_posterior_that_knows_of_two_modes_needs_no_more_trials_and_says_so() 
     assert known.warnings == (
         "Trials are of two kinds, slower and faster ones; the rate is that of both.",
     )
-    assert isinstance(contradicted(11, two_modes=0.49).ask(), TrialRequest)
-    assert answer(searched(PEAKS[0.01], 5, two_modes=0.49)).warnings == ()
+    for half in (0.49, 0.5):
+        assert isinstance(contradicted(11, two_modes=half).ask(), TrialRequest)
+        assert answer(searched(PEAKS[0.01], 5, two_modes=half)).warnings == ()
 
 
 def test_a_probe_contradicts_nothing() -> None:

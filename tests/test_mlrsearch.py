@@ -319,6 +319,7 @@ def test_bounds_are_narrow_at_exactly_the_width_however_it_is_rounded() -> None:
         ([(90.0, True), (60.0, False)], Bound.UNDECIDED),
         ([(90.0, True), (60.0, False), (0.5, True)], Bound.UPPER),
         ([(90.0, True), (60.0, False), (0.5, True), (0.5, False)], Bound.UNDECIDED),
+        ([(90.0, True), (60.0, False), (5.0, True), (2.0, False)], Bound.UPPER),
         ([(89.5, False), (20.0, True)], Bound.UNDECIDED),
         ([(90.0, False), (20.0, True)], Bound.LOWER),
         ([(90.0, False), (90.0, True)], Bound.LOWER),

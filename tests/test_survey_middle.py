@@ -22,7 +22,7 @@ from leadline.studies.survey.middle import (
     nearest_power,
     region_bounds,
 )
-from simulated_answers import MIB, answer, plan, start
+from simulated_answers import MIB, answer, plan, start, surveyed
 
 LOW, HIGH = 64 * MIB, 3072 * MIB
 
@@ -75,6 +75,12 @@ def test_scouting_sizes_then_processes_then_sizes_at_both_ends() -> None:
     assert [w.unique_bytes for w in ends] == [LOW, HIGH, HIGH, LOW]
 
 
+def test_a_survey_closes_with_both_ends_in_the_other_order() -> None:
+    points = surveyed(start()).points
+    assert [point.workload.unique_bytes for point in points[-2:]] == [HIGH, LOW]
+    assert [point.stage for point in points[-3:]] == ["families", "closing", "closing"]
+
+
 def test_a_small_survey_scouts_the_ends_of_its_ranges_only() -> None:
     surveyor = Surveyor(start(budget_s=50.0))
     sizes = asked(surveyor, 4, saturating)
@@ -96,7 +102,12 @@ def test_a_request_never_spans_its_region() -> None:
     asked(surveyor, 6, lambda w: float(w.size_mean))
     strategy = middle(surveyor)
     assert strategy.tops["size_mean"] == 8 * MIB
-    for focal_bytes, top in [(16 * MIB, 4 * MIB), (64 * MIB, 8 * MIB), (4096, 16384)]:
+    for focal_bytes, top in [
+        (16 * MIB, 4 * MIB),
+        (64 * MIB, 8 * MIB),
+        (4096, 16384),
+        (40960, 16384),
+    ]:
         region = RegionBounds(4096, HIGH, focal_bytes)
         focal = strategy.focal.size_mean
         assert strategy.parameter_range("size_mean", region) == (4096.0, max(top, focal))
