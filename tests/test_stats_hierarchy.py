@@ -321,10 +321,18 @@ def test_a_border_costs_two_readings_and_three_are_left_for_the_rest(count: int,
     assert max(rival.borders for rival in rivals) == most
 
 
-def test_there_are_three_borders_at_most() -> None:
+def test_three_borders_are_tried_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: set[int] = set()
+
+    def refined(_: Readings, codes: np.ndarray, theta: np.ndarray, __: int = 0) -> hierarchy.Fits:
+        tried.add(codes.shape[1])
+        return hierarchy.Fits(codes, theta, np.zeros(len(theta)))
+
+    monkeypatch.setattr(hierarchy, "refine", refined)
     x = np.log(1e6) + 1.5 * np.arange(14)
     data, prior = readings_of(np.exp(x), np.exp(-1.5 * (np.arange(14) // 2)), None)
-    assert max(rival.borders for rival in explanations.explain(data, prior)[0]) <= 3
+    explanations._hierarchies(data, prior, 0.05, [])
+    assert tried == {1, 2, 3}
 
 
 @pytest.mark.parametrize(("off", "steeper"), [(-2.0, 2.0), (1.5, 2.0), (1.5, -3.0)])
