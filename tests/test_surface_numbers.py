@@ -11,7 +11,7 @@ import pytest
 
 from leadline.record.workbench import Factor
 from leadline.studies.workbench.surface import Grid, models, sequential
-from leadline.studies.workbench.surface.laws import SoftMin
+from leadline.studies.workbench.surface.laws import SoftMin, _log_level
 from leadline.studies.workbench.surface.models import choose, own, smooth
 from leadline.studies.workbench.surface.readings import Readings
 from leadline.studies.workbench.surface.sequential import SequentialDesign, _expected_cost
@@ -48,6 +48,16 @@ def test_the_bottleneck_law_with_the_numbers_that_were_fitted_to_whole_grids() -
         kinds = zip(given[12:], KIND.levels, strict=True)
         shift = 0.4 * sum(number * ((sample["fs"] == level) - 1 / 3) for number, level in kinds)
         assert found[cell] == pytest.approx(whole + shift, abs=1e-9), sample
+
+
+def test_levels_are_compared_by_ratio_unless_one_of_them_is_none() -> None:
+    def levels(*raw: float) -> list[float]:
+        factor = Factor(name="x", role="workload", levels=raw, scale="linear")
+        return list(_log_level(Grid.of([factor]), factor))
+
+    assert levels(2, 4, 16) == pytest.approx([0.0, math.log(2), math.log(8)])
+    assert levels(0, 5, 20) == [0.0, 0.25, 1.0]
+    assert levels(7) == [0.0]
 
 
 def test_half_of_a_smooth_misfit_is_alike_over_a_third_of_a_range() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -73,6 +74,20 @@ def test_scouting_sizes_then_processes_then_sizes_at_both_ends() -> None:
     }
     ends = asked(surveyor, 4, saturating)
     assert [w.unique_bytes for w in ends] == [LOW, HIGH, HIGH, LOW]
+
+
+def test_the_points_of_a_familys_curves_are_shuffled() -> None:
+    """In turn as they come: as a drift would have it, not one curve after the other."""
+    points = [point.workload for point in surveyed(start()).points if point.stage == "families"]
+    focal = Counter(points).most_common(1)[0][0]
+    parameters = ("size_mean", "read_frac", "seq_frac", "process_num")
+    curves = [
+        next((name for name in parameters if getattr(w, name) != getattr(focal, name)), "")
+        for w in points
+    ]
+    singles = [name for name in curves if name]
+    changes = sum(one != other for one, other in itertools.pairwise(singles))
+    assert changes > len(singles) / 2
 
 
 def test_a_survey_closes_with_both_ends_in_the_other_order() -> None:

@@ -248,6 +248,7 @@ def test_a_load_at_the_threshold_saturates() -> None:
 def test_a_model_whose_peak_is_at_less_than_no_load_says_nothing() -> None:
     """1 / R falls from 1/3 to 1/5 over 50: it is 1 at -200."""
     assert predict(Visit(100, 5.0), Visit(50, 3.0)) is None
+    assert predict(Visit(100, 2.0), Visit(50, 4 / 3)) is None, "at none"
     assert predict(Visit(100, 5.0), Visit(50, 0.5)) == pytest.approx(50 + 50 / 1.8)
 
 
@@ -279,6 +280,18 @@ def test_a_window_without_counts_is_read_by_its_percentiles() -> None:
     assert measured_ratio(tail, silent) == 1e6
     with pytest.raises(ValueError, match="without a percentile"):
         percentile_ms(THRESHOLD, window)
+
+
+def test_a_reported_percentile_at_the_limit_gives_way_to_what_was_counted() -> None:
+    """92 % were within 40 ms, which is said to be the 90th: that one is below by the count."""
+    window = measured(100.0, 60.0, 20.0)
+    assert window.response_ms is not None
+    batch = msgspec.structs.replace(window.batches[0], over=480)
+    response = msgspec.structs.replace(window.response_ms, p50=20.0, p90=40.0)
+    counted = msgspec.structs.replace(window, batches=(batch,), response_ms=response)
+    wanted = 20.0 + 20.0 * math.log(0.5 / 0.1) / math.log(0.5 / 0.08)
+    found = percentile_ms(Threshold(percentile=0.9, limit_ms=40.0), counted)
+    assert found == pytest.approx(wanted)
 
 
 def test_a_counted_share_takes_failed_requests_for_late() -> None:
