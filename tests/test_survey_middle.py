@@ -17,6 +17,7 @@ from leadline.studies.survey import Surveyor
 from leadline.studies.survey.middle import (
     MiddleStrategy,
     RegionBounds,
+    _whole_blocks,
     half_way,
     half_way_of,
     interleave,
@@ -212,6 +213,7 @@ def test_regions_lie_between_borders_and_the_last_focal_point_near_its_own() -> 
     two = region_bounds(fit(100 * MIB + 0.4), whole)
     assert two == (RegionBounds(LOW, 100 * MIB, 82 * MIB), RegionBounds(100 * MIB, HIGH, 450 * MIB))
     assert region_bounds(fit(1000 * MIB), whole)[1].focal_bytes == 2036 * MIB, "the range ends"
+    assert [_whole_blocks(x) for x in (1.0, 6100.0, 6200.0)] == [4096, 4096, 8192]
     odd = region_bounds(fit(100 * MIB + 5000), whole)
     assert [region.focal_bytes % 4096 for region in odd] == [0, 0]
 
