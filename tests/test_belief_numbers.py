@@ -22,7 +22,7 @@ from leadline.studies.workbench.belief.open_queue import (
 from leadline.studies.workbench.belief.particles import Posterior
 from leadline.studies.workbench.belief.peak import log_peak
 from leadline.studies.workbench.belief.reading import Aim, Busy, Part, Reading
-from leadline.studies.workbench.belief.server import DIMENSIONS, NAMES, Servers, unpack
+from leadline.studies.workbench.belief.server import DIMENSIONS, NAMES, Servers, toggled, unpack
 
 AIMS = {"mean": Aim(0.04, None), "percentile": Aim(0.12, 0.05)}
 UNUSUAL: dict[str, dict[str, float]] = {
@@ -297,3 +297,21 @@ def test_speed_that_wanders_is_no_more_variance_than_two_however_steep_the_respo
         assert found == pytest.approx(np.repeat(wanted[:, None], 7, axis=1))
         seen.append(wanted)
     assert np.min(seen) < 1.0 < np.max(seen) == 2.0
+
+
+def test_a_second_mode_leaves_one_of_the_two_speeds_where_it_was() -> None:
+    """What the trials saw may have been either: the capacity, or that of the slow mode."""
+    normal = np.random.default_rng(2).standard_normal((2000, DIMENSIONS))
+    moved, _ = toggled(normal, np.random.default_rng(3))
+    before, after = unpack(normal, 0.04), unpack(moved, 0.04)
+    had = before.slow_log > 0
+    assert np.all((after.slow_log > 0) != had), "each gets what it had not"
+    one, two = np.where(had, after.capacity, before.capacity), np.where(had, 1, 0)
+    fast = np.where(two, before.capacity, after.capacity)
+    slow = np.where(two, before.slowed().capacity, after.slowed().capacity)
+    inside = np.abs(moved[:, 0]) < 5
+    as_fast, as_slow = (np.isclose(one, each, rtol=1e-9)[inside] for each in (fast, slow))
+    assert np.all(as_fast | as_slow)
+    assert as_fast.mean() == pytest.approx(0.5, abs=0.05)
+    others = np.delete(np.arange(DIMENSIONS), [0, NAMES.index("two_modes")])
+    assert np.array_equal(moved[:, others], normal[:, others])
