@@ -269,6 +269,19 @@ def test_the_strawmans_first_load_saturates_just_above_the_threshold() -> None:
     assert (below.lower_bound_per_s, below.upper_bound_per_s) == (50, 100)
 
 
+def test_the_strawman_has_a_number_once_the_next_load_is_known_to_saturate() -> None:
+    def told(next_ratio: float) -> float | None:
+        policy = open_policy("strawman", GOAL, 1)
+        loads = [(50.0, 0.5)] * 10 + [(100.0, next_ratio), (150.0, 3.0)]
+        for order, (rate, ratio) in enumerate(loads):
+            policy.tell(trial(asked_for(rate), order, 40.0 * ratio))
+        found = policy.answer_now().rate_per_s
+        return found and found.value
+
+    assert told(1.5) == 50.0
+    assert told(0.9) is None, "what lies between is not known yet"
+
+
 def test_a_window_without_counts_is_read_by_its_percentiles() -> None:
     window = measured(100.0, 60.0, 20.0)
     tail = Threshold(percentile=0.95, limit_ms=40.0)
