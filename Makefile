@@ -50,6 +50,7 @@ test-long: export OMP_NUM_THREADS := 1
 test-long: packages build
 	@mkdir -p $(LOGS)
 	$(BIN)/pytest $(SPREAD) -n 2 -m long 2>&1 | tee $(LOGS)/long.log
+	cargo test --workspace --exclude leadline-python --quiet -- --ignored
 	$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=60
 	$(MAKE) --no-print-directory sanitize
 

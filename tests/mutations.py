@@ -239,5 +239,7 @@ def _other_statements(node: ast.stmt) -> Iterator[str]:
     called = isinstance(node, ast.Expr) and isinstance(value, ast.Call)
     if called or isinstance(node, ast.Raise | ast.AugAssign | ast.Continue):
         yield "pass"
-    elif isinstance(node, ast.Return) and getattr(value, "value", "something") is not None:
+    elif (
+        isinstance(node, ast.Return) and value and getattr(value, "value", "something") is not None
+    ):
         yield "return None"

@@ -9,7 +9,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from leadline.studies.workbench.belief.likelihood import log_likelihood
+from leadline.record.workbench import Prior
+from leadline.studies.workbench.belief import particles
+from leadline.studies.workbench.belief.likelihood import COARSE, Trials, log_likelihood
 from leadline.studies.workbench.belief.open_queue import (
     backlog_left,
     fluctuation,
@@ -20,7 +22,7 @@ from leadline.studies.workbench.belief.open_queue import (
 from leadline.studies.workbench.belief.particles import Posterior
 from leadline.studies.workbench.belief.peak import log_peak
 from leadline.studies.workbench.belief.reading import Aim, Busy, Part, Reading
-from leadline.studies.workbench.belief.server import DIMENSIONS, NAMES, Servers, unpack
+from leadline.studies.workbench.belief.server import DIMENSIONS, NAMES, Servers, toggled, unpack
 
 AIMS = {"mean": Aim(0.04, None), "percentile": Aim(0.12, 0.05)}
 UNUSUAL: dict[str, dict[str, float]] = {
@@ -64,7 +66,7 @@ READINGS = {
     "idle": reading(50.0, 10.0, 0.009, 0.008, 0.0085),
     "near the peak": reading(380.0, 60.0, 0.021, 0.035, 0.029),
     "late": reading(440.0, 30.0, 0.05, 0.9, 1.8),
-    "given up": reading(420.0, 12.0, abort_above_s=1.0),
+    "given up": reading(420.0, 12.0, abort_above_s=0.8),
     "overloaded": reading(600.0, 20.0, 2.0, 4.0, 6.0, busy=busy(), overloaded=True),
 }
 
@@ -86,7 +88,7 @@ LIKELIHOODS = {
     "idle": [5.6354, -7.3208, 5.6364, 5.517, 4.6812, 4.2289, 5.71],
     "near the peak": [-10.995, -56.3988, -0.3958, -21.6507, -11.9492, 2.6454, -26.6885],
     "late": [-14.8371, -34.0903, -5.3698, -19.1994, -15.7913, -10.6179, -32.584],
-    "given up": [-4.6052, 0.0, -3.6607, -1.5919, -0.4801, -4.6052, -4.6052],
+    "given up": [-4.6052, 0.0, -3.4632, -0.8838, -0.4801, -4.6052, -4.6052],
     "overloaded": [13.1931, -31.6937, 12.4756, 13.9728, 12.2389, 11.1893, -85.0198],
 }
 LOG_PEAKS = {
@@ -151,6 +153,19 @@ def test_servers_that_are_unusual_in_one_way() -> None:
     assert found["cold"][beyond] == 3.0
 
 
+@pytest.mark.parametrize(("number", "two"), [(1.19, False), (1.21, True)])
+def test_one_server_in_nine_has_two_modes_beforehand(number: float, two: bool) -> None:
+    normal = np.zeros((1, DIMENSIONS))
+    normal[0, NAMES.index("two_modes")] = number
+    assert (unpack(normal, 0.04).slow_log[0] > 0) is np.bool_(two)
+
+
+def test_a_slow_mode_is_a_fifth_of_the_trials_at_least_and_four_fifths_at_most() -> None:
+    normal = np.zeros((2, DIMENSIONS))
+    normal[:, NAMES.index("slow_share")] = [-9.0, 9.0]
+    assert unpack(normal, 0.04).slow_share == pytest.approx([0.2, 0.8], abs=1e-6)
+
+
 def test_a_slow_mode_takes_longer_for_everything() -> None:
     two = servers().some(np.array([4]))
     slowed = two.slowed()
@@ -201,6 +216,7 @@ def test_a_trial_is_let_in_so_far_that_half_of_the_particles_count() -> None:
     step = posterior._step(new, 1.0)
     weights = np.exp(step * new)
     assert weights.sum() ** 2 / (weights**2).sum() == pytest.approx(250, rel=1e-3)
+    assert posterior._step(new - 2000.0, 1.0) == pytest.approx(step), "only differences count"
     assert posterior._step(new / 1e3, 1.0) == 1.0
     assert posterior._step(new / 1e3, 0.3) == 0.3
     assert posterior._step(np.append(np.full(499, -1e12), 0.0), 1.0) == 1e-6
@@ -209,7 +225,7 @@ def test_a_trial_is_let_in_so_far_that_half_of_the_particles_count() -> None:
 def test_particles_are_drawn_as_often_as_they_weigh() -> None:
     posterior = a_posterior()
     weights = np.arange(1.0, 501.0)
-    chosen = posterior._resample(np.log(weights) + 77.0)
+    chosen = posterior._resample(np.log(weights) - 7700.0)
     counts = np.bincount(chosen, minlength=500)
     expected = 500 * weights / weights.sum()
     assert counts.sum() == 500
@@ -223,3 +239,79 @@ def test_steps_follow_the_differences_of_two_others() -> None:
         step = posterior._along_a_difference(sweep) - posterior._particles
         sd = np.hypot(scale * 2.38 / np.sqrt(2 * DIMENSIONS) * np.sqrt(2), 0.02)
         assert step.std() == pytest.approx(sd, rel=0.05), sweep
+
+
+@pytest.mark.parametrize(("stated", "sd"), [(None, 0.25), (0.05, 0.1), (0.11, 0.11), (0.3, 0.3)])
+def test_a_word_beforehand_is_of_a_peak_a_tenth_below_the_capacity(
+    stated: float | None, sd: float
+) -> None:
+    """The server in the middle completes 500/s: at a word of 500 it is 0.1 below what to expect."""
+    normal = np.zeros((1, DIMENSIONS))
+    off = np.log1p((0.1 / sd) ** 2 / 5)
+    told = particles._seed_term(Prior(rate_per_s=500.0, sd_log=stated), 0.04, normal)
+    assert told == pytest.approx([-3.0 * off - np.log(sd)])
+
+
+def test_particles_are_moved_three_times_between_and_six_times_at_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    posterior = a_posterior()
+    moves: list[tuple[float, int]] = []
+
+    def moved(_: object, degree: float, new: np.ndarray, sweep: int) -> np.ndarray:
+        moves.append((round(degree, 6), sweep))
+        return new
+
+    monkeypatch.setattr(posterior, "_step", lambda _, most: min(0.4, most))
+    monkeypatch.setattr(posterior, "_move", moved)
+    posterior._let_in(lambda particles: np.zeros(len(particles)))
+    between = [(degree, sweep) for degree in (0.4, 0.8) for sweep in range(3)]
+    assert moves == [*between, *((1.0, sweep) for sweep in range(6))]
+
+
+def test_every_third_move_offers_a_second_mode(monkeypatch: pytest.MonkeyPatch) -> None:
+    posterior = a_posterior()
+    offered: list[int] = []
+
+    def toggled(normal: np.ndarray, _: object) -> tuple[np.ndarray, np.ndarray]:
+        offered.append(sweep)
+        return normal, np.zeros(len(normal))
+
+    monkeypatch.setattr(particles, "toggled", toggled)
+    for sweep in range(7):
+        posterior._move(lambda each: np.zeros(len(each)), 1.0, np.zeros(particles.COUNT), sweep)
+    assert offered == [2, 5]
+
+
+def test_speed_that_wanders_is_no_more_variance_than_two_however_steep_the_response() -> None:
+    """Of a part, what its own speed varies beyond that of the window, times the steepness."""
+    every = servers()
+    trials = Trials(np.full(len(UNUSUAL), 400.0), 5.0, 60.0, every)
+    more = wandering(10.0, every.wander, every.memory_s) / 10.0**2
+    more = more - wandering(60.0, every.wander, every.memory_s) / 60.0**2
+    seen = []
+    for steepness in (3.0, 30.0, 300.0):
+        mean = np.exp(steepness * trials.spread[:, None] * COARSE)
+        found = trials._of_speed(mean, 10.0)
+        wanted = np.minimum(steepness**2 * more, 2.0)
+        assert found == pytest.approx(np.repeat(wanted[:, None], 7, axis=1))
+        seen.append(wanted)
+    assert np.min(seen) < 1.0 < np.max(seen) == 2.0
+
+
+def test_a_second_mode_leaves_one_of_the_two_speeds_where_it_was() -> None:
+    """What the trials saw may have been either: the capacity, or that of the slow mode."""
+    normal = np.random.default_rng(2).standard_normal((2000, DIMENSIONS))
+    moved, _ = toggled(normal, np.random.default_rng(3))
+    before, after = unpack(normal, 0.04), unpack(moved, 0.04)
+    had = before.slow_log > 0
+    assert np.all((after.slow_log > 0) != had), "each gets what it had not"
+    one, two = np.where(had, after.capacity, before.capacity), np.where(had, 1, 0)
+    fast = np.where(two, before.capacity, after.capacity)
+    slow = np.where(two, before.slowed().capacity, after.slowed().capacity)
+    inside = np.abs(moved[:, 0]) < 5
+    as_fast, as_slow = (np.isclose(one, each, rtol=1e-9)[inside] for each in (fast, slow))
+    assert np.all(as_fast | as_slow)
+    assert as_fast.mean() == pytest.approx(0.5, abs=0.05)
+    others = np.delete(np.arange(DIMENSIONS), [0, NAMES.index("two_modes")])
+    assert np.array_equal(moved[:, others], normal[:, others])

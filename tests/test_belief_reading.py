@@ -8,8 +8,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from leadline.record.workbench import Batch, Trial, TrialRequest
-from leadline.studies.workbench.belief.reading import Aim, Reading, read
+from leadline.record.workbench import Batch, Threshold, Trial, TrialRequest
+from leadline.studies.workbench.belief.reading import Aim, Reading, aims, read
 from scripted_server import trial
 
 MEAN, P95 = Aim(0.04, None), Aim(0.12, 0.05)
@@ -125,3 +125,11 @@ def test_a_trial_that_was_given_up_says_that_it_was_above_its_bound() -> None:
     for nothing in ({"due": 0}, {"seconds": 0.0}, {"batches": ()}):
         window = msgspec.structs.replace(whole.measured, **nothing)
         assert read(msgspec.structs.replace(whole, measured=window), MEAN) is None
+
+
+def test_a_threshold_has_an_aim_for_each_thing_it_judges() -> None:
+    mean, tail = Aim(0.04, None), Aim(0.1, 1 - 0.95)
+    assert aims(Threshold(mean_ms=40.0)) == (mean,)
+    assert aims(Threshold(percentile=0.95, limit_ms=100.0)) == (tail,)
+    assert aims(Threshold(mean_ms=40.0, percentile=0.95, limit_ms=100.0)) == (mean, tail)
+    assert (mean.gain, Aim(0.1, 0.05).gain) == pytest.approx((1.0, math.log(20)))

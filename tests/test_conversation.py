@@ -140,6 +140,30 @@ def test_an_answer_so_far_never_claims_to_be_found() -> None:
     assert policy.answer_now() == found
 
 
+def test_only_the_last_trial_is_tried_again_when_it_failed() -> None:
+    policy = Climb()
+    for order, state in enumerate((TrialState.FAILED, TrialState.DONE, TrialState.FAILED)):
+        asked = policy.ask()
+        assert isinstance(asked, TrialRequest)
+        assert asked.rate_per_s == (10.0, 10.0, 30.0)[order]
+        policy.tell(trial(asked, order, 20.0, state))
+    assert policy.ask() == asked
+
+
+@pytest.mark.parametrize("before", range(6))
+def test_failures_count_wherever_they_come(before: int) -> None:
+    policy = Climb()
+    for order in range(before):
+        policy.tell(trial(TrialRequest(rate_per_s=10.0, seconds=60.0), order, 20.0))
+    for order in range(3):
+        assert isinstance(policy.ask(), TrialRequest)
+        request = TrialRequest(rate_per_s=10.0, seconds=60.0)
+        policy.tell(trial(request, before + order, state=TrialState.FAILED))
+    ended = policy.ask()
+    assert isinstance(ended, PeakRate)
+    assert ended.verdict is PeakVerdict.FAILED
+
+
 def test_three_failures_in_a_row_and_no_fewer_end_a_search() -> None:
     policy = Climb()
     for order, fails in enumerate((True, True, False, True, True)):

@@ -13,6 +13,7 @@ from leadline.record.workbench import (
     Goal,
     PeakRate,
     PeakVerdict,
+    Prior,
     Threshold,
     TrialRequest,
     TrialState,
@@ -205,8 +206,9 @@ def test_a_posterior_that_knows_of_two_modes_needs_no_more_trials_and_says_so() 
     assert known.warnings == (
         "Trials are of two kinds, slower and faster ones; the rate is that of both.",
     )
-    assert isinstance(contradicted(11, two_modes=0.49).ask(), TrialRequest)
-    assert answer(searched(PEAKS[0.01], 5, two_modes=0.49)).warnings == ()
+    for half in (0.49, 0.5):
+        assert isinstance(contradicted(11, two_modes=half).ask(), TrialRequest)
+        assert answer(searched(PEAKS[0.01], 5, two_modes=half)).warnings == ()
 
 
 def test_a_probe_contradicts_nothing() -> None:
@@ -281,7 +283,7 @@ def test_nothing_is_asked_far_below_what_was_held() -> None:
     """A posterior that lost its way is kept above 60 % of it."""
     asked = after((390.0, 12.0), OVER, half=0.4).ask()
     assert isinstance(asked, TrialRequest)
-    assert asked.rate_per_s >= 0.6 * 390.0
+    assert asked.rate_per_s == pytest.approx(0.6 * 390.0)
 
 
 def test_a_run_shorter_than_a_trial_is_never_exceeded() -> None:
@@ -290,3 +292,72 @@ def test_a_run_shorter_than_a_trial_is_never_exceeded() -> None:
         asked = searched(PEAKS[0.4], trials, goal).ask()
         assert isinstance(asked, TrialRequest)
         assert asked.seconds == 7.0
+
+
+def test_a_server_that_is_lost_at_the_lowest_load_is_said_to_be_lost() -> None:
+    lost = answer(after(*[(100.0, 90.0)] * 6, (0.5, None), (0.5, None)))
+    assert lost.verdict is PeakVerdict.SERVER_LOST
+    assert "even at 0.5 requests/s" in lost.sentences[0]
+
+
+def test_the_posterior_learns_of_trials_that_ended_and_of_no_others() -> None:
+    curve = searched(PEAKS[0.01], 0)
+    learned: list[float] = []
+    for _, posterior in curve._beliefs:
+        posterior.learn = lambda reading: learned.append(reading.rate_per_s)  # type: ignore[method-assign]
+    states = (TrialState.DONE, TrialState.ABORTED, TrialState.SERVER_LOST, TrialState.FAILED)
+    for order, state in enumerate((*states, TrialState.GENERATOR_LIMITED)):
+        request = TrialRequest(rate_per_s=100.0 + order, seconds=30.0, abort_above_ms=4000.0)
+        curve.tell(trial(request, order, 30.0, state))
+    assert learned == [100.0, 101.0]
+
+
+def test_of_two_thresholds_the_laxer_says_when_a_trial_is_given_up() -> None:
+    for limit_ms, abort_ms in ((100.0, 1000.0), (30.0, 400.0)):
+        both = Goal(threshold=Threshold(mean_ms=40.0, percentile=0.95, limit_ms=limit_ms))
+        asked = searched(PEAKS[0.01], 0, both).ask()
+        assert isinstance(asked, TrialRequest)
+        assert asked.abort_above_ms == abort_ms
+
+
+def rate_asked(curve: Curve) -> float:
+    asked = curve.ask()
+    assert isinstance(asked, TrialRequest)
+    return asked.rate_per_s
+
+
+@pytest.mark.parametrize(
+    ("capacities", "rate"),
+    [
+        ((100.0, 150.0, 200.0, 240.0, 900.0), 1.2 * 240.0),
+        ((80.0, 80.0, 80.0, 82.0, 900.0), 100.0),
+        ((300.0, 300.0, 300.0, 340.0, 900.0), 400.0),
+        ((300.0, 300.0, 300.0, 1e40, 1e50), 400.0),
+    ],
+)
+def test_a_probe_goes_a_fifth_beyond_what_the_server_may_do_in_steps_of_two_to_eight(
+    capacities: tuple[float, ...], rate: float
+) -> None:
+    """With three chances in four, after 50/s held."""
+    curve = searched(PEAKS[0.01], 1)
+    for _, posterior in curve._beliefs:
+        posterior.log_capacity = np.log(capacities)  # type: ignore[misc]
+    assert rate_asked(curve) == pytest.approx(rate)
+
+
+def test_the_first_load_is_the_starts_or_a_fifth_above_what_was_said_and_never_above_the_most() -> (
+    None
+):
+    assert rate_asked(Curve(GOAL, 1, None)) == GOAL.rate_start_per_s
+    assert rate_asked(Curve(GOAL, 1, Prior(rate_per_s=100.0))) == pytest.approx(120.0)
+    most = Goal(threshold=GOAL.threshold, rate_max_per_s=110.0)
+    assert rate_asked(Curve(most, 1, Prior(rate_per_s=100.0))) == 110.0
+
+
+def test_a_load_is_kept_a_twentieth_below_what_the_server_does_not_survive() -> None:
+    """The posterior says 200/s, to half a percent: more than 95 % of 209, less than that of 213."""
+    assert rate_asked(after(HELD, OVER, *[(213.0, None)] * 2)) == pytest.approx(200.0, rel=0.005)
+    between = rate_asked(after(HELD, OVER, *[(209.0, None)] * 2))
+    assert between == pytest.approx(math.sqrt(209.0 * 150.0))
+    nothing_held = rate_asked(after(*[(209.0, None)] * 2))
+    assert nothing_held == pytest.approx(209.0 / 4), "a sixteenth is taken to be held"

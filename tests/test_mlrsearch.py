@@ -23,6 +23,7 @@ from leadline.studies.workbench.policies.mlrsearch import (
     Bound,
     MlrSearch,
     Target,
+    _narrow,
     classify,
     is_bad,
     targets,
@@ -259,3 +260,89 @@ def test_a_trial_is_given_up_at_four_times_the_threshold() -> None:
     of_tail = open_policy("mlrsearch", tail, 1).ask()
     assert isinstance(of_tail, TrialRequest)
     assert of_tail.abort_above_ms == 400.0
+
+
+def test_a_search_that_knows_nothing_rises_by_sixteen_and_one_with_a_seed_by_a_width() -> None:
+    for prior, start, second in ((None, 50.0, 800.0), (Prior(rate_per_s=600.0), 600.0, 711.3)):
+        policy = open_policy("mlrsearch", GOAL, 1, prior)
+        asked = policy.ask()
+        assert isinstance(asked, TrialRequest)
+        assert asked.rate_per_s == start
+        policy.tell(trial(asked, 0, 20.0))
+        then = policy.ask()
+        assert isinstance(then, TrialRequest)
+        assert then.rate_per_s == pytest.approx(second, abs=0.1), "600 and 1 - 0.95^4 of it"
+
+
+def contradictions(*trials: tuple[float, float]) -> int:
+    policy = searched(*[(rate, 40.0 * ratio, rate) for rate, ratio in trials])
+    return len(policy._contradictions())
+
+
+def test_clearly_bad_is_twice_the_threshold_and_clearly_good_three_fifths_of_it() -> None:
+    assert contradictions((200.0, 2.01), (200.0, 0.59)) == 1, "at one load"
+    assert contradictions((200.0, 2.01), (210.0, 0.59)) == 1
+    assert contradictions((200.0, 2.01), (190.0, 0.59)) == 0
+    assert contradictions((200.0, 1.99), (210.0, 0.59)) == 0
+    assert contradictions((200.0, 2.01), (210.0, 0.61)) == 0
+    assert contradictions((200.0, 2.01)) == contradictions((200.0, 0.1)) == 0
+    # The lowest that was bad and the highest that was good, whatever lies between.
+    assert contradictions((300.0, 2.01), (200.0, 2.01), (250.0, 0.1), (100.0, 0.1)) == 1
+    (words,) = searched(
+        (300.0, 90.0, 300.0), (200.0, 90.0, 200.0), (250.0, 4.0, 250.0), (100.0, 4.0, 100.0)
+    )._contradictions()
+    assert "200 requests/s was clearly too much in one, 250 clearly not" in words
+
+
+def test_trials_of_the_targets_own_length_are_full_and_contest_a_load() -> None:
+    both = searched((200.0, 20.0, 200.0), (200.0, 90.0, 200.0))
+    assert both._contested(LAST, None, None) == 200.0
+    assert both._contested(LAST, 190.0, 210.0) == 200.0
+    assert both._contested(LAST, 210.0, None) is None
+    assert both._contested(LAST, None, 190.0) is None
+    assert both._contested(Target(0.05, 61.0, 180.0), None, None) is None, "they are short"
+    assert searched((200.0, 20.0, 200.0))._contested(LAST, None, None) is None
+    told = searched(*[(200.0, 20.0, 200.0)] * 2, *[(200.0, 90.0, 200.0)] * 1)
+    assert told._contested(LAST, None, None) is None
+
+
+def test_bounds_are_narrow_at_exactly_the_width_however_it_is_rounded() -> None:
+    """1 - 95 / 100 is a little more than 0.05."""
+    assert 1 - 95.0 / 100.0 > 0.05
+    assert _narrow(95.0, 100.0, LAST)
+    assert not _narrow(94.999, 100.0, LAST)
+
+
+@pytest.mark.parametrize(
+    ("trials", "bound"),
+    [
+        ([(90.0, True), (60.0, False)], Bound.UNDECIDED),
+        ([(90.0, True), (60.0, False), (0.5, True)], Bound.UPPER),
+        ([(90.0, True), (60.0, False), (0.5, True), (0.5, False)], Bound.UNDECIDED),
+        ([(90.0, True), (60.0, False), (5.0, True), (2.0, False)], Bound.UPPER),
+        ([(89.5, False), (20.0, True)], Bound.UNDECIDED),
+        ([(90.0, False), (20.0, True)], Bound.LOWER),
+        ([(90.0, False), (90.0, True)], Bound.LOWER),
+        ([(90.0, False), (90.5, True)], Bound.UPPER),
+    ],
+)
+def test_just_half_of_the_time_may_be_bad(trials: list[tuple[float, bool]], bound: Bound) -> None:
+    """90 s of 180: a short good trial takes as much of the short bad ones away."""
+    assert classify(trials, LAST) is bound
+
+
+def test_a_search_ends_downwards_where_a_trial_has_no_requests_left() -> None:
+    """A hundred in a run of 180 s are 0.556/s."""
+    asked = searched(*[(1.0, 90.0, 1.0)] * 3).ask()
+    assert isinstance(asked, TrialRequest)
+    assert asked.rate_per_s == pytest.approx(100 / 180)
+    ended = searched(*[(100 / 180, 90.0, 100 / 180)] * 3).ask()
+    assert isinstance(ended, PeakRate)
+    assert ended.verdict is PeakVerdict.ALWAYS_SATURATED
+    lost = MlrSearch(GOAL, 1, None)
+    request = TrialRequest(rate_per_s=100 / 180, seconds=60.0)
+    for order in range(3):
+        lost.tell(trial(request, order, state=TrialState.SERVER_LOST))
+    ended = lost.ask()
+    assert isinstance(ended, PeakRate)
+    assert ended.verdict is PeakVerdict.SERVER_LOST

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from leadline.stats import drift
 from leadline.stats.curves import good_range, half_way_x, slope, still_rising
 from leadline.stats.drift import group_drift, group_step
 from leadline.stats.intervals import student_t
@@ -41,6 +42,43 @@ def test_good_range_interpolates_both_ends() -> None:
     assert good_range(xs, [9.0, 10.0, 10.0, 9.0]) == (1.0, 1000.0)
     with pytest.raises(ValueError, match="frac"):
         good_range(xs, [1.0, 1.0, 1.0, 1.0], 0.0)
+
+
+def test_flat_curves_and_single_readings_have_their_middle_half_way() -> None:
+    assert half_way_x([0.0, 1.0, 6.0], [4.0, 4.0, 4.0], log=False) == 3.0
+    assert half_way_x([1.0, 2.0, 1e4], [4.0, 4.0, 4.0]) == pytest.approx(100.0)
+    assert half_way_x([7.0], [4.0]) == pytest.approx(7.0)
+    assert half_way_x([0.5, 0.5], [4.0, 9.0], log=False) == 0.5, "one x, measured twice"
+
+
+def test_a_good_range_of_fractions_is_interpolated_straight() -> None:
+    low, high = good_range([0.0, 0.5, 1.0], [4.0, 10.0, 5.0], log=False)
+    assert (low, high) == pytest.approx((0.5 * 3.5 / 6, 0.5 + 0.5 * 2.5 / 5))
+    assert good_range([0.0, 0.5, 1.0], [4.0, 10.0, 5.0], 1.0, log=False) == (0.5, 0.5)
+    assert good_range([3.0], [5.0]) == (3.0, 3.0)
+    # Only the stretch that holds the best counts, the nearest fall on either side ends it.
+    ys = [10.0, 2.0, 11.0, 12.0, 11.0, 2.0, 11.0]
+    ends = good_range([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0], ys, log=False)
+    assert ends == pytest.approx((1 + 7 / 9, 4 + 2 / 9))
+
+
+@pytest.mark.parametrize(
+    ("xs", "ys", "noise", "rising"),
+    [
+        ([1.0, 2.0], [100.0, 105.1], 0.0, True),
+        ([1.0, 2.0], [100.0, 104.9], 0.0, False),
+        ([1.0, 2.0], [100.0, 115.3], 0.05, True),
+        ([1.0, 2.0], [100.0, 115.1], 0.05, False),
+        ([1.0] * 4 + [2.0, 2.0], [100.0] * 4 + [109.2, 109.2], 0.05, True),
+        ([1.0] * 4 + [2.0, 2.0], [100.0] * 4 + [108.9, 108.9], 0.05, False),
+        ([1.0, 2.0, 4.0], [107.0, 100.0, 110.0], 0.0, False),
+    ],
+)
+def test_a_rise_is_a_twentieth_and_twice_the_noise_of_the_difference(
+    xs: list[float], ys: list[float], noise: float, rising: bool
+) -> None:
+    """Of single readings with noise 5 % that is ln 1.1519, of two against four ln 1.0905."""
+    assert still_rising(xs, ys, noise) is rising
 
 
 def test_a_curve_rises_only_beyond_noise() -> None:
@@ -199,8 +237,9 @@ def test_a_drift_of_two_workloads_by_hand() -> None:
 def stepped(change: float, late: int, workloads: int = 4) -> tuple[list[list[float]], ...]:
     """Quiet workloads in turn, five times each; the last `late` times of each are changed."""
     times = [[10.0 * turn + each for turn in range(5)] for each in range(workloads)]
-    moved = [[1.0] * (5 - late) + [1 + change] * late] * workloads
-    return times, [[50.0 * factor for factor in row] for row in moved]
+    moved = [1.0] * (5 - late) + [1 + change] * late
+    levels = (50.0, 3.0, 800.0, 0.2)[:workloads]
+    return times, [[level * factor for factor in moved] for level in levels]
 
 
 def test_a_step_without_noise_is_exact_and_its_interval_worked_by_hand() -> None:
@@ -223,3 +262,50 @@ def test_a_step_is_five_percent_or_more_with_three_readings_on_either_side() -> 
     assert group_step(*stepped(-0.045, late=2)) is None
     assert group_step(*stepped(0.3, late=1, workloads=3)) is not None
     assert group_step(*stepped(0.3, late=1, workloads=2)) is None
+
+
+@pytest.mark.parametrize(("wobble", "found"), [(0.0262, True), (0.0275, False)])
+def test_a_step_must_explain_more_than_a_drift_does(wobble: float, found: bool) -> None:
+    """By a BIC of six: these readings, which wobble within every workload, gain 6.4 and 5.7."""
+    times, readings = stepped(-0.1, late=2)
+    ways = wobble * np.array([1, -2, 1, 1, -1])
+    wobbly = [
+        list(row * np.exp(way * ways)) for row, way in zip(readings, (1, -1) * 2, strict=True)
+    ]
+    assert (group_step(times, wobbly) is not None) is found
+
+
+@pytest.mark.parametrize(("readings", "found"), [(7, False), (8, True)])
+def test_a_step_that_one_shuffle_in_twenty_shows_is_chance(readings: int, found: bool) -> None:
+    """The slow three of n stand at one end in two of n-over-3 orders: 2 of 35, and 2 of 56."""
+    times = [[float(at) for at in range(readings)]]
+    assert (group_step(times, [[50.0] * (readings - 3) + [65.0] * 3]) is not None) is found
+
+
+@pytest.mark.parametrize(("shuffles", "found"), [(18, False), (19, True)])
+def test_what_was_measured_counts_as_one_of_the_shuffles(
+    monkeypatch: pytest.MonkeyPatch, shuffles: int, found: bool
+) -> None:
+    """None of so few orders comes near: one chance in twenty takes nineteen others."""
+    monkeypatch.setattr(drift, "PERMUTATIONS", shuffles)
+    assert (group_step(*stepped(-0.2, late=2)) is not None) is found
+
+
+def test_readings_at_one_time_stand_on_one_side_of_a_step() -> None:
+    times = [[0.0, 1.0, 2.0, 3.0, 4.0]] * 3
+    step = group_step(times, [[60.0] + [50.0] * 4, [6.0] + [5.0] * 4, [0.6] + [0.5] * 4])
+    assert step is not None
+    assert (step.after_s, step.before_s) == (0.0, 1.0)
+
+
+def test_two_readings_of_a_workload_tell_a_drift() -> None:
+    found = group_drift([[0.0, 10.0], [0.0, 10.0]], [[50.0, 40.0], [5.0, 4.0]])
+    assert found is not None
+    assert found.n == 4
+    assert found.value == pytest.approx(-0.2)
+
+
+def test_a_drift_is_told_over_the_time_from_the_first_reading_to_the_last_of_all() -> None:
+    found = group_drift([[0.0, 10.0], [20.0, 40.0]], [[50.0, 50.0 * 0.9], [5.0, 5.0 * 0.81]])
+    assert found is not None
+    assert found.value == pytest.approx(0.9**4 - 1)

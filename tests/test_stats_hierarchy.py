@@ -225,6 +225,9 @@ def test_one_border_is_tried_on_a_grid_and_a_step_only_half_way_between_readings
         tried = centres[codes == shape]
         assert (tried[0], tried[-1]) == (10.6, 14.0)
         assert np.diff(tried).max() <= 0.2 + 1e-12, "a fifth of ln U or closer"
+    for ends in ((12.0, 14.0), (10.6, 12.0)):
+        edge = curve(np.zeros(5), x, centre_low=ends[0], centre_high=ends[1])
+        assert STEP not in explanations._single_places(edge)[1], "a border lies within"
     few = curve(np.zeros(5), x, centre_low=11.2, centre_high=11.4)
     assert list(np.bincount(explanations._single_places(few)[1])) == [8, 0, 8]
 
@@ -318,6 +321,20 @@ def test_a_border_costs_two_readings_and_three_are_left_for_the_rest(count: int,
     assert max(rival.borders for rival in rivals) == most
 
 
+def test_three_borders_are_tried_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: set[int] = set()
+
+    def refined(_: Readings, codes: np.ndarray, theta: np.ndarray, __: int = 0) -> hierarchy.Fits:
+        tried.add(codes.shape[1])
+        return hierarchy.Fits(codes, theta, np.zeros(len(theta)))
+
+    monkeypatch.setattr(hierarchy, "refine", refined)
+    x = np.log(1e6) + 1.5 * np.arange(14)
+    data, prior = readings_of(np.exp(x), np.exp(-1.5 * (np.arange(14) // 2)), None)
+    explanations._hierarchies(data, prior, 0.05, [])
+    assert tried == {1, 2, 3}
+
+
 @pytest.mark.parametrize(("off", "steeper"), [(-2.0, 2.0), (1.5, 2.0), (1.5, -3.0)])
 def test_refining_finds_its_way_from_far_off(off: float, steeper: float) -> None:
     """Where a full step would miss, shorter ones are tried until one helps."""
@@ -329,3 +346,100 @@ def test_refining_finds_its_way_from_far_off(off: float, steeper: float) -> None
     far = truth + np.array([[0.0, 0.0, 0.0, steeper, off, math.log(1 / 3)]])
     assert hierarchy.cost_of(data, codes, far)[0] > 400 * near
     assert hierarchy.refine(data, codes, far).cost[0] == pytest.approx(near, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("borders", "worthy"),
+    [
+        ([(12.0, 9.0, STEP), (12.65, 9.0, STEP)], True),
+        ([(12.0, 9.0, STEP), (12.63, 9.0, STEP)], False),
+        ([(10.65, 9.0, STEP)], True),
+        ([(10.63, 9.0, STEP)], False),
+        ([(14.35, 9.0, STEP)], True),
+        ([(14.37, 9.0, STEP)], False),
+    ],
+)
+def test_a_plateau_is_a_factor_of_two_wide_less_a_twentieth(
+    borders: list[tuple[float, float, int]], worthy: bool
+) -> None:
+    """Ln 1.9 is 0.642, however many readings lie there."""
+    data = curve(np.zeros(501), np.linspace(10.0, 15.0, 501))
+    assert explanations._worthy(fits(*borders), data, 0.01) == [worthy]
+
+
+@pytest.mark.parametrize(
+    ("count", "names"),
+    [(2, {"constant", "power", "seek"}), (3, {"constant", "power", "quadratic", "seek"})],
+)
+def test_as_many_readings_as_unknowns_are_enough_for_a_smooth_curve(
+    count: int, names: set[str]
+) -> None:
+    data, prior = readings_of(np.geomspace(1e6, 1e9, count), np.ones(count), None)
+    rivals, _ = explanations.explain(data, prior)
+    assert {rival.name for rival in rivals} == names
+
+
+def test_a_wild_reading_pulls_no_harder_than_the_scale_lets_it() -> None:
+    """Of five, one is 1 off: the others pull back by their four heights, it by the scale of 0.4."""
+    y = np.array([0.0, 0.0, 1.0, 0.0, 0.0])
+    data = curve(y, np.array([-2.0, -1.0, 0.0, 1.0, 2.0]), huber_scale=0.4)
+    assert explanations._polynomial(data, 1, 0.0) == pytest.approx([0.1, 0.0], abs=1e-4)
+    half = curve(y, data.x, huber_scale=0.4, weight=np.array([1.0, 1.0, 0.5, 1.0, 1.0]))
+    assert explanations._polynomial(half, 1, 0.0) == pytest.approx([0.05, 0.0], abs=1e-4)
+    plain = curve(y, data.x)
+    assert explanations._polynomial(plain, 1, 0.0) == pytest.approx([0.2, 0.0])
+
+
+def test_a_slope_is_held_down_by_its_penalty() -> None:
+    """Least squares of y = 0.1 x with 10 on the squared slope: 0.1 * 10 / (10 + 10)."""
+    x = np.array([-2.0, -1.0, 0.0, 1.0, 2.0])
+    assert explanations._polynomial(curve(0.1 * x, x), 1, 10.0) == pytest.approx([0.0, 0.05])
+
+
+def test_a_third_border_is_tried_at_every_place_beside_the_two() -> None:
+    two = fits((11.0, 1.0, STEP), (13.0, 1.0, SMEARED))
+    pair = hierarchy.Fits(
+        np.repeat(two.codes, 2, axis=0), np.repeat(two.theta, 2, axis=0), np.zeros(2)
+    )
+    centres, codes = explanations._added(pair, (np.array([12.0, 14.0]), np.array([UNIFORM, STEP])))
+    assert centres.tolist() == [[11.0, 13.0, 12.0], [11.0, 13.0, 14.0]] * 2
+    assert codes.tolist() == [[STEP, SMEARED, UNIFORM], [STEP, SMEARED, STEP]] * 2
+
+
+def test_polishing_tries_each_border_in_each_shape_where_it_is_and_to_either_side(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tried: list[hierarchy.Fits] = []
+
+    def unrefined(_: Readings, codes: np.ndarray, theta: np.ndarray, __: int) -> hierarchy.Fits:
+        tried.append(hierarchy.Fits(codes, theta, np.zeros(len(theta))))
+        return tried[-1]
+
+    monkeypatch.setattr(hierarchy, "refine", unrefined)
+    two = fits((11.0, 1.0, STEP), (13.0, 1.0, STEP))
+    explanations._polished(two, curve(np.zeros(11), np.linspace(10.0, 15.0, 11)))
+    (all_of_them,) = tried
+    moves = {
+        (tuple(codes), tuple(np.sign(centres - two.centres[0])))
+        for codes, centres in zip(all_of_them.codes, all_of_them.centres, strict=True)
+    }
+    assert len(all_of_them.cost) == 1 + 2 * 2 * 3
+    first = {((shape, STEP), (way, 0)) for shape in (UNIFORM, SMEARED) for way in (-1, 0, 1)}
+    second = {((STEP, shape), (0, way)) for shape in (UNIFORM, SMEARED) for way in (-1, 0, 1)}
+    assert moves == {((STEP, STEP), (0, 0))} | first | second
+
+
+def test_of_fits_that_cost_as_much_the_first_are_kept() -> None:
+    cost = np.random.default_rng(5).integers(0, 2, 400).astype(float)
+    many = hierarchy.Fits(
+        np.full((400, 1), STEP), np.repeat(np.arange(400.0)[:, None], 6, axis=1), cost
+    )
+    first = np.flatnonzero(cost == 0)
+    assert explanations._of_each(many, 30).theta[:, 0].tolist() == first[:30].tolist()
+    assert explanations._best(many, 30).theta[:, 0].tolist() == first[:30].tolist()
+    side_by_side = hierarchy.Fits(
+        np.array([[SMEARED, STEP]]),
+        np.array([[0.0, 0.0, 0.0, 1.0, 2.0, 15.0, 15.0, 3.0, 4.0]]),
+        np.zeros(1),
+    )
+    assert explanations._sorted_levels(side_by_side).codes.tolist() == [[SMEARED, STEP]]

@@ -398,3 +398,28 @@ def test_a_share_of_nothing_is_none_of_it() -> None:
     pooled = pooled_result([idle, idle])
     assert (pooled.cpu_user, pooled.cpu_system, pooled.io_share) == (0.0, 0.0, 0.0)
     assert pooled.realised.read_frac == 0.0
+
+
+def test_of_two_requests_half_are_within_the_shorter_and_nine_tenths_within_the_longer() -> None:
+    shorter, longer = (
+        run(100.0, read=summary(1, 1, us, bucket), write=OperationSummary(0, 0, None))
+        for us, bucket in ((0.1, 100), (0.2, 200))
+    )
+    latency = pooled_result([shorter, longer]).latency_us
+    assert (latency.p50, latency.p90, latency.p99) == (0.1, 0.2, 0.2)
+
+
+def test_a_share_of_nothing_stays_nothing() -> None:
+    idle = run(
+        100.0, cpu_user=0.0, cpu_system=0.0, io_share=0.0, realised=Realised(0.0, 0.0, 0.0, 0.0)
+    )
+    pooled = pooled_result([idle, idle])
+    assert (pooled.cpu_user, pooled.cpu_system, pooled.io_share) == (0.0, 0.0, 0.0)
+    assert pooled.realised == idle.realised
+
+
+def test_requests_that_nobody_counted_by_time_have_percentiles_of_nothing() -> None:
+    latency = LatencyUs(7.0, 7.0, 7.0, 7.0, 7.0, 7.0)
+    part = OperationSummary(5, 5, latency)
+    pooled = pooled_result([run(100.0, read=part, write=part)] * 2)
+    assert (pooled.latency_us.mean, pooled.latency_us.p50, pooled.latency_us.max) == (7.0, 0.0, 7.0)

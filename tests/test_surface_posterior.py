@@ -58,6 +58,39 @@ def test_a_linear_law_has_the_posterior_of_a_normal(alike: np.ndarray) -> None:
     assert 2_000 < found.effective_draws <= 20_000
 
 
+class Uncertain(Plane):
+    """A plane that is off by an amount which itself is not known."""
+
+    misfit_sd = (math.log(0.05), 0.5)
+
+
+def test_how_far_a_law_is_off_is_learned_from_the_peaks() -> None:
+    """Peaks that scatter by 0.1: a sum over misfits, each weighed by how it foresees them."""
+    law, alike, cells = Uncertain(), np.eye(32), [0, 7, 12, 24, 31, 3, 17, 21]
+    logs = 6.0 + np.array([0.15, -0.05, 0.05, -0.05, 0.025, -0.1, 0.1, -0.075])
+    peaks = Peaks(cells, logs, np.full(8, 0.04))
+    found = posterior(law, alike, peaks, seed=1, effort=Effort(starts=2, draws=20_000))
+    plane, off = law.terms @ law.terms.T, logs - 6.0
+    log_weights, means, spreads = [], [], []
+    steps = np.linspace(-4.0, 4.0, 81)
+    for step in steps:
+        prior = plane + np.exp(2 * (math.log(0.05) + 0.5 * step)) * alike
+        among = prior[np.ix_(cells, cells)] + 0.04**2 * np.eye(8)
+        pull = prior[:, cells] @ np.linalg.inv(among)
+        fit = -0.5 * (off @ np.linalg.solve(among, off) + np.linalg.slogdet(among)[1])
+        log_weights.append(fit - 0.5 * step**2)
+        means.append(6.0 + pull @ off)
+        spreads.append(prior - pull @ prior[cells])
+    weights = np.exp(np.array(log_weights) - max(log_weights))
+    weights /= weights.sum()
+    mean = weights @ np.array(means)
+    apart = np.array(means) - mean
+    covariance = np.einsum("s,sij->ij", weights, np.array(spreads))
+    covariance += np.einsum("s,si,sj->ij", weights, apart, apart)
+    assert found.log_rate == pytest.approx(mean, abs=0.005)
+    assert np.diag(found.covariance) == pytest.approx(np.diag(covariance), rel=0.05)
+
+
 def test_weights_add_up_and_none_outweighs_the_rest() -> None:
     """The largest is cut to the mean times the root of their number, then all are scaled."""
     found = _weights(np.array([50.0, 0.0, 0.0, 0.0]))

@@ -7,7 +7,15 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from leadline.engine import BudgetSpent, Engine, Limits, NothingCompleted, share_limits
+from leadline.engine import (
+    BudgetSpent,
+    Engine,
+    Limits,
+    NothingCompleted,
+    PointFailed,
+    Progress,
+    share_limits,
+)
 from leadline.record import (
     EngineResult,
     Measurement,
@@ -18,8 +26,12 @@ from leadline.record import (
     Workload,
 )
 from leadline.store import Keeper
+from leadline.studies.loop import StudyClock, measure_point, measure_points
+from leadline.studies.pace import Pace
+from leadline.studies.script import PointRequest
+from leadline.studies.survey import Surveyor
 from leadline.studies.survey.run import pace_of, run_survey
-from simulated_answers import engine_result, start, two_levels
+from simulated_answers import MIB, engine_result, start, two_levels
 
 BEGIN = start(budget_s=100.0)
 POINTS = BEGIN.plan.points
@@ -80,6 +92,42 @@ def test_a_point_may_take_an_equal_share_of_what_is_left_less_a_fiftieth() -> No
     assert limits.measure_s_min == pytest.approx(share_s / 4)
     assert limits.total_s_max == 60.0, "the hard end: all that is left"
     assert limits.accuracy == BEGIN.accuracy
+
+
+def test_what_stands_between_points_takes_its_share_and_no_point_more_than_it_may() -> None:
+    """Five points and four pauses of half a point each: seven shares."""
+    pace = Pace(end_s=100.0, points=8, accuracy=0.02, between=0.5, advice="; give more")
+    limits = pace.limits(30.0, 3)
+    assert limits.warm_up_s_max + limits.measure_s_max == pytest.approx(0.98 * 70.0 / 7)
+    brief = Pace(end_s=100.0, points=8, accuracy=0.02, point_s_max=2.0).limits(30.0, 3)
+    assert brief.warm_up_s_max + brief.measure_s_max == pytest.approx(2.0)
+    assert brief.total_s_max == 70.0
+    with pytest.raises(BudgetSpent, match=r"5 of 8 points still to measure; give more$"):
+        pace.limits(99.0, 3)
+
+
+def test_what_stands_before_each_point_is_done_before_it_and_in_its_time() -> None:
+    engine, kept = Stopwatch(), Kept()
+    surveyor = Surveyor(BEGIN)
+    done: list[int] = []
+
+    def before(request: PointRequest) -> None:
+        assert len(engine.asked) == request.order
+        done.append(request.order)
+        engine.clock_s += 0.1
+
+    measure_points(
+        cast("Engine", engine),
+        cast("Keeper", kept),
+        BEGIN,
+        surveyor,
+        pace_of(BEGIN),
+        on_progress=lambda _: None,
+        before=before,
+    )
+    assert done == list(range(POINTS))
+    assert engine.asked[0].total_s_max == pytest.approx(100.0 - 0.1)
+    assert [point.clock_s for point in kept.points[:1]] == pytest.approx([0.1])
 
 
 def test_a_long_point_may_end_by_its_own_interval_after_ten_seconds() -> None:
@@ -145,6 +193,22 @@ def test_preconditioning_is_asked_once_and_charged_to_nobody() -> None:
     assert resumed.asked[0].total_s_max == pytest.approx(engine.asked[1].total_s_max)
 
 
+class Silent(Stopwatch):
+    """No request ever ends."""
+
+    def run(self, workload: Workload, *, seed: int, **asked: Any) -> EngineResult:
+        super().run(workload, seed=seed, **asked)
+        raise NothingCompleted("no request completed in the measured window")
+
+
+class Broken(Stopwatch):
+    """Every read fails."""
+
+    def run(self, workload: Workload, *, seed: int, **asked: Any) -> EngineResult:
+        super().run(workload, seed=seed, **asked)
+        raise PointFailed("read error")
+
+
 class Slow(Stopwatch):
     """One of its points, the fifth, is so slow that no request ends in the first two windows."""
 
@@ -166,3 +230,46 @@ def test_a_point_in_which_no_request_ended_gets_more_time_and_the_survey_goes_on
     waited_s = kept.points[4].clock_s - kept.points[3].clock_s - kept.points[3].result.total_s
     assert waited_s > 0, "the time it cost is the survey's"
     assert third.total_s_max == pytest.approx(100.0 - kept.points[4].clock_s)
+
+
+def test_progress_is_what_was_measured_and_what_is_left_at_the_pace_so_far() -> None:
+    engine, kept = Stopwatch(), Kept()
+    told: list[Progress] = []
+    run_survey(cast("Engine", engine), cast("Keeper", kept), BEGIN, [], on_progress=told.append)
+    first, second, *_, last = told
+    assert len(told) == POINTS
+    assert (first.done, first.planned, first.throughput_mb_s) == (0, POINTS, None)
+    assert first.left_s == pytest.approx(98.0), "what its own limits come to, for every point"
+    measured = [point.result.throughput_mb_s.value for point in kept.points]
+    assert (second.done, second.throughput_mb_s) == (1, measured[0])
+    assert second.left_s == pytest.approx(98.0 / POINTS * (POINTS - 1))
+    assert (last.done, last.stage) == (POINTS - 1, "closing")
+    assert last.throughput_mb_s == measured[-2]
+    late = Stopwatch(factor=1.5)
+    told.clear()
+    run_survey(cast("Engine", late), cast("Keeper", Kept()), BEGIN, [], on_progress=told.append)
+    assert told[5].left_s == pytest.approx(late.asked[5].total_s_max), "never past the end"
+
+
+@pytest.mark.parametrize(("left_s", "tried"), [(0.31, 1), (0.29, 0)])
+def test_a_point_with_less_than_three_tenths_of_a_second_fails_untried(
+    left_s: float, tried: int
+) -> None:
+    request = PointRequest(4, "ends", Workload(unique_bytes=MIB, size_mean=4096), 1)
+    engine = Silent()
+    clock = StudyClock(cast("Engine", engine), [])
+    limits = share_limits(1.0, left_s=left_s, accuracy=0.02)
+    why = "no request completed" if tried else "there was no time"
+    with pytest.raises(NothingCompleted, match=rf"point 5 \(ends\): {why}"):
+        measure_point(cast("Engine", engine), BEGIN, request, limits, clock)
+    assert len(engine.asked) == tried
+
+
+def test_a_storage_that_fails_is_told_with_its_point_and_not_tried_again() -> None:
+    request = PointRequest(4, "ends", Workload(unique_bytes=MIB, size_mean=4096), 1)
+    engine = Broken()
+    clock = StudyClock(cast("Engine", engine), [])
+    limits = share_limits(1.0, left_s=9.0, accuracy=0.02)
+    with pytest.raises(PointFailed, match=r"point 5 \(ends\): read error"):
+        measure_point(cast("Engine", engine), BEGIN, request, limits, clock)
+    assert [limits.total_s_max for limits in engine.asked] == [9.0], "nothing for preparing"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import cast
 
+import msgspec
 import pytest
 
 from leadline.record import PROCESSES_MAX, Interval, Workload
@@ -15,13 +17,14 @@ from leadline.studies.survey import Surveyor
 from leadline.studies.survey.middle import (
     MiddleStrategy,
     RegionBounds,
+    _whole_blocks,
     half_way,
     half_way_of,
     interleave,
     nearest_power,
     region_bounds,
 )
-from simulated_answers import MIB, answer, plan, start
+from simulated_answers import MIB, answer, plan, start, surveyed
 
 LOW, HIGH = 64 * MIB, 3072 * MIB
 
@@ -74,6 +77,26 @@ def test_scouting_sizes_then_processes_then_sizes_at_both_ends() -> None:
     assert [w.unique_bytes for w in ends] == [LOW, HIGH, HIGH, LOW]
 
 
+def test_the_points_of_a_familys_curves_are_shuffled() -> None:
+    """In turn as they come: as a drift would have it, not one curve after the other."""
+    points = [point.workload for point in surveyed(start()).points if point.stage == "families"]
+    focal = Counter(points).most_common(1)[0][0]
+    parameters = ("size_mean", "read_frac", "seq_frac", "process_num")
+    curves = [
+        next((name for name in parameters if getattr(w, name) != getattr(focal, name)), "")
+        for w in points
+    ]
+    singles = [name for name in curves if name]
+    changes = sum(one != other for one, other in itertools.pairwise(singles))
+    assert changes > len(singles) / 2
+
+
+def test_a_survey_closes_with_both_ends_in_the_other_order() -> None:
+    points = surveyed(start()).points
+    assert [point.workload.unique_bytes for point in points[-2:]] == [HIGH, LOW]
+    assert [point.stage for point in points[-3:]] == ["families", "closing", "closing"]
+
+
 def test_a_small_survey_scouts_the_ends_of_its_ranges_only() -> None:
     surveyor = Surveyor(start(budget_s=50.0))
     sizes = asked(surveyor, 4, saturating)
@@ -95,7 +118,12 @@ def test_a_request_never_spans_its_region() -> None:
     asked(surveyor, 6, lambda w: float(w.size_mean))
     strategy = middle(surveyor)
     assert strategy.tops["size_mean"] == 8 * MIB
-    for focal_bytes, top in [(16 * MIB, 4 * MIB), (64 * MIB, 8 * MIB), (4096, 16384)]:
+    for focal_bytes, top in [
+        (16 * MIB, 4 * MIB),
+        (64 * MIB, 8 * MIB),
+        (4096, 16384),
+        (40960, 16384),
+    ]:
         region = RegionBounds(4096, HIGH, focal_bytes)
         focal = strategy.focal.size_mean
         assert strategy.parameter_range("size_mean", region) == (4096.0, max(top, focal))
@@ -123,6 +151,37 @@ def test_a_family_holds_its_focal_point_as_often_as_curves_leave_room() -> None:
         if getattr(w, parameter) != getattr(focal, parameter)
     )
     assert changed == {"size_mean": 5, "read_frac": 4, "seq_frac": 4, "process_num": 3}
+
+
+def test_values_that_round_to_one_are_one_point_and_the_focal_point_has_the_others() -> None:
+    """Of 3, 1.7 and 2.3 processes two are 2, beside a focal point of one."""
+    strategy = middle(Surveyor(start()))
+    strategy.tops["process_num"] = 3.0
+    workloads, repeats = strategy._family(RegionBounds(LOW, HIGH, 100 * MIB), 20)
+    numbers = [workload.process_num for workload in workloads if workload.process_num > 1]
+    assert sorted(numbers) == [2, 3]
+    assert (len(workloads), repeats) == (15, 5)
+
+
+def test_values_of_a_curve_are_whole_processes_sectors_and_thousandths() -> None:
+    strategy = middle(Surveyor(start()))
+    strategy.plan = msgspec.structs.replace(strategy.plan, size_mean_min=100)
+    workloads, _ = strategy._family(RegionBounds(LOW, HIGH, 100 * MIB), 60)
+    shares = {workload.read_frac for workload in workloads}
+    assert {0.0, 0.062, 0.125, 0.188} <= shares, "sixteenths, in thousandths"
+    sizes = {workload.size_mean for workload in workloads}
+    assert min(sizes) == 512
+    assert all(size % 512 == 0 for size in sizes)
+    assert min(workload.process_num for workload in workloads) == 1
+
+
+def test_a_range_of_one_value_is_measured_there_as_often_as_planned() -> None:
+    surveyor = Surveyor(start(process_num_max=1))
+    asked(surveyor, 6, saturating)
+    size = middle(surveyor).focal.size_mean
+    processes = asked(surveyor, 6, saturating)
+    found = Counter((w.unique_bytes, w.process_num, w.size_mean) for w in processes)
+    assert found == {(LOW, 1, size): 3, (HIGH, 1, size): 3}
 
 
 def test_half_way_values_are_powers_and_a_flat_curve_has_none() -> None:
@@ -154,6 +213,7 @@ def test_regions_lie_between_borders_and_the_last_focal_point_near_its_own() -> 
     two = region_bounds(fit(100 * MIB + 0.4), whole)
     assert two == (RegionBounds(LOW, 100 * MIB, 82 * MIB), RegionBounds(100 * MIB, HIGH, 450 * MIB))
     assert region_bounds(fit(1000 * MIB), whole)[1].focal_bytes == 2036 * MIB, "the range ends"
+    assert [_whole_blocks(x) for x in (1.0, 6100.0, 6200.0)] == [4096, 4096, 8192]
     odd = region_bounds(fit(100 * MIB + 5000), whole)
     assert [region.focal_bytes % 4096 for region in odd] == [0, 0]
 

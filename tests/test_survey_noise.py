@@ -57,6 +57,16 @@ def test_a_region_has_its_own_noise_and_a_border_that_of_everything() -> None:
     assert is_noise(model.at(at(900)), LOUD)
 
 
+def test_replicates_at_either_end_of_a_region_are_its_own() -> None:
+    model = NoiseModel(told((1, QUIET), (900, LOUD)), REGIONS)
+    assert is_noise(model.at(at(20)), QUIET)
+    assert is_noise(model.at(at(500)), LOUD)
+    other = [30.0, 33.0, 29.0, 31.0]
+    beyond = NoiseModel(told((0.5, other), (10, QUIET), (300, LOUD), (901, other)), REGIONS)
+    assert is_noise(beyond.at(at(20)), QUIET)
+    assert is_noise(beyond.at(at(500)), LOUD)
+
+
 def test_too_few_replicates_of_its_own_and_a_region_has_everybodys() -> None:
     few = NoiseModel(told((10, QUIET), (300, LOUD[:2]), (400, LOUD[2:4])), REGIONS)
     assert is_noise(few.at(at(500)), QUIET, LOUD[:2], LOUD[2:4]), "two degrees of freedom"

@@ -101,6 +101,13 @@ def test_learning_takes_its_share_of_longer_readings_and_leaves_the_curves_their
     assert sum(found.values()) == curves
 
 
+def test_points_of_both_kinds_share_the_time_there_is() -> None:
+    plan = planned(budget_s=1000.0, virtual=True, learn_frac=0.25)
+    assert plan.points == 84
+    assert plan.point_s == pytest.approx(970.0 / 84)
+    assert plan.expected_s == pytest.approx(970.0)
+
+
 def test_the_75_percent_point_is_one_stage_and_never_learns() -> None:
     assert stages(planned(focal_mode="75%", learn_frac=0.5)) == {"75% point": 84}
 

@@ -256,12 +256,26 @@ def test_a_surface_that_missed_its_error_says_so() -> None:
         assert said[-1].startswith("The error that was asked was not reached")
 
 
+def test_a_surface_without_a_best_sample_names_none() -> None:
+    for ideal in (surface(1), surface(1, ideal=None)):
+        best = [said for said in ideal.sentences if said.startswith("The best rate")]
+        assert len(best) == (ideal.surface is not None and ideal.surface.ideal is not None)
+
+
 def test_samples_without_their_rate_are_named() -> None:
     found = surface(2)
     lost = msgspec.structs.replace(sample_peak(), verdict=PeakVerdict.SERVER_LOST)
     peaks = (found.peaks[0], msgspec.structs.replace(found.peaks[1], peak=lost))
     said = explain(msgspec.structs.replace(found, peaks=peaks)).warnings
     assert said[-1] == "not found as asked: workers=4 (server-lost)"
+
+
+def test_a_search_without_an_answer_says_what_it_has_spent() -> None:
+    begun = experiment()
+    peaks = (msgspec.structs.replace(begun.peaks[0], peak=None),)
+    said = explain(msgspec.structs.replace(begun, peaks=peaks, status=Status.STOPPED)).sentences
+    assert said[1].endswith(": no answer yet, after 2 trials and 50 s of bench time.")
+    assert len(said) == 2
 
 
 def test_a_stop_comes_first() -> None:
@@ -273,3 +287,61 @@ def test_a_stop_comes_first() -> None:
 
 def test_a_goal_of_the_record_is_half_the_interval() -> None:
     assert Goal(threshold=Threshold(mean_ms=1.0), accuracy=0.9).error_frac == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(
+    "verdict", [PeakVerdict.ALWAYS_SATURATED, PeakVerdict.FAILED, PeakVerdict.SERVER_LOST]
+)
+def test_a_search_of_no_load_is_told_as_well(verdict: PeakVerdict) -> None:
+    said = explain(experiment(verdict, rate_per_s=None, loads=())).sentences
+    assert said[0].startswith("tiny-server (workers=1)")
+    if verdict is PeakVerdict.ALWAYS_SATURATED:
+        assert "down to 0 requests/s" in said[0]
+
+
+def test_an_accuracy_that_was_just_reached_in_time_is_not_confirmed() -> None:
+    for accuracy, words in ((0.9, "it is not confirmed"), (0.89, "accuracy 0.89 was reached")):
+        late = experiment(PeakVerdict.DEADLINE, accuracy=accuracy, limited_by="time")
+        assert words in explain(late).sentences[0]
+    none = experiment(PeakVerdict.DEADLINE, accuracy=None, limited_by="time")
+    assert "no accuracy was reached" in explain(none).sentences[0]
+
+
+def test_bounds_that_are_one_or_crossed_are_none() -> None:
+    for low, high, told in ((400.0, 425.0, 1), (425.0, 425.0, 0), (430.0, 425.0, 0)):
+        found = explain(experiment(lower_bound_per_s=low, upper_bound_per_s=high)).sentences
+        assert sum(said.startswith("Seen unsaturated") for said in found) == told
+
+
+def test_the_best_sample_of_a_surface_without_its_rate_is_named_alone() -> None:
+    """Its peak was lost, or nobody has a number for the cell."""
+    found = surface(1)
+    assert found.surface is not None
+    without = tuple(msgspec.structs.replace(cell, rate_per_s=None) for cell in found.surface.cells)
+    for cells in ((), without):
+        said = surface(1, cells=cells).sentences
+        assert "The best rate for the least is at workers=4." in said
+    measured = surface(2).sentences
+    assert any(said.endswith("(395 to 430, 95 %), measured.") for said in measured)
+
+
+def test_samples_without_their_rate_are_listed_up_to_five() -> None:
+    found = surface(2)
+    (whole, other) = found.peaks
+    lost = msgspec.structs.replace(
+        other, peak=msgspec.structs.replace(sample_peak(), verdict=PeakVerdict.GAVE_UP)
+    )
+
+    def said(count: int) -> list[str]:
+        peaks = (whole, *[lost] * count)
+        warnings = explain(msgspec.structs.replace(found, peaks=peaks)).warnings
+        return [each for each in warnings if each.startswith("not found as asked")]
+
+    assert said(0) == []
+    assert said(5)[0].count("workers=4 (gave-up)") == 5
+    assert "more" not in said(5)[0]
+    assert said(7)[0].count("workers=4 (gave-up)") == 5
+    assert said(7)[0].endswith("and 2 more")
+    begun = msgspec.structs.replace(other, peak=None)
+    peaks = (whole, begun)
+    assert not explain(msgspec.structs.replace(found, peaks=peaks)).warnings

@@ -2,6 +2,7 @@
 //! through it.
 
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use leadline_kernels::chunks::{CHUNK_BYTES, Chunks};
 use leadline_kernels::data_set::Input;
@@ -48,9 +49,13 @@ fn spec(path: &str, stripes: Vec<String>, stripe_bytes: u64) -> job::Output {
     job::Output { path: path.to_owned(), stripes, stripe_bytes, replace: false }
 }
 
-/// The byte at a place of the data set: no two neighbouring units are alike.
-fn byte_at(at: u64) -> u8 {
-    ((at.wrapping_mul(0x9E37_79B9_7F4A_7C15)) >> 56) as u8
+/// What every data set here holds from `at` on: no two neighbouring units are alike.
+fn bytes_at(at: u64, length: usize) -> &'static [u8] {
+    static BYTES: LazyLock<Vec<u8>> = LazyLock::new(|| {
+        let places = 0..5 * CHUNK_BYTES as u64;
+        places.map(|at| ((at.wrapping_mul(0x9E37_79B9_7F4A_7C15)) >> 56) as u8).collect()
+    });
+    &BYTES[at as usize..][..length]
 }
 
 fn write(output: &Output, bytes: u64, io: &Io, memory: &Memory) {
@@ -59,9 +64,7 @@ fn write(output: &Output, bytes: u64, io: &Io, memory: &Memory) {
     while at < bytes {
         let length = (bytes - at).min(CHUNK_BYTES as u64) as usize;
         let mut region = memory.take(CHUNK_BYTES).or_else(|_| lane.take()).unwrap();
-        for (index, byte) in region[..length].iter_mut().enumerate() {
-            *byte = byte_at(at + index as u64);
-        }
+        region[..length].copy_from_slice(bytes_at(at, length));
         lane.submit(at, length, region);
         at += length as u64;
     }
@@ -73,9 +76,7 @@ fn check(input: &Input, io: &Io, memory: &Memory) {
     let mut next = 0;
     while let Some((at, bytes)) = chunks.next().unwrap() {
         assert_eq!(at, next);
-        for (index, byte) in bytes.iter().enumerate() {
-            assert_eq!(*byte, byte_at(at + index as u64), "at {}", at + index as u64);
-        }
+        assert!(bytes == bytes_at(at, bytes.len()), "from {at} on");
         next += bytes.len() as u64;
     }
     assert_eq!(next, input.bytes());
@@ -127,7 +128,7 @@ fn parts_are_one_data_set_wherever_they_end() {
     for (number, bytes) in sizes.iter().enumerate() {
         let mut lane = WriteLane::open(&output.part(number).unwrap(), &io).unwrap();
         let mut region = memory.take(*bytes as usize).unwrap();
-        (start..start + bytes).zip(region.iter_mut()).for_each(|(at, byte)| *byte = byte_at(at));
+        region[..*bytes as usize].copy_from_slice(bytes_at(start, *bytes as usize));
         lane.submit(0, *bytes as usize, region);
         lane.finish().unwrap();
         output.set_len(number, *bytes).unwrap();
@@ -151,7 +152,7 @@ fn parts_are_one_data_set_wherever_they_end() {
     let mut lane = ReadLane::open(&input, &io).unwrap();
     lane.submit(300, 4_000_000, memory.take(4_000_000).unwrap());
     let (at, length, region) = lane.take().unwrap();
-    assert!(region[..length].iter().enumerate().all(|(i, b)| *b == byte_at(at + i as u64)));
+    assert!(region[..length] == *bytes_at(at, length));
     let portions = input.portions(3);
     assert_eq!((portions[0].start, portions[2].end), (0, input.bytes()));
     assert!(portions.windows(2).all(|pair| pair[0].end == pair[1].start));

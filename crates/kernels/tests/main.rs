@@ -2,7 +2,6 @@
 //! that needs a process of its own starts one (`own_process`).
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod capacity;
 mod kernel_job;
 mod lanes;
 mod memory_limit;

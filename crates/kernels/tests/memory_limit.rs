@@ -12,18 +12,18 @@ fn a_scan_and_a_transpose_keep_to_their_memory() {
 
 fn limits_are_kept() {
     let place = Place::new("memory_limit");
-    // Whole records and whole blocks: 100 MB of each.
-    let input = place.put("input", &random_bytes(1, 250 * 100 * 4096));
+    // Whole records and whole blocks: 45 MB of each.
+    let input = place.put("input", &random_bytes(1, 250 * 44 * 4096));
     let before = anonymous_bytes();
     let scan = json!({"name": "scan", "low": "00000000000000000000"});
-    let transpose = json!({"name": "transpose", "rows": 250, "columns": 100});
+    let transpose = json!({"name": "transpose", "rows": 250, "columns": 44});
     for (kernel, read, threads, limit) in [
         (&scan, "uring", 1, 32_u64 << 20),
         (&scan, "uring", 2, 32 << 20),
         (&scan, "mmap", 2, 48 << 20),
         (&transpose, "uring", 1, 32 << 20),
         (&transpose, "mmap", 2, 48 << 20),
-        (&transpose, "uring", 2, 120 << 20),
+        (&transpose, "uring", 2, 60 << 20),
     ] {
         let mut job = job(kernel.clone(), &input, &place.at("output"));
         job["output"]["replace"] = json!(true);

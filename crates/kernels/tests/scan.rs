@@ -58,7 +58,7 @@ fn every_interface_finds_what_a_plain_filter_finds() {
 #[test]
 fn more_matches_than_memory_are_written_in_turns() {
     let place = Place::new("scan_turns");
-    let bytes = random_bytes(5, 40 * CHUNK * RECORD + 300);
+    let bytes = random_bytes(5, 21 * CHUNK * RECORD + 300);
     let input = place.put("input", &bytes);
     for (kernel, threads, depth) in [(everything(), 1, 8), (half(), 3, 1), (everything(), 2, 64)] {
         let output = place.at("output");

@@ -37,7 +37,7 @@ def half_way_x(xs: Sequence[float], throughputs: Sequence[float], *, log: bool =
     x, y = _averaged(xs, throughputs)
     place = _logs(x) if log else x
     target = (y.min() + y.max()) / 2
-    if x.size == 1 or y.min() == y.max():
+    if y.min() == y.max():
         middle = (place[0] + place[-1]) / 2
         return float(np.exp(middle) if log else middle)
     rising = int(np.argmin(y)) < int(np.argmax(y))
@@ -93,8 +93,8 @@ def still_rising(
 
 def _averaged(xs: Sequence[float], ys: Sequence[float]) -> tuple[Floats, Floats]:
     """Sort by x and average the readings at each."""
-    x = np.asarray(xs, dtype=np.float64).reshape(-1)
-    y = np.asarray(ys, dtype=np.float64).reshape(-1)
+    x = np.asarray(xs, dtype=np.float64)
+    y = np.asarray(ys, dtype=np.float64)
     if x.size == 0 or x.size != y.size:
         raise ValueError("a curve needs one or more x, and one value for each")
     if not (np.isfinite(x).all() and np.isfinite(y).all()):

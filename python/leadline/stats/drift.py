@@ -101,8 +101,8 @@ def group_step(
     change = float(side @ logs / (side @ side))
     if abs(np.expm1(change)) < STEP_FRAC_MIN:
         return None
-    # One degree of freedom goes to the moment as well.
-    df = max(logs.size - len(pairs) - 2, 1) + PRIOR_DF
+    # One degree of freedom goes to the moment as well: six readings in pairs still leave one.
+    df = logs.size - len(pairs) - 2 + PRIOR_DF
     half = student_t(df) * float(np.sqrt(left / df / (side @ side)))
     ends = [float(np.expm1(end)) for end in (change, change - half, change + half)]
     return DriftStep(

@@ -163,7 +163,7 @@ def _polynomial(data: Readings, degree: int, penalty: float) -> Floats:
     held[1] = np.sqrt(penalty)
     steepest = np.array([np.inf, *[hierarchy.SLOPE_MAX] * degree])
     weight = data.weight
-    solved = np.zeros(degree + 1)
+    solved: Floats
     for _ in range(8 if np.isfinite(data.huber_scale) else 1):
         root = np.sqrt(weight)
         rows = np.vstack([columns * root[:, None], held])

@@ -134,8 +134,6 @@ def ln_time(x: Floats, middle: float, codes: Codes, theta: Floats) -> tuple[Floa
 def huber(residual: Floats, scale: float) -> Floats:
     """Square of a residual up to `scale`, linear beyond."""
     size = np.abs(residual)
-    if not np.isfinite(scale):
-        return np.asarray(size * size)
     return np.where(size <= scale, size * size, scale * (2 * size - scale))
 
 

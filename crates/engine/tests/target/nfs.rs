@@ -209,6 +209,7 @@ fn a_server_that_is_slow_but_there_is_no_loss() {
     let wire = Wire::to(server.port);
     let mut job = job(claimed(wire.port));
     job["limits"]["measure_s_min"] = json!(1.0);
+    job["arrivals"] = json!({"kind": "constant", "rate_per_s": 500.0});
     let mut last = Value::Null;
     std::thread::scope(|scope| {
         run_job(&job.to_string(), &mut |line| {

@@ -13,9 +13,6 @@ use leadline_engine::error::EngineError;
 
 use crate::memory::{Memory, Region};
 
-/// Long beside the 0.1 s in which quotas of processor time are usually counted.
-const READING_S: f64 = 0.2;
-
 /// More per thread is not needed, whatever the caches here.
 const PART_BYTES_MAX: usize = 512 << 20;
 
@@ -50,15 +47,15 @@ impl MemoryRates {
         Ok(Self { parts })
     }
 
-    /// Copies and then reads for a while.
-    pub fn read(&mut self) -> MemoryReading {
-        let copy_bytes_s = self.together(|part| {
+    /// Copies and then reads, for so many seconds each.
+    pub fn read(&mut self, reading_s: f64) -> MemoryReading {
+        let copy_bytes_s = self.together(reading_s, |part| {
             let half = part.len() / 2;
             let (from, to) = part.split_at_mut(half);
             to.copy_from_slice(black_box(from));
             half
         });
-        let read_bytes_s = self.together(|part| {
+        let read_bytes_s = self.together(reading_s, |part| {
             black_box(sum(part.as_slice_of()));
             part.len()
         });
@@ -66,7 +63,7 @@ impl MemoryRates {
     }
 
     /// Bytes per second when every thread repeats `pass` on its part, which says how many it moved.
-    fn together(&mut self, pass: impl Fn(&mut Region) -> usize + Sync) -> f64 {
+    fn together(&mut self, reading_s: f64, pass: impl Fn(&mut Region) -> usize + Sync) -> f64 {
         let start = Barrier::new(self.parts.len());
         let repeat = |part: &mut Region| {
             start.wait();
@@ -75,7 +72,7 @@ impl MemoryRates {
             loop {
                 moved += pass(part);
                 let passed = begun.elapsed().as_secs_f64();
-                if passed >= READING_S {
+                if passed >= reading_s {
                     return moved as f64 / passed;
                 }
             }
@@ -101,7 +98,7 @@ mod tests {
     #[test]
     fn every_rate_is_read_and_the_memory_given_back() {
         let memory = Memory::new(64 << 20).unwrap();
-        let reading = MemoryRates::new(&memory, 2).unwrap().read();
+        let reading = MemoryRates::new(&memory, 2).unwrap().read(0.02);
         assert!(reading.copy_bytes_s > 0.0 && reading.read_bytes_s > 0.0, "{reading:?}");
         assert_eq!(memory.left(), 64 << 20, "given back");
     }

@@ -23,6 +23,10 @@ use memory_rates::MemoryRates;
 /// Readings of each kind: enough for an interval of their median.
 const READINGS: usize = 6;
 
+/// Seconds of a reading of memory: long beside the 0.1 s in which quotas of processor time are
+/// usually counted.
+const READING_S: f64 = 0.2;
+
 /// Everything one round needs.
 struct Round<'a> {
     directories: &'a [String],
@@ -30,6 +34,7 @@ struct Round<'a> {
     io: Io,
     memory: &'a Memory,
     deadline: &'a Deadline,
+    reading_s: f64,
 }
 
 /// Takes the readings.
@@ -37,6 +42,14 @@ struct Round<'a> {
 /// # Errors
 /// `Target` when there is no room or no time, `Io` when a disk fails.
 pub fn run(job: &StreamJob, reporter: &mut Reporter) -> Result<StreamResult, EngineError> {
+    read(job, reporter, (READINGS, READING_S))
+}
+
+fn read(
+    job: &StreamJob,
+    reporter: &mut Reporter,
+    (readings, reading_s): (usize, f64),
+) -> Result<StreamResult, EngineError> {
     let Kernel::Capacity { directories, bytes } = &job.kernel else {
         return Err(EngineError::fault("this job reads no capacities"));
     };
@@ -49,6 +62,7 @@ pub fn run(job: &StreamJob, reporter: &mut Reporter) -> Result<StreamResult, Eng
         io: Io { read: ReadBy::Uring, ..job.io },
         memory: &memory,
         deadline: &deadline,
+        reading_s,
     };
     let count = directories.len();
     let mut found = CapacityResult {
@@ -58,10 +72,10 @@ pub fn run(job: &StreamJob, reporter: &mut Reporter) -> Result<StreamResult, Eng
         processors: processors_within_quota(),
         ..CapacityResult::default()
     };
-    for number in 1..=READINGS {
+    for number in 1..=readings {
         round.read_memory(&mut found)?;
         round.read_disks(&mut found)?;
-        reporter.progress(number as f64 / READINGS as f64);
+        reporter.progress(number as f64 / readings as f64);
     }
     let mut result = StreamResult::new(job);
     result.capacity = Some(found);
@@ -73,7 +87,7 @@ pub fn run(job: &StreamJob, reporter: &mut Reporter) -> Result<StreamResult, Eng
 impl Round<'_> {
     fn read_memory(&self, found: &mut CapacityResult) -> Result<(), EngineError> {
         self.deadline.check()?;
-        let reading = MemoryRates::new(self.memory, processors())?.read();
+        let reading = MemoryRates::new(self.memory, processors())?.read(self.reading_s);
         found.memory_copy_bytes_s.push(reading.copy_bytes_s);
         found.memory_read_bytes_s.push(reading.read_bytes_s);
         Ok(())
@@ -109,3 +123,6 @@ impl Round<'_> {
         Disks { directories, chunks_each: *chunks_each, io, memory, deadline }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -213,22 +213,22 @@ mod tests {
         Summary::of(&bytes).unwrap().to_result().checksum
     }
 
-    /// What `gensort -c [-a] [-bFIRST] RECORDS` of version 1.5, built on this machine, printed.
+    /// What `gensort -c [-a] [-bFIRST] RECORDS` of version 1.5, built on this machine, printed;
+    /// a million records are summed up from files, in `tests/records.rs`.
     #[test]
     fn checksums_are_those_of_gensort() {
         let first = 123_456_789_012_345;
         assert_eq!(checksum(Format::Binary, 0, 1), "9ea593a0");
         assert_eq!(checksum(Format::Binary, 0, 1000), "1ea6370b955");
-        assert_eq!(checksum(Format::Binary, 0, 1_000_000), "7a0e0d4868cd4");
         assert_eq!(checksum(Format::Binary, first, 1000), "1facb1f5e6f");
         assert_eq!(checksum(Format::Ascii, 0, 1), "3fcaea0a");
         assert_eq!(checksum(Format::Ascii, 0, 1000), "1f5dfb3631a");
-        assert_eq!(checksum(Format::Ascii, 0, 1_000_000), "7a19cff467438");
         assert_eq!(checksum(Format::Ascii, 99_999_999, 1000), "1ee04dd8b93");
     }
 
     /// 1 GiB, as PennySort and JouleSort count records; made and looked at a chunk at a time.
     #[test]
+    #[ignore = "long: make test-long"]
     fn a_gibibyte_of_records_sums_up_to_what_gensort_says() {
         let generator = Generator::new(Format::Ascii, 0, 0.0).unwrap();
         let mut chunk = vec![0; crate::chunks::CHUNK_BYTES];

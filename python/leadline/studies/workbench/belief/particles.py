@@ -85,7 +85,7 @@ class Posterior:
         degree = 0.0
         while degree < 1.0:
             step = self._step(new, 1.0 - degree)
-            degree = min(1.0, degree + step)
+            degree += step
             chosen = self._resample(new * step)
             self._particles = self._particles[chosen]
             self._likelihood, new = self._likelihood[chosen], new[chosen]

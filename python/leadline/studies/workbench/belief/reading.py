@@ -94,8 +94,9 @@ def read(trial: Trial, aim: Aim) -> Reading | None:
     if measured is None or measured.due == 0 or measured.seconds <= 0 or not measured.batches:
         return None
     busy = _busy(measured, aim)
-    steps = 0 if busy is None else len(busy.log_rates)
-    overloaded = busy is not None and steps * busy.step_s >= _FULL_PART * measured.seconds
+    overloaded = (
+        busy is not None and len(busy.log_rates) * busy.step_s >= _FULL_PART * measured.seconds
+    )
     bound_ms = trial.request.abort_above_ms
     aborted = measured.aborted and bound_ms is not None
     return Reading(

@@ -31,7 +31,6 @@ from leadline.studies.workbench.rate_interval import rate_interval
 
 STEP_CONFIDENCE = 0.95
 """Of the check whether a load is the peak rate, whatever the goal's (SH08 Algorithm 2, step 10)."""
-_TRIALS_MIN = 2
 _LOAD_TRIALS_MAX = 100
 _TRIALS_MAX = 1000
 _END_TRIALS = 4
@@ -86,7 +85,7 @@ class Algorithm2(Conversation):
             return self._next_load()
         current = self.loads[self._order[-1]]
         interval = current.ratio_interval(STEP_CONFIDENCE)
-        if interval is None or (current.lost and not current.kills and not _enough(current)):
+        if interval is None:
             return self._trial(current.rate_per_s)
         if not self._overlaps(interval):
             return self._next_load()
@@ -226,15 +225,9 @@ class Algorithm2(Conversation):
         return tuple(words)
 
 
-def _enough(load: LoadTrials) -> bool:
-    return len(load.ratios) >= _TRIALS_MIN
-
-
 def bracket(visits: Sequence[Visit]) -> tuple[float | None, float | None]:
     """Return the lowest saturated load visited, and the highest below it that was not."""
     high = min((visit.rate_per_s for visit in visits if visit.ratio >= 1), default=None)
-    low = max(
-        (v.rate_per_s for v in visits if v.ratio < 1 and (high is None or v.rate_per_s < high)),
-        default=None,
-    )
+    below = (v.rate_per_s for v in visits if high is None or v.rate_per_s < high)
+    low = max(below, default=None)
     return low, high

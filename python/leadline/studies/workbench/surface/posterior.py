@@ -10,7 +10,6 @@ least squares from several beginnings, draws around each of them, weights by imp
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import lgamma, log, pi
 
 import numpy as np
 from scipy.optimize import least_squares
@@ -126,18 +125,13 @@ class _Mode:
     log_mass: float
 
     def log_density(self, numbers: Floats) -> Floats:
-        """Logarithm of the multivariate t density."""
+        """Logarithm of the multivariate t density, but for what all modes have in common."""
         apart = np.linalg.solve(self.spread, (numbers - self.at).T)
         size = len(self.at)
         distance = (apart**2).sum(axis=0)
         log_size = np.linalg.slogdet(self.spread)[1]
         tail = -0.5 * (TAIL_DEGREES + size) * np.log1p(distance / TAIL_DEGREES)
-        return np.asarray(tail - log_size + _log_t_constant(size))
-
-
-def _log_t_constant(size: int) -> float:
-    half = TAIL_DEGREES / 2
-    return lgamma(half + size / 2) - lgamma(half) - size / 2 * log(TAIL_DEGREES * pi)
+        return np.asarray(tail - log_size)
 
 
 def _modes(
