@@ -6,6 +6,8 @@ shows here changes them: run `bench/peak.py` again, and write down both.
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -230,6 +232,16 @@ def test_particles_are_drawn_as_often_as_they_weigh() -> None:
     expected = 500 * weights / weights.sum()
     assert counts.sum() == 500
     assert np.all(np.abs(counts - expected) < 1)
+
+
+def test_the_last_particle_is_drawn_where_sums_round_beyond_it() -> None:
+    """Added one by one the weights come to less than all at once, and the draw is the last."""
+    drawn = (np.random.default_rng(seed).random(particles.COUNT) for seed in range(1000))
+    logs = (np.log(weights / weights.max()) for weights in drawn)
+    beyond = next(log for log in logs if np.exp(log).sum() > np.cumsum(np.exp(log))[-1])
+    posterior = a_posterior()
+    posterior._random = SimpleNamespace(random=lambda: np.nextafter(1.0, 0.0))  # type: ignore[assignment]
+    assert posterior._resample(beyond).max() == particles.COUNT - 1
 
 
 def test_steps_follow_the_differences_of_two_others() -> None:

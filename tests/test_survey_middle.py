@@ -191,7 +191,9 @@ def test_half_way_values_are_powers_and_a_flat_curve_has_none() -> None:
     rising = ([1.0, 16.0], [0.0, 10.0])
     later = ([1.0, 256.0], [0.0, 10.0])
     assert half_way_of([rising, later], "process_num") == 8.0, "of 4 and 16"
-    assert half_way_of([rising, ([1.0, 4.0], [1.0, 1.0])], "process_num") == 2.0
+    flat = ([1.0, 4.0], [1.0, 1.0])
+    assert half_way_of([rising, flat], "process_num") == 2.0
+    assert half_way_of([flat, flat], "size_mean") == 65536.0, "begun at 32 KiB, 4 to the 7.5"
     assert [nearest_power(4.0, x) for x in (0.1, 1.0, 1.9, 2.1, 31.0, 33.0)] == [
         1.0,
         1.0,

@@ -67,6 +67,26 @@ def test_replicates_at_either_end_of_a_region_are_its_own() -> None:
     assert is_noise(beyond.at(at(500)), LOUD)
 
 
+def test_one_border_of_two_is_a_border_and_a_survey_without_one_has_none() -> None:
+    three = (
+        *REGIONS[:1],
+        RegionBounds(100 * MIB, 400 * MIB, 0),
+        RegionBounds(400 * MIB, 900 * MIB, 0),
+    )
+    groups = (10, QUIET), (200, LOUD), (101, JUMPING)
+    model = NoiseModel(told(*groups), three)
+    for border in (100, 400):
+        assert is_noise(model.at(at(border)), QUIET, LOUD, JUMPING)
+    assert is_noise(model.at(at(20)), QUIET)
+    assert is_noise(model.at(at(200)), LOUD)
+    edge = RegionBounds(MIB, 120 * MIB, 0), RegionBounds(120 * MIB, 900 * MIB, 0)
+    edged = NoiseModel(told((10, QUIET), (300, LOUD)), edge)
+    assert is_noise(edged.at(at(138)), QUIET, LOUD), "15 % off is near"
+    assert is_noise(edged.at(at(139)), LOUD)
+    alone = NoiseModel(told((10, QUIET), (300, LOUD)), REGIONS[:1])
+    assert is_noise(alone.at(at(20)), QUIET)
+
+
 def test_too_few_replicates_of_its_own_and_a_region_has_everybodys() -> None:
     few = NoiseModel(told((10, QUIET), (300, LOUD[:2]), (400, LOUD[2:4])), REGIONS)
     assert is_noise(few.at(at(500)), QUIET, LOUD[:2], LOUD[2:4]), "two degrees of freedom"
@@ -85,7 +105,7 @@ def test_an_interval_knows_the_noise_and_the_runs_own_error() -> None:
     assert model.interval([]) == Interval(0.0, None, None, 0)
 
 
-def moving(change: float, *, step: bool) -> Readings:
+def moving(change: float, *, step: bool, begin_s: float = 0.0) -> Readings:
     """Three quiet workloads in turn; a slope, or a fall half-way, over an hour."""
     readings = Readings()
     for turn in range(6):
@@ -95,16 +115,17 @@ def moving(change: float, *, step: bool) -> Readings:
             wobble = 0.001 * ((turn + place) % 2)
             point = sample_point(f"p{turn}-{place}", mb_s=100.0 * math.exp(moved + wobble))
             workload = msgspec.structs.replace(point.workload, unique_bytes=(10 + place) * MIB)
-            readings.add(msgspec.structs.replace(point, workload=workload, clock_s=clock))
+            readings.add(msgspec.structs.replace(point, workload=workload, clock_s=begin_s + clock))
     return readings
 
 
 @pytest.mark.parametrize("step", [True, False])
 def test_what_the_whole_system_moved_is_not_noise(step: bool) -> None:
     still = NoiseModel(moving(0.0, step=step), REGIONS).at(at(11))
-    moved = NoiseModel(moving(-0.5, step=step), REGIONS).at(at(11))
-    assert moved.sd_frac == pytest.approx(still.sd_frac, rel=0.02)
-    assert moved.df == still.df
+    for begin_s in (0.0, 900.0):
+        moved = NoiseModel(moving(-0.5, step=step, begin_s=begin_s), REGIONS).at(at(11))
+        assert moved.sd_frac == pytest.approx(still.sd_frac, rel=0.02)
+        assert moved.df == still.df
 
 
 def test_a_movement_that_may_be_none_is_left_in_the_noise() -> None:

@@ -172,3 +172,10 @@ def test_waiting_and_words_about_trying_are_no_retries() -> None:
     assert retries_in_python(waits + "\nfor entries in listed: ...\n") == []
     said = '// five attempts\nlet entries = "3 tries"; assert!(entries.take(5).count() == 5);'
     assert retries_in_rust(said) == []
+
+
+@pytest.mark.parametrize("path", RUST, ids=names(RUST))
+def test_a_rust_test_that_is_left_out_is_run_by_test_long(path: Path) -> None:
+    """Neither passed nor skipped, it is in no count: nothing else may be left out this way."""
+    left_out = re.findall(r"#\[ignore\b.*", path.read_text(encoding="utf-8"))
+    assert set(left_out) <= {'#[ignore = "long: make test-long"]'}

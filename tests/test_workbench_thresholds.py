@@ -276,7 +276,7 @@ def test_the_strawman_has_a_number_once_the_next_load_is_known_to_saturate() -> 
         for order, (rate, ratio) in enumerate(loads):
             policy.tell(trial(asked_for(rate), order, 40.0 * ratio))
         found = policy.answer_now().rate_per_s
-        return found and found.value
+        return None if found is None else found.value
 
     assert told(1.5) == 50.0
     assert told(0.9) is None, "what lies between is not known yet"

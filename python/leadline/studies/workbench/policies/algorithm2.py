@@ -140,7 +140,7 @@ class Algorithm2(Conversation):
         if closed is not None:
             return closed
         ceiling = self.ceiling_per_s
-        rate = self._pick(visits, self._start) if visits else self._start
+        rate = self._pick(visits, self._start)
         if rate >= ceiling:
             rate = ceiling
             if any(visit.rate_per_s >= ceiling * 0.999 and visit.ratio < 1 for visit in visits):
