@@ -339,6 +339,9 @@ def test_a_search_ends_downwards_where_a_trial_has_no_requests_left() -> None:
     ended = searched(*[(100 / 180, 90.0, 100 / 180)] * 3).ask()
     assert isinstance(ended, PeakRate)
     assert ended.verdict is PeakVerdict.ALWAYS_SATURATED
+    higher = searched(*[(9.0, 90.0, 9.0)] * 3, *[(100 / 180, 90.0, 100 / 180)] * 3).ask()
+    assert isinstance(higher, PeakRate)
+    assert "even at 0.555556 requests/s" in higher.sentences[0]
     lost = MlrSearch(GOAL, 1, None)
     request = TrialRequest(rate_per_s=100 / 180, seconds=60.0)
     for order in range(3):

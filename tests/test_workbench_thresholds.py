@@ -55,6 +55,7 @@ def test_two_modes_are_four_times_their_own_spread_apart(apart: float, kinds: bo
 def test_a_mode_holds_fifteen_in_a_hundred_trials_or_more() -> None:
     assert two_modes([1.0] * 26 + [1.1] * 4) is False
     assert two_modes([1.0, 1.1]) is False
+    assert two_modes([1.0] * 6) is False, "no gap at all"
     assert two_modes([1.0] * 25 + [1.1] * 5)
     assert two_modes([1.0] * 5 + [1.1] * 25)
     assert not two_modes([1.0] * 4 + [1.1] * 26)
