@@ -361,3 +361,13 @@ def test_a_load_is_kept_a_twentieth_below_what_the_server_does_not_survive() -> 
     assert between == pytest.approx(math.sqrt(209.0 * 150.0))
     nothing_held = rate_asked(after(*[(209.0, None)] * 2))
     assert nothing_held == pytest.approx(209.0 / 4), "a sixteenth is taken to be held"
+
+
+def test_before_any_trial_there_is_no_estimate() -> None:
+    assert searched(PEAKS[0.01], 0).answer_now().rate_per_s is None
+    assert searched(PEAKS[0.01], 1).answer_now().rate_per_s is not None
+
+
+def test_a_load_is_held_below_the_threshold_and_not_at_it() -> None:
+    for mean_ms, held in ((39.9, 150.0), (40.0, 0.0), (60.0, 0.0)):
+        assert after((150.0, mean_ms))._highest_held == held

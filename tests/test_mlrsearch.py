@@ -339,6 +339,9 @@ def test_a_search_ends_downwards_where_a_trial_has_no_requests_left() -> None:
     ended = searched(*[(100 / 180, 90.0, 100 / 180)] * 3).ask()
     assert isinstance(ended, PeakRate)
     assert ended.verdict is PeakVerdict.ALWAYS_SATURATED
+    higher = searched(*[(9.0, 90.0, 9.0)] * 3, *[(100 / 180, 90.0, 100 / 180)] * 3).ask()
+    assert isinstance(higher, PeakRate)
+    assert "even at 0.555556 requests/s" in higher.sentences[0]
     lost = MlrSearch(GOAL, 1, None)
     request = TrialRequest(rate_per_s=100 / 180, seconds=60.0)
     for order in range(3):
@@ -363,3 +366,14 @@ def test_what_may_be_under_way_at_the_end_is_what_came_within_the_threshold(
     for completed, bad in ((least + 0.5, False), (least - 0.5, True)):
         short = msgspec.structs.replace(window, completed_per_s=completed / 60)
         assert is_bad(goal, outcome(short)) is bad
+
+
+def test_outside_of_what_is_known_a_finer_target_takes_a_step_of_its_width() -> None:
+    good = searched(*[(200.0, 20.0, 200.0)] * 3)
+    assert good._outside(LAST, 200.0, None) == pytest.approx(200.0 * 1.05)
+    assert good._outside(good._targets[0], 200.0, None) == pytest.approx(200.0 * 16.0)
+    bad = searched(*[(200.0, 90.0, 200.0)] * 3)
+    assert bad._outside(LAST, None, 200.0) == pytest.approx(200.0 / 1.05)
+    led = searched(*[(200.0, 90.0, 150.0)] * 3)
+    assert led._outside(LAST, None, 200.0) == pytest.approx(150.0 * 0.95)
+    assert searched()._outside(LAST, None, None) == 50.0

@@ -345,3 +345,10 @@ def test_samples_without_their_rate_are_listed_up_to_five() -> None:
     begun = msgspec.structs.replace(other, peak=None)
     peaks = (whole, begun)
     assert not explain(msgspec.structs.replace(found, peaks=peaks)).warnings
+
+
+def test_a_warning_says_of_which_sample_it_is_where_there_is_one() -> None:
+    found = experiment(warnings=("Trials differ.",))
+    assert explain(found).warnings == ("workers=1: Trials differ.",)
+    only = msgspec.structs.replace(found.peaks[0], sample={})
+    assert explain(msgspec.structs.replace(found, peaks=(only,))).warnings == ("Trials differ.",)

@@ -55,6 +55,7 @@ def test_two_modes_are_four_times_their_own_spread_apart(apart: float, kinds: bo
 def test_a_mode_holds_fifteen_in_a_hundred_trials_or_more() -> None:
     assert two_modes([1.0] * 26 + [1.1] * 4) is False
     assert two_modes([1.0, 1.1]) is False
+    assert two_modes([1.0] * 6) is False, "no gap at all"
     assert two_modes([1.0] * 25 + [1.1] * 5)
     assert two_modes([1.0] * 5 + [1.1] * 25)
     assert not two_modes([1.0] * 4 + [1.1] * 26)
@@ -255,6 +256,7 @@ def test_a_model_whose_peak_is_at_less_than_no_load_says_nothing() -> None:
 def test_a_response_of_one_trial_has_no_accuracy() -> None:
     policy = open_policy("binary", GOAL, 1)
     assert policy._accuracy(load_of(100.0, 1.0)) == 0.0  # type: ignore[attr-defined]
+    assert policy._accuracy(load_of(100.0, 0.3, 0.3)) == pytest.approx(1.0)  # type: ignore[attr-defined]
     known = policy._accuracy(load_of(100.0, 0.9, 1.1))  # type: ignore[attr-defined]
     assert known == pytest.approx(1 - student_t(1) * 0.1)
 
@@ -267,6 +269,18 @@ def test_the_strawmans_first_load_saturates_just_above_the_threshold() -> None:
     )
     assert (below.verdict, len(trials)) == (PeakVerdict.FOUND, 20)
     assert (below.lower_bound_per_s, below.upper_bound_per_s) == (50, 100)
+
+
+def test_the_strawman_ends_where_the_server_does_not_survive() -> None:
+    policy = open_policy("strawman", GOAL, 1)
+    for order in range(12):
+        state = TrialState.DONE if order < 10 else TrialState.SERVER_LOST
+        rate = 50.0 if order < 10 else 100.0
+        policy.tell(trial(asked_for(rate), order, 20.0, state))
+    lost = policy.ask()
+    assert isinstance(lost, PeakRate)
+    assert lost.verdict is PeakVerdict.SERVER_LOST
+    assert lost.sentences[0] == "The server does not survive 100 requests/s."
 
 
 def test_the_strawman_has_a_number_once_the_next_load_is_known_to_saturate() -> None:

@@ -177,6 +177,7 @@ mod tests {
             next = low + width;
         }
         assert_eq!(next, VALUE_MAX + 1);
+        assert_eq!(RELATIVE_ERROR_MAX, 1.0 / 256.0, "half of a width by the bucket's beginning");
         assert_eq!(bucket_of(u64::MAX), BUCKETS - 1);
     }
 
