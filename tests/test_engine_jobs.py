@@ -18,6 +18,7 @@ from leadline.record import Access, Arrivals, Workload, WorkloadError
 SCHEMA = json.loads(
     (Path(__file__).parent.parent / "protocol/job.schema.json").read_text(encoding="utf-8")
 )
+ARRIVALS = SCHEMA["properties"]["arrivals"]
 LIMITS = Limits(total_s_max=30)
 WORKLOAD = Workload(unique_bytes=2**20, size_mean=4096)
 NEW_FIELDS = {"arrivals", "placement", "precondition", "ceiling_iops"}
@@ -176,10 +177,21 @@ def test_only_a_directory_can_be_preconditioned(opened: Open, target: str) -> No
         ("constant", 0.0),
         ("poisson", -1.0),
         ("poisson", float("nan")),
-        ("constant", 2e9),
+        ("constant", 2e7),
         ("closed", 5.0),
     ],
 )
 def test_arrivals_that_make_no_sense(kind: Any, rate: float | None) -> None:
     with pytest.raises(WorkloadError, match="rate"):
         Arrivals(kind, rate)
+
+
+@pytest.mark.parametrize("kind", ["constant", "poisson"])
+@pytest.mark.parametrize("end", ["minimum", "maximum"])
+def test_a_rate_may_be_what_the_engine_allows_and_no_more(kind: Any, end: str) -> None:
+    """The range stands in the schema; whoever types a rate hears of it before a child starts."""
+    shapes = {each["properties"]["kind"]["const"]: each for each in ARRIVALS["oneOf"]}
+    bound = shapes[kind]["properties"]["rate_per_s"][end]
+    assert Arrivals(kind, bound).rate_per_s == bound
+    with pytest.raises(WorkloadError, match=r"between 0\.001 and 1e\+07"):
+        Arrivals(kind, bound * (1.001 if end == "maximum" else 0.999))

@@ -20,8 +20,8 @@ from leadline.record.streaming import StreamResult
 from leadline.record.workload import Workload, WorkloadError
 
 WIRE_VERSION = 1
-RATE_MIN_PER_S, RATE_MAX_PER_S = 1e-3, 1e9
-"""Range of an open loop's rate; the engine itself takes less (protocol/job.schema.json)."""
+RATE_MIN_PER_S, RATE_MAX_PER_S = 1e-3, 1e7
+"""Range of an open loop's rate, as the engine has it (protocol/job.schema.json)."""
 TRIAL_RATE_MAX_PER_S = 1e8
 """Most requests per second that a trial may offer; the engine's load on an NFS server takes less
 (protocol/nfs-load-job.schema.json)."""

@@ -26,7 +26,7 @@ from leadline.studies.workbench.loads import LoadTrials, bounds, load_rows
 
 ROUNDING = 1e-9
 """An interval that is wider than was asked by no more is as wide as was asked."""
-RATE_MAX_PER_S = 1e6
+HIGHEST_PER_S = 1e6
 """No search goes higher when nobody says what the generator can offer."""
 _REQUESTS_MIN = 100
 _START_MIN_PER_S = 0.01
@@ -126,7 +126,7 @@ class Conversation(ABC):
     @property
     def ceiling_per_s(self) -> float:
         """Highest load to ask for: what the generator may, and was seen to, offer."""
-        ceiling = self.goal.rate_max_per_s or RATE_MAX_PER_S
+        ceiling = self.goal.rate_max_per_s or HIGHEST_PER_S
         held = max((rate for rate, load in self.loads.items() if load.ratios), default=0.0)
         limited = [trial for trial in self.trials if trial.state is TrialState.GENERATOR_LIMITED]
         for trial in limited:
@@ -146,7 +146,7 @@ class Conversation(ABC):
 
         Fewer requests in a trial have no mean response worth the name.
         """
-        highest = self.goal.rate_max_per_s or RATE_MAX_PER_S
+        highest = self.goal.rate_max_per_s or HIGHEST_PER_S
         start = min(max(start_per_s, _START_MIN_PER_S), self.goal.rate_start_per_s, highest)
         fewest = _REQUESTS_MIN / self.goal.run_length_s
         return max(min(fewest, start / 16), start / _DESCENT_MAX)
