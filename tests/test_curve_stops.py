@@ -371,3 +371,4 @@ def test_before_any_trial_there_is_no_estimate() -> None:
 def test_a_load_is_held_below_the_threshold_and_not_at_it() -> None:
     for mean_ms, held in ((39.9, 150.0), (40.0, 0.0), (60.0, 0.0)):
         assert after((150.0, mean_ms))._highest_held == held
+    assert after((150.0, 39.9), (100.0, 30.0), (50.0, 25.0))._highest_held == 150.0

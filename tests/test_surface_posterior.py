@@ -19,7 +19,7 @@ from leadline.studies.workbench.surface.laws import (
     prior_covariance,
 )
 from leadline.studies.workbench.surface.models import smooth
-from leadline.studies.workbench.surface.posterior import Effort, Peaks, _weights, posterior
+from leadline.studies.workbench.surface.posterior import Effort, Peaks, _Mode, _weights, posterior
 from leadline.studies.workbench.surface.readings import Readings
 from leadline.studies.workbench.surface.sequential import _as_if_known, _expected_cost, _learned
 from surface_fixture import FACTORS, bottleneck, peak_of
@@ -101,6 +101,15 @@ def test_weights_add_up_and_none_outweighs_the_rest() -> None:
     many = _weights(np.append(0.0, np.full(99, math.log(0.001))))
     whole = 1.0 + 0.099
     assert many[0] == pytest.approx((whole / 10) / (whole / 10 + 0.099), rel=1e-9)
+
+
+@pytest.mark.parametrize("wide", [2.0, 7.0])
+def test_a_wider_mode_is_less_dense_at_its_middle_by_what_it_is_wider(wide: float) -> None:
+    """A density has one mass: twice as wide in each of two directions, it is a quarter as high."""
+    at = np.array([3.0, -1.0])
+    narrow, broad = (_Mode(at, width * np.eye(2), 0.0) for width in (1.0, wide))
+    higher = narrow.log_density(at[None, :]) - broad.log_density(at[None, :])
+    assert higher == pytest.approx(2 * math.log(wide))
 
 
 def soft_least(q: float, *rates: float) -> float:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import msgspec
 import pytest
 
-from leadline.record.workbench import Threshold, Trial, TrialRequest, TrialState
+from leadline.record.workbench import Measured, Threshold, Trial, TrialRequest, TrialState
 from leadline.stats import student_t
 from leadline.studies.workbench.loads import LoadTrials, bounds, contradiction, load_rows, two_modes
 from leadline.studies.workbench.rate_interval import _peak_if, rate_interval
@@ -83,6 +83,42 @@ def test_what_was_counted_beats_what_is_taken_between_percentiles(
     window = msgspec.structs.replace(window, batches=(batch,), response_ms=response)
     threshold = Threshold(percentile=0.97, limit_ms=100.0)
     assert (percentile_ms(threshold, window) > 100.0) == saturated
+
+
+def counted(over: int, **reported_ms: float) -> Measured:
+    """A window of ten million requests of which so many took longer than the limit."""
+    window = measured(100_000, 100, 10.0)
+    assert window.response_ms is not None
+    batch = msgspec.structs.replace(window.batches[0], over=over)
+    response = msgspec.structs.replace(window.response_ms, **reported_ms)
+    return msgspec.structs.replace(window, batches=(batch,), response_ms=response)
+
+
+def test_a_percentile_that_the_count_contradicts_is_left_out() -> None:
+    """99 % within 90 ms is said and 97 % within 100 ms was counted: 98 % took longer."""
+    window = counted(300_000, p50=20.0, p90=40.0, p95=60.0, p99=90.0, p99_9=400.0, max=500.0)
+    found = percentile_ms(Threshold(percentile=0.98, limit_ms=100.0), window)
+    assert 100.0 < found < 400.0
+
+
+def test_a_percentile_of_the_very_share_that_was_counted_stands_beyond_it() -> None:
+    window = counted(100_000, p50=20.0, p90=40.0, p95=60.0, p99=300.0, p99_9=400.0, max=500.0)
+    assert 300.0 < percentile_ms(Threshold(percentile=0.995, limit_ms=100.0), window) < 400.0
+
+
+def test_between_shares_that_are_nearly_all_the_longest_time_stands() -> None:
+    window = counted(1, p50=20.0, p90=40.0, p95=60.0, p99=70.0, p99_9=80.0, max=500.0)
+    threshold = Threshold(percentile=1 - 5e-8, limit_ms=100.0)
+    assert percentile_ms(threshold, window) == 500.0
+
+
+def test_a_window_of_one_request_says_how_long_it_took() -> None:
+    one = trial(request(0.05, 20.0), 0, 20.0)
+    assert one.measured is not None
+    assert one.measured.due == 1
+    (row,) = load_rows(by_load([one], MEAN).values(), MEAN, 0.95)
+    assert row.response_ms is not None
+    assert row.response_ms.value == pytest.approx(20.0)
 
 
 def test_requests_that_failed_are_within_no_time() -> None:

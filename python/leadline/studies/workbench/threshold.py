@@ -100,9 +100,7 @@ def _share_within(threshold: Threshold, measured: Measured) -> tuple[float, floa
     limit_ms = threshold.limit_ms
     due = sum(batch.due for batch in measured.batches)
     over = sum(batch.over for batch in measured.batches)
-    if limit_ms is None or due == 0 or measured.response_ms is None:
-        return None
-    if over == 0:
+    if limit_ms is None or over == 0:
         return None
     return 1 - over / due - measured.failed / measured.due, limit_ms
 
