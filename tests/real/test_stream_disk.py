@@ -21,7 +21,7 @@ import numpy.typing as npt
 import pytest
 
 import leadline as package
-from command import LEADLINE, environment, leadline
+from command import LEADLINE, ended_after, environment, leadline
 from leadline.engine import TargetRefused
 from leadline.machine.loop_devices import loop_device, why_no_loop_devices
 from leadline.record.streaming import KernelName
@@ -226,6 +226,31 @@ def test_the_document_has_the_promised_keys_and_numbers_that_agree(data: Path, p
     for field in ("instructions", "memory_bus_bytes"):
         if told["phases"][0][field] is None:
             assert field in told["not_measurable"]
+
+
+def test_runs_that_were_killed_go_on_where_they_were_and_replace_only_what_is_said(
+    data: Path, place: Path
+) -> None:
+    store, out = place / "store.sqlite", place / "out"
+    options = ["sort", str(data), str(out), "--memory", LARGE, "--no-bound", "--json"]
+    runs = ["stream", *options, "--runs", "3"]
+    ended_after(2, signal.SIGKILL, *runs, store=store)
+    first = digest(out)
+    unsaid = leadline(*runs, "--resume", store=store)
+    assert unsaid.returncode == 2, unsaid.stderr
+    assert "--replace" in unsaid.stderr
+    other = leadline(*runs, "--resume", "--replace", "--threads", "2", store=store)
+    assert other.returncode == 2
+    assert "runs with threads 1, not 2" in other.stderr
+    resumed = leadline(*runs, "--resume", "--replace", store=store)
+    assert resumed.returncode == 0, resumed.stderr
+    told = json.loads(resumed.stdout)
+    assert [run["repetition"] for run in told["runs"]] == [0, 1, 2]
+    assert told["throughput_mb_s"]["n"] == 3
+    assert digest(out) == first
+    none = leadline(*runs, "--resume", "--replace", store=store)
+    assert none.returncode == 2
+    assert "leave out --resume" in none.stderr
 
 
 def test_several_runs_give_an_interval_and_one_says_that_it_has_none(

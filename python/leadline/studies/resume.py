@@ -51,9 +51,11 @@ def find_unfinished(
     )
 
 
-def say_kept(kept: int, planned: int, study_id: str, *, what: str = "points") -> str:
+def say_kept(
+    kept: int, planned: int, study_id: str, *, what: str = "points", options: str = "--resume"
+) -> str:
     """Say what a study that stopped has, and how it goes on."""
     return (
-        f"{kept} of {planned} {what} are kept as {study_id[:8]}; the same command with --resume "
+        f"{kept} of {planned} {what} are kept as {study_id[:8]}; the same command with {options} "
         "goes on"
     )

@@ -144,6 +144,10 @@ NoBound = Annotated[
         "--no-bound", help="Leave out measuring memory and disks first, and with it the bound."
     ),
 ]
+Resume = Annotated[
+    bool,
+    typer.Option("--resume", help="Go on with this system's unfinished study of several runs."),
+]
 OutputFile = Annotated[
     Path | None,
     typer.Option("-o", "--output", metavar="FILE", help="Also draw the run: .html and others."),
@@ -173,6 +177,7 @@ def _kernel(
     depth: int,
     replace: bool,
     runs: int,
+    resume: bool,
     cache_limit: int | None,
     no_bound: bool,
     name: str | None,
@@ -194,7 +199,9 @@ def _kernel(
         seed=seed,
         budget_s=budget,
     )
-    shown = Shown(json=json, output=output, cache_limit_bytes=cache_limit, bound=not no_bound)
+    shown = Shown(
+        json=json, output=output, cache_limit_bytes=cache_limit, bound=not no_bound, resume=resume
+    )
     return KernelAsked(wanted, shown, name)
 
 
@@ -210,6 +217,7 @@ with_kernel_options = with_group(
         "depth": (Depth, 8),
         "replace": (Replace, False),
         "runs": (Runs, 1),
+        "resume": (Resume, False),
         "cache_limit": (CacheLimit, None),
         "no_bound": (NoBound, False),
         "name": (Name, None),

@@ -14,7 +14,7 @@ import msgspec
 
 from leadline.cli.context import Context
 from leadline.cli.talk import put_json, show, talk
-from leadline.engine import Stopped, TargetRefused, open_streams
+from leadline.engine import Stopped, Streams, TargetRefused, open_streams
 from leadline.errors import LeadlineError
 from leadline.record.job import StreamJob
 from leadline.record.streaming import (
@@ -23,6 +23,7 @@ from leadline.record.streaming import (
     CheckResult,
     KernelName,
     StreamResult,
+    StreamRun,
     StreamStart,
     StreamStudy,
 )
@@ -30,10 +31,13 @@ from leadline.record.study import A_co, Answer, Item, Records, S_co, Status, Stu
 from leadline.record.wording import say_count
 from leadline.report.documents.stream import result_document
 from leadline.store import Store
+from leadline.studies.resume import find_unfinished, say_kept
+from leadline.studies.streaming.keeping import Before
 from leadline.studies.streaming.plan import Planned, Wanted, plan_check, plan_records, plan_run
 from leadline.studies.streaming.ranks.cluster import ranks_started
 from leadline.studies.streaming.ranks.launcher import rank_started
 from leadline.studies.streaming.run import begin_stream, run_stream, run_stream_on_ranks
+from leadline.studies.streaming.stored import kept_before
 from leadline.units import format_bytes, format_rate, format_seconds
 
 _FIRST_SAYS_S = 5.0
@@ -52,6 +56,7 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     output: Path | None = None
     cache_limit_bytes: int | None = None
     bound: bool = True
+    resume: bool = False
 
 
 def run_kernel(
@@ -76,15 +81,44 @@ def _run_kernel(
     require_stream_output(shown.output)
     planned = plan_run(kernel, wanted, capacities=shown.bound, **shape)
     start = begin_stream(planned)
-    if wanted.ranks > 1 and shown.cache_limit_bytes is not None:
-        raise TargetRefused("--cache-limit is for one process; leave it out under mpirun")
+    _require_one_process(wanted.ranks, shown)
     if rank_started() > 0:
         with open_streams() as streams:
             run_stream_on_ranks(planned, start, streams, _Nowhere(), tell=_tell_end)
         return
     store = context.open_store()
-    study = _run(planned, start, store, shown)
+    before = _unfinished(store, planned, start) if shown.resume else None
+    study = _run(planned, start if before is None else before.study.start, store, shown, before)
     tell_stream(study, store, json=shown.json, output=shown.output)
+
+
+def _require_one_process(ranks: int, shown: Shown) -> None:
+    for option, asked in (
+        ("--cache-limit", shown.cache_limit_bytes is not None),
+        ("--resume", shown.resume),
+    ):
+        if ranks > 1 and asked:
+            raise TargetRefused(f"{option} is for one process; leave it out under mpirun")
+
+
+def _unfinished(store: Store, planned: Planned, start: StreamStart) -> Before:
+    """Return what is kept of these runs; of others, say how they differ."""
+    found = find_unfinished(
+        store, STREAM, planned.system, start.target, meant=lambda begun: begun.purpose == "run"
+    )
+    before = kept_before(store, found.start.study_id)
+    for run in before.study.runs:
+        asked, kept = (msgspec.structs.asdict(each) for each in (planned.options, run.options))
+        asked["data"], kept["data"] = planned.data_bytes, run.result.bytes_in
+        differs = [
+            f"{name} {kept[name]}, not {asked[name]}" for name in asked if kept[name] != asked[name]
+        ]
+        if differs:
+            raise TargetRefused(
+                f"the unfinished study {found.start.study_id[:8]} runs with {'; '.join(differs)}: "
+                "give the same options, or leave out --resume to start a new one"
+            )
+    return before
 
 
 def _tell_end(text: str) -> None:
@@ -105,17 +139,46 @@ class _Nowhere:
         """Forget it."""
 
 
-def _run(planned: Planned, start: StreamStart, store: Store, shown: Shown) -> StreamStudy:
+def _run(
+    planned: Planned, start: StreamStart, store: Store, shown: Shown, before: Before | None
+) -> StreamStudy:
     _tell_plan(planned, start)
     with open_streams(cache_limit_bytes=shown.cache_limit_bytes) as streams:
         if planned.options.ranks == 1:
-            return run_stream(planned, start, streams, store, on_capacities=_tell_capacities)
+            return _run_here(planned, start, streams, store, before)
         study = run_stream_on_ranks(
             planned, start, streams, store, tell=_tell_end, on_capacities=_tell_capacities
         )
     if study is None:
         raise RuntimeError("rank 0 has no study")
     return study
+
+
+def _run_here(
+    planned: Planned, start: StreamStart, streams: Streams, store: Store, before: Before | None
+) -> StreamStudy:
+    """Run in this process; when it is stopped between two runs, say how it goes on."""
+    done = 0 if before is None else len(before.study.runs)
+
+    def count(_run: StreamRun) -> None:
+        nonlocal done
+        done += 1
+
+    try:
+        return run_stream(
+            planned,
+            start,
+            streams,
+            store,
+            before=before,
+            on_capacities=_tell_capacities,
+            on_run=count,
+        )
+    except BaseException:
+        if 0 < done < planned.runs:
+            options = "--resume --replace"  # the output of the runs before lies there
+            talk(say_kept(done, planned.runs, start.study_id, what="runs", options=options))
+        raise
 
 
 def _tell_plan(planned: Planned, start: StreamStart) -> None:

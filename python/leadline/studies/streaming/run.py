@@ -27,7 +27,7 @@ from leadline.store import Keeper
 from leadline.studies.streaming.answer import sentences_of
 from leadline.studies.streaming.bounds import bound
 from leadline.studies.streaming.capacities import capacities_of
-from leadline.studies.streaming.keeping import KeptStream
+from leadline.studies.streaming.keeping import Before, KeptStream
 from leadline.studies.streaming.measured import readings_interval
 from leadline.studies.streaming.plan import Planned
 from leadline.studies.streaming.ranks.launcher import rank_started
@@ -64,7 +64,9 @@ def run_stream(
     streams: Streams,
     store: Keeper,
     *,
+    before: Before | None = None,
     on_capacities: Callable[[Capacities], None] | None = None,
+    on_run: Callable[[StreamRun], None] | None = None,
 ) -> StreamStudy:
     """Run the kernel, in the engine child, as often as planned, and keep what was found.
 
@@ -73,13 +75,15 @@ def run_stream(
         start: what decides the study.
         streams: the engine.
         store: where the study is kept, as soon as something is measured.
+        before: what earlier sittings kept of it; its runs are not run again.
         on_capacities: told when they are known.
+        on_run: told of every run, once it is kept.
 
     Raises:
         LeadlineError: the run was refused or failed; what was measured is kept.
 
     """
-    growing = _Growing(planned, start, store, on_capacities)
+    growing = _Growing(planned, start, store, on_capacities, before=before, on_run=on_run)
     with growing.kept():
         growing.measure(streams, tuple)
         growing.run_all(lambda job: streams.run(job, output_bytes=planned.output_bytes))
@@ -143,10 +147,16 @@ class _Growing:
         start: StreamStart,
         store: Keeper,
         on_capacities: Callable[[Capacities], None] | None,
+        *,
+        before: Before | None = None,
+        on_run: Callable[[StreamRun], None] | None = None,
     ) -> None:
         self._planned = planned
         self._on_capacities = on_capacities
-        self._kept = KeptStream(store, start)
+        self._on_run = on_run
+        self._kept = KeptStream(store, start, before)
+        self._kept_before = len(self.study.runs)
+        self._wall_s_before = self._kept.wall_s
 
     @contextmanager
     def kept(self) -> Iterator[None]:
@@ -162,8 +172,8 @@ class _Growing:
         return self._kept.study
 
     def measure(self, streams: Streams, network_bytes_s: Callable[[], Sequence[float]]) -> None:
-        """Measure the capacities, if asked for."""
-        if not self._planned.capacities:
+        """Measure the capacities, if asked for and not known."""
+        if not self._planned.capacities or self.study.capacities is not None:
             return
         readings, why = None, "the engine has not measured them"
         try:
@@ -184,14 +194,15 @@ class _Growing:
 
         The runs are the same; each is kept as soon as it is done.
         """
-        for number in range(self._planned.runs):
+        for number in range(self._kept_before, self._planned.runs):
             self._run(number, run_job)
         said = explain(self.study)
         self._kept.end(Status.DONE, said.sentences, said.warnings)
 
     def _run(self, number: int, run_job: Callable[[StreamJob], StreamResult]) -> None:
-        left_s = self._planned.job.total_s_max - self._kept.wall_s
-        job = replace(_job(self._planned, number), total_s_max=max(_LEAST_S, left_s))
+        left_s = self._planned.job.total_s_max - (self._kept.wall_s - self._wall_s_before)
+        here = number - self._kept_before
+        job = replace(_job(self._planned, here), total_s_max=max(_LEAST_S, left_s))
         started_at = _now()
         run = StreamRun(
             options=self._planned.options,
@@ -201,10 +212,15 @@ class _Growing:
             result=run_job(job),
         )
         self._kept.add_run(run)
+        if self._on_run is not None:
+            self._on_run(run)
 
 
 def _job(planned: Planned, number: int) -> StreamJob:
-    """Return the job of a run: all but the first replace the output of the one before."""
+    """Return the job of a run: all but the first of a sitting replace the output of the one before.
+
+    What is there when a sitting begins may be anybody's, so its first run replaces what it is told.
+    """
     job = planned.job
     if number == 0 or job.output is None:
         return job
