@@ -321,3 +321,14 @@ fn a_size_below_the_granule_or_a_fixed_one_off_it_is_refused_by_name() {
     assert!(refusal(4096, 1024, SizeDist::Fixed).is_ok());
     assert!(refusal(4096, 700, SizeDist::Normal).is_ok());
 }
+
+#[test]
+fn unit_intervals_are_evenly_filled() {
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
+    let mut tenths = [0; 10];
+    for _ in 0..10_000 {
+        tenths[(unit_interval(&mut random) * 10.0) as usize] += 1; // 1 would be the eleventh
+    }
+    // Six standard deviations of 30.
+    assert!(tenths.iter().all(|count| (820..1180).contains(count)), "{tenths:?}");
+}
