@@ -1,8 +1,9 @@
 """Hooks of every Python test: one browser for all pages, what goes to which process, and when.
 
 Under `--dist loadgroup` a process takes whole groups, in the order of the tests. Tests that do
-real I/O are one group, so that only one of them at a time is on this machine's disk; tests that
-open a page are another, so that one browser is started; any other file is a group of its own.
+real I/O are one group, so that only one of them at a time is on this machine's disk; those that
+start servers or ranks and mostly wait for them are another; tests that open a page are a third, so
+that one browser is started; any other file is a group of its own.
 """
 
 from __future__ import annotations
@@ -24,8 +25,21 @@ from xdist.scheduler import LoadScopeScheduling
 from opened_page import start_browser
 from shared_results import FOLDER, share
 
+SERVED = frozenset(
+    {
+        "test_cluster.py",
+        "test_nfs_load.py",
+        "test_nfs_target.py",
+        "test_pool_dask.py",
+        "test_servers_examples.py",
+        "test_servers_nfs.py",
+    }
+)
+"""Real tests of servers and ranks, which ask little of the disk."""
+
 LONGEST_FIRST = (
     "real",
+    "served",
     "pages",
     "test_profiles.py",
     "test_file_caches.py",
@@ -67,7 +81,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def group_of(item: pytest.Item) -> str:
     """Name the tests that go to one process, one after the other."""
     if item.get_closest_marker("real"):
-        return "real"
+        return "served" if item.path.name in SERVED else "real"
     if "browser" in getattr(item, "fixturenames", ()):
         return "pages"
     return item.path.name

@@ -22,7 +22,7 @@ def allowed() -> str | None:
     """Why no group can be made here; None when one can."""
     # By plain means: were the code under test asked, its every fault would skip its tests.
     try:
-        probe = find_hierarchy().parent / "leadline-probe"
+        probe = find_hierarchy().parent / f"leadline-probe-{os.getpid()}"  # others look as well
         probe.mkdir()
         probe.rmdir()
     except (CacheLimitRefused, OSError) as error:

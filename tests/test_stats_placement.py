@@ -208,6 +208,35 @@ def test_a_wild_residual_is_resampled_as_twice_the_scale_of_what_is_wild(
         assert row.max() / -row.min() == pytest.approx((0.2 - 0.01) / (0.1 + 0.01))
 
 
+class Generator:
+    """Draws as numpy's does, and says how many degrees of freedom were asked for."""
+
+    def __init__(self) -> None:
+        self.own = np.random.default_rng(4)
+        self.freedoms: list[float] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.own, name)
+
+    def chisquare(self, freedom: float, size: Any) -> Any:
+        self.freedoms.append(freedom)
+        return self.own.chisquare(freedom, size)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "freedom"), [(3, 2 + 3), (4, 1 + 3), (5, 1 + 3), (7, 1 + 3)]
+)
+def test_a_curve_of_no_more_readings_than_parameters_has_one_degree_of_freedom_and_the_priors(
+    parameters: int, freedom: float
+) -> None:
+    theta = (-4.0, 0.0, 0.0, -1.0, 15.0, math.log(0.2))
+    best = Explanation("smeared", 1, -9.0, parameters, 0.01, theta, (SMEARED,))
+    data, _ = readings_of(np.geomspace(1e6, 1e8, 5), [90.0, 88.0, 80.0, 66.0, 65.0], None)
+    random: Any = Generator()
+    resampling._resampled(best, data, NOISE, 5, random)
+    assert random.freedoms == [freedom]
+
+
 @pytest.mark.parametrize(("whole", "explored"), [(6, 5), (11, 6), (14, 8), (18, 10), (40, 10)])
 def test_rather_more_than_half_of_the_places_are_for_looking_around(
     monkeypatch: pytest.MonkeyPatch, whole: int, explored: int

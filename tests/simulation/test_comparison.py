@@ -63,6 +63,7 @@ def test_the_joint_model_names_the_right_winner_of_every_pair_on_every_named_wor
     assert wrong(held, CLEAR) == []
 
 
+@pytest.mark.long
 def test_the_product_model_errs_only_where_it_guesses_far_outside_and_systems_are_alike() -> None:
     held = on_named("product")
     assert wrong(held, 1.2) == []
@@ -70,6 +71,7 @@ def test_the_product_model_errs_only_where_it_guesses_far_outside_and_systems_ar
     assert not any(each.wrong_verdict for each in held)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("model", ["product", "joint"])
 def test_intervals_of_ratios_hold_the_truth_on_random_workloads(model: str) -> None:
     covered = []

@@ -8,8 +8,8 @@ from leadline.engine import profile_names
 from leadline.record import CacheSize, WritePolicy
 from shared_surveys import studied
 
-KINDS = ("decstation-5000-sprite", "no-cache", "noisy", "write-through")
-"""One of each: two sizes, none, noise and one size for all, none for writes."""
+KINDS = ("decstation-5000-sprite", "no-cache", "write-through")
+"""One of each: two sizes, none, none for writes; `test_file_cache_sizes.py` has one for all."""
 OTHERS = [
     pytest.param(name, marks=pytest.mark.long) for name in profile_names() if name not in KINDS
 ]
