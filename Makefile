@@ -40,7 +40,7 @@ demo: build
 	@mkdir -p $(DEMO)
 	@bench/demo $(BIN)/leadline $(DEMO)
 
-# Every part below, two at a time (tests/run.py says in which order); what it prints last is the
+# Every part below, three at a time (tests/run.py says in which order); what it prints last is the
 # time of each part, the slowest tests and the counts.
 test:
 	@python3 tests/run.py $(LOGS)
@@ -81,6 +81,8 @@ SPREAD := -q --dist loadgroup --no-loadscope-reorder
 python-test: export OMP_NUM_THREADS := 1
 python-test: build
 	@mkdir -p $(LOGS)
+	@# Else each of the four compiles them.
+	@$(BIN)/python -m compileall -q python tests
 	$(BIN)/pytest $(SPREAD) -n 4 -m "not long" --junitxml $(LOGS)/python.xml 2>&1 | tee $(LOGS)/python.log
 
 # Writes what Leadline says of every kind of record anew; read the difference before keeping it.
