@@ -40,7 +40,7 @@ demo: build
 	@mkdir -p $(DEMO)
 	@bench/demo $(BIN)/leadline $(DEMO)
 
-# Every part below, three at a time (tests/run.py says in which order); what it prints last is the
+# Every part below, two at a time (tests/run.py says in which order); what it prints last is the
 # time of each part, the slowest tests and the counts.
 test:
 	@python3 tests/run.py $(LOGS)

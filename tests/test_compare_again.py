@@ -11,15 +11,16 @@ import msgspec
 import pytest
 
 import compare_fixture as made
-from leadline.cli import compare, survey
+from leadline.cli import compare
 from leadline.cli.load import surveyed_target
 from leadline.compare import Asked, ComparisonRefused, Named
-from leadline.engine import Limits, Target, TargetRefused, load_profile
+from leadline.engine import Limits, Target, load_profile
 from leadline.errors import LeadlineError
 from leadline.predict import Predictor
 from leadline.record import Status, Workload
 from leadline.record.survey import SURVEY
 from leadline.store import open_store
+from leadline.studies.resume import find_unfinished
 from shared_surveys import surveyed
 
 LIMITS = Limits(
@@ -49,19 +50,6 @@ def test_a_simulated_system_is_the_one_that_was_surveyed_not_what_its_file_says_
     assert surveyed_target(stored).profile == load_profile("hp-730")
 
 
-def test_a_relative_target_of_an_earlier_version_is_refused_wherever_one_stands(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hp: Named
-) -> None:
-    (tmp_path / "disk").mkdir()
-    monkeypatch.chdir(tmp_path)
-    stored = made.renamed(hp.predictor.survey, "x", target="disk", system_profile=None)
-    with pytest.raises(TargetRefused, match="'disk', relative to a directory"):
-        surveyed_target(stored)
-    said = survey._other_target("hp", "disk", Target.parse("disk"))
-    assert "relative to a directory" in said
-    assert "give that target" not in said
-
-
 def test_an_unfinished_survey_is_found_again_however_its_directory_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hp: Named
 ) -> None:
@@ -71,7 +59,7 @@ def test_an_unfinished_survey_is_found_again_however_its_directory_is_written(
     with open_store("sqlite://") as store:
         store.begin(SURVEY, msgspec.structs.replace(start, target=Target.parse("disk").text))
         for text in ("disk", "./disk/", str(tmp_path / "disk")):
-            assert survey._unfinished(store, start.system, Target.parse(text))
+            assert find_unfinished(store, SURVEY, start.system, Target.parse(text).text)
         assert store.list()[0].status is not Status.DONE
 
 

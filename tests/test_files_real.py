@@ -17,7 +17,9 @@ import pytest
 from command import LEADLINE, environment, leadline
 from leadline.engine import PointFailed, Target, open_file_tests, why_not_made
 from leadline.machine.loop_devices import loop_device, why_no_loop_devices
-from leadline.record.files import FilesCell, FileSystemUnderTest
+from leadline.record.files import FILES, FilesCell, FileSystemUnderTest
+from leadline.store import open_store
+from leadline.studies.files import Asked, begin_files, plan_cells
 
 pytestmark = pytest.mark.real
 MIB = 1 << 20
@@ -47,6 +49,26 @@ def mounted_below(place: Path, process: str = "self") -> list[str]:
 def engines_of(pid: int) -> list[str]:
     children = Path(f"/proc/{pid}/task/{pid}/children")
     return children.read_text().split() if children.exists() else []
+
+
+def test_a_study_that_goes_on_says_what_was_typed_in_vain(tmp_path: Path) -> None:
+    place, path = tmp_path / "drive", tmp_path / "store.sqlite"
+    place.mkdir()
+    targets = [Target.parse(str(place))]
+    cells = plan_cells(targets, ("existing",), ())
+    asked = Asked(system="drive", cells=cells, budget_s=60.0, runs=2)
+    with open_store(str(path)) as store:
+        store.begin(FILES, begin_files(targets, asked))
+    words = ["files", str(place), "--filesystems", "existing", "--file-size", "64KiB"]
+    words += ["--name", "drive", "--resume"]
+    done = leadline(*words, "--runs", "3", "--budget", "1m", "--seed", "7", store=path)
+    assert done.returncode == 2
+    assert "ended before the size of its files was decided" in done.stderr
+    notes = [line for line in done.stderr.splitlines() if line.startswith("note: --")]
+    assert notes == [
+        "note: --runs is not used: with --resume it goes on as it began (2)",
+        "note: --seed is not used: with --resume it goes on as it began (1)",
+    ]
 
 
 def until(condition: Any, seconds: float = 60.0) -> bool:

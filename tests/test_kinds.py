@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -14,7 +16,7 @@ import leadline
 from leadline.api import StoredStudy
 from leadline.record.kinds import KINDS as RECORDS
 from leadline.report.kinds import KINDS, find_study
-from leadline.store import open_store
+from leadline.store import NotStored, StoreError, open_store
 
 KEPT = Path(__file__).parent / "golden" / "store-today.sqlite"
 
@@ -52,6 +54,22 @@ def test_a_study_is_found_told_exported_and_drawn(store: str, tmp_path: Path, ki
     assert rows
     assert all(row.keys() == rows[0].keys() for row in rows)
     assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_study_that_cannot_be_read_is_called_damaged_and_not_unknown(
+    store: str, kind: str
+) -> None:
+    study_id = first_of(store, kind)
+    with closing(sqlite3.connect(store)) as torn, torn:
+        torn.execute("UPDATE leadline_studies SET start = '{}' WHERE id = ?", (study_id,))
+    with open_store(store) as kept, pytest.raises(StoreError, match=r"is damaged: a .* cannot be"):
+        find_study(kept, study_id[:8])
+
+
+def test_what_is_not_stored_is_said_of_surveys_which_are_asked_for_most(store: str) -> None:
+    with open_store(store) as kept, pytest.raises(NotStored, match="nobody"):
+        find_study(kept, "nobody")
 
 
 @pytest.mark.parametrize("kind", ["validation", "cache", "files", "measurement"])

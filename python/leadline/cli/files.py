@@ -8,7 +8,15 @@ from typing import Annotated, Any
 import typer
 
 from leadline.cli.context import Context
-from leadline.cli.options import Json, MaxBytes, Seed, positive_bytes, positive_seconds, reader
+from leadline.cli.options import (
+    Json,
+    MaxBytes,
+    Seed,
+    positive_bytes,
+    positive_seconds,
+    reader,
+    tell_in_vain,
+)
 from leadline.cli.talk import talk
 from leadline.cli.tell import draw, require_output, tell
 from leadline.engine import Target, open_file_tests
@@ -135,10 +143,30 @@ def command(
         directories_said = ", ".join(target.text for target in targets)
         found = find_unfinished(store, FILES, asked.system, directories_said)
         stored = load_files(store, found.start.study_id)
+        tell_in_vain(context, _kept_options(stored, asked, file_size))
     study = _run(store, targets, asked, stored, file_bytes=file_size, max_bytes=max_bytes)
     tell(study, kind, json=json)
     if output is not None:
         draw(store, study, kind, output, ())
+
+
+def _kept_options(
+    stored: FilesStudy, asked: Asked, file_bytes: int | None
+) -> dict[str, tuple[bool, str]]:
+    start, size = stored.start, stored.file_bytes
+    asked_columns, columns = (
+        [(cell.system, cell.drives) for cell in each.cells] for each in (asked, start)
+    )
+    among, said = asked_columns == columns, f"its {len(columns)} columns"
+    return {
+        "filesystems": (among, said),
+        "block_sizes": (among, said),
+        "file_size": (size in {None, file_bytes}, format_bytes(size or 0)),
+        "paper": (asked.paper == start.paper, "with it" if start.paper else "without it"),
+        "runs": (asked.runs == start.runs, str(start.runs)),
+        "budget": (asked.budget_s == start.budget_s, format_seconds(start.budget_s)),
+        "seed": (asked.seed == start.seed, str(start.seed)),
+    }
 
 
 def _run(

@@ -10,6 +10,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 import typer
 
+from leadline.cli.talk import talk
 from leadline.record import Access, parse_sync
 from leadline.units import parse_bytes, parse_seconds
 
@@ -159,3 +160,18 @@ TargetArgument = Annotated[
 Ref = Annotated[
     str, typer.Argument(metavar="S", help="A survey's id or the first letters of it, or a system.")
 ]
+
+
+def tell_in_vain(context: typer.Context, began: Mapping[str, tuple[bool, str]]) -> None:
+    """Say which options were given in vain: what is resumed keeps those that it began with.
+
+    Args:
+        context: of the command.
+        began: of each option whether it says what the study began with, and what that is.
+
+    """
+    for name, (alike, said) in began.items():
+        source = context.get_parameter_source(name)
+        if not alike and source is not None and source.name == "COMMANDLINE":
+            typed = name.replace("_", "-")
+            talk(f"note: --{typed} is not used: with --resume it goes on as it began ({said})")

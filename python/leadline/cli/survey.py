@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from leadline.cli.context import Context
-from leadline.cli.load import is_relative
 from leadline.cli.options import (
     CacheLimit,
     Duration,
@@ -26,10 +25,11 @@ from leadline.cli.talk import talk, tell_findings
 from leadline.cli.tell import tell
 from leadline.engine import Engine, Stopped, Target, TargetRefused, open_engine, preflight
 from leadline.errors import LeadlineError
-from leadline.record import Access, Measurement, Plan, Status, Survey, SurveyStart
+from leadline.record import Access, Measurement, Plan, Survey, SurveyStart
 from leadline.record.survey import SURVEY
 from leadline.report.kinds import KINDS, StoredSurvey
 from leadline.store import Store
+from leadline.studies.resume import find_unfinished
 from leadline.studies.survey import (
     LEARN_FRAC,
     Asked,
@@ -82,7 +82,9 @@ def command(
     )
     own: Context = context.obj
     store = own.open_store()
-    earlier = _unfinished(store, asked.system, chosen) if resume else None
+    earlier = None
+    if resume:
+        earlier = find_unfinished(store, SURVEY, asked.system, chosen.text).start
     if earlier is not None:
         # What decided the survey decides it still; only its limits may be given again.
         seed = earlier.seed
@@ -111,17 +113,6 @@ def _clock_after(points: Sequence[Measurement]) -> float:
     return simulated.clock_s if simulated else 0.0
 
 
-def _unfinished(store: Store, system: str, target: Target) -> SurveyStart:
-    for summary in store.list(SURVEY):
-        if summary.system == system and summary.status is not Status.DONE:
-            if summary.target != target.text:
-                raise TargetRefused(_other_target(system, summary.target, target))
-            return store.find(summary.study_id, SURVEY).start
-    raise TargetRefused(
-        f"no unfinished survey of {system!r} is stored; leave out --resume to start one"
-    )
-
-
 def _same_access(earlier: SurveyStart, asked: Access, context: typer.Context) -> Access:
     """What decided the survey; another discipline would be another system."""
     kept = earlier.access
@@ -132,18 +123,6 @@ def _same_access(earlier: SurveyStart, asked: Access, context: typer.Context) ->
             f"{asked.sync}: leave --sync out, or start a new survey without --resume"
         )
     return kept
-
-
-def _other_target(system: str, stored: str, target: Target) -> str:
-    if target.kind == "directory" and is_relative(stored):
-        return (
-            f"the unfinished survey of {system!r} is of {stored!r}, relative to a directory that "
-            "an earlier Leadline did not keep; start a new survey without --resume"
-        )
-    return (
-        f"the unfinished survey of {system!r} is of {stored}, not of {target.text}; give that "
-        "target, or start a new survey without --resume"
-    )
 
 
 def _tell_plan(start: SurveyStart, points: Sequence[Measurement]) -> None:

@@ -11,7 +11,7 @@ import typer
 
 from leadline.cli.context import Context
 from leadline.cli.load import surveyed_target
-from leadline.cli.options import Duration, Json, Ref, Seed
+from leadline.cli.options import Duration, Json, Ref, Seed, tell_in_vain
 from leadline.cli.progress import progress_bar
 from leadline.cli.talk import talk, tell_findings
 from leadline.cli.tell import tell
@@ -83,7 +83,7 @@ def command(
         warnings = tell_findings(preflight(target, engine.facts))
         if earlier:
             require_as_surveyed(engine, found, earlier.ranges)
-            _tell_kept_options(earlier, asked, context)
+            tell_in_vain(context, _kept_options(earlier, asked))
         begun = earlier or begin_validation(engine, found, survey_points, asked, warnings=warnings)
         explained = partial(explain_validation, begun, found, survey_points, model=model)
         points = store.items(begun.study_id)
@@ -118,19 +118,14 @@ def _unfinished(store: Store, survey: Survey) -> ValidationStart:
     )
 
 
-def _tell_kept_options(earlier: ValidationStart, asked: Asked, context: typer.Context) -> None:
-    """Say which options were given in vain: a resumed validation keeps those it began with."""
+def _kept_options(earlier: ValidationStart, asked: Asked) -> dict[str, tuple[bool, str]]:
     rivals = bool(earlier.plan.grids)
-    own = {
+    return {
         "count": (asked.count == earlier.count, str(earlier.count)),
         "seed": (asked.seed == earlier.seed, str(earlier.seed)),
         "seconds": (asked.seconds == earlier.plan.point_s, format_seconds(earlier.plan.point_s)),
         "rivals": (asked.rivals == rivals, "with them" if rivals else "without them"),
     }
-    for name, (alike, began) in own.items():
-        source = context.get_parameter_source(name)
-        if not alike and source is not None and source.name == "COMMANDLINE":
-            talk(f"note: --{name} is not used: with --resume it goes on as it began ({began})")
 
 
 def _tell_plan(start: ValidationStart, points: Sequence[Measurement]) -> None:

@@ -21,7 +21,7 @@ from leadline.record.survey import SURVEY, SurveyStart
 from leadline.record.validation import VALIDATION
 from leadline.record.wording import say_count
 from leadline.record.workbench import EXPERIMENT
-from leadline.store import Store, Stored, StoreError
+from leadline.store import NotStored, Store, Stored
 
 Row = dict[str, Any]
 
@@ -89,10 +89,10 @@ def find_study(store: Store, ref: str) -> Stored[Any, Any]:
     """
     try:
         return store.find(ref, SURVEY)
-    except StoreError as not_a_survey:
+    except NotStored as not_a_survey:
         try:
             return store.find(ref)
-        except StoreError:
+        except NotStored:
             raise not_a_survey from None
 
 

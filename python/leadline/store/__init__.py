@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from leadline.late import names_from
 from leadline.store._base import Keeper, Store, Stored, StoredItem
-from leadline.store.errors import StoreError, UpdateFinishedError
+from leadline.store.errors import NotStored, StoreError, UpdateFinishedError
 
 if TYPE_CHECKING:
     from leadline.store._open import default_path, open_store
@@ -25,6 +25,7 @@ _HOMES = {
 __all__ = [
     "FORMATS",
     "Keeper",
+    "NotStored",
     "Store",
     "StoreError",
     "Stored",

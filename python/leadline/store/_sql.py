@@ -12,7 +12,7 @@ from leadline.record.study import A_co, Answer, Item, Records, S_co, Status, Stu
 from leadline.store._base import Stored, StoredItem
 from leadline.store._database import Database, encode
 from leadline.store._tables import items, studies
-from leadline.store.errors import StoreError, UpdateFinishedError
+from leadline.store.errors import NotStored, StoreError, UpdateFinishedError
 
 _BY_NAME = {records.kind: records for records in KINDS}
 _KNOWN_MOST = 10
@@ -101,7 +101,7 @@ class SqlStore(Database):
                 or self._by_prefix(connection, query, studies.c.id, ref)
             )
             if row is None:
-                raise StoreError(self._unknown(connection, ref, kind, named))
+                raise NotStored(self._unknown(connection, ref, kind, named))
         records = self._records(row.kind)
         return Stored(
             kind=row.kind,

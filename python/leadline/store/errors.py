@@ -11,6 +11,10 @@ class StoreError(LeadlineError):
     exit_code = 2
 
 
+class NotStored(StoreError):
+    """No study goes by what was asked for."""
+
+
 class UpdateFinishedError(StoreError):
     """Something finished was to be changed; finished points and surveys never are."""
 
