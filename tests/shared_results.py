@@ -55,6 +55,5 @@ def share() -> None:
         told = hashlib.sha256(msgspec.json.encode((survey, points))).hexdigest()
         return once(f"joint-{told}", lambda: fit(survey, points))
 
-    if getattr(fit, "__name__", "") != shared_fit.__name__:
-        vars(embedding)["vega_bundle"] = shared_vega
-        predictor.MODELS["joint"] = shared_fit
+    vars(embedding)["vega_bundle"] = shared_vega
+    predictor.MODELS["joint"] = shared_fit
