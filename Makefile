@@ -77,7 +77,7 @@ rust-test:
 SPREAD := -q --dist loadgroup --no-loadscope-reorder
 
 # One thread, as the command line has it: threads for small matrices take twice the time. Four
-# processes on two processors: one of them has the real I/O and one the pages, which mostly wait.
+# processes on two processors: those with the real I/O, the servers and the pages mostly wait.
 python-test: export OMP_NUM_THREADS := 1
 python-test: build
 	@mkdir -p $(LOGS)
