@@ -18,7 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import optimize
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_solve
+from scipy.linalg.lapack import dpotrf, dpotri
 
 from leadline.predict.model import Floats
 from leadline.record import Workload
@@ -119,34 +120,36 @@ def learn(
     priors = (beliefs.additive_sd, beliefs.joint_sd, beliefs.scale, beliefs.noise_sd)
     start = np.log([median for median, _ in priors])
     spread = np.array([sd for _, sd in priors])
-    apart = places[:, None, :] - places[None, :, :]
-    far = np.sqrt((apart**2).sum(axis=2))
-    apart = np.abs(apart)
+    # Everything here is symmetric: the pairs below the diagonal say all.
+    pairs = np.tril_indices(len(residual), -1)
+    apart = np.abs(places[pairs[0]] - places[pairs[1]]).T
+    far = np.sqrt((apart**2).sum(axis=0))
 
     def cost(at: Floats) -> tuple[float, Floats]:
         """Minus the log posterior, and its gradient by the logarithms."""
         additive, joint, scale, noise = np.exp(np.clip(at, -12, 6))
-        single, single_by_scale = (part.sum(axis=2) for part in _matern_and_slope(apart / scale))
+        single, single_by_scale = (part.sum(axis=0) for part in _matern_and_slope(apart / scale))
         together, together_by_scale = _matern_and_slope(far / scale)
         noisy = noise**2 * noise_weight
-        covariance = known + additive**2 * single + joint**2 * together + np.diag(noisy)
-        try:
-            factor = cho_factor(covariance, lower=True)
-        except np.linalg.LinAlgError:
+        covariance = known + np.diag(additive**2 * len(apart) + joint**2 + noisy)
+        covariance[pairs] += additive**2 * single + joint**2 * together
+        factor, failed = dpotrf(covariance, lower=True)
+        if failed:
             return 1e12, np.zeros(4)
-        pull = cho_solve(factor, residual)
-        inverse = cho_solve(factor, np.eye(len(residual)))
+        pull = cho_solve((factor, True), residual, check_finite=False)
+        inverse, _ = dpotri(factor, lower=True)
         # d cost = tr((K^-1 - K^-1 r r' K^-1) dK) / 2
-        lean = inverse - np.outer(pull, pull)
+        lean = inverse[pairs] - pull[pairs[0]] * pull[pairs[1]]
+        own = np.diag(inverse) - pull**2
         by_log = np.array(
             [
-                additive**2 * (lean * single).sum(),
-                joint**2 * (lean * together).sum(),
-                (lean * (additive**2 * single_by_scale + joint**2 * together_by_scale)).sum() / 2,
-                np.diag(lean) @ noisy,
+                additive**2 * (2 * lean @ single + len(apart) * own.sum()),
+                joint**2 * (2 * lean @ together + own.sum()),
+                lean @ (additive**2 * single_by_scale + joint**2 * together_by_scale),
+                own @ noisy,
             ]
         )
-        size = 2 * float(np.log(np.diag(factor[0])).sum())
+        size = 2 * float(np.log(np.diag(factor)).sum())
         away = (at - start) / spread
         value = 0.5 * (float(residual @ pull) + size + float(away @ away))
         return value, np.asarray(by_log + away / spread)

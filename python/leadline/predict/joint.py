@@ -253,17 +253,18 @@ def _fit_mean(
     Levenberg-Marquardt on whitened residuals, with the prior as further residuals.
     """
     requests = Requests.of(sample.workloads)
+    whitening = solve_triangular(factor, np.eye(len(factor)), lower=True)
 
     def look(at: Floats) -> tuple[float, Floats, Floats]:
         fitted, jacobian = mean.ln_mb_s(requests, at)
-        residual = solve_triangular(factor, sample.ln_mb_s - fitted, lower=True)
+        residual = whitening @ (sample.ln_mb_s - fitted)
         away = (at - prior.mean) / prior.sd
         return float(residual @ residual + away @ away), residual, jacobian
 
     cost, residual, jacobian = look(theta)
     damping = 1e-2
     for _ in range(ITERATIONS):
-        slope = solve_triangular(factor, jacobian, lower=True)
+        slope = whitening @ jacobian
         curvature = slope.T @ slope + np.diag(1 / prior.sd**2)
         gradient = slope.T @ residual - (theta - prior.mean) / prior.sd**2
         before = cost

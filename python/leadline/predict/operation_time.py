@@ -39,18 +39,23 @@ BORDER = 3
 """Parameters of a border: ln C, ln width, what writes add to ln C."""
 SIZE_REFERENCE_BYTES = 32768.0
 """C is stated for a request of this size."""
+_OF_WRITES = np.array([[[0.0], [1.0]]])
+"""Weight of what writes add, for reads and for writes."""
 _LN_MB = float(np.log(1e6))
 
 
 @dataclass(frozen=True)
 class Requests:
-    """Workloads as the arrays the formula takes; each (workloads,)."""
+    """Workloads as the arrays the formula takes; each (workloads,) but `share`."""
 
     ln_unique: Floats
     ln_size: Floats
-    read: Floats
     sequential: Floats
     ln_outstanding: Floats
+    share: Floats
+    """Of reads and of writes, (2, workloads)."""
+    whole: Floats
+    """Share that passes over all of U in order: under LRU it finds nothing of a U too large."""
 
     @staticmethod
     def of(workloads: Sequence[Workload]) -> Requests:
@@ -69,12 +74,22 @@ class Requests:
             dtype=np.float64,
         ).reshape(-1, 5)
         unique, size, read, sequential, outstanding = rows.T
-        return Requests(np.log(unique), np.log(size), read, sequential, np.log(outstanding))
+        return Requests(
+            np.log(unique),
+            np.log(size),
+            sequential,
+            np.log(outstanding),
+            share=np.array([read, 1 - read]),
+            whole=sequential ** (unique / size),
+        )
 
 
 @dataclass(frozen=True)
 class OperationTime:
-    """The formula for a hierarchy of so many borders; parameters come apart, as one vector."""
+    """The formula for a hierarchy of so many borders; parameters come apart, as one vector.
+
+    Inside, arrays are (places or borders, reads and writes, workloads): one call of numpy for all.
+    """
 
     smeared: tuple[bool, ...]
     """Of each border: logistic instead of uniform."""
@@ -91,84 +106,91 @@ class OperationTime:
 
     def ln_mb_s(self, requests: Requests, theta: Floats) -> tuple[Floats, Floats]:
         """Return ln throughput (workloads,) and its Jacobian (workloads, parameters)."""
-        seconds = np.zeros_like(requests.ln_unique)
-        slope = np.zeros((requests.ln_unique.size, self.parameters))
-        for place in range(len(self.smeared) + 1):
-            for write in (False, True):
-                self._add(requests, theta, place, write, (seconds, slope))
-        return requests.ln_size - np.log(seconds) - _LN_MB, -slope / seconds[:, None]
-
-    def _add(
-        self,
-        requests: Requests,
-        theta: Floats,
-        place: int,
-        write: bool,
-        sums: tuple[Floats, Floats],
-    ) -> None:
-        """Add the time that one kind of operation spends at one place, and its derivatives."""
-        seconds, slope = sums
-        first = PLACE * place
-        t = theta[first : first + PLACE]
-        added = float(write)
-        share = 1 - requests.read if write else requests.read
-        q = requests.sequential
-        random_part = np.exp(t[0] + added * t[3]) * (1 - q)
-        sequential_part = np.exp(t[0] + t[1] + added * (t[3] + t[4])) * q
-        size = np.exp(requests.ln_size) / SIZE_REFERENCE_BYTES
-        busy = _busy_units(size, t[6] + added * t[7], t[10])
-        transfer = np.exp(t[2] + added * t[5]) * size / busy.units
-        work = random_part + sequential_part + transfer
-        e, by_queued, by_power = _stretch(requests.ln_outstanding, busy, t[8])
+        at_place = theta[: self.border(0)].reshape(-1, PLACE).T[:, :, None, None]
+        at_border = theta[self.border(0) :].reshape(-1, BORDER).T[:, :, None, None]
+        work = _Work.of(requests, at_place)
         distance = requests.ln_unique - self.ln_unique_reference
-        common = share * np.exp(t[9] * distance) * e
-        miss = np.ones_like(q)
-        if place > 0:
-            at = self.border(place - 1)
-            miss, by_centre, by_width = self._miss(requests, theta[at : at + BORDER], place, added)
-            slope[:, at] += common * work * by_centre
-            slope[:, at + 1] += common * work * by_width
-            slope[:, at + 2] += added * common * work * by_centre
-        common = common * miss
-        spent = common * work
-        seconds += spent
-        fixed = common * (random_part + sequential_part)
-        slope[:, first] += fixed
-        slope[:, first + 1] += common * sequential_part
-        slope[:, first + 2] += common * transfer
-        slope[:, first + 3] += added * fixed
-        slope[:, first + 4] += added * common * sequential_part
-        slope[:, first + 5] += added * common * transfer
-        by_gain = spent * by_queued * (busy.gain_by_gain + busy.units_by_gain)
-        by_gain -= common * transfer * busy.units_by_gain
-        slope[:, first + 6] += by_gain
-        slope[:, first + 7] += added * by_gain
-        slope[:, first + 8] += spent * by_power
-        slope[:, first + 9] += spent * distance
-        slope[:, first + 10] += (spent * by_queued - common * transfer) * busy.units_by_unit
-
-    def _miss(
-        self, requests: Requests, t: Floats, place: int, added: float
-    ) -> tuple[Floats, Floats, Floats]:
-        """Share that misses, with its derivatives by ln C and ln width."""
-        distance = requests.ln_unique - (t[0] + added * t[2])
-        beyond = (distance > 0).astype(np.float64)
-        if self.smeared[place - 1]:
-            scaled = distance * np.exp(-t[1])
-            miss = expit(scaled)
-            steep = miss * (1 - miss)
-            by_centre, by_width = -steep * np.exp(-t[1]), -steep * scaled
-        else:
-            held = np.exp(-np.maximum(distance, 0.0))
-            miss, by_centre, by_width = 1 - held, -held * beyond, np.zeros_like(held)
-        # A whole pass over U under LRU finds nothing of a U that does not fit.
-        passes = np.exp(np.minimum(requests.ln_size - requests.ln_unique, 0.0) * -1)
-        whole = requests.sequential**passes
-        return (
-            whole * beyond + (1 - whole) * miss,
-            (1 - whole) * by_centre,
-            (1 - whole) * by_width,
+        e, by_queued, by_power = _stretch(requests.ln_outstanding, work.busy, at_place[8])
+        common = requests.share * np.exp(at_place[9] * distance) * e
+        miss, miss_slopes = self._miss(requests, at_border)
+        asked = common * np.concatenate([np.ones_like(common[:1]), miss])
+        spent = asked * work.seconds
+        ln_gain = spent * by_queued * (work.busy.gain_by_gain + work.busy.units_by_gain)
+        slopes = np.stack(
+            [
+                asked * work.fixed,
+                asked * work.sequential,
+                asked * work.transfer,
+                ln_gain - asked * work.transfer * work.busy.units_by_gain,
+                spent * by_power,
+                spent * distance,
+                (spent * by_queued - asked * work.transfer) * work.busy.units_by_unit,
+            ]
         )
+        by_border = _by_border(common[1:] * work.seconds[1:], miss_slopes)
+        jacobian = np.concatenate([_by_place(slopes), by_border])
+        seconds = spent.sum(axis=(0, 1))
+        return requests.ln_size - np.log(seconds) - _LN_MB, -(jacobian / seconds).T
+
+    def _miss(self, requests: Requests, t: Floats) -> tuple[Floats, tuple[Floats, Floats]]:
+        """Share that misses at each border, and its derivatives by ln C and ln width."""
+        distance = requests.ln_unique - (t[0] + _OF_WRITES * t[2])
+        beyond = (distance > 0).astype(np.float64)
+        held = np.exp(-np.maximum(distance, 0.0))
+        narrowness = np.exp(-t[1])
+        logistic = expit(distance * narrowness)
+        steep = logistic * (1 - logistic) * narrowness
+        smeared = np.array(self.smeared, dtype=bool)[:, None, None]
+        part = 1 - requests.whole
+        miss = requests.whole * beyond + part * np.where(smeared, logistic, 1 - held)
+        by_centre = -part * np.where(smeared, steep, held * beyond)
+        by_width = -part * np.where(smeared, steep * distance, 0.0)
+        return miss, (by_centre, by_width)
+
+
+def _by_place(slopes: Floats) -> Floats:
+    """Derivatives by each parameter of each place, (parameters, workloads).
+
+    `slopes` are by what reads and writes share (7, places, 2, workloads); what writes add to the
+    first four is felt by writes alone.
+    """
+    both, writes = slopes.sum(axis=2), slopes[:4, :, 1]
+    of_a_place = np.concatenate([both[:3], writes[:3], both[3:4], writes[3:], both[4:]])
+    return of_a_place.transpose(1, 0, 2).reshape(-1, slopes.shape[-1])
+
+
+def _by_border(seconds: Floats, miss_slopes: tuple[Floats, Floats]) -> Floats:
+    """Derivatives by each parameter of each border; a miss costs what the next place takes."""
+    by_centre, by_width = (seconds * slope for slope in miss_slopes)
+    of_a_border = np.stack([by_centre.sum(axis=1), by_width.sum(axis=1), by_centre[:, 1]], axis=1)
+    return of_a_border.reshape(-1, seconds.shape[-1])
+
+
+@dataclass(frozen=True)
+class _Work:
+    """Seconds that a request takes alone at each place, by what takes them."""
+
+    fixed: Floats
+    """Random and sequential positioning together."""
+    sequential: Floats
+    transfer: Floats
+    busy: _Busy
+
+    @staticmethod
+    def of(requests: Requests, t: Floats) -> _Work:
+        """Return the seconds under the places' parameters, (PLACE, places, 1, 1)."""
+        size = np.exp(requests.ln_size) / SIZE_REFERENCE_BYTES
+        busy = _busy_units(size, t[6] + _OF_WRITES * t[7], t[10])
+        ln_random = t[0] + _OF_WRITES * t[3]
+        sequential = np.exp(ln_random + t[1] + _OF_WRITES * t[4]) * requests.sequential
+        fixed = np.exp(ln_random) * (1 - requests.sequential) + sequential
+        transfer = np.exp(t[2] + _OF_WRITES * t[5]) * size / busy.units
+        return _Work(fixed, sequential, transfer, busy)
+
+    @property
+    def seconds(self) -> Floats:
+        """All of them."""
+        return self.fixed + self.transfer
 
 
 @dataclass(frozen=True)
@@ -178,28 +200,28 @@ class _Busy:
     queued: Floats
     """G, the share of a request's time that queues."""
     units: Floats
-    gain_by_gain: float
+    gain_by_gain: Floats
     units_by_gain: Floats
     units_by_unit: Floats
 
 
-def _busy_units(size: Floats, gain: float, ln_unit: float) -> _Busy:
-    half = float(expit(gain))
+def _busy_units(size: Floats, gain: Floats, ln_unit: Floats) -> _Busy:
+    half = expit(gain)
     # g may exceed one: more at once is slower.
     g = 2 * half
     by_gain = 1 - half
-    disks = max(1.0, 1 / g)
+    disks = np.maximum(1.0, 1 / g)
     ratio = size * np.exp(-ln_unit)
     near, far = np.exp(-1 / ratio), np.exp(-disks / ratio)
     units = 1 + ratio * (near - far)
     by_ratio = near * (1 + 1 / ratio) - far * (1 + disks / ratio)
-    by_disks = -disks * by_gain if disks > 1 else 0.0
+    by_disks = np.where(disks > 1, -disks * by_gain, 0.0)
     return _Busy(g * units, units, by_gain, far * by_disks / units, -by_ratio * ratio / units)
 
 
-def _stretch(ln_n: Floats, busy: _Busy, power: float) -> tuple[Floats, Floats, Floats]:
+def _stretch(ln_n: Floats, busy: _Busy, power: Floats) -> tuple[Floats, Floats, Floats]:
     """Return e, and the derivatives of ln e by ln G and by the parameter of p."""
-    p = 1 + float(np.exp(power))
+    p = 1 + np.exp(power)
     n_p, g_p = np.exp(-p * ln_n), busy.queued**p
     inner = n_p * (1 - g_p) + g_p
     by_queued = (1 - n_p) * g_p / inner

@@ -108,7 +108,7 @@ def throughput_xy(
         )
         for title in (x_title, y_title)
     )
-    ends: list[float] = scale.to_dict()["domain"]
+    ends: list[float] = scale.to_dict(validate=False)["domain"]
     return alt.X("x:Q", scale=scale, axis=x_axis), alt.Y("y:Q", scale=scale, axis=y_axis), ends
 
 
