@@ -13,12 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
 
 from leadline.record import Interval, Prediction
 from leadline.record.comparison import Verdict
 from leadline.stats import pooled_noise
-from leadline.stats.intervals import CONFIDENCE, student_t
+from leadline.stats.intervals import CONFIDENCE, student_cdf, student_t
 
 ALPHA = 0.05
 """Chance of a wrong verdict: what the 95 % intervals leave."""
@@ -44,14 +43,14 @@ class LogRatio:
 
     def p_value(self) -> float:
         """Probability of a ratio at least this far from 1, if both are equally fast."""
-        return float(2 * special.stdtr(self.df, -abs(self.mean) / self.sd))
+        return 2 * student_cdf(self.df, -abs(self.mean) / self.sd)
 
     def p_value_below(self, limit: float) -> float:
         """Twice the probability of a ratio this low, if the true one is `limit`.
 
         Twice, so that 5 % stands where the two-sided 95 % interval ends below `limit`.
         """
-        return float(min(1.0, 2 * special.stdtr(self.df, (self.mean - math.log(limit)) / self.sd)))
+        return min(1.0, 2 * student_cdf(self.df, (self.mean - math.log(limit)) / self.sd))
 
     def inverse(self) -> LogRatio:
         """Return B over A."""

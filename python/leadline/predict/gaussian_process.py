@@ -17,7 +17,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import optimize
 from scipy.linalg import cho_solve
 from scipy.linalg.lapack import dpotrf, dpotri
 
@@ -117,6 +116,8 @@ def learn(
         beliefs: priors.
 
     """
+    from scipy.optimize import minimize  # noqa: PLC0415 - large, and only a fit needs it
+
     priors = (beliefs.additive_sd, beliefs.joint_sd, beliefs.scale, beliefs.noise_sd)
     start = np.log([median for median, _ in priors])
     spread = np.array([sd for _, sd in priors])
@@ -154,6 +155,6 @@ def learn(
         value = 0.5 * (float(residual @ pull) + size + float(away @ away))
         return value, np.asarray(by_log + away / spread)
 
-    found = optimize.minimize(cost, start, jac=True, method="L-BFGS-B", options={"maxiter": 40})
+    found = minimize(cost, start, jac=True, method="L-BFGS-B", options={"maxiter": 40})
     additive, joint, scale, noise = np.exp(np.clip(found.x, -12, 6))
     return Kernel(float(additive**2), float(joint**2), float(scale)), float(noise)

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import altair as alt
 import numpy as np
-from scipy.optimize import isotonic_regression
 
 from leadline.record.wording import say_percent
 from leadline.record.workbench import PeakRate, SamplePeak, Threshold, TrialState
@@ -239,6 +238,8 @@ def _threshold(words: _Words, view: View, x: alt.X, y: alt.Y) -> list[AnyChart]:
 
 def _fit(shown: Sequence[Row], x: alt.X, y: alt.Y) -> list[AnyChart]:
     """Draw the rising curve that is nearest to the trials' logarithms, for the eye alone."""
+    from scipy.optimize import isotonic_regression  # noqa: PLC0415 - large, and few pages need it
+
     whole = sorted(
         (row for row in shown if row["state"] == TrialState.DONE.value), key=lambda row: row["x"]
     )

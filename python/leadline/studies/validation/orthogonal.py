@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from scipy.interpolate import RegularGridInterpolator
 
 from leadline.record import Workload
 from leadline.studies.validation.draw import Space, grid_axes, grid_workloads
@@ -23,6 +22,8 @@ def interpolate(
     The axes are those of the unit cube (`draw.py`), so unique_bytes, size_mean and process_num are
     interpolated over their logarithms. None when a point of the grid was not measured.
     """
+    from scipy.interpolate import RegularGridInterpolator  # noqa: PLC0415 - a third of a second
+
     grid = grid_workloads(space, levels)
     if any(measured_mb_s.get(workload, 0.0) <= 0 for workload in grid):
         return None

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy import stats
 
 from leadline.predict import Ranges
 from leadline.record import (
@@ -35,7 +34,7 @@ from leadline.record import (
     ValidationStart,
     Workload,
 )
-from leadline.stats import student_t
+from leadline.stats.intervals import student_cdf, student_t
 from leadline.studies.validation.draw import (
     ORTHOGONAL,
     PASSES,
@@ -200,7 +199,7 @@ def _forecast(rival: Contestant, index: int, measured: float, readings: int) -> 
         half = student_t(said.df) * sd
         low, high = value * math.exp(-half), value * math.exp(half)
         t = abs(math.log(measured / value)) / max(sd, 1e-12)
-        level = float(2 * stats.t.cdf(t, said.df) - 1)
+        level = 2 * student_cdf(said.df, t) - 1
     return Forecast(
         model=rival.name,
         throughput_mb_s=value,

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from leadline.record import Interval
 
@@ -46,7 +45,9 @@ def ratio_of_medians(errors: Floats, repeats: Floats, seed: int) -> Interval | N
 
 def share_interval(hits: int, count: int) -> Interval:
     """Share of hits with its 95 % Wilson interval."""
-    found = stats.binomtest(hits, count).proportion_ci(method="wilson")
+    from scipy.stats import binomtest  # noqa: PLC0415 - see `chance_of_spread`
+
+    found = binomtest(hits, count).proportion_ci(method="wilson")
     return Interval(hits / count, float(found.low), float(found.high), count)
 
 
@@ -61,9 +62,11 @@ def bins_of(values: Floats) -> list[NDArray[np.bool_]]:
 
 def chance_of_spread(groups: Sequence[Floats]) -> float | None:
     """Probability of such differences between the groups if they were alike (Kruskal-Wallis)."""
+    from scipy.stats import kruskal  # noqa: PLC0415 - half a second that few commands need
+
     if len(groups) < 2 or np.ptp(np.concatenate(groups)) == 0:
         return None
-    return float(stats.kruskal(*groups).pvalue)
+    return float(kruskal(*groups).pvalue)
 
 
 def holm(chances: Sequence[float | None]) -> list[float | None]:

@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import t as student
 
 from leadline.record import Interval
 from leadline.record.workbench import Goal, Surface, SurfaceCell
+from leadline.stats import student_t
 from leadline.studies.workbench.surface.flat import flat_sentences
 from leadline.studies.workbench.surface.grid import Floats
 from leadline.studies.workbench.surface.ideal import ideal_cell
@@ -38,7 +38,7 @@ class Belief:
         """Return how many standard deviations an interval of this confidence reaches."""
         if math.isinf(self.degrees):
             return two_sided(confidence)
-        return float(student.ppf(0.5 + confidence / 2, self.degrees))
+        return student_t(self.degrees, confidence)
 
     @property
     def sd(self) -> Floats:

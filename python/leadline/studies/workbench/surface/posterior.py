@@ -12,7 +12,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import least_squares
 
 from leadline.studies.workbench.surface.grid import Floats
 from leadline.studies.workbench.surface.laws import Law
@@ -138,6 +137,8 @@ def _modes(
     law: Law, misfit: Floats, peaks: Peaks, random: np.random.Generator, starts: int
 ) -> list[_Mode]:
     """Best fits from several beginnings, each once."""
+    from scipy.optimize import least_squares  # noqa: PLC0415 - large, and few searches need it
+
     cells = peaks.cells
     misfit_var = float(np.exp(2 * law.misfit_sd[0]))
     noisy = misfit_var * misfit[np.ix_(cells, cells)] + np.diag(peaks.sd_logs**2)
