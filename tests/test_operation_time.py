@@ -104,3 +104,10 @@ def test_a_scan_over_all_of_a_too_large_file_finds_nothing() -> None:
     ln_mb_s, _ = mean.ln_mb_s(Requests.of([random, scan, far]), theta)
     assert ln_mb_s[1] < ln_mb_s[0]
     assert ln_mb_s[1] == pytest.approx(ln_mb_s[2], abs=1e-4)
+
+
+def test_of_no_workloads_nothing_is_expected() -> None:
+    for smeared in ((), (True, False)):
+        mean = OperationTime(smeared, 17.5)
+        ln_mb_s, jacobian = mean.ln_mb_s(Requests.of([]), parameters(mean, 1))
+        assert ln_mb_s.shape == (0,) and jacobian.shape == (0, mean.parameters)

@@ -156,14 +156,14 @@ def _by_place(slopes: Floats) -> Floats:
     """
     both, writes = slopes.sum(axis=2), slopes[:4, :, 1]
     of_a_place = np.concatenate([both[:3], writes[:3], both[3:4], writes[3:], both[4:]])
-    return of_a_place.transpose(1, 0, 2).reshape(-1, slopes.shape[-1])
+    return np.concatenate(of_a_place.transpose(1, 0, 2))
 
 
 def _by_border(seconds: Floats, miss_slopes: tuple[Floats, Floats]) -> Floats:
     """Derivatives by each parameter of each border; a miss costs what the next place takes."""
     by_centre, by_width = (seconds * slope for slope in miss_slopes)
     of_a_border = np.stack([by_centre.sum(axis=1), by_width.sum(axis=1), by_centre[:, 1]], axis=1)
-    return of_a_border.reshape(-1, seconds.shape[-1])
+    return of_a_border.reshape(BORDER * len(seconds), seconds.shape[-1])
 
 
 @dataclass(frozen=True)
