@@ -110,4 +110,5 @@ def test_of_no_workloads_nothing_is_expected() -> None:
     for smeared in ((), (True, False)):
         mean = OperationTime(smeared, 17.5)
         ln_mb_s, jacobian = mean.ln_mb_s(Requests.of([]), parameters(mean, 1))
-        assert ln_mb_s.shape == (0,) and jacobian.shape == (0, mean.parameters)
+        assert ln_mb_s.shape == (0,)
+        assert jacobian.shape == (0, mean.parameters)
