@@ -6,10 +6,10 @@ so the kinds are told apart by their types here, not by a tag.
 
 from __future__ import annotations
 
-from typing import Any, Generic, Literal, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeVar, get_type_hints
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
 from leadline.errors import EngineFault
 from leadline.record.discipline import NO_SYNC, fsync_each, parse_sync, say_discipline
@@ -32,14 +32,38 @@ Answer = TypeVar("Answer")
 
 
 class Access(msgspec.Struct, frozen=True, kw_only=True):
-    """How storage is reached."""
+    """How storage is reached.
 
-    backend: str = ""
-    """How requests are issued; empty is the only or the plainest one of the target."""
-    direct: bool = False
-    """Past the file cache (O_DIRECT)."""
-    sync: str = NO_SYNC
-    """Which writes wait for the device, as `parse_sync` spells it."""
+    What has a title is an option of the commands that reach storage: the title is its name in a
+    comparison, the description its help, `extra` what it is read by and what a value looks like.
+    """
+
+    backend: Annotated[
+        str,
+        Meta(
+            title="Backend",
+            description="How requests are issued: pread (the default on a directory), uring, or "
+            "mmap.",
+            extra={"metavar": "B"},
+        ),
+    ] = ""
+    """Empty is the only or the plainest one of the target."""
+    direct: Annotated[
+        bool,
+        Meta(
+            title="Past the file cache (O_DIRECT)", description="Bypass the file cache (O_DIRECT)."
+        ),
+    ] = False
+    sync: Annotated[
+        str,
+        Meta(
+            title="Writes that wait for the device",
+            description="Which writes wait for the device: every one (O_DSYNC), or with an fsync "
+            "after each, or each N, of an issuer. Without it none does.",
+            extra={"metavar": "dsync|fsync|fsync=N", "parse": parse_sync},
+        ),
+    ] = NO_SYNC
+    """As `parse_sync` spells it."""
     cache_limit_bytes: int | None = None
     """The engine runs in a memory cgroup of this size."""
     placement: str = "auto"
@@ -48,8 +72,19 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def discipline(self) -> str:
-        """Which writes wait, and for what, as people call it."""
-        return say_discipline(self.sync, direct=self.direct)
+        """Which writes wait, and for what, as people call it; and any option beside that."""
+        said = say_discipline(self.sync, direct=self.direct)
+        return ", ".join([said, *self.beyond("backend", "direct", "sync")])
+
+    def beyond(self, *known: str) -> list[str]:
+        """Return the options that are not as usual, besides the known ones: `sync dsync`."""
+        usual = Access()
+        given = {name: getattr(self, name) for name in ACCESS_OPTIONS if name not in known}
+        return [
+            name if value is True else f"{name} {value}"
+            for name, value in given.items()
+            if value != getattr(usual, name)
+        ]
 
     @property
     def fsync_each(self) -> int | None:
@@ -89,6 +124,14 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
         return cls(
             **{name: getattr(record, name) for name in cls.__struct_fields__ if name in kept}
         )
+
+
+ACCESS_OPTIONS: dict[str, tuple[type, Meta]] = {
+    name: (told.__origin__, told.__metadata__[0])
+    for name, told in get_type_hints(Access, include_extras=True).items()
+    if hasattr(told, "__metadata__")
+}
+"""What a person can say of `Access`: of each its type, and how it is told."""
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from leadline.record import Measurement, Survey
+from leadline.record.job import ACCESS_OPTIONS
 from leadline.studies.cache import find_in_survey
 
 
@@ -59,8 +60,7 @@ def survey_document(survey: Survey, points: Sequence[Measurement]) -> dict[str, 
         "accuracy_frac": survey.accuracy_frac,
         "settled": survey.settled,
         "cache_limit_bytes": start.cache_limit_bytes,
-        "direct": start.direct,
-        "sync": start.sync,
+        **{name: getattr(start, name) for name in ACCESS_OPTIONS if name != "backend"},
         "precondition_bytes_max": start.precondition_bytes_max,
         "facts": start.facts,
         "plan": start.plan,
