@@ -104,13 +104,10 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def wire_backend(self) -> Backend:
         """Return the job's `backend`; `sync` is sent only when some write waits."""
-        if not self.waits:
-            return Backend(name=self.backend, direct=self.direct)
         each = self.fsync_each
-        waits = (
-            Waits(kind=parse_sync(self.sync)) if each is None else Waits(kind="fsync", each=each)
-        )
-        return Backend(name=self.backend, direct=self.direct, sync=waits)
+        waits = Waits("fsync", each) if each else Waits(parse_sync(self.sync))
+        sync = waits if self.waits else UNSET
+        return Backend(name=self.backend, direct=self.direct, sync=sync)
 
     def stored_in(self, record: type[msgspec.Struct]) -> dict[str, Any]:
         """Return what a record keeps of it, by the record's own fields."""

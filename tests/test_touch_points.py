@@ -1,0 +1,67 @@
+"""What must change to add an access option, a workload parameter or a result field.
+
+A toy of each is really added, to a copy of the tree; nothing else of Leadline's Python is told
+about it, and it travels all the way. The engine's files are named, not built: they are those that
+name an example of the same kind.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from toy_tree import ROOT, Edits, run_toy
+
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+
+
+def listed(what: str) -> list[str]:
+    """The files that CONTRIBUTING says must change, in its order."""
+    (said,) = re.findall(rf"^\*\*{what}\*\*.*?(?=^\*\*|\Z)", CONTRIBUTING, re.M | re.S)
+    shared = said.partition("Beside these")[0]
+    return re.findall(r"`((?:python|crates|protocol)/[^`]+\.\w+)`", shared)
+
+
+def naming(pattern: str) -> set[str]:
+    """The files of the wire in which something stands, as it would for a new one."""
+    wire = [*(ROOT / "crates").glob("*/src/wire/*.rs"), *(ROOT / "protocol").glob("*.json")]
+    return {
+        str(path.relative_to(ROOT))
+        for path in wire
+        if re.search(pattern, path.read_text(encoding="utf-8"))
+    }
+
+
+ACCESS: Edits = {
+    "python/leadline/record/job.py": [
+        (
+            "    cache_limit_bytes: int | None = None\n",
+            """
+    urgency: Annotated[
+        str, Meta(title="How soon", description="A toy.", extra={"metavar": "W"})
+    ] = "usual"
+""",
+        ),
+        ("    sync: Waits | UnsetType = UNSET\n", "    urgency: str | UnsetType = UNSET\n"),
+        ("return Backend(", 'urgency=UNSET if self.urgency == "usual" else self.urgency, '),
+    ],
+    "python/leadline/record/measurement.py": [
+        ("    runs: tuple[RunReading, ...] = ()\n", '    urgency: str = "usual"\n'),
+        ("    backend: str\n    direct: bool\n", '    urgency: str = "usual"\n'),
+    ],
+    "python/leadline/api/systems.py": [
+        ("    sync: str = NO_SYNC,\n", '    urgency: str = "usual",\n'),
+        ("            sync=parse_sync(sync),\n", "            urgency=urgency,\n"),
+    ],
+}
+"""A toy like `sync`: how soon requests are served."""
+
+
+def test_an_access_option_takes_at_most_8_shared_files(tmp_path: Path) -> None:
+    run_toy(tmp_path, ACCESS, "toy_access.py")
+    wire = naming(r'pub sync: WriteSync|"sync": \{')
+    assert wire == {"crates/engine/src/wire/job.rs", "protocol/job.schema.json"}
+    obeyed = "crates/engine/src/target/directory.rs"
+    assert "job.backend.sync" in (ROOT / obeyed).read_text(encoding="utf-8")
+    assert {*listed("An access option")} == {*ACCESS, *wire, obeyed}
+    assert len(listed("An access option")) <= 8
