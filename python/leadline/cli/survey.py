@@ -26,6 +26,7 @@ from leadline.cli.tell import tell
 from leadline.engine import Engine, Stopped, Target, TargetRefused, open_engine, preflight
 from leadline.errors import LeadlineError
 from leadline.record import Access, Measurement, Plan, Survey, SurveyStart
+from leadline.record.job import ACCESS_OPTIONS
 from leadline.record.survey import SURVEY
 from leadline.report.kinds import KINDS, StoredSurvey
 from leadline.store import Store
@@ -114,14 +115,16 @@ def _clock_after(points: Sequence[Measurement]) -> float:
 
 
 def _same_access(earlier: SurveyStart, asked: Access, context: typer.Context) -> Access:
-    """What decided the survey; another discipline would be another system."""
+    """What decided the survey; reached in another way it would be another system."""
     kept = earlier.access
-    source = context.get_parameter_source("sync")
-    if source is not None and source.name != "DEFAULT" and asked.sync != kept.sync:
-        raise TargetRefused(
-            f"the unfinished survey of {earlier.system!r} has --sync {kept.sync}, not "
-            f"{asked.sync}: leave --sync out, or start a new survey without --resume"
-        )
+    for name in ACCESS_OPTIONS:
+        then, now = getattr(kept, name), getattr(asked, name)
+        source = context.get_parameter_source(name)
+        if source is not None and source.name != "DEFAULT" and now != then:
+            raise TargetRefused(
+                f"the unfinished survey of {earlier.system!r} has --{name} {then}, not {now}: "
+                f"leave --{name} out, or start a new survey without --resume"
+            )
     return kept
 
 
