@@ -6,7 +6,7 @@ so the kinds are told apart by their types here, not by a tag.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Generic, Literal, TypeVar, get_type_hints
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -17,7 +17,7 @@ from leadline.record.jobs.file_test import FileProgram, FileTestResult
 from leadline.record.jobs.nfs import NfsAsked, NfsData, NfsLoadAnswer, NfsServerAddress
 from leadline.record.result import EngineResult
 from leadline.record.streaming import StreamResult
-from leadline.record.workload import Workload, WorkloadError
+from leadline.record.workload import Workload, WorkloadError, declared
 
 WIRE_VERSION = 1
 RATE_MIN_PER_S, RATE_MAX_PER_S = 1e-3, 1e7
@@ -123,11 +123,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-ACCESS_OPTIONS: dict[str, tuple[type, Meta]] = {
-    name: (told.__origin__, told.__metadata__[0])
-    for name, told in get_type_hints(Access, include_extras=True).items()
-    if hasattr(told, "__metadata__")
-}
+ACCESS_OPTIONS = declared(Access)
 """What a person can say of `Access`: of each its type, and how it is told."""
 
 

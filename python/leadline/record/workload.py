@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, get_type_hints
 
 import msgspec
 
@@ -20,6 +20,16 @@ PROCESSES_MAX = 1024
 
 class WorkloadError(ValueError):
     """A workload that makes no sense; the message says what to type instead."""
+
+
+def declared(kind: type[msgspec.Struct]) -> dict[str, tuple[Any, msgspec.Meta]]:
+    """Return of each field declared as `Annotated[type, Meta(…)]` its type and that."""
+    hints = get_type_hints(kind, include_extras=True)
+    return {
+        name: (told.__origin__, told.__metadata__[0])
+        for name, told in hints.items()
+        if hasattr(told, "__metadata__")
+    }
 
 
 class Interval(msgspec.Struct, frozen=True):
