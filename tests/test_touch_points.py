@@ -18,7 +18,7 @@ CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 def listed(what: str) -> list[str]:
     """The files that CONTRIBUTING says must change, in its order."""
     (said,) = re.findall(rf"^\*\*{what}\*\*.*?(?=^\*\*|\Z)", CONTRIBUTING, re.M | re.S)
-    shared = said.partition("Beside these")[0]
+    shared = " ".join(said.split()).partition("Beside these")[0]
     return re.findall(r"`((?:python|crates|protocol)/[^`]+\.\w+)`", shared)
 
 
@@ -65,3 +65,28 @@ def test_an_access_option_takes_at_most_8_shared_files(tmp_path: Path) -> None:
     assert "job.backend.sync" in (ROOT / obeyed).read_text(encoding="utf-8")
     assert {*listed("An access option")} == {*ACCESS, *wire, obeyed}
     assert len(listed("An access option")) <= 8
+
+
+PARAMETER: Edits = {
+    "python/leadline/record/workload.py": [
+        (
+            '    size_dist: Annotated[Literal["normal", "fixed"], Quantity(_choice)] = "normal"\n',
+            "    burst_num: Annotated[int, counted(64)] = 1\n",
+        )
+    ]
+}
+"""A toy like `queue_depth`: how many requests an issuer makes in a row."""
+
+
+def test_a_workload_parameter_takes_at_most_8_shared_files(tmp_path: Path) -> None:
+    run_toy(tmp_path, PARAMETER, "toy_parameter.py")
+    wire = naming(r'pub think_time_s: f64|pub const THINK_S|"think_time_s": \{')
+    assert wire == {
+        "crates/engine/src/wire/job.rs",
+        "crates/engine/src/wire/limits.rs",
+        "protocol/job.schema.json",
+    }
+    obeyed = "crates/engine/src/access/stream.rs"
+    assert "workload.seq_frac" in (ROOT / obeyed).read_text(encoding="utf-8")
+    assert {*listed("A workload parameter")} == {*PARAMETER, *wire, obeyed}
+    assert len(listed("A workload parameter")) <= 8

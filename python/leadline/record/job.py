@@ -17,7 +17,7 @@ from leadline.record.jobs.file_test import FileProgram, FileTestResult
 from leadline.record.jobs.nfs import NfsAsked, NfsData, NfsLoadAnswer, NfsServerAddress
 from leadline.record.result import EngineResult
 from leadline.record.streaming import StreamResult
-from leadline.record.workload import Workload, WorkloadError, declared
+from leadline.record.workload import Workload, WorkloadError, declared, unusual
 
 WIRE_VERSION = 1
 RATE_MIN_PER_S, RATE_MAX_PER_S = 1e-3, 1e7
@@ -78,12 +78,10 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
 
     def beyond(self, *known: str) -> list[str]:
         """Return the options that are not as usual, besides the known ones: `sync dsync`."""
-        usual = Access()
-        given = {name: getattr(self, name) for name in ACCESS_OPTIONS if name not in known}
         return [
             name if value is True else f"{name} {value}"
-            for name, value in given.items()
-            if value != getattr(usual, name)
+            for name, value in unusual(self).items()
+            if name in ACCESS_OPTIONS and name not in known
         ]
 
     @property

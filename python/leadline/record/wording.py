@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from leadline.record.findings import Comparison
 from leadline.record.survey import DriftStep, Region
-from leadline.record.workload import Interval, Workload
+from leadline.record.workload import FRACTIONS, PARAMETERS, SIZES, Interval, Workload
 from leadline.units import format_bytes, format_rate, format_seconds
 
 PARAMETER_TITLES = {
@@ -108,9 +108,9 @@ def say_count(count: int, noun: str) -> str:
 
 def say_value(parameter: str, x: float) -> str:
     """Write one value of a parameter for a table or a tooltip: `64 KiB`, `75 %`, `8`."""
-    if parameter in ("unique_bytes", "size_mean"):
+    if parameter in SIZES:
         return format_bytes(x)
-    if parameter in ("read_frac", "seq_frac"):
+    if parameter in FRACTIONS:
         return f"{100 * x:.3g} %"
     return f"{x:.0f}"
 
@@ -131,8 +131,7 @@ def say_workload_at(parameter: str, x: float) -> str:
 
 def say_workload(work: Workload) -> str:
     """Write all five parameters: `120 MiB touched, 32 KiB requests, …`."""
-    names = ("unique_bytes", "size_mean", "read_frac", "seq_frac", "process_num")
-    return ", ".join(say_workload_at(name, getattr(work, name)) for name in names)
+    return ", ".join(say_workload_at(name, getattr(work, name)) for name in PARAMETERS)
 
 
 def say_place(region: Region) -> str:

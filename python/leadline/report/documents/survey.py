@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from leadline.record import Measurement, Survey
+from leadline.record import PARAMETERS, Measurement, Survey
 from leadline.record.job import ACCESS_OPTIONS
 from leadline.studies.cache import find_in_survey
 
@@ -27,10 +27,7 @@ def survey_document(survey: Survey, points: Sequence[Measurement]) -> dict[str, 
                 "name": region.name,
                 "low_bytes": region.low_bytes,
                 "high_bytes": region.high_bytes,
-                "focal": {
-                    key: getattr(region.focal, key)
-                    for key in ("unique_bytes", "size_mean", "read_frac", "seq_frac", "process_num")
-                },
+                "focal": {name: getattr(region.focal, name) for name in PARAMETERS},
                 "throughput_mb_s": region.throughput_mb_s,
                 "cached_share": region.cached_share,
             }

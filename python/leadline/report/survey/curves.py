@@ -15,6 +15,7 @@ from leadline.record.wording import (
     say_value,
     say_workload,
 )
+from leadline.record.workload import FRACTIONS
 from leadline.report.drawing.axes import bytes_x, on_field, parameter_x, throughput_y
 from leadline.report.drawing.layers import (
     LOW_PX,
@@ -179,7 +180,7 @@ def _family_curve(region: Region, curve: Curve, most_mb_s: float) -> alt.LayerCh
 
 def _family_title(curve: Curve) -> str:
     """Say what is seen on a curve, only as far as its intervals show it."""
-    if curve.parameter in ("read_frac", "seq_frac"):
+    if curve.parameter in FRACTIONS:
         high, low = (
             ("reads", "writes") if curve.parameter == "read_frac" else ("sequential", "random")
         )
