@@ -71,7 +71,7 @@ PARAMETER: Edits = {
     "python/leadline/record/workload.py": [
         (
             '    size_dist: Annotated[Literal["normal", "fixed"], Quantity(_choice)] = "normal"\n',
-            "    burst_num: Annotated[int, counted(64)] = 1\n",
+            "    burst_num: Annotated[int, Quantity(int, 1, 64)] = 1\n",
         )
     ]
 }

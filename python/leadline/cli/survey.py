@@ -30,7 +30,7 @@ from leadline.record.job import ACCESS_OPTIONS
 from leadline.record.survey import SURVEY
 from leadline.report.kinds import KINDS, StoredSurvey
 from leadline.store import Store
-from leadline.studies.resume import find_unfinished
+from leadline.studies.resume import clock_after, find_unfinished
 from leadline.studies.survey import (
     LEARN_FRAC,
     Asked,
@@ -99,19 +99,13 @@ def command(
         start = earlier or begin_survey(engine, chosen, asked, warnings=warnings)
         points: tuple[Measurement, ...] = store.items(start.study_id)
         if earlier is not None:
-            engine.skip_to(_clock_after(points))
+            engine.skip_to(clock_after(points))
         else:
             store.begin(SURVEY, start)
         _tell_plan(start, points)
         survey = _run(engine, store, start, points)
     told = StoredSurvey(survey, store.items(start.study_id))
     tell(told, KINDS[SURVEY.kind], json=json)
-
-
-def _clock_after(points: Sequence[Measurement]) -> float:
-    """Virtual time at which a simulated system was left; without meaning for a real one."""
-    simulated = points[-1].result.simulated if points else None
-    return simulated.clock_s if simulated else 0.0
 
 
 def _same_access(earlier: SurveyStart, asked: Access, context: typer.Context) -> Access:

@@ -17,7 +17,7 @@ from leadline.record.jobs.file_test import FileProgram, FileTestResult
 from leadline.record.jobs.nfs import NfsAsked, NfsData, NfsLoadAnswer, NfsServerAddress
 from leadline.record.result import EngineResult
 from leadline.record.streaming import StreamResult
-from leadline.record.workload import Workload, WorkloadError, declared, unusual
+from leadline.record.workload import Workload, WorkloadError, declared
 
 WIRE_VERSION = 1
 RATE_MIN_PER_S, RATE_MAX_PER_S = 1e-3, 1e7
@@ -78,10 +78,11 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
 
     def beyond(self, *known: str) -> list[str]:
         """Return the options that are not as usual, besides the known ones: `sync dsync`."""
+        given = {name: getattr(self, name) for name in ACCESS_OPTIONS if name not in known}
         return [
             name if value is True else f"{name} {value}"
-            for name, value in unusual(self).items()
-            if name in ACCESS_OPTIONS and name not in known
+            for name, value in given.items()
+            if value != getattr(_USUAL, name)
         ]
 
     @property
@@ -121,6 +122,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+_USUAL = Access()
 ACCESS_OPTIONS = declared(Access)
 """What a person can say of `Access`: of each its type, and how it is told."""
 

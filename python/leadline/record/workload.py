@@ -33,14 +33,6 @@ def declared(kind: type[msgspec.Struct]) -> dict[str, tuple[Any, Any]]:
     }
 
 
-def unusual(record: msgspec.Struct) -> dict[str, Any]:
-    """Return the fields of a record that are not at their default."""
-    defaults = record.__struct_defaults__
-    names = record.__struct_fields__[-len(defaults) :]
-    given = zip(names, defaults, strict=True)
-    return {name: getattr(record, name) for name, usual in given if getattr(record, name) != usual}
-
-
 class Interval(msgspec.Struct, frozen=True):
     """A number with its 95 % confidence interval and the count it rests on.
 
@@ -69,14 +61,8 @@ class Quantity(NamedTuple):
 
     read: Callable[[str], Any]
     low: float = 0
-    high: float = 0
-    said: str = ""
-    """The range in words; without them there is none."""
-
-
-def counted(most: int) -> Quantity:
-    """Return how a count from 1 is read."""
-    return Quantity(int, 1, most, f"between 1 and {most}")
+    high: float | None = None
+    said: str = "between {low} and {high}"
 
 
 def _choice(value: str) -> str:
@@ -86,7 +72,7 @@ def _choice(value: str) -> str:
 
 
 SIZE = Quantity(parse_bytes, 512, BYTES_MAX, "between 512 bytes and 2^60 (a million TiB)")
-SHARE = Quantity(float, 0, 1, "between 0 and 1")
+SHARE = Quantity(float, 0, 1)
 
 
 class Workload(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -96,24 +82,27 @@ class Workload(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     size_mean: Annotated[int, SIZE]
     read_frac: Annotated[float, SHARE] = 0.5
     seq_frac: Annotated[float, SHARE] = 0.5
-    process_num: Annotated[int, counted(PROCESSES_MAX)] = 1
+    process_num: Annotated[int, Quantity(int, 1, PROCESSES_MAX)] = 1
     size_dist: Annotated[Literal["normal", "fixed"], Quantity(_choice)] = "normal"
-    queue_depth: Annotated[int, counted(4096)] = 1
+    queue_depth: Annotated[int, Quantity(int, 1, 4096)] = 1
     think_time_s: Annotated[
-        float, Quantity(parse_seconds, 0.0, 3600.0, "between 0 and 3600 seconds")
+        float, Quantity(parse_seconds, 0, 3600, "between {low} and {high} seconds")
     ] = 0.0
 
     def __post_init__(self) -> None:
         """Reject values outside their range."""
         for name, (_, quantity) in QUANTITIES.items():
             value = getattr(self, name)
-            if quantity.said and not quantity.low <= value <= quantity.high:
-                raise WorkloadError(f"{name} is {value}, it must be {quantity.said}")
+            if quantity.high is not None and not quantity.low <= value <= quantity.high:
+                said = quantity.said.format(low=quantity.low, high=quantity.high)
+                raise WorkloadError(f"{name} is {value}, it must be {said}")
 
     def beyond(self, *known: str) -> list[str]:
         """Return what is not as usual, besides the five parameters and others that are known."""
-        given = unusual(self).items()
-        return [f"{name}={value}" for name, value in given if name not in (*PARAMETERS, *known)]
+        usual = Workload(self.unique_bytes, self.size_mean)
+        names = [name for name in QUANTITIES if name not in (*PARAMETERS, *known)]
+        given = [name for name in names if getattr(self, name) != getattr(usual, name)]
+        return [f"{name}={getattr(self, name)}" for name in given]
 
     def with_value(self, parameter: str, value: float) -> Workload:
         """Return this workload with one parameter changed; counts and bytes are rounded."""
