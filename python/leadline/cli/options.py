@@ -116,10 +116,6 @@ def with_group(
     return decorate
 
 
-def _access(**asked: Any) -> Access:
-    return Access(**{name: value for name, value in asked.items() if value is not None})
-
-
 def _declared(name: str, kind: type, told: Meta) -> tuple[Any, Any]:
     """Return what a declared option is for typer, and its default."""
     if kind is bool:
@@ -133,7 +129,9 @@ def _declared(name: str, kind: type, told: Meta) -> tuple[Any, Any]:
 
 
 with_access = with_group(
-    "access", {name: _declared(name, *told) for name, told in ACCESS_OPTIONS.items()}, _access
+    "access",
+    {name: _declared(name, *told) for name, told in ACCESS_OPTIONS.items()},
+    lambda **asked: Access(**{name: said for name, said in asked.items() if said is not None}),
 )
 """Gives a command the options of how storage is reached, in place of its `access`."""
 

@@ -30,7 +30,7 @@ from leadline.record.job import ACCESS_OPTIONS
 from leadline.record.survey import SURVEY
 from leadline.report.kinds import KINDS, StoredSurvey
 from leadline.store import Store
-from leadline.studies.resume import clock_after, find_unfinished
+from leadline.studies.resume import clock_after, find_unfinished, say_kept
 from leadline.studies.survey import (
     LEARN_FRAC,
     Asked,
@@ -158,10 +158,7 @@ def _run(engine: Engine, store: Store, start: SurveyStart, points: Sequence[Meas
 
 def _tell_kept(store: Store, start: SurveyStart) -> None:
     kept = store.items(start.study_id)
-    talk(
-        f"{len(kept)} of {start.plan.points} points are kept as {start.study_id[:8]}; "
-        "the same command with --resume goes on"
-    )
+    talk(say_kept(len(kept), start.plan.points, start.study_id))
     if kept:
         for sentence in explain(start, kept).sentences:
             talk(sentence)

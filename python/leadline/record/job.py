@@ -32,11 +32,7 @@ Answer = TypeVar("Answer")
 
 
 class Access(msgspec.Struct, frozen=True, kw_only=True):
-    """How storage is reached.
-
-    What has a title is an option of the commands that reach storage: the title is its name in a
-    comparison, the description its help, `extra` what it is read by and what a value looks like.
-    """
+    """How storage is reached; what has a title, for comparisons, is an option of commands."""
 
     backend: Annotated[
         str,

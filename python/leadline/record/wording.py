@@ -18,6 +18,8 @@ PARAMETER_TITLES = {
     "seq_frac": "Share of sequential requests",
 }
 """What each parameter is called on an axis and in a table."""
+FRACTION_ENDS = {"read_frac": ("reads", "writes"), "seq_frac": ("sequential", "random")}
+"""What a fraction is of, and what the rest is."""
 
 
 def say_span(low: str, high: str) -> str:
@@ -123,7 +125,7 @@ def say_workload_at(parameter: str, x: float) -> str:
         return f"{format_bytes(x)} requests"
     if parameter == "process_num":
         return say_count(round(x), "process")
-    kind, other = ("reads", "writes") if parameter == "read_frac" else ("sequential", "random")
+    kind, other = FRACTION_ENDS[parameter]
     if x in (0.0, 1.0):
         return f"only {kind if x == 1.0 else other} requests".replace("s requests", "s")
     return f"{100 * x:.3g} % {kind}"
