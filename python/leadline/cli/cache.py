@@ -14,6 +14,7 @@ from leadline.cli.options import (
     Duration,
     Json,
     MaxBytes,
+    Name,
     Seed,
     TargetArgument,
     capped,
@@ -49,9 +50,7 @@ def command(
     context: typer.Context,
     *,
     target: TargetArgument,
-    name: Annotated[
-        str | None, typer.Option(metavar="S", help="Name of the system, to find it again.")
-    ] = None,
+    name: Name = None,
     budget: Duration = None,
     cache_limit: CacheLimit = None,
     max_bytes: MaxBytes = None,

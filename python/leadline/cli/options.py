@@ -9,7 +9,6 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 import typer
-from msgspec import Meta
 
 from leadline.cli.talk import talk
 from leadline.record import Access
@@ -66,6 +65,9 @@ CacheLimit = Annotated[
         "small file cache.",
     ),
 ]
+Name = Annotated[
+    str | None, typer.Option(metavar="S", help="Name of the system, to find it again.")
+]
 MaxBytes = Annotated[
     int | None,
     typer.Option(
@@ -116,7 +118,7 @@ def with_group(
     return decorate
 
 
-def _declared(name: str, kind: type, told: Meta) -> tuple[Any, Any]:
+def _declared(name: str, kind: type, told: Any) -> tuple[Any, Any]:
     """Return what a declared option is for typer, and its default."""
     if kind is bool:
         return Annotated[bool, typer.Option(f"--{name}", help=told.description)], False

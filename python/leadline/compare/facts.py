@@ -105,7 +105,7 @@ TOLERANCES = {
 _START = (
     ("target", "Target", "text"),
     *(
-        (name, told.title or name, "flag" if kind is bool else "text")
+        (name, told.title, "flag" if kind is bool else "text")
         for name, (kind, told) in ACCESS_OPTIONS.items()
     ),
     ("focal_mode", "Focal points", "text"),

@@ -119,7 +119,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _USUAL = Access()
-ACCESS_OPTIONS = declared(Access)
+ACCESS_OPTIONS: dict[str, tuple[type, Any]] = declared(Access)
 """What a person can say of `Access`: of each its type, and how it is told."""
 
 

@@ -167,7 +167,7 @@ def _more_processes(survey: Survey) -> str:
     if not curves:
         return "More processes: not measured."
     texts = [(region, _gain_text(gain(curve), "process_num")) for region, curve in curves]
-    mixes = [*(_mix(survey, parameter, words) for parameter, words in FRACTION_ENDS.items())]
+    mixes = [_mix(survey, parameter, words) for parameter, words in FRACTION_ENDS.items()]
     return " ".join([f"More processes: {_by_place(texts)}.", *filter(None, mixes)])
 
 
