@@ -67,6 +67,31 @@ def test_an_access_option_takes_at_most_8_shared_files(tmp_path: Path) -> None:
     assert len(listed("An access option")) <= 8
 
 
+FIELD: Edits = {
+    "python/leadline/record/result.py": [
+        (
+            """    clock: Annotated[Literal["tsc", "vdso", "virtual"] | None, LAST] = None\n""",
+            """
+    throttled_share: Annotated[
+        float | None, Meta(title="held back by its own heat", extra={"runs": "mean"})
+    ] = None
+""",
+        )
+    ]
+}
+"""A toy like `foreign_cpu`: how much of the window the device held itself back."""
+
+
+def test_a_result_field_takes_at_most_4_shared_files(tmp_path: Path) -> None:
+    run_toy(tmp_path, FIELD, "toy_field.py")
+    wire = naming(r'pub foreign_cpu:|"foreign_cpu": \{')
+    assert wire == {"crates/engine/src/wire/result.rs", "protocol/result.schema.json"}
+    filled = "crates/engine/src/target/assemble.rs"
+    assert "foreign_cpu: run." in (ROOT / filled).read_text(encoding="utf-8")
+    assert {*listed("A result field")} == {*FIELD, *wire, filled}
+    assert len(listed("A result field")) <= 4
+
+
 PARAMETER: Edits = {
     "python/leadline/record/workload.py": [
         (
