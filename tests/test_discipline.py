@@ -123,6 +123,8 @@ def test_a_resumed_survey_keeps_its_discipline_and_refuses_another(tmp_path: Pat
     refused = leadline(*resume, "--sync", "fsync=8", store=store)
     assert refused.returncode == 2
     assert "has --sync dsync, not fsync=8: leave --sync out" in " ".join(refused.stderr.split())
+    past = leadline(*resume, "--direct", store=store)
+    assert (past.returncode, "leave --direct out" in past.stderr) == (2, True)
     done = leadline(*resume, store=store)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["sync"] == "dsync"

@@ -14,6 +14,7 @@ from leadline.cli.options import (
     Duration,
     Json,
     MaxBytes,
+    Name,
     Seed,
     TargetArgument,
     capped,
@@ -36,7 +37,7 @@ from leadline.studies.cache import (
     run_study,
     usual_budget_s,
 )
-from leadline.studies.resume import find_unfinished, say_kept
+from leadline.studies.resume import clock_after, find_unfinished, say_kept
 from leadline.studies.survey import choose_cache_limit
 from leadline.units import format_bytes, format_seconds
 
@@ -49,9 +50,7 @@ def command(
     context: typer.Context,
     *,
     target: TargetArgument,
-    name: Annotated[
-        str | None, typer.Option(metavar="S", help="Name of the system, to find it again.")
-    ] = None,
+    name: Name = None,
     budget: Duration = None,
     cache_limit: CacheLimit = None,
     max_bytes: MaxBytes = None,
@@ -87,18 +86,12 @@ def command(
         start = earlier or begin_study(engine, chosen, asked, warnings=warnings)
         points = store.items(start.study_id)
         if earlier is not None:
-            engine.skip_to(_clock_after(points))
+            engine.skip_to(clock_after(points))
         else:
             store.begin(CACHE, start)
         _tell_plan(start, points)
         study = _run(engine, chosen, store, start, points)
     tell(study, KINDS[CACHE.kind], json=json)
-
-
-def _clock_after(points: Sequence[Measurement]) -> float:
-    """Virtual time at which a simulated system was left; without meaning for a real one."""
-    simulated = points[-1].result.simulated if points else None
-    return simulated.clock_s if simulated else 0.0
 
 
 def _tell_plan(start: CacheStart, points: Sequence[Measurement]) -> None:

@@ -11,6 +11,7 @@ from leadline.cli.context import Context
 from leadline.cli.options import (
     Json,
     MaxBytes,
+    Name,
     Seed,
     positive_bytes,
     positive_seconds,
@@ -109,9 +110,7 @@ def command(
     runs: Annotated[
         int, typer.Option(min=2, max=1000, help="Of every program; the first is discarded.")
     ] = RUNS,
-    name: Annotated[
-        str | None, typer.Option(metavar="S", help="Name of the system, to find it again.")
-    ] = None,
+    name: Name = None,
     budget: _Budget = BUDGET_S,
     max_bytes: MaxBytes = None,
     seed: Seed = 1,

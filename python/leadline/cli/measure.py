@@ -330,10 +330,8 @@ def _write(path: Path, jobs: Sequence[_Job], target: Target, *, source: Path | N
             "give one with --workload"
         )
     job = jobs[0]
-    if job.access.waits:
-        raise typer.BadParameter(
-            f"--sync {job.access.sync} does not go with --write-fio: leave it out"
-        )
+    for said in job.access.beyond(*FioRun.__struct_fields__):
+        raise typer.BadParameter(f"--{said} does not go with --write-fio: leave it out")
     length_s = job.seconds or SECONDS
     facts = target_facts(target.path) if target.path and Path(target.path).is_dir() else {}
     run = FioRun(

@@ -11,7 +11,8 @@ import msgspec
 import typer
 
 from leadline.cli.talk import talk
-from leadline.record import Access, parse_sync
+from leadline.record import Access
+from leadline.record.job import ACCESS_OPTIONS
 from leadline.units import parse_bytes, parse_seconds
 
 _Value = TypeVar("_Value")
@@ -64,18 +65,13 @@ CacheLimit = Annotated[
         "small file cache.",
     ),
 ]
+Name = Annotated[
+    str | None, typer.Option(metavar="S", help="Name of the system, to find it again.")
+]
 MaxBytes = Annotated[
     int | None,
     typer.Option(
         parser=reader(positive_bytes), metavar="SIZE", help="Most data to write on the target."
-    ),
-]
-_Backend = Annotated[
-    str | None,
-    typer.Option(
-        metavar="B",
-        help="How requests are issued: pread (the default on a directory), uring, or mmap.",
-        show_default=False,
     ),
 ]
 Precondition = Annotated[
@@ -86,22 +82,6 @@ Precondition = Annotated[
         help="Write at most this much first, until the device is on its sustained rate.",
     ),
 ]
-_Direct = Annotated[bool, typer.Option("--direct", help="Bypass the file cache (O_DIRECT).")]
-_Sync = Annotated[
-    str | None,
-    typer.Option(
-        parser=reader(parse_sync),
-        metavar="dsync|fsync|fsync=N",
-        help="Which writes wait for the device: every one (O_DSYNC), or with an fsync after each, "
-        "or each N, of an issuer. Without it none does.",
-    ),
-]
-_ACCESS: dict[str, tuple[Any, Any]] = {
-    "backend": (_Backend, None),
-    "direct": (_Direct, False),
-    "sync": (_Sync, None),
-}
-"""Of each option what it is, and its default."""
 
 
 def with_group(
@@ -138,11 +118,23 @@ def with_group(
     return decorate
 
 
-def _access(**asked: Any) -> Access:
-    return Access(**{name: value for name, value in asked.items() if value is not None})
+def _declared(name: str, kind: type, told: Any) -> tuple[Any, Any]:
+    """Return what a declared option is for typer, and its default."""
+    if kind is bool:
+        return Annotated[bool, typer.Option(f"--{name}", help=told.description)], False
+    extra = told.extra or {}
+    read = extra.get("parse", kind)
+    option = typer.Option(
+        parser=reader(read), metavar=extra.get("metavar"), help=told.description, show_default=False
+    )
+    return Annotated[kind | None, option], None
 
 
-with_access = with_group("access", _ACCESS, _access)
+with_access = with_group(
+    "access",
+    {name: _declared(name, *told) for name, told in ACCESS_OPTIONS.items()},
+    lambda **asked: Access(**{name: said for name, said in asked.items() if said is not None}),
+)
 """Gives a command the options of how storage is reached, in place of its `access`."""
 
 

@@ -14,6 +14,7 @@ from leadline.cli.options import (
     Duration,
     Json,
     MaxBytes,
+    Name,
     Precondition,
     Seed,
     TargetArgument,
@@ -26,10 +27,11 @@ from leadline.cli.tell import tell
 from leadline.engine import Engine, Stopped, Target, TargetRefused, open_engine, preflight
 from leadline.errors import LeadlineError
 from leadline.record import Access, Measurement, Plan, Survey, SurveyStart
+from leadline.record.job import ACCESS_OPTIONS
 from leadline.record.survey import SURVEY
 from leadline.report.kinds import KINDS, StoredSurvey
 from leadline.store import Store
-from leadline.studies.resume import find_unfinished
+from leadline.studies.resume import clock_after, find_unfinished, say_kept
 from leadline.studies.survey import (
     LEARN_FRAC,
     Asked,
@@ -48,9 +50,7 @@ def command(
     context: typer.Context,
     *,
     target: TargetArgument,
-    name: Annotated[
-        str | None, typer.Option(metavar="S", help="Name of the system, to find it again.")
-    ] = None,
+    name: Name = None,
     budget: Duration = None,
     cache_limit: CacheLimit = None,
     max_bytes: MaxBytes = None,
@@ -98,7 +98,7 @@ def command(
         start = earlier or begin_survey(engine, chosen, asked, warnings=warnings)
         points: tuple[Measurement, ...] = store.items(start.study_id)
         if earlier is not None:
-            engine.skip_to(_clock_after(points))
+            engine.skip_to(clock_after(points))
         else:
             store.begin(SURVEY, start)
         _tell_plan(start, points)
@@ -107,21 +107,17 @@ def command(
     tell(told, KINDS[SURVEY.kind], json=json)
 
 
-def _clock_after(points: Sequence[Measurement]) -> float:
-    """Virtual time at which a simulated system was left; without meaning for a real one."""
-    simulated = points[-1].result.simulated if points else None
-    return simulated.clock_s if simulated else 0.0
-
-
 def _same_access(earlier: SurveyStart, asked: Access, context: typer.Context) -> Access:
-    """What decided the survey; another discipline would be another system."""
+    """What decided the survey; reached in another way it would be another system."""
     kept = earlier.access
-    source = context.get_parameter_source("sync")
-    if source is not None and source.name != "DEFAULT" and asked.sync != kept.sync:
-        raise TargetRefused(
-            f"the unfinished survey of {earlier.system!r} has --sync {kept.sync}, not "
-            f"{asked.sync}: leave --sync out, or start a new survey without --resume"
-        )
+    for name in ACCESS_OPTIONS:
+        then, now = getattr(kept, name), getattr(asked, name)
+        source = context.get_parameter_source(name)
+        if source is not None and source.name != "DEFAULT" and now != then:
+            raise TargetRefused(
+                f"the unfinished survey of {earlier.system!r} has --{name} {then}, not {now}: "
+                f"leave --{name} out, or start a new survey without --resume"
+            )
     return kept
 
 
@@ -161,10 +157,7 @@ def _run(engine: Engine, store: Store, start: SurveyStart, points: Sequence[Meas
 
 def _tell_kept(store: Store, start: SurveyStart) -> None:
     kept = store.items(start.study_id)
-    talk(
-        f"{len(kept)} of {start.plan.points} points are kept as {start.study_id[:8]}; "
-        "the same command with --resume goes on"
-    )
+    talk(say_kept(len(kept), start.plan.points, start.study_id))
     if kept:
         for sentence in explain(start, kept).sentences:
             talk(sentence)

@@ -12,6 +12,7 @@ from typing import Any
 from leadline.machine.facts import FACTS
 from leadline.record import SurveyStart
 from leadline.record.comparison import FactDifference
+from leadline.record.job import ACCESS_OPTIONS
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "System": ("host_name", "simulated_system"),
@@ -103,9 +104,10 @@ TOLERANCES = {
 
 _START = (
     ("target", "Target", "text"),
-    ("backend", "Backend", "text"),
-    ("direct", "Past the file cache (O_DIRECT)", "flag"),
-    ("sync", "Writes that wait for the device", "text"),
+    *(
+        (name, told.title, "flag" if kind is bool else "text")
+        for name, (kind, told) in ACCESS_OPTIONS.items()
+    ),
     ("focal_mode", "Focal points", "text"),
 )
 """What the start record itself tells of how a survey was run: field, title, unit."""

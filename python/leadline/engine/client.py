@@ -19,7 +19,7 @@ from leadline.errors import CacheLimitRefused, TargetRefused
 from leadline.machine.cgroup import memory_cgroup
 from leadline.machine.dirty_limits import restore_left_limits
 from leadline.machine.mounts import is_in_memory
-from leadline.record import NO_SYNC, EngineResult, Workload
+from leadline.record import EngineResult, Workload
 from leadline.record.job import CLOSED, Access, Arrivals, Limits
 
 BACKENDS = {
@@ -186,23 +186,25 @@ def _fitting(target: Target, access: Access, engine: str) -> Access:
     named = msgspec.structs.replace(access, backend=_backend(target, access))
     if named.placement not in PLACEMENTS:
         raise TargetRefused(f"--placement is auto or free, not {named.placement!r}")
-    _check_engine(target, engine, named.sync)
+    _check_engine(target, engine, named)
     if named.cache_limit_bytes is not None:
         _require_own_cache(target)
     return named
 
 
-def _check_engine(target: Target, engine: str, sync: str) -> None:
+def _check_engine(target: Target, engine: str, access: Access) -> None:
     if engine not in ENGINES:
         raise TargetRefused(f"--engine is leadline or fio, not {engine!r}")
     if engine == "fio" and target.kind != "directory":
         raise TargetRefused(
             f"--engine fio needs a directory, which {target.text} is not: leave --engine out"
         )
-    if sync != NO_SYNC and target.kind == "null":
-        raise TargetRefused(f"--sync {sync} waits for a device, and null: has none: leave it out")
-    if sync != NO_SYNC and engine == "fio":
-        raise TargetRefused(f"--sync {sync} is Leadline's; leave it or --engine fio out")
+    if access.waits and target.kind == "null":
+        raise TargetRefused(
+            f"--sync {access.sync} waits for a device, and null: has none: leave it out"
+        )
+    for said in access.beyond("backend", "direct") if engine == "fio" else ():
+        raise TargetRefused(f"--{said} is Leadline's; leave it or --engine fio out")
 
 
 def _backend(target: Target, access: Access) -> str:

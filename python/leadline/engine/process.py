@@ -16,7 +16,7 @@ from leadline.errors import NothingCompleted, ServerLost, TargetRefused
 from leadline.machine.cgroup import MemoryCgroup
 from leadline.machine.facts import host_facts
 from leadline.machine.resources import available_memory_bytes, l3_cache_bytes
-from leadline.record import NO_SYNC, EngineResult, Workload
+from leadline.record import EngineResult, Workload
 from leadline.record.job import (
     CLOSED,
     Access,
@@ -86,7 +86,7 @@ class ProcessEngine:
     def set_access(self, access: Access) -> None:
         """Make the writes of later runs wait as it says, past the file cache or through it."""
         kind = kind_of(self._target)
-        if access.sync != NO_SYNC and kind == "null":
+        if access.waits and kind == "null":
             raise TargetRefused("null: has no device to wait for")
         if access.direct and kind != "directory":
             raise TargetRefused(f"{kind} targets have no file that could be opened O_DIRECT")

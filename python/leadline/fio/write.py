@@ -92,6 +92,8 @@ def _check(workload: Workload, run: FioRun) -> None:
             "backend mmap reads through the file cache by its nature, and direct goes past it: "
             "leave --direct out, or use --backend pread or uring"
         )
+    for said in workload.beyond("size_dist", "queue_depth", "think_time_s"):
+        raise FioJobRefused(f"{said} is Leadline's: no fio job can say it; leave it out")
     if workload.queue_depth > 1 and run.backend != "uring":
         raise FioJobRefused(
             f"queue_depth={workload.queue_depth} needs --backend uring: an issuer of {run.backend} "

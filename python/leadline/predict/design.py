@@ -29,9 +29,7 @@ class Box:
             self.unique_bytes[0] <= workload.unique_bytes <= self.unique_bytes[1]
             and self.size_mean[0] <= workload.size_mean <= self.size_mean[1]
             and self.process_num[0] <= workload.process_num <= self.process_num[1]
-            and workload.queue_depth == 1
-            and workload.size_dist == "normal"
-            and workload.think_time_s == 0
+            and not workload.beyond()
         )
 
     def workload(self, place: tuple[float, ...]) -> Workload:

@@ -13,6 +13,7 @@ from leadline.predict.model import Model, PredictionRefused
 from leadline.predict.product import ProductModel
 from leadline.predict.ranges import Outside, Ranges
 from leadline.record import Interval, Measurement, Prediction, Region, Survey, Workload
+from leadline.record.workload import SIZES
 from leadline.stats import student_t
 from leadline.units import format_bytes
 
@@ -129,6 +130,8 @@ class Predictor:
             )
         spelled = as_surveyed(workload, self.survey.start, self.ranges)
         surveyed, warnings = spelled.workload, list(spelled.warnings)
+        for said in surveyed.beyond():
+            raise PredictionRefused(f"{said}: no survey has it; leave it out, or measure it")
         region = self.ranges.nearest_region(surveyed.unique_bytes)
         if region is None:
             raise PredictionRefused(self._unfinished("has no region yet"))
@@ -218,6 +221,6 @@ def _beyond(item: Outside) -> str:
 
 
 def _shown(parameter: str, value: float) -> str:
-    if parameter in ("unique_bytes", "size_mean"):
+    if parameter in SIZES:
         return format_bytes(value)
     return f"{value:g}"

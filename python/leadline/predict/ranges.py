@@ -6,8 +6,7 @@ import math
 from dataclasses import dataclass
 
 from leadline.record import PARAMETERS, Region, Survey, Workload
-
-FRACTIONS = ("read_frac", "seq_frac")
+from leadline.record.workload import FRACTIONS
 
 SIZE_SHARE_MAX = 0.25
 """Largest mean size a survey asks for, as a share of unique_bytes: a request must not span the

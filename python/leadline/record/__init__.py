@@ -1,6 +1,6 @@
 """The nouns of Leadline as immutable documents: what is stored, sent and shown."""
 
-from leadline.record.discipline import NO_SYNC, fsync_each, parse_sync
+from leadline.record.discipline import NO_SYNC, parse_sync
 from leadline.record.file_cache import (
     CachePlan,
     CacheSize,
@@ -148,7 +148,6 @@ __all__ = [
     "WritePolicy",
     "WrittenBytes",
     "derive_seed",
-    "fsync_each",
     "parse_sync",
     "point_id",
 ]

@@ -6,10 +6,10 @@ so the kinds are told apart by their types here, not by a tag.
 
 from __future__ import annotations
 
-from typing import Any, Generic, Literal, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
 from leadline.errors import EngineFault
 from leadline.record.discipline import NO_SYNC, fsync_each, parse_sync, say_discipline
@@ -17,7 +17,7 @@ from leadline.record.jobs.file_test import FileProgram, FileTestResult
 from leadline.record.jobs.nfs import NfsAsked, NfsData, NfsLoadAnswer, NfsServerAddress
 from leadline.record.result import EngineResult
 from leadline.record.streaming import StreamResult
-from leadline.record.workload import Workload, WorkloadError
+from leadline.record.workload import Workload, WorkloadError, declared
 
 WIRE_VERSION = 1
 RATE_MIN_PER_S, RATE_MAX_PER_S = 1e-3, 1e7
@@ -32,14 +32,34 @@ Answer = TypeVar("Answer")
 
 
 class Access(msgspec.Struct, frozen=True, kw_only=True):
-    """How storage is reached."""
+    """How storage is reached; what has a title, for comparisons, is an option of commands."""
 
-    backend: str = ""
-    """How requests are issued; empty is the only or the plainest one of the target."""
-    direct: bool = False
-    """Past the file cache (O_DIRECT)."""
-    sync: str = NO_SYNC
-    """Which writes wait for the device, as `parse_sync` spells it."""
+    backend: Annotated[
+        str,
+        Meta(
+            title="Backend",
+            description="How requests are issued: pread (the default on a directory), uring, or "
+            "mmap.",
+            extra={"metavar": "B"},
+        ),
+    ] = ""
+    """Empty is the only or the plainest one of the target."""
+    direct: Annotated[
+        bool,
+        Meta(
+            title="Past the file cache (O_DIRECT)", description="Bypass the file cache (O_DIRECT)."
+        ),
+    ] = False
+    sync: Annotated[
+        str,
+        Meta(
+            title="Writes that wait for the device",
+            description="Which writes wait for the device: every one (O_DSYNC), or with an fsync "
+            "after each, or each N, of an issuer. Without it none does.",
+            extra={"metavar": "dsync|fsync|fsync=N", "parse": parse_sync},
+        ),
+    ] = NO_SYNC
+    """As `parse_sync` spells it."""
     cache_limit_bytes: int | None = None
     """The engine runs in a memory cgroup of this size."""
     placement: str = "auto"
@@ -48,8 +68,18 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def discipline(self) -> str:
-        """Which writes wait, and for what, as people call it."""
-        return say_discipline(self.sync, direct=self.direct)
+        """Which writes wait, and for what, as people call it; and any option beside that."""
+        said = say_discipline(self.sync, direct=self.direct)
+        return ", ".join([said, *self.beyond("backend", "direct", "sync")])
+
+    def beyond(self, *known: str) -> list[str]:
+        """Return the options that are not as usual, besides the known ones: `sync dsync`."""
+        given = {name: getattr(self, name) for name in ACCESS_OPTIONS if name not in known}
+        return [
+            name if value is True else f"{name} {value}"
+            for name, value in given.items()
+            if value != getattr(_USUAL, name)
+        ]
 
     @property
     def fsync_each(self) -> int | None:
@@ -69,13 +99,10 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def wire_backend(self) -> Backend:
         """Return the job's `backend`; `sync` is sent only when some write waits."""
-        if not self.waits:
-            return Backend(name=self.backend, direct=self.direct)
         each = self.fsync_each
-        waits = (
-            Waits(kind=parse_sync(self.sync)) if each is None else Waits(kind="fsync", each=each)
-        )
-        return Backend(name=self.backend, direct=self.direct, sync=waits)
+        waits = Waits("fsync", each) if each else Waits(parse_sync(self.sync))
+        sync = waits if self.waits else UNSET
+        return Backend(name=self.backend, direct=self.direct, sync=sync)
 
     def stored_in(self, record: type[msgspec.Struct]) -> dict[str, Any]:
         """Return what a record keeps of it, by the record's own fields."""
@@ -89,6 +116,11 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
         return cls(
             **{name: getattr(record, name) for name in cls.__struct_fields__ if name in kept}
         )
+
+
+_USUAL = Access()
+ACCESS_OPTIONS: dict[str, tuple[type, Any]] = declared(Access)
+"""What a person can say of `Access`: of each its type, and how it is told."""
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):

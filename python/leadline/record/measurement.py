@@ -62,21 +62,11 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
         return self.point_id
 
 
-class MeasurementStart(StudyStart, frozen=True, kw_only=True):
-    """What decides measurements that belong to no larger study; each point has its own facts."""
-
-    target: str
-    backend: str
-    direct: bool
-    sync: str
-
-
-class ReachedStart(StudyStart, frozen=True, kw_only=True):
+class AccessStart(StudyStart, frozen=True, kw_only=True):
     """The start of a study whose points are all reached in one way."""
 
     backend: str
     direct: bool
-    cache_limit_bytes: int | None
     sync: str = NO_SYNC
     """Which writes wait for the device (`leadline.record.discipline`)."""
 
@@ -84,6 +74,18 @@ class ReachedStart(StudyStart, frozen=True, kw_only=True):
     def access(self) -> Access:
         """How the storage was reached."""
         return Access.kept_by(self)
+
+
+class MeasurementStart(AccessStart, frozen=True, kw_only=True):
+    """What decides measurements that belong to no larger study; each point has its own facts."""
+
+    target: str
+
+
+class ReachedStart(AccessStart, frozen=True, kw_only=True):
+    """The start of a larger study."""
+
+    cache_limit_bytes: int | None
 
 
 class Measured(NamedTuple):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
+from msgspec import Meta
 
-from leadline.record.workload import Interval
+from leadline.record.workload import Interval, declared
 
 CAP_REACHED = "time cap reached"
 """The engine's words for a point that ended by time: a survey says instead, in its intervals and
@@ -15,6 +16,10 @@ its accuracy, what the budget bought."""
 
 SERVER_GONE = ("server lost:", "server silent:", "server restarted:")
 """How the engine's reasons begin when a server went away."""
+
+
+SUM, MEAN, WORST, LAST = (Meta(extra={"runs": how}) for how in ("sum", "mean", "worst", "last"))
+"""How several runs of a workload become one number; a title shows it, under that, to people."""
 
 
 class LatencyUs(msgspec.Struct, frozen=True):
@@ -242,26 +247,26 @@ class EngineResult(msgspec.Struct, frozen=True, kw_only=True):
     latency_us: LatencyUs
     read: OperationSummary
     write: OperationSummary
-    wall_s: float
+    wall_s: Annotated[float, SUM]
     """Length of the measured window."""
-    total_s: float
+    total_s: Annotated[float, SUM]
     """Prepare, warm up, measure and drain together."""
-    prepare_s: float
-    cpu_user: float
+    prepare_s: Annotated[float, SUM]
+    cpu_user: Annotated[float, MEAN]
     """CPU seconds in user mode per second of window; 2.0 is two processors busy."""
-    cpu_system: float
-    io_share: float
+    cpu_system: Annotated[float, MEAN]
+    io_share: Annotated[float, MEAN]
     """Share of the issuers' wall time spent inside I/O calls (CP94 Fig. 1)."""
-    littles_law_error_frac: float
+    littles_law_error_frac: Annotated[float, WORST]
     """process_num x queue_depth against throughput x response time; 0 is perfect."""
     workload_bytes: MovedBytes
     device_bytes: MovedBytes | None
     """Bytes the block device moved in the window; None when it cannot be told."""
     cached_share: float | None
     """Share of the bytes read that did not come from the device, 0 to 1."""
-    cache_resident_bytes: int | None
+    cache_resident_bytes: Annotated[int | None, LAST]
     """File cache charged to the engine's cgroup at the window's end."""
-    foreign_cpu: float | None
+    foreign_cpu: Annotated[float | None, MEAN]
     """CPU seconds per second used by everybody else during the window."""
     realised: Realised
     warm_up: WarmUp
@@ -285,7 +290,7 @@ class EngineResult(msgspec.Struct, frozen=True, kw_only=True):
     generator: Generator | None = None
     network: Network | None = None
     """None where no network is between."""
-    clock: Literal["tsc", "vdso", "virtual"] | None = None
+    clock: Annotated[Literal["tsc", "vdso", "virtual"] | None, LAST] = None
 
     @property
     def server_lost(self) -> bool:
@@ -293,3 +298,7 @@ class EngineResult(msgspec.Struct, frozen=True, kw_only=True):
         return self.network is not None and any(
             reason.startswith(SERVER_GONE) for reason in self.reasons
         )
+
+
+NUMBERS = declared(EngineResult)
+"""What a result says in one number or word, of each its type and how runs are pooled."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from leadline.record.findings import Comparison
 from leadline.record.survey import DriftStep, Region
-from leadline.record.workload import Interval, Workload
+from leadline.record.workload import FRACTIONS, PARAMETERS, SIZES, Interval, Workload
 from leadline.units import format_bytes, format_rate, format_seconds
 
 PARAMETER_TITLES = {
@@ -18,6 +18,8 @@ PARAMETER_TITLES = {
     "seq_frac": "Share of sequential requests",
 }
 """What each parameter is called on an axis and in a table."""
+FRACTION_ENDS = {"read_frac": ("reads", "writes"), "seq_frac": ("sequential", "random")}
+"""What a fraction is of, and what the rest is."""
 
 
 def say_span(low: str, high: str) -> str:
@@ -108,9 +110,9 @@ def say_count(count: int, noun: str) -> str:
 
 def say_value(parameter: str, x: float) -> str:
     """Write one value of a parameter for a table or a tooltip: `64 KiB`, `75 %`, `8`."""
-    if parameter in ("unique_bytes", "size_mean"):
+    if parameter in SIZES:
         return format_bytes(x)
-    if parameter in ("read_frac", "seq_frac"):
+    if parameter in FRACTIONS:
         return f"{100 * x:.3g} %"
     return f"{x:.0f}"
 
@@ -123,7 +125,7 @@ def say_workload_at(parameter: str, x: float) -> str:
         return f"{format_bytes(x)} requests"
     if parameter == "process_num":
         return say_count(round(x), "process")
-    kind, other = ("reads", "writes") if parameter == "read_frac" else ("sequential", "random")
+    kind, other = FRACTION_ENDS[parameter]
     if x in (0.0, 1.0):
         return f"only {kind if x == 1.0 else other} requests".replace("s requests", "s")
     return f"{100 * x:.3g} % {kind}"
@@ -131,8 +133,7 @@ def say_workload_at(parameter: str, x: float) -> str:
 
 def say_workload(work: Workload) -> str:
     """Write all five parameters: `120 MiB touched, 32 KiB requests, …`."""
-    names = ("unique_bytes", "size_mean", "read_frac", "seq_frac", "process_num")
-    return ", ".join(say_workload_at(name, getattr(work, name)) for name in names)
+    return ", ".join(say_workload_at(name, getattr(work, name)) for name in PARAMETERS)
 
 
 def say_place(region: Region) -> str:

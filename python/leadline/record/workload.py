@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
 
 import msgspec
 
@@ -20,6 +21,16 @@ PROCESSES_MAX = 1024
 
 class WorkloadError(ValueError):
     """A workload that makes no sense; the message says what to type instead."""
+
+
+def declared(kind: type[msgspec.Struct]) -> dict[str, tuple[Any, Any]]:
+    """Return of each field declared as `Annotated[type, more]` its type and what more it says."""
+    hints = get_type_hints(kind, include_extras=True)
+    return {
+        name: (told.__origin__, told.__metadata__[0])
+        for name, told in hints.items()
+        if hasattr(told, "__metadata__")
+    }
 
 
 class Interval(msgspec.Struct, frozen=True):
@@ -45,45 +56,57 @@ class Interval(msgspec.Struct, frozen=True):
         return self.low is not None and self.high is not None and self.low <= truth <= self.high
 
 
+class Quantity(NamedTuple):
+    """How a value of a workload is read, and between which it must be."""
+
+    read: Callable[[str], Any]
+    low: float = 0
+    high: float | None = None
+    said: str = "between {low} and {high}"
+
+
+def _choice(value: str) -> str:
+    if value not in ("normal", "fixed"):
+        raise ValueError(f"{value!r} is neither normal nor fixed")
+    return value
+
+
+SIZE = Quantity(parse_bytes, 512, BYTES_MAX, "between 512 bytes and 2^60 (a million TiB)")
+SHARE = Quantity(float, 0, 1)
+
+
 class Workload(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is asked of the storage system (CP94 §5; think time is CP93's sixth knob)."""
 
-    unique_bytes: int
-    size_mean: int
-    read_frac: float = 0.5
-    seq_frac: float = 0.5
-    process_num: int = 1
-    size_dist: Literal["normal", "fixed"] = "normal"
-    queue_depth: int = 1
-    think_time_s: float = 0.0
+    unique_bytes: Annotated[int, SIZE]
+    size_mean: Annotated[int, SIZE]
+    read_frac: Annotated[float, SHARE] = 0.5
+    seq_frac: Annotated[float, SHARE] = 0.5
+    process_num: Annotated[int, Quantity(int, 1, PROCESSES_MAX)] = 1
+    size_dist: Annotated[Literal["normal", "fixed"], Quantity(_choice)] = "normal"
+    queue_depth: Annotated[int, Quantity(int, 1, 4096)] = 1
+    think_time_s: Annotated[
+        float, Quantity(parse_seconds, 0, 3600, "between {low} and {high} seconds")
+    ] = 0.0
 
     def __post_init__(self) -> None:
         """Reject values outside their range."""
-        checks = {
-            "unique_bytes": 512 <= self.unique_bytes <= BYTES_MAX,
-            "size_mean": 512 <= self.size_mean <= BYTES_MAX,
-            "read_frac": 0.0 <= self.read_frac <= 1.0,
-            "seq_frac": 0.0 <= self.seq_frac <= 1.0,
-            "process_num": 1 <= self.process_num <= PROCESSES_MAX,
-            "queue_depth": 1 <= self.queue_depth <= 4096,
-            "think_time_s": 0.0 <= self.think_time_s <= 3600.0,
-        }
-        ranges = {
-            "unique_bytes": "between 512 bytes and 2^60 (a million TiB)",
-            "size_mean": "between 512 bytes and 2^60 (a million TiB)",
-            "read_frac": "between 0 and 1",
-            "seq_frac": "between 0 and 1",
-            "process_num": f"between 1 and {PROCESSES_MAX}",
-            "queue_depth": "between 1 and 4096",
-            "think_time_s": "between 0 and 3600 seconds",
-        }
-        for name, good in checks.items():
-            if not good:
-                raise WorkloadError(f"{name} is {getattr(self, name)}, it must be {ranges[name]}")
+        for name, (_, quantity) in QUANTITIES.items():
+            value = getattr(self, name)
+            if quantity.high is not None and not quantity.low <= value <= quantity.high:
+                said = quantity.said.format(low=quantity.low, high=quantity.high)
+                raise WorkloadError(f"{name} is {value}, it must be {said}")
+
+    def beyond(self, *known: str) -> list[str]:
+        """Return what is not as usual, besides the five parameters and others that are known."""
+        usual = Workload(self.unique_bytes, self.size_mean)
+        names = [name for name in QUANTITIES if name not in (*PARAMETERS, *known)]
+        given = [name for name in names if getattr(self, name) != getattr(usual, name)]
+        return [f"{name}={getattr(self, name)}" for name in given]
 
     def with_value(self, parameter: str, value: float) -> Workload:
         """Return this workload with one parameter changed; counts and bytes are rounded."""
-        whole = parameter in ("unique_bytes", "size_mean", "process_num", "queue_depth")
+        whole = QUANTITIES[parameter][0] is int
         return msgspec.structs.replace(self, **{parameter: round(value) if whole else value})
 
     @classmethod
@@ -98,13 +121,13 @@ class Workload(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         for part in filter(None, (piece.strip() for piece in text.split(","))):
             key, equals, value = part.partition("=")
             key = "think_time_s" if key.strip() == "think_time" else key.strip()
-            if not equals or key not in _READERS:
-                known = ", ".join(_READERS)
+            if not equals or key not in QUANTITIES:
+                known = ", ".join(QUANTITIES)
                 raise WorkloadError(f"{part!r} is not key=value with a known key ({known})")
             if key in values:
                 raise WorkloadError(f"{key} is given twice")
             try:
-                values[key] = _READERS[key](value.strip())
+                values[key] = QUANTITIES[key][1].read(value.strip())
             except ValueError as error:
                 raise WorkloadError(f"{key}: {error}") from error
         missing = [key for key in ("unique_bytes", "size_mean") if key not in values]
@@ -116,19 +139,7 @@ class Workload(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return cls(**values)
 
 
-def _choice(value: str) -> str:
-    if value not in ("normal", "fixed"):
-        raise ValueError(f"{value!r} is neither normal nor fixed")
-    return value
-
-
-_READERS: dict[str, Any] = {
-    "unique_bytes": parse_bytes,
-    "size_mean": parse_bytes,
-    "read_frac": float,
-    "seq_frac": float,
-    "process_num": int,
-    "size_dist": _choice,
-    "queue_depth": int,
-    "think_time_s": parse_seconds,
-}
+QUANTITIES: dict[str, tuple[Any, Quantity]] = declared(Workload)
+"""What a workload says, in the order in which it is sent: of each its type and how it is read."""
+FRACTIONS = tuple(name for name, (_, quantity) in QUANTITIES.items() if quantity is SHARE)
+SIZES = tuple(name for name, (_, quantity) in QUANTITIES.items() if quantity is SIZE)

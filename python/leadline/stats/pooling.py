@@ -32,6 +32,7 @@ from leadline.record import (
     WarmUp,
     WrittenBytes,
 )
+from leadline.record.result import NUMBERS
 from leadline.stats.intervals import Noise, pooled_noise, reading_interval
 
 Struct = TypeVar("Struct", bound=msgspec.Struct)
@@ -355,11 +356,14 @@ def _mean(name: str) -> Callable[[_Runs], float | None]:
     return lambda runs: _over_time(runs.all, lambda run: getattr(run, name))
 
 
-def _mean_or_0(name: str) -> Callable[[_Runs], float]:
-    return lambda runs: _mean(name)(runs) or 0.0
+def _worst(name: str) -> Callable[[_Runs], float]:
+    return lambda runs: max(getattr(run, name) for run in runs)
 
+
+_POOLED = {"sum": _sum, "mean": _mean, "worst": _worst, "last": _last}
 
 RESULT: Rules = {
+    **{name: _POOLED[(told.extra or {})["runs"]](name) for name, (_, told) in NUMBERS.items()},
     "version": _last("version"),
     "job_id": _last("job_id"),
     "throughput_mb_s": lambda runs: _spread([run.throughput_mb_s for run in runs]),
@@ -367,18 +371,9 @@ RESULT: Rules = {
     "latency_us": lambda runs: runs.latency,
     "read": lambda runs: runs.read,
     "write": lambda runs: runs.write,
-    "wall_s": _sum("wall_s"),
-    "total_s": _sum("total_s"),
-    "prepare_s": _sum("prepare_s"),
-    "cpu_user": _mean_or_0("cpu_user"),
-    "cpu_system": _mean_or_0("cpu_system"),
-    "io_share": _mean_or_0("io_share"),
-    "littles_law_error_frac": lambda runs: max(run.littles_law_error_frac for run in runs),
     "workload_bytes": lambda runs: MovedBytes(runs.read.bytes, runs.write.bytes),
     "device_bytes": lambda runs: _moved([run.device_bytes for run in runs]),
     "cached_share": lambda runs: _over_reads(runs.all, lambda run: run.cached_share),
-    "cache_resident_bytes": _last("cache_resident_bytes"),
-    "foreign_cpu": _mean("foreign_cpu"),
     "realised": lambda runs: by_field(Realised, REALISED, runs.all),
     "warm_up": lambda runs: by_field(WarmUp, WARM_UP, runs.all),
     "intervals": lambda runs: _shifted(runs.all, lambda run: run.intervals),
@@ -397,6 +392,5 @@ RESULT: Rules = {
     "placement": _last("placement"),
     "generator": lambda runs: _generator(runs.all),
     "network": lambda runs: _network(runs.all),
-    "clock": _last("clock"),
 }
 """Of `EngineResult`."""

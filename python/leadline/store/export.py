@@ -8,8 +8,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
+from msgspec.structs import asdict
 
-from leadline.record import EngineResult, Interval, LatencyUs, Measurement
+from leadline.record import EngineResult, Interval, LatencyUs, Measurement, MovedBytes
+from leadline.record.result import NUMBERS
 from leadline.store.errors import StoreError
 
 Row = dict[str, Any]
@@ -65,11 +67,12 @@ def _row(point: Measurement) -> Row:
     spans = result.spans_us
     row |= _latency("due_to_submitted_us", spans.due_to_submitted if spans else None)
     row |= _latency("due_to_completed_us", spans.due_to_completed if spans else None)
-    return row | _plain(result) | _evidence(result)
+    row |= _plain(result) | _evidence(result)
+    return row | {name: getattr(result, name) for name in NUMBERS if name not in row}
 
 
 def _plain(result: EngineResult) -> Row:
-    device, simulated = result.device_bytes, result.simulated
+    simulated = result.simulated
     return {
         "read_operations": result.read.operations,
         "write_operations": result.write.operations,
@@ -82,17 +85,12 @@ def _plain(result: EngineResult) -> Row:
         "cpu_system": result.cpu_system,
         "io_share": result.io_share,
         "littles_law_error_frac": result.littles_law_error_frac,
-        "workload_read_bytes": result.workload_bytes.read,
-        "workload_write_bytes": result.workload_bytes.write,
-        "device_read_bytes": device.read if device else None,
-        "device_write_bytes": device.write if device else None,
+        **_moved("workload", result.workload_bytes),
+        **_moved("device", result.device_bytes),
         "cached_share": result.cached_share,
         "cache_resident_bytes": result.cache_resident_bytes,
         "foreign_cpu": result.foreign_cpu,
-        "realised_size_mean": result.realised.size_mean,
-        "realised_size_cv": result.realised.size_cv,
-        "realised_read_frac": result.realised.read_frac,
-        "realised_seq_frac": result.realised.seq_frac,
+        **{f"realised_{name}": value for name, value in asdict(result.realised).items()},
         "truth_mb_s": simulated.truth_mb_s if simulated else None,
         "admissible": result.admissible,
         "reasons": "; ".join(result.reasons),
@@ -102,16 +100,14 @@ def _plain(result: EngineResult) -> Row:
 
 def _evidence(result: EngineResult) -> Row:
     offered, generator = result.offered, result.generator
-    own, written = result.provenance.process_bytes, result.written_bytes
-    load = result.other_load
+    written = result.written_bytes
     return {
         "completed_per_s": offered.completed_per_s if offered else None,
         "shortfall_frac": offered.shortfall_frac if offered else None,
         "fell_short": offered.fell_short if offered else None,
         "cached_share_from": result.provenance.cached_share_from,
         "found_share": result.provenance.found_share,
-        "process_read_bytes": own.read if own else None,
-        "process_write_bytes": own.write if own else None,
+        **_moved("process", result.provenance.process_bytes),
         "level_count": len(result.levels),
         "stall_s_max": max((stall.seconds for stall in result.stalls), default=0.0),
         "generator_ceiling_iops": generator.ceiling_iops if generator else None,
@@ -120,12 +116,14 @@ def _evidence(result: EngineResult) -> Row:
         "layout_bytes": written.layout,
         "precondition_bytes": written.precondition,
         "written_bytes": written.workload,
-        "cpu_pressure": load.cpu_pressure,
-        "io_pressure": load.io_pressure,
-        "memory_pressure": load.memory_pressure,
-        "steal_cpu": load.steal_cpu,
-        "runnable": load.runnable,
-        "clock": result.clock,
+        **asdict(result.other_load),
+    }
+
+
+def _moved(name: str, moved: MovedBytes | None) -> Row:
+    return {
+        f"{name}_read_bytes": moved.read if moved else None,
+        f"{name}_write_bytes": moved.write if moved else None,
     }
 
 

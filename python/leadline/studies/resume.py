@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from leadline.engine import TargetRefused
-from leadline.record import Status
+from leadline.record import Measurement, Status
 from leadline.record.study import Answer, Records, StudyStart
 from leadline.store import Store, Stored
 
@@ -49,6 +49,12 @@ def find_unfinished(
     raise TargetRefused(
         f"no unfinished {records.said} of {system!r} is stored; leave out --resume to start one"
     )
+
+
+def clock_after(points: Sequence[Measurement]) -> float:
+    """Virtual time at which a simulated system was left; without meaning for a real one."""
+    simulated = points[-1].result.simulated if points else None
+    return simulated.clock_s if simulated else 0.0
 
 
 def say_kept(

@@ -11,6 +11,7 @@ import typer
 from leadline.cli.options import (
     CacheLimit,
     Json,
+    Name,
     Seed,
     positive_bytes,
     positive_seconds,
@@ -125,9 +126,6 @@ Match = Annotated[
         "[default: 0.5]",
         show_default=False,
     ),
-]
-Name = Annotated[
-    str | None, typer.Option(metavar="S", help="Name of the system, to find it again.")
 ]
 Budget = Annotated[
     float,

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from leadline.cli.context import Context
-from leadline.cli.options import Json, Seed, positive_bytes, positive_seconds, reader
-from leadline.cli.stream.options import Name, OutputFile, Threads
+from leadline.cli.options import Json, Name, Seed, positive_bytes, positive_seconds, reader
+from leadline.cli.stream.options import OutputFile, Threads
 from leadline.cli.stream.run import require_stream_output, tell_stream
 from leadline.cli.talk import talk
 from leadline.engine import Target

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from leadline.record import Measurement, Survey
+from leadline.record import PARAMETERS, Measurement, Survey
+from leadline.record.job import ACCESS_OPTIONS
 from leadline.studies.cache import find_in_survey
 
 
@@ -26,10 +27,7 @@ def survey_document(survey: Survey, points: Sequence[Measurement]) -> dict[str, 
                 "name": region.name,
                 "low_bytes": region.low_bytes,
                 "high_bytes": region.high_bytes,
-                "focal": {
-                    key: getattr(region.focal, key)
-                    for key in ("unique_bytes", "size_mean", "read_frac", "seq_frac", "process_num")
-                },
+                "focal": {name: getattr(region.focal, name) for name in PARAMETERS},
                 "throughput_mb_s": region.throughput_mb_s,
                 "cached_share": region.cached_share,
             }
@@ -59,8 +57,7 @@ def survey_document(survey: Survey, points: Sequence[Measurement]) -> dict[str, 
         "accuracy_frac": survey.accuracy_frac,
         "settled": survey.settled,
         "cache_limit_bytes": start.cache_limit_bytes,
-        "direct": start.direct,
-        "sync": start.sync,
+        **{name: getattr(start, name) for name in ACCESS_OPTIONS if name != "backend"},
         "precondition_bytes_max": start.precondition_bytes_max,
         "facts": start.facts,
         "plan": start.plan,

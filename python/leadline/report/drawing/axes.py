@@ -9,6 +9,7 @@ from typing import Any
 import altair as alt
 
 from leadline.record.wording import PARAMETER_TITLES
+from leadline.record.workload import FRACTIONS, SIZES
 
 BYTES_EXPR = (
     "datum.value >= 1099511627776 ? format(datum.value/1099511627776, '~r') + ' TiB' : "
@@ -57,9 +58,9 @@ def _wide(low: float, high: float) -> list[float]:
 def parameter_x(parameter: str, xs: Sequence[float]) -> alt.X:
     """Return the axis of one of the five parameters."""
     title = PARAMETER_TITLES[parameter]
-    if parameter in ("unique_bytes", "size_mean"):
+    if parameter in SIZES:
         return bytes_x(xs, f"{title} (log scale)")
-    if parameter in ("read_frac", "seq_frac"):
+    if parameter in FRACTIONS:
         axis = alt.Axis(
             title=f"{title} (%)",
             format=".0~%",

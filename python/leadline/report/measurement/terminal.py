@@ -6,6 +6,7 @@ from rich.table import Table
 from rich.text import Text
 
 from leadline.record import EngineResult, Measurement, OperationSummary
+from leadline.record.result import NUMBERS
 from leadline.record.wording import say_percent, say_rate
 from leadline.report.measurement import evidence
 from leadline.units import format_seconds
@@ -51,6 +52,8 @@ def measurement_rows(point: Measurement) -> list[tuple[str, str]]:
         ("clock", evidence.say_clock(result)),
         ("admissible", "yes" if result.admissible else f"no: {'; '.join(result.reasons)}"),
     ]
+    numbers = [(told.title or "", getattr(result, name)) for name, (_, told) in NUMBERS.items()]
+    rows += [(title, str(number)) for title, number in numbers if title and number is not None]
     rows += [("warning", warning) for warning in (*point.warnings, *result.warnings)]
     return [(name, text) for name, text in (*rows, ("point", point.point_id)) if text is not None]
 

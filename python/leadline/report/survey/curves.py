@@ -7,6 +7,7 @@ import altair as alt
 from leadline.record import Curve, Family, Region, Survey
 from leadline.record.findings import average_slope, ends, gain
 from leadline.record.wording import (
+    FRACTION_ENDS,
     join_words,
     say_bytes,
     say_number,
@@ -179,10 +180,8 @@ def _family_curve(region: Region, curve: Curve, most_mb_s: float) -> alt.LayerCh
 
 def _family_title(curve: Curve) -> str:
     """Say what is seen on a curve, only as far as its intervals show it."""
-    if curve.parameter in ("read_frac", "seq_frac"):
-        high, low = (
-            ("reads", "writes") if curve.parameter == "read_frac" else ("sequential", "random")
-        )
+    if curve.parameter in FRACTION_ENDS:
+        high, low = FRACTION_ENDS[curve.parameter]
         comparison = ends(curve)
         if comparison is None or not comparison.shown:
             return f"{high.capitalize()} against {low}: no difference shown"

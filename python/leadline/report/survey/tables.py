@@ -6,6 +6,7 @@ import csv
 import io
 from collections import Counter
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any
 
 from leadline.machine.facts import FACTS
@@ -240,58 +241,35 @@ def point_rows(points: Sequence[Measurement]) -> list[tuple[str, ...]]:
     return rows
 
 
+_CSV: dict[str, Callable[[Measurement], Any]] = {
+    "point_id": lambda point: point.point_id,
+    "order": lambda point: point.order,
+    "stage": lambda point: point.stage,
+    "started_at": lambda point: point.started_at,
+    "clock_s": lambda point: point.clock_s,
+    **{name: attrgetter(f"workload.{name}") for name in (*PARAMETERS, "size_dist")},
+    "throughput_mb_s": lambda point: point.result.throughput_mb_s.value,
+    "throughput_low_mb_s": lambda point: point.result.throughput_mb_s.low,
+    "throughput_high_mb_s": lambda point: point.result.throughput_mb_s.high,
+    "throughput_n": lambda point: point.result.throughput_mb_s.n,
+    "iops": lambda point: point.result.iops.value,
+    "latency_mean_us": lambda point: point.result.latency_us.mean,
+    "latency_p50_us": lambda point: point.result.latency_us.p50,
+    "latency_p99_us": lambda point: point.result.latency_us.p99,
+    "cached_share": lambda point: point.result.cached_share,
+    "found": lambda point: marks(point.result),
+    "admissible": lambda point: point.result.admissible,
+    "reasons": lambda point: "; ".join(point.result.reasons),
+}
+
+
 def points_csv(points: Sequence[Measurement]) -> str:
     """All points for a spreadsheet, units in the column names."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(
-        (
-            "point_id",
-            "order",
-            "stage",
-            "started_at",
-            "clock_s",
-            *PARAMETERS,
-            "size_dist",
-            "throughput_mb_s",
-            "throughput_low_mb_s",
-            "throughput_high_mb_s",
-            "throughput_n",
-            "iops",
-            "latency_mean_us",
-            "latency_p50_us",
-            "latency_p99_us",
-            "cached_share",
-            "found",
-            "admissible",
-            "reasons",
-        )
-    )
+    writer.writerow(_CSV)
     for point in sorted(points, key=lambda point: point.order):
-        result, work = point.result, point.workload
-        rate, latency = result.throughput_mb_s, result.latency_us
-        row = (
-            point.point_id,
-            point.order,
-            point.stage,
-            point.started_at,
-            point.clock_s,
-            *(getattr(work, name) for name in PARAMETERS),
-            work.size_dist,
-            rate.value,
-            rate.low,
-            rate.high,
-            rate.n,
-            result.iops.value,
-            latency.mean,
-            latency.p50,
-            latency.p99,
-            result.cached_share,
-            marks(result),
-            result.admissible,
-            "; ".join(result.reasons),
-        )
-        writer.writerow([inert(value) for value in row])
+        writer.writerow([inert(of(point)) for of in _CSV.values()])
     return out.getvalue()
 
 

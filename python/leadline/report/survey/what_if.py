@@ -15,9 +15,10 @@ import numpy as np
 
 from leadline.errors import LeadlineError
 from leadline.predict import Predictor
-from leadline.predict.ranges import FRACTIONS, SIZE_SHARE_MAX, Ranges
+from leadline.predict.ranges import SIZE_SHARE_MAX, Ranges
 from leadline.record import PARAMETERS, Measurement, Region, Survey
 from leadline.record.wording import PARAMETER_TITLES
+from leadline.record.workload import FRACTIONS
 from leadline.report.drawing.scale import LOG_THROUGHPUT_RATIO
 from leadline.report.survey.what_if_chart import what_if_charts
 from leadline.stats import student_t

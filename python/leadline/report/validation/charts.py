@@ -17,6 +17,7 @@ from leadline.record.wording import (
     say_value,
     say_workload,
 )
+from leadline.record.workload import FRACTIONS
 from leadline.report.drawing.axes import on_field, parameter_x, throughput_xy
 from leadline.report.drawing.layers import (
     LOW_PX,
@@ -312,7 +313,7 @@ def _widened(parameter: str, item: BinError) -> dict[str, float]:
     """The ends of a bin; one that holds a single value is drawn wide enough to be seen."""
     if item.low < item.high:
         return {"low": item.low, "high": item.high}
-    if parameter in ("read_frac", "seq_frac"):
+    if parameter in FRACTIONS:
         return {"low": item.low - 0.02, "high": item.high + 0.02}
     return {"low": item.low / 1.06, "high": item.high * 1.06}
 

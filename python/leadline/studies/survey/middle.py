@@ -17,7 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from leadline.predict import BATCH, Box, JointModel, enough, fit_joint, next_points, sample_of
-from leadline.record import PROCESSES_MAX, Measurement, Plan, Workload
+from leadline.record import PARAMETERS, PROCESSES_MAX, Measurement, Plan, Workload
+from leadline.record.workload import FRACTIONS
 from leadline.stats import BorderFit, fit_borders, half_way_x, next_unique_bytes, still_rising
 from leadline.studies.survey.readings import Readings, curve_of, throughput, value
 from leadline.studies.survey.spread import share, spread
@@ -205,7 +206,7 @@ class MiddleStrategy:
         counts = share(points, CURVE_WEIGHTS)
         focal = self.focal_in(region)
         workloads: list[Workload] = []
-        for parameter in ("size_mean", "read_frac", "seq_frac", "process_num"):
+        for parameter in PARAMETERS[1:]:
             low, high = self.parameter_range(parameter, region)
             at = float(getattr(focal, parameter))
             for x in spread(low, high, (at,), counts[parameter], log=_is_log(parameter)):
@@ -216,7 +217,7 @@ class MiddleStrategy:
 
     def parameter_range(self, parameter: str, region: RegionBounds) -> tuple[float, float]:
         """Range of a curve in a region; the focal value always lies inside."""
-        if parameter in ("read_frac", "seq_frac"):
+        if parameter in FRACTIONS:
             return 0.0, 1.0
         focal = float(getattr(self.focal, parameter))
         if parameter == "process_num":

@@ -19,6 +19,7 @@ from leadline.record.findings import (
 from leadline.record.study import Status
 from leadline.record.survey import Curve, CurvePoint, Region, Survey
 from leadline.record.wording import (
+    FRACTION_ENDS,
     join_words,
     say_bytes,
     say_change,
@@ -166,14 +167,11 @@ def _more_processes(survey: Survey) -> str:
     if not curves:
         return "More processes: not measured."
     texts = [(region, _gain_text(gain(curve), "process_num")) for region, curve in curves]
-    mixes = [
-        _mix(survey, "read_frac", "Reads against writes", ("reads", "writes")),
-        _mix(survey, "seq_frac", "Sequential against random", ("sequential", "random")),
-    ]
+    mixes = [_mix(survey, parameter, words) for parameter, words in FRACTION_ENDS.items()]
     return " ".join([f"More processes: {_by_place(texts)}.", *filter(None, mixes)])
 
 
-def _mix(survey: Survey, parameter: str, title: str, words: tuple[str, str]) -> str:
+def _mix(survey: Survey, parameter: str, words: tuple[str, str]) -> str:
     """Compare the two ends of a mix in every region that has them."""
     told: list[str] = []
     alike: list[str] = []
@@ -187,7 +185,7 @@ def _mix(survey: Survey, parameter: str, title: str, words: tuple[str, str]) -> 
             alike.append(say_place(region))
     if alike:
         told.append(f"no difference shown {join_words(alike)}")
-    return f"{title}: {'; '.join(told)}." if told else ""
+    return f"{words[0].capitalize()} against {words[1]}: {'; '.join(told)}." if told else ""
 
 
 def _spans_the_mix(curve: Curve | None) -> bool:

@@ -34,8 +34,6 @@ SIZE_STEP_BYTES = 512
 ANCHOR_READINGS = 2
 """Readings of each focal point at the start, in the middle and at the end."""
 
-GRID_ORDER = ("unique_bytes", "size_mean", "read_frac", "seq_frac", "process_num")
-"""Which parameter has at least as many levels as the next; CP94 gives process_num the fewest."""
 GRID_SHORTFALL = 0.05
 """A grid may be smaller than asked by this share: the paper's own 162 points stand for twice 84."""
 
@@ -107,22 +105,21 @@ def grid_levels(wanted: int) -> tuple[int, ...]:
     """Return the levels per parameter, in the order of PARAMETERS, of a grid of about this size.
 
     It is the smallest grid that is no smaller (less GRID_SHORTFALL), has two levels or more of
-    each parameter, and whose counts differ by two at the most and fall in GRID_ORDER.
+    each parameter, and whose counts differ by two at the most and fall in that order:
+    CP94 gives process_num the fewest.
     """
     least = wanted * (1 - GRID_SHORTFALL)
     most = 2
-    while most ** len(GRID_ORDER) < least:
+    while most ** len(PARAMETERS) < least:
         most += 1
     counts = [
         levels
-        for levels in itertools.product(range(2, most + 2), repeat=len(GRID_ORDER))
+        for levels in itertools.product(range(2, most + 2), repeat=len(PARAMETERS))
         if list(levels) == sorted(levels, reverse=True)
         and levels[0] - levels[-1] <= 2
         and math.prod(levels) >= least
     ]
-    best = min(counts, key=lambda levels: (math.prod(levels), levels))
-    by_name = dict(zip(GRID_ORDER, best, strict=True))
-    return tuple(by_name[parameter] for parameter in PARAMETERS)
+    return min(counts, key=lambda levels: (math.prod(levels), levels))
 
 
 def grid_axes(levels: Sequence[int]) -> tuple[tuple[float, ...], ...]:

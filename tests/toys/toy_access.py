@@ -1,0 +1,53 @@
+"""The toy option `--urgency W` of how storage is reached, from the command line to a comparison."""
+
+from __future__ import annotations
+
+import csv
+import inspect
+import io
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from talking import answer_with, last_job, said
+
+import leadline
+from leadline.compare.facts import differing_facts
+from leadline.engine import Target, TargetRefused, open_engine
+from leadline.record import Access
+from leadline.report.documents.survey import survey_document
+from leadline.report.survey.tables import run_rows
+from leadline.testing.samples import sample_start, sample_survey
+
+WORKLOAD = "unique_bytes=1MiB,size_mean=4KiB"
+
+for command in ("survey", "measure", "cache"):
+    assert "--urgency W" in " ".join(said(command, "--help").split()), command
+with pytest.MonkeyPatch.context() as patch:
+    answer_with(patch)
+    one = ("measure", "null:", "--workload", WORKLOAD, "--runs", "1", "--json")
+    usual = json.loads(said(*one))
+    assert usual["urgency"] == "usual"
+    assert "urgency" not in last_job()["backend"]
+    told = json.loads(said(*one, "--urgency", "low"))
+    assert told["urgency"] == "low"
+    assert last_job()["backend"]["urgency"] == "low"
+    assert "urgency high does not go with --write-fio" in " ".join(
+        said(*one, "--urgency", "high", "--write-fio", "x.fio", code=2).replace("│", "").split()
+    )
+assert json.loads(said("show", told["point"], "--json"))["urgency"] == "low"
+(row,) = csv.DictReader(io.StringIO(said("export", told["point"], "--format", "csv")))
+assert row["urgency"] == "low"
+
+plain = sample_start()
+urgent = msgspec.structs.replace(plain, urgency="low")
+assert survey_document(sample_survey(urgent), ())["urgency"] == "low"
+assert dict(run_rows(sample_survey(urgent), ()))["Backend"].endswith(", urgency low")
+(difference,) = differing_facts([plain, urgent])
+assert (difference.name, difference.title) == ("urgency", "How soon")
+assert difference.values == ("usual", "low")
+low: dict[str, Any] = {"urgency": "low"}
+with pytest.raises(TargetRefused, match="--urgency low is Leadline's"):
+    open_engine(Target.parse("."), Access(**low), engine="fio").__enter__()
+assert "urgency" in inspect.signature(leadline.survey).parameters
