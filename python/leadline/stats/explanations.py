@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from leadline.stats import hierarchy
 from leadline.stats.hierarchy import SHAPE_OF_CODE, STEP, Codes, Fits, Floats, Readings
 
-LEVELS_MAX = 3
 CONTRAST_MIN = 1.25
 """Least ratio of times per byte across a border that is worth a region of its own."""
 CONTRAST_SIGMAS = 4.0
@@ -200,7 +199,7 @@ def _hierarchies(
     singles = _single_places(data)
     found: list[Explanation] = []
     previous: Fits | None = None
-    for levels in range(1, LEVELS_MAX + 1):
+    for levels in range(1, hierarchy.LEVELS_MAX + 1):
         if 1 + 2 * levels > data.x.size - 2:
             break
         if earlier:
@@ -306,7 +305,7 @@ def _worthy(fits: Fits, data: Readings, scale: float) -> NDArray[np.bool_]:
     delta = np.exp(fits.theta[:, at_delta] - fits.theta[:, :1])
     end = data.x.max(keepdims=True)
     # Only what the measured range shows counts: the rise of a level by the largest unique_bytes.
-    miss, _, _ = hierarchy.miss_ratio(end, centres, fits.theta[:, at_width], fits.codes)
+    miss = hierarchy.miss_ratio(end, centres, fits.theta[:, at_width], fits.codes)
     below = 1 + np.cumsum(delta, axis=1) - delta
     seen = np.log1p(delta * miss[:, :, 0] / below)
     return np.asarray(plateaus & (seen >= least).all(axis=1))
