@@ -76,9 +76,9 @@ pub fn ln_time(
     theta: &[f64],
 ) -> Result<(Vec<f64>, Vec<f64>), &'static str> {
     match levels {
-        1 => Ok(all::<1, 6>(x, middle, shapes, theta)),
-        2 => Ok(all::<2, 9>(x, middle, shapes, theta)),
-        3 => Ok(all::<3, 12>(x, middle, shapes, theta)),
+        1 => Ok(all::<1, { parameters(1) }>(x, middle, shapes, theta)),
+        2 => Ok(all::<2, { parameters(2) }>(x, middle, shapes, theta)),
+        3 => Ok(all::<3, { parameters(3) }>(x, middle, shapes, theta)),
         _ => Err(LEVELS_REFUSED),
     }
 }

@@ -4,7 +4,7 @@
 use std::mem;
 
 use crate::SLOPE_MAX;
-use crate::model::{Hierarchy, LEVELS_REFUSED};
+use crate::model::{Hierarchy, LEVELS_REFUSED, parameters};
 use crate::normal::Normal;
 use crate::readings::{Fits, Readings};
 use crate::shape::Shape;
@@ -81,9 +81,9 @@ pub fn refine(
     iterations: usize,
 ) -> Result<(), &'static str> {
     match levels {
-        1 => refine_all::<1, 6>(data, fits, iterations),
-        2 => refine_all::<2, 9>(data, fits, iterations),
-        3 => refine_all::<3, 12>(data, fits, iterations),
+        1 => refine_all::<1, { parameters(1) }>(data, fits, iterations),
+        2 => refine_all::<2, { parameters(2) }>(data, fits, iterations),
+        3 => refine_all::<3, { parameters(3) }>(data, fits, iterations),
         _ => return Err(LEVELS_REFUSED),
     }
     Ok(())
