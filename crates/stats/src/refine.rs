@@ -142,13 +142,12 @@ impl<const L: usize> Target<'_, L> {
             if let Some(trial) = self.step(theta, normal.clone(), damping) {
                 let trial_cost = self.evaluate(&trial, next);
                 is_better = trial_cost < cost;
-                let is_still = furthest(theta, &trial) < SETTLED_STEP;
-                let has_settled = is_still && cost - trial_cost < SETTLED_FALL_FRAC * cost;
+                let is_last = has_settled(furthest(theta, &trial), cost, trial_cost);
                 if is_better {
                     (*theta, cost) = (trial, trial_cost);
                     mem::swap(now, next);
                 }
-                if has_settled {
+                if is_last {
                     break;
                 }
             }
@@ -201,6 +200,11 @@ impl<const L: usize> Target<'_, L> {
         self.bounds.hold(&mut trial);
         Some(trial)
     }
+}
+
+/// Whether steps after one that moved so far, between these costs, could change what matters.
+fn has_settled(furthest: f64, before: f64, after: f64) -> bool {
+    furthest < SETTLED_STEP && before - after < SETTLED_FALL_FRAC * before
 }
 
 /// The largest change of a parameter.

@@ -80,6 +80,12 @@ mod tests {
     }
 
     #[test]
+    fn a_cache_that_holds_all_to_the_last_byte_would_miss_no_more_if_it_were_smaller() {
+        let none = Miss { ratio: 0.0, by_centre: 0.0, by_width: 0.0 };
+        assert_eq!([Shape::Uniform, Shape::Step].map(|shape| shape.miss(0.0, 2.0)), [none; 2]);
+    }
+
+    #[test]
     fn only_three_codes_are_shapes() {
         let found = [-1, 0, 1, 2, 3].map(Shape::of_code);
         let [uniform, step, smeared] = [Shape::Uniform, Shape::Step, Shape::Smeared].map(Some);

@@ -8,7 +8,7 @@ use crate::shape::Shape;
 
 /// Logistic scale in ln U with which a smeared border begins.
 const SMEAR_START: f64 = 0.2;
-/// Of the trace, added to the diagonal: a level that no reading sees is left out, not refused.
+/// Of the trace, added to the diagonal: levels that no reading tells apart share their height.
 const RIDGE_FRAC: f64 = 1e-12;
 
 /// Solves for a and each `d_k` at given ln `C_k`, on relative errors; drops negative `d_k`.
@@ -102,6 +102,20 @@ mod tests {
                 assert!((found - wanted).abs() < 1e-6, "{shape:?}: {found} {wanted}");
             }
             assert!(found.cost[1] < 1e-10 && found.cost[0] > 0.1, "{:?}", found.cost);
+        }
+    }
+
+    #[test]
+    fn levels_that_no_reading_tells_apart_share_their_height() {
+        let data = curve(|x| ln_time(x, 17.1, 1, &[Shape::Step], &TRUTH).unwrap_or_default().0);
+        for (levels, centres) in [(2, &[16.9, 17.0][..]), (3, &[16.9, 17.0, 17.1])] {
+            let shapes = vec![Shape::Step; levels];
+            let (kept, found) = start_fits(&data, levels, centres, &shapes).unwrap_or_default();
+            assert_eq!(kept, [0]);
+            let share = -2.0 - (levels as f64).ln();
+            for height in &found.theta[3..3 + levels] {
+                assert!((height - share).abs() < 1e-2, "{height} {share}");
+            }
         }
     }
 

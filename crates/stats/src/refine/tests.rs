@@ -132,11 +132,59 @@ fn no_iteration_makes_a_fit_worse_and_the_cost_is_that_of_the_end() {
 
 #[test]
 fn an_end_before_the_last_iteration_changes_nothing_that_matters() {
-    let data = curve(&[Smeared], &TRUTH);
-    let noise = |at: i32| 0.05 * f64::from(at * 7919 % 13 - 6) / 6.0;
-    let y = data.y.iter().zip(1..).map(|(y, at)| y + noise(at)).collect();
-    let data = Readings { y, huber_scale: 0.05, slope_penalty: [0.1, 0.1], ..data };
+    let data = noisy();
     let few = refined(&data, &[Smeared], &TRUTH, 40);
     let many = refined(&data, &[Smeared], &few.theta, 400);
     assert_near(&few.theta, &many.theta, 1e-6);
+}
+
+/// Readings of a smeared border with noise and a wild one among them.
+fn noisy() -> Readings {
+    let data = curve(&[Smeared], &TRUTH);
+    let noise = |at: i32| 0.05 * f64::from(at * 7919 % 13 - 6) / 6.0;
+    let mut y: Vec<f64> = data.y.iter().zip(1..).map(|(y, at)| y + noise(at)).collect();
+    y[2] += 0.5;
+    Readings { y, huber_scale: 0.05, slope_penalty: [0.1, 0.1], ..data }
+}
+
+#[test]
+fn a_fit_ends_where_every_neighbour_costs_more() {
+    let found = refined(&noisy(), &[Smeared], &TRUTH, 400);
+    for at in 0..6 {
+        for by in [-1e-4, 1e-4] {
+            let mut beside = found.theta.clone();
+            beside[at] += by;
+            let cost = refined(&noisy(), &[Smeared], &beside, 0).cost[0];
+            assert!(cost > found.cost[0], "{at} {by}: {cost} {:?}", found.cost);
+        }
+    }
+}
+
+#[test]
+fn near_its_end_a_fit_gets_there_in_few_steps() {
+    let begin = [-3.7, 0.0, 0.0, -1.3, 17.3, -1.0];
+    let found = refined(&curve(&[Smeared], &TRUTH), &[Smeared], &begin, 8);
+    assert!(found.cost[0] < 1e-16, "{:?}", found.cost);
+}
+
+#[test]
+fn three_levels_are_refined_and_four_are_not() {
+    let truth = [-4.0, 0.0, 0.0, -2.5, -1.0, 0.5, 15.0, 17.0, 19.0, -1.2, -1.2, -1.2];
+    let shapes = [Step, Uniform, Step];
+    let mut begin = truth;
+    begin[5] = 0.3;
+    let found = refined(&curve(&shapes, &truth), &shapes, &begin, 60);
+    assert_near(&found.theta, &truth, 1e-5);
+    let mut four = Fits { shapes: vec![Step; 4], theta: vec![0.0; 15], cost: vec![] };
+    assert!(refine(&noisy(), 4, &mut four, 1).is_err());
+}
+
+#[test]
+fn a_fit_has_settled_when_neither_its_place_nor_its_cost_moves() {
+    assert!(has_settled(0.9e-7, 2.0, 2.0 - 1.8e-10));
+    assert!(has_settled(0.9e-7, 2.0, 5.0), "a step that was not better");
+    assert!(!has_settled(0.9e-7, 2.0, 2.0 - 2.2e-10));
+    assert!(!has_settled(1e-7, 2.0, 2.0));
+    assert!(!has_settled(0.0, 0.0, 0.0), "nothing is less than none of it");
+    assert_eq!(furthest(&[1.0, 5.0, -2.0], &[1.5, 5.0, -4.0]), 2.0);
 }
