@@ -168,6 +168,15 @@ fn near_its_end_a_fit_gets_there_in_few_steps() {
 }
 
 #[test]
+fn where_full_steps_would_miss_shorter_ones_find_the_way() {
+    for (off, steeper) in [(-2.0, 2.0), (1.5, 2.0), (1.5, -3.0)] {
+        let begin = [-4.0, 0.02, 0.03, -1.0 + steeper, 17.0 + off, -2.3];
+        let found = refined(&curve(&[Smeared], &TRUTH), &[Smeared], &begin, 14);
+        assert!(found.cost[0] < 1e-6, "{off} {steeper}: {:?}", found.cost);
+    }
+}
+
+#[test]
 fn three_levels_are_refined_and_four_are_not() {
     let truth = [-4.0, 0.0, 0.0, -2.5, -1.0, 0.5, 15.0, 17.0, 19.0, -1.2, -1.2, -1.2];
     let shapes = [Step, Uniform, Step];
