@@ -29,13 +29,9 @@ def curve(y: np.ndarray, x: np.ndarray, **changes: object) -> Readings:
 def test_misses_of_every_shape_at_half_once_and_twice_a_cache() -> None:
     x, centre = np.log([1.0, 2.0, 4.0]), np.full((3, 1), LN2)
     codes = np.array([[UNIFORM], [STEP], [SMEARED]])
-    miss, slope, widening = hierarchy.miss_ratio(x, centre, np.full((3, 1), math.log(0.5)), codes)
+    miss = hierarchy.miss_ratio(x, centre, np.full((3, 1), math.log(0.5)), codes)
     smeared = 1 / (1 + np.exp(-np.array([-LN2, 0.0, LN2]) / 0.5))
     assert miss[:, 0] == pytest.approx(np.array([[0.0, 0.0, 0.5], [0.0, 0.0, 1.0], smeared]))
-    steep = smeared * (1 - smeared)
-    assert slope[:, 0] == pytest.approx(np.array([[0.0, 0.0, -0.5], [0.0] * 3, -steep / 0.5]))
-    widened = -steep * np.array([-LN2, 0.0, LN2]) / 0.5
-    assert widening[:, 0] == pytest.approx(np.array([[0.0] * 3, [0.0] * 3, widened]))
 
 
 THETA = np.array([[-4.0, 0.04, 0.09, -2.0, -0.5, 14.7, 18.2, math.log(0.3), math.log(0.2)]])
@@ -72,11 +68,20 @@ def test_a_residual_costs_its_square_and_beyond_the_scale_its_tangent() -> None:
 
 def test_a_fit_costs_its_weighed_residuals_and_its_slopes() -> None:
     x = np.array([14.0, 16.0])
-    codes, theta = np.array([[STEP]]), np.array([[0.0, 0.1, 0.2, -50.0, 15.0, -1.0]])
-    fitted = 0.1 * (x - 15.0)
-    data = curve(fitted + np.array([0.5, -2.0]), x, weight=np.array([3.0, 1.0]), huber_scale=1.0)
+    codes, theta = np.array([[STEP]]), np.array([[0.0, 0.1, 0.2, 0.0, 16.0, -1.0]])
+    y = 0.1 * (x - 15.0) + np.array([0.5, -2.0])
+    weight = np.array([3.0, 1.0])
+    data = curve(y, x, weight=weight, huber_scale=1.0, centre_high=16.0)
     wanted = 3 * 0.25 + (2 * 2 - 1) + 1 * 0.1**2 + 4 * 0.2**2
-    assert hierarchy.cost_of(data, codes, theta) == pytest.approx([wanted])
+    assert hierarchy.refine(data, codes, theta, 0).cost == pytest.approx([wanted])
+    assert cost_by_hand(data, codes, theta[0]) == pytest.approx(wanted)
+
+
+def cost_by_hand(data: Readings, codes: np.ndarray, theta: np.ndarray) -> float:
+    off = np.abs(data.y - hierarchy.ln_time(data.x, data.middle, codes, theta[None, :])[0][0])
+    within = np.minimum(off, data.huber_scale)
+    slopes = data.slope_penalty[0] * theta[1] ** 2 + data.slope_penalty[1] * theta[2] ** 2
+    return float((data.weight * within * (2 * off - within)).sum() + slopes)
 
 
 @pytest.mark.parametrize("huber_scale", [np.inf, 0.05])
@@ -90,13 +95,44 @@ def test_refining_ends_where_a_general_minimiser_does(huber_scale: float) -> Non
     begin = truth + np.array([[0.3, 0.0, 0.0, -0.3, 0.4, 0.2]])
     found = hierarchy.refine(data, codes, begin)
     best = optimize.minimize(
-        lambda theta: float(hierarchy.cost_of(data, codes, theta[None, :])[0]),
+        lambda theta: cost_by_hand(data, codes, theta),
         truth[0],
         method="Nelder-Mead",
         options={"maxiter": 20000, "xatol": 1e-9, "fatol": 1e-13, "adaptive": True},
     )
     assert found.cost[0] == pytest.approx(best.fun, rel=1e-4)
-    assert found.cost == pytest.approx(hierarchy.cost_of(data, codes, found.theta))
+    assert found.cost[0] == pytest.approx(cost_by_hand(data, codes, found.theta[0]))
+
+
+def test_each_fit_of_a_bootstrap_is_of_its_own_times() -> None:
+    codes = np.array([[SMEARED], [SMEARED]])
+    both = np.array([[-4.0, 0.0, 0.0, -1.0, 17.0, -1.2], [-3.0, 0.0, 0.0, -2.0, 16.5, -1.2]])
+    data = curve(hierarchy.ln_time(X, MIDDLE, codes, both)[0], X)
+    found = hierarchy.refine(data, codes, both[[0, 0]], 40)
+    assert found.theta == pytest.approx(both, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("codes", "wide", "why"),
+    [
+        ([[3]], 6, "no shape has the code 3"),
+        ([[UNIFORM, STEP]], 6, r"\[1, 6\], not \[1, 9\]"),
+        ([[UNIFORM] * 4], 15, "one to three borders"),
+        ([UNIFORM], 6, "as .fits, levels."),
+    ],
+)
+def test_fits_that_make_no_sense_are_refused(codes: list[object], wide: int, why: str) -> None:
+    data, theta = curve(np.zeros(12), X), np.zeros((1, wide))
+    with pytest.raises(ValueError, match=why):
+        hierarchy.refine(data, np.array(codes), theta)
+
+
+def test_times_and_weights_must_belong_to_the_readings() -> None:
+    codes, theta = np.array([[STEP]]), np.zeros((1, 6))
+    with pytest.raises(ValueError, match="a time is needed for each reading"):
+        hierarchy.refine(curve(np.zeros(11), X), codes, theta)
+    with pytest.raises(ValueError, match="a weight for each"):
+        hierarchy.refine(curve(np.zeros(12), X, weight=np.ones(3)), codes, theta)
 
 
 def test_parameters_stay_where_a_hierarchy_can_be() -> None:
@@ -344,7 +380,7 @@ def test_refining_finds_its_way_from_far_off(off: float, steeper: float) -> None
     data = curve(hierarchy.ln_time(X, MIDDLE, codes, truth)[0][0] + noise, X)
     near = hierarchy.refine(data, codes, truth, 60).cost[0]
     far = truth + np.array([[0.0, 0.0, 0.0, steeper, off, math.log(1 / 3)]])
-    assert hierarchy.cost_of(data, codes, far)[0] > 400 * near
+    assert hierarchy.refine(data, codes, far, 0).cost[0] > 400 * near
     assert hierarchy.refine(data, codes, far).cost[0] == pytest.approx(near, rel=1e-3)
 
 

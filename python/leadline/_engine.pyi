@@ -1,9 +1,17 @@
-"""The native module: a thin shim over crates/engine."""
+"""The native module: a thin shim over the Rust crates."""
 
 from typing import Literal
 
+from leadline.stats.hierarchy import Codes, Floats, Readings
+
 BUILD: Literal["debug", "release"]
 """How the engine was built; a debug build measures itself."""
+
+LEVELS_MAX: int
+"""Most borders of a hierarchy (crates/stats)."""
+
+SLOPE_MAX: float
+"""Steepest fall of a level by itself, as a power of `unique_bytes` (crates/stats)."""
 
 def serve() -> int:
     """Run the engine child's main loop; 0 at end of file, 1 when nobody reads the events."""
@@ -103,3 +111,42 @@ def merge_ranks(job_json: str, answers: list[str]) -> str:
         RuntimeError: (kind, message): the output is wrong.
 
     """
+
+def refine(
+    data: Readings, codes: Codes, theta: Floats, iterations: int
+) -> tuple[bytearray, bytearray]:
+    """Improve fits; their parameters and costs then, as doubles.
+
+    Raises:
+        ValueError: arrays that do not belong together, or a shape that nobody knows.
+
+    """
+
+def start_fits(
+    data: Readings, centres: Floats, codes: Codes
+) -> tuple[list[int], bytearray, bytearray]:
+    """Solve for the heights of fits at given borders; which are good, their parameters, costs.
+
+    Raises:
+        ValueError: as for `refine`.
+
+    """
+
+def ln_time(x: Floats, middle: float, codes: Codes, theta: Floats) -> tuple[bytearray, bytearray]:
+    """Return ln time of fits, and its derivatives as (fits, parameters, readings).
+
+    Raises:
+        ValueError: as for `refine`.
+
+    """
+
+def miss_ratio(x: Floats, centres: Floats, ln_widths: Floats, codes: Codes) -> bytearray:
+    """Return the misses of each level of each fit at each x.
+
+    Raises:
+        ValueError: as for `refine`.
+
+    """
+
+def huber(residual: Floats, scale: float) -> bytearray:
+    """Return the square of each residual up to `scale`, linear beyond."""

@@ -1,5 +1,6 @@
-//! `leadline._engine`: the thin PyO3 shim over the engine crate, and nothing else.
+//! `leadline._engine`: the thin PyO3 shim over the other crates, and nothing else.
 
+mod fits;
 mod rank;
 
 use pyo3::prelude::*;
@@ -24,11 +25,21 @@ mod _engine {
     use serde::de::DeserializeOwned;
 
     #[pymodule_export]
+    use crate::fits::{huber, ln_time, miss_ratio, refine, start_fits};
+    #[pymodule_export]
     use crate::rank::{Rank, merge_ranks};
 
     /// How the engine was built; a debug build measures itself.
     #[pymodule_export]
     const BUILD: &str = if cfg!(debug_assertions) { "debug" } else { "release" };
+
+    /// Most borders of a hierarchy.
+    #[pymodule_export]
+    const LEVELS_MAX: usize = leadline_stats::model::LEVELS_MAX;
+
+    /// Steepest fall of a level by itself, as a power of `unique_bytes`.
+    #[pymodule_export]
+    const SLOPE_MAX: f64 = leadline_stats::SLOPE_MAX;
 
     /// Main loop of the engine child: one job per line of standard input, events on standard
     /// output. Returns 0 at end of file, 1 when nobody reads the events any more.

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from leadline.stats import hierarchy
 from leadline.stats.hierarchy import SHAPE_OF_CODE, STEP, Codes, Fits, Floats, Readings
 
-LEVELS_MAX = 3
 CONTRAST_MIN = 1.25
 """Least ratio of times per byte across a border that is worth a region of its own."""
 CONTRAST_SIGMAS = 4.0
@@ -170,25 +169,27 @@ def _polynomial(data: Readings, degree: int, penalty: float) -> Floats:
         wanted = np.append(data.y * root, 0.0)
         solved = lsq_linear(rows, wanted, (-steepest, steepest), method="bvls").x
         size = np.maximum(np.abs(data.y - columns @ solved), 1e-300)
-        weight = data.weight * np.minimum(1.0, data.huber_scale / size)
+        before, weight = weight, data.weight * np.minimum(1.0, data.huber_scale / size)
+        if np.array_equal(before, weight):
+            break
     return np.asarray(to_powers @ solved)
 
 
-def _seek_growth(z: Floats, growth: float) -> Floats:
+def _seek_growth(z: Floats, growth: Floats | float) -> Floats:
     return np.asarray(np.log1p(growth * np.exp(z / 2)))
 
 
 def _seek(data: Readings, prior_sd: float) -> Explanation:
     """Fit seek times that grow with the square root of the span, over a grid of growths."""
-    tried = []
-    for growth in np.geomspace(1e-3, 1e2, 51):
-        left = data.y - _seek_growth(data.x - data.middle, float(growth))
-        base = float(np.average(left, weights=data.weight))
-        cost = float((data.weight * hierarchy.huber(left - base, data.huber_scale)).sum())
-        tried.append((cost, base, float(growth)))
-    cost, base, growth = min(tried)
+    growths = np.geomspace(1e-3, 1e2, 51)
+    left = data.y - _seek_growth(data.x - data.middle, growths[:, None])
+    bases = np.average(left, axis=1, weights=data.weight)
+    losses = hierarchy.huber(left - bases[:, None], data.huber_scale)
+    costs = (data.weight * losses).sum(axis=1)
+    best = int(np.argmin(costs))
+    cost = float(costs[best])
     evidence = float(bic(cost, 2, data.x.size, prior_sd))
-    return Explanation(SEEK, 0, evidence, 2, cost, (base, growth))
+    return Explanation(SEEK, 0, evidence, 2, cost, (float(bases[best]), float(growths[best])))
 
 
 def _hierarchies(
@@ -200,7 +201,7 @@ def _hierarchies(
     singles = _single_places(data)
     found: list[Explanation] = []
     previous: Fits | None = None
-    for levels in range(1, LEVELS_MAX + 1):
+    for levels in range(1, hierarchy.LEVELS_MAX + 1):
         if 1 + 2 * levels > data.x.size - 2:
             break
         if earlier:
@@ -306,7 +307,7 @@ def _worthy(fits: Fits, data: Readings, scale: float) -> NDArray[np.bool_]:
     delta = np.exp(fits.theta[:, at_delta] - fits.theta[:, :1])
     end = data.x.max(keepdims=True)
     # Only what the measured range shows counts: the rise of a level by the largest unique_bytes.
-    miss, _, _ = hierarchy.miss_ratio(end, centres, fits.theta[:, at_width], fits.codes)
+    miss = hierarchy.miss_ratio(end, centres, fits.theta[:, at_width], fits.codes)
     below = 1 + np.cumsum(delta, axis=1) - delta
     seen = np.log1p(delta * miss[:, :, 0] / below)
     return np.asarray(plateaus & (seen >= least).all(axis=1))
@@ -314,13 +315,11 @@ def _worthy(fits: Fits, data: Readings, scale: float) -> NDArray[np.bool_]:
 
 def _of_each(fits: Fits, count: int) -> Fits:
     """Keep the best `count` fits of each combination of shapes, best first."""
-    kept: dict[tuple[int, ...], list[int]] = {}
-    for index in np.argsort(fits.cost, kind="stable"):
-        rank = kept.setdefault(tuple(fits.codes[index]), [])
-        if len(rank) < count:
-            rank.append(int(index))
-    chosen = sorted((index for rank in kept.values() for index in rank), key=fits.cost.__getitem__)
-    return fits.take(np.array(chosen, dtype=np.int64))
+    order = np.argsort(fits.cost, kind="stable")
+    shapes = fits.codes[order] @ len(SHAPE_OF_CODE) ** np.arange(fits.levels)
+    first = [order[shapes == shape][:count] for shape in dict.fromkeys(shapes.tolist())]
+    chosen = np.concatenate(first) if first else order
+    return fits.take(chosen[np.argsort(fits.cost[chosen], kind="stable")])
 
 
 def _explanation(fits: Fits, index: int, data: Readings, prior_sd: float) -> Explanation:
