@@ -163,7 +163,7 @@ def _polynomial(data: Readings, degree: int, penalty: float) -> Floats:
     steepest = np.array([np.inf, *[hierarchy.SLOPE_MAX] * degree])
     weight = data.weight
     solved: Floats
-    for _ in range(8 if np.isfinite(data.huber_scale) else 1):
+    for _ in range(8):
         root = np.sqrt(weight)
         rows = np.vstack([columns * root[:, None], held])
         wanted = np.append(data.y * root, 0.0)
