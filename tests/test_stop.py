@@ -13,6 +13,7 @@ from types import FrameType
 
 import pytest
 
+from leadline.cli import app as command_line
 from leadline.machine.stop import Stopped, shielded, stop_on_signals
 
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -171,6 +172,7 @@ from pathlib import Path
 from types import SimpleNamespace
 import leadline.cli.app as cli
 from leadline.engine.child import EngineChild
+from leadline.cli import app as command_line
 from leadline.machine.stop import shielded
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -225,3 +227,17 @@ def test_a_stopped_command_cleans_up_in_order_ends_its_child_and_exits_with_3(
     with pytest.raises(ProcessLookupError):
         signal.pidfd_send_signal(child, signal.SIGKILL)
     os.close(child)
+
+
+@pytest.mark.parametrize("rank", [None, 0, 1])
+def test_of_many_ranks_the_first_alone_says_that_it_was_stopped(
+    rank: int | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The launcher ends all of them when one is refused, while they load or while they wait."""
+    if rank is not None:
+        monkeypatch.setenv("OMPI_COMM_WORLD_RANK", str(rank))
+    monkeypatch.setattr(command_line, "app", lambda: sys.exit(command_line.TYPER_INTERRUPTED))
+    with pytest.raises(SystemExit) as left:
+        command_line.main()
+    assert left.value.code == 3
+    assert ("stopped early" in capsys.readouterr().err) == (not rank)

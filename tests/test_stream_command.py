@@ -13,6 +13,8 @@ import pytest
 
 from command import LEADLINE, environment, leadline
 from fake_disks import Kept
+from leadline.cli.context import Context
+from leadline.cli.stream import run
 from leadline.engine import (
     BudgetSpent,
     EngineFault,
@@ -80,25 +82,42 @@ def test_what_makes_no_sense_is_refused(arguments: list[str], said: str, tmp_pat
 
 @pytest.mark.parametrize("command", [["sort", "nothing", "out"], ["check", "nothing"]])
 def test_of_several_ranks_the_first_speaks(command: list[str], tmp_path: Path) -> None:
-    said = {}
-    for rank in ("0", "1"):
-        own = environment(tmp_path / "store.sqlite") | {
-            "OMPI_COMM_WORLD_SIZE": "2",
-            "OMPI_COMM_WORLD_RANK": rank,
-        }
-        done = subprocess.run(
+    first, second = (
+        subprocess.Popen(
             [LEADLINE, "stream", *command],
-            capture_output=True,
+            stderr=subprocess.PIPE,
             text=True,
-            check=False,
             cwd=tmp_path,
-            env=own,
-            timeout=60,
+            env=environment(tmp_path / "store.sqlite")
+            | {"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": rank},
         )
-        assert done.returncode == 2, done.stderr
-        said[rank] = done.stderr
-    assert said["1"] == ""
-    assert "leadline: " in said["0"]
+        for rank in ("0", "1")
+    )
+    with first, second:
+        _, said = first.communicate(timeout=60)
+        second.terminate()  # as the launcher does when one has ended, wherever the others are
+        assert second.communicate(timeout=60)[1] == ""
+    assert first.returncode == 2
+    assert "leadline: " in said
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_a_refused_rank_says_why_only_where_the_first_did_not(
+    ended: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise TargetRefused("no such disk")
+
+    def wait(_: float) -> None:
+        if ended:
+            raise Stopped("SIGTERM")
+
+    monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "1")
+    monkeypatch.setattr(run, "_run_kernel", refuse)
+    monkeypatch.setattr(run.time, "sleep", wait)
+    with pytest.raises(SystemExit if ended else TargetRefused) as left:
+        run.run_kernel(Context(None), "sort", Wanted(), run.Shown())
+    assert isinstance(left.value, TargetRefused) or left.value.code == TargetRefused.exit_code
 
 
 def test_the_document_has_the_promised_keys() -> None:

@@ -18,6 +18,7 @@ from leadline.cli.talk import talk
 from leadline.engine import stop_on_signals
 from leadline.errors import LeadlineError
 from leadline.record import WorkloadError
+from leadline.studies.streaming.ranks.launcher import rank_started
 
 EXIT_FAULT = 1
 EXIT_REFUSED = 2
@@ -128,6 +129,8 @@ def main() -> None:
     except SystemExit as leaving:
         if leaving.code != TYPER_INTERRUPTED:
             raise
+        if rank_started() > 0:  # the first rank keeps what was measured, and says so
+            sys.exit(EXIT_STOPPED)
         _leave("stopped early; what was measured is kept", EXIT_STOPPED, debug)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

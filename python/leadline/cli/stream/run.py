@@ -6,7 +6,6 @@ import os
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -40,9 +39,9 @@ from leadline.studies.streaming.run import begin_stream, run_stream, run_stream_
 from leadline.studies.streaming.stored import kept_before
 from leadline.units import format_bytes, format_rate, format_seconds
 
-_FIRST_SAYS_S = 5.0
-"""A refused rank waits so long for the first one to say why: the launcher ends all ranks when one
-ends, and the first would be ended before its words."""
+_FIRST_SAYS_S = 30.0
+"""A refused rank waits so long to be ended: the launcher ends all ranks when the first, refused for
+the same reason, has said why and ends. Where the first is not, it says why itself."""
 
 
 class RecordsWrong(LeadlineError):
@@ -69,9 +68,10 @@ def run_kernel(
         _run_kernel(context, kernel, wanted, shown, shape)
     except LeadlineError as error:
         if rank_started() > 0:
-            with suppress(Stopped):  # the first rank has said the same, and the launcher ends all
+            try:
                 time.sleep(_FIRST_SAYS_S)
-            sys.exit(getattr(error, "exit_code", 1))
+            except Stopped:
+                sys.exit(getattr(error, "exit_code", 1))
         raise
 
 
