@@ -6,7 +6,7 @@ vl-convert ends the whole process when a text holds a character that XML forbids
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import altair as alt
 import vl_convert
@@ -34,7 +34,7 @@ class Picture(NamedTuple):
         }
 
 
-Drawn = alt.LayerChart | alt.Chart | Picture
+Drawn: TypeAlias = alt.LayerChart | alt.Chart | Picture
 
 
 def drawable(chart: Drawn) -> dict[str, Any]:

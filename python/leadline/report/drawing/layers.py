@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import altair as alt
 
@@ -13,7 +13,7 @@ from leadline.report.drawing.axes import on_field
 from leadline.report.drawing.theme import config
 
 WIDE_PX, NARROW_PX, TALL_PX, LOW_PX = 860, 420, 340, 230
-AnyChart = alt.Chart | alt.LayerChart
+AnyChart: TypeAlias = alt.Chart | alt.LayerChart
 
 
 def values(rows: Iterable[dict[str, Any]]) -> alt.InlineData:
