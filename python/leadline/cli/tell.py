@@ -18,8 +18,7 @@ def tell(study: Any, kind: Kind, *, json: bool) -> None:
         put_json(kind.document(study))
         return
     show(heading(study, kind))
-    for part in kind.render(study):
-        show(part)
+    show(kind.render(study))
     talk(f"\nleadline report {study.start.study_id[:8]} -o page.html draws it")
 
 

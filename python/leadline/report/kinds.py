@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 
 from leadline import report
 from leadline.late import late
@@ -68,7 +68,7 @@ class Kind:
     """Find a study by its id or name and explain it, finished or not."""
     document: Callable[[Any], Any]
     """What `--json` puts on stdout."""
-    render: Callable[[Any], Iterable[RenderableType]]
+    render: Callable[[Any], RenderableType]
     """What a terminal shows."""
     rows: Callable[[Store, str], list[Row]]
     """What `export` writes: a flat row for each thing that was measured."""
@@ -116,12 +116,14 @@ def _survey_document(study: StoredSurvey) -> Row:
     return document | {"validations": listed}
 
 
-def _render_survey(study: StoredSurvey) -> Iterable[RenderableType]:
-    yield report.render_terminal(study.survey, find_in_survey(study.survey, study.points))
-    for item in study.validations:
-        name = item.study_id[:8]
-        points = say_count(item.items, "point")
-        yield f"validation {name}: {item.status.value}, {points}; leadline show {name}"
+def _render_survey(study: StoredSurvey) -> RenderableType:
+    shown = report.render_terminal(study.survey, find_in_survey(study.survey, study.points))
+    return Group(shown, *map(_say_validation, study.validations))
+
+
+def _say_validation(item: Summary) -> str:
+    name, points = item.study_id[:8], say_count(item.items, "point")
+    return f"validation {name}: {item.status.value}, {points}; leadline show {name}"
 
 
 def _save_survey(store: Store, study: StoredSurvey, path: Path, beside: Sequence[str]) -> None:
@@ -170,7 +172,7 @@ KINDS = {
             VALIDATION,
             load=late("leadline.studies.validation.stored:explained_validation"),
             document=late("leadline.report.documents.validation:validation_document"),
-            render=lambda found: [report.render_validation(found)],
+            render=late("leadline.report:render_validation"),
             rows=_points(VALIDATION),
             save=_save_validation,
             ending="-validation.html",
@@ -179,7 +181,7 @@ KINDS = {
             CACHE,
             load=late("leadline.studies.cache.stored:load_study"),
             document=late("leadline.report.documents.cache:study_document"),
-            render=lambda study: [report.render_cache_study(study)],
+            render=late("leadline.report:render_cache_study"),
             rows=_points(CACHE),
             save=lambda _, study, path, __: report.save_cache(study, path),
             ending="-cache.html",
@@ -188,7 +190,7 @@ KINDS = {
             FILES,
             load=load_files,
             document=late("leadline.report.documents.files:files_document"),
-            render=lambda study: [report.render_files(study)],
+            render=late("leadline.report:render_files"),
             rows=lambda store, study_id: number_rows(load_files(store, study_id)),
             save=lambda store, study, path, beside: report.save_files(
                 study, path, [load_files(store, ref) for ref in beside]
@@ -200,7 +202,7 @@ KINDS = {
             STREAM,
             load=load_stream,
             document=late("leadline.report.documents.stream:stream_document"),
-            render=lambda study: [report.render_stream(study)],
+            render=late("leadline.report:render_stream"),
             rows=lambda store, study_id: phase_rows(load_stream(store, study_id)),
             save=lambda store, study, path, beside: report.save_stream(
                 study, path, [load_stream(store, ref) for ref in beside]
@@ -212,7 +214,7 @@ KINDS = {
             EXPERIMENT,
             load=experiment_of,
             document=late("leadline.report.documents.experiment:experiment_document"),
-            render=lambda found: [report.render_experiment(found)],
+            render=late("leadline.report:render_experiment"),
             rows=lambda store, study_id: trial_rows(stored_experiment(store, study_id)),
             save=lambda store, found, path, beside: report.save_experiment(
                 found, path, [experiment_of(store, ref) for ref in beside]
@@ -224,7 +226,7 @@ KINDS = {
             MEASUREMENT,
             load=_measured,
             document=_measured_document,
-            render=lambda study: map(report.render_measurement, study.points),
+            render=lambda study: Group(*map(report.render_measurement, study.points)),
             rows=_points(MEASUREMENT),
             save=lambda _, study, path, __: report.save_measurement(study, path),
             ending="-measurement.html",
