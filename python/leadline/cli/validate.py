@@ -12,7 +12,7 @@ import typer
 from leadline.cli.context import Context
 from leadline.cli.load import surveyed_target
 from leadline.cli.options import Duration, Json, Ref, Seed, tell_in_vain
-from leadline.cli.progress import progress_bar
+from leadline.cli.progress import progress_bar, tell_plan
 from leadline.cli.talk import talk, tell_findings
 from leadline.cli.tell import tell
 from leadline.engine import Engine, Stopped, open_engine, preflight
@@ -31,7 +31,7 @@ from leadline.studies.validation import (
     measure_validation,
     require_as_surveyed,
 )
-from leadline.units import format_bytes, format_seconds
+from leadline.units import format_seconds
 
 
 def command(
@@ -129,21 +129,14 @@ def _kept_options(earlier: ValidationStart, asked: Asked) -> dict[str, tuple[boo
 
 
 def _tell_plan(start: ValidationStart, points: Sequence[Measurement]) -> None:
-    plan = start.plan
-    talk(
-        f"validation {start.study_id[:8]} of survey {start.parent[:8]} "
-        f"({start.system}, {start.target}), seed {start.seed}"
-        + (f", {len(points)} points kept" if points else "")
+    tell_plan(
+        start,
+        points,
+        begun=f"validation {start.study_id[:8]} of survey {start.parent[:8]} "
+        f"({start.system}, {start.target})",
+        planned=f", {format_seconds(start.plan.point_s)} each at most",
+        widths=(15, 4),
     )
-    if start.cache_limit_bytes:
-        talk(f"memory capped at {format_bytes(start.cache_limit_bytes)} by a cgroup")
-    talk(
-        f"plan: {plan.points} points, {format_seconds(plan.point_s)} each at most; ends within "
-        f"{format_seconds(plan.budget_s)}"
-        + (f"; writes {format_bytes(plan.layout_bytes)} of data first" if plan.layout_bytes else "")
-    )
-    for stage in plan.stages:
-        talk(f"  {stage.name:<15}{stage.points:>4} points  {stage.purpose}")
 
 
 def _run(
