@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 import survey_fixture as made
-from compare_fixture import INSIDE, atlas, question, quicker, renamed, systems
+from compare_fixture import INSIDE, atlas, layers, question, quicker, renamed, rows, systems
 from leadline.compare import Terms, compare_systems
 from leadline.compare.curves import common_rates
 from leadline.record import Interval, Status, Workload
@@ -56,21 +56,6 @@ def _compared() -> SystemsComparison:
 
 def compared(**changes: Any) -> SystemsComparison:
     return msgspec.structs.replace(_compared(), **changes)
-
-
-def layers(chart: Any) -> list[dict[str, Any]]:
-    spec = chart.to_dict(validate=False)
-    sets = spec.get("datasets", {})
-    return [
-        {"rows": sets.get(layer["data"].get("name"), layer["data"].get("values", [])), **layer}
-        for layer in spec["layer"]
-    ]
-
-
-def rows(chart: Any, mark: str) -> list[dict[str, Any]]:
-    return [
-        row for layer in layers(chart) if layer["mark"]["type"] == mark for row in layer["rows"]
-    ]
 
 
 def test_every_figure_of_the_papers_has_its_chart() -> None:

@@ -31,7 +31,7 @@ from leadline.report import (
     save_stream,
 )
 from leadline.studies.streaming.answer import balance_of
-from opened_page import OpenedPage
+from opened_page import OVERFLOW, OpenedPage, made_once
 
 
 @pytest.fixture(scope="module")
@@ -58,21 +58,9 @@ def pages(
         "balance": lambda: render_balance_html([balance_of(atlas)]),
         "systems": lambda: render_balance_html([balance_of(atlas), balance_of(boreas)]),
     }
-
-    def page(name: str) -> Path:
-        path = place / f"{name}.html"
-        if not path.exists():
-            path.write_text(kinds[name](), encoding="utf-8")
-        return path
-
-    return page
+    return made_once(place, kinds)
 
 
-_OVERFLOW = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
-_DRAWN = """
-return Object.fromEntries([...document.querySelectorAll('[data-chart]')].map(box => [
-  box.dataset.chart, box.querySelectorAll('svg .mark-rect path, svg .mark-symbol path').length]))
-"""
 _CHARTS = {"scaling": 9, "counted": 5, "run": 3, "balance": 6, "systems": 6}
 
 
@@ -82,13 +70,13 @@ def test_a_page_is_drawn_quiet_offline_readable_and_never_too_wide(
     browser: Any, pages: Callable[[str], Path], name: str, width_px: int
 ) -> None:
     page = OpenedPage(browser, pages(name), width_px)
-    drawn = page.ask(_DRAWN)
+    drawn = page.marks("rect path", "symbol path")
     assert len(drawn) == _CHARTS[name]
     for chart, marks in drawn.items():
         unmeasured = chart == "memory-bus" and name in {"scaling", "run"}
         assert (marks == 0) if unmeasured else (marks > 1), chart
     assert unreadable(page) == []
-    assert page.ask(_OVERFLOW) <= 0
+    assert page.ask(OVERFLOW) <= 0
     assert page.console() == []
     # The browser itself may look into its own resources when it starts.
     assert [url for url in page.requests() if not url.startswith("chrome:")] == []
@@ -143,7 +131,7 @@ def test_hostile_names_stay_text(browser: Any, tmp_path: Path) -> None:
         assert "</script><img src=x" in heading
         assert shown.split("\x1b")[0][:20] in heading
         assert page.ask("return document.querySelectorAll('img').length") == 0
-        assert page.ask(_OVERFLOW) <= 0
+        assert page.ask(OVERFLOW) <= 0
         assert page.console() == []
 
 
