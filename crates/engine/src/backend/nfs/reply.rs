@@ -216,13 +216,15 @@ mod tests {
         fn writes_and_commits_are_understood_to_the_end(before: bool, after: bool) {
             let verf = writeverf3(*b"12345678");
             let committed = stable_how::UNSTABLE;
+            let file_wcc = changed(before, after);
             let write: WRITE3res =
-                Nfs3Result::Ok(WRITE3resok { file_wcc: changed(before, after), count: 4096, committed, verf });
+                Nfs3Result::Ok(WRITE3resok { file_wcc, count: 4096, committed, verf });
             let bytes = reply(0, SUCCESS, &write);
             let wrote = Answer::Write { bytes: 4096, stable: false, verifier: *b"12345678" };
             let asked = Asked::Write(Stable::Unstable);
             prop_assert_eq!(step_by_step(&bytes, asked), (wrote, bytes.len()));
-            let commit: COMMIT3res = Nfs3Result::Ok(COMMIT3resok { file_wcc: changed(before, after), verf });
+            let file_wcc = changed(before, after);
+            let commit: COMMIT3res = Nfs3Result::Ok(COMMIT3resok { file_wcc, verf });
             let bytes = reply(0, SUCCESS, &commit);
             let done = Answer::Commit { verifier: *b"12345678" };
             prop_assert_eq!(step_by_step(&bytes, Asked::Commit), (done, bytes.len()));

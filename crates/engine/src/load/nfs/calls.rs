@@ -355,7 +355,8 @@ mod tests {
             });
             let bytes = reply(verifier, accept_stat_data::SUCCESS, &body);
             prop_assert_eq!(wrote(results(&bytes)), Some((4096, 65)));
-            let body: COMMIT3res = Nfs3Result::Ok(COMMIT3resok { file_wcc: changed(before, after), verf });
+            let file_wcc = changed(before, after);
+            let body: COMMIT3res = Nfs3Result::Ok(COMMIT3resok { file_wcc, verf });
             let bytes = reply(verifier, accept_stat_data::SUCCESS, &body);
             prop_assert_eq!(committed(results(&bytes)), Some(65));
         }
