@@ -8,7 +8,7 @@ from rich.text import Text
 
 from leadline.record import Interval
 from leadline.record.files import FilesRow, FilesStudy
-from leadline.record.wording import say_count, say_span
+from leadline.record.wording import say_count, say_interval, say_span
 from leadline.report.drawing.terminal import Terminal, on_terminal
 from leadline.report.files.table import NOT_MEASURED, table_lines, table_of
 from leadline.units import format_bytes
@@ -70,10 +70,7 @@ def say_percent_interval(share: Interval | None) -> str:
     """Write `45 % (41 to 49 %)`, or `n.m.`."""
     if share is None:
         return NOT_MEASURED
-    value = f"{share.value:.3g} %"
-    if share.low is None or share.high is None:
-        return value
-    return f"{value} ({say_span(f'{max(0.0, share.low):.3g} %', f'{share.high:.3g} %')})"
+    return say_interval(share, lambda percent: f"{max(0.0, percent):.3g} %")
 
 
 def say_kbytes(rate: Interval | None) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import altair as alt
 
 from leadline.record.balance import RESOURCE_WORDS, RESOURCES, PhaseCost, Scaling
-from leadline.record.wording import say_count, say_number, say_share, say_span
+from leadline.record.wording import say_count, say_interval, say_number, say_share
 from leadline.report.drawing.axes import on_field
 from leadline.report.drawing.layers import NARROW_PX, AnyChart, finish, tooltips, values
 from leadline.report.drawing.theme import SYSTEM_SHAPES
@@ -167,9 +167,7 @@ def _cpi_rows(scaling: Scaling, costs: Sequence[PhaseCost]) -> list[Row]:
             "disks": cost.disks,
             "cpi": cpi.value,
             "at": say_count(cost.disks, "disk"),
-            "said": say_number(cpi.value)
-            if cpi.low is None or cpi.high is None
-            else f"{say_number(cpi.value)} ({say_span(say_number(cpi.low), say_number(cpi.high))})",
+            "said": say_interval(cpi, say_number),
         }
         for cost in costs
         if (cost.kernel, cost.phase, cost.platform) == key

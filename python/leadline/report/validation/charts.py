@@ -10,6 +10,7 @@ import altair as alt
 from leadline.record import PARAMETERS, BinError, Interval, ModelScore, ParameterError, Validation
 from leadline.record.wording import (
     PARAMETER_TITLES,
+    say_interval,
     say_number,
     say_percent,
     say_share,
@@ -341,7 +342,7 @@ def _forecast_rows(validation: Validation, model: str) -> list[dict[str, Any]]:
                     "signed": forecast.error_frac,
                     "workload": say_workload(item.workload),
                     "measured": format_rate(item.measured_mb_s),
-                    "predicted": _rate_span(said),
+                    "predicted": say_interval(said, format_rate),
                     "error": say_percent(forecast.error_frac, signed=True),
                 }
             )
@@ -395,9 +396,3 @@ def _error_x(low: float, high: float) -> alt.X:
 def _error_scale(low: float, high: float) -> alt.Scale:
     low = max(ERROR_FRAC_MIN / 1.2, low / 1.15)
     return alt.Scale(type="log", domain=[low, max(high * 1.15, 2 * low)], nice=False)
-
-
-def _rate_span(rate: Interval) -> str:
-    if rate.low is None or rate.high is None:
-        return format_rate(rate.value)
-    return f"{format_rate(rate.value)} ({say_span(format_rate(rate.low), format_rate(rate.high))})"

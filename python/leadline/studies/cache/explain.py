@@ -114,9 +114,7 @@ def _moved(points: Sequence[Measurement]) -> list[str]:
         [[point.clock_s for point in group] for group in again],
         [[max(p.result.throughput_mb_s.value, 1e-6) for p in group] for group in again],
     )
-    if drift is None or drift.low is None or drift.high is None:
-        return []
-    if drift.low <= 0 <= drift.high or abs(drift.value) < DRIFT_FRAC_MIN:
+    if drift is None or not drift.excludes(0.0) or abs(drift.value) < DRIFT_FRAC_MIN:
         return []
     way = "slower" if drift.value < 0 else "faster"
     told = (
