@@ -22,6 +22,7 @@ from leadline.record import Measurement, Status, Survey, Validation, ValidationS
 from leadline.record.validation import VALIDATION
 from leadline.report.kinds import KINDS
 from leadline.store import Store
+from leadline.studies.resume import find_unfinished
 from leadline.studies.survey.stored import load_survey
 from leadline.studies.validation import (
     Asked,
@@ -70,10 +71,14 @@ def command(
     found, survey_points = load_survey(store, survey)
     _require_finished(found)
     target = surveyed_target(found)
-    earlier = _unfinished(store, found) if resume else None
+    start = found.start
+    earlier = None
+    if resume:
+        earlier = find_unfinished(
+            store, VALIDATION, start.system, start.target, parent=start.study_id
+        ).start
     virtual = target.kind == "simulated"
     asked = Asked(count, seed, seconds, budget, rivals=virtual if rivals is None else rivals)
-    start = found.start
     with open_engine(
         target,
         start.access,
@@ -106,16 +111,6 @@ def _require_finished(survey: Survey) -> None:
             f"survey {survey.start.study_id[:8]} is not finished, and what it predicts would "
             f"change: leadline survey {survey.start.target} --name {survey.start.system} --resume"
         )
-
-
-def _unfinished(store: Store, survey: Survey) -> ValidationStart:
-    for summary in store.list(VALIDATION, survey.start.study_id):
-        if summary.status is not Status.DONE:
-            return store.find(summary.study_id, VALIDATION).start
-    raise ValidationRefused(
-        f"no unfinished validation of survey {survey.start.study_id[:8]} is stored; leave out "
-        "--resume to start one"
-    )
 
 
 def _kept_options(earlier: ValidationStart, asked: Asked) -> dict[str, tuple[bool, str]]:
