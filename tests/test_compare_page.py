@@ -17,15 +17,12 @@ from leadline.compare import Terms, compare_systems
 from leadline.compare.curves import common_rates
 from leadline.record import Interval, Status, Workload
 from leadline.record.comparison import CommonCurve, CommonPoint, Price, SystemsComparison
-from leadline.report import (
-    ReportError,
-    comparison_charts,
-    render_comparison,
-    render_comparison_html,
-    save_comparison,
-)
-from leadline.report.comparison.charts import missing_charts
+from leadline.report.comparison.charts import comparison_charts, missing_charts
+from leadline.report.comparison.page import render_comparison_html
+from leadline.report.comparison.save import save_comparison
+from leadline.report.comparison.terminal import render_comparison
 from leadline.report.comparison.words import say_verdict
+from leadline.report.drawing.images import ReportError
 from opened_page import OpenedPage
 
 PRICES = {"atlas": Price(1000.0, "EUR"), "rapid": Price(3000.0, "EUR")}

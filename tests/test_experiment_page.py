@@ -13,7 +13,7 @@ import experiment_fixture as made
 from drawn_text import unreadable
 from leadline.record import Status
 from leadline.record.workbench import Experiment
-from leadline.report import render_experiment_html
+from leadline.report.workbench.page import render_experiment_html
 from opened_page import OVERFLOW, OpenedPage, made_once
 
 

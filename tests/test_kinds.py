@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 import leadline
-from leadline.api import StoredStudy
+from leadline.api.studies import StoredStudy
 from leadline.record.kinds import KINDS as RECORDS
 from leadline.report.kinds import KINDS, find_study
 from leadline.store import NotStored, StoreError, open_store

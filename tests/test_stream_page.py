@@ -20,16 +20,12 @@ from drawn_text import unreadable
 from leadline.record import Status
 from leadline.record.balance import StreamBalance
 from leadline.record.streaming import StreamStudy
-from leadline.report import (
-    ReportError,
-    render_balance,
-    render_balance_html,
-    render_stream,
-    render_stream_html,
-    require_stream_format,
-    save_balance,
-    save_stream,
-)
+from leadline.report.balance.page import render_balance_html
+from leadline.report.balance.terminal import render_balance
+from leadline.report.drawing.images import ReportError
+from leadline.report.streaming.page import render_stream_html
+from leadline.report.streaming.save import require_stream_format, save_balance, save_stream
+from leadline.report.streaming.terminal import render_stream
 from leadline.studies.streaming.answer import balance_of
 from opened_page import OVERFLOW, OpenedPage, made_once
 
@@ -316,7 +312,7 @@ def test_a_plain_terminal_gets_ascii_and_no_control_characters(kind: str) -> Non
 
 def test_a_terminal_does_not_wait_for_altair() -> None:
     script = (
-        "import sys; from leadline.report import render_stream, render_balance; "
+        "import sys; import leadline.report.balance.terminal, leadline.report.streaming.terminal; "
         "assert 'altair' not in sys.modules, 'altair was loaded'"
     )
     subprocess.run([sys.executable, "-c", script], check=True)
