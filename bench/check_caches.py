@@ -35,11 +35,9 @@ def why_no_cap() -> str | None:
         return str(reason)
 
 
-def border_of_survey(folder: Path) -> Found:
-    """Survey a directory under a cap."""
-    cannot_if(why_no_cap())
-    target = new_directory(folder, "target")
-    answer = told_by(
+def survey(target: Path, budget_s: float, folder: Path) -> dict[str, Any]:
+    """Survey a directory under the cap."""
+    return told_by(
         "survey",
         str(target),
         "--cache-limit",
@@ -47,9 +45,16 @@ def border_of_survey(folder: Path) -> Found:
         "--max-bytes",
         "640MiB",
         "--budget",
-        "60s",
+        f"{budget_s}s",
         folder=folder,
     )
+
+
+def border_of_survey(folder: Path) -> Found:
+    """Survey a directory under a cap."""
+    cannot_if(why_no_cap())
+    target = new_directory(folder, "target")
+    answer = survey(target, 60.0, folder)
     with open_store(str(folder / "store.sqlite")) as store:
         room = room_bytes(store.items(answer["survey"]))
     return near_border(answer["borders_bytes"], room)
@@ -60,17 +65,7 @@ def budget_kept(folder: Path) -> Found:
     cannot_if(why_no_cap())
     target = new_directory(folder, "target")
     began_s = time.monotonic()
-    answer = told_by(
-        "survey",
-        str(target),
-        "--cache-limit",
-        f"{CAP_MIB}MiB",
-        "--max-bytes",
-        "640MiB",
-        "--budget",
-        f"{BUDGET_S}s",
-        folder=folder,
-    )
+    answer = survey(target, BUDGET_S, folder)
     wall_s = time.monotonic() - began_s
     return Found(
         wall_s <= BUDGET_S + START_S_MAX and answer["points"] == answer["planned_points"],

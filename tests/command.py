@@ -7,6 +7,8 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -35,6 +37,24 @@ def leadline(
 def steered(*arguments: str, point_s: float = 0.0, stall: tuple[int, int] = (0, 0)) -> list[str]:
     """Return the command as steered_command.py runs it."""
     return [sys.executable, STEERED, str(point_s), *map(str, stall), *arguments]
+
+
+@contextmanager
+def running(command: list[str], store: Path) -> Iterator[subprocess.Popen[str]]:
+    """Run a command until the block ends, in a session of its own."""
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(store),
+        start_new_session=True,
+    ) as child:
+        try:
+            yield child
+        finally:
+            if child.poll() is None:
+                os.killpg(child.pid, signal.SIGKILL)
 
 
 def hurried(*arguments: str, store: Path) -> subprocess.CompletedProcess[str]:

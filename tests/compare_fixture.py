@@ -65,3 +65,20 @@ def _predictor(survey: bytes, model: str | None, *, extrapolate: bool) -> Predic
 def question(title: str | None = None, **changes: Any) -> Question:
     """A workload inside what the made-up systems were surveyed for."""
     return Question(title, msgspec.structs.replace(INSIDE, **changes))
+
+
+def layers(chart: Any) -> list[dict[str, Any]]:
+    """Layers of a chart, each with its rows."""
+    spec = chart.to_dict(validate=False)
+    sets = spec.get("datasets", {})
+    return [
+        {"rows": sets.get(layer["data"].get("name"), layer["data"].get("values", [])), **layer}
+        for layer in spec["layer"]
+    ]
+
+
+def rows(chart: Any, mark: str) -> list[dict[str, Any]]:
+    """Rows of all layers with this mark."""
+    return [
+        row for layer in layers(chart) if layer["mark"]["type"] == mark for row in layer["rows"]
+    ]

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from kept_documents import KeptDocuments
-from leadline.engine.child import OnEvent
 from leadline.engine.file_tests import PROTOCOL_ORDER
 from leadline.record.files import FilesCell, FilesStart, FilesStudy, FileSystemUnderTest
 from leadline.record.jobs.file_test import (
@@ -62,7 +61,6 @@ class ScriptedTests:
         seed: int,  # noqa: ARG002 - the protocol's
         total_s_max: float,  # noqa: ARG002
         tests: Sequence[FileProgram] = PROTOCOL_ORDER,
-        on_event: OnEvent | None = None,  # noqa: ARG002
     ) -> FileTestResult:
         self.asked.append((cell, file_bytes, tuple(tests)))
         reason = self.fail(cell)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,28 @@ look();
 """
 
 
+OVERFLOW = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
+"""Pixels by which a page is too wide."""
+
+
+def made_once(place: Path, kinds: Mapping[str, Callable[[], str]]) -> Callable[[str], Path]:
+    """Return what gives a page's file by its name, written when it is first asked for."""
+
+    def page(name: str) -> Path:
+        path = place / f"{name}.html"
+        if not path.exists():
+            path.write_text(kinds[name](), encoding="utf-8")
+        return path
+
+    return page
+
+
+_MARKS = """
+return Object.fromEntries([...document.querySelectorAll('[data-chart]')].map(box => [
+  box.dataset.chart, box.querySelectorAll(arguments[0]).length]))
+"""
+
+
 class OpenedPage:
     """A page in the browser after all its charts were drawn."""
 
@@ -64,6 +86,12 @@ class OpenedPage:
 
     def ask(self, script: str, *arguments: Any) -> Any:
         return self.browser.execute_script(script, *arguments)
+
+    def marks(self, *kinds: str) -> dict[str, int]:
+        """Count the marks of these kinds in every chart, as `rect path`."""
+        wanted = ", ".join(f"svg .mark-{kind}" for kind in kinds)
+        counted: dict[str, int] = self.ask(_MARKS, wanted)
+        return counted
 
     def wait(self, promise: str) -> None:
         """Wait until a JavaScript promise is kept."""

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 import survey_fixture as made
-from compare_fixture import atlas, question, quicker, renamed, systems
+from compare_fixture import atlas, layers, question, quicker, renamed, rows, systems
 from leadline.compare import Terms, compare_systems
 from leadline.compare.access import access_curves, say_protocol, say_waits
 from leadline.compare.file_caches import cache_sizes
@@ -46,19 +46,6 @@ def access(name: str, rates: tuple[float, ...], **changes: Any) -> AccessCurve:
 
 LOCAL = access("disk", (100.0, 100.0, 100.0))
 REMOTE = access("server", (1.0, 1.9, 20.0), through="NFS", discipline="FILE_SYNC")
-
-
-def drawn(chart: Any) -> list[dict[str, Any]]:
-    spec = chart.to_dict(validate=False)
-    sets = spec.get("datasets", {})
-    return [
-        {"rows": sets.get(layer["data"].get("name"), layer["data"].get("values", [])), **layer}
-        for layer in spec["layer"]
-    ]
-
-
-def rows(chart: Any, mark: str) -> list[dict[str, Any]]:
-    return [row for layer in drawn(chart) if layer["mark"]["type"] == mark for row in layer["rows"]]
 
 
 @pytest.mark.parametrize(
@@ -155,7 +142,7 @@ def test_bands_stay_inside_the_axes() -> None:
     chart = access_chart([LOCAL, access("noisy", (1.0, 1.0, 1.0), spread=10.0)])
     low, high = next(
         layer["encoding"]["y"]["scale"]["domain"]
-        for layer in drawn(chart)
+        for layer in layers(chart)
         if "scale" in layer["encoding"]["y"]
     )
     assert low <= min(row["low"] for row in rows(chart, "area"))

@@ -13,7 +13,8 @@ import pytest
 
 import leadline
 import survey_fixture as made
-from leadline.api import FramesMissing, SurveyedSystem
+from leadline.api.frames import FramesMissing
+from leadline.api.systems import SurveyedSystem
 from leadline.predict import PredictionRefused
 from leadline.studies.survey import PlanRefused
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import leadline
-from leadline.api import FramesMissing
+from leadline.api.frames import FramesMissing
 from leadline.record.workbench import EXPERIMENT, PeakVerdict
 from leadline.store import StoreError, open_store
 from leadline.studies.workbench.errors import ExperimentRefused

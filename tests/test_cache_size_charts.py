@@ -14,7 +14,9 @@ from compare_fixture import atlas, question, quicker, systems
 from leadline.compare import Terms, compare_systems, known_cache
 from leadline.record import Interval, Status, WritePolicy
 from leadline.record.comparison import CacheSize, CommonCurve, CommonPoint, SystemsComparison
-from leadline.report import comparison_charts, render_comparison, render_comparison_html
+from leadline.report.comparison.charts import comparison_charts
+from leadline.report.comparison.page import render_comparison_html
+from leadline.report.comparison.terminal import render_comparison
 from leadline.report.comparison.words import cache_rows
 from leadline.report.drawing.theme import SYSTEM_DASHES
 from leadline.store import Store, open_store

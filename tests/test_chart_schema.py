@@ -10,9 +10,12 @@ from altair.utils.schemapi import SchemaValidationError
 import balance_fixture as balance
 import experiment_fixture as experiments
 import survey_fixture as surveys
-from leadline.report import balance_charts, charts, experiment_charts, stream_charts
+from leadline.report.balance.chart import balance_charts
 from leadline.report.drawing.drawable import Drawn, drawable
 from leadline.report.drawing.theme import config
+from leadline.report.streaming.catalogue import stream_charts
+from leadline.report.survey.catalogue import charts
+from leadline.report.workbench.catalogue import experiment_charts
 
 KINDS: dict[str, Callable[[], Mapping[str, Drawn]]] = {
     "survey": lambda: charts(surveys.two_region()),

@@ -12,20 +12,17 @@ import pytest
 from rich.console import Console
 
 import survey_fixture as made
-from compare_fixture import INSIDE, atlas, question, quicker, renamed, systems
+from compare_fixture import INSIDE, atlas, layers, question, quicker, renamed, rows, systems
 from leadline.compare import Terms, compare_systems
 from leadline.compare.curves import common_rates
 from leadline.record import Interval, Status, Workload
 from leadline.record.comparison import CommonCurve, CommonPoint, Price, SystemsComparison
-from leadline.report import (
-    ReportError,
-    comparison_charts,
-    render_comparison,
-    render_comparison_html,
-    save_comparison,
-)
-from leadline.report.comparison.charts import missing_charts
+from leadline.report.comparison.charts import comparison_charts, missing_charts
+from leadline.report.comparison.page import render_comparison_html
+from leadline.report.comparison.save import save_comparison
+from leadline.report.comparison.terminal import render_comparison
 from leadline.report.comparison.words import say_verdict
+from leadline.report.drawing.images import ReportError
 from opened_page import OpenedPage
 
 PRICES = {"atlas": Price(1000.0, "EUR"), "rapid": Price(3000.0, "EUR")}
@@ -56,21 +53,6 @@ def _compared() -> SystemsComparison:
 
 def compared(**changes: Any) -> SystemsComparison:
     return msgspec.structs.replace(_compared(), **changes)
-
-
-def layers(chart: Any) -> list[dict[str, Any]]:
-    spec = chart.to_dict(validate=False)
-    sets = spec.get("datasets", {})
-    return [
-        {"rows": sets.get(layer["data"].get("name"), layer["data"].get("values", [])), **layer}
-        for layer in spec["layer"]
-    ]
-
-
-def rows(chart: Any, mark: str) -> list[dict[str, Any]]:
-    return [
-        row for layer in layers(chart) if layer["mark"]["type"] == mark for row in layer["rows"]
-    ]
 
 
 def test_every_figure_of_the_papers_has_its_chart() -> None:

@@ -28,8 +28,8 @@ from leadline.record import (
     Stall,
     WrittenBytes,
 )
-from leadline.report import render_measurement
 from leadline.report.measurement.evidence import marks, say_source, span_rows
+from leadline.report.measurement.terminal import render_measurement
 from leadline.testing.samples import sample_point, sample_result
 
 MIB = 2**20

@@ -13,8 +13,8 @@ import experiment_fixture as made
 from drawn_text import unreadable
 from leadline.record import Status
 from leadline.record.workbench import Experiment
-from leadline.report import render_experiment_html
-from opened_page import OpenedPage
+from leadline.report.workbench.page import render_experiment_html
+from opened_page import OVERFLOW, OpenedPage, made_once
 
 
 @pytest.fixture(scope="module")
@@ -43,23 +43,10 @@ def pages(
         "line": lambda: render_experiment_html(made.one_factor()),
         "cube": lambda: render_experiment_html(made.three_factors()),
     }
-
-    def page(name: str) -> Path:
-        path = place / f"{name}.html"
-        if not path.exists():
-            path.write_text(kinds[name](), encoding="utf-8")
-        return path
-
-    return page
+    return made_once(place, kinds)
 
 
-_OVERFLOW = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
-_DRAWN = """
-return Object.fromEntries([...document.querySelectorAll('[data-chart]')].map(box => [
-  box.dataset.chart, box.querySelectorAll(
-    'svg .mark-rect path, svg .mark-symbol path, svg .mark-path path, svg .mark-rule line').length
-]))
-"""
+_MARKS = ("rect path", "symbol path", "path path", "rule line")
 _CHARTS = {
     "peak": {
         "response",
@@ -82,11 +69,11 @@ def test_a_page_is_drawn_quiet_offline_readable_and_never_too_wide(
     browser: Any, pages: Callable[[str], Path], name: str, width_px: int
 ) -> None:
     page = OpenedPage(browser, pages(name), width_px)
-    drawn = page.ask(_DRAWN)
+    drawn = page.marks(*_MARKS)
     assert set(drawn) == _CHARTS[name]
     assert all(marks > 3 for marks in drawn.values()), drawn
     assert unreadable(page) == []
-    assert page.ask(_OVERFLOW) <= 0
+    assert page.ask(OVERFLOW) <= 0
     assert page.console() == []
     # The browser itself may look into its own resources when it starts.
     assert [url for url in page.requests() if not url.startswith("chrome:")] == []
@@ -179,7 +166,7 @@ def test_hostile_names_stay_text(
         page = OpenedPage(browser, path, 400)
         assert "</script><img src=x" in page.ask("return document.querySelector('h1').textContent")
         assert page.ask("return document.querySelectorAll('img').length") == 0
-        assert page.ask(_OVERFLOW) <= 0
+        assert page.ask(OVERFLOW) <= 0
         assert page.console() == []
 
 
@@ -234,9 +221,9 @@ def test_every_ending_has_a_page_that_can_be_read(browser: Any, tmp_path: Path, 
     path = tmp_path / "page.html"
     path.write_text(render_experiment_html(experiment), encoding="utf-8")
     page = OpenedPage(browser, path, 400)
-    assert {"response", "time"} <= set(page.ask(_DRAWN))
+    assert {"response", "time"} <= set(page.marks(*_MARKS))
     assert unreadable(page) == []
-    assert page.ask(_OVERFLOW) <= 0
+    assert page.ask(OVERFLOW) <= 0
     assert page.console() == []
 
 

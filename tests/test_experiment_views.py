@@ -14,12 +14,9 @@ from rich.console import Console
 
 import experiment_fixture as made
 from leadline.record.workbench import Experiment
-from leadline.report import (
-    ReportError,
-    render_experiment,
-    require_experiment_format,
-    save_experiment,
-)
+from leadline.report.drawing.images import ReportError
+from leadline.report.workbench.save import require_experiment_format, save_experiment
+from leadline.report.workbench.terminal import render_experiment
 
 
 @functools.cache

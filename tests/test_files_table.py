@@ -13,7 +13,9 @@ from rich.console import Console
 
 from files_fixture import EXISTING, ScriptedTests, made, study_of
 from leadline.record.files import FilesCell
-from leadline.report import ReportError, render_files, render_files_html, save_files
+from leadline.report.drawing.images import ReportError
+from leadline.report.files.page import render_files_html
+from leadline.report.files.save import save_files
 from leadline.report.files.table import (
     PaperTable,
     TableCell,
@@ -22,6 +24,7 @@ from leadline.report.files.table import (
     table_lines,
     table_of,
 )
+from leadline.report.files.terminal import render_files
 from opened_page import OpenedPage
 
 VAX_750 = """\

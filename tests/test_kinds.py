@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 import leadline
-from leadline.api import StoredStudy
+from leadline.api.studies import StoredStudy
 from leadline.record.kinds import KINDS as RECORDS
 from leadline.report.kinds import KINDS, find_study
 from leadline.store import NotStored, StoreError, open_store
@@ -48,8 +48,7 @@ def test_a_study_is_found_told_exported_and_drawn(store: str, tmp_path: Path, ki
         able.save(kept, study, page, ())
     console = Console(width=100)
     with console.capture() as said:
-        for part in able.render(study):
-            console.print(part)
+        console.print(able.render(study))
     assert said.get().strip()
     assert rows
     assert all(row.keys() == rows[0].keys() for row in rows)

@@ -18,8 +18,9 @@ import pytest
 
 import survey_fixture as made
 from leadline.record import IntervalRecord, Measurement, Survey
-from leadline.report import charts, render_html
 from leadline.report.measurement.outliers import slice_outliers
+from leadline.report.survey.catalogue import charts
+from leadline.report.survey.page import render_html
 from leadline.studies.survey.sentences import sentences
 from opened_page import OpenedPage
 

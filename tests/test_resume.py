@@ -7,7 +7,8 @@ import pytest
 
 from leadline.engine import TargetRefused
 from leadline.record import Status
-from leadline.record.streaming import STREAM, StreamAnswer, StreamStart
+from leadline.record.streaming import STREAM, StreamStart
+from leadline.record.study import Said
 from leadline.store import open_store
 from leadline.studies.resume import find_unfinished
 
@@ -28,7 +29,7 @@ def test_the_newest_unfinished_study_that_the_command_makes_is_meant() -> None:
     with open_store("sqlite://") as store:
         for start in (SCALING, RUN, DONE):
             store.begin(STREAM, start)
-        answer = StreamAnswer(sentences=(), warnings=(), wall_s=1.0)
+        answer = Said(sentences=(), warnings=(), wall_s=1.0)
         store.end(DONE.study_id, answer, Status.DONE)
         found = find_unfinished(
             store, STREAM, "here", "/disk", meant=lambda start: start.purpose == "scaling"

@@ -14,9 +14,10 @@ import balance_fixture as balance
 import stream_fixture as made
 from leadline.record import Interval
 from leadline.record.balance import RESOURCES, Saturation, StreamBalance
-from leadline.report import balance_charts, stream_charts
+from leadline.report.balance.chart import balance_charts
 from leadline.report.drawing.drawable import drawable
 from leadline.report.streaming.bound_chart import bound_chart
+from leadline.report.streaming.catalogue import stream_charts
 from leadline.report.streaming.ratio_chart import ratio_chart
 from leadline.report.streaming.scaling_chart import scaling_chart
 from leadline.report.streaming.use_chart import spread, use_chart

@@ -23,7 +23,6 @@ from leadline.engine import (
     TargetRefused,
     open_streams,
 )
-from leadline.engine.child import OnEvent
 from leadline.record import Status
 from leadline.record.job import Capacity, Check, StreamJob
 from leadline.record.streaming import CapacityResult, StreamResult, StreamStudy
@@ -176,10 +175,7 @@ class Scripted:
         self.kernel = kernel
         self.jobs: list[StreamJob] = []
 
-    def run(
-        self, job: StreamJob, *, output_bytes: int | None = None, on_event: OnEvent | None = None
-    ) -> StreamResult:
-        assert on_event is None
+    def run(self, job: StreamJob, *, output_bytes: int | None = None) -> StreamResult:
         self.jobs.append(job)
         result = sample_stream_study().runs[0].result
         if isinstance(job.kernel, Capacity):

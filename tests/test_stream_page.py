@@ -20,18 +20,14 @@ from drawn_text import unreadable
 from leadline.record import Status
 from leadline.record.balance import StreamBalance
 from leadline.record.streaming import StreamStudy
-from leadline.report import (
-    ReportError,
-    render_balance,
-    render_balance_html,
-    render_stream,
-    render_stream_html,
-    require_stream_format,
-    save_balance,
-    save_stream,
-)
+from leadline.report.balance.page import render_balance_html
+from leadline.report.balance.terminal import render_balance
+from leadline.report.drawing.images import ReportError
+from leadline.report.streaming.page import render_stream_html
+from leadline.report.streaming.save import require_stream_format, save_balance, save_stream
+from leadline.report.streaming.terminal import render_stream
 from leadline.studies.streaming.answer import balance_of
-from opened_page import OpenedPage
+from opened_page import OVERFLOW, OpenedPage, made_once
 
 
 @pytest.fixture(scope="module")
@@ -58,21 +54,9 @@ def pages(
         "balance": lambda: render_balance_html([balance_of(atlas)]),
         "systems": lambda: render_balance_html([balance_of(atlas), balance_of(boreas)]),
     }
-
-    def page(name: str) -> Path:
-        path = place / f"{name}.html"
-        if not path.exists():
-            path.write_text(kinds[name](), encoding="utf-8")
-        return path
-
-    return page
+    return made_once(place, kinds)
 
 
-_OVERFLOW = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
-_DRAWN = """
-return Object.fromEntries([...document.querySelectorAll('[data-chart]')].map(box => [
-  box.dataset.chart, box.querySelectorAll('svg .mark-rect path, svg .mark-symbol path').length]))
-"""
 _CHARTS = {"scaling": 9, "counted": 5, "run": 3, "balance": 6, "systems": 6}
 
 
@@ -82,13 +66,13 @@ def test_a_page_is_drawn_quiet_offline_readable_and_never_too_wide(
     browser: Any, pages: Callable[[str], Path], name: str, width_px: int
 ) -> None:
     page = OpenedPage(browser, pages(name), width_px)
-    drawn = page.ask(_DRAWN)
+    drawn = page.marks("rect path", "symbol path")
     assert len(drawn) == _CHARTS[name]
     for chart, marks in drawn.items():
         unmeasured = chart == "memory-bus" and name in {"scaling", "run"}
         assert (marks == 0) if unmeasured else (marks > 1), chart
     assert unreadable(page) == []
-    assert page.ask(_OVERFLOW) <= 0
+    assert page.ask(OVERFLOW) <= 0
     assert page.console() == []
     # The browser itself may look into its own resources when it starts.
     assert [url for url in page.requests() if not url.startswith("chrome:")] == []
@@ -143,7 +127,7 @@ def test_hostile_names_stay_text(browser: Any, tmp_path: Path) -> None:
         assert "</script><img src=x" in heading
         assert shown.split("\x1b")[0][:20] in heading
         assert page.ask("return document.querySelectorAll('img').length") == 0
-        assert page.ask(_OVERFLOW) <= 0
+        assert page.ask(OVERFLOW) <= 0
         assert page.console() == []
 
 
@@ -328,7 +312,7 @@ def test_a_plain_terminal_gets_ascii_and_no_control_characters(kind: str) -> Non
 
 def test_a_terminal_does_not_wait_for_altair() -> None:
     script = (
-        "import sys; from leadline.report import render_stream, render_balance; "
+        "import sys; import leadline.report.balance.terminal, leadline.report.streaming.terminal; "
         "assert 'altair' not in sys.modules, 'altair was loaded'"
     )
     subprocess.run([sys.executable, "-c", script], check=True)

@@ -11,8 +11,7 @@ from rich.console import Console
 
 import survey_fixture as made
 from leadline.record import Survey
-from leadline.report import render_terminal
-from leadline.report.survey.terminal import chart_lines
+from leadline.report.survey.terminal import chart_lines, render_terminal
 from leadline.studies.survey.sentences import sentences
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from rich.console import Group
 from typer.testing import CliRunner
 
 import leadline
@@ -69,7 +70,7 @@ KIND = report_kinds.Kind(
     TIDE,
     load=load,
     document=lambda study: {"readings": study.readings},
-    render=lambda study: [f"{reading.metres} m" for reading in study.readings],
+    render=lambda study: Group(*(f"{reading.metres} m" for reading in study.readings)),
     rows=rows,
     save=save,
     ending=".html",

@@ -10,7 +10,9 @@ import pytest
 
 import shared_surveys
 from leadline.record import PARAMETERS, Validation
-from leadline.report import render_html, save_all_charts, validation_charts
+from leadline.report.survey.page import render_html
+from leadline.report.survey.save import save_all_charts
+from leadline.report.validation.charts import validation_charts
 from leadline.testing.simulation import SimulatedSurvey, simulate_validation
 
 

@@ -14,34 +14,26 @@ from typing import TYPE_CHECKING
 from leadline.late import names_from
 
 if TYPE_CHECKING:
-    from leadline.api import (
-        MeasuredServer,
-        Predicted,
-        Predictions,
-        StoredStudy,
-        StreamedData,
-        SurveyedSystem,
-        peak,
-        stream,
-        surface,
-        survey,
-    )
-    from leadline.api import open_study as open  # noqa: A004
+    from leadline.api.servers import MeasuredServer, peak, surface
+    from leadline.api.streams import StreamedData, stream
+    from leadline.api.studies import StoredStudy
+    from leadline.api.studies import open_study as open  # noqa: A004
+    from leadline.api.systems import Predicted, Predictions, SurveyedSystem, survey
     from leadline.record import Workload
 
 _HOMES = {
-    "MeasuredServer": "leadline.api",
-    "Predicted": "leadline.api",
-    "Predictions": "leadline.api",
-    "StoredStudy": "leadline.api",
-    "StreamedData": "leadline.api",
-    "SurveyedSystem": "leadline.api",
+    "MeasuredServer": "leadline.api.servers",
+    "Predicted": "leadline.api.systems",
+    "Predictions": "leadline.api.systems",
+    "StoredStudy": "leadline.api.studies",
+    "StreamedData": "leadline.api.streams",
+    "SurveyedSystem": "leadline.api.systems",
     "Workload": "leadline.record",
-    "open": "leadline.api:open_study",
-    "peak": "leadline.api",
-    "stream": "leadline.api",
-    "surface": "leadline.api",
-    "survey": "leadline.api",
+    "open": "leadline.api.studies:open_study",
+    "peak": "leadline.api.servers",
+    "stream": "leadline.api.streams",
+    "surface": "leadline.api.servers",
+    "survey": "leadline.api.systems",
 }
 
 __all__ = [

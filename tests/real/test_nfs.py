@@ -7,12 +7,9 @@ a calm machine: `make check-machine`. Here it is seen that it ends, with what, a
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +17,7 @@ import pytest
 from nfs_server import NfsServer
 from typer.testing import CliRunner
 
-from command import POINT_S, environment, hurried, leadline, steered
+from command import POINT_S, hurried, leadline, running, steered
 from engine_events import when_measuring
 from leadline.cli.app import app
 from leadline.errors import LeadlineError
@@ -136,23 +133,6 @@ def test_a_survey_of_a_small_cache_needs_no_more_memory_and_leaves_nothing(
     answer = json.loads(done.stdout)
     assert answer["points"] == len(stored_points(tmp_path / "store.sqlite")) > 0
     assert not list(server.directory.iterdir())
-
-
-@contextmanager
-def running(command: list[str], store: Path) -> Iterator[subprocess.Popen[str]]:
-    with subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment(store),
-        start_new_session=True,
-    ) as child:
-        try:
-            yield child
-        finally:
-            if child.poll() is None:
-                os.killpg(child.pid, signal.SIGKILL)
 
 
 def test_a_survey_that_loses_its_server_keeps_its_points(serve: Serve, tmp_path: Path) -> None:

@@ -10,14 +10,14 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from command import POINT_S, environment, hurried, steered
+from command import POINT_S, hurried, running, steered
 from leadline.store import open_store
 
 pytestmark = pytest.mark.real
@@ -91,22 +91,12 @@ def has_come(moment: str, target: Path, store: Path, kept: int) -> bool:
     return len(stored_points(store)) >= kept + int(moment)
 
 
-@contextmanager
-def surveying(target: Path, store: Path, *more: str) -> Iterator[subprocess.Popen[str]]:
-    """Run a survey until the block ends, in a session of its own."""
-    with subprocess.Popen(
-        steered("survey", str(target), *CAP, "--budget", "90s", *more, point_s=POINT_S),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment(store),
-        start_new_session=True,
-    ) as child:
-        try:
-            yield child
-        finally:
-            if child.poll() is None:
-                os.killpg(child.pid, signal.SIGKILL)
+def surveying(
+    target: Path, store: Path, *more: str
+) -> AbstractContextManager[subprocess.Popen[str]]:
+    """Run a survey until the block ends."""
+    command = steered("survey", str(target), *CAP, "--budget", "90s", *more, point_s=POINT_S)
+    return running(command, store)
 
 
 def until(holds: Callable[[], bool], child: subprocess.Popen[str]) -> None:

@@ -9,7 +9,8 @@ use leadline_engine::error::ErrorKind;
 use leadline_engine::wire::job::MeasureJob;
 use serde_json::Value;
 
-fn examples(kind: &str) -> Vec<(PathBuf, String)> {
+/// The jobs and events of one folder of examples, with their paths.
+pub fn examples(kind: &str) -> Vec<(PathBuf, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../protocol/examples").join(kind);
     let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     paths.map(|path| (path.clone(), fs::read_to_string(path).unwrap())).collect()
@@ -53,7 +54,7 @@ fn every_invalid_job_is_refused_with_the_field_it_is_about() {
 }
 
 /// The paths of all keys; the elements of a list count as one.
-fn keys(value: &Value, path: &str, found: &mut BTreeSet<String>) {
+pub fn keys(value: &Value, path: &str, found: &mut BTreeSet<String>) {
     match value {
         Value::Object(object) => {
             for (key, inner) in object {

@@ -1,7 +1,7 @@
 //! Data sets through lanes: what is written is what is read, plain or striped, past the cache or
 //! through it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::LazyLock;
 
 use leadline_kernels::chunks::{CHUNK_BYTES, Chunks};
@@ -12,34 +12,7 @@ use leadline_kernels::memory::Memory;
 use leadline_kernels::output::Output;
 use leadline_kernels::scratch::Scratch;
 
-/// A folder that goes with its test.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("leadline-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.0.join(name).to_str().unwrap().to_owned()
-    }
-
-    fn names(&self) -> Vec<String> {
-        let entries = std::fs::read_dir(&self.0).unwrap();
-        let mut names: Vec<String> =
-            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-        names.sort();
-        names
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        std::fs::remove_dir_all(&self.0).unwrap();
-    }
-}
+use crate::kernel_job::Place;
 
 fn io(read: ReadBy, direct: bool) -> Io {
     Io { read, read_direct: direct, write_direct: direct, depth: 4 }
@@ -84,21 +57,21 @@ fn check(input: &Input, io: &Io, memory: &Memory) {
 
 #[test]
 fn what_was_written_is_read_whatever_the_way() {
-    let folder = Folder::new("ways");
+    let place = Place::new("lanes_ways");
     let memory = Memory::new(16 << 20).unwrap();
     // Whole chunks; a fragment of a block; less than a block; nothing at all.
     for bytes in [4 * CHUNK_BYTES as u64, 3 * CHUNK_BYTES as u64 + 77_777, 100, 0] {
         for disks in [0, 1, 3, 4] {
             for direct in [true, false] {
-                let path = folder.path(&format!("{bytes}-{disks}-{direct}"));
-                let stripes = (0..disks).map(|_| folder.path("")).collect();
+                let path = place.at(&format!("{bytes}-{disks}-{direct}"));
+                let stripes = (0..disks).map(|_| place.at("")).collect();
                 let io_write = io(ReadBy::Uring, direct);
-                let names = folder.names();
+                let names = place.names();
                 let output =
                     Output::create(&spec(&path, stripes, 65536), bytes, &io_write).unwrap();
                 write(&output, bytes, &io_write, &memory);
                 check(&output.as_input().unwrap(), &io_write, &memory);
-                assert_eq!(folder.names(), names, "no name yet");
+                assert_eq!(place.names(), names, "no name yet");
                 output.publish().unwrap();
                 for (read, direct) in
                     [(ReadBy::Uring, true), (ReadBy::Uring, false), (ReadBy::Mmap, false)]
@@ -116,13 +89,13 @@ fn what_was_written_is_read_whatever_the_way() {
 
 #[test]
 fn parts_are_one_data_set_wherever_they_end() {
-    let folder = Folder::new("parts");
+    let place = Place::new("lanes_parts");
     let memory = Memory::new(16 << 20).unwrap();
     let io = io(ReadBy::Uring, true);
-    let path = folder.path("set");
+    let path = place.at("set");
     let sizes = [2 * CHUNK_BYTES as u64 + 300, 100, 0, 1_000_000];
     let reserved = sizes.map(|bytes| bytes + 5_000_000);
-    let stripes = vec![folder.path(""), folder.path("")];
+    let stripes = vec![place.at(""), place.at("")];
     let mut output = Output::create_parts(&spec(&path, stripes, 65536), &reserved, &io).unwrap();
     let mut start = 0;
     for (number, bytes) in sizes.iter().enumerate() {
@@ -160,10 +133,10 @@ fn parts_are_one_data_set_wherever_they_end() {
 
 #[test]
 fn scratch_keeps_what_it_was_given_and_has_no_name() {
-    let folder = Folder::new("scratch");
+    let place = Place::new("lanes_scratch");
     let memory = Memory::new(16 << 20).unwrap();
     let io = io(ReadBy::Mmap, true);
-    let directories = [folder.path(""), folder.path("")];
+    let directories = [place.at(""), place.at("")];
     let scratch = Scratch::create(&directories, 5 * CHUNK_BYTES as u64, &io).unwrap();
     let mut lane = WriteLane::open(&scratch, &io).unwrap();
     for chunk in 0..5u8 {
@@ -182,14 +155,14 @@ fn scratch_keeps_what_it_was_given_and_has_no_name() {
         assert_eq!((at, length), (u64::from(chunk) * CHUNK_BYTES as u64, CHUNK_BYTES));
         assert!(region.iter().all(|byte| *byte == chunk + 1));
     }
-    assert!(folder.names().is_empty());
+    assert!(place.names().is_empty());
 }
 
 #[test]
 fn a_name_that_is_taken_stays_what_it_is() {
-    let folder = Folder::new("taken");
+    let place = Place::new("lanes_taken");
     let io = io(ReadBy::Uring, true);
-    let path = folder.path("set");
+    let path = place.at("set");
     std::fs::write(&path, b"precious").unwrap();
     let error = Output::create(&spec(&path, vec![], 65536), 100, &io).err().unwrap();
     assert!(error.message.contains("is there already"), "{error}");
@@ -198,59 +171,59 @@ fn a_name_that_is_taken_stays_what_it_is() {
     std::fs::write(&path, b"precious").unwrap();
     assert!(output.publish().unwrap_err().message.contains("is there already"));
     assert_eq!(std::fs::read(Path::new(&path)).unwrap(), b"precious");
-    assert_eq!(folder.names(), ["set"]);
+    assert_eq!(place.names(), ["set"]);
 }
 
 #[test]
 fn a_name_that_cannot_be_given_is_refused_before_anything_is_made() {
-    let folder = Folder::new("refused");
+    let place = Place::new("lanes_refused");
     let io = io(ReadBy::Uring, true);
     let refusal = |path: &str, replace: bool| {
-        let spec = job::Output { replace, ..spec(path, vec![folder.path("")], 65536) };
+        let spec = job::Output { replace, ..spec(path, vec![place.at("")], 65536) };
         Output::create(&spec, 100, &io).err().unwrap().message
     };
-    std::fs::create_dir(folder.path("directory")).unwrap();
-    assert!(refusal(&folder.path("directory"), true).contains("is no plain file"));
-    std::os::unix::fs::symlink("/etc/hostname", folder.path("link")).unwrap();
-    assert!(refusal(&folder.path("link"), true).contains("is no plain file"));
-    assert!(refusal(&folder.path("nowhere/set"), false).contains("nowhere: No such file"));
-    assert_eq!(folder.names(), ["directory", "link"]);
+    std::fs::create_dir(place.at("directory")).unwrap();
+    assert!(refusal(&place.at("directory"), true).contains("is no plain file"));
+    std::os::unix::fs::symlink("/etc/hostname", place.at("link")).unwrap();
+    assert!(refusal(&place.at("link"), true).contains("is no plain file"));
+    assert!(refusal(&place.at("nowhere/set"), false).contains("nowhere: No such file"));
+    assert_eq!(place.names(), ["directory", "link"]);
 }
 
 #[test]
 fn what_an_edited_layout_names_is_never_removed() {
-    let folder = Folder::new("edited");
+    let place = Place::new("lanes_edited");
     let memory = Memory::new(16 << 20).unwrap();
     let io = io(ReadBy::Uring, true);
-    let path = folder.path("set");
+    let path = place.at("set");
     for name in ["precious", "set.part0.stripe", "set.partx.stripe0", "settings.part0.stripe0"] {
-        std::fs::write(folder.path(name), [7; 100]).unwrap();
+        std::fs::write(place.at(name), [7; 100]).unwrap();
     }
-    let stripe = folder.path("set.part0.stripe0");
+    let stripe = place.at("set.part0.stripe0");
     std::fs::write(&stripe, [7; 100]).unwrap();
-    let files: Vec<_> = folder.names().iter().map(|name| folder.path(name)).collect();
+    let files: Vec<_> = place.names().iter().map(|name| place.at(name)).collect();
     let layout = serde_json::json!({
         "version": 1,
         "parts": [{"files": files, "bytes": 500, "stripe_bytes": 4096}],
     });
-    std::fs::write(folder.path("set.layout"), layout.to_string()).unwrap();
+    std::fs::write(place.at("set.layout"), layout.to_string()).unwrap();
     let spec = job::Output { replace: true, ..spec(&path, vec![], 65536) };
     let output = Output::create(&spec, 100_000, &io).unwrap();
     write(&output, 100_000, &io, &memory);
     output.publish().unwrap();
     let left =
         ["precious", "set", "set.part0.stripe", "set.partx.stripe0", "settings.part0.stripe0"];
-    assert_eq!(folder.names(), left);
+    assert_eq!(place.names(), left);
 }
 
 #[test]
 fn a_layout_that_was_edited_has_no_other_file_removed() {
-    let folder = Folder::new("pointed");
+    let place = Place::new("lanes_pointed");
     let memory = Memory::new(16 << 20).unwrap();
     let io = io(ReadBy::Uring, true);
-    let (path, precious) = (folder.path("set"), folder.path("precious"));
+    let (path, precious) = (place.at("set"), place.at("precious"));
     std::fs::write(&precious, b"precious").unwrap();
-    let stripes = vec![folder.path("")];
+    let stripes = vec![place.at("")];
     let output = Output::create(&spec(&path, stripes.clone(), 65536), 8, &io).unwrap();
     write(&output, 8, &io, &memory);
     output.publish().unwrap();
@@ -269,16 +242,16 @@ fn a_layout_that_was_edited_has_no_other_file_removed() {
 
 #[test]
 fn stripes_that_are_missing_or_have_another_length_are_named() {
-    let folder = Folder::new("missing");
+    let place = Place::new("lanes_missing");
     let memory = Memory::new(16 << 20).unwrap();
     let io = io(ReadBy::Uring, true);
-    let path = folder.path("set");
-    let stripes = vec![folder.path(""), folder.path("")];
+    let path = place.at("set");
+    let stripes = vec![place.at(""), place.at("")];
     let output = Output::create(&spec(&path, stripes, 65536), 200_000, &io).unwrap();
     write(&output, 200_000, &io, &memory);
     output.publish().unwrap();
     let refusal = || Input::open(&path, &io).unwrap_err().message;
-    let second = folder.path("set.part0.stripe1");
+    let second = place.at("set.part0.stripe1");
     let whole = std::fs::read(&second).unwrap();
     std::fs::write(&second, &whole[1..]).unwrap();
     assert!(refusal().contains("set.part0.stripe1, has 68927 bytes where the layout says 68928"));
@@ -288,14 +261,14 @@ fn stripes_that_are_missing_or_have_another_length_are_named() {
     assert!(refusal().contains("set.layout cannot be used"), "{}", refusal());
     std::fs::remove_file(format!("{path}.layout")).unwrap();
     assert!(refusal().contains("cannot be opened") && refusal().contains("there is no"));
-    assert!(Input::open(&folder.path(""), &io).unwrap_err().message.contains("is a directory"));
+    assert!(Input::open(&place.at(""), &io).unwrap_err().message.contains("is a directory"));
 }
 
 #[test]
 fn a_part_that_grows_must_have_room() {
-    let folder = Folder::new("grows");
+    let place = Place::new("lanes_grows");
     let io = io(ReadBy::Uring, true);
-    let mut output = Output::create(&spec(&folder.path("set"), vec![], 65536), 0, &io).unwrap();
+    let mut output = Output::create(&spec(&place.at("set"), vec![], 65536), 0, &io).unwrap();
     let error = output.set_len(0, 1 << 50).unwrap_err();
     assert!(error.message.contains("too little free space"), "{error}");
     output.set_len(0, 1 << 20).unwrap();
@@ -312,12 +285,12 @@ fn a_killed_program_leaves_nothing_and_its_input_as_it_was() {
         be_killed(&folder);
     }
     for signal in ["TERM", "KILL"] {
-        let folder = Folder::new(&format!("killed-{signal}"));
-        std::fs::write(folder.path("input"), vec![7; 3 << 20]).unwrap();
+        let place = Place::new(&format!("lanes_killed_{signal}"));
+        std::fs::write(place.at("input"), vec![7; 3 << 20]).unwrap();
         let mut program = std::process::Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "lanes::a_killed_program_leaves_nothing_and_its_input_as_it_was"])
             .args(["--nocapture"])
-            .env(TO_BE_KILLED, folder.path(""))
+            .env(TO_BE_KILLED, place.at(""))
             .stdout(std::process::Stdio::piped())
             .spawn()
             .unwrap();
@@ -328,8 +301,8 @@ fn a_killed_program_leaves_nothing_and_its_input_as_it_was() {
             .status();
         assert!(kill.unwrap().success());
         assert!(!program.wait().unwrap().success());
-        assert_eq!(folder.names(), ["input"]);
-        assert_eq!(std::fs::read(folder.path("input")).unwrap(), vec![7; 3 << 20]);
+        assert_eq!(place.names(), ["input"]);
+        assert_eq!(std::fs::read(place.at("input")).unwrap(), vec![7; 3 << 20]);
     }
 }
 
@@ -359,11 +332,11 @@ fn be_killed(folder: &str) {
 
 #[test]
 fn a_data_set_is_replaced_by_another_and_nothing_of_it_is_left() {
-    let folder = Folder::new("replaced");
+    let place = Place::new("lanes_replaced");
     let memory = Memory::new(16 << 20).unwrap();
     let io = io(ReadBy::Uring, true);
-    let path = folder.path("set");
-    let two = vec![folder.path(""), folder.path("")];
+    let path = place.at("set");
+    let two = vec![place.at(""), place.at("")];
     for (stripes, bytes) in [
         (vec![], 200_000),
         (two.clone(), 300_000),
@@ -379,6 +352,6 @@ fn a_data_set_is_replaced_by_another_and_nothing_of_it_is_left() {
         let input = Input::open(&path, &io).unwrap();
         assert_eq!(input.bytes(), bytes);
         check(&input, &io, &memory);
-        assert_eq!(folder.names().len(), if count == 0 { 1 } else { count + 1 });
+        assert_eq!(place.names().len(), if count == 0 { 1 } else { count + 1 });
     }
 }

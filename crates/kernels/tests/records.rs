@@ -2,40 +2,11 @@
 
 use std::fs;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
 
 use leadline_kernels::run::run_job;
 use serde_json::{Value, json};
 
-/// A folder that is gone afterwards.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let tests = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        let folder = tests.join(format!("{name}-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        Self(folder)
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.0.join(name).to_str().unwrap().to_owned()
-    }
-
-    fn names(&self) -> Vec<String> {
-        let entries = fs::read_dir(&self.0).unwrap();
-        let mut names: Vec<String> =
-            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-        names.sort();
-        names
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
+use crate::kernel_job::Place;
 
 fn run(kernel: Value, changes: Value) -> Value {
     let io = json!({"read": "uring", "read_direct": true, "write_direct": true, "depth": 8});
@@ -67,9 +38,9 @@ fn check(path: &str, changes: Value) -> Value {
 
 #[test]
 fn a_million_records_are_those_of_gensort() {
-    let folder = Folder::new("million");
+    let place = Place::new("records_million");
     for (format, checksum) in [("binary", "7a0e0d4868cd4"), ("ascii", "7a19cff467438")] {
-        let path = folder.path(format);
+        let path = place.at(format);
         let made = generate(&path, format, 1_000_000, json!({}));
         assert_eq!(made["verified"], true, "{made}");
         assert_eq!(made["check"]["checksum"], checksum);
@@ -78,7 +49,7 @@ fn a_million_records_are_those_of_gensort() {
         assert_eq!(made["phases"][0]["bytes_written"], 100_000_000);
     }
     // `valsort` on the binary ones.
-    let found = check(&folder.path("binary"), json!({}));
+    let found = check(&place.at("binary"), json!({}));
     assert_eq!(found["check"]["checksum"], "7a0e0d4868cd4");
     assert_eq!(found["check"]["unordered"], 499_452);
     assert_eq!(found["check"]["first_unordered"], 2);
@@ -86,9 +57,9 @@ fn a_million_records_are_those_of_gensort() {
 
 #[test]
 fn records_are_judged_alike_however_they_are_read() {
-    let folder = Folder::new("alike");
+    let place = Place::new("records_alike");
     for format in ["binary", "ascii"] {
-        let path = folder.path(format);
+        let path = place.at(format);
         let made = generate(&path, format, 100_001, json!({}));
         let mmap = json!({"read": "mmap", "read_direct": false, "write_direct": false, "depth": 4});
         for changes in [json!({}), json!({"threads": 1}), json!({"threads": 5, "io": mmap})] {
@@ -102,47 +73,47 @@ fn records_are_judged_alike_however_they_are_read() {
 
 #[test]
 fn stripes_hold_what_a_plain_file_holds() {
-    let folder = Folder::new("stripes");
-    let plain = generate(&folder.path("plain"), "ascii", 123_457, json!({"seed": 9}));
-    let stripes: Vec<String> = ["a", "b", "c"].iter().map(|name| folder.path(name)).collect();
+    let place = Place::new("records_stripes");
+    let plain = generate(&place.at("plain"), "ascii", 123_457, json!({"seed": 9}));
+    let stripes: Vec<String> = ["a", "b", "c"].iter().map(|name| place.at(name)).collect();
     stripes.iter().for_each(|stripe| fs::create_dir(stripe).unwrap());
-    let output = json!({"path": folder.path("striped"), "stripes": stripes});
+    let output = json!({"path": place.at("striped"), "stripes": stripes});
     let striped =
         generate("", "ascii", 123_457, json!({"seed": 9, "output": output, "threads": 3}));
     assert_eq!(striped["check"], plain["check"], "{striped}");
-    let found = check(&folder.path("striped"), json!({}));
+    let found = check(&place.at("striped"), json!({}));
     assert_eq!(found["check"], plain["check"], "{found}");
 }
 
 #[test]
 fn parts_that_follow_each_other_make_one_data_set() {
-    let folder = Folder::new("follow");
-    let whole = generate(&folder.path("whole"), "ascii", 50_000, json!({}));
+    let place = Place::new("records_follow");
+    let whole = generate(&place.at("whole"), "ascii", 50_000, json!({}));
     for first in [0, 25_000] {
         let kernel =
             json!({"name": "generate", "records": 25_000, "first": first, "format": "ascii"});
-        let output = json!({"path": folder.path(&first.to_string())});
+        let output = json!({"path": place.at(&first.to_string())});
         let made = run(kernel, json!({"output": output}));
         assert_eq!(made["verified"], true, "{made}");
     }
-    let mut both = fs::read(folder.path("0")).unwrap();
-    both.extend(fs::read(folder.path("25000")).unwrap());
-    assert!(both == fs::read(folder.path("whole")).unwrap());
+    let mut both = fs::read(place.at("0")).unwrap();
+    both.extend(fs::read(place.at("25000")).unwrap());
+    assert!(both == fs::read(place.at("whole")).unwrap());
     assert_eq!(whole["check"]["records"], 50_000);
 }
 
 #[test]
 fn no_records_are_a_data_set_too() {
-    let folder = Folder::new("none");
-    let made = generate(&folder.path("none"), "binary", 0, json!({}));
+    let place = Place::new("records_none");
+    let made = generate(&place.at("none"), "binary", 0, json!({}));
     assert_eq!((&made["verified"], &made["check"]["checksum"]), (&json!(true), &json!("0")));
-    assert_eq!(check(&folder.path("none"), json!({}))["check"]["records"], 0);
+    assert_eq!(check(&place.at("none"), json!({}))["check"]["records"], 0);
 }
 
 /// Ordered records in a file, then damaged by `damage`, and what `check` finds.
 fn damaged(name: &str, damage: impl Fn(&fs::File, &mut Vec<u8>)) -> Value {
-    let folder = Folder::new(name);
-    let path = folder.path("data");
+    let place = Place::new(&format!("records_{name}"));
+    let path = place.at("data");
     generate(&path, "ascii", 40_000, json!({"seed": 4}));
     let mut records = fs::read(&path).unwrap();
     records.as_chunks_mut::<100>().0.sort_unstable();
@@ -150,7 +121,7 @@ fn damaged(name: &str, damage: impl Fn(&fs::File, &mut Vec<u8>)) -> Value {
     file.write_all_at(&records, 0).unwrap();
     damage(&file, &mut records);
     let found = check(&path, json!({}));
-    assert_eq!(folder.names(), ["data"]);
+    assert_eq!(place.names(), ["data"]);
     found
 }
 
@@ -191,12 +162,12 @@ fn damage_of_every_kind_is_found() {
 
 #[test]
 fn nothing_is_named_when_time_is_up_or_memory_too_small() {
-    let folder = Folder::new("refused");
-    let late = generate(&folder.path("late"), "ascii", 2_000_000, json!({"total_s_max": 0.02}));
+    let place = Place::new("records_refused");
+    let late = generate(&place.at("late"), "ascii", 2_000_000, json!({"total_s_max": 0.02}));
     assert_eq!(late["kind"], "target", "{late}");
     let many = json!({"threads": 64, "memory_bytes": 32 << 20});
-    let small = generate(&folder.path("small"), "ascii", 1000, many);
+    let small = generate(&place.at("small"), "ascii", 1000, many);
     assert_eq!(small["kind"], "bad_job", "{small}");
     assert!(small["message"].as_str().unwrap().contains("fewer threads"));
-    assert_eq!(folder.names(), [] as [String; 0]);
+    assert_eq!(place.names(), [] as [String; 0]);
 }

@@ -1,6 +1,6 @@
 //! Scans of real files, against a filter of three lines.
 
-use crate::kernel_job::{Place, answer, content, job, random_bytes, refusal};
+use crate::kernel_job::{Place, answer, assert_refused, content, job, random_bytes, refusal};
 use serde_json::{Value, json};
 
 const RECORD: usize = 100;
@@ -131,12 +131,7 @@ fn what_cannot_be_scanned_is_refused_and_leaves_nothing() {
         (few, "fewer threads"),
         (taken, "cut"),
     ];
-    let before = place.names();
-    for (job, said) in cases {
-        let message = refusal(&job);
-        assert!(message.contains(said), "{said}: {message}");
-        assert_eq!(place.names(), before, "{said}");
-    }
+    assert_refused(&place, cases);
 }
 
 #[test]

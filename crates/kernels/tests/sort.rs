@@ -1,7 +1,6 @@
 //! Sorts of real files: every kind of key, in one pass and in two, with one thread and several.
 
 use std::fs;
-use std::path::{Path, PathBuf};
 
 use leadline_kernels::deadline::Deadline;
 use leadline_kernels::job::{self, Io, ReadBy};
@@ -10,30 +9,9 @@ use leadline_kernels::output::Output;
 use leadline_kernels::sort::sink::RecordSink;
 use serde_json::{Value, json};
 
-use crate::kernel_job::{run, run_in_little};
+use crate::kernel_job::{Place, run, run_in_little};
 
 const RECORD_BYTES: usize = 100;
-
-struct Place(PathBuf);
-
-impl Place {
-    fn new(name: &str) -> Self {
-        let place =
-            std::env::temp_dir().join(format!("leadline-sort-{name}-{}", std::process::id()));
-        fs::create_dir_all(&place).unwrap();
-        Self(place)
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.0.join(name).to_string_lossy().into_owned()
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
 
 fn draw(state: &mut u64) -> u64 {
     *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -73,23 +51,15 @@ fn sorted(bytes: &[u8]) -> Vec<u8> {
 fn job(place: &Place, memory_mib: u64, threads: u32) -> Value {
     json!({
         "version": 1, "kind": "stream", "job_id": "t", "kernel": {"name": "sort"},
-        "input": place.path("in"), "output": {"path": place.path("out"), "replace": true},
+        "input": place.at("in"), "output": {"path": place.at("out"), "replace": true},
         "memory_bytes": memory_mib << 20, "threads": threads, "seed": 1, "total_s_max": 60.0,
         "io": {"read": "uring", "read_direct": true, "write_direct": true, "depth": 4},
     })
 }
 
-fn names(directory: &Path) -> Vec<String> {
-    let names = fs::read_dir(directory).unwrap();
-    let mut names: Vec<String> =
-        names.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
-    names.sort();
-    names
-}
-
 #[test]
 fn any_keys_come_out_in_order_in_one_pass_and_in_two() {
-    let place = Place::new("kinds");
+    let place = Place::new("sort_kinds");
     let kinds = ["uniform", "printable", "sorted", "reversed", "skewed", "last byte", "equal"];
     for (number, kind) in kinds.into_iter().enumerate() {
         let twice = [(16, 1, 2), (20, 2, 2)][number % 2];
@@ -97,33 +67,33 @@ fn any_keys_come_out_in_order_in_one_pass_and_in_two() {
             [(30_000, [(64, 1, 1), (96, 3, 1)].as_slice()), (130_000, [twice].as_slice())]
         {
             let bytes = records(kind, count);
-            fs::write(place.path("in"), &bytes).unwrap();
+            fs::write(place.at("in"), &bytes).unwrap();
             let wanted = sorted(&bytes);
             for (memory_mib, threads, passes) in memory {
                 let result = run_in_little(&job(&place, *memory_mib, *threads));
                 assert_eq!(result["event"], "result", "{kind}: {result}");
                 assert_eq!(result["passes"], *passes, "{kind}");
                 assert_eq!(result["verified"], true);
-                let sorted = fs::read(place.path("out")).unwrap();
+                let sorted = fs::read(place.at("out")).unwrap();
                 assert!(sorted == wanted, "{kind} {memory_mib} {threads}");
             }
         }
     }
-    assert_eq!(names(&place.0), ["in", "out"]);
+    assert_eq!(place.names(), ["in", "out"]);
 }
 
 #[test]
 fn stripes_and_mappings_are_sorted_like_plain_files() {
-    let place = Place::new("stripes");
+    let place = Place::new("sort_stripes");
     let bytes = records("printable", 150_000);
-    fs::write(place.path("in"), &bytes).unwrap();
+    fs::write(place.at("in"), &bytes).unwrap();
     let wanted = sorted(&bytes);
-    let disks = ["a", "b", "c"].map(|name| place.path(name));
+    let disks = ["a", "b", "c"].map(|name| place.at(name));
     disks.iter().for_each(|disk| fs::create_dir(disk).unwrap());
     for (memory_mib, passes) in [(32, 1), (20, 2)] {
         let mut there = job(&place, memory_mib, 2);
         there["io"]["read"] = json!("mmap");
-        there["output"]["path"] = json!(place.path("striped"));
+        there["output"]["path"] = json!(place.at("striped"));
         there["output"]["stripes"] = json!(disks);
         let result = run_in_little(&there);
         assert_eq!(result["passes"], passes, "{result}");
@@ -132,23 +102,23 @@ fn stripes_and_mappings_are_sorted_like_plain_files() {
         for read in ["uring", "mmap"] {
             let mut back = job(&place, memory_mib, 2);
             back["io"]["read"] = json!(read);
-            back["input"] = json!(place.path("striped"));
+            back["input"] = json!(place.at("striped"));
             back["temporary"] = json!(disks[1..]);
             assert_eq!(run_in_little(&back)["verified"], true);
-            assert!(fs::read(place.path("out")).unwrap() == wanted, "{memory_mib} {read}");
+            assert!(fs::read(place.at("out")).unwrap() == wanted, "{memory_mib} {read}");
         }
     }
 }
 
 #[test]
 fn any_number_of_records_is_sorted() {
-    let place = Place::new("counts");
+    let place = Place::new("sort_counts");
     for count in [0, 1, 40, 41, 1023, 1024, 1025, 16_384, 16_385, 50_001] {
         let bytes = records("uniform", count);
-        fs::write(place.path("in"), &bytes).unwrap();
+        fs::write(place.at("in"), &bytes).unwrap();
         let result = run(&job(&place, 64, 2));
         assert_eq!(result["event"], "result", "{result}");
-        assert!(fs::read(place.path("out")).unwrap() == sorted(&bytes), "{count}");
+        assert!(fs::read(place.at("out")).unwrap() == sorted(&bytes), "{count}");
         assert_eq!(result["check"]["records"], count);
     }
 }
@@ -157,7 +127,7 @@ fn any_number_of_records_is_sorted() {
 fn through_sink(place: &Place, bytes: &[u8], expected: usize, memory_mib: usize) -> u32 {
     let memory = Memory::new((memory_mib << 20) as u64).unwrap();
     let io = Io { read: ReadBy::Uring, read_direct: true, write_direct: true, depth: 4 };
-    let (deadline, temporary) = (Deadline::after(60.0), [place.0.to_string_lossy().into_owned()]);
+    let (deadline, temporary) = (Deadline::after(60.0), [place.at("")]);
     let mut sink =
         RecordSink::new((&memory, memory.left()), expected as u64, 2, (&temporary, &io), deadline)
             .unwrap();
@@ -176,7 +146,7 @@ fn through_sink(place: &Place, bytes: &[u8], expected: usize, memory_mib: usize)
     sink.seal().unwrap();
     let passes = sink.passes();
     let spec: job::Output =
-        serde_json::from_value(json!({"path": place.path("out"), "replace": true})).unwrap();
+        serde_json::from_value(json!({"path": place.at("out"), "replace": true})).unwrap();
     let output = Output::create(&spec, bytes.len() as u64, &io).unwrap();
     sink.write(&output.part(0).unwrap()).unwrap();
     output.publish().unwrap();
@@ -185,7 +155,7 @@ fn through_sink(place: &Place, bytes: &[u8], expected: usize, memory_mib: usize)
 
 #[test]
 fn records_that_are_handed_over_come_out_in_order_however_many_were_expected() {
-    let place = Place::new("sink");
+    let place = Place::new("sort_sink");
     for kind in ["printable", "equal"] {
         let bytes = records(kind, 100_000);
         let wanted = sorted(&bytes);
@@ -195,19 +165,19 @@ fn records_that_are_handed_over_come_out_in_order_however_many_were_expected() {
         {
             let took = through_sink(&place, &bytes, expected, memory_mib);
             assert_eq!(took, passes, "{kind} {expected} {memory_mib}");
-            assert!(fs::read(place.path("out")).unwrap() == wanted, "{kind} {expected}");
+            assert!(fs::read(place.at("out")).unwrap() == wanted, "{kind} {expected}");
         }
     }
     assert_eq!(through_sink(&place, &[], 1000, 8), 1);
-    assert_eq!(fs::read(place.path("out")).unwrap().len(), 0);
+    assert_eq!(fs::read(place.at("out")).unwrap().len(), 0);
 }
 
 #[test]
 fn a_part_of_a_record_is_refused_and_leaves_nothing() {
-    let place = Place::new("part");
-    fs::write(place.path("in"), &records("uniform", 100)[..9_950]).unwrap();
+    let place = Place::new("sort_part");
+    fs::write(place.at("in"), &records("uniform", 100)[..9_950]).unwrap();
     let result = run(&job(&place, 64, 1));
     assert_eq!(result["kind"], "bad_job", "{result}");
     assert!(result["message"].as_str().unwrap().contains("byte 9900"), "{result}");
-    assert_eq!(names(&place.0), ["in"]);
+    assert_eq!(place.names(), ["in"]);
 }

@@ -1,6 +1,8 @@
 //! Transposes of real files, against two loops.
 
-use crate::kernel_job::{Place, answer, answer_in_little, content, job, random_bytes, refusal};
+use crate::kernel_job::{
+    Place, answer, answer_in_little, assert_refused, content, job, random_bytes, refusal,
+};
 use serde_json::{Value, json};
 
 const BLOCK: usize = 4096;
@@ -129,12 +131,7 @@ fn what_cannot_be_transposed_is_refused_and_leaves_nothing() {
         (job(transpose(3, 4), &empty, &output), "is empty"),
         (few, "fewer threads"),
     ];
-    let before = place.names();
-    for (job, said) in cases {
-        let message = refusal(&job);
-        assert!(message.contains(said), "{said}: {message}");
-        assert_eq!(place.names(), before, "{said}");
-    }
+    assert_refused(&place, cases);
 }
 
 #[test]

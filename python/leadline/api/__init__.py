@@ -6,24 +6,3 @@
 
 What comes back shows itself in a notebook and turns into a pandas frame.
 """
-
-from leadline.api.frames import FramesMissing
-from leadline.api.servers import MeasuredServer, peak, surface
-from leadline.api.streams import StreamedData, stream
-from leadline.api.studies import StoredStudy, open_study
-from leadline.api.systems import Predicted, Predictions, SurveyedSystem, survey
-
-__all__ = [
-    "FramesMissing",
-    "MeasuredServer",
-    "Predicted",
-    "Predictions",
-    "StoredStudy",
-    "StreamedData",
-    "SurveyedSystem",
-    "open_study",
-    "peak",
-    "stream",
-    "surface",
-    "survey",
-]

@@ -12,6 +12,7 @@ import typer
 from leadline.cli.context import Context
 from leadline.cli.options import Json, reader
 from leadline.cli.talk import put_json, show, talk
+from leadline.cli.tell import require_directory
 from leadline.engine import TargetRefused
 from leadline.record.balance import StreamBalance
 from leadline.studies.streaming.answer import balance_of, compared
@@ -61,13 +62,13 @@ def command(
     if json:
         put_json(balance_document(systems))
     else:
-        from leadline.report import render_balance  # noqa: PLC0415 - --json needs none of it
+        from leadline.report.balance.terminal import render_balance  # noqa: PLC0415 - --json needs none of it
 
         show(render_balance(systems))
     if what_if is not None and not any(one.what_if for one in systems):
         talk(f"nothing can be said of {say_changes(what_if)}: no capacity was measured")
     if output is not None:
-        from leadline.report import save_balance  # noqa: PLC0415 - it loads Altair
+        from leadline.report.streaming.save import save_balance  # noqa: PLC0415 - it loads Altair
 
         save_balance(systems, output)
         talk(f"wrote {output}")
@@ -84,7 +85,6 @@ def balance_document(systems: Sequence[StreamBalance]) -> dict[str, Any]:
 def _require_output(output: Path | None) -> None:
     if output is None:
         return
-    if not output.absolute().parent.is_dir():
-        raise TargetRefused(f"the directory of {output} does not exist; create it first")
+    require_directory(output)
     if output.suffix.lower() != ".html":
         raise TargetRefused(f"{output}: a balance is drawn as a page; end the name in .html")

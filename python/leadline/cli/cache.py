@@ -20,7 +20,7 @@ from leadline.cli.options import (
     capped,
     with_access,
 )
-from leadline.cli.progress import progress_bar
+from leadline.cli.progress import progress_bar, tell_plan
 from leadline.cli.talk import talk, tell_findings
 from leadline.cli.tell import tell
 from leadline.engine import Engine, Stopped, Target, open_engine, preflight
@@ -37,7 +37,7 @@ from leadline.studies.cache import (
     run_study,
     usual_budget_s,
 )
-from leadline.studies.resume import clock_after, find_unfinished, say_kept
+from leadline.studies.resume import find_unfinished, say_kept
 from leadline.studies.survey import choose_cache_limit
 from leadline.units import format_bytes, format_seconds
 
@@ -85,9 +85,7 @@ def command(
         warnings = tell_findings(preflight(chosen, engine.facts))
         start = earlier or begin_study(engine, chosen, asked, warnings=warnings)
         points = store.items(start.study_id)
-        if earlier is not None:
-            engine.skip_to(clock_after(points))
-        else:
+        if earlier is None:
             store.begin(CACHE, start)
         _tell_plan(start, points)
         study = _run(engine, chosen, store, start, points)
@@ -96,21 +94,15 @@ def command(
 
 def _tell_plan(start: CacheStart, points: Sequence[Measurement]) -> None:
     plan = start.plan
-    talk(
-        f"cache study {start.study_id[:8]} of {start.system} ({start.target}), "
-        f"{start.access.discipline}, seed {start.seed}"
-        + (f", {len(points)} points kept" if points else "")
-    )
-    if start.cache_limit_bytes:
-        talk(f"memory capped at {format_bytes(start.cache_limit_bytes)} by a cgroup")
-    talk(
-        f"plan: {plan.points} points of {format_bytes(plan.size_mean)} requests from "
+    tell_plan(
+        start,
+        points,
+        begun=f"cache study {start.study_id[:8]} of {start.system} ({start.target}), "
+        f"{start.access.discipline}",
+        planned=f" of {format_bytes(plan.size_mean)} requests from "
         f"{format_bytes(plan.unique_bytes_min)} to {format_bytes(plan.unique_bytes_max)}, about "
-        f"{format_seconds(plan.point_s)} each at most; ends within {format_seconds(plan.budget_s)}"
-        + (f"; writes {format_bytes(plan.layout_bytes)} of data first" if plan.layout_bytes else "")
+        f"{format_seconds(plan.point_s)} each at most",
     )
-    for stage in plan.stages:
-        talk(f"  {stage.name:<13}{stage.points:>3} points  {stage.purpose}")
     if plan.writes_s:
         talk(f"  then at most {format_seconds(plan.writes_s)} for the disciplines and the flusher")
 

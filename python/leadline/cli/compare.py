@@ -13,6 +13,7 @@ from leadline.cli.context import Context
 from leadline.cli.load import surveyed_target
 from leadline.cli.options import Json, Seed, positive_seconds, reader
 from leadline.cli.talk import put_json, show, talk, tell_findings
+from leadline.cli.tell import require_directory
 from leadline.compare import (
     NOT_TWO,
     PASSES,
@@ -33,12 +34,12 @@ from leadline.compare import (
     parse_prices,
     parse_rule,
 )
-from leadline.engine import Engine, Limits, TargetRefused, open_engine, preflight
+from leadline.engine import Engine, Limits, open_engine, preflight
 from leadline.predict import Predictor
 from leadline.record import Workload
 from leadline.record.comparison import SystemsComparison
 from leadline.record.wording import say_workload
-from leadline.report import render_comparison
+from leadline.report.comparison.terminal import render_comparison
 from leadline.store import Store
 from leadline.studies.survey import derive_seed
 from leadline.studies.survey.stored import load_survey
@@ -122,10 +123,9 @@ def command(
     """Compare surveyed systems: ratios with intervals, and a verdict where there is one."""
     slower_frac = parse_rule(fail_if) if fail_if is not None else None
     own_questions = [Question(None, Workload.parse(text)) for text in workload or ()]
-    if output is not None and not output.absolute().parent.is_dir():
-        raise TargetRefused(f"the directory of {output} does not exist; create it first")
     if output is not None:
-        from leadline.report import require_format  # noqa: PLC0415 - it loads Altair
+        require_directory(output)
+        from leadline.report.comparison.save import require_format  # noqa: PLC0415 - it loads Altair
 
         require_format(output)
     if slower_frac is not None and len(surveys) != 2:
@@ -244,7 +244,7 @@ def _answer(document: SystemsComparison, output: Path | None, *, json: bool) -> 
     else:
         show(render_comparison(document))
     if output is not None:
-        from leadline.report import save_comparison  # noqa: PLC0415 - it loads Altair
+        from leadline.report.comparison.save import save_comparison  # noqa: PLC0415 - it loads Altair
 
         save_comparison(document, output)
         talk(f"wrote {output}")

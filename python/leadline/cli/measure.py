@@ -63,9 +63,9 @@ from leadline.record import (
 )
 from leadline.record.measurement import MEASUREMENT, Measured, MeasurementStart
 from leadline.record.study import Took
-from leadline.report import render_measurement
 from leadline.report.documents.measurement import measurement_document
 from leadline.report.kinds import KINDS
+from leadline.report.measurement.terminal import render_measurement
 
 if TYPE_CHECKING:
     from leadline.store import Store  # SQLAlchemy takes a while to load

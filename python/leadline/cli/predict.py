@@ -23,7 +23,7 @@ from leadline.predict import (
     response_us_of,
 )
 from leadline.record import Access, Prediction, Survey, Workload
-from leadline.report import render_predictions
+from leadline.report.prediction.terminal import render_predictions
 from leadline.studies.survey.stored import load_survey
 
 

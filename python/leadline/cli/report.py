@@ -41,7 +41,7 @@ def command(
         raise typer.BadParameter(f"--charts is for surveys; {survey!r} is a {kind.records.said}")
     draw(store, study, kind, output, beside or ())
     if charts is not None:
-        from leadline.report import save_all_charts  # noqa: PLC0415 - it loads Altair
+        from leadline.report.survey.save import save_all_charts  # noqa: PLC0415 - it loads Altair
 
         save_all_charts(study.survey, charts, "svg", load_validation(store, study.start.study_id))
         talk(f"wrote the charts to {charts}")

@@ -11,9 +11,9 @@ from leadline.cli.options import Json
 from leadline.cli.talk import put_json, show
 from leadline.cli.tell import tell
 from leadline.record import Measurement
-from leadline.report import render_measurement
 from leadline.report.documents.measurement import measurement_document
 from leadline.report.kinds import KINDS, find_study
+from leadline.report.measurement.terminal import render_measurement
 from leadline.store import Store, StoredItem, StoreError
 
 

@@ -21,17 +21,17 @@ from leadline.cli.options import (
     capped,
     with_access,
 )
-from leadline.cli.progress import progress_bar
+from leadline.cli.progress import progress_bar, tell_plan
 from leadline.cli.talk import talk, tell_findings
 from leadline.cli.tell import tell
 from leadline.engine import Engine, Stopped, Target, TargetRefused, open_engine, preflight
 from leadline.errors import LeadlineError
-from leadline.record import Access, Measurement, Plan, Survey, SurveyStart
+from leadline.record import Access, Measurement, Survey, SurveyStart
 from leadline.record.job import ACCESS_OPTIONS
 from leadline.record.survey import SURVEY
 from leadline.report.kinds import KINDS, StoredSurvey
 from leadline.store import Store
-from leadline.studies.resume import clock_after, find_unfinished, say_kept
+from leadline.studies.resume import find_unfinished, say_kept
 from leadline.studies.survey import (
     LEARN_FRAC,
     Asked,
@@ -97,9 +97,7 @@ def command(
         warnings = tell_findings(preflight(chosen, engine.facts))
         start = earlier or begin_survey(engine, chosen, asked, warnings=warnings)
         points: tuple[Measurement, ...] = store.items(start.study_id)
-        if earlier is not None:
-            engine.skip_to(clock_after(points))
-        else:
+        if earlier is None:
             store.begin(SURVEY, start)
         _tell_plan(start, points)
         survey = _run(engine, store, start, points)
@@ -122,26 +120,20 @@ def _same_access(earlier: SurveyStart, asked: Access, context: typer.Context) ->
 
 
 def _tell_plan(start: SurveyStart, points: Sequence[Measurement]) -> None:
-    plan: Plan = start.plan
-    talk(
-        f"survey {start.study_id[:8]} of {start.system} ({start.target}), seed {start.seed}"
-        + (f", {len(points)} points kept" if points else "")
-    )
-    if start.cache_limit_bytes:
-        talk(f"memory capped at {format_bytes(start.cache_limit_bytes)} by a cgroup")
-    talk(
-        f"plan: {plan.points} points from {format_bytes(plan.unique_bytes_min)} to "
-        f"{format_bytes(plan.unique_bytes_max)}, about {format_seconds(plan.point_s)} each at "
-        f"most; ends within {format_seconds(plan.budget_s)}"
-        + (f"; writes {format_bytes(plan.layout_bytes)} of data first" if plan.layout_bytes else "")
-    )
+    plan, note = start.plan, ""
     if not points and start.precondition_bytes_max:
-        talk(
+        note = (
             f"before the first point at most {format_bytes(start.precondition_bytes_max)} are "
             "written to precondition the device; that takes its own time, beside the budget"
         )
-    for stage in plan.stages:
-        talk(f"  {stage.name:<13}{stage.points:>3} points  {stage.purpose}")
+    tell_plan(
+        start,
+        points,
+        begun=f"survey {start.study_id[:8]} of {start.system} ({start.target})",
+        planned=f" from {format_bytes(plan.unique_bytes_min)} to "
+        f"{format_bytes(plan.unique_bytes_max)}, about {format_seconds(plan.point_s)} each at most",
+        note=note,
+    )
 
 
 def _run(engine: Engine, store: Store, start: SurveyStart, points: Sequence[Measurement]) -> Survey:

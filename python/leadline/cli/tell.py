@@ -18,8 +18,7 @@ def tell(study: Any, kind: Kind, *, json: bool) -> None:
         put_json(kind.document(study))
         return
     show(heading(study, kind))
-    for part in kind.render(study):
-        show(part)
+    show(kind.render(study))
     talk(f"\nleadline report {study.start.study_id[:8]} -o page.html draws it")
 
 
@@ -43,8 +42,12 @@ def draw(store: Store, study: Any, kind: Kind, output: Path | None, beside: Sequ
 
 def require_output(path: Path | None, kind: Kind) -> None:
     """Refuse a file that could not be written after a run."""
-    if path is None:
-        return
+    if path is not None:
+        require_directory(path)
+        kind.require_format(path)
+
+
+def require_directory(path: Path) -> None:
+    """Refuse a file that has no directory."""
     if not path.absolute().parent.is_dir():
         raise TargetRefused(f"the directory of {path} does not exist; create it first")
-    kind.require_format(path)

@@ -12,7 +12,7 @@ import typer
 from leadline.cli.context import Context
 from leadline.cli.load import surveyed_target
 from leadline.cli.options import Duration, Json, Ref, Seed, tell_in_vain
-from leadline.cli.progress import progress_bar
+from leadline.cli.progress import progress_bar, tell_plan
 from leadline.cli.talk import talk, tell_findings
 from leadline.cli.tell import tell
 from leadline.engine import Engine, Stopped, open_engine, preflight
@@ -22,6 +22,7 @@ from leadline.record import Measurement, Status, Survey, Validation, ValidationS
 from leadline.record.validation import VALIDATION
 from leadline.report.kinds import KINDS
 from leadline.store import Store
+from leadline.studies.resume import find_unfinished
 from leadline.studies.survey.stored import load_survey
 from leadline.studies.validation import (
     Asked,
@@ -31,7 +32,7 @@ from leadline.studies.validation import (
     measure_validation,
     require_as_surveyed,
 )
-from leadline.units import format_bytes, format_seconds
+from leadline.units import format_seconds
 
 
 def command(
@@ -70,10 +71,14 @@ def command(
     found, survey_points = load_survey(store, survey)
     _require_finished(found)
     target = surveyed_target(found)
-    earlier = _unfinished(store, found) if resume else None
+    start = found.start
+    earlier = None
+    if resume:
+        earlier = find_unfinished(
+            store, VALIDATION, start.system, start.target, parent=start.study_id
+        ).start
     virtual = target.kind == "simulated"
     asked = Asked(count, seed, seconds, budget, rivals=virtual if rivals is None else rivals)
-    start = found.start
     with open_engine(
         target,
         start.access,
@@ -108,16 +113,6 @@ def _require_finished(survey: Survey) -> None:
         )
 
 
-def _unfinished(store: Store, survey: Survey) -> ValidationStart:
-    for summary in store.list(VALIDATION, survey.start.study_id):
-        if summary.status is not Status.DONE:
-            return store.find(summary.study_id, VALIDATION).start
-    raise ValidationRefused(
-        f"no unfinished validation of survey {survey.start.study_id[:8]} is stored; leave out "
-        "--resume to start one"
-    )
-
-
 def _kept_options(earlier: ValidationStart, asked: Asked) -> dict[str, tuple[bool, str]]:
     rivals = bool(earlier.plan.grids)
     return {
@@ -129,21 +124,14 @@ def _kept_options(earlier: ValidationStart, asked: Asked) -> dict[str, tuple[boo
 
 
 def _tell_plan(start: ValidationStart, points: Sequence[Measurement]) -> None:
-    plan = start.plan
-    talk(
-        f"validation {start.study_id[:8]} of survey {start.parent[:8]} "
-        f"({start.system}, {start.target}), seed {start.seed}"
-        + (f", {len(points)} points kept" if points else "")
+    tell_plan(
+        start,
+        points,
+        begun=f"validation {start.study_id[:8]} of survey {start.parent[:8]} "
+        f"({start.system}, {start.target})",
+        planned=f", {format_seconds(start.plan.point_s)} each at most",
+        widths=(15, 4),
     )
-    if start.cache_limit_bytes:
-        talk(f"memory capped at {format_bytes(start.cache_limit_bytes)} by a cgroup")
-    talk(
-        f"plan: {plan.points} points, {format_seconds(plan.point_s)} each at most; ends within "
-        f"{format_seconds(plan.budget_s)}"
-        + (f"; writes {format_bytes(plan.layout_bytes)} of data first" if plan.layout_bytes else "")
-    )
-    for stage in plan.stages:
-        talk(f"  {stage.name:<15}{stage.points:>4} points  {stage.purpose}")
 
 
 def _run(

@@ -10,7 +10,6 @@ from leadline.compare.document import (
     name_systems,
     named_questions,
 )
-from leadline.compare.facts import differing_facts
 from leadline.compare.file_caches import known_cache
 from leadline.compare.gate import NOT_TWO, GateRefused, parse_rule
 from leadline.compare.measured import PASSES, Asked, Opened, Readings, measure_in_turns
@@ -31,7 +30,6 @@ __all__ = [
     "Readings",
     "Terms",
     "compare_systems",
-    "differing_facts",
     "focal_questions",
     "holm",
     "known_cache",

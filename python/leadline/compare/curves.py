@@ -45,14 +45,14 @@ class Named:
     """What is known of its file cache, beyond the borders of its survey."""
 
 
-def common_size(systems: Sequence[Named], asked_bytes: int = COMMON_SIZE_BYTES) -> int | None:
-    """Return the request size nearest to the asked one that every system was surveyed at.
+def common_size(systems: Sequence[Named]) -> int | None:
+    """Return the request size nearest to the usual one that every system was surveyed at.
 
     None when the surveyed ranges have none in common.
     """
     spans = [system.predictor.ranges.size_mean for system in systems]
     low, high = max(span.low for span in spans), min(span.high for span in spans)
-    return round(min(max(asked_bytes, low), high)) if low <= high else None
+    return round(min(max(COMMON_SIZE_BYTES, low), high)) if low <= high else None
 
 
 def common_rates(systems: Sequence[Named], size_bytes: int) -> tuple[CommonRate, ...]:

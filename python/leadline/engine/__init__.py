@@ -30,13 +30,12 @@ from leadline.machine.file_systems import usual_blocks, why_not_made
 from leadline.machine.mounts import is_in_memory
 from leadline.machine.resources import available_memory_bytes
 from leadline.machine.stop import Stopped, stop_on_signals
-from leadline.record.job import Access, Limits
+from leadline.record.job import Limits
 
 __all__ = [
     "BUDGET_SHARE",
     "LAYOUT_BYTES_PER_S",
     "POINT_S_MIN",
-    "Access",
     "BudgetSpent",
     "CacheLimitRefused",
     "Engine",

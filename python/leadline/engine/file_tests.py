@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from leadline.engine.child import ENGINE_COMMAND, Child, OnEvent
+from leadline.engine.child import ENGINE_COMMAND, Child
 from leadline.engine.targets.claim import Claim, claim
 from leadline.engine.targets.target import Target
 from leadline.errors import EngineFault, PointFailed, TargetRefused
@@ -43,7 +43,6 @@ class FileTests(Protocol):
         seed: int,
         total_s_max: float,
         tests: Sequence[FileProgram] = PROTOCOL_ORDER,
-        on_event: OnEvent | None = None,
     ) -> FileTestResult:
         """Run the programs on one cell.
 
@@ -65,10 +64,7 @@ def image_bytes(file_bytes: int) -> int:
 
 @contextmanager
 def open_file_tests(
-    targets: Sequence[Target],
-    *,
-    max_bytes: int | None = None,
-    command: Sequence[str] = ENGINE_COMMAND,
+    targets: Sequence[Target], *, max_bytes: int | None = None
 ) -> Iterator[FileTests]:
     """Claim the directories until the block ends; then nothing of it is left behind.
 
@@ -79,7 +75,7 @@ def open_file_tests(
     with ExitStack() as stack:
         paths = [target.path for target in targets if target.path is not None]
         claims = [stack.enter_context(claim(path)) for path in paths]
-        tests = DirectoryTests(claims, max_bytes, command)
+        tests = DirectoryTests(claims, max_bytes)
         stack.callback(tests.close)
         yield tests
 
@@ -87,12 +83,10 @@ def open_file_tests(
 class DirectoryTests:
     """See `FileTests`."""
 
-    def __init__(
-        self, claims: Sequence[Claim], max_bytes: int | None, command: Sequence[str]
-    ) -> None:
+    def __init__(self, claims: Sequence[Claim], max_bytes: int | None) -> None:
         self._claims = claims
         self._max_bytes = max_bytes
-        self._child = Child(command)
+        self._child = Child(ENGINE_COMMAND)
         self._jobs = 0
 
     def file_bytes_max(self, cells: Sequence[FilesCell]) -> int:
@@ -109,7 +103,6 @@ class DirectoryTests:
         seed: int,
         total_s_max: float,
         tests: Sequence[FileProgram] = PROTOCOL_ORDER,
-        on_event: OnEvent | None = None,
     ) -> FileTestResult:
         """Run the programs on one cell."""
         end_s = time.monotonic() + total_s_max
@@ -128,7 +121,7 @@ class DirectoryTests:
                 seed=seed,
                 total_s_max=_left_s(end_s),
             )
-            result = self._child.run(job, on_event)
+            result = self._child.run(job)
             _require_blocks(cell, result)
             return result
 

@@ -7,7 +7,6 @@ each. The claim of `.leadline/` is held only while a question is being answered.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import closing
 from typing import TypeVar
 
@@ -43,14 +42,7 @@ class NfsLoad(msgspec.Struct, frozen=True, kw_only=True):
     data: NfsDataFacts
 
 
-def prepare_data(
-    address: NfsAddress,
-    data: NfsData,
-    *,
-    seconds_max: float = PREPARE_S_MAX,
-    on_event: OnEvent | None = None,
-    command: Sequence[str] = ENGINE_COMMAND,
-) -> NfsDataFacts:
+def prepare_data(address: NfsAddress, data: NfsData) -> NfsDataFacts:
     """Make the data set, or find it whole; whatever was left half made is made anew.
 
     Raises:
@@ -59,8 +51,7 @@ def prepare_data(
         ServerLost: it went away meanwhile.
 
     """
-    answer = _ask(address, data, Prepare(), seconds_max, command, on_event=on_event)
-    return _require(answer.data)
+    return _require(_ask(address, data, Prepare(), PREPARE_S_MAX).data)
 
 
 def run_nfs_load(
@@ -74,7 +65,6 @@ def run_nfs_load(
     stable: bool | None = None,
     connections: int = 4,
     on_event: OnEvent | None = None,
-    command: Sequence[str] = ENGINE_COMMAND,
 ) -> NfsLoad:
     """Offer one load to a server whose data set was prepared.
 
@@ -88,7 +78,6 @@ def run_nfs_load(
         stable: whether writes ask for stable storage; None leaves it to the workload.
         connections: to the server.
         on_event: gets phases and progress.
-        command: the engine.
 
     Raises:
         TargetRefused: there is no such data set, or the server refuses.
@@ -107,7 +96,7 @@ def run_nfs_load(
         abort_above_ms=request.abort_above_ms,
     )
     seconds_max = warm_up_s + request.seconds + _OVERHEAD_S
-    answer = _ask(address, data, order, seconds_max, command, on_event=on_event)
+    answer = _ask(address, data, order, seconds_max, on_event)
     return NfsLoad(
         measured=_require(answer.load),
         operations=answer.operations,
@@ -116,13 +105,7 @@ def run_nfs_load(
     )
 
 
-def remove_data(
-    address: NfsAddress,
-    data: NfsData | None = None,
-    *,
-    seconds_max: float = PREPARE_S_MAX,
-    command: Sequence[str] = ENGINE_COMMAND,
-) -> int:
+def remove_data(address: NfsAddress, data: NfsData | None = None) -> int:
     """Remove a data set, or all of them; return how many there were.
 
     Raises:
@@ -130,7 +113,7 @@ def remove_data(
         ServerLost: it went away meanwhile.
 
     """
-    return _ask(address, data, Remove(), seconds_max, command).removed
+    return _ask(address, data, Remove(), PREPARE_S_MAX).removed
 
 
 def _ask(
@@ -138,8 +121,6 @@ def _ask(
     data: NfsData | None,
     action: Prepare | Load | Remove,
     seconds_max: float,
-    command: Sequence[str],
-    *,
     on_event: OnEvent | None = None,
 ) -> NfsLoadAnswer:
     job = NfsLoadJob(
@@ -149,7 +130,7 @@ def _ask(
         action=action,
         total_s_max=seconds_max,
     )
-    with closing(Child(command)) as child:
+    with closing(Child(ENGINE_COMMAND)) as child:
         return child.run(job, on_event)
 
 

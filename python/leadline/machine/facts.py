@@ -77,6 +77,16 @@ def engine_build() -> str | None:
 
 _VM = PROC / "sys/vm"
 
+
+def _vm(name: str, unit: Unit, title: str) -> HostFact:
+    """A setting of the kernel's memory; a percentage is called so by us alone."""
+    return HostFact(name, unit, title, lambda: number(_VM / name.removesuffix("_percent")))
+
+
+def _queue(name: str, unit: Unit, title: str, setting: str) -> TargetFact:
+    return TargetFact(name, unit, title, lambda at: queue_number(at, setting))
+
+
 HOST_FACTS = (
     HostFact("host_name", "text", "Host name", lambda: platform.node() or None),
     HostFact("kernel_release", "version", "Kernel", lambda: platform.release() or None),
@@ -107,47 +117,18 @@ HOST_FACTS = (
         "Processor quota of the own cgroup",
         machine.cgroup_cpu_limit_percent,
     ),
-    HostFact(
-        "dirty_ratio_percent",
-        "percent",
-        "Memory that unwritten data may take",
-        lambda: number(_VM / "dirty_ratio"),
-    ),
-    HostFact(
-        "dirty_background_ratio_percent",
-        "percent",
-        "Memory from which writing back starts",
-        lambda: number(_VM / "dirty_background_ratio"),
-    ),
-    HostFact(
-        "dirty_bytes",
-        "bytes",
-        "Unwritten data allowed (0: the percentage counts)",
-        lambda: number(_VM / "dirty_bytes"),
-    ),
-    HostFact(
+    _vm("dirty_ratio_percent", "percent", "Memory that unwritten data may take"),
+    _vm("dirty_background_ratio_percent", "percent", "Memory from which writing back starts"),
+    _vm("dirty_bytes", "bytes", "Unwritten data allowed (0: the percentage counts)"),
+    _vm(
         "dirty_background_bytes",
         "bytes",
         "Unwritten data from which writing back starts (0: the percentage counts)",
-        lambda: number(_VM / "dirty_background_bytes"),
     ),
-    HostFact(
-        "dirty_expire_centisecs",
-        "centiseconds",
-        "Age at which unwritten data is written back",
-        lambda: number(_VM / "dirty_expire_centisecs"),
-    ),
-    HostFact(
-        "dirty_writeback_centisecs",
-        "centiseconds",
-        "Time between two looks for unwritten data",
-        lambda: number(_VM / "dirty_writeback_centisecs"),
-    ),
-    HostFact(
-        "vfs_cache_pressure_percent",
-        "percent",
-        "Eagerness to drop cached directories (100: fair)",
-        lambda: number(_VM / "vfs_cache_pressure"),
+    _vm("dirty_expire_centisecs", "centiseconds", "Age at which unwritten data is written back"),
+    _vm("dirty_writeback_centisecs", "centiseconds", "Time between two looks for unwritten data"),
+    _vm(
+        "vfs_cache_pressure_percent", "percent", "Eagerness to drop cached directories (100: fair)"
     ),
     HostFact(
         "reclaims_idle_file_cache",
@@ -230,35 +211,12 @@ TARGET_FACTS = (
     TargetFact(
         "hardware_queue_count", "count", "Hardware queues", block_device.hardware_queue_count
     ),
-    TargetFact(
-        "queue_request_count",
-        "count",
-        "Requests a queue holds",
-        lambda at: queue_number(at, "nr_requests"),
-    ),
-    TargetFact(
-        "max_segment_count",
-        "count",
-        "Memory segments of one request",
-        lambda at: queue_number(at, "max_segments"),
-    ),
-    TargetFact(
-        "logical_block_bytes",
-        "bytes",
-        "Logical block",
-        lambda at: queue_number(at, "logical_block_size"),
-    ),
-    TargetFact(
-        "physical_block_bytes",
-        "bytes",
-        "Physical block",
-        lambda at: queue_number(at, "physical_block_size"),
-    ),
-    TargetFact(
-        "merge_limit",
-        "count",
-        "Merging of requests (0: all, 1: simple ones, 2: none)",
-        lambda at: queue_number(at, "nomerges"),
+    _queue("queue_request_count", "count", "Requests a queue holds", "nr_requests"),
+    _queue("max_segment_count", "count", "Memory segments of one request", "max_segments"),
+    _queue("logical_block_bytes", "bytes", "Logical block", "logical_block_size"),
+    _queue("physical_block_bytes", "bytes", "Physical block", "physical_block_size"),
+    _queue(
+        "merge_limit", "count", "Merging of requests (0: all, 1: simple ones, 2: none)", "nomerges"
     ),
     TargetFact(
         "device_polling",

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 from leadline.errors import TargetRefused
 
@@ -72,6 +73,15 @@ def _open(path: Path) -> int:
         raise TargetRefused(
             f"this machine cannot be locked for a trial: {path}: {error.strerror}; remove it"
         ) from error
+
+
+def hold_file(path: Path) -> IO[bytes] | None:
+    """Hold a file, made if it is missing, until it is closed; None while another process does."""
+    held = path.open("ab")
+    if not _try(held.fileno()):
+        held.close()
+        return None
+    return held
 
 
 def _try(lock: int) -> bool:

@@ -31,10 +31,10 @@ def read_mounts(process: Path = Path("/proc/self")) -> tuple[Mount, ...]:
     return tuple(mount for line in lines if (mount := _parse(line)))
 
 
-def mount_of(path: str | Path, process: Path = Path("/proc/self")) -> Mount | None:
+def mount_of(path: str | Path) -> Mount | None:
     """Return the mount that holds `path`; None when it cannot be told."""
     resolved = Path(os.path.realpath(path))
-    holding = [mount for mount in read_mounts(process) if resolved.is_relative_to(mount.point)]
+    holding = [mount for mount in read_mounts() if resolved.is_relative_to(mount.point)]
     longest = max((len(Path(mount.point).parts) for mount in holding), default=0)
     return next(
         (mount for mount in reversed(holding) if len(Path(mount.point).parts) == longest), None

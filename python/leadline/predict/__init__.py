@@ -3,11 +3,11 @@
 from leadline.predict.design import Box, spread_out
 from leadline.predict.joint import JointModel, fit_joint
 from leadline.predict.learning import BATCH, enough, next_points
-from leadline.predict.model import Expected, Model, PredictionRefused
+from leadline.predict.model import PredictionRefused
 from leadline.predict.named import NAMED
 from leadline.predict.predictor import DEFAULT_MODEL, MODELS, Predictor
 from leadline.predict.product import NoFamilies, ProductModel
-from leadline.predict.ranges import Outside, Ranges, Span
+from leadline.predict.ranges import Ranges, Span
 from leadline.predict.rates import iops_of, response_us_of
 from leadline.predict.sample import Sample, sample_of
 
@@ -17,11 +17,8 @@ __all__ = [
     "MODELS",
     "NAMED",
     "Box",
-    "Expected",
     "JointModel",
-    "Model",
     "NoFamilies",
-    "Outside",
     "PredictionRefused",
     "Predictor",
     "ProductModel",

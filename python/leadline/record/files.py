@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from leadline.record.jobs.file_test import FILE_PROGRAMS, FileProgram, FileRun
-from leadline.record.study import Records, Status, StudyStart
+from leadline.record.study import Records, Said, Status, StudyStart
 from leadline.record.workload import Interval
 
 
@@ -112,14 +112,6 @@ class CellMeasured(msgspec.Struct, frozen=True, kw_only=True, tag="cell"):
     rows: tuple[FilesRow, ...]
 
 
-class FilesAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """What is said of all of it."""
-
-    sentences: tuple[str, ...]
-    warnings: tuple[str, ...]
-    wall_s: float
-
-
 class FilesStudy(msgspec.Struct, frozen=True, kw_only=True):
     """A study as it is told: start, items and answer together."""
 
@@ -146,7 +138,7 @@ FILES = Records(
     "files",
     FilesStart,
     SizeChosen | CellMeasured,
-    FilesAnswer,
+    Said,
     said="study of plain files",
     made_by="leadline files DIR",
 )

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from leadline.record.study import Records, Status, StudyStart
+from leadline.record.study import Records, Said, Status, StudyStart
 from leadline.record.workload import Interval
 
 KernelName = Literal["scan", "sort", "transpose"]
@@ -223,14 +223,6 @@ class RunEnded(msgspec.Struct, frozen=True, kw_only=True, tag="run"):
     run: StreamRun
 
 
-class StreamAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """What is said of all of it."""
-
-    sentences: tuple[str, ...]
-    warnings: tuple[str, ...]
-    wall_s: float
-
-
 class StreamStudy(msgspec.Struct, frozen=True, kw_only=True):
     """A study as it is told: start, items and answer together."""
 
@@ -248,7 +240,7 @@ STREAM = Records(
     "stream",
     StreamStart,
     CapacitiesKnown | RunEnded,
-    StreamAnswer,
+    Said,
     said="stream study",
     made_by="leadline stream sort SRC DST",
 )

@@ -61,6 +61,14 @@ class Answer(Protocol):
         """How long it took."""
 
 
+class Said(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer of a study that is told in words."""
+
+    sentences: tuple[str, ...]
+    warnings: tuple[str, ...]
+    wall_s: float
+
+
 class Took(msgspec.Struct, frozen=True, kw_only=True):
     """The answer of a study whose items say all that was found."""
 

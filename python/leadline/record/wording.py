@@ -29,6 +29,13 @@ def say_span(low: str, high: str) -> str:
     return f"{low_number if low_unit == high_unit else low} to {high}"
 
 
+def say_interval(number: Interval, write: Callable[[float], str]) -> str:
+    """Write a number with its interval where it has one: `5.03 ms (4.96 to 5.1 ms)`."""
+    if number.low is None or number.high is None:
+        return write(number.value)
+    return f"{write(number.value)} ({say_span(write(number.low), write(number.high))})"
+
+
 def say_rate(rate: Interval, *, level: bool = False) -> str:
     """Write `310 MB/s (305 to 316 MB/s)`; `level` adds `95 %`."""
     return _with_interval(rate, format_rate, level=level)
@@ -58,10 +65,7 @@ def say_percent(frac: float, *, signed: bool = False) -> str:
 
 def say_share(share: Interval) -> str:
     """Write a fraction with its interval where it has one: `2.1 % (1.8 to 2.4 %)`."""
-    said = say_percent(share.value)
-    if share.low is None or share.high is None:
-        return said
-    return f"{said} ({say_span(say_percent(share.low), say_percent(share.high))})"
+    return say_interval(share, say_percent)
 
 
 def say_number(value: float) -> str:

@@ -55,6 +55,20 @@ class Interval(msgspec.Struct, frozen=True):
         """Whether the interval holds `truth`; an absent interval covers nothing."""
         return self.low is not None and self.high is not None and self.low <= truth <= self.high
 
+    def excludes(self, value: float) -> bool:
+        """Whether `value` lies outside; an absent interval excludes nothing."""
+        return self.low is not None and not self.covers(value)
+
+
+def interval_columns(name: str, number: Interval | None) -> dict[str, float | None]:
+    """Lay a number out as columns of a flat row."""
+    return {
+        name: None if number is None else number.value,
+        f"{name}_low": None if number is None else number.low,
+        f"{name}_high": None if number is None else number.high,
+        f"{name}_n": 0 if number is None else number.n,
+    }
+
 
 class Quantity(NamedTuple):
     """How a value of a workload is read, and between which it must be."""

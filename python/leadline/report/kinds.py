@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 
-from leadline import report
 from leadline.late import late
 from leadline.record import Measurement, Status, Survey, Validation
 from leadline.record.file_cache import CACHE
@@ -31,14 +30,15 @@ load_validation = late("leadline.studies.validation.stored:load_validation")
 load_files = late("leadline.studies.files.stored:load_files")
 load_stream = late("leadline.studies.streaming.stored:load_stream")
 experiment_of = late("leadline.studies.workbench.stored:experiment_of")
-stored_experiment = late("leadline.studies.workbench.stored:stored_experiment")
 find_in_survey = late("leadline.studies.cache:find_in_survey")
 survey_document = late("leadline.report.documents.survey:survey_document")
 measurement_document = late("leadline.report.documents.measurement:measurement_document")
-number_rows = late("leadline.studies.files.rows:number_rows")
-phase_rows = late("leadline.studies.streaming.phase_rows:phase_rows")
-trial_rows = late("leadline.studies.workbench.trial_rows:trial_rows")
 point_rows = late("leadline.store:rows")
+render_measurement = late("leadline.report.measurement.terminal:render_measurement")
+render_terminal = late("leadline.report.survey.terminal:render_terminal")
+save_cache = late("leadline.report.cache.save:save_cache")
+save_measurement = late("leadline.report.measurement.save:save_measurement")
+save_report = late("leadline.report.survey.save:save_report")
 
 
 class StoredSurvey(NamedTuple):
@@ -68,7 +68,7 @@ class Kind:
     """Find a study by its id or name and explain it, finished or not."""
     document: Callable[[Any], Any]
     """What `--json` puts on stdout."""
-    render: Callable[[Any], Iterable[RenderableType]]
+    render: Callable[[Any], RenderableType]
     """What a terminal shows."""
     rows: Callable[[Store, str], list[Row]]
     """What `export` writes: a flat row for each thing that was measured."""
@@ -116,25 +116,27 @@ def _survey_document(study: StoredSurvey) -> Row:
     return document | {"validations": listed}
 
 
-def _render_survey(study: StoredSurvey) -> Iterable[RenderableType]:
-    yield report.render_terminal(study.survey, find_in_survey(study.survey, study.points))
-    for item in study.validations:
-        name = item.study_id[:8]
-        points = say_count(item.items, "point")
-        yield f"validation {name}: {item.status.value}, {points}; leadline show {name}"
+def _render_survey(study: StoredSurvey) -> RenderableType:
+    shown = render_terminal(study.survey, find_in_survey(study.survey, study.points))
+    return Group(shown, *map(_say_validation, study.validations))
+
+
+def _say_validation(item: Summary) -> str:
+    name, points = item.study_id[:8], say_count(item.items, "point")
+    return f"validation {name}: {item.status.value}, {points}; leadline show {name}"
 
 
 def _save_survey(store: Store, study: StoredSurvey, path: Path, beside: Sequence[str]) -> None:
     others = [load_survey(store, ref)[0] for ref in beside]
     newest = load_validation(store, study.start.study_id)
-    report.save_report(study.survey, study.points, path, others, newest)
+    save_report(study.survey, study.points, path, others, newest)
 
 
 def _save_validation(store: Store, found: Validation, path: Path, beside: Sequence[str]) -> None:
     """Draw the survey's page, with this validation in it."""
     others = [load_survey(store, ref)[0] for ref in beside]
     survey, points = load_survey(store, found.start.parent)
-    report.save_report(survey, points, path, others, found)
+    save_report(survey, points, path, others, found)
 
 
 def _measured(store: Store, ref: str) -> Measured:
@@ -148,6 +150,21 @@ def _measured_document(study: Measured) -> Any:
         for point in study.points
     ]
     return documents[0] if len(documents) == 1 else documents
+
+
+def _rows(
+    load: Callable[[Store, str], Any], rows: Callable[[Any], list[Row]]
+) -> Callable[[Store, str], list[Row]]:
+    return lambda store, study_id: rows(load(store, study_id))
+
+
+def _save_beside(
+    load: Callable[[Store, str], Any], save: Callable[..., None]
+) -> Callable[[Store, Any, Path, Sequence[str]], None]:
+    """Draw a study with others of its kind."""
+    return lambda store, study, path, beside: save(
+        study, path, [load(store, ref) for ref in beside]
+    )
 
 
 def _points(kind: Records[Any, Any]) -> Callable[[Store, str], list[Row]]:
@@ -170,7 +187,7 @@ KINDS = {
             VALIDATION,
             load=late("leadline.studies.validation.stored:explained_validation"),
             document=late("leadline.report.documents.validation:validation_document"),
-            render=lambda found: [report.render_validation(found)],
+            render=late("leadline.report.validation.terminal:render_validation"),
             rows=_points(VALIDATION),
             save=_save_validation,
             ending="-validation.html",
@@ -179,54 +196,53 @@ KINDS = {
             CACHE,
             load=late("leadline.studies.cache.stored:load_study"),
             document=late("leadline.report.documents.cache:study_document"),
-            render=lambda study: [report.render_cache_study(study)],
+            render=late("leadline.report.cache.terminal:render_cache_study"),
             rows=_points(CACHE),
-            save=lambda _, study, path, __: report.save_cache(study, path),
+            save=lambda _, study, path, __: save_cache(study, path),
             ending="-cache.html",
         ),
         Kind(
             FILES,
             load=load_files,
             document=late("leadline.report.documents.files:files_document"),
-            render=lambda study: [report.render_files(study)],
-            rows=lambda store, study_id: number_rows(load_files(store, study_id)),
-            save=lambda store, study, path, beside: report.save_files(
-                study, path, [load_files(store, ref) for ref in beside]
-            ),
+            render=late("leadline.report.files.terminal:render_files"),
+            rows=_rows(load_files, late("leadline.studies.files.rows:number_rows")),
+            save=_save_beside(load_files, late("leadline.report.files.save:save_files")),
             ending="-files.html",
-            require_format=late("leadline.report:require_files_format"),
+            require_format=late("leadline.report.files.save:require_files_format"),
         ),
         Kind(
             STREAM,
             load=load_stream,
             document=late("leadline.report.documents.stream:stream_document"),
-            render=lambda study: [report.render_stream(study)],
-            rows=lambda store, study_id: phase_rows(load_stream(store, study_id)),
-            save=lambda store, study, path, beside: report.save_stream(
-                study, path, [load_stream(store, ref) for ref in beside]
-            ),
+            render=late("leadline.report.streaming.terminal:render_stream"),
+            rows=_rows(load_stream, late("leadline.studies.streaming.phase_rows:phase_rows")),
+            save=_save_beside(load_stream, late("leadline.report.streaming.save:save_stream")),
             ending="-stream.html",
-            require_format=late("leadline.report:require_stream_format"),
+            require_format=late("leadline.report.streaming.save:require_stream_format"),
         ),
         Kind(
             EXPERIMENT,
             load=experiment_of,
             document=late("leadline.report.documents.experiment:experiment_document"),
-            render=lambda found: [report.render_experiment(found)],
-            rows=lambda store, study_id: trial_rows(stored_experiment(store, study_id)),
-            save=lambda store, found, path, beside: report.save_experiment(
-                found, path, [experiment_of(store, ref) for ref in beside]
+            render=late("leadline.report.workbench.terminal:render_experiment"),
+            rows=_rows(
+                late("leadline.studies.workbench.stored:stored_experiment"),
+                late("leadline.studies.workbench.trial_rows:trial_rows"),
+            ),
+            save=_save_beside(
+                experiment_of, late("leadline.report.workbench.save:save_experiment")
             ),
             ending=".html",
-            require_format=late("leadline.report:require_experiment_format"),
+            require_format=late("leadline.report.workbench.save:require_experiment_format"),
         ),
         Kind(
             MEASUREMENT,
             load=_measured,
             document=_measured_document,
-            render=lambda study: map(report.render_measurement, study.points),
+            render=lambda study: Group(*map(render_measurement, study.points)),
             rows=_points(MEASUREMENT),
-            save=lambda _, study, path, __: report.save_measurement(study, path),
+            save=lambda _, study, path, __: save_measurement(study, path),
             ending="-measurement.html",
         ),
     )

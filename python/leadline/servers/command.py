@@ -9,20 +9,18 @@ import difflib
 import os
 import re
 import shutil
-import time
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
 from leadline.errors import TargetRefused
 from leadline.machine.stop import shielded
-from leadline.record.workbench import CommandServer, Measured, Trial, TrialOrder, TrialState
+from leadline.record.workbench import CommandServer, Trial, TrialOrder, TrialState
 from leadline.servers.commands import Commands, Ended
 from leadline.servers.load_document import NonsensePrinted, measured_of, read_document
 from leadline.servers.sample_state import SampleState, hold_state
-from leadline.servers.verdict import state_of
+from leadline.servers.verdict import Outcome, state_of, timed_trial
 
 _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([A-Za-z_]\w*)\}")
 
@@ -38,14 +36,6 @@ class _Words(msgspec.Struct, frozen=True):
     environment: dict[str, str]
 
 
-class _Outcome(msgspec.Struct, frozen=True):
-    """What became of a trial, before its tear-down."""
-
-    state: TrialState
-    failure: str | None = None
-    measured: Measured | None = None
-
-
 def run_command_trial(order: TrialOrder, server: CommandServer) -> Trial:
     """Prepare once, set up, load, tear down; whatever the commands started ends with the trial.
 
@@ -57,34 +47,27 @@ def run_command_trial(order: TrialOrder, server: CommandServer) -> Trial:
     directory = Path(server.directory or ".").resolve()
     if not directory.is_dir():
         raise TargetRefused(f"{directory}, where the commands are to run, is not on this machine")
-    started_at, begin_s = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
-    with hold_state(order.server, order.sample) as state:
-        words = _fill(server, order, state.directory)
-        _require_programs(words, directory)
-        with Commands(directory, words.environment) as commands:
-            outcome = _conduct(commands, words, order, server, state)
-    return Trial(
-        order=order.order,
-        request=order.request,
-        seed=order.seed,
-        state=outcome.state,
-        cost_s=time.monotonic() - begin_s,
-        measured=outcome.measured,
-        failure=outcome.failure,
-        started_at=started_at,
-    )
+
+    def conduct() -> Outcome:
+        with hold_state(order.server, order.sample) as state:
+            words = _fill(server, order, state.directory)
+            _require_programs(words, directory)
+            with Commands(directory, words.environment) as commands:
+                return _conduct(commands, words, order, server, state)
+
+    return timed_trial(order, conduct)
 
 
 def _conduct(
     commands: Commands, words: _Words, order: TrialOrder, server: CommandServer, state: SampleState
-) -> _Outcome:
+) -> Outcome:
     """Run the trial's commands in order; the server is torn down once its set-up was begun."""
     time_out_s = server.time_out_s
     if words.prepare and not state.prepared:
         state.empty()
         trouble = commands.run(words.prepare, seconds_max=time_out_s).trouble
         if trouble:
-            return _Outcome(TrialState.FAILED, f"prepare: {trouble}")
+            return Outcome(TrialState.FAILED, f"prepare: {trouble}")
     state.mark_prepared()
     try:
         outcome = _set_up_and_load(commands, words, order, time_out_s)
@@ -95,45 +78,45 @@ def _conduct(
                 trouble = commands.run(words.tear_down, seconds_max=time_out_s).trouble
     if trouble and outcome.state in (TrialState.DONE, TrialState.ABORTED):
         # The next trial would begin on a machine that is not as this one found it.
-        return _Outcome(TrialState.FAILED, f"tear_down: {trouble}", outcome.measured)
+        return Outcome(TrialState.FAILED, f"tear_down: {trouble}", outcome.measured)
     return outcome
 
 
 def _set_up_and_load(
     commands: Commands, words: _Words, order: TrialOrder, time_out_s: float
-) -> _Outcome:
+) -> Outcome:
     if words.set_up:
         ended = commands.run(words.set_up, seconds_max=time_out_s, leaves_server=True)
         if ended.trouble:
-            return _Outcome(TrialState.FAILED, f"set_up: {ended.trouble}")
+            return Outcome(TrialState.FAILED, f"set_up: {ended.trouble}")
     ended = commands.run(words.load, seconds_max=order.request.seconds + time_out_s)
     outcome = _judge(ended, order)
     if outcome.state is TrialState.FAILED and words.check:
         trouble = commands.run(words.check, seconds_max=time_out_s).trouble
         if trouble:
-            return _Outcome(
+            return Outcome(
                 TrialState.SERVER_LOST,
                 f"the server was lost at {order.request.rate_per_s:g} requests/s; check: {trouble}",
             )
     return outcome
 
 
-def _judge(ended: Ended, order: TrialOrder) -> _Outcome:
+def _judge(ended: Ended, order: TrialOrder) -> Outcome:
     if ended.trouble:
-        return _Outcome(TrialState.FAILED, f"load: {ended.trouble}")
+        return Outcome(TrialState.FAILED, f"load: {ended.trouble}")
     try:
         document = read_document(ended.output)
         if document.server_lost is not None:
-            return _Outcome(TrialState.SERVER_LOST, document.server_lost)
+            return Outcome(TrialState.SERVER_LOST, document.server_lost)
         measured = measured_of(document, order.request, order.threshold)
     except NonsensePrinted as error:
         said = f"; it said: {ended.last_lines}" if ended.last_lines and not ended.output else ""
-        return _Outcome(
+        return Outcome(
             TrialState.FAILED,
             f"load: {ended.program} did not print the JSON of a load generator: {error}{said} "
             "(docs/reference/load-generator.md)",
         )
-    return _Outcome(*state_of(measured, order.request, order.threshold), measured)
+    return Outcome(*state_of(measured, order.request, order.threshold), measured)
 
 
 def _fill(server: CommandServer, order: TrialOrder, state: Path) -> _Words:

@@ -152,11 +152,9 @@ def _gives_handles(directory: Path) -> bool:
 class Ganesha:
     """A running server, and what may be done to it."""
 
-    def __init__(
-        self, number: int, settings: GaneshaSettings, group: MemoryCgroup | None = None
-    ) -> None:
+    def __init__(self, number: int, settings: GaneshaSettings) -> None:
         self.settings = settings
-        self.group = group
+        self.group: MemoryCgroup | None = None
         self.state = SLOTS / str(number)
         self.namespace = f"leadline-nfs-{number}"
         self.address = f"10.213.{number}.2"

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import difflib
 import os
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -22,7 +20,7 @@ from leadline.engine.targets.claim import claim
 from leadline.engine.targets.nfs_address import NfsAddress
 from leadline.errors import EngineFault, PointFailed, ServerLost, TargetRefused
 from leadline.record.jobs.nfs import NfsData, NfsWorkload
-from leadline.record.workbench import Measured, NfsServer, Sample, Trial, TrialOrder, TrialState
+from leadline.record.workbench import NfsServer, Sample, Trial, TrialOrder, TrialState
 from leadline.servers.ganesha import (
     STALL_US_MAX,
     THREADS_MIN,
@@ -33,7 +31,7 @@ from leadline.servers.ganesha import (
     why_no_ganesha,
 )
 from leadline.servers.striped_disks import DISKS_MAX, striped_disks, why_no_disks
-from leadline.servers.verdict import state_of
+from leadline.servers.verdict import Outcome, state_of, timed_trial
 from leadline.units import parse_bytes
 
 _SAID_BYTES = 600
@@ -79,12 +77,6 @@ _OTHERS = {"vfs": ("delay_us", "stall_us"), "mem": ("disks", "disk_iops", "cache
 """Settings of the other back end."""
 
 
-class _Outcome(msgspec.Struct, frozen=True):
-    state: TrialState
-    failure: str | None = None
-    measured: Measured | None = None
-
-
 def run_nfs_trial(order: TrialOrder, server: NfsServer) -> Trial:
     """Start a server as the sample has it, find or make its data, load it, and stop it.
 
@@ -96,18 +88,7 @@ def run_nfs_trial(order: TrialOrder, server: NfsServer) -> Trial:
     """
     settings = nfs_settings(server, order.sample)
     _require_machine(settings, Path(server.directory))
-    started_at, begin_s = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
-    outcome = _conduct(order, server, settings)
-    return Trial(
-        order=order.order,
-        request=order.request,
-        seed=order.seed,
-        state=outcome.state,
-        cost_s=time.monotonic() - begin_s,
-        measured=outcome.measured,
-        failure=outcome.failure,
-        started_at=started_at,
-    )
+    return timed_trial(order, lambda: _conduct(order, server, settings))
 
 
 def release_nfs(server: NfsServer, sample: Sample) -> None:
@@ -190,7 +171,7 @@ def _data(server: NfsServer) -> NfsData:
     return NfsData(workload=cast("NfsWorkload", server.workload), data_bytes=server.data_bytes)
 
 
-def _conduct(order: TrialOrder, server: NfsServer, settings: NfsSettings) -> _Outcome:
+def _conduct(order: TrialOrder, server: NfsServer, settings: NfsSettings) -> Outcome:
     running: Ganesha | None = None
     try:
         with _server_with_data(server, settings) as running:
@@ -208,23 +189,23 @@ def _conduct(order: TrialOrder, server: NfsServer, settings: NfsSettings) -> _Ou
             except ServerLost as error:
                 why = running.why_gone()
                 words = f"the NFS server was lost at {order.request.rate_per_s:g} operations/s"
-                return _Outcome(TrialState.SERVER_LOST, f"{words}: {why or error}")
+                return Outcome(TrialState.SERVER_LOST, f"{words}: {why or error}")
     except ServerLost as error:
-        return _Outcome(TrialState.SERVER_LOST, f"the NFS server was lost before the load: {error}")
+        return Outcome(TrialState.SERVER_LOST, f"the NFS server was lost before the load: {error}")
     except ServerFailed as error:
-        return _Outcome(TrialState.FAILED, str(error)[-_SAID_BYTES:])
+        return Outcome(TrialState.FAILED, str(error)[-_SAID_BYTES:])
     except (EngineFault, PointFailed) as error:
-        return _Outcome(TrialState.FAILED, f"the load generator failed: {error}")
+        return Outcome(TrialState.FAILED, f"the load generator failed: {error}")
     return _judge(order, load)
 
 
-def _judge(order: TrialOrder, load: NfsLoad) -> _Outcome:
+def _judge(order: TrialOrder, load: NfsLoad) -> Outcome:
     if load.generator.fell_short is not None:
-        return _Outcome(TrialState.GENERATOR_LIMITED, load.generator.fell_short, load.measured)
+        return Outcome(TrialState.GENERATOR_LIMITED, load.generator.fell_short, load.measured)
     state, failure = state_of(load.measured, order.request, order.threshold)
     if state is TrialState.FAILED and load.generator.first_failure:
         failure = f"{failure}; the first: {load.generator.first_failure}"
-    return _Outcome(state, failure, load.measured)
+    return Outcome(state, failure, load.measured)
 
 
 @contextmanager

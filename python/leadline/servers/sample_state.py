@@ -7,7 +7,6 @@ used for a day is removed by the next trial of any server.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import shutil
@@ -17,11 +16,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
 
 import msgspec
 
 from leadline.errors import TargetRefused
+from leadline.machine.lock import hold_file
 from leadline.record.workbench import Sample, ServerSpec
 
 _UNUSED_S = 86_400.0
@@ -62,7 +61,7 @@ def hold_state(server: ServerSpec, sample: Sample) -> Iterator[SampleState]:
     """
     folder = _folder(server, sample)
     folder.mkdir(mode=0o711, exist_ok=True)
-    lock = _hold(folder)
+    lock = hold_file(folder / _LOCK)
     if lock is None:
         raise TargetRefused(
             "another trial of the same server and sample is under way on this machine; wait for it"
@@ -100,16 +99,6 @@ def _root() -> Path:
     return root
 
 
-def _hold(folder: Path) -> IO[bytes] | None:
-    lock = (folder / _LOCK).open("ab")
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        lock.close()
-        return None
-    return lock
-
-
 def _remove_unused(own: Path) -> None:
     for folder in own.parent.iterdir():
         with suppress(OSError):
@@ -118,7 +107,7 @@ def _remove_unused(own: Path) -> None:
 
 
 def _remove(folder: Path) -> None:
-    lock = _hold(folder)
+    lock = hold_file(folder / _LOCK)
     if lock is not None:
         with lock:
             shutil.rmtree(folder, ignore_errors=True)

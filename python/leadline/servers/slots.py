@@ -5,12 +5,12 @@ A number decides names and addresses: namespace, link, 10.213.NUMBER.0/30, a dir
 
 from __future__ import annotations
 
-import fcntl
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
 from leadline.errors import TargetRefused
+from leadline.machine.lock import hold_file
 
 SLOTS = Path("/run/leadline-nfs")
 SLOTS_MAX = 250
@@ -40,10 +40,4 @@ def left_slots() -> Iterator[int]:
 
 
 def _hold(number: int) -> IO[bytes] | None:
-    lock = (SLOTS / f"{number}.lock").open("ab")
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        lock.close()
-        return None
-    return lock
+    return hold_file(SLOTS / f"{number}.lock")

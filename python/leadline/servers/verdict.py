@@ -1,10 +1,22 @@
-"""The state of a trial that measured something: whose limit was it?"""
+"""What became of a trial; where it measured something: whose limit was it?"""
 
 from __future__ import annotations
 
 import math
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
 
-from leadline.record.workbench import Measured, Threshold, TrialRequest, TrialState
+import msgspec
+
+from leadline.record.workbench import (
+    Measured,
+    Threshold,
+    Trial,
+    TrialOrder,
+    TrialRequest,
+    TrialState,
+)
 
 SHORT_FRAC = 0.02
 """A generator that offers less than this below the rate, beyond what chance takes, fell short."""
@@ -13,6 +25,30 @@ CHANCE_SD = 4.0
 LATE_FRAC = 0.5
 """Of the threshold: a generator that sends later than this is what was measured."""
 FAILED_FRAC_MAX = 0.05
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What became of a trial."""
+
+    state: TrialState
+    failure: str | None = None
+    measured: Measured | None = None
+
+
+def timed_trial(order: TrialOrder, conduct: Callable[[], Outcome]) -> Trial:
+    """Conduct a trial, and say what became of it and what it cost."""
+    started_at, begin_s = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
+    outcome = conduct()
+    return Trial(
+        order=order.order,
+        request=order.request,
+        seed=order.seed,
+        state=outcome.state,
+        cost_s=time.monotonic() - begin_s,
+        measured=outcome.measured,
+        failure=outcome.failure,
+        started_at=started_at,
+    )
 
 
 def state_of(

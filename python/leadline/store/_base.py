@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Generic, Protocol, Self
 
 from leadline.record.study import A_co, Answer, Item, Records, S_co, Status, StudyStart, Summary
@@ -108,10 +107,5 @@ class Store(Keeper, Protocol):
     def __enter__(self) -> Self:
         """Return the store itself."""
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         """Close."""

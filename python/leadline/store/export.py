@@ -10,8 +10,9 @@ from typing import Any
 import msgspec
 from msgspec.structs import asdict
 
-from leadline.record import EngineResult, Interval, LatencyUs, Measurement, MovedBytes
+from leadline.record import EngineResult, LatencyUs, Measurement, MovedBytes
 from leadline.record.result import NUMBERS
+from leadline.record.workload import interval_columns
 from leadline.store.errors import StoreError
 
 Row = dict[str, Any]
@@ -59,8 +60,8 @@ def _row(point: Measurement) -> Row:
         "rate_per_s": point.arrivals.rate_per_s,
     }
     row |= msgspec.to_builtins(point.workload)
-    row |= _interval("throughput_mb_s", result.throughput_mb_s)
-    row |= _interval("iops", result.iops)
+    row |= interval_columns("throughput_mb_s", result.throughput_mb_s)
+    row |= interval_columns("iops", result.iops)
     row |= _latency("latency_us", result.latency_us)
     row |= _latency("read_latency_us", result.read.latency_us)
     row |= _latency("write_latency_us", result.write.latency_us)
@@ -124,15 +125,6 @@ def _moved(name: str, moved: MovedBytes | None) -> Row:
     return {
         f"{name}_read_bytes": moved.read if moved else None,
         f"{name}_write_bytes": moved.write if moved else None,
-    }
-
-
-def _interval(name: str, interval: Interval) -> Row:
-    return {
-        name: interval.value,
-        f"{name}_low": interval.low,
-        f"{name}_high": interval.high,
-        f"{name}_n": interval.n,
     }
 
 

@@ -26,6 +26,7 @@ from leadline.record import (
 )
 from leadline.store import Keeper
 from leadline.studies.pace import Pace
+from leadline.studies.resume import clock_after
 from leadline.studies.script import PointRequest, Script
 
 PRECONDITION_BYTES_PER_S_MIN = 20e6
@@ -88,6 +89,7 @@ def measure_points(
         PointFailed: the storage failed while measuring.
 
     """
+    engine.skip_to(clock_after(script.points))
     clock = StudyClock(engine, script.points)
     while (request := script.ask()) is not None:
         done = len(script.points)

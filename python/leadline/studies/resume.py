@@ -20,6 +20,7 @@ def find_unfinished(
     system: str,
     target: str,
     *,
+    parent: str | None = None,
     meant: Callable[[S], bool] = lambda _: True,
 ) -> Stored[S, A]:
     """Return the newest study of this kind that a system has unfinished.
@@ -29,13 +30,14 @@ def find_unfinished(
         records: the kind.
         system: the name by which it is found again.
         target: what is to be measured now; the study must be of the same.
+        parent: the survey whose study it is, where it belongs to one.
         meant: whether a start is one that this command makes, where several make one kind.
 
     Raises:
         TargetRefused: there is none, or it is of something else.
 
     """
-    for summary in store.list(records):
+    for summary in store.list(records, parent):
         if summary.system == system and summary.status is not Status.DONE:
             found = store.find(summary.study_id, records)
             if not meant(found.start):
@@ -46,8 +48,9 @@ def find_unfinished(
                     f"{target}; give that target, or start a new one without --resume"
                 )
             return found
+    whose = repr(system) if parent is None else f"survey {parent[:8]}"
     raise TargetRefused(
-        f"no unfinished {records.said} of {system!r} is stored; leave out --resume to start one"
+        f"no unfinished {records.said} of {whose} is stored; leave out --resume to start one"
     )
 
 

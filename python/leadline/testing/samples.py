@@ -38,7 +38,6 @@ from leadline.record.file_cache import CACHE
 from leadline.record.files import (
     FILES,
     CellMeasured,
-    FilesAnswer,
     FilesCell,
     FilesRow,
     FilesStart,
@@ -53,14 +52,13 @@ from leadline.record.streaming import (
     CapacitiesKnown,
     PhaseResult,
     RunEnded,
-    StreamAnswer,
     StreamOptions,
     StreamResult,
     StreamRun,
     StreamStart,
     StreamStudy,
 )
-from leadline.record.study import Answer, Records, StudyStart, Took
+from leadline.record.study import Answer, Records, Said, StudyStart, Took
 from leadline.record.survey import SURVEY
 from leadline.record.validation import VALIDATION
 from leadline.record.workbench import (
@@ -510,7 +508,7 @@ def stored_stream(study: StreamStudy) -> StudySample:
         order = len(items)
         own = f"{name}-{order}"
         items.append(RunEnded(order=order, item_id=own, wall_s=1.0 + order, run=run))
-    answer = StreamAnswer(sentences=study.sentences, warnings=study.warnings, wall_s=study.wall_s)
+    answer = Said(sentences=study.sentences, warnings=study.warnings, wall_s=study.wall_s)
     return StudySample(
         records=STREAM, start=study.start, items=tuple(("", item) for item in items), answer=answer
     )
@@ -523,7 +521,7 @@ def stored_files(study: FilesStudy) -> StudySample:
         wall_s=0.5, file_bytes=study.file_bytes or 0, size_steps=(), size_reason=study.size_reason
     )
     cell = CellMeasured(order=1, item_id=f"{name}-1", wall_s=1.5, rows=study.rows)
-    answer = FilesAnswer(sentences=study.sentences, warnings=study.warnings, wall_s=study.wall_s)
+    answer = Said(sentences=study.sentences, warnings=study.warnings, wall_s=study.wall_s)
     return StudySample(
         records=FILES, start=study.start, items=(("", size), ("", cell)), answer=answer
     )

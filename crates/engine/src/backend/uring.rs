@@ -282,7 +282,10 @@ impl Ring {
 }
 
 /// The ring with the most that the kernel knows of.
-fn build(entries: u32) -> Result<IoUring, Error> {
+///
+/// # Errors
+/// When the kernel refuses io_uring altogether.
+pub fn build(entries: u32) -> Result<IoUring, Error> {
     IoUring::builder()
         .setup_single_issuer()
         .setup_defer_taskrun()

@@ -2,10 +2,9 @@
 //! removed; calls counted; a server that goes away.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::path::{Path, PathBuf};
 
 use crate::memfs::{Server, Wire, address, answer, ask};
+use crate::protocol::{examples, keys};
 use leadline_engine::engine::run_job;
 use leadline_engine::error::ErrorKind;
 use leadline_engine::job::Job;
@@ -43,33 +42,9 @@ fn number(value: &Value, path: &str) -> f64 {
     value.pointer(path).and_then(Value::as_f64).unwrap_or_else(|| panic!("{path} in {value}"))
 }
 
-fn examples(kind: &str) -> Vec<(PathBuf, String)> {
-    let folder =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../protocol/examples/nfs_loads").join(kind);
-    let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    paths.map(|path| (path.clone(), fs::read_to_string(path).unwrap())).collect()
-}
-
-/// The paths of all keys; the elements of a list count as one.
-fn keys(value: &Value, path: &str, found: &mut BTreeSet<String>) {
-    match value {
-        Value::Object(object) => {
-            for (key, inner) in object {
-                let path = format!("{path}/{key}");
-                keys(inner, &path, found);
-                found.insert(path);
-            }
-        }
-        Value::Array(list) => {
-            list.iter().for_each(|inner| keys(inner, &format!("{path}[]"), found));
-        }
-        _ => {}
-    }
-}
-
 #[test]
 fn every_valid_job_is_read_and_survives_being_written() {
-    let examples = examples("valid");
+    let examples = examples("nfs_loads/valid");
     assert!(examples.len() >= 5);
     for (path, text) in examples {
         let read = Job::read(&Text::new(&text));
@@ -82,7 +57,7 @@ fn every_valid_job_is_read_and_survives_being_written() {
 
 #[test]
 fn every_invalid_job_is_refused_with_the_field_it_is_about() {
-    let examples = examples("invalid");
+    let examples = examples("nfs_loads/invalid");
     assert!(examples.len() >= 16);
     for (path, text) in examples {
         let error = NfsLoadJob::parse(&text).unwrap_err();
@@ -130,7 +105,11 @@ fn the_answer_has_the_keys_of_the_example() {
     prepare(server.port, "mail");
     let done = result(&job(server.port, "mail", load(300.0, 1.0)));
     let example: Value = serde_json::from_str(
-        &examples("events").into_iter().find(|pair| pair.0.ends_with("result.json")).unwrap().1,
+        &examples("nfs_loads/events")
+            .into_iter()
+            .find(|pair| pair.0.ends_with("result.json"))
+            .unwrap()
+            .1,
     )
     .unwrap();
     let (mut wanted, mut told) = (BTreeSet::new(), BTreeSet::new());

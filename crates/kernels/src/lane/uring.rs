@@ -9,6 +9,7 @@ use std::thread::JoinHandle;
 
 use io_uring::types::{Fd, FsyncFlags};
 use io_uring::{IoUring, opcode, squeue};
+use leadline_engine::backend::uring::build;
 use leadline_engine::error::EngineError;
 
 use crate::memory::Region;
@@ -517,16 +518,6 @@ fn not_synced(file: &StripeFile, code: i32) -> EngineError {
         file.path.display(),
         Error::from_raw_os_error(-code)
     ))
-}
-
-/// The ring with the most that the kernel knows of.
-fn build(entries: u32) -> Result<IoUring, Error> {
-    IoUring::builder()
-        .setup_single_issuer()
-        .setup_defer_taskrun()
-        .build(entries)
-        .or_else(|_| IoUring::builder().setup_coop_taskrun().build(entries))
-        .or_else(|_| IoUring::new(entries))
 }
 
 fn refused(error: &Error) -> EngineError {

@@ -112,6 +112,16 @@ pub fn refusal(job: &Value) -> String {
     event["message"].as_str().unwrap().to_owned()
 }
 
+/// Each of these jobs is refused in words with `said` in them, and leaves nothing behind.
+pub fn assert_refused<const N: usize>(place: &Place, cases: [(Value, &str); N]) {
+    let before = place.names();
+    for (job, said) in cases {
+        let message = refusal(&job);
+        assert!(message.contains(said), "{said}: {message}");
+        assert_eq!(place.names(), before, "{said}");
+    }
+}
+
 /// All bytes of a data set, be it a file or stripes.
 pub fn content(path: &str) -> Vec<u8> {
     let io = Io { read: ReadBy::Uring, read_direct: false, write_direct: false, depth: 2 };

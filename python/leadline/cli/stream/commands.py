@@ -4,31 +4,24 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import msgspec
 import typer
 
-from leadline.cli.options import Json, Seed, positive_bytes, reader
+from leadline.cli.options import Json, positive_bytes, reader
 from leadline.cli.stream.options import (
-    Budget,
-    Buffered,
-    Depth,
     Destination,
     KernelAsked,
     Match,
-    Memory,
-    ReadBy,
-    Replace,
     Source,
-    Stripe,
-    StripeUnit,
     Temporary,
-    Threads,
     with_kernel_options,
+    with_wanted,
 )
 from leadline.cli.stream.run import check_records, make_records, run_kernel
 from leadline.cli.stream.scale import scale
 from leadline.engine import TargetRefused
 from leadline.record.streaming import RECORD_BYTES
-from leadline.studies.streaming.plan import BUDGET_S, Wanted
+from leadline.studies.streaming.plan import Wanted
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -102,6 +95,9 @@ def transpose(
 
 
 @app.command()
+@with_wanted(
+    "memory", "threads", "stripe", "stripe_unit", "buffered", "depth", "replace", "seed", "budget"
+)
 def generate(
     destination: Destination,
     *,
@@ -122,15 +118,7 @@ def generate(
         float,
         typer.Option(min=0, max=10, help="Exponent of a Zipf distribution of keys; 0: uniform."),
     ] = 0.0,
-    memory: Memory = None,
-    threads: Threads = 1,
-    stripe: Stripe = None,
-    stripe_unit: StripeUnit = 65536,
-    buffered: Buffered = False,
-    depth: Depth = 8,
-    replace: Replace = False,
-    seed: Seed = 1,
-    budget: Budget = BUDGET_S,
+    wanted: Wanted,
     json: Json = False,
 ) -> None:
     """Make records of the sort benchmark, as gensort does."""
@@ -139,22 +127,12 @@ def generate(
     count = records if records is not None else (size or 0) // RECORD_BYTES
     if count == 0:
         raise TargetRefused(f"--bytes {size}: a record has {RECORD_BYTES} bytes; give more")
-    wanted = Wanted(
-        destination=destination,
-        memory_bytes=memory,
-        threads=threads,
-        stripes=stripe or (),
-        stripe_bytes=stripe_unit,
-        buffered=buffered,
-        depth=depth,
-        replace=replace,
-        seed=seed,
-        budget_s=budget,
-    )
+    wanted = msgspec.structs.replace(wanted, destination=destination)
     make_records(wanted, count, format, skew, json=json)
 
 
 @app.command()
+@with_wanted("memory", "threads", "io", "buffered", "depth", "budget")
 def check(
     source: Source,
     *,
@@ -166,24 +144,11 @@ def check(
         str | None, typer.Option(metavar="HEX", help="Must be the sum of their CRC-32.")
     ] = None,
     any_order: Annotated[bool, typer.Option("--any-order", help="Need not be in order.")] = False,
-    memory: Memory = None,
-    threads: Threads = 1,
-    io: ReadBy = "uring",
-    buffered: Buffered = False,
-    depth: Depth = 8,
-    budget: Budget = BUDGET_S,
+    wanted: Wanted,
     json: Json = False,
 ) -> None:
     """Count records, sum their checksums and say whether they are in order, as valsort does."""
-    wanted = Wanted(
-        source=source,
-        memory_bytes=memory,
-        threads=threads,
-        read=io,
-        buffered=buffered,
-        depth=depth,
-        budget_s=budget,
-    )
+    wanted = msgspec.structs.replace(wanted, source=source)
     check_records(
         wanted, against=against, records=records, checksum=checksum, any_order=any_order, json=json
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -164,66 +165,60 @@ class KernelAsked(NamedTuple):
         return msgspec.structs.replace(self.wanted, source=source, destination=destination, **more)
 
 
+_OPTIONS = {
+    "memory": (Memory, None),
+    "threads": (Threads, 1),
+    "io": (ReadBy, "uring"),
+    "stripe": (Stripe, None),
+    "stripe_unit": (StripeUnit, 65536),
+    "buffered": (Buffered, False),
+    "depth": (Depth, 8),
+    "replace": (Replace, False),
+    "runs": (Runs, 1),
+    "resume": (Resume, False),
+    "cache_limit": (CacheLimit, None),
+    "no_bound": (NoBound, False),
+    "name": (Name, None),
+    "seed": (Seed, 1),
+    "budget": (Budget, BUDGET_S),
+    "output": (OutputFile, None),
+    "json": (Json, False),
+}
+_FIELDS = {
+    "memory": "memory_bytes",
+    "io": "read",
+    "stripe": "stripes",
+    "stripe_unit": "stripe_bytes",
+    "budget": "budget_s",
+}
+"""What `Wanted` calls an option, where it has another name for it."""
+
+
+def _wanted(**given: Any) -> Wanted:
+    said = {_FIELDS.get(name, name): value for name, value in given.items() if value is not None}
+    return Wanted(**said)
+
+
 def _kernel(
     *,
-    memory: int | None,
-    threads: int,
-    io: str,
-    stripe: tuple[str, ...] | None,
-    stripe_unit: int,
-    buffered: bool,
-    depth: int,
-    replace: bool,
-    runs: int,
     resume: bool,
     cache_limit: int | None,
     no_bound: bool,
     name: str | None,
-    seed: int,
-    budget: float,
     output: Path | None,
     json: bool,
+    **wanted: Any,
 ) -> KernelAsked:
-    wanted = Wanted(
-        memory_bytes=memory,
-        threads=threads,
-        read=io,
-        stripes=stripe or (),
-        stripe_bytes=stripe_unit,
-        buffered=buffered,
-        depth=depth,
-        replace=replace,
-        runs=runs,
-        seed=seed,
-        budget_s=budget,
-    )
     shown = Shown(
         json=json, output=output, cache_limit_bytes=cache_limit, bound=not no_bound, resume=resume
     )
-    return KernelAsked(wanted, shown, name)
+    return KernelAsked(_wanted(**wanted), shown, name)
 
 
-with_kernel_options = with_group(
-    "asked",
-    {
-        "memory": (Memory, None),
-        "threads": (Threads, 1),
-        "io": (ReadBy, "uring"),
-        "stripe": (Stripe, None),
-        "stripe_unit": (StripeUnit, 65536),
-        "buffered": (Buffered, False),
-        "depth": (Depth, 8),
-        "replace": (Replace, False),
-        "runs": (Runs, 1),
-        "resume": (Resume, False),
-        "cache_limit": (CacheLimit, None),
-        "no_bound": (NoBound, False),
-        "name": (Name, None),
-        "seed": (Seed, 1),
-        "budget": (Budget, BUDGET_S),
-        "output": (OutputFile, None),
-        "json": (Json, False),
-    },
-    _kernel,
-)
+with_kernel_options = with_group("asked", _OPTIONS, _kernel)
 """Gives a command the options of every kernel, in place of its `asked`."""
+
+
+def with_wanted(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command these of the options that say what is wanted, in place of its `wanted`."""
+    return with_group("wanted", {name: _OPTIONS[name] for name in names}, _wanted)

@@ -22,7 +22,6 @@ from leadline.record.streaming import (
     CheckResult,
     KernelName,
     StreamResult,
-    StreamRun,
     StreamStart,
     StreamStudy,
 )
@@ -158,12 +157,7 @@ def _run_here(
     planned: Planned, start: StreamStart, streams: Streams, store: Store, before: Before | None
 ) -> StreamStudy:
     """Run in this process; when it is stopped between two runs, say how it goes on."""
-    done = 0 if before is None else len(before.study.runs)
-
-    def count(_run: StreamRun) -> None:
-        nonlocal done
-        done += 1
-
+    runs = [] if before is None else list(before.study.runs)
     try:
         return run_stream(
             planned,
@@ -172,12 +166,12 @@ def _run_here(
             store,
             before=before,
             on_capacities=_tell_capacities,
-            on_run=count,
+            on_run=runs.append,
         )
     except BaseException:
-        if 0 < done < planned.runs:
+        if 0 < len(runs) < planned.runs:
             options = "--resume --replace"  # the output of the runs before lies there
-            talk(say_kept(done, planned.runs, start.study_id, what="runs", options=options))
+            talk(say_kept(len(runs), planned.runs, start.study_id, what="runs", options=options))
         raise
 
 

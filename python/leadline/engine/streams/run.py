@@ -9,7 +9,7 @@ from typing import Protocol
 
 import msgspec
 
-from leadline.engine.child import ENGINE_COMMAND, Child, OnEvent
+from leadline.engine.child import ENGINE_COMMAND, Child
 from leadline.engine.pace import BudgetSpent
 from leadline.engine.streams.places import require_possible
 from leadline.errors import CacheLimitRefused, TargetRefused
@@ -25,15 +25,12 @@ GROUP_SPARE_BYTES = 64 * 2**20
 class Streams(Protocol):
     """Runs streaming jobs, one at a time."""
 
-    def run(
-        self, job: StreamJob, *, output_bytes: int | None = None, on_event: OnEvent | None = None
-    ) -> StreamResult:
+    def run(self, job: StreamJob, *, output_bytes: int | None = None) -> StreamResult:
         """Run one job.
 
         Args:
             job: with absolute paths.
             output_bytes: how much it is expected to write; None takes the length of the input.
-            on_event: gets the events before the result.
 
         Raises:
             TargetRefused: paths, memory or space do not fit; nothing was touched.
@@ -75,9 +72,7 @@ class ChildStreams:
         self._child = Child(command, group)
         self._jobs = 0
 
-    def run(
-        self, job: StreamJob, *, output_bytes: int | None = None, on_event: OnEvent | None = None
-    ) -> StreamResult:
+    def run(self, job: StreamJob, *, output_bytes: int | None = None) -> StreamResult:
         """Run one job in the child, which is started when there is none."""
         self._require_fit(job)
         require_possible(job, output_bytes)
@@ -85,7 +80,7 @@ class ChildStreams:
         numbered = msgspec.structs.replace(job, job_id=f"{job.name}-{self._jobs}")
         began_s = time.monotonic()
         try:
-            return self._child.run(numbered, on_event)
+            return self._child.run(numbered)
         except TargetRefused as refused:
             if time.monotonic() - began_s >= job.total_s_max:
                 raise BudgetSpent(str(refused)) from refused

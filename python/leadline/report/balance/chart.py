@@ -18,7 +18,7 @@ from leadline.record import Interval
 from leadline.record.balance import RESOURCE_WORDS, RESOURCES, Balance, Saturation, StreamBalance
 from leadline.record.wording import say_rate, say_share
 from leadline.report.drawing.axes import NUMBER_EXPR, on_field
-from leadline.report.drawing.layers import NARROW_PX, AnyChart, finish, values
+from leadline.report.drawing.layers import NARROW_PX, AnyChart, finish, tooltips, values
 from leadline.report.drawing.theme import SYSTEM_SHAPES
 from leadline.report.streaming.groups import zero_line
 from leadline.report.streaming.order import groups_of
@@ -207,13 +207,13 @@ def _marks(rows: Sequence[Row], frame: Frame) -> list[AnyChart]:
 
 
 def _tips() -> list[alt.Tooltip]:
-    return [
-        alt.Tooltip("system:N", title="System"),
-        alt.Tooltip("resource:N", title="Resource"),
-        alt.Tooltip("said:N", title="Used up at (95 %)"),
-        alt.Tooltip("used:N", title="Most seen of it"),
-        alt.Tooltip("why:N", title="From"),
-    ]
+    return tooltips(
+        system="System",
+        resource="Resource",
+        said="Used up at (95 %)",
+        used="Most seen of it",
+        why="From",
+    )
 
 
 def _profile(rows: Sequence[Row], frame: Frame) -> AnyChart:
@@ -257,7 +257,7 @@ def _words(rows: Sequence[Row], now: Interval | None, frame: Frame) -> list[AnyC
     there = {row["resource"] for row in known}
     missing = {row["resource"]: row for row in rows if row["resource"] not in there}
     if missing:
-        tips = [alt.Tooltip("resource:N", title="Resource"), alt.Tooltip("why:N", title="Why")]
+        tips = tooltips(resource="Resource", why="Why")
         layers.append(
             alt.Chart(values(missing.values()))
             .mark_text(style="small-label", baseline="bottom", text="no number")

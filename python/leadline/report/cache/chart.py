@@ -18,9 +18,11 @@ from leadline.report.drawing.layers import (
     TALL_PX,
     WIDE_PX,
     AnyChart,
+    border_marks,
     finish,
     point_row,
     throughput_range,
+    tooltips,
     values,
 )
 from leadline.report.drawing.scale import wants_log
@@ -68,12 +70,7 @@ def _curves(curves: Sequence[Curve], x: alt.X, y: alt.Y) -> list[AnyChart]:
     shapes = alt.Scale(domain=list(KINDS), range=list(SYSTEM_SHAPES[: len(KINDS)]))
     colour = alt.Color("kind:N", title=None, scale=alt.Scale(domain=list(KINDS)))
     shape = alt.Shape("kind:N", title=None, scale=shapes)
-    tips = [
-        alt.Tooltip("kind:N", title="Requests"),
-        alt.Tooltip("where:N", title="At"),
-        alt.Tooltip("rate:N", title="Throughput (95 %)"),
-        alt.Tooltip("readings:N", title="From"),
-    ]
+    tips = tooltips(kind="Requests", where="At", rate="Throughput (95 %)", readings="From")
     chart = alt.Chart(values(rows))
     bars = alt.Chart(values(row for row in rows if row["low"] is not None))
     return [
@@ -88,29 +85,13 @@ def _curves(curves: Sequence[Curve], x: alt.X, y: alt.Y) -> list[AnyChart]:
 
 
 def _size_layers(found: FileCache, x: alt.X) -> list[AnyChart]:
-    rows = [
-        {
-            "x": size.bytes.value,
-            "low": size.bytes.low or size.bytes.value,
-            "high": size.bytes.high or size.bytes.value,
-            "label": f"{kind}: {format_bytes(size.bytes.value)}",
-            "words": f"{kind} up to {say_bytes(size.bytes)}",
-        }
+    sizes = [
+        (
+            size.bytes,
+            f"{kind}: {format_bytes(size.bytes.value)}",
+            f"{kind} up to {say_bytes(size.bytes)}",
+        )
         for kind, size in zip(KINDS, (found.reads, found.writes), strict=True)
         if size.bytes is not None
     ]
-    if not rows:
-        return []
-    tip = alt.Tooltip("words:N", title="Held (95 %)")
-    chart = alt.Chart(values(rows))
-    labels = [
-        alt.Chart(values([row]))
-        .mark_text(style="border-label", align="left", dx=6, baseline="top")
-        .encode(x=x, y=alt.value(2 + 16 * index), text="label:N")
-        for index, row in enumerate(rows)
-    ]
-    return [
-        chart.mark_rect(style="border-band").encode(x=on_field(x, "low"), x2="high:Q", tooltip=tip),
-        chart.mark_rule(style="border").encode(x=x, tooltip=tip),
-        *labels,
-    ]
+    return border_marks(sizes, x, "Held (95 %)", label_y=lambda index: 2 + 16 * index)

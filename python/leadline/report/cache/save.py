@@ -7,36 +7,37 @@ from pathlib import Path
 from leadline.record import CacheStudy
 from leadline.report.cache.chart import cache_chart
 from leadline.report.cache.terminal import EVIDENCE_HEADS, SIZE_HEADS, evidence_rows, size_rows
-from leadline.report.drawing.images import ReportError, save_chart
+from leadline.report.drawing.drawable import Drawn
 from leadline.report.drawing.plain_page import PlainPage, PlainTable, render_plain
+from leadline.report.drawing.saving import Forms
 from leadline.studies.cache.disciplines import HEADS, discipline_rows
+
+_FORMS = Forms(
+    "a study of a file cache",
+    ".html, .svg, .png or .pdf",
+    nothing="nothing was measured yet: go on with leadline cache … --resume",
+)
 
 
 def save_cache(study: CacheStudy, path: Path) -> None:
     """Write the study; the suffix of `path` says how: .html the page, .svg, .png or .pdf the chart.
 
     Raises:
-        ReportError: another suffix, or nothing to draw.
+        ReportError: another suffix, nothing to draw, or the file cannot be written.
 
     """
-    match path.suffix.lower():
-        case ".html" | ".htm":
-            path.write_text(render_cache_html(study), encoding="utf-8")
-        case ".svg" | ".png" | ".pdf":
-            chart = cache_chart(study)
-            if chart is None:
-                raise ReportError("nothing was measured yet: go on with leadline cache … --resume")
-            save_chart(chart, path)
-        case other:
-            raise ReportError(
-                f"a study of a file cache is drawn as .html, .svg, .png or .pdf, not {other!r}"
-            )
+    _FORMS.save(path, html=lambda: render_cache_html(study), charts=lambda: _charts(study))
+
+
+def _charts(study: CacheStudy) -> dict[str, Drawn]:
+    chart = cache_chart(study)
+    return {} if chart is None else {"cache": chart}
 
 
 def render_cache_html(study: CacheStudy) -> str:
     """Render the page: sentences, the chart, sizes, what was seen of the policy, disciplines."""
     start, found = study.start, study.cache
-    chart, disciplines = cache_chart(study), study.disciplines
+    disciplines = study.disciplines
     told = [*(disciplines.sentences if disciplines else ())]
     told += [study.flusher.sentence] if study.flusher else []
     return render_plain(
@@ -47,7 +48,7 @@ def render_cache_html(study: CacheStudy) -> str:
             status=study.status,
             sentences=[*found.sentences, *told, *(f"n.m.: {why}." for why in study.left_out)],
             warnings=study.warnings,
-            charts={} if chart is None else {"cache": chart},
+            charts=_charts(study),
             tables=[
                 PlainTable("Sizes and rates", SIZE_HEADS, size_rows(found)),
                 PlainTable(

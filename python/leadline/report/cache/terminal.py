@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-from rich import box
-from rich.console import Console, ConsoleOptions, RenderResult
-from rich.table import Table
+from rich.console import RenderableType
 from rich.text import Text
 
 from leadline.record import CacheSize, CacheStudy, Curve, FileCache, WritePolicy
 from leadline.record.wording import say_bytes, say_rate, say_share
-from leadline.report.survey.terminal import level_lines, printable
+from leadline.report.drawing.terminal import Terminal, on_terminal
+from leadline.report.survey.terminal import level_lines
 from leadline.studies.cache.disciplines import HEADS, discipline_rows
 
 KINDS = ("reads", "writes")
@@ -19,56 +18,41 @@ SIZE_HEADS = ("", "File cache holds (95 %)", "Of memory", "In it", "Beyond")
 EVIDENCE_HEADS = ("Write policy", "Seen", "Says")
 
 
-def render_cache_study(study: CacheStudy) -> CacheStudyView:
-    """Return what a rich console can print; it fits itself to the console's width and encoding."""
-    return CacheStudyView(study)
+@on_terminal
+def render_cache_study(terminal: Terminal, study: CacheStudy) -> Iterator[RenderableType]:
+    """Tell the sentences, charts, tables and warnings."""
+    found = study.cache
+    for sentence in terminal.sentences(found.sentences):
+        yield sentence
+        yield Text("")
+    for curve in study.curves:
+        size = found.reads if curve.focal.read_frac == 1.0 else found.writes
+        for line in _chart(terminal, curve, size):
+            yield Text(line, no_wrap=True, overflow="crop")
+        yield Text("")
+    yield terminal.table(SIZE_HEADS, size_rows(found))
+    yield terminal.table(EVIDENCE_HEADS, evidence_rows(found))
+    yield from _write_costs(terminal, study)
+    yield from terminal.warnings(study.warnings)
 
 
-class CacheStudyView:
-    """A study that rich can print."""
-
-    def __init__(self, study: CacheStudy) -> None:
-        self.study = study
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield sentences, charts, tables and warnings for this console."""
-        plain, found = options.ascii_only, self.study.cache
-        for number, sentence in enumerate(found.sentences):
-            yield Text(printable(sentence, plain=plain), style="bold" if number == 0 else "")
-            yield Text("")
-        for curve in self.study.curves:
-            size = found.reads if curve.focal.read_frac == 1.0 else found.writes
-            for line in _chart(curve, size, options.max_width, plain=plain):
-                yield Text(line, no_wrap=True, overflow="crop")
-            yield Text("")
-        yield size_table(found, plain=plain)
-        yield evidence_table(found, plain=plain)
-        yield from _write_costs(self.study, plain=plain)
-        for warning in self.study.warnings:
-            yield Text(printable(f"warning: {warning}", plain=plain), style="yellow")
-
-
-def _chart(curve: Curve, size: CacheSize, width: int, *, plain: bool) -> list[str]:
+def _chart(terminal: Terminal, curve: Curve, size: CacheSize) -> list[str]:
     kind = KINDS[0] if curve.focal.read_frac == 1.0 else KINDS[1]
     borders = [size.bytes.value] if size.bytes else []
-    return level_lines(curve.points, borders, width, plain=plain, what=f"of {kind} alone")
+    what = f"of {kind} alone"
+    return level_lines(curve.points, borders, terminal.width, plain=terminal.plain, what=what)
 
 
-def _write_costs(study: CacheStudy, *, plain: bool) -> Iterator[Text | Table]:
+def _write_costs(terminal: Terminal, study: CacheStudy) -> Iterator[RenderableType]:
     """The disciplines as a table with its sentences, and what the flusher costs."""
     found = study.disciplines
     if found is not None:
-        yield _filled(HEADS, discipline_rows(found), plain=plain)
+        yield terminal.table(HEADS, discipline_rows(found))
     told = [*(found.sentences if found else ()), study.flusher.sentence if study.flusher else ""]
     told += [f"n.m.: {reason}." for reason in study.left_out]
     for sentence in filter(None, told):
-        yield Text(printable(sentence, plain=plain))
+        yield terminal.text(sentence)
         yield Text("")
-
-
-def size_table(found: FileCache, *, plain: bool) -> Table:
-    """One row for each kind: the size, its share of memory and the rates on both sides."""
-    return _filled(SIZE_HEADS, size_rows(found), plain=plain)
 
 
 def size_rows(found: FileCache) -> list[tuple[str, ...]]:
@@ -89,28 +73,9 @@ def size_rows(found: FileCache) -> list[tuple[str, ...]]:
     ]
 
 
-def evidence_table(found: FileCache, *, plain: bool) -> Table:
-    """What was seen of the write policy, and what each sight says by itself."""
-    return _filled(EVIDENCE_HEADS, evidence_rows(found), plain=plain)
-
-
 def evidence_rows(found: FileCache) -> list[tuple[str, ...]]:
     """Return a row for each sight of the write policy, and what it says by itself."""
     return [
         (item.name, item.sentence, "-" if item.says is WritePolicy.UNKNOWN else item.says.value)
         for item in found.evidence
     ]
-
-
-def _filled(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]], *, plain: bool) -> Table:
-    table = _table(heads, plain=plain)
-    for row in rows:
-        table.add_row(*(Text(printable(cell, plain=plain)) for cell in row))
-    return table
-
-
-def _table(heads: tuple[str, ...], *, plain: bool) -> Table:
-    table = Table(box=box.ASCII if plain else box.SIMPLE_HEAD, pad_edge=False)
-    for head in heads:
-        table.add_column(head, overflow="fold")
-    return table

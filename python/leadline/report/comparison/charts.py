@@ -22,7 +22,15 @@ from leadline.report.comparison.access_chart import access_chart, missing_access
 from leadline.report.comparison.cache_size_charts import cache_bytes_chart, cache_share_chart
 from leadline.report.drawing.axes import on_field, parameter_x, throughput_y
 from leadline.report.drawing.bars import ROW_PX, Row, bar, bars, headline, row_names
-from leadline.report.drawing.layers import LOW_PX, TALL_PX, WIDE_PX, AnyChart, finish, values
+from leadline.report.drawing.layers import (
+    LOW_PX,
+    TALL_PX,
+    WIDE_PX,
+    AnyChart,
+    finish,
+    tooltips,
+    values,
+)
 from leadline.report.drawing.scale import wants_log
 from leadline.report.drawing.theme import SYSTEM_SHAPES
 from leadline.report.survey.overviews import curves_chart, system_layers
@@ -115,13 +123,7 @@ def _ratios_chart(a: str, b: str, rows: Sequence[ComparedWorkload]) -> alt.Layer
     shape = alt.Shape(
         "verdict:N", scale=alt.Scale(domain=domain, range=shapes), legend=_legend("Verdict")
     )
-    tips = [
-        alt.Tooltip("workload:N", title="Workload"),
-        alt.Tooltip("said:N", title="Ratio (95 %)"),
-        alt.Tooltip("a:N", title=a),
-        alt.Tooltip("b:N", title=b),
-        alt.Tooltip("verdict:N", title="Verdict"),
-    ]
+    tips = tooltips(workload="Workload", said="Ratio (95 %)", a=a, b=b, verdict="Verdict")
     chart = alt.Chart(values(drawn))
     layers: list[AnyChart] = [
         alt.Chart(values([{"x": 1.0}])).mark_rule(style="average").encode(x=x),

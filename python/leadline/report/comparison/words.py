@@ -16,6 +16,7 @@ from leadline.record.comparison import (
 from leadline.record.wording import (
     say_bytes,
     say_count,
+    say_interval,
     say_number,
     say_percent,
     say_rate,
@@ -36,10 +37,7 @@ def say_ratio(ratio: Interval | None) -> str:
     """Write `×3.1 (2.9 to 3.3)`."""
     if ratio is None:
         return "not known"
-    value = f"×{say_number(ratio.value)}"
-    if ratio.low is None or ratio.high is None:
-        return value
-    return f"{value} ({say_number(ratio.low)} to {say_number(ratio.high)})"
+    return f"×{say_interval(ratio, say_number)}"
 
 
 def say_verdict(pair: ComparedWorkload) -> str:

@@ -9,7 +9,7 @@ import altair as alt
 
 from leadline.record import Interval
 from leadline.report.drawing.axes import on_field
-from leadline.report.drawing.layers import NARROW_PX, AnyChart, finish, values
+from leadline.report.drawing.layers import NARROW_PX, AnyChart, finish, tooltips, values
 
 Row = dict[str, Any]
 ROW_PX = 44
@@ -52,7 +52,7 @@ def bars(
     reach = [max(float(row["x"]), float(row["high"] or 0.0)) for row in ordered]
     x = alt.X("x:Q", scale=_log_scale(ordered, reach) if log else _scale(reach), axis=axis)
     y = alt.Y("name:N", sort=[row["name"] for row in ordered], axis=None)
-    tips = [alt.Tooltip("name:N", title="System"), alt.Tooltip("said:N", title="95 %")]
+    tips = tooltips(name="System", said="95 %")
     placed = [row | {"end": end} for row, end in zip(ordered, reach, strict=True)]
     chart = alt.Chart(values(placed))
     banded = [row for row in placed if row["low"] is not None and row["high"] is not None]

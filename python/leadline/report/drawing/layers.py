@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 import altair as alt
 
-from leadline.record import Curve, CurvePoint
+from leadline.record import Curve, CurvePoint, Interval
 from leadline.record.wording import say_count, say_rate, say_value
 from leadline.report.drawing.axes import on_field
 from leadline.report.drawing.theme import config
@@ -19,6 +19,11 @@ AnyChart: TypeAlias = alt.Chart | alt.LayerChart
 def values(rows: Iterable[dict[str, Any]]) -> alt.InlineData:
     """Wrap rows as inline data: a chart never fetches anything."""
     return alt.InlineData(values=list(rows))
+
+
+def tooltips(**titles: str) -> list[alt.Tooltip]:
+    """What a mark says when it is pointed at: of these fields of its row, under these titles."""
+    return [alt.Tooltip(f"{field}:N", title=title) for field, title in titles.items()]
 
 
 def point_row(point: CurvePoint, parameter: str) -> dict[str, Any]:
@@ -43,12 +48,8 @@ def curve_layers(curve: Curve, x: alt.X, y: alt.Y) -> list[AnyChart]:
         for point, row in zip(curve.points, rows, strict=True)
         for reading in point.readings_mb_s
     ]
-    tips = [
-        alt.Tooltip("where:N", title="At"),
-        alt.Tooltip("rate:N", title="Throughput (95 %)"),
-        alt.Tooltip("readings:N", title="From"),
-    ]
-    raw_tips = [alt.Tooltip("where:N", title="At"), alt.Tooltip("reading:N", title="One reading")]
+    tips = tooltips(where="At", rate="Throughput (95 %)", readings="From")
+    raw_tips = tooltips(where="At", reading="One reading")
     means = alt.Chart(values(rows))
     bars = [row for row in rows if row["low"] is not None and row["high"] is not None]
     return [
@@ -97,11 +98,7 @@ def focal_mark(curve: Curve, x: alt.X, y: alt.Y) -> list[AnyChart]:
     near = [point for point in curve.points if abs(point.x - at) <= 1e-6 * max(1.0, at)]
     if near:
         row = point_row(near[0], curve.parameter) | {"what": "focal point"}
-        tips = [
-            alt.Tooltip("what:N", title="This is the"),
-            alt.Tooltip("where:N", title="At"),
-            alt.Tooltip("rate:N", title="Throughput (95 %)"),
-        ]
+        tips = tooltips(what="This is the", where="At", rate="Throughput (95 %)")
         return [alt.Chart(values([row])).mark_point(style="focal").encode(x=x, y=y, tooltip=tips)]
     if not _inside(at, curve):
         return []
@@ -118,6 +115,51 @@ def focal_mark(curve: Curve, x: alt.X, y: alt.Y) -> list[AnyChart]:
 def _inside(at: float, curve: Curve) -> bool:
     xs = [point.x for point in curve.points]
     return min(xs) <= at <= max(xs)
+
+
+def border_marks(
+    borders: Sequence[tuple[Interval, str, str]],
+    x: alt.X,
+    title: str,
+    *,
+    label_y: Callable[[int], float | dict[str, str]],
+    labelled: bool = True,
+) -> list[AnyChart]:
+    """Draw places on the x axis with their intervals.
+
+    Args:
+        borders: each with its label, and what it says when it is pointed at.
+        x: the axis.
+        title: of what it says.
+        label_y: where each label stands.
+        labelled: whether they are named there.
+
+    """
+    rows = [
+        {
+            "x": at.value,
+            "low": at.low or at.value,
+            "high": at.high or at.value,
+            "label": label,
+            "words": words,
+        }
+        for at, label, words in borders
+    ]
+    if not rows:
+        return []
+    tip = alt.Tooltip("words:N", title=title)
+    chart = alt.Chart(values(rows))
+    labels = [
+        alt.Chart(values([row]))
+        .mark_text(style="border-label", align="left", dx=6, baseline="top")
+        .encode(x=x, y=alt.value(label_y(index)), text="label:N")
+        for index, row in enumerate(rows if labelled else ())
+    ]
+    return [
+        chart.mark_rect(style="border-band").encode(x=on_field(x, "low"), x2="high:Q", tooltip=tip),
+        chart.mark_rule(style="border").encode(x=x, tooltip=tip),
+        *labels,
+    ]
 
 
 def finish(

@@ -10,7 +10,7 @@ import altair as alt
 from leadline.record.files import FilesRow, FilesStudy
 from leadline.record.jobs.file_test import FILE_PROGRAMS, KBYTE
 from leadline.record.wording import say_count
-from leadline.report.drawing.layers import NARROW_PX, AnyChart, finish, values
+from leadline.report.drawing.layers import NARROW_PX, AnyChart, finish, tooltips, values
 from leadline.report.drawing.theme import SYSTEM_SHAPES
 from leadline.report.files.terminal import say_fs, say_kbytes, say_percent_interval
 from leadline.units import format_rate
@@ -39,13 +39,13 @@ def _chart(test: str, rows: Sequence[FilesRow]) -> alt.LayerChart:
     colour = alt.Color("drives:N", scale=alt.Scale(domain=counts), legend=alt.Legend(title=None))
     shapes = alt.Scale(domain=counts, range=list(SYSTEM_SHAPES[: len(counts)]))
     shape = alt.Shape("drives:N", legend=alt.Legend(title=None), scale=shapes)
-    tips = [
-        alt.Tooltip("system:N", title="File system"),
-        alt.Tooltip("drives:N", title="At once"),
-        alt.Tooltip("said:N", title="Kbytes/s (95 %)"),
-        alt.Tooltip("cpu:N", title="CPU"),
-        alt.Tooltip("raw:N", title="Of the raw device"),
-    ]
+    tips = tooltips(
+        system="File system",
+        drives="At once",
+        said="Kbytes/s (95 %)",
+        cpu="CPU",
+        raw="Of the raw device",
+    )
     known = [point for point in data if point["low"] is not None]
     layers: list[AnyChart] = [
         alt.Chart(values(known))

@@ -2,54 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from leadline.record import Interval
 from leadline.record.files import FilesRow, FilesStudy
-from leadline.record.wording import say_count, say_span
+from leadline.record.wording import say_count, say_interval, say_span
+from leadline.report.drawing.terminal import Terminal, on_terminal
 from leadline.report.files.table import NOT_MEASURED, table_lines, table_of
-from leadline.report.survey.terminal import printable
 from leadline.units import format_bytes
 
 
-def render_files(study: FilesStudy) -> FilesView:
-    """Return what a rich console can print."""
-    return FilesView(study)
-
-
-class FilesView:
-    """A study that rich can print."""
-
-    def __init__(self, study: FilesStudy) -> None:
-        self.study = study
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield the paper's table, the intervals, what was not measured, and what it says."""
-        plain = options.ascii_only
-        study = self.study
-
-        def text(line: str, style: str = "") -> Text:
-            return Text(printable(line, plain=plain), style=style)
-
-        for line in table_lines(table_of(study)):
-            yield Text(printable(line, plain=plain), no_wrap=True, overflow="ignore")
+@on_terminal
+def render_files(terminal: Terminal, study: FilesStudy) -> Iterator[Text]:
+    """Tell the paper's table, the intervals, what was not measured, and what it says."""
+    yield from map(terminal.fixed, table_lines(table_of(study)))
+    yield Text("")
+    yield terminal.text(say_how(study))
+    measured = [row for row in study.rows if row.kbytes_s is not None]
+    if measured:
         yield Text("")
-        yield text(say_how(study))
-        measured = [row for row in study.rows if row.kbytes_s is not None]
-        if measured:
-            yield Text("")
-            for line in _number_lines(measured):
-                yield Text(printable(line, plain=plain), no_wrap=True, overflow="ignore")
-            yield Text("")
-        for sentence in study.sentences:
-            yield text(sentence)
-        for line in say_missing(study.rows):
-            yield text(line)
-        for warning in study.warnings:
-            yield text(f"warning: {warning}", "yellow")
+        yield from map(terminal.fixed, _number_lines(measured))
+        yield Text("")
+    yield from map(terminal.text, (*study.sentences, *say_missing(study.rows)))
+    yield from terminal.warnings(study.warnings)
 
 
 def say_how(study: FilesStudy) -> str:
@@ -93,10 +70,7 @@ def say_percent_interval(share: Interval | None) -> str:
     """Write `45 % (41 to 49 %)`, or `n.m.`."""
     if share is None:
         return NOT_MEASURED
-    value = f"{share.value:.3g} %"
-    if share.low is None or share.high is None:
-        return value
-    return f"{value} ({say_span(f'{max(0.0, share.low):.3g} %', f'{share.high:.3g} %')})"
+    return say_interval(share, lambda percent: f"{max(0.0, percent):.3g} %")
 
 
 def say_kbytes(rate: Interval | None) -> str:

@@ -9,35 +9,36 @@ import altair as alt
 from leadline.record import Measurement
 from leadline.record.measurement import Measured
 from leadline.record.wording import say_rate, say_workload
-from leadline.report.drawing.images import ReportError, save_chart
 from leadline.report.drawing.layers import TALL_PX, WIDE_PX, finish, values
 from leadline.report.drawing.plain_page import PlainPage, PlainTable, render_plain
+from leadline.report.drawing.saving import Forms
 from leadline.report.measurement.terminal import measurement_rows
+
+_FORMS = Forms(
+    "a measurement",
+    ".html, .svg, .png or .pdf",
+    nothing="no slices of a window are stored, so there is nothing to draw",
+)
 
 
 def save_measurement(study: Measured, path: Path) -> None:
-    """Write measurements; .html the page, .svg, .png or .pdf the throughput of the first.
+    """Write measurements; .html the page, .svg, .png or .pdf the throughput of each.
 
     Raises:
-        ReportError: another suffix, or nothing to draw.
+        ReportError: another suffix, nothing to draw, or the file cannot be written.
 
     """
-    match path.suffix.lower():
-        case ".html" | ".htm":
-            path.write_text(render_measurement_html(study), encoding="utf-8")
-        case ".svg" | ".png" | ".pdf":
-            chart = next(filter(None, map(window_chart, study.points)), None)
-            if chart is None:
-                raise ReportError("no slices of a window are stored, so there is nothing to draw")
-            save_chart(chart, path)
-        case other:
-            raise ReportError(f"a measurement is drawn as .html, .svg, .png or .pdf, not {other!r}")
+    _FORMS.save(path, html=lambda: render_measurement_html(study), charts=lambda: _charts(study))
+
+
+def _charts(study: Measured) -> dict[str, alt.LayerChart]:
+    charts = {f"window-{point.order}": window_chart(point) for point in study.points}
+    return {name: chart for name, chart in charts.items() if chart is not None}
 
 
 def render_measurement_html(study: Measured) -> str:
     """Render the page."""
     start, status, points = study
-    charts = {f"window-{point.order}": window_chart(point) for point in points}
     return render_plain(
         PlainPage(
             brand="measurement",
@@ -46,7 +47,7 @@ def render_measurement_html(study: Measured) -> str:
             status=status,
             sentences=[_sentence(point) for point in points],
             warnings=[text for point in points for text in point.result.reasons],
-            charts={name: chart for name, chart in charts.items() if chart is not None},
+            charts=_charts(study),
             tables=[
                 PlainTable(say_workload(point.workload), (), measurement_rows(point))
                 for point in points

@@ -10,7 +10,7 @@ import altair as alt
 from leadline.record.streaming import StreamStudy
 from leadline.record.wording import say_percent
 from leadline.report.drawing.axes import NUMBER_EXPR, on_field
-from leadline.report.drawing.layers import NARROW_PX, AnyChart, finish, values
+from leadline.report.drawing.layers import NARROW_PX, AnyChart, finish, tooltips, values
 from leadline.report.streaming.bound_rows import bound_rows
 from leadline.report.streaming.groups import across, across_end, group_x, under_axis, zero_line
 from leadline.report.streaming.order import groups_of
@@ -31,12 +31,7 @@ def bound_chart(study: StreamStudy) -> alt.LayerChart | None:
         scale=alt.Scale(domain=[0, 1.14 * most], nice=False),
         axis=alt.Axis(title="MB/s, read and written", labelExpr=NUMBER_EXPR, tickCount=5),
     )
-    tips = [
-        alt.Tooltip("group:N", title="Phase"),
-        alt.Tooltip("achieved:N", title="Achieved"),
-        alt.Tooltip("said:N", title="Could be (95 %)"),
-        alt.Tooltip("limit:N", title="Bounded by"),
-    ]
+    tips = tooltips(group="Phase", achieved="Achieved", said="Could be (95 %)", limit="Bounded by")
     layers: list[AnyChart] = [
         alt.Chart(values(rows)).mark_bar(style="gain", opacity=0.85).encode(x=x, y=y, tooltip=tips),
         alt.Chart(values(rows))

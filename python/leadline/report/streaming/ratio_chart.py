@@ -12,7 +12,7 @@ import altair as alt
 from leadline.record.balance import Bus, Ratio
 from leadline.record.wording import say_count, say_number
 from leadline.report.drawing.axes import NUMBER_EXPR, on_field
-from leadline.report.drawing.layers import WIDE_PX, AnyChart, finish, values
+from leadline.report.drawing.layers import WIDE_PX, AnyChart, finish, tooltips, values
 from leadline.report.streaming.groups import (
     across,
     across_end,
@@ -84,14 +84,8 @@ def _measured(
 
 
 def _tips() -> list[alt.Tooltip]:
-    return [
-        alt.Tooltip("group:N", title="Phase"),
-        alt.Tooltip("at:N", title="On"),
-        alt.Tooltip("found:N", title="Measured (95 %)"),
-        alt.Tooltip("model:N", title="Model"),
-        alt.Tooltip("more:N", title="With corrections"),
-        alt.Tooltip("from:N", title="Counted by"),
-    ]
+    said = tooltips(group="Phase", at="On", found="Measured (95 %)", model="Model")
+    return said + tooltips(more="With corrections", **{"from": "Counted by"})
 
 
 def _words() -> AnyChart:

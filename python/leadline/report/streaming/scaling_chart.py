@@ -10,7 +10,7 @@ import altair as alt
 from leadline.record.balance import RESOURCE_WORDS, Scaling, ScalingStep
 from leadline.record.wording import join_words, say_count, say_rate
 from leadline.report.drawing.axes import NUMBER_EXPR, on_field
-from leadline.report.drawing.layers import WIDE_PX, AnyChart, finish, values
+from leadline.report.drawing.layers import WIDE_PX, AnyChart, finish, tooltips, values
 from leadline.report.streaming.groups import disk_offset, group_x, under_axis, zero_line
 from leadline.report.streaming.order import group_name, groups_of
 from leadline.report.streaming.words import NOT_FOUND
@@ -91,14 +91,14 @@ def _say_gain(step: ScalingStep) -> str:
 def _bars(
     rows: Sequence[dict[str, Any]], x: alt.X, offset: alt.XOffset, y: alt.Y, style: str
 ) -> AnyChart:
-    tips = [
-        alt.Tooltip("group:N", title="Phase"),
-        alt.Tooltip("at:N", title="On"),
-        alt.Tooltip("gained:N", title="This disk brought"),
-        alt.Tooltip("total:N", title="All together (95 %)"),
-        alt.Tooltip("of:N", title="Ideal"),
-        alt.Tooltip("why:N", title="Limit"),
-    ]
+    tips = tooltips(
+        group="Phase",
+        at="On",
+        gained="This disk brought",
+        total="All together (95 %)",
+        of="Ideal",
+        why="Limit",
+    )
     chart: AnyChart = (
         alt.Chart(values(rows)).mark_bar(style=style).encode(x=x, xOffset=offset, y=y, tooltip=tips)
     )

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from leadline.record import Interval
 from leadline.record.balance import PhaseCost, StreamBalance
 from leadline.record.streaming import Capacities, PhaseResult, StreamRun, StreamStudy
-from leadline.record.wording import say_count, say_rate, say_span
+from leadline.record.wording import say_count, say_interval, say_rate, say_span
 from leadline.report.streaming.order import groups_of
 from leadline.studies.streaming.measured import Cell, cells_of
 from leadline.units import format_bytes, format_rate, format_seconds
@@ -96,11 +96,7 @@ def _pair(user: Interval, kernel: Interval) -> str:
 
 def say_counted(number: Interval | None) -> str:
     """Write `2.61 (2.58 to 2.64)`, or `n.m.` where nothing counts it."""
-    if number is None:
-        return NOT_COUNTED
-    if number.low is None or number.high is None:
-        return f"{number.value:.2f}"
-    return f"{number.value:.2f} ({number.low:.2f} to {number.high:.2f})"
+    return NOT_COUNTED if number is None else say_interval(number, "{:.2f}".format)
 
 
 def _counts(phases: Sequence[PhaseResult], of: Callable[[PhaseResult], tuple[int, int]]) -> str:

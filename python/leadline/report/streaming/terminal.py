@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rich import box
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from leadline.record.balance import RESOURCE_WORDS, Scaling, ScalingStep, StreamBalance
 from leadline.record.streaming import StreamStudy
+from leadline.report.drawing.terminal import Terminal, on_terminal
 from leadline.report.streaming.bound_rows import bound_rows
 from leadline.report.streaming.table import (
     PHASE_HEADS,
@@ -20,7 +20,6 @@ from leadline.report.streaming.table import (
     verified_rows,
 )
 from leadline.report.streaming.words import NOT_FOUND
-from leadline.report.survey.terminal import printable
 from leadline.studies.streaming.answer import balance_of
 from leadline.studies.streaming.scaling import fell_short
 
@@ -39,49 +38,32 @@ _SHOWN_BELOW = (
 """Of a single run: how its time and its bytes went beside the processor."""
 
 
-def render_stream(study: StreamStudy) -> StreamView:
-    """Return what a rich console can print; it fits itself to the console's width and encoding."""
-    return StreamView(study, balance_of(study))
+@on_terminal
+def render_stream(terminal: Terminal, study: StreamStudy) -> Iterator[RenderableType]:
+    """Tell the sentences, the phases, the scaling, and what was verified."""
+    said = balance_of(study)
+    yield from terminal.sentences(study.sentences or said.sentences)
+    yield Text("")
+    if any(len(each.steps) > 1 for each in said.scaling):
+        yield _scaling(terminal, said.scaling)
+    elif study.runs:
+        yield _phases(terminal, study, said, _SHOWN)
+        if len(study.runs) == 1:
+            yield _phases(terminal, study, said, _SHOWN_BELOW)
+        yield from map(terminal.text, _bounds(study))
+    yield from map(terminal.text, not_counted_lines(said.not_measurable))
+    for kernel, words in (*how_rows(study), *verified_rows(study)):
+        yield terminal.text(f"{kernel}: {words}")
+    yield from terminal.warnings(dict.fromkeys((*study.warnings, *said.warnings)))
 
 
-class StreamView:
-    """A study that rich can print."""
-
-    def __init__(self, study: StreamStudy, said: StreamBalance) -> None:
-        self.study = study
-        self.said = said
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield the sentences, the phases, the scaling, and what was verified."""
-        plain, study, said = options.ascii_only, self.study, self.said
-
-        def text(line: str, style: str = "") -> Text:
-            return Text(printable(line, plain=plain), style=style)
-
-        for number, sentence in enumerate(study.sentences or said.sentences):
-            yield text(sentence, "bold" if number == 0 else "")
-        yield text("")
-        if any(len(each.steps) > 1 for each in said.scaling):
-            yield _scaling(said.scaling, plain=plain)
-        elif study.runs:
-            yield _phases(study, said, _SHOWN, plain=plain)
-            if len(study.runs) == 1:
-                yield _phases(study, said, _SHOWN_BELOW, plain=plain)
-            yield from (text(line) for line in _bounds(study))
-        for line in not_counted_lines(said.not_measurable):
-            yield text(line)
-        for kernel, words in (*how_rows(study), *verified_rows(study)):
-            yield text(f"{kernel}: {words}")
-        for warning in dict.fromkeys((*study.warnings, *said.warnings)):
-            yield text(f"warning: {warning}", "yellow")
-
-
-def _phases(study: StreamStudy, said: StreamBalance, shown: Sequence[str], *, plain: bool) -> Table:
+def _phases(
+    terminal: Terminal, study: StreamStudy, said: StreamBalance, shown: Sequence[str]
+) -> Table:
     places = [PHASE_HEADS.index(head) for head in shown]
-    table = plain_table(["Phase", *(_SHORT_HEADS.get(head, head) for head in shown)], plain=plain)
-    for row in phase_rows(study, said):
-        add_row(table, [row.name, *(row.cells[place] for place in places)], plain=plain)
-    return table
+    heads = ["Phase", *(_SHORT_HEADS.get(head, head) for head in shown)]
+    rows = phase_rows(study, said)
+    return terminal.table(heads, [[row.name, *(row.cells[at] for at in places)] for row in rows])
 
 
 def _bounds(study: StreamStudy) -> Iterator[str]:
@@ -91,14 +73,13 @@ def _bounds(study: StreamStudy) -> Iterator[str]:
             yield f"{row['group']}: {row['share']} of its bound by {row['limit']}, {row['said']}"
 
 
-def _scaling(scaling: Sequence[Scaling], *, plain: bool) -> Table:
-    heads = ["Phase", "Disks", "MB/s", "95 %", "This disk", "Stopped by"]
-    table = plain_table(heads, plain=plain)
-    for each in scaling:
-        for number, step in enumerate(each.steps):
-            name = f"{each.kernel} {each.phase}" if number == 0 else ""
-            add_row(table, [name, *_step(step)], plain=plain)
-    return table
+def _scaling(terminal: Terminal, scaling: Sequence[Scaling]) -> Table:
+    rows = [
+        [f"{each.kernel} {each.phase}" if number == 0 else "", *_step(step)]
+        for each in scaling
+        for number, step in enumerate(each.steps)
+    ]
+    return terminal.table(["Phase", "Disks", "MB/s", "95 %", "This disk", "Stopped by"], rows)
 
 
 def _step(step: ScalingStep) -> list[str]:
@@ -114,16 +95,3 @@ def _step(step: ScalingStep) -> list[str]:
         ),
         limit or (NOT_FOUND if fell_short(step) else ""),
     ]
-
-
-def plain_table(heads: Sequence[str], *, plain: bool) -> Table:
-    """Return a table without markup that folds rather than cuts."""
-    table = Table(box=box.ASCII if plain else box.SIMPLE_HEAD, pad_edge=False)
-    for head in heads:
-        table.add_column(Text(printable(head, plain=plain)), overflow="fold")
-    return table
-
-
-def add_row(table: Table, cells: Sequence[str], *, plain: bool) -> None:
-    """Add cells as plain text: names are data."""
-    table.add_row(*(Text(printable(cell, plain=plain)) for cell in cells))

@@ -11,9 +11,9 @@ from typing import Any
 import altair as alt
 
 from leadline.record.balance import RESOURCE_WORDS, RESOURCES, PhaseCost, Scaling
-from leadline.record.wording import say_count, say_number, say_share, say_span
+from leadline.record.wording import say_count, say_interval, say_number, say_share
 from leadline.report.drawing.axes import on_field
-from leadline.report.drawing.layers import NARROW_PX, AnyChart, finish, values
+from leadline.report.drawing.layers import NARROW_PX, AnyChart, finish, tooltips, values
 from leadline.report.drawing.theme import SYSTEM_SHAPES
 
 _HEIGHT_PX = 230
@@ -100,11 +100,7 @@ def _full(disks: Sequence[int], x: alt.X, y: alt.Y) -> AnyChart:
 
 def _lines(rows: Sequence[Row], x: alt.X, y: alt.Y) -> list[AnyChart]:
     colour, shape = _colour(), _shape()
-    tips = [
-        alt.Tooltip("resource:N", title="Resource"),
-        alt.Tooltip("at:N", title="On"),
-        alt.Tooltip("said:N", title="Used (95 %)"),
-    ]
+    tips = tooltips(resource="Resource", at="On", said="Used (95 %)")
     known = [row for row in rows if row["low"] is not None and row["high"] is not None]
     chart = alt.Chart(values(rows))
     return [
@@ -171,9 +167,7 @@ def _cpi_rows(scaling: Scaling, costs: Sequence[PhaseCost]) -> list[Row]:
             "disks": cost.disks,
             "cpi": cpi.value,
             "at": say_count(cost.disks, "disk"),
-            "said": say_number(cpi.value)
-            if cpi.low is None or cpi.high is None
-            else f"{say_number(cpi.value)} ({say_span(say_number(cpi.low), say_number(cpi.high))})",
+            "said": say_interval(cpi, say_number),
         }
         for cost in costs
         if (cost.kernel, cost.phase, cost.platform) == key
@@ -187,7 +181,7 @@ def _cpi(rows: Sequence[Row], x: alt.X) -> AnyChart:
         scale=alt.Scale(domain=[0, 1.25 * max(float(row["cpi"]) for row in rows)], nice=False),
         axis=alt.Axis(title="Cycles per instruction", orient="right", grid=False, tickCount=4),
     )
-    tips = [alt.Tooltip("at:N", title="On"), alt.Tooltip("said:N", title="CPI (95 %)")]
+    tips = tooltips(at="On", said="CPI (95 %)")
     chart = alt.Chart(values(rows))
     line = chart.mark_line(style="cpi").encode(x=x, y=y)
     points = chart.mark_point(style="cpi-point").encode(x=x, y=y, tooltip=tips)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from leadline.record.balance import Balance, Bus, Ratio
-from leadline.record.wording import say_number, say_span
+from leadline.record.wording import say_interval, say_number
 
 BUS_WORDS: dict[Bus, str] = {"io": "I/O bus", "memory": "memory bus"}
 NOT_HERE = "not measurable here"
@@ -14,13 +14,7 @@ NOT_FOUND = "not found"
 
 def say_ratio(ratio: Ratio) -> str:
     """Write `3.18 (3.15 to 3.21)`, or why there is no number."""
-    measured = ratio.measured
-    if measured is None:
-        return NOT_HERE
-    value = say_number(measured.value)
-    if measured.low is None or measured.high is None:
-        return value
-    return f"{value} ({say_span(say_number(measured.low), say_number(measured.high))})"
+    return NOT_HERE if ratio.measured is None else say_interval(ratio.measured, say_number)
 
 
 def system_name(balance: Balance) -> str:

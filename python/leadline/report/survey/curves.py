@@ -16,18 +16,20 @@ from leadline.record.wording import (
     say_value,
     say_workload,
 )
-from leadline.report.drawing.axes import bytes_x, on_field, parameter_x, throughput_y
+from leadline.report.drawing.axes import bytes_x, parameter_x, throughput_y
 from leadline.report.drawing.layers import (
     LOW_PX,
     NARROW_PX,
     TALL_PX,
     WIDE_PX,
     AnyChart,
+    border_marks,
     curve_layers,
     finish,
     focal_mark,
     good_band,
     throughput_range,
+    tooltips,
     values,
 )
 from leadline.report.drawing.scale import wants_log
@@ -66,36 +68,17 @@ def _levels_title(survey: Survey) -> str:
 
 def border_layers(survey: Survey, x: alt.X, *, labelled: bool = True) -> list[AnyChart]:
     """Return the ends of the levels as dashed rules, their intervals as bands, none without."""
-    rows = [
-        {
-            "x": border.bytes.value,
-            "low": border.bytes.low or border.bytes.value,
-            "high": border.bytes.high or border.bytes.value,
-            "label": format_bytes(border.bytes.value),
-            "words": say_bytes(border.bytes),
-        }
+    borders = [
+        (border.bytes, format_bytes(border.bytes.value), say_bytes(border.bytes))
         for border in survey.borders
     ]
-    if not rows:
-        return []
-    tip = alt.Tooltip("words:N", title="The level ends at (95 %)")
-    chart = alt.Chart(values(rows))
-    labels = [
-        alt.Chart(values([row]))
-        .mark_text(style="border-label", align="left", dx=6, baseline="top")
-        .encode(x=x, y=alt.value({"expr": _label_y(index)}), text="label:N")
-        for index, row in enumerate(rows)
-    ]
-    return [
-        chart.mark_rect(style="border-band").encode(x=on_field(x, "low"), x2="high:Q", tooltip=tip),
-        chart.mark_rule(style="border").encode(x=x, tooltip=tip),
-        *(labels if labelled else []),
-    ]
+    title = "The level ends at (95 %)"
+    return border_marks(borders, x, title, label_y=_label_y, labelled=labelled)
 
 
-def _label_y(index: int) -> str:
+def _label_y(index: int) -> dict[str, str]:
     """Put border labels under the region names, staggered where the chart is narrow."""
-    return f"width < {_NARROW_FROM_PX} ? {36 + 16 * (index % 2)} : 22"
+    return {"expr": f"width < {_NARROW_FROM_PX} ? {36 + 16 * (index % 2)} : 22"}
 
 
 def _region_labels(survey: Survey, x: alt.X) -> list[AnyChart]:
@@ -131,7 +114,7 @@ def slope_chart(survey: Survey) -> alt.LayerChart:
     curve_xs = [point.x for point in survey.unique_bytes_curve.points]
     x = bytes_x(curve_xs, "Bytes touched (unique_bytes, log scale)")
     y = alt.Y("y:Q", axis=alt.Axis(title="Slope (MB/s per MB touched)", format="~r", tickCount=5))
-    tips = [alt.Tooltip("where:N", title="At"), alt.Tooltip("slope:N", title="Slope")]
+    tips = tooltips(where="At", slope="Slope")
     layers: list[AnyChart] = border_layers(survey, x, labelled=False)
     chart = alt.Chart(values(rows))
     layers += [

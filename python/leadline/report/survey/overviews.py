@@ -18,6 +18,7 @@ from leadline.report.drawing.layers import (
     AnyChart,
     finish,
     throughput_range,
+    tooltips,
     values,
 )
 from leadline.report.drawing.scale import wants_log
@@ -107,11 +108,7 @@ def system_layers(
         scale=alt.Scale(domain=list(names), range=shapes),
         legend=alt.Legend(title="System"),
     )
-    tips = [
-        alt.Tooltip("system:N", title="System"),
-        alt.Tooltip("where:N", title="At"),
-        alt.Tooltip("rate:N", title="Throughput (95 %)"),
-    ]
+    tips = tooltips(system="System", where="At", rate="Throughput (95 %)")
     banded = [row for row in lined if row["low"] is not None and row["high"] is not None]
     chart = alt.Chart(values(rows))
     band = alt.Chart(values(banded)).mark_area(opacity=0.16)
@@ -156,7 +153,7 @@ def sentinels_chart(survey: Survey) -> alt.LayerChart:
     shape = alt.Shape(
         "region:N", scale=alt.Scale(domain=labels, range=shapes), legend=alt.Legend(title="Level")
     )
-    tips = [alt.Tooltip("region:N", title="Level"), alt.Tooltip("rate:N", title="One reading")]
+    tips = tooltips(region="Level", rate="One reading")
     chart = alt.Chart(values(rows))
     layers: list[AnyChart] = [
         alt.Chart(values([{"y": 0}])).mark_rule(style="average").encode(y=y),

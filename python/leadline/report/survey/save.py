@@ -7,10 +7,14 @@ from pathlib import Path
 
 from leadline.record import Measurement, Survey, Validation
 from leadline.report.drawing.images import CHART_FORMATS, ReportError, save_chart
+from leadline.report.drawing.layers import AnyChart
+from leadline.report.drawing.saving import Forms
 from leadline.report.survey.catalogue import charts, not_measured
 from leadline.report.survey.page import render_html
 from leadline.report.survey.poster import poster_pdf
 from leadline.report.validation.charts import validation_charts
+
+_FORMS = Forms("a report", ".html, .pdf, .svg or .png")
 
 
 def save_all_charts(
@@ -42,15 +46,16 @@ def save_report(
     throughput against bytes touched. `others` join the page's summary of several systems (CP94
     Fig. 10), `validation` has a section of its own there.
     """
-    match path.suffix.lower():
-        case ".html" | ".htm":
-            path.write_text(render_html(survey, points, others, validation), encoding="utf-8")
-        case ".pdf":
-            path.write_bytes(poster_pdf(survey))
-        case ".svg" | ".png":
-            chart = charts(survey).get("unique_bytes")
-            if chart is None:
-                raise ReportError(not_measured(survey)["unique_bytes"])
-            save_chart(chart, path)
-        case other:
-            raise ReportError(f"cannot write a report as {other!r}; use .html, .pdf, .svg or .png")
+    _FORMS.save(
+        path,
+        html=lambda: render_html(survey, points, others, validation),
+        pdf=lambda: poster_pdf(survey),
+        charts=lambda: _levels(survey),
+    )
+
+
+def _levels(survey: Survey) -> dict[str, AnyChart]:
+    chart = charts(survey).get("unique_bytes")
+    if chart is None:
+        raise ReportError(not_measured(survey)["unique_bytes"])
+    return {"unique_bytes": chart}

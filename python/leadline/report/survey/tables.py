@@ -12,6 +12,7 @@ from typing import Any
 from leadline.machine.facts import FACTS
 from leadline.record import PARAMETERS, Measurement, Survey
 from leadline.record.wording import say_bytes, say_percent, say_rate, say_value, say_workload
+from leadline.report.drawing.saving import inert
 from leadline.report.measurement.evidence import CLOCKS, marks, say_precondition, say_written
 from leadline.report.measurement.outliers import slice_outliers
 from leadline.units import format_bytes, format_seconds
@@ -271,10 +272,3 @@ def points_csv(points: Sequence[Measurement]) -> str:
     for point in sorted(points, key=lambda point: point.order):
         writer.writerow([inert(of(point)) for of in _CSV.values()])
     return out.getvalue()
-
-
-def inert(value: Any) -> Any:
-    """Keep a spreadsheet from reading text as a formula."""
-    if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r"):
-        return f"'{value}"
-    return value

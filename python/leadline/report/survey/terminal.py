@@ -1,23 +1,19 @@
-"""A finished survey on a terminal: the sentences, a small chart of the levels, and a table.
-
-Nothing is printed here; the command line prints what `render_terminal` returns. Names are data:
-they reach the terminal as plain text, without markup and without control characters.
-"""
+"""A finished survey on a terminal: the sentences, a small chart of the levels, and a table."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from rich import box
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from leadline.record import CurvePoint, FileCache, Survey
 from leadline.record.wording import say_bytes, say_percent, say_rate
 from leadline.report.drawing.scale import wants_log
+from leadline.report.drawing.terminal import Terminal, on_terminal
 from leadline.units import format_bytes, format_rate
 
 ROWS = 9
@@ -25,53 +21,33 @@ ROWS = 9
 WIDEST, NARROWEST = 96, 24
 """Width of the chart in columns; a narrower terminal gets no chart."""
 _BRAILLE = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
-_ASCII = str.maketrans({"×": "x", "−": "-", "±": "+/-", "\N{MICRO SIGN}": "u"})
 
 
-def render_terminal(survey: Survey, cache: FileCache | None = None) -> SurveyView:
-    """Return what a rich console can print; it fits itself to the console's width and encoding.
+@on_terminal
+def render_terminal(
+    terminal: Terminal, survey: Survey, cache: FileCache | None = None
+) -> Iterator[RenderableType]:
+    """Tell the sentences, chart, table and warnings.
 
     `cache` is what the survey says of the file cache, for a sentence or two under the table.
     """
-    return SurveyView(survey, cache)
-
-
-class SurveyView:
-    """A survey that rich can print."""
-
-    def __init__(self, survey: Survey, cache: FileCache | None = None) -> None:
-        self.survey = survey
-        self.cache = cache
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield sentences, chart, table and warnings for this console."""
-        plain = options.ascii_only
-        for number, sentence in enumerate(self.survey.sentences):
-            yield Text(printable(sentence, plain=plain), style="bold" if number == 0 else "")
+    for sentence in terminal.sentences(survey.sentences):
+        yield sentence
+        yield Text("")
+    for line in chart_lines(survey, terminal.width, plain=terminal.plain):
+        yield Text(line, no_wrap=True, overflow="crop")
+    if survey.regions:
+        yield Text("")
+        yield _table(terminal, survey)
+    if cache is not None and survey.regions:
+        for said in cache.sentences:
+            yield terminal.text(said)
             yield Text("")
-        for line in chart_lines(self.survey, options.max_width, plain=plain):
-            yield Text(line, no_wrap=True, overflow="crop")
-        if self.survey.regions:
-            yield Text("")
-            yield _table(self.survey, plain=plain)
-        if self.cache is not None and self.survey.regions:
-            for sentence in self.cache.sentences:
-                yield Text(printable(sentence, plain=plain))
-                yield Text("")
-        for warning in self.survey.warnings:
-            yield Text(printable(f"warning: {warning}", plain=plain), style="yellow")
+    yield from terminal.warnings(survey.warnings)
 
 
-def printable(text: str, *, plain: bool) -> str:
-    """Replace control characters, and on an ASCII terminal every sign it cannot show."""
-    shown = "".join(sign if sign.isprintable() else "?" for sign in text)
-    return shown.translate(_ASCII).encode("ascii", "replace").decode() if plain else shown
-
-
-def _table(survey: Survey, *, plain: bool) -> Table:
-    table = Table(box=box.ASCII if plain else box.SIMPLE_HEAD, pad_edge=False)
-    for head in ("Level", "Holds (95 %)", "Throughput (95 %)", "Noise"):
-        table.add_column(head, overflow="fold")
+def _table(terminal: Terminal, survey: Survey) -> Table:
+    rows = []
     for region in survey.regions:
         border = survey.borders[region.index] if region.index < len(survey.borders) else None
         noise = survey.noise_frac.get(region.name)
@@ -81,8 +57,8 @@ def _table(survey: Survey, *, plain: bool) -> Table:
             say_rate(region.throughput_mb_s),
             say_percent(noise) if noise is not None else "not measured",
         )
-        table.add_row(*(Text(printable(cell, plain=plain)) for cell in cells))
-    return table
+        rows.append(cells)
+    return terminal.table(("Level", "Holds (95 %)", "Throughput (95 %)", "Noise"), rows)
 
 
 def chart_lines(survey: Survey, width: int, *, plain: bool = False) -> list[str]:

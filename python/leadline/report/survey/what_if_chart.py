@@ -9,7 +9,7 @@ import altair as alt
 
 from leadline.record import Survey
 from leadline.report.drawing.axes import on_field, parameter_x
-from leadline.report.drawing.layers import TALL_PX, AnyChart
+from leadline.report.drawing.layers import TALL_PX, AnyChart, tooltips
 from leadline.report.survey.curves import border_layers
 
 _DOMAIN = [{"expr": "bottom"}, {"expr": "top"}]
@@ -45,7 +45,7 @@ def _chart(
     chart = alt.Chart(alt.NamedData("curve")).encode(x=x)
     here = alt.Chart(alt.NamedData("here")).encode(x=x)
     low = on_field(y, "low")
-    tips = [alt.Tooltip("where:N", title="At"), alt.Tooltip("rate:N", title="Throughput (95 %)")]
+    tips = tooltips(where="At", rate="Throughput (95 %)")
     layers: list[AnyChart] = border_layers(survey, x) if parameter == "unique_bytes" else []
     layers += [
         chart.mark_area(style="band").encode(y=low, y2="high:Q", detail="region:N"),

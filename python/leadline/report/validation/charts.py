@@ -10,6 +10,7 @@ import altair as alt
 from leadline.record import PARAMETERS, BinError, Interval, ModelScore, ParameterError, Validation
 from leadline.record.wording import (
     PARAMETER_TITLES,
+    say_interval,
     say_number,
     say_percent,
     say_share,
@@ -26,6 +27,7 @@ from leadline.report.drawing.layers import (
     WIDE_PX,
     AnyChart,
     finish,
+    tooltips,
     values,
 )
 from leadline.report.drawing.theme import SYSTEM_DASHES
@@ -96,15 +98,9 @@ def scatter_chart(validation: Validation, score: ModelScore) -> alt.LayerChart:
     both = alt.Scale(domain=[AWAY, AT_BORDER], range=["circle", "triangle-up"])
     # The corner above the diagonal is empty, and a legend below is wider than a phone.
     zone = alt.Legend(title=None, orient="top-left", columns=1)
-    tips = [
-        alt.Tooltip(f"{key}:N", title=title)
-        for key, title in (
-            ("workload", "Workload"),
-            ("measured", "Measured"),
-            ("predicted", "Predicted (95 %)"),
-            ("error", "Error"),
-        )
-    ]
+    tips = tooltips(
+        workload="Workload", measured="Measured", predicted="Predicted (95 %)", error="Error"
+    )
     chart = alt.Chart(values(rows))
     layers: list[AnyChart] = [
         alt.Chart(values([{"x": end, "y": end} for end in ends]))
@@ -140,7 +136,7 @@ def _single_lines(singles: list[dict[str, Any]], y: alt.Y) -> list[AnyChart]:
         scale=alt.Scale(domain=names, range=[dashes[at % 4] for at in range(len(names))]),
         legend=alt.Legend(title=None, symbolType="stroke", symbolStrokeWidth=1.6, symbolSize=300),
     )
-    tips = [alt.Tooltip("name:N", title="Single number"), alt.Tooltip("rate:N", title="Says")]
+    tips = tooltips(name="Single number", rate="Says")
     chart = alt.Chart(values(singles))
     return [chart.mark_rule(style="single").encode(y=y, strokeDash=dash, tooltip=tips)]
 
@@ -158,16 +154,13 @@ def models_chart(validation: Validation) -> alt.LayerChart:
         found.append(validation.inherent_error.value)
     x = _error_x(min(found) / 1.3, max(found) * 1.3)
     y = alt.Y("name:N", sort=names, axis=alt.Axis(title=None, labelLimit=130, grid=False))
-    tips = [
-        alt.Tooltip(f"{key}:N", title=title)
-        for key, title in (
-            ("name", "Model or rival"),
-            ("said", "Median error (95 %)"),
-            ("said75", "75 % within"),
-            ("said90", "90 % within"),
-            ("readings", "Points it used"),
-        )
-    ]
+    tips = tooltips(
+        name="Model or rival",
+        said="Median error (95 %)",
+        said75="75 % within",
+        said90="90 % within",
+        readings="Points it used",
+    )
     chart = alt.Chart(values(rows))
     layers: list[AnyChart] = [
         chart.mark_rule(style="spread").encode(y=y, x=on_field(x, "median"), x2="p90:Q"),
@@ -229,7 +222,7 @@ def coverage_chart(validation: Validation) -> alt.LayerChart:
         if score.model == validation.model
         for item in score.coverage
     ]
-    tips = [alt.Tooltip("model:N", title="Model"), alt.Tooltip("said:N", title="Inside (95 %)")]
+    tips = tooltips(model="Model", said="Inside (95 %)")
     marked = alt.Chart(values(marks))
     layers: list[AnyChart] = [
         alt.Chart(values([{"x": end, "y": end} for end in (0, 1)]))
@@ -283,8 +276,8 @@ def error_chart(validation: Validation, score: ModelScore, parameter: str) -> al
         scale=_error_scale(min(errors), max(errors)),
         axis=alt.Axis(title="Error (log scale)", values=list(_TICKS), labelExpr=_PERCENT),
     )
-    tips = [alt.Tooltip("workload:N", title="Workload"), alt.Tooltip("error:N", title="Error")]
-    bin_tips = [alt.Tooltip("where:N", title="From"), alt.Tooltip("said:N", title="Median (95 %)")]
+    tips = tooltips(workload="Workload", error="Error")
+    bin_tips = tooltips(where="From", said="Median (95 %)")
     chart, medians = alt.Chart(values(rows)), alt.Chart(values(bins))
     wide = parameter == "unique_bytes"
     layers: list[AnyChart] = [
@@ -349,7 +342,7 @@ def _forecast_rows(validation: Validation, model: str) -> list[dict[str, Any]]:
                     "signed": forecast.error_frac,
                     "workload": say_workload(item.workload),
                     "measured": format_rate(item.measured_mb_s),
-                    "predicted": _rate_span(said),
+                    "predicted": say_interval(said, format_rate),
                     "error": say_percent(forecast.error_frac, signed=True),
                 }
             )
@@ -403,9 +396,3 @@ def _error_x(low: float, high: float) -> alt.X:
 def _error_scale(low: float, high: float) -> alt.Scale:
     low = max(ERROR_FRAC_MIN / 1.2, low / 1.15)
     return alt.Scale(type="log", domain=[low, max(high * 1.15, 2 * low)], nice=False)
-
-
-def _rate_span(rate: Interval) -> str:
-    if rate.low is None or rate.high is None:
-        return format_rate(rate.value)
-    return f"{format_rate(rate.value)} ({say_span(format_rate(rate.low), format_rate(rate.high))})"

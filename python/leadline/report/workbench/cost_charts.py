@@ -15,7 +15,7 @@ import msgspec
 
 from leadline.record.wording import say_percent
 from leadline.record.workbench import Experiment
-from leadline.report.drawing.layers import NARROW_PX, AnyChart, finish, values
+from leadline.report.drawing.layers import NARROW_PX, AnyChart, finish, tooltips, values
 from leadline.report.drawing.theme import SYSTEM_SHAPES
 from leadline.report.workbench.words import say_cost
 
@@ -113,11 +113,7 @@ def _policies(experiments: Sequence[Experiment]) -> alt.LayerChart:
     colour = alt.Color(
         "policy:N", scale=alt.Scale(domain=policies), legend=alt.Legend(title=None, columns=2)
     )
-    tips = [
-        alt.Tooltip("workload:N", title="Workload"),
-        alt.Tooltip("policy:N", title="Policy"),
-        alt.Tooltip("said:N", title="Took"),
-    ]
+    tips = tooltips(workload="Workload", policy="Policy", said="Took")
     chart = alt.Chart(values(rows))
     shapes = [SYSTEM_SHAPES[number % len(SYSTEM_SHAPES)] for number in range(len(policies))]
     shape = alt.Shape(
@@ -176,11 +172,7 @@ def _against(
     colour = alt.Color("series:N", scale=alt.Scale(domain=names), legend=legend)
     shapes = [SYSTEM_SHAPES[number % len(SYSTEM_SHAPES)] for number in range(len(names))]
     shape = alt.Shape("series:N", scale=alt.Scale(domain=names, range=shapes), legend=legend)
-    tips = [
-        alt.Tooltip("name:N", title="Experiment"),
-        alt.Tooltip("series:N", title="With"),
-        alt.Tooltip("said:N", title="Took"),
-    ]
+    tips = tooltips(name="Experiment", series="With", said="Took")
     chart = alt.Chart(values(rows))
     layers: list[AnyChart] = [
         chart.mark_line(strokeWidth=1.8).encode(x=x, y=mean_y, color=colour),

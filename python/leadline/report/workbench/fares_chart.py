@@ -9,7 +9,7 @@ import altair as alt
 from leadline.record.wording import say_count
 from leadline.record.workbench import Experiment, Fare, PeakVerdict
 from leadline.report.drawing.axes import on_field
-from leadline.report.drawing.layers import NARROW_PX, AnyChart, finish, values
+from leadline.report.drawing.layers import NARROW_PX, AnyChart, finish, tooltips, values
 from leadline.report.workbench.table import say_took
 from leadline.report.workbench.time_chart import Clock
 from leadline.report.workbench.words import VERDICTS, say_cost, say_load
@@ -32,12 +32,7 @@ def fares_chart(experiment: Experiment) -> alt.LayerChart | None:
     )
     order = [row["policy"] for row in rows]
     y = alt.Y("policy:N", sort=order, axis=alt.Axis(title=None, labelLimit=130, domain=False))
-    tips = [
-        alt.Tooltip("policy:N", title="Policy"),
-        alt.Tooltip("took:N", title="Would take"),
-        alt.Tooltip("finds:N", title="Would find"),
-        alt.Tooltip("runs:N", title="From"),
-    ]
+    tips = tooltips(policy="Policy", took="Would take", finds="Would find", runs="From")
     layers: list[AnyChart] = []
     for style, own in (("gain", False), ("short-gain", True)):
         part = [row for row in rows if row["own"] is own]

@@ -13,7 +13,7 @@ import numpy as np
 from leadline.record.wording import say_percent
 from leadline.record.workbench import PeakRate, SamplePeak, Threshold, TrialState
 from leadline.report.drawing.axes import on_field
-from leadline.report.drawing.layers import NARROW_PX, WIDE_PX, AnyChart, finish, values
+from leadline.report.drawing.layers import NARROW_PX, WIDE_PX, AnyChart, finish, tooltips, values
 from leadline.report.workbench.rows import (
     Measure,
     Row,
@@ -271,13 +271,7 @@ def _trials(shown: Sequence[Row], x: alt.X, y: alt.Y) -> list[AnyChart]:
 
 def trial_tips() -> list[alt.Tooltip]:
     """What a trial says when it is pointed at."""
-    return [
-        alt.Tooltip("number:N", title="This is"),
-        alt.Tooltip("load:N", title="Offered"),
-        alt.Tooltip("said:N", title="Response"),
-        alt.Tooltip("ended:N", title="Ended"),
-        alt.Tooltip("took:N", title="Took"),
-    ]
+    return tooltips(number="This is", load="Offered", said="Response", ended="Ended", took="Took")
 
 
 def _lost(rows: Sequence[Row], x: alt.X) -> list[AnyChart]:
@@ -300,11 +294,7 @@ def _means(
     ]
     if not rows:
         return []
-    tips = [
-        alt.Tooltip("load:N", title="Offered"),
-        alt.Tooltip("said:N", title="Mean over trials"),
-        alt.Tooltip("trials:N", title="From"),
-    ]
+    tips = tooltips(load="Offered", said="Mean over trials", trials="From")
     chart = alt.Chart(values(rows))
     bars = chart.mark_rule(style="interval").encode(x=x, y=on_field(y, "low"), y2="high:Q")
     return [bars, chart.mark_point(style="mean").encode(x=x, y=y, tooltip=tips)]
@@ -323,7 +313,7 @@ def _bounds(peak: PeakRate | None, view: View, limit: float, x: alt.X, y: alt.Y)
         if rate is None or not view.low_per_s <= rate <= view.high_per_s:
             continue
         row = {"x": rate, "y": limit, "load": f"{say_load(rate)} requests/s", "said": said}
-        tips = [alt.Tooltip("load:N", title="Offered"), alt.Tooltip("said:N", title="Seen")]
+        tips = tooltips(load="Offered", said="Seen")
         mark = alt.Chart(values([row])).mark_point(style="bound", shape=shape)
         layers.append(mark.encode(x=x, y=y, tooltip=tips))
     return layers

@@ -7,49 +7,41 @@ from pathlib import Path
 from typing import Any
 
 from leadline.record.workbench import Experiment, SurfaceCell
-from leadline.report.drawing.images import ReportError
-from leadline.report.streaming.save import FORMATS, save_as, to_csv
+from leadline.report.drawing.saving import Forms, to_csv
 from leadline.report.workbench.catalogue import experiment_charts
 from leadline.report.workbench.page import render_experiment_html
 from leadline.report.workbench.surface.table import sample_costs
 from leadline.studies.workbench.answer import say_sample
 from leadline.studies.workbench.trial_rows import trial_rows
 
-
-def require_experiment_format(path: Path) -> None:
-    """Refuse what an experiment cannot be written as, before anything is measured.
-
-    Raises:
-        ReportError: another suffix.
-
-    """
-    if path.suffix.lower() not in FORMATS:
-        raise ReportError(
-            f"cannot write an experiment as {path.suffix!r}; use .html, .csv, .svg, .png or .pdf"
-        )
+_FORMS = Forms(
+    "an experiment",
+    ".html, .csv, .svg, .png or .pdf",
+    nothing="nothing was measured that can be drawn; give a .csv or .html file",
+)
+require_experiment_format = _FORMS.require
 
 
 def save_experiment(experiment: Experiment, path: Path, others: Sequence[Experiment] = ()) -> None:
     """Write the experiment; the suffix of `path` decides what.
 
     .html: the page; `others` are compared with it there. .csv: a line for each configuration of a
-    surface, or for each trial of a single search. .svg, .png or .pdf: the first chart (response
-    against load, or the map); the others go beside it as `<stem>-<chart><suffix>`.
+    surface, or for each trial of a single search. .svg, .png or .pdf: the charts, the first of
+    response against load, or the map.
 
     Raises:
         ReportError: another suffix, nothing to draw, or the file cannot be written.
 
     """
-    require_experiment_format(path)
-    save_as(
+    _FORMS.save(
         path,
-        page=lambda: render_experiment_html(experiment, others),
-        table=lambda: experiment_csv([experiment, *others]),
+        html=lambda: render_experiment_html(experiment, others),
+        csv=lambda: _csv([experiment, *others]),
         charts=lambda: experiment_charts(experiment, others),
     )
 
 
-def experiment_csv(experiments: Sequence[Experiment]) -> str:
+def _csv(experiments: Sequence[Experiment]) -> str:
     """Return a line for each configuration of surfaces, or for each trial of single searches.
 
     The first experiment decides which; those of the other kind are left out.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from leadline.record import Interval
-from leadline.record.wording import say_percent, say_span
+from leadline.record.wording import say_interval, say_percent, say_span
 from leadline.record.workbench import Experiment, ExperimentStart, PeakRate, PeakVerdict, TrialState
 
 VERDICTS: dict[PeakVerdict, str] = {
@@ -67,10 +67,7 @@ def say_response(response: Interval | None) -> str:
     """Write `5.03 ms (4.96 to 5.1)` for a table."""
     if response is None:
         return "\N{EN DASH}"
-    if response.low is None or response.high is None:
-        return say_ms(response.value)
-    low, high = say_ms(max(0.0, response.low)), say_ms(response.high)
-    return f"{say_ms(response.value)} ({say_span(low, high)})"
+    return say_interval(response, lambda value_ms: say_ms(max(0.0, value_ms)))
 
 
 def say_cost(cost_s: float) -> str:

@@ -9,7 +9,7 @@ written out, so that no discipline pays for the one before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from msgspec.structs import replace
@@ -48,14 +48,7 @@ class Taken:
 
 
 def measure_disciplines(
-    engine: Engine,
-    workload: Workload,
-    *,
-    disciplines: Sequence[Access] | None = None,
-    passes: int = PASSES,
-    run_s: float = RUN_S,
-    seed: int = 1,
-    on_run: Callable[[str, int], None] = lambda *_: None,
+    engine: Engine, workload: Workload, *, passes: int = PASSES, run_s: float = RUN_S, seed: int = 1
 ) -> tuple[WriteDisciplines, tuple[Taken, ...]]:
     """Measure one write workload under every discipline, and compare.
 
@@ -65,18 +58,16 @@ def measure_disciplines(
     Args:
         engine: the opened target.
         workload: writes only.
-        disciplines: what to compare, buffered first; the usual four by default.
         passes: runs of each.
         run_s: length of one run.
         seed: decides addresses.
-        on_run: told the discipline and the pass before each run.
 
     Raises:
         PointFailed: a run met an I/O error.
         EngineFault: the engine died, hung or spoke nonsense.
 
     """
-    asked = tuple(disciplines or plan_disciplines())
+    asked = plan_disciplines()
     limits = Limits(
         warm_up_s_max=run_s,
         measure_s_min=run_s / 2,
@@ -93,7 +84,6 @@ def measure_disciplines(
             for each in asked if turn % 2 == 0 else reversed(asked):
                 if each in refused:
                     continue
-                on_run(each.discipline, turn)
                 try:
                     engine.set_access(replace(before, sync=each.sync, direct=each.direct))
                     result = engine.run(workload, seed=derive_seed(seed, turn), limits=limits)

@@ -15,26 +15,15 @@ FOREIGN_CPU_MAX = 0.25
 """As in a survey: above it other programs took more than a quarter of a processor."""
 
 
-def explain_study(
-    start: CacheStart, points: Sequence[Measurement], *, wall_s: float | None = None
-) -> CacheStudy:
-    """Derive the answer from the start record and the points, finished or not.
-
-    Args:
-        start: the record made before the first point.
-        points: every stored point, in order.
-        wall_s: seconds the study took; by default the clock at the end of the last point.
-
-    """
+def explain_study(start: CacheStart, points: Sequence[Measurement]) -> CacheStudy:
+    """Derive the answer from the start record and the points, finished or not."""
     complete = len(points) >= start.plan.points
     noise = noise_of(points)
     last = points[-1] if points else None
     return CacheStudy(
         start=start,
         status=Status.DONE if complete else Status.STOPPED,
-        wall_s=wall_s
-        if wall_s is not None
-        else (last.clock_s + last.result.total_s if last else 0),
+        wall_s=last.clock_s + last.result.total_s if last else 0,
         points=len(points),
         cache=find_file_cache(points, memory_bytes=start.memory_bytes, seed=start.seed),
         curves=tuple(
@@ -125,9 +114,7 @@ def _moved(points: Sequence[Measurement]) -> list[str]:
         [[point.clock_s for point in group] for group in again],
         [[max(p.result.throughput_mb_s.value, 1e-6) for p in group] for group in again],
     )
-    if drift is None or drift.low is None or drift.high is None:
-        return []
-    if drift.low <= 0 <= drift.high or abs(drift.value) < DRIFT_FRAC_MIN:
+    if drift is None or not drift.excludes(0.0) or abs(drift.value) < DRIFT_FRAC_MIN:
         return []
     way = "slower" if drift.value < 0 else "faster"
     told = (

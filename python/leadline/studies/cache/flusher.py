@@ -78,13 +78,7 @@ class Pair:
 
 
 def measure_flusher(
-    engine: Engine,
-    target: Target,
-    workload: Workload,
-    *,
-    seed: int = 1,
-    pairs: int = PAIRS,
-    window_s: float = WINDOW_S,
+    engine: Engine, target: Target, workload: Workload, *, seed: int = 1, pairs: int = PAIRS
 ) -> tuple[FlusherCost, tuple[EngineResult, ...]]:
     """Measure what the flusher costs writes that fit the cache.
 
@@ -94,7 +88,6 @@ def measure_flusher(
         workload: writes only, of data that fits the cache well (an eighth of memory at most).
         seed: decides addresses.
         pairs: pairs of runs, where the dirty limits may be varied.
-        window_s: length of the run, where they may not.
 
     Returns:
         What was found, and every run that it rests on, in order.
@@ -111,7 +104,7 @@ def measure_flusher(
         return _virtual_windows(engine, workload, seed)
     memory_bytes = available_memory_bytes()
     if why_not() is not None or memory_bytes is None:
-        return _by_windows(engine, target, workload, seed, window_s)
+        return _by_windows(engine, target, workload, seed)
     try:
         return _by_limits(engine, workload, seed, pairs, memory_bytes)
     except DirtyLimitsRefused as refusal:  # another Leadline has them just now
@@ -172,14 +165,14 @@ def _window_of(result: EngineResult) -> Window | None:
 
 
 def _by_windows(
-    engine: Engine, target: Target, workload: Workload, seed: int, window_s: float
+    engine: Engine, target: Target, workload: Workload, seed: int
 ) -> tuple[FlusherCost, tuple[EngineResult, ...]]:
     limits = Limits(
         warm_up_s_max=2.0,
-        measure_s_min=window_s,
-        measure_s_max=window_s,
+        measure_s_min=WINDOW_S,
+        measure_s_max=WINDOW_S,
         accuracy=0.0,
-        total_s_max=window_s + 120.0,
+        total_s_max=WINDOW_S + 120.0,
     )
     opened_s: list[float] = []
 

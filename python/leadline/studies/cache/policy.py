@@ -125,15 +125,14 @@ def judge(
     return policy, evidence
 
 
+def _not_measured(name: str, why: str) -> Evidence:
+    return Evidence(name=name, says=WritePolicy.UNKNOWN, value=None, sentence=f"n.m.: {why}")
+
+
 def _bytes(moved: WriteTally | None) -> Evidence:
     name = "bytes at the device"
     if moved is None:
-        return Evidence(
-            name=name,
-            says=WritePolicy.UNKNOWN,
-            value=None,
-            sentence="n.m.: the bytes that the device wrote cannot be seen from here",
-        )
+        return _not_measured(name, "the bytes that the device wrote cannot be seen from here")
     share = moved.cancelled_frac
     text = (
         f"of {format_bytes(moved.asked_bytes)} written over within the cache the device wrote "
@@ -142,38 +141,24 @@ def _bytes(moved: WriteTally | None) -> Evidence:
     )
     least = share.low or 0.0
     if least >= CANCELLED_MIN:
-        return Evidence(
-            name=name,
-            says=WritePolicy.CANCELLING,
-            value=share,
-            sentence=f"{text}: at least {math.floor(100 * least)} % of it was cancelled",
-        )
-    if share.value <= CANCELLED_MAX:
-        return Evidence(
-            name=name,
-            says=WritePolicy.THROUGH,
-            value=share,
-            sentence=f"{text}: all of it went through",
-        )
-    return Evidence(
-        name=name,
-        says=WritePolicy.UNKNOWN,
-        value=share,
-        sentence=f"{text}: too little was written for a proof either way",
-    )
+        cancelled = f"at least {math.floor(100 * least)} % of it was cancelled"
+        says, why = WritePolicy.CANCELLING, cancelled
+    elif share.value <= CANCELLED_MAX:
+        says, why = WritePolicy.THROUGH, "all of it went through"
+    else:
+        says, why = WritePolicy.UNKNOWN, "too little was written for a proof either way"
+    return Evidence(name=name, says=says, value=share, sentence=f"{text}: {why}")
 
 
 def _against_disk(rates: Rates, *, beyond: bool) -> Evidence:
     name = "writes against the disk"
     found = _ratio(rates.write, rates.disk_write)
     if found is None or not beyond:
-        return Evidence(
-            name=name,
-            says=WritePolicy.UNKNOWN,
-            value=None,
-            sentence="n.m.: no border was found, so the disk's own rate is not known apart"
+        return _not_measured(
+            name,
+            "no border was found, so the disk's own rate is not known apart"
             if found is not None
-            else "n.m.: writes were not measured on both sides of the border",
+            else "writes were not measured on both sides of the border",
         )
     text = f"writes within the cache are {say_times(found)} as fast as beyond it"
     value = _interval(found, rates.write)
@@ -190,12 +175,7 @@ def _against_reads(rates: Rates) -> Evidence:
     name = "writes against reads"
     found = _ratio(rates.write, rates.read)
     if found is None:
-        return Evidence(
-            name=name,
-            says=WritePolicy.UNKNOWN,
-            value=None,
-            sentence="n.m.: reads and writes were not both measured within the cache",
-        )
+        return _not_measured(name, "reads and writes were not both measured within the cache")
     text = f"within the cache writes are {say_times(found)} as fast as reads"
     if found.slower:
         text = f"within the cache reads are {say_times(found.inverse())} as fast as writes"

@@ -173,13 +173,12 @@ def nearest_border(curve: KindCurve) -> FittedBorder | None:
     return next(iter(curve.borders), None)
 
 
-def size_of(border: FittedBorder, memory_bytes: int | None, *, apart: bool = True) -> CacheSize:
+def size_of(border: FittedBorder, memory_bytes: int | None) -> CacheSize:
     """Return the size at a border, also as a share of memory where that is known."""
     return CacheSize(
         bytes=border.bytes,
         memory_frac=share_of_memory(border.bytes, memory_bytes),
         shape=border.shape,
-        apart=apart,
     )
 
 

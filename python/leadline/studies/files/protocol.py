@@ -14,7 +14,6 @@ from leadline.record import Status, derive_seed, point_id
 from leadline.record.files import (
     FILES,
     CellMeasured,
-    FilesAnswer,
     FilesCell,
     FilesRow,
     FilesStart,
@@ -23,6 +22,7 @@ from leadline.record.files import (
     SizeStep,
 )
 from leadline.record.jobs.file_test import FileTestResult
+from leadline.record.study import Said
 from leadline.store import Keeper
 from leadline.studies.files.explain import explain_files
 from leadline.studies.files.plan import existing_system, shared_devices
@@ -135,8 +135,8 @@ class _Study:
         self.document = explain_files(
             msgspec.structs.replace(self.document, status=status, wall_s=self.wall_s)
         )
-        said = {name: getattr(self.document, name) for name in FilesAnswer.__struct_fields__}
-        self._store.end(self.document.start.study_id, FilesAnswer(**said), status)
+        said = {name: getattr(self.document, name) for name in Said.__struct_fields__}
+        self._store.end(self.document.start.study_id, Said(**said), status)
 
 
 def run_files(

@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
-from leadline.record import Interval
 from leadline.record.files import FilesCell, FilesRow, FilesStudy
 from leadline.record.jobs.file_test import FILE_PROGRAMS, FileProgram, FileRun, FileTestResult
 from leadline.record.wording import say_percent
+from leadline.record.workload import Interval, interval_columns
 from leadline.stats.intervals import Noise, pooled_noise, reading_interval, student_t
 
 CACHED_FRAC_MAX = 0.05
@@ -138,20 +138,9 @@ def _line(study: FilesStudy, row: FilesRow) -> dict[str, Any]:
         "made": row.made,
         "drives": row.drives,
         "file_bytes": study.file_bytes,
-        **_columns("kbytes_s", row.kbytes_s),
-        **_columns("cpu_percent", row.cpu_percent),
-        **_columns("raw_percent", row.raw_percent),
+        **interval_columns("kbytes_s", row.kbytes_s),
+        **interval_columns("cpu_percent", row.cpu_percent),
+        **interval_columns("raw_percent", row.raw_percent),
         "missing": row.missing,
         "suspect": "; ".join(row.suspect),
-    }
-
-
-def _columns(name: str, number: Interval | None) -> dict[str, float | None]:
-    if number is None:
-        return {name: None, f"{name}_low": None, f"{name}_high": None, f"{name}_n": 0}
-    return {
-        name: number.value,
-        f"{name}_low": number.low,
-        f"{name}_high": number.high,
-        f"{name}_n": number.n,
     }

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from leadline.record.files import (
-    FILES,
-    CellMeasured,
-    FilesAnswer,
-    FilesStart,
-    FilesStudy,
-    SizeChosen,
-)
+from leadline.record.files import FILES, CellMeasured, FilesStart, FilesStudy, SizeChosen
+from leadline.record.study import Said
 from leadline.store import Store, Stored
 from leadline.studies.files.rows import with_numbers
 
@@ -26,7 +20,7 @@ def load_files(store: Store, ref: str) -> FilesStudy:
 
 
 def files_study(
-    found: Stored[FilesStart, FilesAnswer], items: tuple[SizeChosen | CellMeasured, ...]
+    found: Stored[FilesStart, Said], items: tuple[SizeChosen | CellMeasured, ...]
 ) -> FilesStudy:
     """Return the study that start, items and answer make together."""
     size = next((item for item in items if isinstance(item, SizeChosen)), None)

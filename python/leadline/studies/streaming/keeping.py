@@ -13,11 +13,11 @@ from leadline.record.streaming import (
     Capacities,
     CapacitiesKnown,
     RunEnded,
-    StreamAnswer,
     StreamRun,
     StreamStart,
     StreamStudy,
 )
+from leadline.record.study import Said
 from leadline.store import Keeper
 
 
@@ -77,7 +77,7 @@ class KeptStream:
 
     def end(self, status: Status, sentences: tuple[str, ...], warnings: tuple[str, ...]) -> None:
         """Keep the answer, if anything is kept."""
-        answer = StreamAnswer(sentences=sentences, warnings=warnings, wall_s=self.wall_s)
+        answer = Said(sentences=sentences, warnings=warnings, wall_s=self.wall_s)
         said = msgspec.structs.asdict(answer)
         self.study = msgspec.structs.replace(self.study, status=status, **said)
         if self._begun:

@@ -287,13 +287,13 @@ def key_line() -> Part:
     )
 
 
-def entry_lines(direction: Direction = "read") -> Part:
+def entry_lines() -> Part:
     """An entry put into some bucket reads and writes a line."""
     return Part(
         "the whole cache line of an entry, read and written",
         "(2 (64/100) - bucket/rec) D",
         lambda s: 2 * _LINE_BY_RECORD - s.bucket_by_record,
-        direction,
+        "read",
         _LINE,
     )
 

@@ -4,14 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from leadline.record.streaming import (
-    STREAM,
-    CapacitiesKnown,
-    RunEnded,
-    StreamAnswer,
-    StreamStart,
-    StreamStudy,
-)
+from leadline.record.streaming import STREAM, CapacitiesKnown, RunEnded, StreamStart, StreamStudy
+from leadline.record.study import Said
 from leadline.store import Store, Stored
 from leadline.studies.streaming.keeping import Before
 from leadline.studies.streaming.run import explain
@@ -29,7 +23,7 @@ def load_stream(store: Store, ref: str) -> StreamStudy:
 
 
 def stream_study(
-    found: Stored[StreamStart, StreamAnswer], items: tuple[CapacitiesKnown | RunEnded, ...]
+    found: Stored[StreamStart, Said], items: tuple[CapacitiesKnown | RunEnded, ...]
 ) -> StreamStudy:
     """Return the study that start, items and answer make together."""
     known = [item for item in items if isinstance(item, CapacitiesKnown)]

@@ -53,25 +53,21 @@ SETTLED_FACTOR = 3.0
 """A half-way value is confirmed within this factor: focal sizes lie on a grid of powers of four."""
 
 
-def explain(
-    start: SurveyStart, points: Sequence[Measurement], *, wall_s: float | None = None
-) -> Survey:
+def explain(start: SurveyStart, points: Sequence[Measurement]) -> Survey:
     """Derive the survey from its start record and its points, finished or not.
-
-    Args:
-        start: the record made before the first point.
-        points: every stored point, in order.
-        wall_s: seconds the survey took; by default the clock at the end of the last point.
 
     Raises:
         ResumeMismatch: the points are not those of this survey.
 
     """
-    return explain_told(Surveyor(start, points), wall_s=wall_s)
+    return explain_told(Surveyor(start, points))
 
 
 def explain_told(surveyor: Surveyor, *, wall_s: float | None = None) -> Survey:
-    """Derive the survey from a surveyor that was told its points already; see `explain`."""
+    """Derive the survey from a surveyor that was told its points already; see `explain`.
+
+    `wall_s` is what the survey took; by default the clock at the end of the last point.
+    """
     return _Explanation(surveyor).survey(wall_s)
 
 

@@ -89,9 +89,7 @@ def _movement(readings: Readings) -> Callable[[float], float]:
         fallen = math.log1p(step.change_frac.value)
         return lambda clock_s: fallen if clock_s >= step.before_s else 0.0
     change = group_drift(times, rates)
-    if change is None or change.low is None or change.high is None:
-        return lambda _: 0.0
-    if change.low <= 0 <= change.high:
+    if change is None or not change.excludes(0.0):
         return lambda _: 0.0
     every = [time for group in times for time in group]
     slope_per_s = math.log1p(change.value) / (max(every) - min(every))

@@ -61,9 +61,7 @@ def _drift(survey: Survey) -> str | None:
             "differ. The points ran in random order, so the curves mix both speeds."
         )
     drift = survey.drift_frac
-    if drift is None or drift.low is None or drift.high is None:
-        return None
-    if drift.low <= 0 <= drift.high or abs(drift.value) < DRIFT_FRAC_MIN:
+    if drift is None or not drift.excludes(0.0) or abs(drift.value) < DRIFT_FRAC_MIN:
         return None
     way = "slower" if drift.value < 0 else "faster"
     return (

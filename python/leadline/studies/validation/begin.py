@@ -18,6 +18,7 @@ from leadline.record import (
     ValidationPlan,
     ValidationStart,
 )
+from leadline.studies.resume import clock_after
 from leadline.studies.validation.draw import Space, grid_levels, plan_stages, single_numbers
 from leadline.studies.validation.errors import ValidationRefused
 from leadline.studies.validation.same_system import require_same_system
@@ -185,9 +186,3 @@ def _plan(
         layout_bytes=layout_bytes,
         grids=grids,
     )
-
-
-def clock_after(points: Sequence[Measurement]) -> float:
-    """Virtual time at which a simulated system was left; 0 for a real one."""
-    simulated = points[-1].result.simulated if points else None
-    return simulated.clock_s if simulated else 0.0

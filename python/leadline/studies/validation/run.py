@@ -10,7 +10,6 @@ from leadline.store import Keeper
 from leadline.studies.loop import StudyClock, measure_points
 from leadline.studies.pace import Pace
 from leadline.studies.script import KnownScript, PointRequest
-from leadline.studies.validation.begin import clock_after
 from leadline.studies.validation.draw import requests
 from leadline.studies.validation.errors import ValidationRefused
 
@@ -45,7 +44,7 @@ def measure_validation(
     """
     asked = requests(start)
     _require_same_script(asked, points)
-    engine.skip_to(max(start.clock_start_s, clock_after(points)))
+    engine.skip_to(start.clock_start_s)
     end_s = start.plan.budget_s
     if budget_s is not None:
         end_s = StudyClock(engine, points).now_s + budget_s

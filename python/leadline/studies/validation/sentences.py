@@ -78,9 +78,7 @@ def validation_warnings(
 
 def _drift_within(validation: Validation) -> str | None:
     change = validation.drift_within_frac
-    if change is None or change.low is None or change.high is None:
-        return None
-    if change.low <= 0 <= change.high or abs(change.value) < DRIFT_FRAC_MIN:
+    if change is None or not change.excludes(0.0) or abs(change.value) < DRIFT_FRAC_MIN:
         return None
     way = "slower" if change.value < 0 else "faster"
     return (

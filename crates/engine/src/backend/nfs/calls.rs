@@ -106,28 +106,14 @@ impl CallHead {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use std::io::Cursor;
-
     use nfs3_types::nfs3::{COMMIT3args, READ3args, WRITE3args, stable_how};
-    use nfs3_types::xdr_codec::{Opaque, Unpack};
 
     use super::*;
-
-    fn decoded<T: Unpack>(record: &[u8]) -> (u32, u32, T) {
-        let mark = u32::from_be_bytes(record[..4].try_into().unwrap());
-        assert_eq!(mark, LAST_FRAGMENT | (record.len() as u32 - 4));
-        let mut cursor = Cursor::new(&record[4..]);
-        let (message, _) = rpc_msg::unpack(&mut cursor).unwrap();
-        let msg_body::CALL(call) = &message.body else { unreachable!() };
-        let (xid, procedure) = (message.xid, call.proc);
-        let (arguments, _) = T::unpack(&mut cursor).unwrap();
-        assert_eq!(cursor.position(), record.len() as u64 - 4);
-        (xid, procedure, arguments)
-    }
+    use crate::backend::nfs::examples::{decoded, file};
 
     #[test]
     fn the_calls_are_what_nfs3_types_reads() {
-        let file = nfs_fh3 { data: Opaque::owned(vec![7; 13]) };
+        let file = file();
         let mut head = CallHead::new(&file).unwrap();
         head.set(9, Asked::Write(Stable::FileSync), (5 << 32) + 4096, 5);
         let mut record = head.bytes().to_vec();

@@ -8,6 +8,8 @@
 pub mod calls;
 pub mod claim;
 pub mod data;
+#[cfg(test)]
+pub(crate) mod examples;
 mod inbox;
 pub mod queue;
 pub mod reply;

@@ -172,49 +172,16 @@ fn read(words: &mut Words, asked: Asked) -> Result<Answer, End> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use nfs3_types::nfs3::{
-        COMMIT3res, COMMIT3resok, Nfs3Option, Nfs3Result, READ3res, READ3resfail, READ3resok,
-        WRITE3res, WRITE3resok, fattr3, ftype3, nfsstat3, nfstime3, specdata3, stable_how,
-        wcc_attr, wcc_data, writeverf3,
+        COMMIT3res, COMMIT3resok, Nfs3Result, READ3res, READ3resfail, READ3resok, WRITE3res,
+        WRITE3resok, nfsstat3, stable_how, writeverf3,
     };
-    use nfs3_types::rpc::{
-        accept_stat_data, accepted_reply, auth_flavor, msg_body, opaque_auth, reply_body, rpc_msg,
-    };
-    use nfs3_types::xdr_codec::{Opaque, Pack};
+    use nfs3_types::rpc::accept_stat_data::SUCCESS;
+    use nfs3_types::xdr_codec::Opaque;
     use proptest::prelude::*;
 
     use super::*;
     use crate::backend::nfs::calls::Stable;
-
-    const TIME: nfstime3 = nfstime3 { seconds: 1, nseconds: 2 };
-
-    fn attributes() -> fattr3 {
-        fattr3 {
-            type_: ftype3::NF3REG,
-            mode: 0o600,
-            nlink: 1,
-            uid: 0,
-            gid: 0,
-            size: 9,
-            used: 9,
-            rdev: specdata3::default(),
-            fsid: 1,
-            fileid: 2,
-            atime: TIME,
-            mtime: TIME,
-            ctime: TIME,
-        }
-    }
-
-    fn reply(verifier: usize, body: &impl Pack) -> Vec<u8> {
-        let verf =
-            opaque_auth { flavor: auth_flavor::AUTH_NULL, body: Opaque::owned(vec![3; verifier]) };
-        let accepted = accepted_reply { verf, reply_data: accept_stat_data::SUCCESS };
-        let body_of = msg_body::REPLY(reply_body::MSG_ACCEPTED(accepted));
-        let mut bytes = Vec::new();
-        rpc_msg { xid: 77, body: body_of }.pack(&mut bytes).unwrap();
-        body.pack(&mut bytes).unwrap();
-        bytes
-    }
+    use crate::backend::nfs::examples::{attributes, changed, reply};
 
     /// Understands a reply byte by byte as asked for; returns what it says and the head's length.
     fn step_by_step(bytes: &[u8], asked: Asked) -> (Answer, usize) {
@@ -235,11 +202,11 @@ mod tests {
         fn a_read_is_understood_up_to_its_data(
             verifier in 0usize..=400, told: bool, data in 0usize..100
         ) {
-            let file_attributes = if told { Nfs3Option::Some(attributes()) } else { Nfs3Option::None };
+            let file_attributes = attributes(told);
             let count = data as u32;
             let data = Opaque::owned(vec![5; data]);
             let read: READ3res = Nfs3Result::Ok(READ3resok { file_attributes, count, eof: false, data });
-            let bytes = reply(verifier, &read);
+            let bytes = reply(verifier, SUCCESS, &read);
             let (answer, head) = step_by_step(&bytes, Asked::Read);
             prop_assert_eq!(answer, Answer::Read { bytes: count });
             prop_assert_eq!(head + count.next_multiple_of(4) as usize, bytes.len());
@@ -247,24 +214,18 @@ mod tests {
 
         #[test]
         fn writes_and_commits_are_understood_to_the_end(before: bool, after: bool) {
-            let file_wcc = || wcc_data {
-                before: if before {
-                    Nfs3Option::Some(wcc_attr { size: 1, mtime: TIME, ctime: TIME })
-                } else {
-                    Nfs3Option::None
-                },
-                after: if after { Nfs3Option::Some(attributes()) } else { Nfs3Option::None },
-            };
             let verf = writeverf3(*b"12345678");
             let committed = stable_how::UNSTABLE;
+            let file_wcc = changed(before, after);
             let write: WRITE3res =
-                Nfs3Result::Ok(WRITE3resok { file_wcc: file_wcc(), count: 4096, committed, verf });
-            let bytes = reply(0, &write);
+                Nfs3Result::Ok(WRITE3resok { file_wcc, count: 4096, committed, verf });
+            let bytes = reply(0, SUCCESS, &write);
             let wrote = Answer::Write { bytes: 4096, stable: false, verifier: *b"12345678" };
             let asked = Asked::Write(Stable::Unstable);
             prop_assert_eq!(step_by_step(&bytes, asked), (wrote, bytes.len()));
-            let commit: COMMIT3res = Nfs3Result::Ok(COMMIT3resok { file_wcc: file_wcc(), verf });
-            let bytes = reply(0, &commit);
+            let file_wcc = changed(before, after);
+            let commit: COMMIT3res = Nfs3Result::Ok(COMMIT3resok { file_wcc, verf });
+            let bytes = reply(0, SUCCESS, &commit);
             let done = Answer::Commit { verifier: *b"12345678" };
             prop_assert_eq!(step_by_step(&bytes, Asked::Commit), (done, bytes.len()));
         }
@@ -284,7 +245,7 @@ mod tests {
     #[test]
     fn a_refusal_is_told_with_its_status() {
         let read: READ3res = Nfs3Result::Err((nfsstat3::NFS3ERR_STALE, READ3resfail::default()));
-        let (answer, _) = step_by_step(&reply(0, &read), Asked::Read);
+        let (answer, _) = step_by_step(&reply(0, SUCCESS, &read), Asked::Read);
         assert_eq!(answer, Answer::Refused(70));
     }
 }

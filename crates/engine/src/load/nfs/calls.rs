@@ -264,42 +264,23 @@ fn change(words: &mut Words) -> Option<()> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use std::io::Cursor;
-
     use nfs3_types::nfs3::{
         COMMIT3res, COMMIT3resok, CREATE3args, LOOKUP3args, LOOKUP3res, LOOKUP3resok, Nfs3Option,
         Nfs3Result, READ3res, READ3resok, SETATTR3args, SYMLINK3args, WRITE3args, WRITE3res,
-        WRITE3resok, createhow3, fattr3, ftype3, nfstime3, specdata3, stable_how, wcc_attr,
-        wcc_data, writeverf3,
+        WRITE3resok, createhow3, stable_how, writeverf3,
     };
-    use nfs3_types::rpc::{accept_stat_data, accepted_reply, auth_flavor, reply_body};
-    use nfs3_types::xdr_codec::{Opaque, Unpack};
+    use nfs3_types::rpc::accept_stat_data;
+    use nfs3_types::xdr_codec::Opaque;
     use proptest::prelude::*;
 
     use super::*;
-
-    const TIME: nfstime3 = nfstime3 { seconds: 1, nseconds: 2 };
-
-    fn file() -> nfs_fh3 {
-        nfs_fh3 { data: Opaque::owned(vec![7; 13]) }
-    }
-
-    /// What one record holds, as `nfs3_types` reads it.
-    fn decoded<T: Unpack>(record: &[u8]) -> (u32, u32, T) {
-        let mark = u32::from_be_bytes(record[..4].try_into().unwrap());
-        assert_eq!(mark, LAST_FRAGMENT | (record.len() as u32 - 4));
-        let mut cursor = Cursor::new(&record[4..]);
-        let (message, _) = rpc_msg::unpack(&mut cursor).unwrap();
-        let msg_body::CALL(call) = &message.body else { unreachable!() };
-        let (xid, procedure) = (message.xid, call.proc);
-        let (arguments, _) = T::unpack(&mut cursor).unwrap();
-        assert_eq!(cursor.position(), record.len() as u64 - 4, "nothing follows");
-        (xid, procedure, arguments)
-    }
+    use crate::backend::nfs::examples::{
+        LENGTH_BYTES, XID, attributes, changed, decoded, file, reply,
+    };
 
     fn record(procedure: NFS_PROGRAM, more: impl Fn(Record<'_>) -> Record<'_>) -> Vec<u8> {
         let mut out = vec![9; 3]; // another call that was not taken yet
-        drop(more(Head::new().unwrap().begin(&mut out, 77, procedure)));
+        drop(more(Head::new().unwrap().begin(&mut out, XID, procedure)));
         out.split_off(3)
     }
 
@@ -310,7 +291,7 @@ mod tests {
             record.handle(&handle).long(5 << 32).word(5).word(2).bytes(&[1, 2, 3, 4, 5])
         });
         let (xid, procedure, write) = decoded::<WRITE3args>(&bytes);
-        assert_eq!((xid, procedure, write.offset, write.count), (77, 7, 5 << 32, 5));
+        assert_eq!((xid, procedure, write.offset, write.count), (XID, 7, 5 << 32, 5));
         assert_eq!((write.stable, &write.file), (stable_how::FILE_SYNC, &file()));
         assert_eq!(write.data.as_ref(), &[1, 2, 3, 4, 5]);
 
@@ -343,79 +324,39 @@ mod tests {
         assert_eq!(link.symlink.symlink_data.0.as_ref(), b"where");
     }
 
-    fn attributes() -> fattr3 {
-        fattr3 {
-            type_: ftype3::NF3REG,
-            mode: 0o600,
-            nlink: 1,
-            uid: 0,
-            gid: 0,
-            size: 5 << 33,
-            used: 9,
-            rdev: specdata3::default(),
-            fsid: 1,
-            fileid: 2,
-            atime: TIME,
-            mtime: TIME,
-            ctime: TIME,
-        }
-    }
-
-    fn reply(verifier: usize, data: accept_stat_data, body: &impl Pack) -> Vec<u8> {
-        let verf =
-            opaque_auth { flavor: auth_flavor::AUTH_NULL, body: Opaque::owned(vec![3; verifier]) };
-        let accepted = accepted_reply { verf, reply_data: data };
-        let body_of = msg_body::REPLY(reply_body::MSG_ACCEPTED(accepted));
-        let mut bytes = Vec::new();
-        rpc_msg { xid: 77, body: body_of }.pack(&mut bytes).unwrap();
-        body.pack(&mut bytes).unwrap();
-        bytes
-    }
-
     fn results(bytes: &[u8]) -> &[u8] {
         let (xid, Said::Done(results)) = understand(bytes).unwrap() else { unreachable!() };
-        assert_eq!(xid, 77);
+        assert_eq!(xid, XID);
         results
-    }
-
-    fn told(told: bool) -> Nfs3Option<fattr3> {
-        if told { Nfs3Option::Some(attributes()) } else { Nfs3Option::None }
     }
 
     proptest! {
         #[test]
         fn answers_are_understood(verifier in 0usize..=400, before: bool, after: bool) {
             let body: LOOKUP3res = Nfs3Result::Ok(LOOKUP3resok {
-                object: file(), obj_attributes: told(after), dir_attributes: told(before),
+                object: file(), obj_attributes: attributes(after), dir_attributes: attributes(before),
             });
             let bytes = reply(verifier, accept_stat_data::SUCCESS, &body);
             prop_assert!(bytes.len() <= KEPT_BYTES);
-            let length = after.then_some(5 << 33);
+            let length = after.then_some(LENGTH_BYTES);
             prop_assert_eq!(found(results(&bytes)), Some((Handle::of(&file()).unwrap(), length)));
 
             let data = Opaque::owned(vec![5; 3000]);
             let body: READ3res = Nfs3Result::Ok(READ3resok {
-                file_attributes: told(after), count: 3000, eof: false, data,
+                file_attributes: attributes(after), count: 3000, eof: false, data,
             });
             let bytes = reply(verifier, accept_stat_data::SUCCESS, &body);
             prop_assert_eq!(read_bytes(results(&bytes[..KEPT_BYTES])), Some(3000));
 
-            let wcc = || wcc_data {
-                before: if before {
-                    Nfs3Option::Some(wcc_attr { size: 1, mtime: TIME, ctime: TIME })
-                } else {
-                    Nfs3Option::None
-                },
-                after: told(after),
-            };
             let verf = writeverf3(*b"\0\0\0\0\0\0\0A");
             let committed_as = stable_how::UNSTABLE;
             let body: WRITE3res = Nfs3Result::Ok(WRITE3resok {
-                file_wcc: wcc(), count: 4096, committed: committed_as, verf,
+                file_wcc: changed(before, after), count: 4096, committed: committed_as, verf,
             });
             let bytes = reply(verifier, accept_stat_data::SUCCESS, &body);
             prop_assert_eq!(wrote(results(&bytes)), Some((4096, 65)));
-            let body: COMMIT3res = Nfs3Result::Ok(COMMIT3resok { file_wcc: wcc(), verf });
+            let file_wcc = changed(before, after);
+            let body: COMMIT3res = Nfs3Result::Ok(COMMIT3resok { file_wcc, verf });
             let bytes = reply(verifier, accept_stat_data::SUCCESS, &body);
             prop_assert_eq!(committed(results(&bytes)), Some(65));
         }
@@ -435,10 +376,10 @@ mod tests {
     #[test]
     fn refusals_are_told_apart() {
         let refused = reply(4, accept_stat_data::SUCCESS, &70u32);
-        assert_eq!(understand(&refused), Some((77, Said::Refused(70))));
+        assert_eq!(understand(&refused), Some((XID, Said::Refused(70))));
         let failed = reply(0, accept_stat_data::SYSTEM_ERR, &0u32);
         assert!(
-            matches!(understand(&failed), Some((77, Said::Denied(why))) if why.contains("SYSTEM_ERR"))
+            matches!(understand(&failed), Some((XID, Said::Denied(why))) if why.contains("SYSTEM_ERR"))
         );
         let mut no_answer = refused;
         no_answer[7] = 0; // a call

@@ -8,7 +8,7 @@ import altair as alt
 
 from leadline.record.workbench import Surface
 from leadline.report.drawing.axes import on_field
-from leadline.report.drawing.layers import NARROW_PX, AnyChart, finish, values
+from leadline.report.drawing.layers import NARROW_PX, AnyChart, finish, tooltips, values
 from leadline.report.drawing.theme import SYSTEM_SHAPES
 from leadline.report.workbench.surface.planes import Plane, rate_range
 from leadline.report.workbench.words import say_peak
@@ -85,11 +85,7 @@ def _points(rows: list[dict[str, Any]], plane: Plane, x: alt.X, y: alt.Y) -> Any
     names = _series(plane)
     shapes = [SYSTEM_SHAPES[number % len(SYSTEM_SHAPES)] for number in range(len(names))]
     measured = bool(rows) and rows[0]["how"] == "measured"
-    tips = [
-        alt.Tooltip("sample:N", title="Configuration"),
-        alt.Tooltip("said:N", title="Peak rate"),
-        alt.Tooltip("how:N", title="This was"),
-    ]
+    tips = tooltips(sample="Configuration", said="Peak rate", how="This was")
     marks: AnyChart = (
         alt.Chart(values(rows))
         .mark_point(filled=measured, size=50, opacity=1)

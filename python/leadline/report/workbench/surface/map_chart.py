@@ -8,7 +8,7 @@ from typing import Any
 import altair as alt
 
 from leadline.record.workbench import Surface, SurfaceCell
-from leadline.report.drawing.layers import NARROW_PX, WIDE_PX, AnyChart, finish, values
+from leadline.report.drawing.layers import NARROW_PX, WIDE_PX, AnyChart, finish, tooltips, values
 from leadline.report.workbench.surface.planes import Plane, rate_range
 from leadline.report.workbench.words import say_cost, say_half_brief, say_load, say_peak
 from leadline.studies.workbench.answer import say_sample
@@ -38,11 +38,7 @@ def map_chart(
     ]
     x, y = _axes(plane)
     known = [row for row in rows if row["rate"] is not None]
-    tips = [
-        alt.Tooltip("sample:N", title="Configuration"),
-        alt.Tooltip("said:N", title="Peak rate"),
-        alt.Tooltip("how:N", title="From"),
-    ]
+    tips = tooltips(sample="Configuration", said="Peak rate", how="From")
     colour = alt.Color(
         "rate:Q",
         scale=alt.Scale(domain=[low, max(high, low * 1.001)], range="heatmap"),

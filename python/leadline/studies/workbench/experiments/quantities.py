@@ -61,7 +61,10 @@ def _rate(value: Any) -> float:
             raise ValueError('it must be requests per second, for example 200 or "200/s"') from None
     rate = _number(value)
     if not RATE_MIN_PER_S <= rate <= TRIAL_RATE_MAX_PER_S:
-        raise ValueError("it must be between 0.001 and 100 million requests per second")
+        raise ValueError(
+            f"it must be between {RATE_MIN_PER_S:g} and {TRIAL_RATE_MAX_PER_S / 1e6:g} million "
+            "requests per second"
+        )
     return rate
 
 
@@ -79,28 +82,29 @@ def _share(value: Any) -> float:
     return share
 
 
-def _duration_s(value: Any) -> float:
+def _with_unit(value: Any, examples: str) -> str:
     if not isinstance(value, str) or not value.strip()[-1:].isalpha():
-        raise ValueError('write it with its unit, for example "90s" or "10m"')
-    seconds = parse_seconds(value)
+        raise ValueError(f"write it with its unit, for example {examples}")
+    return value
+
+
+def _seconds(value: Any, examples: str) -> float:
+    seconds = parse_seconds(_with_unit(value, examples))
     if seconds <= 0:
         raise ValueError("it must be longer than nothing")
     return seconds
 
 
+def _duration_s(value: Any) -> float:
+    return _seconds(value, '"90s" or "10m"')
+
+
 def _response_ms(value: Any) -> float:
-    if not isinstance(value, str) or not value.strip()[-1:].isalpha():
-        raise ValueError('write it with its unit, for example "40ms"')
-    milliseconds = 1000 * parse_seconds(value)
-    if milliseconds <= 0:
-        raise ValueError("it must be longer than nothing")
-    return milliseconds
+    return 1000 * _seconds(value, '"40ms"')
 
 
 def _size_bytes(value: Any) -> int:
-    if not isinstance(value, str) or not value.strip()[-1:].isalpha():
-        raise ValueError('write it with its unit, for example "256MiB"')
-    size = parse_bytes(value)
+    size = parse_bytes(_with_unit(value, '"256MiB"'))
     if size <= 0:
         raise ValueError("it must be more than nothing")
     return size

@@ -1,0 +1,92 @@
+"""What a study can be written as, told by a file's suffix: a page, a table, its charts."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from leadline.report.drawing.drawable import Drawn
+from leadline.report.drawing.images import ReportError, save_chart
+
+
+@dataclass(frozen=True)
+class Forms:
+    """The forms in which one kind of answer can be written."""
+
+    what: str
+    """As messages name it: `a comparison`."""
+    said: str
+    """The suffixes in words: `.html, .svg or .png`."""
+    nothing: str = "nothing was measured that can be drawn"
+    """What is said when there is no chart."""
+
+    def require(self, path: Path) -> None:
+        """Refuse what it cannot be written as; called before anything is measured.
+
+        Raises:
+            ReportError: another suffix.
+
+        """
+        if path.suffix.lower() not in (".htm", *re.findall(r"\.\w+", self.said)):
+            raise ReportError(f"cannot write {self.what} as {path.suffix!r}; use {self.said}")
+
+    def save(
+        self,
+        path: Path,
+        *,
+        charts: Callable[[], Mapping[str, Drawn]],
+        **made: Callable[[], str | bytes],
+    ) -> None:
+        """Write what the suffix of `path` asks for.
+
+        Args:
+            path: where.
+            charts: what is drawn for every other suffix: the first goes to `path`, each other one
+                beside it as `<stem>-<chart><suffix>`.
+            made: the content of the file, by its suffix.
+
+        Raises:
+            ReportError: another suffix, nothing to draw, or the file cannot be written.
+
+        """
+        self.require(path)
+        suffix = path.suffix.lower()
+        make = made.get("html" if suffix == ".htm" else suffix[1:])
+        try:
+            if make is None:
+                self._draw(charts(), path)
+                return
+            content = make()
+            path.write_bytes(content.encode() if isinstance(content, str) else content)
+        except OSError as error:
+            raise ReportError(
+                f"{path} cannot be written: {error.strerror}; give another file"
+            ) from error
+
+    def _draw(self, charts: Mapping[str, Drawn], path: Path) -> None:
+        if not charts:
+            raise ReportError(self.nothing)
+        for number, (name, chart) in enumerate(charts.items()):
+            save_chart(chart, path if number == 0 else path.with_stem(f"{path.stem}-{name}"))
+
+
+def to_csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return rows as CSV that no spreadsheet reads a formula in."""
+    text = io.StringIO(newline="")
+    if rows:
+        writer = csv.DictWriter(text, fieldnames=list(rows[0]))
+        writer.writeheader()
+        writer.writerows({key: inert(value) for key, value in row.items()} for row in rows)
+    return text.getvalue()
+
+
+def inert(value: Any) -> Any:
+    """Keep a spreadsheet from reading text as a formula."""
+    if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r"):
+        return f"'{value}"
+    return value
