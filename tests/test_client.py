@@ -246,8 +246,8 @@ def test_grace_is_shorter_than_what_a_budget_may_overrun() -> None:
 
 CONTROLLER = """
 import sys
-from leadline.engine import Access, Limits, Target, open_engine
-from leadline.record import Workload
+from leadline.engine import Limits, Target, open_engine
+from leadline.record import Access, Workload
 with open_engine(
     Target.parse(sys.argv[1]), Access(cache_limit_bytes=64 * 2**20), command=sys.argv[2:]
 ) as engine:
