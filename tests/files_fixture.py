@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from kept_documents import KeptDocuments
-from leadline.engine.file_tests import PROTOCOL_ORDER
+from leadline.engine.file_tests import ProgramsAsked
 from leadline.record.files import FilesCell, FilesStart, FilesStudy, FileSystemUnderTest
 from leadline.record.jobs.file_test import (
     KBYTE,
@@ -51,18 +51,9 @@ class ScriptedTests:
             return self.image_room_bytes
         return self.room_bytes
 
-    def run(
-        self,
-        cell: FilesCell,
-        *,
-        file_bytes: int,
-        runs: int,
-        paper: bool,
-        seed: int,  # noqa: ARG002 - the protocol's
-        total_s_max: float,  # noqa: ARG002
-        tests: Sequence[FileProgram] = PROTOCOL_ORDER,
-    ) -> FileTestResult:
-        self.asked.append((cell, file_bytes, tuple(tests)))
+    def run(self, cell: FilesCell, asked: ProgramsAsked) -> FileTestResult:
+        file_bytes, paper = asked.file_bytes, asked.paper
+        self.asked.append((cell, file_bytes, asked.tests))
         reason = self.fail(cell)
         if reason is not None:
             raise reason
@@ -74,9 +65,10 @@ class ScriptedTests:
             block_bytes=(4096,) * cell.drives,
             tests=tuple(
                 FileTestRuns(
-                    test, tuple(self._run(cell, test, file_bytes, n, paper) for n in range(runs))
+                    test,
+                    tuple(self._run(cell, test, file_bytes, n, paper) for n in range(asked.runs)),
                 )
-                for test in tests
+                for test in asked.tests
             ),
         )
 

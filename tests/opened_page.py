@@ -63,6 +63,12 @@ def made_once(place: Path, kinds: Mapping[str, Callable[[], str]]) -> Callable[[
     return page
 
 
+_POINT_AT = """
+const at = mark.getBoundingClientRect();
+const where = {clientX: at.x + at.width / 2, clientY: at.y + at.height / 2, bubbles: true};
+for (const kind of ['pointerover', 'pointermove', 'mouseover', 'mousemove'])
+  mark.dispatchEvent(new PointerEvent(kind, where));
+"""
 _MARKS = """
 return Object.fromEntries([...document.querySelectorAll('[data-chart]')].map(box => [
   box.dataset.chart, box.querySelectorAll(arguments[0]).length]))
@@ -92,6 +98,14 @@ class OpenedPage:
         wanted = ", ".join(f"svg .mark-{kind}" for kind in kinds)
         counted: dict[str, int] = self.ask(_MARKS, wanted)
         return counted
+
+    def tip_of(self, mark: str) -> str:
+        """Point at the mark that a JavaScript expression finds, and read what it says."""
+        self.ask(f"const mark = {mark};{_POINT_AT}")
+        said: str = self.ask(
+            "return document.getElementById('vg-tooltip-element')?.textContent ?? ''"
+        )
+        return said
 
     def wait(self, promise: str) -> None:
         """Wait until a JavaScript promise is kept."""

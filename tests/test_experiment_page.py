@@ -145,14 +145,7 @@ def test_no_word_of_the_solid_is_cut_however_it_is_turned(
 
 def test_a_tooltip_says_what_was_found_where(browser: Any, pages: Callable[[str], Path]) -> None:
     page = OpenedPage(browser, pages("surface"), 1280)
-    page.ask(
-        """const cell = document.querySelector('[data-chart="map"] .mark-rect path');
-        const at = cell.getBoundingClientRect();
-        const where = {clientX: at.x + at.width / 2, clientY: at.y + at.height / 2, bubbles: true};
-        for (const kind of ['pointerover', 'pointermove', 'mouseover', 'mousemove'])
-          cell.dispatchEvent(new PointerEvent(kind, where));"""
-    )
-    tip = page.ask("return document.getElementById('vg-tooltip-element')?.textContent ?? ''")
+    tip = page.tip_of("document.querySelector('[data-chart=map] .mark-rect path')")
     assert "Configurationdisks=" in tip
     assert "Peak rate1" in tip
 

@@ -16,6 +16,7 @@ import pytest
 
 from command import LEADLINE, environment, leadline
 from leadline.engine import PointFailed, Target, open_file_tests, why_not_made
+from leadline.engine.file_tests import ProgramsAsked
 from leadline.machine.loop_devices import loop_device, why_no_loop_devices
 from leadline.record.files import FILES, FilesCell, FileSystemUnderTest
 from leadline.store import open_store
@@ -160,7 +161,8 @@ def test_a_made_file_system_is_what_was_asked_for_on_two_drives(
         pytest.skip(reason)
     cell = FilesCell(system=FileSystemUnderTest(fs=fs, block_bytes=block, made=True), drives=2)
     with open_file_tests([Target.parse(str(drive))]) as tests:
-        result = tests.run(cell, file_bytes=8 * MIB, runs=2, paper=False, seed=1, total_s_max=60.0)
+        asked = ProgramsAsked(file_bytes=8 * MIB, runs=2, paper=False, seed=1, total_s_max=60.0)
+        result = tests.run(cell, asked)
         assert loops_of(drive) == [], "the devices go with the cell"
         assert mounted_below(drive) == [], "the mounts were the engine's own"
     assert result.block_bytes == (block, block)
@@ -174,9 +176,10 @@ def test_a_made_file_system_is_what_was_asked_for_on_two_drives(
 
 def test_a_budget_is_kept_while_the_drives_are_laid_out(drive: Path) -> None:
     cell = FilesCell(system=FileSystemUnderTest(fs="ext4", block_bytes=4096, made=False), drives=1)
+    asked = ProgramsAsked(file_bytes=4 << 30, runs=2, paper=False, seed=1, total_s_max=0.2)
     with open_file_tests([Target.parse(str(drive))]) as tests:
         with pytest.raises(PointFailed, match="time was up"):
-            tests.run(cell, file_bytes=4 << 30, runs=2, paper=False, seed=1, total_s_max=0.2)
+            tests.run(cell, asked)
         (raw,) = next((drive / ".leadline").glob("run-*")).iterdir()
         assert raw.stat().st_size < 3 << 30
     assert list(drive.iterdir()) == []

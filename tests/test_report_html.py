@@ -118,16 +118,8 @@ def test_hostile_names_stay_text(browser: Any, tmp_path: Path) -> None:
 
 def test_a_tooltip_says_place_and_interval(browser: Any, two_region_page: Path) -> None:
     page = OpenedPage(browser, two_region_page, 1280)
-    page.ask(
-        """const box = document.querySelector('[data-chart="region-1-size_mean"]');
-        const marks = [...box.querySelectorAll('.mark-symbol')];
-        const mean = marks[1].querySelectorAll('path')[3];
-        const at = mean.getBoundingClientRect();
-        const where = {clientX: at.x + at.width / 2, clientY: at.y + at.height / 2, bubbles: true};
-        for (const kind of ['pointerover', 'pointermove', 'mouseover', 'mousemove'])
-          mean.dispatchEvent(new PointerEvent(kind, where));"""
-    )
-    tip = page.ask("return document.getElementById('vg-tooltip-element')?.textContent ?? ''")
+    symbols = """document.querySelectorAll('[data-chart="region-1-size_mean"] .mark-symbol')"""
+    tip = page.tip_of(f"{symbols}[1].querySelectorAll('path')[3]")
     assert "64 KiB" in tip
     assert re.search(r"MB/s \(\d", tip)
 

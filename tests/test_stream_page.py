@@ -101,14 +101,7 @@ def test_unreadable_text_would_have_been_seen(browser: Any, pages: Callable[[str
 
 def test_a_tooltip_says_what_a_disk_brought(browser: Any, pages: Callable[[str], Path]) -> None:
     page = OpenedPage(browser, pages("scaling"), 1280)
-    page.ask(
-        """const bar = document.querySelector('[data-chart="scaling"] .mark-rect path');
-        const at = bar.getBoundingClientRect();
-        const where = {clientX: at.x + at.width / 2, clientY: at.y + at.height / 2, bubbles: true};
-        for (const kind of ['pointerover', 'pointermove', 'mouseover', 'mousemove'])
-          bar.dispatchEvent(new PointerEvent(kind, where));"""
-    )
-    tip = page.ask("return document.getElementById('vg-tooltip-element')?.textContent ?? ''")
+    tip = page.tip_of("document.querySelector('[data-chart=scaling] .mark-rect path')")
     assert "This disk brought" in tip
     assert "MB/s of" in tip
 

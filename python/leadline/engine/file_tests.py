@@ -9,6 +9,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Protocol
 
+import msgspec
+
 from leadline.engine.child import ENGINE_COMMAND, Child
 from leadline.engine.targets.claim import Claim, claim
 from leadline.engine.targets.target import Target
@@ -30,20 +32,22 @@ _LEAST_S = 0.02
 """The shortest job that the wire takes."""
 
 
+class ProgramsAsked(msgspec.Struct, frozen=True, kw_only=True):
+    """What the programs are to do on a cell."""
+
+    file_bytes: int
+    runs: int
+    paper: bool
+    """Timed as the paper did, the cache left alone."""
+    seed: int
+    total_s_max: float
+    tests: tuple[FileProgram, ...] = PROTOCOL_ORDER
+
+
 class FileTests(Protocol):
     """Opened directories. One job at a time."""
 
-    def run(
-        self,
-        cell: FilesCell,
-        *,
-        file_bytes: int,
-        runs: int,
-        paper: bool,
-        seed: int,
-        total_s_max: float,
-        tests: Sequence[FileProgram] = PROTOCOL_ORDER,
-    ) -> FileTestResult:
+    def run(self, cell: FilesCell, asked: ProgramsAsked) -> FileTestResult:
         """Run the programs on one cell.
 
         Raises:
@@ -93,32 +97,23 @@ class DirectoryTests:
         """Return the longest file for which every directory has room."""
         return min(self._file_bytes_max(directory, cells) for directory in range(len(self._claims)))
 
-    def run(
-        self,
-        cell: FilesCell,
-        *,
-        file_bytes: int,
-        runs: int,
-        paper: bool,
-        seed: int,
-        total_s_max: float,
-        tests: Sequence[FileProgram] = PROTOCOL_ORDER,
-    ) -> FileTestResult:
+    def run(self, cell: FilesCell, asked: ProgramsAsked) -> FileTestResult:
         """Run the programs on one cell."""
-        end_s = time.monotonic() + total_s_max
+        end_s = time.monotonic() + asked.total_s_max
         with ExitStack() as stack:
             drives = tuple(
-                self._drive(stack, cell, number, file_bytes, end_s) for number in range(cell.drives)
+                self._drive(stack, cell, number, asked.file_bytes, end_s)
+                for number in range(cell.drives)
             )
             self._jobs += 1
             job = FileTestJob(
                 job_id=f"files-{self._jobs}",
                 drives=drives,
-                tests=tuple(tests),
-                file_bytes=file_bytes,
-                runs=runs,
-                timing="program" if paper else "drive",
-                seed=seed,
+                tests=asked.tests,
+                file_bytes=asked.file_bytes,
+                runs=asked.runs,
+                timing="program" if asked.paper else "drive",
+                seed=asked.seed,
                 total_s_max=_left_s(end_s),
             )
             result = self._child.run(job)

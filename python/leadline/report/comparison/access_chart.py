@@ -11,11 +11,11 @@ import altair as alt
 from leadline.record import CurvePoint, Interval
 from leadline.record.comparison import AccessCurve
 from leadline.record.findings import Comparison, compare
-from leadline.record.wording import join_words, say_rate, say_times, say_value
+from leadline.record.wording import join_words, say_times, say_value
 from leadline.report.drawing.axes import parameter_x, throughput_y
 from leadline.report.drawing.layers import TALL_PX, WIDE_PX, finish
 from leadline.report.drawing.scale import wants_log
-from leadline.report.survey.overviews import system_layers
+from leadline.report.survey.overviews import system_layers, system_row
 from leadline.units import format_bytes
 
 STEPS = 20
@@ -26,16 +26,12 @@ def access_chart(curves: Sequence[AccessCurve]) -> alt.LayerChart:
     """Draw measured throughput against the share of reads, one line per system and discipline."""
     names = line_names(curves)
     rows = [
-        {
-            "x": point.x,
-            "y": point.throughput_mb_s.value,
-            "low": point.throughput_mb_s.low,
-            "high": point.throughput_mb_s.high,
-            "system": name,
-            "where": f"{say_value('read_frac', point.x)} reads, "
+        system_row(
+            name,
+            point,
+            f"{say_value('read_frac', point.x)} reads, "
             f"{format_bytes(each.curve.focal.size_mean)} requests",
-            "rate": say_rate(point.throughput_mb_s),
-        }
+        )
         for name, each in zip(names, curves, strict=True)
         for point in each.curve.points
     ]

@@ -7,7 +7,7 @@ from typing import Any
 
 import altair as alt
 
-from leadline.record import Curve, Survey
+from leadline.record import Curve, CurvePoint, Survey
 from leadline.record.wording import say_change, say_rate, say_step
 from leadline.report.drawing.axes import bytes_x, on_field, throughput_y
 from leadline.report.drawing.layers import (
@@ -40,15 +40,7 @@ def curves_chart(names: Sequence[str], curves: Sequence[Curve]) -> alt.LayerChar
     """Draw curves over the bytes touched on one chart, each under its system's name."""
     least, most = throughput_range(curves)
     rows = [
-        {
-            "x": point.x,
-            "y": point.throughput_mb_s.value,
-            "low": point.throughput_mb_s.low,
-            "high": point.throughput_mb_s.high,
-            "system": name,
-            "where": format_bytes(point.x),
-            "rate": say_rate(point.throughput_mb_s),
-        }
+        system_row(name, point, format_bytes(point.x))
         for name, curve in zip(names, curves, strict=True)
         for point in curve.points
     ]
@@ -76,6 +68,20 @@ def _names(surveys: Sequence[Survey]) -> list[str]:
     ]
 
 
+def system_row(name: str, point: CurvePoint, where: str) -> dict[str, Any]:
+    """Return a system's point as `system_layers` draws it."""
+    rate = point.throughput_mb_s
+    return {
+        "x": point.x,
+        "y": rate.value,
+        "low": rate.low,
+        "high": rate.high,
+        "system": name,
+        "where": where,
+        "rate": say_rate(rate),
+    }
+
+
 def system_layers(
     rows: list[dict[str, Any]],
     names: Sequence[str],
@@ -86,7 +92,7 @@ def system_layers(
 ) -> list[AnyChart]:
     """Draw one line per system, told apart by colour, dash and shape, with bands for intervals.
 
-    `rows` have x, y, low, high, system, where and rate; `between` has the line's own places where
+    `rows` are of `system_row`; `between` has the line's own places where
     straight lines from point to point would mislead.
     """
     lined = rows if between is None else between

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from leadline.engine import FileTests, PointFailed, Target, TargetRefused, host_facts, target_facts
+from leadline.engine.file_tests import ProgramsAsked
 from leadline.record import Status, derive_seed, point_id
 from leadline.record.files import (
     FILES,
@@ -199,14 +200,14 @@ def _measured(study: _Study, tests: FileTests, cell: FilesCell, number: int) -> 
         return rows_of(cell, None, "the budget was spent before (give a larger --budget)")
     start = study.document.start
     try:
-        result = tests.run(
-            cell,
+        asked = ProgramsAsked(
             file_bytes=study.document.file_bytes or PAPER_BYTES,
             runs=start.runs,
             paper=start.paper,
             seed=derive_seed(start.seed, number),
             total_s_max=study.left_s,
         )
+        result = tests.run(cell, asked)
     except (TargetRefused, PointFailed) as reason:
         return rows_of(cell, None, str(reason))
     return rows_of(cell, result)
@@ -268,8 +269,7 @@ def _pilot(tests: FileTests, study: _Study, file_bytes: int) -> SizeStep:
     system = existing or start.cells[0].system
     made = msgspec.structs.replace(system, made=False)
     began_s = time.monotonic()
-    result = tests.run(
-        FilesCell(system=made, drives=1),
+    asked = ProgramsAsked(
         file_bytes=file_bytes,
         runs=_PILOT_RUNS,
         paper=False,
@@ -277,6 +277,7 @@ def _pilot(tests: FileTests, study: _Study, file_bytes: int) -> SizeStep:
         total_s_max=max(study.left_s, _LEAST_S),
         tests=("write_8192", "read_8192"),
     )
+    result = tests.run(FilesCell(system=made, drives=1), asked)
     return SizeStep(
         file_bytes=file_bytes,
         write_kbytes_s=_rate(result, 0),
