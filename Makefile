@@ -8,7 +8,7 @@ DEMO := build/demo
 LOGS := build/test
 RUST := $(shell find crates -name '*.rs' -o -name '*.toml') Cargo.toml Cargo.lock
 
-.PHONY: demo test test-long lint lint-rust lint-python rust-build rust-test python-test goldens \
+.PHONY: demo test test-long lint lint-rust lint-python rust-test python-test goldens \
 	fuzz fuzz-build sanitize install build packages mutants bench check-machine format clean
 # Set in some containers; every one of the commands that tests start would compile itself again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -50,28 +50,29 @@ test-long: export OMP_NUM_THREADS := 1
 test-long: packages build
 	@mkdir -p $(LOGS)
 	$(BIN)/pytest $(SPREAD) -n 2 -m long 2>&1 | tee $(LOGS)/long.log
-	cargo test --workspace --exclude leadline-python --quiet -- --ignored
+	cargo test --workspace --quiet -- --ignored
 	$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=60
 	$(MAKE) --no-print-directory sanitize
 
 lint: lint-rust lint-python
 
+# Compiles what rust-test runs with Clippy's compiler, so that nothing is compiled once to be read
+# and once to be run.
+lint-rust rust-test: export RUSTC_WORKSPACE_WRAPPER := clippy-driver
+lint-rust rust-test: export RUSTFLAGS := -D warnings
 lint-rust:
 	cargo fmt --all --check
 	cargo fmt --manifest-path fuzz/Cargo.toml --check
-	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	cargo build --profile test --workspace --all-targets --quiet
 
 lint-python: install
 	$(BIN)/ruff format --check --quiet python tests bench fuzz workloads
 	$(BIN)/ruff check --quiet python tests bench fuzz workloads
 	$(BIN)/mypy
 
-rust-build:
-	cargo test --workspace --exclude leadline-python --quiet --no-run
-
 rust-test:
 	@mkdir -p $(LOGS)
-	cargo test --workspace --exclude leadline-python --quiet 2>&1 | tee $(LOGS)/rust.log
+	cargo test --workspace --quiet 2>&1 | tee $(LOGS)/rust.log
 
 # tests/conftest.py says what goes to one process, and in which order.
 SPREAD := -q --dist loadgroup --no-loadscope-reorder

@@ -38,15 +38,14 @@ PARTS = (
     Part("install"),
     Part("build", needs=("install",)),
     Part("python-test", needs=("build", "packages")),
-    Part("rust-build"),
-    Part("rust-test", needs=("rust-build", "packages")),
+    Part("lint-rust"),
+    Part("rust-test", needs=("lint-rust", "packages")),
     Part("lint-python", needs=("install",)),
     Part("fuzz-build"),
-    Part("lint-rust", needs=("rust-build",)),
     Part("fuzz", needs=("fuzz-build",)),
 )
 """In the order in which a free place is given away: what others wait for, and what takes longest,
-comes first. cargo itself keeps the two that write target/debug apart."""
+comes first."""
 
 
 @dataclass

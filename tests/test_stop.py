@@ -172,7 +172,6 @@ from pathlib import Path
 from types import SimpleNamespace
 import leadline.cli.app as cli
 from leadline.engine.child import EngineChild
-from leadline.cli import app as command_line
 from leadline.machine.stop import shielded
 
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -49,7 +49,7 @@ LAYERS = {
 def none_has(paths: list[Path], faults: Callable[[Path], Iterator[str]]) -> None:
     """Assert that no file or folder has a fault; all are read before any is told.
 
-    One test for all of them: three thousand tests of a millisecond took a minute of two processes.
+    One test for all of them: three thousand tests of a millisecond took twelve seconds to count.
     """
     assert [f"{path.relative_to(ROOT)}: {fault}" for path in paths for fault in faults(path)] == []
 
@@ -72,8 +72,10 @@ def test_files_can_be_read_at_one_sitting() -> None:
         if len(lines) > FILE_LINES_MAX:
             yield f"{len(lines)} lines"
         for number, line in enumerate(lines, 1):
-            if len(line) > LINE_LENGTH_MAX or leftover.search(line):
-                yield f"line {number} is over {LINE_LENGTH_MAX} characters, or a leftover"
+            if len(line) > LINE_LENGTH_MAX:
+                yield f"line {number} is over {LINE_LENGTH_MAX} characters"
+            if leftover.search(line):
+                yield f"line {number} was left for later"
 
     none_has(SOURCES, faults)
 
