@@ -186,7 +186,7 @@ def _marks(rows: Sequence[Row], frame: Frame) -> list[AnyChart]:
     whiskers = (
         alt.Chart(values(row for row in rows if row["low"] != row["high"]))
         .mark_rule(style="whisker")
-        .encode(**place, y=on_field(frame.y, "low"), y2="high:Q")
+        .encode(**place, y=on_field(frame.y, "low"), y2=alt.Y2("high:Q"))
     )
     parts = [(list(rows), "gain")]
     if frame.alone:
@@ -261,7 +261,7 @@ def _words(rows: Sequence[Row], now: Interval | None, frame: Frame) -> list[AnyC
         layers.append(
             alt.Chart(values(missing.values()))
             .mark_text(style="small-label", baseline="bottom", text="no number")
-            .encode(x=frame.x, y=alt.value(_HEIGHT_PX - 6), tooltip=tips)
+            .encode(x=frame.x, y=alt.YValue(_HEIGHT_PX - 6), tooltip=tips)
         )
     return layers
 

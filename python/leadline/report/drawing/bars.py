@@ -66,9 +66,9 @@ def bars(
         row_names(placed, "name", y),
         alt.Chart(values(banded))
         .mark_rule(style="interval")
-        .encode(x=on_field(x, "low"), x2="high:Q", y=y),
+        .encode(x=on_field(x, "low"), x2=alt.X2("high:Q"), y=y),
         chart.mark_text(style="region-label", align="left", dx=8, fontSize=12).encode(
-            x=on_field(x, "end"), y=y, text="said:N"
+            x=on_field(x, "end"), y=y, text=alt.Text("said:N")
         ),
     ]
     return finish(layers, title, subtitle, (NARROW_PX, ROW_PX * max(2, len(rows))))
@@ -91,5 +91,5 @@ def row_names(rows: Sequence[Row], field: str, y: alt.Y) -> AnyChart:
     text = alt.Chart(values(rows)).mark_text(
         style="region-label", align="left", baseline="bottom", dy=-9, fontSize=12, fontWeight=400
     )
-    named: AnyChart = text.encode(x=alt.value(0), y=y, text=f"{field}:N")
+    named: AnyChart = text.encode(x=alt.XValue(0), y=y, text=alt.Text(f"{field}:N"))
     return named

@@ -17,8 +17,11 @@ AnyChart: TypeAlias = alt.Chart | alt.LayerChart
 
 
 def values(rows: Iterable[dict[str, Any]]) -> alt.InlineData:
-    """Wrap rows as inline data: a chart never fetches anything."""
-    return alt.InlineData(values=list(rows))
+    """Wrap rows as inline data: a chart never fetches anything.
+
+    As a tuple, which Altair hands on: a list it would copy, row by row, for every layer.
+    """
+    return alt.InlineData(values=tuple(rows))
 
 
 def tooltips(**titles: str) -> list[alt.Tooltip]:
@@ -66,7 +69,7 @@ def _error_bars(bars: list[dict[str, Any]], x: alt.X, y: alt.Y) -> list[AnyChart
     low, high = on_field(y, "low"), on_field(y, "high")
     chart = alt.Chart(values(bars))
     return [
-        chart.mark_rule(style="interval").encode(x=x, y=low, y2="high:Q"),
+        chart.mark_rule(style="interval").encode(x=x, y=low, y2=alt.Y2("high:Q")),
         *(
             chart.mark_tick(style="interval", orient="horizontal", size=7, thickness=1.4).encode(
                 x=x, y=end
@@ -87,7 +90,9 @@ def good_band(curve: Curve, x: alt.X) -> list[AnyChart]:
     tip = alt.Tooltip("words:N", title="75 % of the best or more")
     chart = alt.Chart(values([row | {"words": words}]))
     return [
-        chart.mark_rect(style="good").encode(x=on_field(x, "low"), x2="high:Q", tooltip=tip),
+        chart.mark_rect(style="good").encode(
+            x=on_field(x, "low"), x2=alt.X2("high:Q"), tooltip=tip
+        ),
         *(chart.mark_rule(style="good-edge").encode(x=on_field(x, end)) for end in ("low", "high")),
     ]
 
@@ -108,7 +113,7 @@ def focal_mark(curve: Curve, x: alt.X, y: alt.Y) -> list[AnyChart]:
         alt.Chart(values([row])).mark_rule(style="focal-rule").encode(x=x, tooltip=tip),
         alt.Chart(values([row]))
         .mark_point(style="focal")
-        .encode(x=x, y=alt.value({"expr": "height"}), tooltip=tip),
+        .encode(x=x, y=alt.YValue({"expr": "height"}), tooltip=tip),
     ]
 
 
@@ -152,11 +157,13 @@ def border_marks(
     labels = [
         alt.Chart(values([row]))
         .mark_text(style="border-label", align="left", dx=6, baseline="top")
-        .encode(x=x, y=alt.value(label_y(index)), text="label:N")
+        .encode(x=x, y=alt.YValue(label_y(index)), text=alt.Text("label:N"))
         for index, row in enumerate(rows if labelled else ())
     ]
     return [
-        chart.mark_rect(style="border-band").encode(x=on_field(x, "low"), x2="high:Q", tooltip=tip),
+        chart.mark_rect(style="border-band").encode(
+            x=on_field(x, "low"), x2=alt.X2("high:Q"), tooltip=tip
+        ),
         chart.mark_rule(style="border").encode(x=x, tooltip=tip),
         *labels,
     ]

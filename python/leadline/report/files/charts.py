@@ -50,7 +50,7 @@ def _chart(test: str, rows: Sequence[FilesRow]) -> alt.LayerChart:
     layers: list[AnyChart] = [
         alt.Chart(values(known))
         .mark_rule(strokeWidth=1.6)
-        .encode(y=y, yOffset=offset, x=alt.X("low:Q"), x2="high:Q", color=colour),
+        .encode(y=y, yOffset=offset, x=alt.X("low:Q"), x2=alt.X2("high:Q"), color=colour),
         alt.Chart(values(data))
         .mark_point(filled=True, size=70, opacity=1)
         .encode(y=y, yOffset=offset, x=x, color=colour, shape=shape, tooltip=tips),

@@ -36,7 +36,7 @@ def bound_chart(study: StreamStudy) -> alt.LayerChart | None:
         alt.Chart(values(rows)).mark_bar(style="gain", opacity=0.85).encode(x=x, y=y, tooltip=tips),
         alt.Chart(values(rows))
         .mark_text(style="bar-label", baseline="top", dy=6)
-        .encode(x=x, y=y, text="share:N"),
+        .encode(x=x, y=y, text=alt.Text("share:N")),
         *_bounds([row for row in rows if row["bound"] is not None], x, y),
         zero_line(),
         *under_axis(groups, [1], _HEIGHT_PX),
@@ -55,7 +55,7 @@ def _bounds(rows: Sequence[dict[str, Any]], x: alt.X, y: alt.Y) -> list[AnyChart
         .encode(x=across(x), x2=across_end(), y=on_field(y, "bound")),
         alt.Chart(values(top))
         .mark_text(style="region-label", baseline="bottom", dy=-5, fontSize=12)
-        .encode(x=x, y=on_field(y, "over"), text="limit:N"),
+        .encode(x=x, y=on_field(y, "over"), text=alt.Text("limit:N")),
     ]
 
 

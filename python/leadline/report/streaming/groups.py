@@ -79,8 +79,8 @@ def _kernel_row(groups: Sequence[Group], height_px: int) -> list[AnyChart]:
         .mark_text(style="region-label", baseline="top")
         .encode(
             x=alt.X("group:N", bandPosition=place),
-            y=alt.value(height_px + _KERNEL_ROW_PX),
-            text="kernel:N",
+            y=alt.YValue(height_px + _KERNEL_ROW_PX),
+            text=alt.Text("kernel:N"),
         )
         for place, found in rows.items()
         if found
@@ -96,13 +96,13 @@ def _disks_row(groups: Sequence[Group], disks: Sequence[int], height_px: int) ->
         .encode(
             x=alt.X("group:N"),
             xOffset=disk_offset(disks),
-            y=alt.value(height_px + _DISKS_ROW_PX),
-            text="disks:O",
+            y=alt.YValue(height_px + _DISKS_ROW_PX),
+            text=alt.Text("disks:O"),
         )
     )
     caption = (
         alt.Chart(values([{"text": "disks"}]))
         .mark_text(style="small-label", align="right", dx=-6)
-        .encode(x=alt.value(0), y=alt.value(height_px + _DISKS_ROW_PX), text="text:N")
+        .encode(x=alt.XValue(0), y=alt.YValue(height_px + _DISKS_ROW_PX), text=alt.Text("text:N"))
     )
     return [numbers, caption]

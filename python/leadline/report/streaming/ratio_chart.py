@@ -79,7 +79,7 @@ def _measured(
         .encode(x=x, xOffset=offset, y=y, tooltip=_tips()),
         alt.Chart(values(known))
         .mark_rule(style="whisker")
-        .encode(x=x, xOffset=offset, y=on_field(y, "low"), y2="high:Q"),
+        .encode(x=x, xOffset=offset, y=on_field(y, "low"), y2=alt.Y2("high:Q")),
     ]
 
 
@@ -92,7 +92,7 @@ def _words() -> AnyChart:
     text: AnyChart = (
         alt.Chart(values([{"text": NOT_HERE}]))
         .mark_text(style="region-label", baseline="top")
-        .encode(x=alt.value({"expr": "width / 2"}), y=alt.value(2), text="text:N")
+        .encode(x=alt.XValue({"expr": "width / 2"}), y=alt.YValue(2), text=alt.Text("text:N"))
     )
     return text
 

@@ -48,10 +48,10 @@ def scaling_chart(scaling: Sequence[Scaling]) -> alt.LayerChart | None:
         _bars(short, x, offset, y, "short-gain"),
         alt.Chart(values(known))
         .mark_rule(style="whisker")
-        .encode(x=x, xOffset=offset, y=on_field(y, "low"), y2="high:Q"),
+        .encode(x=x, xOffset=offset, y=on_field(y, "low"), y2=alt.Y2("high:Q")),
         alt.Chart(values(ideal))
         .mark_bar(style="model-bar")
-        .encode(x=x, xOffset=offset, y=on_field(y, "line"), y2="line2:Q"),
+        .encode(x=x, xOffset=offset, y=on_field(y, "line"), y2=alt.Y2("line2:Q")),
         *_limits(short, px, x, offset, y),
         zero_line(),
         *under_axis(groups, disks, _HEIGHT_PX),
@@ -122,7 +122,7 @@ def _limits(
     return [
         alt.Chart(values(found))
         .mark_text(style=style, angle=270, align="left", baseline="middle", dx=_LABEL_GAP_PX)
-        .encode(x=x, xOffset=offset, y=on_field(y, "at_y"), text="limit:N")
+        .encode(x=x, xOffset=offset, y=on_field(y, "at_y"), text=alt.Text("limit:N"))
         for found, style in ((above, "short-label"), (inside, "bar-label"))
         if found
     ]

@@ -93,7 +93,7 @@ def _full(disks: Sequence[int], x: alt.X, y: alt.Y) -> AnyChart:
     line: AnyChart = (
         alt.Chart(values([row]))
         .mark_rule(style="average")
-        .encode(x=x, x2="last:Q", y=on_field(y, "y"))
+        .encode(x=x, x2=alt.X2("last:Q"), y=on_field(y, "y"))
     )
     return line
 
@@ -106,7 +106,7 @@ def _lines(rows: Sequence[Row], x: alt.X, y: alt.Y) -> list[AnyChart]:
     return [
         alt.Chart(values(known))
         .mark_rule(strokeWidth=1.4)
-        .encode(x=x, y=on_field(y, "low"), y2="high:Q", color=colour),
+        .encode(x=x, y=on_field(y, "low"), y2=alt.Y2("high:Q"), color=colour),
         chart.mark_line(strokeWidth=2).encode(x=x, y=y, color=colour),
         chart.mark_point(filled=True, size=52, opacity=1).encode(
             x=x, y=y, color=colour, shape=shape, tooltip=tips
@@ -133,7 +133,7 @@ def _names(rows: Sequence[Row], px: float, last: int, x: alt.X, y: alt.Y) -> Any
     text: AnyChart = (
         alt.Chart(values(named))
         .mark_text(align="left", dx=10, fontSize=12, fontWeight=600)
-        .encode(x=x, y=on_field(y, "place"), text="resource:N", color=_colour())
+        .encode(x=x, y=on_field(y, "place"), text=alt.Text("resource:N"), color=_colour())
     )
     return text
 

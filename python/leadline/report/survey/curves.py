@@ -96,7 +96,7 @@ def _region_labels(survey: Survey, x: alt.X) -> list[AnyChart]:
         shown=f"width < {_NARROW_FROM_PX} ? slice(split(datum.name, ' '), 0, 2) : datum.name"
     )
     text = chart.mark_text(style="region-label", baseline="top", limit=240)
-    return [text.encode(x=x, y=alt.value(2), text="shown:N")]
+    return [text.encode(x=x, y=alt.YValue(2), text=alt.Text("shown:N"))]
 
 
 def slope_chart(survey: Survey) -> alt.LayerChart:

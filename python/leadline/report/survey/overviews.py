@@ -119,7 +119,7 @@ def system_layers(
     chart = alt.Chart(values(rows))
     band = alt.Chart(values(banded)).mark_area(opacity=0.16)
     return [
-        band.encode(x=x, y=on_field(y, "low"), y2="high:Q", color=colour),
+        band.encode(x=x, y=on_field(y, "low"), y2=alt.Y2("high:Q"), color=colour),
         alt.Chart(values(lined))
         .mark_line(strokeWidth=2)
         .encode(x=x, y=y, color=colour, strokeDash=dash),

@@ -109,7 +109,7 @@ def scatter_chart(validation: Validation, score: ModelScore) -> alt.LayerChart:
         *_single_lines(singles, y),
         chart.transform_filter("isValid(datum.low)")
         .mark_rule(strokeWidth=1, opacity=0.45, clip=True)
-        .encode(x=x, y=on_field(y, "low"), y2="high:Q", color=_zone_colour(zone)),
+        .encode(x=x, y=on_field(y, "low"), y2=alt.Y2("high:Q"), color=_zone_colour(zone)),
         chart.mark_point(filled=True, size=46, opacity=0.9).encode(
             x=x,
             y=y,
@@ -163,7 +163,7 @@ def models_chart(validation: Validation) -> alt.LayerChart:
     )
     chart = alt.Chart(values(rows))
     layers: list[AnyChart] = [
-        chart.mark_rule(style="spread").encode(y=y, x=on_field(x, "median"), x2="p90:Q"),
+        chart.mark_rule(style="spread").encode(y=y, x=on_field(x, "median"), x2=alt.X2("p90:Q")),
         *(
             chart.mark_tick(style="spread-end", orient="vertical", size=size, thickness=2).encode(
                 y=y, x=on_field(x, key), tooltip=tips
@@ -171,7 +171,7 @@ def models_chart(validation: Validation) -> alt.LayerChart:
             for key, size in (("p75", 9), ("p90", 13))
         ),
         chart.mark_rule(style="interval", strokeWidth=5).encode(
-            y=y, x=on_field(x, "low"), x2="high:Q"
+            y=y, x=on_field(x, "low"), x2=alt.X2("high:Q")
         ),
         chart.mark_point(style="mean", size=70).encode(y=y, x=on_field(x, "median"), tooltip=tips),
     ]
@@ -232,7 +232,7 @@ def coverage_chart(validation: Validation) -> alt.LayerChart:
         .mark_line(interpolate="step-after", strokeWidth=2)
         .encode(x=x, y=y, color=colour, strokeDash=dash),
         marked.mark_rule(strokeWidth=1.6).encode(
-            x=x, y=on_field(y, "low"), y2="high:Q", color=colour
+            x=x, y=on_field(y, "low"), y2=alt.Y2("high:Q"), color=colour
         ),
         marked.mark_point(filled=True, size=60, opacity=1).encode(
             x=x, y=y, color=colour, tooltip=tips
@@ -282,11 +282,15 @@ def error_chart(validation: Validation, score: ModelScore, parameter: str) -> al
     wide = parameter == "unique_bytes"
     layers: list[AnyChart] = [
         medians.mark_rect(style="band").encode(
-            x=on_field(x, "low"), x2="high:Q", y=on_field(y, "least"), y2="most:Q", tooltip=bin_tips
+            x=on_field(x, "low"),
+            x2=alt.X2("high:Q"),
+            y=on_field(y, "least"),
+            y2=alt.Y2("most:Q"),
+            tooltip=bin_tips,
         ),
         chart.mark_point(style="reading").encode(x=x, y=y, tooltip=tips),
         medians.mark_rule(style="curve", strokeWidth=3).encode(
-            x=on_field(x, "low"), x2="high:Q", y=y, tooltip=bin_tips
+            x=on_field(x, "low"), x2=alt.X2("high:Q"), y=y, tooltip=bin_tips
         ),
     ]
     if wide:

@@ -129,7 +129,7 @@ def _policies(experiments: Sequence[Experiment]) -> alt.LayerChart:
         else chart.mark_bar(opacity=0.85).encode(**place, y=y, color=colour, tooltip=tips)
     )
     numbers = chart.mark_text(style="small-label", baseline="bottom", dy=-5).encode(
-        **place, y=y, text="number:N"
+        **place, y=y, text=alt.Text("number:N")
     )
     said = f"1 is {say_cost(least)}, the least of all."
     return finish([marks, numbers], "Cost by policy", said, (NARROW_PX, _HEIGHT_PX))

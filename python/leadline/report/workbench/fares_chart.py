@@ -40,9 +40,11 @@ def fares_chart(experiment: Experiment) -> alt.LayerChart | None:
             mark = alt.Chart(values(part)).mark_bar(style=style, height=14)
             layers.append(mark.encode(x=x, y=y, tooltip=tips))
     chart = alt.Chart(values(rows))
-    layers.append(chart.mark_rule(style="whisker").encode(x=on_field(x, "low"), x2="high:Q", y=y))
+    layers.append(
+        chart.mark_rule(style="whisker").encode(x=on_field(x, "low"), x2=alt.X2("high:Q"), y=y)
+    )
     text = chart.mark_text(style="small-label", align="left", dx=6)
-    layers.append(text.encode(x=on_field(x, "high"), y=y, text="said:N"))
+    layers.append(text.encode(x=on_field(x, "high"), y=y, text=alt.Text("said:N")))
     subtitle = [
         "On a simulated server fitted to these trials: median bench time,",
         "the least and the most of the repetitions, and the rate found.",

@@ -194,7 +194,9 @@ def _peak_band(peak: PeakRate | None, view: View, x: alt.X) -> list[AnyChart]:
     tip = alt.Tooltip("said:N", title=f"Peak rate, {say_percent(peak.confidence)} sure")
     chart = alt.Chart(values([row]))
     return [
-        chart.mark_rect(style="good").encode(x=on_field(x, "low"), x2="high:Q", tooltip=tip),
+        chart.mark_rect(style="good").encode(
+            x=on_field(x, "low"), x2=alt.X2("high:Q"), tooltip=tip
+        ),
         *(chart.mark_rule(style="good-edge").encode(x=on_field(x, end)) for end in ("low", "high")),
     ]
 
@@ -214,7 +216,7 @@ def _peak_line(peak: PeakRate | None, view: View, x: alt.X) -> list[AnyChart]:
         align="right" if right else "left",
         dx=-8 if right else 8,
     )
-    return [line.encode(x=x), text.encode(x=x, y=alt.value(2), text="said:N")]
+    return [line.encode(x=x), text.encode(x=x, y=alt.YValue(2), text=alt.Text("said:N"))]
 
 
 def _threshold(words: _Words, view: View, x: alt.X, y: alt.Y) -> list[AnyChart]:
@@ -230,9 +232,9 @@ def _threshold(words: _Words, view: View, x: alt.X, y: alt.Y) -> list[AnyChart]:
         style="border-label", align="left", baseline="bottom", dx=6, dy=-4
     )
     return [
-        band.encode(y=on_field(y, "low"), y2="high:Q", tooltip=tip),
+        band.encode(y=on_field(y, "low"), y2=alt.Y2("high:Q"), tooltip=tip),
         alt.Chart(values([{"y": limit}])).mark_rule(style="border").encode(y=y),
-        words_mark.encode(x=x, y=y, text="words:N"),
+        words_mark.encode(x=x, y=y, text=alt.Text("words:N")),
     ]
 
 
@@ -278,7 +280,7 @@ def _lost(rows: Sequence[Row], x: alt.X) -> list[AnyChart]:
     if not rows:
         return []
     chart = alt.Chart(values(rows)).mark_point(style="lost")
-    return [chart.encode(x=x, y=alt.value(10), tooltip=trial_tips())]
+    return [chart.encode(x=x, y=alt.YValue(10), tooltip=trial_tips())]
 
 
 def _means(
@@ -296,7 +298,7 @@ def _means(
         return []
     tips = tooltips(load="Offered", said="Mean over trials", trials="From")
     chart = alt.Chart(values(rows))
-    bars = chart.mark_rule(style="interval").encode(x=x, y=on_field(y, "low"), y2="high:Q")
+    bars = chart.mark_rule(style="interval").encode(x=x, y=on_field(y, "low"), y2=alt.Y2("high:Q"))
     return [bars, chart.mark_point(style="mean").encode(x=x, y=y, tooltip=tips)]
 
 

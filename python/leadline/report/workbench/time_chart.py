@@ -53,7 +53,9 @@ def time_chart(experiment: Experiment) -> alt.LayerChart | None:
     for style, over in (("held", False), ("held-over", True)):
         part = [row for row in rows if row["too_much"] is over]
         mark = alt.Chart(values(part)).mark_rule(style=style)
-        layers.append(mark.encode(x=on_field(x, "from"), x2="to:Q", y=y, tooltip=trial_tips()))
+        layers.append(
+            mark.encode(x=on_field(x, "from"), x2=alt.X2("to:Q"), y=y, tooltip=trial_tips())
+        )
     cost_s = sum(trial.cost_s for trial in found.trials)
     title = f"How it was found: {say_count(len(found.trials), 'trial')}, {say_cost(cost_s)}"
     subtitle = "Each bar is a trial, as long as it took; thick ones saturated or lost the server."
@@ -167,6 +169,6 @@ def _one(found: SamplePeak, y: alt.Y) -> list[AnyChart]:
         }
         tip = alt.Tooltip("said:N", title="The peak rate's interval")
         mark = alt.Chart(values([band])).mark_rect(style="good")
-        layers.append(mark.encode(y=on_field(y, "low"), y2="high:Q", tooltip=tip))
+        layers.append(mark.encode(y=on_field(y, "low"), y2=alt.Y2("high:Q"), tooltip=tip))
     layers.append(alt.Chart(values([line])).mark_rule(style="good-edge").encode(y=y))
     return layers

@@ -50,10 +50,10 @@ def lines_chart(plane: Plane, surface: Surface) -> alt.LayerChart:
     layers: list[AnyChart] = [
         alt.Chart(values(bars))
         .mark_rule(strokeWidth=1.4, opacity=0.7)
-        .encode(x=x, y=on_field(y, "low"), y2="high:Q", color=_colour(plane)),
+        .encode(x=x, y=on_field(y, "low"), y2=alt.Y2("high:Q"), color=_colour(plane)),
         alt.Chart(values(rows))
         .mark_line(strokeWidth=1.8)
-        .encode(x=x, y=y, color=_colour(plane), order="place:Q"),
+        .encode(x=x, y=y, color=_colour(plane), order=alt.Order("place:Q")),
         *(
             _points([row for row in rows if row["how"] == how], plane, x, y)
             for how in ("predicted", "measured")

@@ -136,8 +136,8 @@ def _numbers(rows: Sequence[dict[str, Any]], x: alt.X, y: alt.Y) -> list[AnyChar
             )
             doubt = chart.mark_text(style=f"{tone}-cell-text", dy=9, fontSize=10)
             layers += [
-                number.encode(x=x, y=y, text="number:N"),
-                doubt.encode(x=x, y=y, text="half:N"),
+                number.encode(x=x, y=y, text=alt.Text("number:N")),
+                doubt.encode(x=x, y=y, text=alt.Text("half:N")),
             ]
     return layers
 
