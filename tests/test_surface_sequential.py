@@ -49,7 +49,7 @@ def test_it_stops_at_the_target_after_a_few_samples() -> None:
 
 def test_a_tighter_target_takes_more_samples() -> None:
     loose = mapped(open_design("sequential", FACTORS, GOAL, error_frac=0.08), 1)
-    tight = mapped(open_design("sequential", FACTORS, GOAL, error_frac=0.05), 1)
+    tight = mapped(open_design("sequential", FACTORS, GOAL, error_frac=0.04), 1)
     assert len(loose[0]) < len(tight[0])
     assert len(mapped(open_design("sequential:7", FACTORS, GOAL, error_frac=0.001), 1)[0]) == 7
 
