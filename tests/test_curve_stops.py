@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.special import ndtri
 
 from leadline.record.workbench import (
     Goal,
@@ -33,7 +34,7 @@ def normal_peaks(half: float, confidence: float = 0.95) -> np.ndarray:
     """
     sd = math.asinh(half) / NormalDist().inv_cdf(0.5 + confidence / 2)
     ranks = (np.arange(100_001) + 0.5) / 100_001
-    return math.log(PEAK_PER_S) + sd * np.array([NormalDist().inv_cdf(rank) for rank in ranks])
+    return math.log(PEAK_PER_S) + sd * np.asarray(ndtri(ranks))
 
 
 PEAKS = {half: normal_peaks(half) for half in (0.01, 0.0845, 0.0855, 0.0995, 0.1005, 0.4)}

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import optimize
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from leadline.predict import Box, JointModel, Sample, fit_joint, spread_out
 from leadline.predict.gaussian_process import Axes, Beliefs, Kernel, learn
@@ -57,7 +57,7 @@ def judged(model: JointModel, law: Law = truth) -> tuple[np.ndarray, np.ndarray]
     asked = spread_out(BOX, 200, 999)
     expected = model.expect(asked)
     off = expected.ln_mb_s - law(asked)
-    half = student.ppf(0.95, model.df) * expected.ln_sd
+    half = stdtrit(model.df, 0.95) * expected.ln_sd
     return np.abs(np.expm1(off)), np.abs(off) <= half
 
 

@@ -10,7 +10,6 @@ import zlib
 import msgspec
 import numpy as np
 import pytest
-from scipy import stats
 
 import shared_surveys
 from leadline.predict import Ranges
@@ -78,6 +77,8 @@ def test_everything_drawn_was_surveyed(surveyed: SimulatedSurvey) -> None:
 
 
 def test_the_draw_is_uniform_along_every_axis() -> None:
+    from scipy import stats  # noqa: PLC0415 - every process of a run would load it for this alone
+
     space = Space(made_start().ranges)
     drawn = draw(space, 1500, seed=1)
     chances = [
