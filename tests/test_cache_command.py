@@ -51,6 +51,8 @@ def test_a_killed_study_resumes_to_the_very_same_sizes(tmp_path: Path) -> None:
     expected = json.loads(leadline(*options, store=whole).stdout)
     ended_after(12, signal.SIGKILL, *options, store=cut)
     assert _count(cut) == 12 < expected["points"]
+    other = leadline("cache", "sim:hp-730", "--resume", "--sync", "dsync", store=cut)
+    assert (other.returncode, "has --sync none, not dsync" in other.stderr) == (2, True)
     resumed = leadline("cache", "sim:hp-730", "--resume", "--json", store=cut)
     assert resumed.returncode == 0, resumed.stderr
     answer = json.loads(resumed.stdout)

@@ -18,6 +18,7 @@ from leadline.cli.options import (
     Seed,
     TargetArgument,
     capped,
+    same_access,
     with_access,
 )
 from leadline.cli.progress import progress_bar, tell_plan
@@ -74,7 +75,7 @@ def command(
     earlier = find_unfinished(store, CACHE, asked.system, chosen.text).start if resume else None
     if earlier is not None:
         # What decided the study decides it still.
-        access, seed = earlier.access, earlier.seed
+        access, seed = same_access(earlier, access, context, "cache study"), earlier.seed
     else:
         if chosen.path is not None:
             cache_limit = choose_cache_limit(

@@ -11,8 +11,10 @@ import msgspec
 import typer
 
 from leadline.cli.talk import talk
+from leadline.errors import TargetRefused
 from leadline.record import Access
 from leadline.record.job import ACCESS_OPTIONS
+from leadline.record.measurement import ReachedStart
 from leadline.units import parse_bytes, parse_seconds
 
 _Value = TypeVar("_Value")
@@ -141,6 +143,24 @@ with_access = with_group(
 def capped(access: Access, cache_limit: int | None) -> Access:
     """Put the option --cache-limit into an access; 0 is no limit."""
     return msgspec.structs.replace(access, cache_limit_bytes=cache_limit or None)
+
+
+def same_access(start: ReachedStart, asked: Access, context: typer.Context, what: str) -> Access:
+    """Return how an unfinished study, called `what`, reaches its storage.
+
+    Raises:
+        TargetRefused: the command line asks for another way: that would be another system.
+
+    """
+    for name in ACCESS_OPTIONS:
+        then, now = getattr(start.access, name), getattr(asked, name)
+        source = context.get_parameter_source(name)
+        if source is not None and source.name != "DEFAULT" and now != then:
+            raise TargetRefused(
+                f"the unfinished {what} of {start.system!r} has --{name} {then}, not {now}: "
+                f"leave --{name} out, or start a new {what} without --resume"
+            )
+    return start.access
 
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]

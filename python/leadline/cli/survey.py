@@ -19,15 +19,15 @@ from leadline.cli.options import (
     Seed,
     TargetArgument,
     capped,
+    same_access,
     with_access,
 )
 from leadline.cli.progress import progress_bar, tell_plan
 from leadline.cli.talk import talk, tell_findings
 from leadline.cli.tell import tell
-from leadline.engine import Engine, Stopped, Target, TargetRefused, open_engine, preflight
+from leadline.engine import Engine, Stopped, Target, open_engine, preflight
 from leadline.errors import LeadlineError
 from leadline.record import Access, Measurement, Survey, SurveyStart
-from leadline.record.job import ACCESS_OPTIONS
 from leadline.record.survey import SURVEY
 from leadline.report.kinds import KINDS, StoredSurvey
 from leadline.store import Store
@@ -88,7 +88,7 @@ def command(
     if earlier is not None:
         # What decided the survey decides it still; only its limits may be given again.
         seed = earlier.seed
-        access = _same_access(earlier, access, context)
+        access = same_access(earlier, access, context, "survey")
     else:
         if chosen.path is not None:
             cache_limit = choose_cache_limit(Path(chosen.path), cache_limit, budget_s, talk)
@@ -103,20 +103,6 @@ def command(
         survey = _run(engine, store, start, points)
     told = StoredSurvey(survey, store.items(start.study_id))
     tell(told, KINDS[SURVEY.kind], json=json)
-
-
-def _same_access(earlier: SurveyStart, asked: Access, context: typer.Context) -> Access:
-    """What decided the survey; reached in another way it would be another system."""
-    kept = earlier.access
-    for name in ACCESS_OPTIONS:
-        then, now = getattr(kept, name), getattr(asked, name)
-        source = context.get_parameter_source(name)
-        if source is not None and source.name != "DEFAULT" and now != then:
-            raise TargetRefused(
-                f"the unfinished survey of {earlier.system!r} has --{name} {then}, not {now}: "
-                f"leave --{name} out, or start a new survey without --resume"
-            )
-    return kept
 
 
 def _tell_plan(start: SurveyStart, points: Sequence[Measurement]) -> None:
