@@ -47,18 +47,23 @@ class Noise:
     """Degrees of freedom it rests on, the prior's included."""
 
 
-def pooled_noise(groups: Sequence[Sequence[float]]) -> Noise:
+def pooled_noise(groups: Sequence[Sequence[float]], spent_df: float = 0.0) -> Noise:
     """Pool the replicate spread of several workloads into one noise level.
 
-    Each group holds readings of one workload. A weak prior (PRIOR_SD_FRAC worth PRIOR_DF degrees
-    of freedom) keeps one lucky pair from looking exact; it fades as replicates come in.
+    A weak prior (PRIOR_SD_FRAC worth PRIOR_DF degrees of freedom) keeps one lucky pair from
+    looking exact; it fades as replicates come in.
+
+    Args:
+        groups: readings of one workload each.
+        spent_df: degrees of freedom that went into what was taken out of the readings before.
+
     """
     squares, df = 0.0, 0
     for group in groups:
         logs = np.log(_positive(group))
         squares += float(((logs - logs.mean()) ** 2).sum())
         df += logs.size - 1
-    total = df + PRIOR_DF
+    total = max(df - spent_df, 0.0) + PRIOR_DF
     return Noise(float(np.sqrt((squares + PRIOR_DF * PRIOR_SD_FRAC**2) / total)), total)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from leadline.record import Interval, Measurement, Workload
 from leadline.stats import Noise, group_drift, group_step, pooled_noise, reading_interval
@@ -29,12 +30,16 @@ class NoiseModel:
     def __init__(self, readings: Readings, regions: Sequence[RegionBounds]) -> None:
         self._regions = regions
         groups = readings.replicates()
-        moved = _movement(readings)
-        self._overall = _pool(groups, moved)
+        movement = _movement(readings)
+        every = max(_degrees(groups), 1)
+        self._overall = _pool(groups, movement, 1.0)
         self._borders = [region.low_bytes for region in regions[1:]]
         inside = [_inside(groups, region, self._borders) for region in regions]
-        self._own = [_pool(own, moved) for own in inside]
-        self._degrees = [sum(len(group) - 1 for group in own) for own in inside]
+        self._degrees = [_degrees(own) for own in inside]
+        self._own = [
+            _pool(own, movement, degrees / every)
+            for own, degrees in zip(inside, self._degrees, strict=True)
+        ]
 
     def at(self, workload: Workload) -> Noise:
         """Noise of a workload, by the region that holds its unique_bytes."""
@@ -77,8 +82,18 @@ def _at_border(unique_bytes: int, borders: Sequence[int]) -> bool:
     return any(max(unique_bytes, b) <= BORDER_ZONE * min(unique_bytes, b) for b in borders)
 
 
-def _movement(readings: Readings) -> Callable[[float], float]:
-    """Change of ln throughput since the start by time, where a step or a drift is shown, else 0.
+@dataclass(frozen=True)
+class _Movement:
+    """What the whole system moved while it was measured."""
+
+    ln_since_start: Callable[[float], float]
+    """Change of ln throughput by time."""
+    parameters: int
+    """How many numbers of it were fitted to the replicates."""
+
+
+def _movement(readings: Readings) -> _Movement:
+    """The step or the drift that the replicates show, if any.
 
     What the whole system moved between two readings is not noise: it is reported by itself, and
     counting it again would widen every interval beyond what it states.
@@ -87,19 +102,25 @@ def _movement(readings: Readings) -> Callable[[float], float]:
     step = group_step(times, rates)
     if step is not None:
         fallen = math.log1p(step.change_frac.value)
-        return lambda clock_s: fallen if clock_s >= step.before_s else 0.0
+        return _Movement(lambda clock_s: fallen if clock_s >= step.before_s else 0.0, 2)
     change = group_drift(times, rates)
     if change is None or not change.excludes(0.0):
-        return lambda _: 0.0
+        return _Movement(lambda _: 0.0, 0)
     every = [time for group in times for time in group]
     slope_per_s = math.log1p(change.value) / (max(every) - min(every))
-    return lambda clock_s: slope_per_s * clock_s
+    return _Movement(lambda clock_s: slope_per_s * clock_s, 1)
 
 
-def _pool(groups: Sequence[Sequence[Measurement]], moved: Callable[[float], float]) -> Noise:
+def _degrees(groups: Sequence[Sequence[Measurement]]) -> int:
+    return sum(len(group) - 1 for group in groups)
+
+
+def _pool(groups: Sequence[Sequence[Measurement]], movement: _Movement, share: float) -> Noise:
+    """Pool what is left of the readings without the movement, whose fit took its share of them."""
     return pooled_noise(
         [
-            [throughput(point) * math.exp(-moved(point.clock_s)) for point in group]
+            [throughput(p) * math.exp(-movement.ln_since_start(p.clock_s)) for p in group]
             for group in groups
-        ]
+        ],
+        movement.parameters * share,
     )
