@@ -11,6 +11,7 @@ import pytest
 import shared_surveys
 from command import leadline
 from leadline.record.survey import SURVEY
+from leadline.stats import runs_interval
 from leadline.store import Store, open_store
 from leadline.testing.simulation import SimulatedSurvey
 
@@ -174,6 +175,9 @@ def test_two_directories_are_measured_in_turns_and_left_as_they_were(tmp_path: P
     (pair,) = json.loads(done.stdout)["pairs"]
     assert pair["source"] == "measured"
     assert all(reading > 0 for each in pair["readings"] for reading in each)
+    for side, of in enumerate("ab"):
+        in_a_row = runs_interval([readings[side] for readings in pair["readings"]])
+        assert pair[f"{of}_mb_s"]["low"] == pytest.approx(in_a_row.low)
     assert [list(directory.iterdir()) for directory in directories] == [[], []]
     same = leadline("compare", "one", "again", *asked, store=path)
     assert same.returncode == 2

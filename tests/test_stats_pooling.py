@@ -29,7 +29,7 @@ from leadline.record import (
     WrittenBytes,
 )
 from leadline.stats import pooled_result, pooling, student_t
-from leadline.stats.pooling import ALIKE, alike_factor
+from leadline.stats.intervals import ALIKE, alike_factor
 from leadline.testing.samples import sample_result
 
 

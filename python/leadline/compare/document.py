@@ -33,7 +33,7 @@ from leadline.record.comparison import (
     Price,
     SystemsComparison,
 )
-from leadline.stats import pooled_noise, reading_interval
+from leadline.stats import runs_interval
 from leadline.units import format_bytes
 
 
@@ -232,14 +232,8 @@ def _measured(a: Named, b: Named, question: Question, readings: Readings) -> _Pa
         for name, why in readings.inadmissible.items()
         if name in (a.name, b.name)
     ]
-    pair = _compared((a, b), question, [_mean(side) for side in sides], ratio, reasons)
+    pair = _compared((a, b), question, [runs_interval(side) for side in sides], ratio, reasons)
     return msgspec.structs.replace(pair, source="measured", readings=passes), ratio
-
-
-def _mean(readings: Sequence[float]) -> Interval:
-    if len(readings) < 2 or min(readings) <= 0:
-        return Interval(sum(readings) / len(readings), None, None, len(readings))
-    return reading_interval(readings, None, pooled_noise([readings]))
 
 
 def _compared(

@@ -19,7 +19,13 @@ if TYPE_CHECKING:
     from leadline.stats.borders import BorderFit, FittedBorder, fit_borders
     from leadline.stats.curves import good_range, half_way_x, slope, still_rising
     from leadline.stats.drift import DRIFT_FRAC_MIN, group_drift, group_step
-    from leadline.stats.intervals import Noise, pooled_noise, reading_interval, student_t
+    from leadline.stats.intervals import (
+        Noise,
+        pooled_noise,
+        reading_interval,
+        runs_interval,
+        student_t,
+    )
     from leadline.stats.placement import next_unique_bytes
     from leadline.stats.pooling import pooled_result
 
@@ -37,6 +43,7 @@ _HOMES = {
     "pooled_noise": "leadline.stats.intervals",
     "pooled_result": "leadline.stats.pooling",
     "reading_interval": "leadline.stats.intervals",
+    "runs_interval": "leadline.stats.intervals",
     "slope": "leadline.stats.curves",
     "still_rising": "leadline.stats.curves",
     "student_t": "leadline.stats.intervals",
@@ -57,6 +64,7 @@ __all__ = [
     "pooled_noise",
     "pooled_result",
     "reading_interval",
+    "runs_interval",
     "slope",
     "still_rising",
     "student_t",

@@ -20,6 +20,11 @@ PRIOR_DF = 0.3
 """Weight of that expectation in degrees of freedom. More would cover too little on a machine
 with 10 % noise, less would leave a single replicate pair with a t quantile of 12.7."""
 
+ALIKE = 0.5
+"""Correlation taken to hold between a run and the next. What disturbs a shared machine lasts longer
+than a run, so runs in a row scatter less around their own mean than around the truth, and too few
+of them follow each other to tell by how much (docs/decisions/0005)."""
+
 
 def student_t(df: float, confidence: float = CONFIDENCE) -> float:
     """Two-sided Student t quantile; df may be fractional."""
@@ -79,9 +84,12 @@ def reading_interval(
     `noise` comes from replicates, whose spread holds the within-run error already: the within
     part is added only where a run is less exact than the noise can account for, that is
     variance = max(noise^2, mean within^2). Nothing is counted twice, and an inexact run is not
-    hidden by replicates of exact ones. The value is the geometric mean.
+    hidden by replicates of exact ones. The value is the geometric mean. While nothing was measured
+    twice there is no interval: how far another run would be off nobody knows.
     """
     logs = np.log(_positive(readings))
+    if noise.df < 1:
+        return Interval(float(np.exp(logs.mean())), None, None, logs.size)
     between = noise.sd_frac**2
     within, within_df = _within_variance(within_half_width_frac, logs.size)
     df = noise.df if between >= within else within_df
@@ -90,6 +98,31 @@ def reading_interval(
     return Interval(
         float(np.exp(mean)), float(np.exp(mean - half)), float(np.exp(mean + half)), logs.size
     )
+
+
+def runs_interval(
+    readings: Sequence[float], within_half_width_frac: Sequence[float | None] | None = None
+) -> Interval:
+    """Mean of several runs of one workload in a row, with the interval their spread supports.
+
+    None for its ends where a single run, or one that stood still, has no spread to tell.
+    """
+    if len(readings) < 2 or min(readings) <= 0:
+        return Interval(sum(readings) / len(readings), None, None, len(readings))
+    noise = pooled_noise([readings])
+    noise = Noise(noise.sd_frac * alike_factor(len(readings)), noise.df)
+    return reading_interval(readings, within_half_width_frac, noise)
+
+
+def alike_factor(runs: int, correlation: float = ALIKE) -> float:
+    """By how much to widen the interval of `runs` >= 2 runs in a row, as for independent ones.
+
+    For an AR(1) series the variance of the mean of n is v (1 + 2 S)/n with S = sum of (1 - k/n)
+    r^k over k from 1 to n - 1, while the sample variance expects only v (1 - 2 S/(n - 1)).
+    """
+    lags = range(1, runs)
+    double = 2 * sum((1 - lag / runs) * correlation**lag for lag in lags)
+    return float(((1 + double) / (1 - double / (runs - 1))) ** 0.5)
 
 
 _WITHIN_DF = 9.0

@@ -33,18 +33,12 @@ from leadline.record import (
     WrittenBytes,
 )
 from leadline.record.result import NUMBERS
-from leadline.stats.intervals import Noise, pooled_noise, reading_interval
+from leadline.stats.intervals import runs_interval
 
 Struct = TypeVar("Struct", bound=msgspec.Struct)
 
 _SUB_BUCKETS = 128
 """Buckets per octave of the engine's histogram (crates/engine/src/histogram.rs)."""
-
-
-ALIKE = 0.5
-"""Correlation taken to hold between a run and the next. What disturbs a shared machine lasts longer
-than a run, so runs in a row scatter less around their own mean than around the truth, and too few
-of them follow each other to tell by how much (docs/decisions/0005)."""
 
 
 class _Runs:
@@ -87,24 +81,10 @@ def pooled_result(runs: Sequence[EngineResult]) -> EngineResult:
 
 
 def _spread(intervals: Sequence[Interval]) -> Interval:
-    values = [interval.value for interval in intervals]
-    if min(values) <= 0:
-        return Interval(sum(values) / len(values), None, None, len(values))
-    widths = [interval.half_width_frac for interval in intervals]
-    noise = pooled_noise([values])
-    noise = Noise(noise.sd_frac * alike_factor(len(values)), noise.df)
-    return reading_interval(values, widths, noise)
-
-
-def alike_factor(runs: int, correlation: float = ALIKE) -> float:
-    """By how much to widen the interval of `runs` >= 2 runs in a row, as for independent ones.
-
-    For an AR(1) series the variance of the mean of n is v (1 + 2 S)/n with S = sum of (1 - k/n)
-    r^k over k from 1 to n - 1, while the sample variance expects only v (1 - 2 S/(n - 1)).
-    """
-    lags = range(1, runs)
-    double = 2 * sum((1 - lag / runs) * correlation**lag for lag in lags)
-    return float(((1 + double) / (1 - double / (runs - 1))) ** 0.5)
+    return runs_interval(
+        [interval.value for interval in intervals],
+        [interval.half_width_frac for interval in intervals],
+    )
 
 
 def _summary(parts: Sequence[OperationSummary]) -> OperationSummary:

@@ -73,16 +73,12 @@ def noise_of(points: Sequence[Measurement]) -> Noise:
 
 
 def pooled(points: Sequence[Measurement], noise: Noise) -> Interval:
-    """Throughput behind the readings of one workload, in MB/s, with a 95 % interval.
-
-    There is none while no workload was measured twice: nothing is known of run-to-run noise.
-    """
-    known = reading_interval(
+    """Throughput behind the readings of one workload, in MB/s, with a 95 % interval."""
+    return reading_interval(
         [throughput(point) for point in points],
         [point.result.throughput_mb_s.half_width_frac for point in points],
         noise,
     )
-    return known if noise.df >= 1 else Interval(known.value, None, None, known.n)
 
 
 def rate_places(
