@@ -1,4 +1,7 @@
-"""The model behind `curve`: against closed forms, against simulated truth, and as a posterior."""
+"""The model behind `curve`: against simulated truth, and as a posterior.
+
+Closed forms are tried where they are: in crates/stats/src/belief.
+"""
 
 from __future__ import annotations
 
@@ -18,62 +21,14 @@ from leadline.record.workbench import (
     TrialRequest,
 )
 from leadline.servers import run_trial
-from leadline.studies.workbench.belief.likelihood import MISFIT, _density
-from leadline.studies.workbench.belief.open_queue import (
-    backlog_left,
-    past,
-    positive_part,
-    wandering,
-    window_weight,
-)
 from leadline.studies.workbench.belief.particles import COUNT, Posterior
 from leadline.studies.workbench.belief.peak import log_peak
-from leadline.studies.workbench.belief.reading import Aim, Part, aims, read
+from leadline.studies.workbench.belief.reading import Aim, aims, read
 from leadline.studies.workbench.belief.server import DIMENSIONS, Servers, toggled, unpack
 from leadline.testing.peak_truth import compute_truth
 
 MEAN = Aim(0.04, None)
 P95 = Aim(0.12, 0.05)
-
-
-def mean_wait(rho: float, seconds: float, variance: Any, warm_up_s: float = 0.0) -> float:
-    """Mean over a window of E W, by Spitzer's identity."""
-    u, weights = past(warm_up_s + seconds)
-    excess = positive_part((rho - 1) * u, variance(u))
-    weight = window_weight(u, warm_up_s, warm_up_s + seconds)
-    return float((excess * weights * weight).sum())
-
-
-def test_brownian_input_in_the_steady_state_is_pollaczek_and_khinchine() -> None:
-    # sigma² / (2 (1 - rho)), once the empty start is far away
-    found = mean_wait(0.8, 100.0, lambda u: 0.01 * u, warm_up_s=100.0)
-    assert found == pytest.approx(0.01 / 0.4, rel=0.01)
-
-
-def test_an_overload_grows_by_what_it_is_too_much() -> None:
-    found = mean_wait(1.5, 100.0, lambda u: 1e-6 * u)
-    assert found == pytest.approx(0.5 * 50.0, rel=0.01)
-
-
-def test_speed_that_differs_from_trial_to_trial_is_exact() -> None:
-    # X(u) = delta u: the wait at t is delta⁺ t, of which the window has half the length
-    found = mean_wait(1.0, 60.0, lambda u: (0.1 * u) ** 2)
-    assert found == pytest.approx(0.1 / math.sqrt(2 * math.pi) * 30.0, rel=0.01)
-
-
-def test_wandering_is_white_far_off_and_a_constant_near() -> None:
-    sd, memory_s = np.array([0.05]), np.array([10.0])
-    assert wandering(1e5, sd, memory_s)[0] == pytest.approx(2 * 0.05**2 * 10 * 1e5, rel=1e-3)
-    assert wandering(0.01, sd, memory_s)[0] == pytest.approx((0.05 * 0.01) ** 2, rel=1e-2)
-
-
-def test_a_backlog_drains_at_what_is_free() -> None:
-    # 1 s of work at rho = 0.9 is gone after 10 s: (1 + 0.5)/2 over the first 5 s
-    assert backlog_left(np.array([1.0]), np.array([0.9]), 0.0, 5.0)[0] == pytest.approx(0.75)
-    assert backlog_left(np.array([1.0]), np.array([0.9]), 10.0, 60.0)[0] == pytest.approx(0.0)
-    assert backlog_left(np.array([1.0]), np.array([1.2]), 0.0, 60.0)[0] == pytest.approx(
-        1.0, rel=1e-3
-    )
 
 
 def servers_of(workers: int, service_s: float, variability: float, **more: float) -> Servers:
@@ -280,19 +235,3 @@ def test_the_models_own_error_is_part_of_the_peak() -> None:
     assert off.mean() == pytest.approx(0.008, abs=0.003)
     assert off.std() == pytest.approx(0.02, abs=0.002)
     assert np.all(np.diff(off) >= 0), "sorted: of two thresholds the lower counts by quantile"
-
-
-def test_a_response_that_scatters_is_most_probable_below_its_mean() -> None:
-    """A log-normal of mean m and variance v of its logarithm has its middle at ln m - v / 2."""
-    servers = servers_of(1, 0.008, 1.0)
-    mean, variance = np.full((1, 7), 0.03), np.full((1, 7), 0.4)
-
-    def density(log_s: float) -> float:
-        return float(_density(Part(5.0, 35.0, log_s, 0.0), mean, variance, servers)[0, 15])
-
-    tried = math.log(0.03) + np.linspace(-1.0, 1.0, 201)
-    best = tried[np.argmax([density(float(log_s)) for log_s in tried])]
-    assert best == pytest.approx(math.log(0.03) - 0.2, abs=0.011)
-    sd = math.sqrt(0.4 + MISFIT**2)
-    fall = density(best) - density(best + sd)
-    assert fall == pytest.approx(3.0 * math.log1p(1 / 5), rel=0.03)

@@ -3,6 +3,8 @@
 from typing import Literal
 
 from leadline.stats.hierarchy import Codes, Floats, Readings
+from leadline.studies.workbench.belief.reading import Aim, Reading
+from leadline.studies.workbench.belief.server import Servers
 
 BUILD: Literal["debug", "release"]
 """How the engine was built; a debug build measures itself."""
@@ -150,3 +152,22 @@ def miss_ratio(x: Floats, centres: Floats, ln_widths: Floats, codes: Codes) -> b
 
 def huber(residual: Floats, scale: float) -> bytearray:
     """Return the square of each residual up to `scale`, linear beyond."""
+
+def log_likelihood(reading: Reading, servers: Servers, aim: Aim) -> bytearray:
+    """Return the logarithm of a trial's probability density for each server, as doubles.
+
+    Raises:
+        ValueError: servers that do not have as many of one number as of another.
+
+    """
+
+def log_peak(servers: Servers, aim: Aim, run_length_s: float, warm_up_s: float) -> bytearray:
+    """Return the logarithm of the peak rate of each server.
+
+    Raises:
+        ValueError: as for `log_likelihood`.
+
+    """
+
+def student_t_log(residual: Floats, sd: float) -> bytearray:
+    """Return the log density of Student's t of each residual, without its constant."""

@@ -1,4 +1,4 @@
-//! Fits of many curves, as Python sees them: arrays in as buffers of doubles, arrays out as bytes.
+//! Fits of many curves, as Python sees them.
 
 use leadline_stats::readings::{self, Fits, Readings};
 use leadline_stats::shape::Shape;
@@ -6,14 +6,11 @@ use leadline_stats::{model, refine as refining, start};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyByteArray;
 
-/// Doubles in an array of any shape.
-type Floats = PyBuffer<f64>;
+use crate::arrays::{Bytes, Floats, bytes_of, refused};
+
 /// Codes of shapes, (fits, levels).
 type Codes = PyBuffer<i64>;
-/// Doubles for Python.
-type Bytes = Py<PyByteArray>;
 
 /// `leadline.stats.hierarchy.Readings`.
 #[derive(FromPyObject)]
@@ -145,18 +142,4 @@ fn rows_of(py: Python<'_>, array: &Floats, wide: usize, fits: usize) -> PyResult
         return Err(PyValueError::new_err(format!("an array is {found:?}, not {wanted:?}")));
     }
     array.to_vec(py)
-}
-
-fn refused(why: &'static str) -> PyErr {
-    PyValueError::new_err(why)
-}
-
-fn bytes_of(py: Python<'_>, values: &[f64]) -> PyResult<Bytes> {
-    let filled = PyByteArray::new_with(py, size_of_val(values), |bytes| {
-        for (bytes, value) in bytes.chunks_exact_mut(size_of::<f64>()).zip(values) {
-            bytes.copy_from_slice(&value.to_ne_bytes());
-        }
-        Ok(())
-    })?;
-    Ok(filled.unbind())
 }

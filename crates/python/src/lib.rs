@@ -1,5 +1,7 @@
 //! `leadline._engine`: the thin PyO3 shim over the other crates, and nothing else.
 
+mod arrays;
+mod belief;
 mod fits;
 mod rank;
 
@@ -24,6 +26,8 @@ mod _engine {
     use pyo3::prelude::*;
     use serde::de::DeserializeOwned;
 
+    #[pymodule_export]
+    use crate::belief::{log_likelihood, log_peak, student_t_log};
     #[pymodule_export]
     use crate::fits::{huber, ln_time, miss_ratio, refine, start_fits};
     #[pymodule_export]

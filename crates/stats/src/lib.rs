@@ -1,3 +1,7 @@
+//! What takes NumPy too long: fits of a hierarchy of caches, and a workbench's [`belief`].
+//!
+//! # Time per byte of a hierarchy of caches
+//!
 //! Time per byte of a hierarchy of caches over `unique_bytes`, and many least-squares fits of it.
 //!
 //! The model, with x = ln U, U the unique bytes, and y = ln(time per byte in s/MB):
@@ -14,6 +18,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod belief;
 pub mod model;
 mod normal;
 pub mod readings;

@@ -15,10 +15,9 @@ import numpy as np
 
 from leadline.record.workbench import Prior
 from leadline.studies.workbench.belief.likelihood import log_likelihood, student_t_log
-from leadline.studies.workbench.belief.open_queue import Floats
 from leadline.studies.workbench.belief.peak import log_peak
 from leadline.studies.workbench.belief.reading import Aim, Reading
-from leadline.studies.workbench.belief.server import DIMENSIONS, toggled, unpack
+from leadline.studies.workbench.belief.server import DIMENSIONS, Floats, toggled, unpack
 
 COUNT = 500
 MODEL_BIAS_LOG, MODEL_SD_LOG = 0.008, 0.02
@@ -150,4 +149,4 @@ def _seed_term(prior: Prior, limit_s: float, particles: Floats) -> Floats:
     capacity = unpack(particles, limit_s).capacity
     sd = max(prior.sd_log or PRIOR_SD_LOG, _PRIOR_SD_LOG_MIN)
     centre = np.log(prior.rate_per_s) + _CAPACITY_OVER_PEAK
-    return student_t_log(np.log(capacity) - centre, np.full(len(capacity), sd))
+    return student_t_log(np.log(capacity) - centre, sd)

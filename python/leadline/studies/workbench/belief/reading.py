@@ -16,7 +16,7 @@ from itertools import pairwise
 import numpy as np
 
 from leadline.record.workbench import Batch, Measured, Threshold, Trial
-from leadline.studies.workbench.belief.open_queue import Floats
+from leadline.studies.workbench.belief.server import Floats
 
 PARTS = (0.0, 1 / 6, 1 / 2, 1.0)
 """Of the window: what is left of the start, a middle, and the rest."""

@@ -8,13 +8,13 @@ that slows down under a backlog, a second mode.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from leadline.studies.workbench.belief.open_queue import Floats
+Floats = NDArray[np.float64]
 
 NAMES = (
     "concurrency",
@@ -86,20 +86,6 @@ class Servers:
     slow_share: Floats
     slow_log: Floats
     """Logarithm of how much slower the slow mode is; 0: there is none."""
-
-    def some(self, which: NDArray[np.bool_] | NDArray[np.intp]) -> Servers:
-        """Return some of them."""
-        return Servers(*(getattr(self, field.name)[which] for field in fields(self)))
-
-    def slowed(self) -> Servers:
-        """Return them in their slow mode: all service takes longer."""
-        slower = np.exp(self.slow_log)
-        return replace(
-            self,
-            capacity=self.capacity / slower,
-            base_s=self.base_s * slower,
-            variance_per_s=self.variance_per_s * slower,
-        )
 
 
 def unpack(normal: Floats, limit_s: float) -> Servers:

@@ -20,9 +20,9 @@ import numpy as np
 
 from leadline.record import Interval
 from leadline.record.workbench import Goal, PeakVerdict, Prior, Trial, TrialRequest, TrialState
-from leadline.studies.workbench.belief.open_queue import Floats
 from leadline.studies.workbench.belief.particles import Posterior
 from leadline.studies.workbench.belief.reading import aims, read
+from leadline.studies.workbench.belief.server import Floats
 from leadline.studies.workbench.conversation import Conversation, Ending
 from leadline.studies.workbench.loads import contradiction, mode_warnings
 from leadline.studies.workbench.threshold import threshold_ratio
