@@ -63,12 +63,12 @@ _CHARTS = {
 }
 
 
-@pytest.mark.parametrize("width_px", [1280, 400])
+@pytest.mark.parametrize("width_px", [400, 1280])
 @pytest.mark.parametrize("name", list(_CHARTS))
 def test_a_page_is_drawn_quiet_offline_readable_and_never_too_wide(
     browser: Any, pages: Callable[[str], Path], name: str, width_px: int
 ) -> None:
-    page = OpenedPage(browser, pages(name), width_px)
+    page = OpenedPage.opened(browser, pages(name), width_px)
     drawn = page.marks(*_MARKS)
     assert set(drawn) == _CHARTS[name]
     assert all(marks > 3 for marks in drawn.values()), drawn
