@@ -6,7 +6,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -41,10 +41,15 @@ def start_browser(profile: Path) -> Iterator[Any]:
 
 
 _WAIT = """
-const done = arguments[0], drawn = document.documentElement.dataset;
-const look = () => drawn.charts ? done() : setTimeout(look, 40);
+const [scheme, done] = arguments, drawn = document.documentElement.dataset;
+const look = () => drawn.charts === scheme ? done() : setTimeout(look, 40);
 look();
 """
+_WATCH = """
+window.resized = new Promise(done => addEventListener('resize',
+  () => requestAnimationFrame(() => setTimeout(done)), {once: true}));
+"""
+"""Vega's own listeners, which were there before, draw before the next frame."""
 
 
 OVERFLOW = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
@@ -78,17 +83,54 @@ return Object.fromEntries([...document.querySelectorAll('[data-chart]')].map(box
 class OpenedPage:
     """A page in the browser after all its charts were drawn."""
 
+    _unchanged: ClassVar[OpenedPage | None] = None
+    """The one that stands open, if `opened` gave it."""
+
     def __init__(self, browser: Any, page: Path, width_px: int, scheme: str = "light") -> None:
-        self.browser = browser
-        for kind in ("browser", "performance"):
-            browser.get_log(kind)
-        size = {"width": width_px, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-        media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
-        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+        OpenedPage._unchanged = None
+        self.browser, self.page = browser, page
+        self._empty_logs()
+        self._emulate(width_px, scheme)
         browser.get(page.as_uri())
         browser.set_script_timeout(60)
-        browser.execute_async_script(_WAIT)
+        browser.execute_async_script(_WAIT, scheme)
+
+    @classmethod
+    def opened(cls, browser: Any, page: Path, width_px: int, scheme: str = "light") -> OpenedPage:
+        """Open a page for a test that changes nothing on it, or takes back what it changes.
+
+        If such a test had the page open last it is not loaded anew, which takes most of a
+        second of processor time: its window gets the new width, and it the new scheme.
+        """
+        shown = cls._unchanged
+        if shown is None or (shown.browser, shown.page) != (browser, page):
+            shown = cls(browser, page, width_px, scheme)
+        else:
+            shown._empty_logs()
+            shown.show(width_px, scheme)
+        cls._unchanged = shown
+        return shown
+
+    def show(self, width_px: int, scheme: str) -> None:
+        """Resize the window and choose the scheme, as a reader may, and wait for the drawings."""
+        if width_px != self._width_px:
+            self.ask(_WATCH)
+            self._emulate(width_px, self._scheme)
+            self.wait("window.resized")
+        if scheme != self._scheme:
+            self._emulate(width_px, scheme)
+            self.browser.execute_async_script(_WAIT, scheme)
+
+    def _emulate(self, width_px: int, scheme: str) -> None:
+        self._width_px, self._scheme = width_px, scheme
+        size = {"width": width_px, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+        self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+
+    def _empty_logs(self) -> None:
+        for kind in ("browser", "performance"):
+            self.browser.get_log(kind)
 
     def ask(self, script: str, *arguments: Any) -> Any:
         return self.browser.execute_script(script, *arguments)

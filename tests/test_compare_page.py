@@ -23,7 +23,7 @@ from leadline.report.comparison.save import save_comparison
 from leadline.report.comparison.terminal import render_comparison
 from leadline.report.comparison.words import say_verdict
 from leadline.report.drawing.images import ReportError
-from opened_page import OpenedPage
+from opened_page import OVERFLOW, OpenedPage
 
 PRICES = {"atlas": Price(1000.0, "EUR"), "rapid": Price(3000.0, "EUR")}
 QUESTIONS = [
@@ -55,19 +55,25 @@ def compared(**changes: Any) -> SystemsComparison:
     return msgspec.structs.replace(_compared(), **changes)
 
 
+@functools.cache
+def drawn() -> dict[str, Any]:
+    """Return the charts of what most tests compare."""
+    return comparison_charts(compared())
+
+
 def test_every_figure_of_the_papers_has_its_chart() -> None:
-    assert set(comparison_charts(compared())) == ALL_CHARTS
+    assert set(drawn()) == ALL_CHARTS
     assert missing_charts(compared()) == {}
 
 
 def test_ratios_are_drawn_on_a_log_axis_with_their_intervals_and_verdicts() -> None:
     document = compared()
-    chart = comparison_charts(document)["ratios-1-2"]
-    drawn = rows(chart, "point")
+    chart = drawn()["ratios-1-2"]
+    points = rows(chart, "point")
     known = [pair for pair in document.pairs if pair.ratio is not None]
-    assert [row["x"] for row in drawn] == [pair.ratio.value for pair in known if pair.ratio]
-    assert [row["low"] for row in drawn] == [pair.ratio.low for pair in known if pair.ratio]
-    assert {row["verdict"] for row in drawn} == {"rapid is faster"}
+    assert [row["x"] for row in points] == [pair.ratio.value for pair in known if pair.ratio]
+    assert [row["low"] for row in points] == [pair.ratio.low for pair in known if pair.ratio]
+    assert {row["verdict"] for row in points} == {"rapid is faster"}
     scales = [
         layer["encoding"]["x"]["scale"]
         for layer in layers(chart)
@@ -75,7 +81,7 @@ def test_ratios_are_drawn_on_a_log_axis_with_their_intervals_and_verdicts() -> N
     ]
     assert {scale["type"] for scale in scales} == {"log"}
     low, high = scales[0]["domain"]
-    assert low < min(row["low"] for row in drawn)
+    assert low < min(row["low"] for row in points)
     assert high > 1.0
 
 
@@ -87,12 +93,12 @@ def test_an_extrapolated_ratio_is_marked_in_the_chart() -> None:
     titles = [row["title"] for row in rows(chart, "point")]
     assert titles[:3] == ["workstation", "large utility", "beyond*"]
     assert "*: extrapolated" in chart.to_dict(validate=False)["title"]["subtitle"]
-    plain = comparison_charts(compared())["ratios-1-2"]
+    plain = drawn()["ratios-1-2"]
     assert "extrapolated" not in plain.to_dict(validate=False)["title"]["subtitle"]
 
 
 def test_bars_start_at_zero_the_fastest_first_with_the_number_beside_them() -> None:
-    chart = comparison_charts(compared())["disk_reads"]
+    chart = drawn()["disk_reads"]
     bars = rows(chart, "bar")
     assert [row["name"] for row in bars] == ["rapid", "atlas"]
     assert layers(chart)[0]["encoding"]["x"]["scale"]["domain"][0] == 0
@@ -109,12 +115,8 @@ def test_an_extrapolated_bar_is_marked_and_keeps_its_warnings() -> None:
     chart = comparison_charts(msgspec.structs.replace(document, rates=rates))["disk_reads"]
     assert [row["name"] for row in rows(chart, "bar")] == ["rapid*", "atlas"]
     assert "*: extrapolated" in chart.to_dict(validate=False)["title"]["subtitle"]
-    assert (
-        "*"
-        not in comparison_charts(document)["disk_reads"].to_dict(validate=False)["title"][
-            "subtitle"
-        ]
-    )
+    plain = drawn()["disk_reads"].to_dict(validate=False)
+    assert "*" not in plain["title"]["subtitle"]
     beyond = Workload(unique_bytes=2**41, size_mean=32768, read_frac=1.0, seq_frac=0.5)
     region = msgspec.structs.replace(small.regions[1], focal=beyond)
     guess = msgspec.structs.replace(small, regions=(small.regions[0], region))
@@ -123,8 +125,15 @@ def test_an_extrapolated_bar_is_marked_and_keeps_its_warnings() -> None:
     assert any(text.startswith("extrapolated: ") for text in found[1].warnings)
 
 
-def title(document: SystemsComparison, name: str) -> str:
-    return str(comparison_charts(document)[name].to_dict(validate=False)["title"]["text"])
+def title(charts: dict[str, Any], name: str) -> str:
+    return str(charts[name].to_dict(validate=False)["title"]["text"])
+
+
+@functools.cache
+def equals() -> dict[str, Any]:
+    """Return the charts of two systems of which neither is the faster."""
+    twins = systems(atlas(), quicker(1.01), model="product")
+    return comparison_charts(compare_systems(twins, Terms(QUESTIONS)))
 
 
 @pytest.mark.parametrize(
@@ -138,9 +147,8 @@ def title(document: SystemsComparison, name: str) -> str:
 def test_a_heading_names_the_best_only_where_it_is_shown(
     name: str, best: str | None, neutral: str
 ) -> None:
-    equal = compare_systems(systems(atlas(), quicker(1.01), model="product"), Terms(QUESTIONS))
-    assert neutral in title(equal, name)
-    assert (best or neutral) in title(compared(), name)
+    assert neutral in title(equals(), name)
+    assert (best or neutral) in title(drawn(), name)
 
 
 def curve(name: str, ends: tuple[float, float], spread: float, last_x: float = 1.0) -> CommonCurve:
@@ -164,7 +172,7 @@ def test_the_flattest_curve_is_named_by_its_real_ends_and_only_where_shown(
     second: CommonCurve, said: str
 ) -> None:
     curves = (curve("a", (1.0, 1.02), 1.01), second)
-    assert title(compared(curves=curves), "read_share").endswith(said)
+    assert title(comparison_charts(compared(curves=curves)), "read_share").endswith(said)
 
 
 def test_what_a_survey_warns_of_is_told_beside_what_differs() -> None:
@@ -185,7 +193,7 @@ def test_what_a_survey_warns_of_is_told_beside_what_differs() -> None:
 
 def test_systems_differ_by_dash_and_shape_too_not_by_colour_alone() -> None:
     for name in ("bytes_touched", "read_share", "bytes_touched_own"):
-        encodings = [layer["encoding"] for layer in layers(comparison_charts(compared())[name])]
+        encodings = [layer["encoding"] for layer in layers(drawn()[name])]
         assert any("strokeDash" in encoding for encoding in encodings)
         assert any("shape" in encoding for encoding in encodings)
 
@@ -260,19 +268,23 @@ return Object.fromEntries([...document.querySelectorAll('[data-chart]')].map(box
 """
 
 
-@pytest.mark.parametrize(("width_px", "scheme"), [(1280, "light"), (400, "dark")])
-def test_the_page_is_drawn_quiet_offline_and_never_too_wide(
-    browser: Any, tmp_path: Path, width_px: int, scheme: str
-) -> None:
-    path = tmp_path / "comparison.html"
+@pytest.fixture(scope="module")
+def compared_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("page") / "comparison.html"
     save_comparison(compared(), path)
-    page = OpenedPage(browser, path, width_px, scheme)
-    drawn = page.ask(_WIDTHS)
-    assert set(drawn) == ALL_CHARTS
-    for name, (width, room) in drawn.items():
+    return path
+
+
+@pytest.mark.parametrize(("width_px", "scheme"), [(400, "dark"), (1280, "light")])
+def test_the_page_is_drawn_quiet_offline_and_never_too_wide(
+    browser: Any, compared_page: Path, width_px: int, scheme: str
+) -> None:
+    page = OpenedPage.opened(browser, compared_page, width_px, scheme)
+    widths = page.ask(_WIDTHS)
+    assert set(widths) == ALL_CHARTS
+    for name, (width, room) in widths.items():
         assert 0.85 * room < width <= room + 1, name
-    overflow = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
-    assert page.ask(overflow) <= 0
+    assert page.ask(OVERFLOW) <= 0
     assert page.requests() == []
     assert page.console() == []
     saved = page.ask("return document.getElementById('save-json').href")

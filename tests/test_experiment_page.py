@@ -57,18 +57,26 @@ _CHARTS = {
         "time",
     },
     "compared": {"response", "response-near", "fares", "time", "times", "cost-policies"},
-    "surface": {"map", "solid", "lines"},
     "line": {"lines"},
     "cube": {"map", "map-2", "solid", "lines"},
+    "surface": {"map", "solid", "lines"},
 }
 
 
-@pytest.mark.parametrize("width_px", [1280, 400])
-@pytest.mark.parametrize("name", list(_CHARTS))
+_LOOKS = [
+    (name, width_px, scheme)
+    for name in _CHARTS
+    for width_px, scheme in ((400, "light"), (400, "dark"), (1280, "light"))
+    if scheme == "light" or name in {"peak", "surface"}
+]
+
+
+@pytest.mark.parametrize(("name", "width_px", "scheme"), _LOOKS)
 def test_a_page_is_drawn_quiet_offline_readable_and_never_too_wide(
-    browser: Any, pages: Callable[[str], Path], name: str, width_px: int
+    browser: Any, pages: Callable[[str], Path], name: str, width_px: int, scheme: str
 ) -> None:
-    page = OpenedPage(browser, pages(name), width_px)
+    page = OpenedPage.opened(browser, pages(name), width_px, scheme)
+    assert page.ask("return document.documentElement.dataset.charts") == scheme
     drawn = page.marks(*_MARKS)
     assert set(drawn) == _CHARTS[name]
     assert all(marks > 3 for marks in drawn.values()), drawn
@@ -79,11 +87,11 @@ def test_a_page_is_drawn_quiet_offline_readable_and_never_too_wide(
     assert [url for url in page.requests() if not url.startswith("chrome:")] == []
 
 
-def test_pages_follow_the_dark_scheme(browser: Any, pages: Callable[[str], Path]) -> None:
-    for name in ("peak", "surface"):
-        page = OpenedPage(browser, pages(name), 400, "dark")
-        assert page.ask("return document.documentElement.dataset.charts") == "dark"
-        assert unreadable(page) == []
+def test_a_tooltip_says_what_was_found_where(browser: Any, pages: Callable[[str], Path]) -> None:
+    page = OpenedPage.opened(browser, pages("surface"), 1280)
+    tip = page.tip_of("document.querySelector('[data-chart=map] .mark-rect path')")
+    assert "Configurationdisks=" in tip
+    assert "Peak rate1" in tip
 
 
 _FACETS = """
@@ -141,13 +149,6 @@ def test_no_word_of_the_solid_is_cut_however_it_is_turned(
             # Levels of a floor seen from its edge stand behind each other, as they do anywhere.
             cut = [line for line in unreadable(page) if line.endswith("is cut")]
             assert cut == [], (azimuth, elevation)
-
-
-def test_a_tooltip_says_what_was_found_where(browser: Any, pages: Callable[[str], Path]) -> None:
-    page = OpenedPage(browser, pages("surface"), 1280)
-    tip = page.tip_of("document.querySelector('[data-chart=map] .mark-rect path')")
-    assert "Configurationdisks=" in tip
-    assert "Peak rate1" in tip
 
 
 def test_hostile_names_stay_text(

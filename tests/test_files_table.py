@@ -192,13 +192,18 @@ def test_another_ending_and_an_empty_study_are_refused(tmp_path: Path) -> None:
         save_files(msgspec.structs.replace(study, rows=()), tmp_path / "a.png")
 
 
-@pytest.mark.parametrize(("width_px", "scheme"), [(1280, "light"), (400, "dark")])
-def test_the_page_is_drawn_quiet_offline_and_never_too_wide(
-    browser: Any, tmp_path: Path, width_px: int, scheme: str
-) -> None:
-    path = tmp_path / "files.html"
+@pytest.fixture(scope="module")
+def files_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("page") / "files.html"
     save_files(study_of(ScriptedTests(lambda *_: 5e5, noise_frac=0.05), whole()), path)
-    page = OpenedPage(browser, path, width_px, scheme)
+    return path
+
+
+@pytest.mark.parametrize(("width_px", "scheme"), [(400, "dark"), (1280, "light")])
+def test_the_page_is_drawn_quiet_offline_and_never_too_wide(
+    browser: Any, files_page: Path, width_px: int, scheme: str
+) -> None:
+    page = OpenedPage.opened(browser, files_page, width_px, scheme)
     assert page.ask("return document.querySelectorAll('.chart svg').length") == 4
     assert page.ask("return document.documentElement.scrollWidth") <= width_px
     assert page.console() == []

@@ -21,21 +21,13 @@ from leadline.record import IntervalRecord, Measurement, Survey
 from leadline.report.measurement.outliers import slice_outliers
 from leadline.report.survey.catalogue import charts
 from leadline.report.survey.page import render_html
-from leadline.studies.survey.sentences import sentences
-from opened_page import OpenedPage
-
-
-def _answered(survey: Survey) -> Survey:
-    return msgspec.structs.replace(survey, sentences=sentences(survey))
+from opened_page import OVERFLOW, OpenedPage
+from survey_pages import answered, html_of, page_of, rendered
 
 
 @pytest.fixture(scope="module")
 def two_region_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    survey = _answered(made.two_region())
-    path = tmp_path_factory.mktemp("page") / "report.html"
-    html = render_html(survey, made.points(survey), [made.three_region()])
-    path.write_text(html, encoding="utf-8")
-    return path
+    return page_of("two-region", tmp_path_factory.mktemp("page"))
 
 
 _MARKS = """
@@ -48,11 +40,11 @@ return Object.fromEntries([...document.querySelectorAll('[data-chart]')].map(box
 """
 
 
-@pytest.mark.parametrize(("width_px", "scheme"), [(1280, "light"), (400, "light"), (400, "dark")])
+@pytest.mark.parametrize(("width_px", "scheme"), [(400, "dark"), (400, "light"), (1280, "light")])
 def test_the_page_is_drawn_quiet_offline_and_never_too_wide(
     browser: Any, two_region_page: Path, width_px: int, scheme: str
 ) -> None:
-    page = OpenedPage(browser, two_region_page, width_px, scheme)
+    page = OpenedPage.opened(browser, two_region_page, width_px, scheme)
     survey = made.two_region()
     drawn = page.ask(_MARKS)
     assert set(drawn) == set(charts(survey))
@@ -67,12 +59,33 @@ def test_the_page_is_drawn_quiet_offline_and_never_too_wide(
         assert chart["lines"] >= 1, name
         assert 0 < chart["width"] <= chart["room"] + 1, name
         assert chart["width"] > 0.85 * chart["room"], name
-    overflow = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
-    assert page.ask(overflow) <= 0
+    assert page.ask(OVERFLOW) <= 0
     assert page.ask("return parseFloat(getComputedStyle(document.body).fontSize)") >= 14
     assert page.ask("return document.documentElement.dataset.charts") == scheme
     assert page.requests() == []
     assert page.console() == []
+
+
+def test_the_data_can_be_taken_out_of_the_page(browser: Any, two_region_page: Path) -> None:
+    page = OpenedPage.opened(browser, two_region_page, 1280)
+    href = page.ask("return document.getElementById('save-json').href")
+    assert href.startswith("data:application/json")
+    data = page.ask("return JSON.parse(document.getElementById('leadline-data').textContent)")
+    survey = answered(made.two_region())
+    assert msgspec.convert(data["survey"], Survey, strict=False) == survey
+    assert len(data["points"]) == len(made.points(survey))
+    link = page.ask("return document.querySelector('a[download$=\".csv\"]').href")
+    rows = list(csv.DictReader(io.StringIO(base64.b64decode(link.split(",", 1)[1]).decode())))
+    assert len(rows) == len(made.points(survey))
+    assert float(rows[0]["throughput_mb_s"]) == made.points(survey)[0].result.throughput_mb_s.value
+
+
+def test_a_tooltip_says_place_and_interval(browser: Any, two_region_page: Path) -> None:
+    page = OpenedPage.opened(browser, two_region_page, 1280)
+    symbols = """document.querySelectorAll('[data-chart="region-1-size_mean"] .mark-symbol')"""
+    tip = page.tip_of(f"{symbols}[1].querySelectorAll('path')[3]")
+    assert "64 KiB" in tip
+    assert re.search(r"MB/s \(\d", tip)
 
 
 def test_the_browser_would_have_seen_a_request_and_an_error(
@@ -105,42 +118,20 @@ def test_the_policy_stops_a_script_and_a_request_of_a_stranger(
 def test_hostile_names_stay_text(browser: Any, tmp_path: Path) -> None:
     survey = made.hostile()
     path = tmp_path / "hostile.html"
-    path.write_text(render_html(survey, made.points(survey)), encoding="utf-8")
+    path.write_text(rendered(survey), encoding="utf-8")
     page = OpenedPage(browser, path, 400)
     assert page.ask("return document.querySelector('h1').textContent") == made.HOSTILE
+    region = page.ask("return document.getElementById('what-if-region').textContent")
+    assert region == f"{made.HOSTILE}0"
     assert page.ask("return document.querySelectorAll('img').length") == 0
     assert page.ask("return document.title").startswith("</script>")
-    overflow = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
-    assert page.ask(overflow) <= 0
+    assert page.ask(OVERFLOW) <= 0
     assert page.requests() == []
     assert page.console() == []
 
 
-def test_a_tooltip_says_place_and_interval(browser: Any, two_region_page: Path) -> None:
-    page = OpenedPage(browser, two_region_page, 1280)
-    symbols = """document.querySelectorAll('[data-chart="region-1-size_mean"] .mark-symbol')"""
-    tip = page.tip_of(f"{symbols}[1].querySelectorAll('path')[3]")
-    assert "64 KiB" in tip
-    assert re.search(r"MB/s \(\d", tip)
-
-
-def test_the_data_can_be_taken_out_of_the_page(browser: Any, two_region_page: Path) -> None:
-    page = OpenedPage(browser, two_region_page, 1280)
-    href = page.ask("return document.getElementById('save-json').href")
-    assert href.startswith("data:application/json")
-    data = page.ask("return JSON.parse(document.getElementById('leadline-data').textContent)")
-    survey = _answered(made.two_region())
-    assert msgspec.convert(data["survey"], Survey, strict=False) == survey
-    assert len(data["points"]) == len(made.points(survey))
-    link = page.ask("return document.querySelector('a[download$=\".csv\"]').href")
-    rows = list(csv.DictReader(io.StringIO(base64.b64decode(link.split(",", 1)[1]).decode())))
-    assert len(rows) == len(made.points(survey))
-    assert float(rows[0]["throughput_mb_s"]) == made.points(survey)[0].result.throughput_mb_s.value
-
-
 def test_the_page_opens_with_the_answer_and_names_every_doubt() -> None:
-    survey = _answered(made.two_region())
-    html = render_html(survey, made.points(survey))
+    html = html_of("two-region")
     text = re.sub(r"\s+", " ", html.replace("\N{NO-BREAK SPACE}", " "))
     answer, levels = text.index('class="lead">Two levels: the file cache'), text.index(">Levels<")
     assert answer < levels
@@ -171,17 +162,15 @@ def _run(rates: list[float]) -> Measurement:
 
 
 def test_a_stopped_survey_says_so_and_draws_no_empty_chart() -> None:
-    survey = _answered(made.stopped())
-    html = render_html(survey, made.points(survey))
+    html = html_of("stopped")
     assert "Stopped early" in html
     assert "Not measured: mean request size on the disk." in html
     assert 'data-chart="region-1-size_mean"' not in html
-    empty = render_html(_answered(made.empty()), ())
+    empty = render_html(answered(made.empty()), ())
     assert "Not measured: no point over the bytes touched." in empty
     assert "data-chart=" not in re.sub(r"<(script|style).*?</\1>", "", empty, flags=re.DOTALL)
 
 
 def test_a_page_is_the_same_every_time() -> None:
-    survey = _answered(made.one_region())
-    found = [render_html(survey, made.points(survey)) for _ in range(2)]
-    assert found[0] == found[1]
+    again = rendered(answered(made.two_region()), [made.three_region()])
+    assert again == html_of("two-region")

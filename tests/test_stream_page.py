@@ -57,15 +57,21 @@ def pages(
     return made_once(place, kinds)
 
 
-_CHARTS = {"scaling": 9, "counted": 5, "run": 3, "balance": 6, "systems": 6}
+_CHARTS = {"counted": 5, "run": 3, "balance": 6, "systems": 6, "scaling": 9}
 
 
-@pytest.mark.parametrize("width_px", [1280, 400])
-@pytest.mark.parametrize("name", list(_CHARTS))
+_LOOKS = [
+    *((name, width_px, "light") for name in _CHARTS for width_px in (400, 1280)),
+    ("scaling", 400, "dark"),
+]
+
+
+@pytest.mark.parametrize(("name", "width_px", "scheme"), _LOOKS)
 def test_a_page_is_drawn_quiet_offline_readable_and_never_too_wide(
-    browser: Any, pages: Callable[[str], Path], name: str, width_px: int
+    browser: Any, pages: Callable[[str], Path], name: str, width_px: int, scheme: str
 ) -> None:
-    page = OpenedPage(browser, pages(name), width_px)
+    page = OpenedPage.opened(browser, pages(name), width_px, scheme)
+    assert page.ask("return document.documentElement.dataset.charts") == scheme
     drawn = page.marks("rect path", "symbol path")
     assert len(drawn) == _CHARTS[name]
     for chart, marks in drawn.items():
@@ -78,10 +84,20 @@ def test_a_page_is_drawn_quiet_offline_readable_and_never_too_wide(
     assert [url for url in page.requests() if not url.startswith("chrome:")] == []
 
 
-def test_the_page_follows_the_dark_scheme(browser: Any, pages: Callable[[str], Path]) -> None:
-    page = OpenedPage(browser, pages("scaling"), 400, "dark")
-    assert page.ask("return document.documentElement.dataset.charts") == "dark"
-    assert unreadable(page) == []
+def test_the_studys_data_can_be_taken_out_of_the_page(
+    browser: Any, pages: Callable[[str], Path], atlas: StreamStudy
+) -> None:
+    page = OpenedPage.opened(browser, pages("scaling"), 1280)
+    data = page.ask("return JSON.parse(document.getElementById('leadline-data').textContent)")
+    assert msgspec.convert(data, StreamStudy, strict=False) == atlas
+    assert page.ask("return document.getElementById('save-json').href").startswith("data:")
+
+
+def test_a_tooltip_says_what_a_disk_brought(browser: Any, pages: Callable[[str], Path]) -> None:
+    page = OpenedPage.opened(browser, pages("scaling"), 1280)
+    tip = page.tip_of("document.querySelector('[data-chart=scaling] .mark-rect path')")
+    assert "This disk brought" in tip
+    assert "MB/s of" in tip
 
 
 def test_unreadable_text_would_have_been_seen(browser: Any, pages: Callable[[str], Path]) -> None:
@@ -97,13 +113,6 @@ def test_unreadable_text_would_have_been_seen(browser: Any, pages: Callable[[str
         texts[0].setAttribute('transform', texts[1].getAttribute('transform'));"""
     )
     assert any(" over " in line for line in unreadable(page))
-
-
-def test_a_tooltip_says_what_a_disk_brought(browser: Any, pages: Callable[[str], Path]) -> None:
-    page = OpenedPage(browser, pages("scaling"), 1280)
-    tip = page.tip_of("document.querySelector('[data-chart=scaling] .mark-rect path')")
-    assert "This disk brought" in tip
-    assert "MB/s of" in tip
 
 
 def test_hostile_names_stay_text(browser: Any, tmp_path: Path) -> None:
@@ -122,15 +131,6 @@ def test_hostile_names_stay_text(browser: Any, tmp_path: Path) -> None:
         assert page.ask("return document.querySelectorAll('img').length") == 0
         assert page.ask(OVERFLOW) <= 0
         assert page.console() == []
-
-
-def test_the_studys_data_can_be_taken_out_of_the_page(
-    browser: Any, pages: Callable[[str], Path], atlas: StreamStudy
-) -> None:
-    page = OpenedPage(browser, pages("scaling"), 1280)
-    data = page.ask("return JSON.parse(document.getElementById('leadline-data').textContent)")
-    assert msgspec.convert(data, StreamStudy, strict=False) == atlas
-    assert page.ask("return document.getElementById('save-json').href").startswith("data:")
 
 
 def _plain(html: str) -> str:
