@@ -76,8 +76,9 @@ rust-test:
 	@mkdir -p $(LOGS)
 	cargo test --workspace --quiet 2>&1 | tee $(LOGS)/rust.log
 
-# tests/conftest.py says what goes to one process, and in which order.
-SPREAD := -q --dist loadgroup --no-loadscope-reorder
+# tests/conftest.py says what goes to one process, and in which order. A process that dies ends the
+# run: with another in its place xdist waited for ever.
+SPREAD := -q --dist loadgroup --no-loadscope-reorder --max-worker-restart 0
 
 # One thread, as the command line has it: threads for small matrices take twice the time. Three
 # processes on two processors: those with the real I/O and the servers mostly wait; a fourth would

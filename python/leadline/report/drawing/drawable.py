@@ -63,6 +63,6 @@ def _clean(part: Any) -> Any:
         return _FORBIDDEN.sub("?", part)
     if isinstance(part, dict):
         return {_clean(key): _clean(value) for key, value in part.items()}
-    if isinstance(part, list):
+    if isinstance(part, list | tuple):
         return [_clean(each) for each in part]
     return part
