@@ -19,8 +19,8 @@
 #![forbid(unsafe_code)]
 
 pub mod belief;
+mod least_squares;
 pub mod model;
-mod normal;
 pub mod readings;
 pub mod refine;
 pub mod shape;

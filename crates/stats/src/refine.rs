@@ -4,8 +4,8 @@
 use std::mem;
 
 use crate::SLOPE_MAX;
+use crate::least_squares::Normal;
 use crate::model::{Hierarchy, LEVELS_REFUSED, parameters};
-use crate::normal::Normal;
 use crate::readings::{Fits, Readings};
 use crate::shape::Shape;
 

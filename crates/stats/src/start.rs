@@ -1,7 +1,7 @@
 //! Where fits begin: heights solved for at given borders.
 
+use crate::least_squares::Normal;
 use crate::model::LEVELS_REFUSED;
-use crate::normal::Normal;
 use crate::readings::{Fits, Readings};
 use crate::refine::refine;
 use crate::shape::Shape;
