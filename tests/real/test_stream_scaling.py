@@ -16,6 +16,10 @@ from leadline.studies.streaming.study import Asked, begin_scaling, options_of, r
 
 pytestmark = pytest.mark.real
 
+CREDIT_S = 0.2
+"""What a disk that was idle may catch up on: the throttle counts by slices of a tenth of a second.
+That much data is written at once however low the rate, so a rate is no promise of the kernel's."""
+
 
 def test_every_kernel_on_one_and_two_directories(tmp_path: Path) -> None:
     homes = [tmp_path / "a", tmp_path / "b"]
@@ -55,7 +59,7 @@ def test_throttled_disks_are_no_faster_than_they_should_be_and_nothing_stays(
     """That they are no slower either, a calm machine says."""
     if why := why_no_throttles():
         pytest.skip(f"no throttled disks here: {why}")
-    mb_s, size = 60.0, 10 * DATA_MULTIPLE_BYTES
+    mb_s, size = 60.0, 30 * DATA_MULTIPLE_BYTES
     asked = Asked(system="s", data_bytes=size, memory_bytes=128 << 20)
     effort = Effort(data_bytes=size, memory_bytes=128 << 20, threads=1, seed=1, total_s_max=60.0)
     with loop_disks(tmp_path, 2, 3 * size) as made, throttle() as held:
@@ -64,7 +68,9 @@ def test_throttled_disks_are_no_faster_than_they_should_be_and_nothing_stays(
         with open_stream_disks(homes, command=held.command) as disks:
             disks.lay(2, effort)
             result = disks.run(options_of("transpose", asked), 2, seed=1, total_s_max=60.0)
-    assert 0 < result.phases[-1].mb_s < 2.4 * mb_s, "its slices: a bit more than twice"
+    written = result.phases[-1]
+    assert written.bytes_written == size
+    assert size <= 2e6 * mb_s * (written.seconds + CREDIT_S)
     assert not list(tmp_path.iterdir())
 
 
