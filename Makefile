@@ -81,8 +81,8 @@ rust-test:
 SPREAD := -q --dist loadgroup --no-loadscope-reorder --max-worker-restart 0
 
 # One thread, as the command line has it: threads for small matrices take twice the time. Three
-# processes on two processors: those with the real I/O and the servers mostly wait; a fourth would
-# load all tests once more for nothing.
+# processes on two processors: those with the real I/O and the servers mostly wait. Each process
+# loads all tests for itself.
 python-test: export OMP_NUM_THREADS := 1
 python-test: build
 	@mkdir -p $(LOGS)

@@ -46,6 +46,14 @@ def test_the_promised_keys_are_there_and_the_point_is_stored_whole(tmp_path: Pat
     assert json.loads(leadline("show", answer["point"], "--json", store=store).stdout) == answer
 
 
+def test_a_window_in_which_no_request_ended_is_made_longer(tmp_path: Path) -> None:
+    slow = ["sim:sparcstation-10", "--workload", "unique_bytes=50MiB,size_mean=4MiB"]
+    short = [*slow, "--runs", "1", "--seconds", "0.02", "--json"]
+    done = leadline("measure", *short, store=tmp_path / "store.sqlite")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["result"]["wall_s"] > 0.3
+
+
 @pytest.mark.parametrize(
     ("options", "kind"),
     [(["--rate", "500"], "poisson"), (["--rate", "500", "--arrivals", "constant"], "constant")],

@@ -96,6 +96,13 @@ def test_pooled_noise_by_hand() -> None:
     assert noise.sd_frac == pytest.approx(((0.5 + 0.3 * 0.03**2) / 3.3) ** 0.5)
 
 
+def test_nothing_measured_twice_has_no_interval() -> None:
+    found = reading_interval([10.0, 40.0], [0.01, 0.01], pooled_noise([[10.0], [40.0]]))
+    assert found.value == pytest.approx(20.0)
+    assert (found.low, found.high) == (None, None)
+    assert reading_interval([10.0], None, pooled_noise([[10.0], [40.0, 41.0]])).low is not None
+
+
 @pytest.mark.parametrize("confidence", [0.0, 1.0, -0.1, 1.1])
 def test_a_confidence_lies_between_none_and_all(confidence: float) -> None:
     with pytest.raises(ValueError, match="confidence"):

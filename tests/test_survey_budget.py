@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import msgspec
 import pytest
@@ -15,6 +15,7 @@ from leadline.engine import (
     PointFailed,
     Progress,
     share_limits,
+    until_completed,
 )
 from leadline.record import (
     EngineResult,
@@ -35,6 +36,9 @@ from simulated_answers import MIB, engine_result, start, two_levels
 
 BEGIN = start(budget_s=100.0)
 POINTS = BEGIN.plan.points
+LIMITS = Limits(
+    warm_up_s_max=1.0, measure_s_min=0.1, measure_s_max=2.0, accuracy=0.02, total_s_max=60.0
+)
 
 
 class Stopwatch:
@@ -220,6 +224,28 @@ class Slow(Stopwatch):
         if len(self.asked) in {5, 6}:
             raise NothingCompleted("no request completed in the measured window")
         return answer
+
+
+@pytest.mark.parametrize("silent", [0, 1, 2])
+def test_until_a_request_ends_windows_grow(silent: int) -> None:
+    asked = []
+
+    def run(*, limits: Limits) -> str:
+        asked.append(limits.measure_s_max)
+        if len(asked) <= silent:
+            raise NothingCompleted("no request completed")
+        return "measured"
+
+    assert until_completed(run, LIMITS) == "measured"  # type: ignore[arg-type, comparison-overlap]
+    assert asked == [LIMITS.measure_s_max * times for times in (1, 4, 16)][: silent + 1]
+
+
+def test_nothing_in_the_longest_window_is_a_failure() -> None:
+    def run(*, limits: Limits) -> NoReturn:
+        raise NothingCompleted(f"no request completed in {limits.measure_s_max} s")
+
+    with pytest.raises(NothingCompleted, match=f"in {16 * LIMITS.measure_s_max} s"):
+        until_completed(run, LIMITS)
 
 
 def test_a_point_in_which_no_request_ended_gets_more_time_and_the_survey_goes_on() -> None:

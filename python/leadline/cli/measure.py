@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -47,6 +48,7 @@ from leadline.engine import (
     preflight,
     require_fit,
     target_facts,
+    until_completed,
 )
 from leadline.errors import LeadlineError
 from leadline.fio import FioRun, FioWorkload
@@ -355,13 +357,14 @@ def _measure(engine: Engine, target: Target, asked: _Asked) -> Measurement:
         if number > 0 and not engine.virtual and target.kind != "null":
             time.sleep(PAUSE_S)
         seed = derive_seed(asked.seed, number)
-        result = engine.run(
+        run = functools.partial(
+            engine.run,
             asked.job.workload,
             seed=seed,
-            limits=asked.limits,
             arrivals=asked.job.arrivals,
             precondition_bytes_max=asked.precondition_bytes_max if number == 0 else None,
         )
+        result = until_completed(run, asked.limits)
         results.append(result)
         rates = (result.throughput_mb_s, result.iops)
         readings.append(

@@ -11,8 +11,9 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 
-from leadline.engine import Engine, Limits, TargetRefused, require_fit
+from leadline.engine import Engine, Limits, TargetRefused, require_fit, until_completed
 from leadline.record import EngineResult, Measurement, Status, Workload, point_id
 from leadline.record.measurement import MEASUREMENT, MeasurementStart
 from leadline.record.study import Took
@@ -131,7 +132,7 @@ class _Diary:
         engine, study = system.engine, self._study(system)
         order = len(self._points[study])
         started_at, clock_s = datetime.now(UTC).isoformat(), engine.clock_s
-        result = engine.run(work, seed=seed, limits=limits)
+        result = until_completed(partial(engine.run, work, seed=seed), limits)
         point = Measurement(
             point_id=point_id(study, order),
             order=order,

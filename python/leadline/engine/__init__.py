@@ -11,6 +11,7 @@ from leadline.engine.pace import (
     Progress,
     longer_windows,
     share_limits,
+    until_completed,
 )
 from leadline.engine.streams.run import Streams, open_streams
 from leadline.engine.targets.preflight import Finding, preflight
@@ -67,6 +68,7 @@ __all__ = [
     "share_limits",
     "stop_on_signals",
     "target_facts",
+    "until_completed",
     "usual_blocks",
     "why_not_made",
 ]

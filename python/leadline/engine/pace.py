@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import contextlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import msgspec
 
-from leadline.errors import LeadlineError
+from leadline.errors import LeadlineError, NothingCompleted
 from leadline.record.job import Limits
+from leadline.record.result import EngineResult
 
 POINT_S_MIN = 0.3
 """With less time left than this no point says anything; measuring stops instead."""
@@ -74,3 +76,17 @@ def longer_windows(limits: Limits) -> Iterator[Limits]:
     """
     for times in _LONGER:
         yield msgspec.structs.replace(limits, measure_s_max=times * limits.measure_s_max)
+
+
+def until_completed(run: Callable[..., EngineResult], limits: Limits) -> EngineResult:
+    """Call `run(limits=...)`; where no request ended in the window, with a longer one.
+
+    Raises:
+        NothingCompleted: not one request ended in the longest window.
+
+    """
+    *most, longest = longer_windows(limits)
+    for each in most:
+        with contextlib.suppress(NothingCompleted):
+            return run(limits=each)
+    return run(limits=longest)

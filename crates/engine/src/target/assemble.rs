@@ -165,8 +165,8 @@ fn require_any(run: &Finished) -> Result<(), EngineError> {
         return Ok(());
     }
     Err(EngineError::nothing_completed(format!(
-        "no request completed in the measured window of {:.3} s; raise measure_s_max or ask for \
-        smaller requests",
+        "no request completed in the measured window of {:.3} s; give it more time, or ask \
+        for smaller requests",
         run.wall_s
     )))
 }

@@ -70,8 +70,8 @@ pub(crate) struct Steady<'a> {
 impl<'a> Steady<'a> {
     pub(crate) fn new(server: &'a Server, window: &'a Window) -> Self {
         let over = |u_s| wandering(u_s, server.wander, server.memory_s);
-        let whole = over(window.seconds) / window.seconds.powi(2);
         let total = over(window.seconds);
+        let whole = total / window.seconds.powi(2);
         let slow = |at: usize| (over(window.past.u_s[at]) - window.shares[at] * total).max(0.0);
         Self {
             server,

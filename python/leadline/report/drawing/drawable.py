@@ -6,10 +6,12 @@ vl-convert ends the whole process when a text holds a character that XML forbids
 from __future__ import annotations
 
 import re
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, TypeAlias
 
 import altair as alt
 import vl_convert
+from altair.utils.schemapi import debug_mode
 
 from leadline.report.drawing.theme import config
 
@@ -40,11 +42,20 @@ Drawn: TypeAlias = alt.LayerChart | alt.Chart | Picture
 def drawable(chart: Drawn) -> dict[str, Any]:
     """Return a chart's specification with `?` for every character that XML forbids.
 
-    It is not held against Vega-Lite's schema, which took half of a page's time: the charts are
-    ours, and `tests/test_chart_schema.py` does that with one of every kind.
+    It is not held against Vega-Lite's schema (`unchecked`).
     """
     spec: dict[str, Any] = _clean(chart.to_dict(validate=False))
     return spec
+
+
+def unchecked() -> AbstractContextManager[None]:
+    """Make charts that are not held against Vega-Lite's schema, which took half of a page's time.
+
+    The charts are ours, and `tests/test_chart_schema.py` does that with one of every kind. What a
+    user draws with Altair in the same process is checked as before.
+    """
+    unchecked: AbstractContextManager[None] = debug_mode(False)
+    return unchecked
 
 
 def is_vega(spec: dict[str, Any]) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from leadline.report.drawing.drawable import Drawn
+from leadline.report.drawing.drawable import Drawn, unchecked
 from leadline.report.drawing.images import ReportError, save_chart
 
 
@@ -58,10 +58,11 @@ class Forms:
         suffix = path.suffix.lower()
         make = made.get("html" if suffix == ".htm" else suffix[1:])
         try:
-            if make is None:
-                self._draw(charts(), path)
-                return
-            content = make()
+            with unchecked():
+                if make is None:
+                    self._draw(charts(), path)
+                    return
+                content = make()
             path.write_bytes(content.encode() if isinstance(content, str) else content)
         except OSError as error:
             raise ReportError(

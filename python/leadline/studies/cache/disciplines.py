@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from msgspec.structs import replace
 
-from leadline.engine import Engine, Limits, TargetRefused
+from leadline.engine import Engine, Limits, TargetRefused, until_completed
 from leadline.record import Access, EngineResult, Interval, Workload, derive_seed
 from leadline.record.findings import Comparison
 from leadline.record.wording import say_percent, say_rate, say_times
@@ -86,7 +87,8 @@ def measure_disciplines(
                     continue
                 try:
                     engine.set_access(replace(before, sync=each.sync, direct=each.direct))
-                    result = engine.run(workload, seed=derive_seed(seed, turn), limits=limits)
+                    run = partial(engine.run, workload, seed=derive_seed(seed, turn))
+                    result = until_completed(run, limits)
                 except TargetRefused as refusal:
                     refused[each] = str(refusal)
                 else:
