@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from leadline.record import Interval
 from leadline.record.balance import RESOURCE_WORDS, RESOURCES, Balance, Resource, Saturation
 from leadline.record.streaming import Capacities, StreamStudy
@@ -76,16 +78,28 @@ def _saturation(
         # What it does for a byte is known, not read with noise: only its capacity is.
         rate = scaled(capacity, phase.bytes_moved / _MB / last.seconds[name].value / processors)
         why = _why(name, last, cells[-1].disks)
+    reached = max(one.mb_s for one, _ in used) / processors
+    passed = rate is not None and rate.value < reached and not rate.covers(reached)
     return Saturation(
         resource=name,
-        mb_s_per_processor=rate,
-        why=f"{why}; used at most {say_percent(max(uses))}",
+        mb_s_per_processor=None if rate is None else _at_least_as(rate, reached),
+        why=f"{_PASSED if passed else why}; used at most {say_percent(max(uses))}",
         use_at_most=scaled(inverse(capacity), max(uses)),
-        at_least=name == "io_path" and not last.path_is_short,
+        at_least=passed or (name == "io_path" and not last.path_is_short),
     )
 
 
+def _at_least_as(rate: Interval, reached: float) -> Interval:
+    """Return the rate, or the one that a run reached: nothing gives out below that."""
+    if rate.value >= reached:
+        return rate
+    if not rate.covers(reached):
+        return Interval(reached, None, None, rate.n)
+    return msgspec.structs.replace(rate, value=reached)
+
+
 _NEVER = "its use does not grow with the disks' bandwidth"
+_PASSED = "a run went faster than what was measured allows: it did not give out there"
 
 
 def _why(name: Resource, used: Busy, disks: int) -> str:
