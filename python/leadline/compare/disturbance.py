@@ -32,6 +32,9 @@ class Disturbance:
     """What it was."""
 
 
+NOTHING = Disturbance()
+
+
 def disturbance_of(survey: Survey, points: Sequence[Measurement]) -> Disturbance:
     """Return what disturbed a survey, from its own points."""
     moved, lost = _moved_frac(survey), _lost_share(survey, points)
@@ -46,9 +49,7 @@ def disturbance_of(survey: Survey, points: Sequence[Measurement]) -> Disturbance
     return Disturbance(ln, tuple(words))
 
 
-def withheld(
-    ratio: LogRatio, a: tuple[str, Disturbance], b: tuple[str, Disturbance]
-) -> str | None:
+def withheld(ratio: LogRatio, a: tuple[str, Disturbance], b: tuple[str, Disturbance]) -> str | None:
     """Return why no verdict comes of the ratio of two named surveys; None where one may."""
     both = a[1].ln + b[1].ln
     if not both > 0 or abs(ratio.mean) > both:

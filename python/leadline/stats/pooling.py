@@ -82,8 +82,7 @@ def pooled_result(runs: Sequence[EngineResult]) -> EngineResult:
 
 def _spread(intervals: Sequence[Interval]) -> Interval:
     return runs_interval(
-        [interval.value for interval in intervals],
-        [own_error(interval) for interval in intervals],
+        [interval.value for interval in intervals], [own_error(interval) for interval in intervals]
     )
 
 

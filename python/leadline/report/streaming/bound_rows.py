@@ -38,7 +38,8 @@ def _row(kernel: str, phase: str, mb_s: float, limit: PhaseBound | None) -> dict
         "y": mb_s,
         "bound": most,
         "achieved": format_rate(mb_s),
-        "passed": limit is not None and mb_s > (limit.mb_s.high or USE_MOST_FRAC * limit.mb_s.value),
+        "passed": limit is not None
+        and mb_s > (limit.mb_s.high or USE_MOST_FRAC * limit.mb_s.value),
         "share": say_percent(mb_s / most) if most else "",
         "said": say_rate(limit.mb_s) if limit else "no capacities were measured",
         "limit": RESOURCE_WORDS[limit.resource] if limit else "",

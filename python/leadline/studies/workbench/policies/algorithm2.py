@@ -38,7 +38,6 @@ _CLOSED_FRAC = 0.005
 """A bracket so narrow does not hold a load inside of the peak-rate region any more."""
 
 
-
 class Visit(NamedTuple):
     """A load that was told from the peak rate, in the order of the search."""
 
@@ -55,9 +54,11 @@ class Algorithm2(Conversation):
     """SH08 Algorithm 2 around one of the load-picking algorithms 3 and 4."""
 
     interval_notes = (
-        "The interval is that of the paper's policy: it says how well the response at one load is "
-        "known, and holds the peak rate in about half of the searches; --policy curve states one "
-        "that is meant to hold.",
+        (
+            "The interval is that of the paper's policy: it says how well the response at one "
+            "load is known, and holds the peak rate in about half of the searches; --policy curve "
+            "states one that is meant to hold."
+        ),
     )
     """By `bench/peak.py` (docs/concepts/peak-rate.md)."""
 
