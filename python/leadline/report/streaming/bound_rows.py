@@ -8,7 +8,8 @@ from leadline.record.balance import RESOURCE_WORDS, PhaseBound
 from leadline.record.streaming import StreamStudy
 from leadline.record.wording import say_percent, say_rate
 from leadline.report.streaming.order import group_name
-from leadline.studies.streaming.bounds import USE_MOST_FRAC, bound
+from leadline.studies.streaming.bounds import bound
+from leadline.studies.streaming.use import USE_MOST_FRAC
 from leadline.units import format_rate
 
 

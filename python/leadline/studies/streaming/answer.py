@@ -5,14 +5,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
-from leadline.record import Interval
 from leadline.record.balance import RESOURCE_WORDS, Balance, Scaling, StreamBalance
 from leadline.record.streaming import StreamStudy
 from leadline.record.wording import say_count, say_percent
 from leadline.studies.streaming.balance import balances_of
-from leadline.studies.streaming.bounds import USE_MOST_FRAC
 from leadline.studies.streaming.measured import costs_of, doubts_about, ratios_of
 from leadline.studies.streaming.scaling import scalings_of
+from leadline.studies.streaming.use import more_than_all
 from leadline.studies.streaming.what_if import what_ifs
 from leadline.units import format_rate
 
@@ -94,7 +93,7 @@ def _passed(study: StreamStudy) -> Iterator[str]:
     for one in balances_of(study):
         for saturation in one.saturations:
             use = saturation.use_at_most
-            if use is None or not _above_all(use):
+            if use is None or not more_than_all(use):
                 continue
             yield (
                 f"{one.kernel} {one.phase}: it used {say_percent(use.value)} of what "
@@ -102,11 +101,6 @@ def _passed(study: StreamStudy) -> Iterator[str]:
                 "or a cache served part of it: measure again, while nothing else runs, before its "
                 "bound and balance are trusted"
             )
-
-
-def _above_all(use: Interval) -> bool:
-    """Whether a use is more than all of it, beyond what noise explains."""
-    return use.value > USE_MOST_FRAC if use.low is None else use.low > 1
 
 
 def _one_device(study: StreamStudy) -> Iterator[str]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
-
 from leadline.record import Interval
 from leadline.record.balance import RESOURCE_WORDS, RESOURCES, Balance, Resource, Saturation
 from leadline.record.streaming import Capacities, StreamStudy
@@ -14,7 +12,7 @@ from leadline.stats.arithmetic import inverse, product, scaled
 from leadline.stats.saturation import saturation
 from leadline.studies.streaming.amdahl import amdahl_case
 from leadline.studies.streaming.measured import Cell, cells_of
-from leadline.studies.streaming.use import Busy, busy, processors_of
+from leadline.studies.streaming.use import Busy, busy, more_than_all, processors_of
 from leadline.units import format_rate
 
 _MB = 1e6
@@ -78,24 +76,18 @@ def _saturation(
         # What it does for a byte is known, not read with noise: only its capacity is.
         rate = scaled(capacity, phase.bytes_moved / _MB / last.seconds[name].value / processors)
         why = _why(name, last, cells[-1].disks)
-    reached = max(one.mb_s for one, _ in used) / processors
-    passed = rate is not None and rate.value < reached and not rate.covers(reached)
+    use = scaled(inverse(capacity), max(uses))
+    passed = more_than_all(use)
+    if passed and rate is not None:
+        reached = max(one.mb_s for one, _ in used) / processors
+        rate, why = Interval(max(rate.value, reached), None, None, rate.n), _PASSED
     return Saturation(
         resource=name,
-        mb_s_per_processor=None if rate is None else _at_least_as(rate, reached),
-        why=f"{_PASSED if passed else why}; used at most {say_percent(max(uses))}",
-        use_at_most=scaled(inverse(capacity), max(uses)),
+        mb_s_per_processor=rate,
+        why=f"{why}; used at most {say_percent(max(uses))}",
+        use_at_most=use,
         at_least=passed or (name == "io_path" and not last.path_is_short),
     )
-
-
-def _at_least_as(rate: Interval, reached: float) -> Interval:
-    """Return the rate, or the one that a run reached: nothing gives out below that."""
-    if rate.value >= reached:
-        return rate
-    if not rate.covers(reached):
-        return Interval(reached, None, None, rate.n)
-    return msgspec.structs.replace(rate, value=reached)
 
 
 _NEVER = "its use does not grow with the disks' bandwidth"

@@ -16,9 +16,6 @@ from leadline.record.streaming import (
 from leadline.stats.arithmetic import inverse, largest, scaled, sum_alike
 from leadline.studies.streaming.use import busy
 
-USE_MOST_FRAC = 1.1
-"""More than this of a capacity that has no interval is more than the few percent by which two
-measurements of one part differ."""
 _MB = 1e6
 
 
