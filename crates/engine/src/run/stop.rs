@@ -203,6 +203,17 @@ mod tests {
     }
 
     #[test]
+    fn batches_that_depend_on_each_other_are_less_free() {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(5);
+        let freedom = |slices: &[Slice]| rate(slices, |slice| slice.bytes).freedom;
+        let alone = freedom(&autoregressive(&mut random, 0.0, 640));
+        let tied = freedom(&autoregressive(&mut random, 0.995, 640));
+        assert!(alone.is_some_and(|freedom| (16..=31).contains(&freedom)), "{alone:?}");
+        assert!(tied.is_some_and(|freedom| (3..10).contains(&freedom)), "{tied:?}");
+        assert_eq!(freedom(&autoregressive(&mut random, 0.0, 9)), None);
+    }
+
+    #[test]
     fn slices_of_unequal_length_weigh_by_their_time() {
         let slices: Vec<Slice> = (0..60)
             .map(|index| {
