@@ -75,9 +75,11 @@ def test_an_inexact_run_widens_and_is_not_counted_twice() -> None:
 
 
 def test_a_runs_own_error_is_told_by_its_interval_and_its_freedom() -> None:
-    few, many = (own_error(Interval(50.0, 40.0, 60.0, 32, df)) for df in (3, 31))
-    assert few == OwnError(pytest.approx(0.2 / 3.182, rel=1e-3), 3)
-    assert many == OwnError(pytest.approx(0.2 / 2.040, rel=1e-3), 31)
+    for df, quantile in ((3, 3.182), (31, 2.040)):
+        found = own_error(Interval(50.0, 40.0, 60.0, 32, df))
+        assert found is not None
+        assert found.df == df
+        assert found.sd_frac == pytest.approx(0.2 / quantile, rel=1e-3)
     assert own_error(Interval(50.0, None, None, 5)) is None
     assert own_error(Interval(50.0, 40.0, 60.0, 5)) is None, "an interval of several runs"
 
