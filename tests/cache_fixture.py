@@ -38,7 +38,7 @@ def cache_point(
     moved = round((missed or 0.0) * asked_bytes)
     result = msgspec.structs.replace(
         sample_result(mb_s=mb_s),
-        throughput_mb_s=Interval(mb_s, mb_s * 0.98, mb_s * 1.02, 20),
+        throughput_mb_s=Interval(mb_s, mb_s * 0.98, mb_s * 1.02, 20, 9),
         workload_bytes=asked,
         device_bytes=None
         if missed is None

@@ -81,7 +81,7 @@ def start(
 
 
 def engine_result(mb_s: float, workload: Workload, *, admissible: bool = True) -> EngineResult:
-    interval = Interval(mb_s, mb_s * 0.99, mb_s * 1.01, 20)
+    interval = Interval(mb_s, mb_s * 0.99, mb_s * 1.01, 20, 9)
     latency = LatencyUs(1.0, 1.0, 1.0, 1.0, 1.0, 1.0)
     empty = OperationSummary(0, 0, None)
     return EngineResult(

@@ -379,8 +379,8 @@ def _result(
     return EngineResult(
         version=1,
         job_id=point_id,
-        throughput_mb_s=Interval(reading, reading - half, reading + half, 10),
-        iops=Interval(iops, iops * 0.99, iops * 1.01, 10),
+        throughput_mb_s=Interval(reading, reading - half, reading + half, 10, 9),
+        iops=Interval(iops, iops * 0.99, iops * 1.01, 10, 9),
         latency_us=_latency(mean_us),
         read=side,
         write=side,

@@ -217,9 +217,31 @@ def test_steps_follow_the_differences_of_two_others() -> None:
     """2.38 / sqrt(2 d) of a difference whose variance is twice that of the particles."""
     posterior = a_posterior()
     for sweep, scale in ((0, 1.0), (1, 0.4), (3, 0.4), (4, 1.0)):
-        step = posterior._along_a_difference(sweep) - posterior._particles
+        moved, _ = posterior._stepped(particles._EVEN, particles._ODD, sweep)
+        step = moved - posterior._particles[::2]
         sd = np.hypot(scale * 2.38 / np.sqrt(2 * DIMENSIONS) * np.sqrt(2), 0.02)
         assert step.std() == pytest.approx(sd, rel=0.05), sweep
+
+
+def test_half_of_the_particles_stand_still_while_the_others_step() -> None:
+    """Or a step and its way back are not as likely: it depends on who has moved already."""
+    posterior = a_posterior()
+    posterior._particles[1::2] = 1.0
+    moved, gain = posterior._stepped(particles._EVEN, particles._ODD, 0)
+    own = posterior._particles[::2]
+    assert (moved - own).std() == pytest.approx(0.02, rel=0.1), "no two of the others differ"
+    assert gain == pytest.approx(0.5 * (own**2 - moved**2).sum(axis=1))
+    seen: list[int] = []
+
+    def said(each: np.ndarray) -> np.ndarray:
+        seen.append(len(each))
+        return np.where(np.arange(len(each)) < 10, np.inf, -np.inf)
+
+    before = posterior._particles.copy()
+    posterior._move(said, 1.0, np.zeros(particles.COUNT), 0)
+    assert seen == [particles.COUNT // 2] * 2
+    changed = np.flatnonzero((posterior._particles != before).any(axis=1))
+    assert changed.tolist() == list(range(20)), "the first ten of either half"
 
 
 @pytest.mark.parametrize(("stated", "sd"), [(None, 0.25), (0.05, 0.1), (0.11, 0.11), (0.3, 0.3)])

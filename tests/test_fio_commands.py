@@ -22,7 +22,7 @@ from leadline.record import Measurement
 ROOT = Path(__file__).parent.parent
 WORKLOAD = "unique_bytes=1MiB,size_mean=4KiB"
 GLOBAL = "[global]\nfilename=f\nsize=1m\nnorandommap\ninvalidate=0\nfadvise_hint=0\n"
-TWO = f"{GLOBAL}[pages]\nrw=randread\nbs=8k\n[log]\nstonewall\nrw=write\nbs=64k\nfsync=1\n"
+TWO = f"{GLOBAL}[pages]\nrw=randread\nbs=8k\n[log]\nstonewall\nrw=write\nbs=64k\nfsync=4\nprio=3\n"
 
 
 @pytest.fixture
@@ -47,8 +47,9 @@ def test_every_job_of_a_file_is_measured_and_stored(jobs: Path, tmp_path: Path) 
     answer = json.loads(done.stdout)["jobs"]
     assert [job["name"] for job in answer] == ["pages", "log"]
     assert [job["workload"]["read_frac"] for job in answer] == [1.0, 0.0]
-    assert "fsync=1" in answer[1]["warnings"][0]
-    assert "warning: [log] not mapped: fsync=1" in done.stderr
+    assert [job["sync"] for job in answer] == ["none", "fsync=4"]
+    assert answer[1]["warnings"][0] == "not mapped: prio=3"
+    assert "warning: [log] not mapped: prio=3" in done.stderr
     again = json.loads(leadline("show", answer[1]["point"], "--json", store=store).stdout)
     assert {"name": "log"} | again == answer[1], "the warning is stored with the point"
 
@@ -167,15 +168,30 @@ def test_a_workload_is_written_for_the_target_and_nothing_is_measured(tmp_path: 
 
 def test_a_job_is_predicted_with_what_differs(surveyed: Path, tmp_path: Path) -> None:
     path = tmp_path / "pages.fio"
-    path.write_text(f"{GLOBAL}[pages]\nrw=randrw\nbs=8k\nrate_iops=3\nfsync=1\n", encoding="utf-8")
+    path.write_text(f"{GLOBAL}[pages]\nrw=randrw\nbs=8k\nrate_iops=3\nprio=3\n", encoding="utf-8")
     done = leadline("predict", "two-level", "--fio", str(path), "--json", store=surveyed)
     assert done.returncode == 0, done.stderr
     (row,) = json.loads(done.stdout)["predictions"]
     assert row["name"] == "pages"
     assert row["throughput_mb_s"]["value"] > 0
-    assert any("fsync=1" in warning for warning in row["warnings"])
+    assert any("prio=3" in warning for warning in row["warnings"])
     assert any("no more than 6 requests/s" in warning for warning in row["warnings"])
     assert "pages" in leadline("predict", "two-level", "--fio", str(path), store=surveyed).stdout
+
+
+@pytest.mark.parametrize("waits", ["fsync=1", "fdatasync=8", "sync=dsync"])
+def test_a_job_whose_writes_wait_is_not_predicted_from_writes_that_did_not(
+    surveyed: Path, tmp_path: Path, waits: str
+) -> None:
+    path = tmp_path / "log.fio"
+    path.write_text(f"{GLOBAL}[log]\nrw=randrw\nbs=8k\n{waits}\n", encoding="utf-8")
+    done = leadline("predict", "two-level", "--fio", str(path), store=surveyed)
+    assert done.returncode == 2
+    assert "the survey's were buffered" in done.stderr
+    assert "leadline survey sim:two-level --sync" in done.stderr
+    path.write_text(f"{GLOBAL}[log]\nrw=randread\nbs=8k\n{waits}\n", encoding="utf-8")
+    reads = leadline("predict", "two-level", "--fio", str(path), store=surveyed)
+    assert reads.returncode == 0, reads.stderr
 
 
 def test_a_job_outside_the_survey_is_refused_and_the_others_are_told(

@@ -230,6 +230,35 @@ def test_the_engine_and_its_depth(options: str, backend: str, direct: bool, dept
 
 
 @pytest.mark.parametrize(
+    ("options", "sync", "said"),
+    [
+        ("", "none", None),
+        ("fsync=8", "fsync=8", None),
+        ("fsync=0\nsync=0", "none", None),
+        ("sync=none", "none", None),
+        ("sync=dsync", "dsync", None),
+        ("sync=1", "dsync", "O_SYNC in fio"),
+        ("sync=sync\nfsync=8", "dsync", "fsync beside sync"),
+        ("fdatasync=4", "fsync=4", "times of the file"),
+        ("fdatasync=4\nfsync=2", "fsync=2", "the more frequent one"),
+    ],
+)
+def test_writes_wait_as_the_job_has_it(options: str, sync: str, said: str | None) -> None:
+    job = one(f"rw=randrw\n{options}")
+    assert job.sync == sync
+    assert bool(job.warnings) is (said is not None)
+    assert said is None or any(said in warning for warning in job.warnings)
+    reads = one(f"rw=randread\n{options}")
+    assert (reads.sync, reads.warnings) == ("none", ()), "nothing is written"
+
+
+@pytest.mark.parametrize("option", ["sync=3", "fsync=-1", "fsync=2000000", "fdatasync=often"])
+def test_a_wait_that_fio_does_not_take_is_refused(option: str) -> None:
+    with pytest.raises(FioJobRefused, match=option.partition("=")[0]):
+        one(f"rw=randwrite\n{option}")
+
+
+@pytest.mark.parametrize(
     ("options", "mean", "dist"),
     [
         ("", 4096, "fixed"),
@@ -331,10 +360,7 @@ def test_a_clean_job_has_no_warning() -> None:
 @pytest.mark.parametrize(
     "option",
     [
-        "fsync=1",
-        "fdatasync=8",
-        "sync=1",
-        "sync=dsync",
+        "sync_file_range=wait_after:8",
         "verify=crc32c",
         "zonemode=strided",
         "wait_for=other",

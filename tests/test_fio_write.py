@@ -146,6 +146,13 @@ def test_processes_that_would_walk_in_step_do_not() -> None:
     assert "percentage_random=1\n" in write_job(asked.with_value("process_num", 2))
 
 
+@pytest.mark.parametrize("sync", ["none", "dsync", "fsync=1", "fsync=32"])
+def test_writes_wait_as_they_were_asked_to(sync: str) -> None:
+    asked = Workload(unique_bytes=MIB, size_mean=4096, read_frac=0.5)
+    (job,) = read_job(write_job(asked, FioRun(sync=sync)))
+    assert job.sync == sync
+
+
 @pytest.mark.parametrize(
     ("run", "said"),
     [
@@ -155,6 +162,7 @@ def test_processes_that_would_walk_in_step_do_not() -> None:
         (FioRun(name="global"), "name"),
         (FioRun(name="a]b"), "name"),
         (FioRun(backend="mmap", direct=True), "by its nature"),
+        (FioRun(backend="mmap", sync="dsync"), "--sync fsync=1"),
     ],
 )
 def test_what_a_job_file_cannot_hold_is_refused(run: FioRun, said: str) -> None:

@@ -294,6 +294,14 @@ def test_an_open_bracket_is_answered_with_its_middle_and_a_closed_one_with_its_l
         assert (rate.low, rate.value, rate.high, rate.n) == (low, value, high, 4)
 
 
+def test_the_papers_interval_is_said_to_be_the_papers_wherever_there_is_one() -> None:
+    (_, note) = told((100.0, 10.0), (120.0, 90.0)).sentences
+    assert "half of the searches" in note
+    without = told((100.0, 10.0))
+    assert without.rate_per_s is None
+    assert len(without.sentences) == 1
+
+
 def test_a_response_that_falls_again_is_warned_of_and_one_that_rises_is_not() -> None:
     assert told((100.0, 10.0), (120.0, 90.0), (140.0, 200.0)).warnings == ()
     (warning,) = told((100.0, 90.0), (120.0, 10.0)).warnings

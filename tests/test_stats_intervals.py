@@ -5,7 +5,15 @@ import math
 import numpy as np
 import pytest
 
-from leadline.stats.intervals import Noise, pooled_noise, reading_interval, student_t
+from leadline.record import Interval
+from leadline.stats.intervals import (
+    Noise,
+    OwnError,
+    own_error,
+    pooled_noise,
+    reading_interval,
+    student_t,
+)
 
 
 def test_student_t_against_the_printed_table() -> None:
@@ -31,9 +39,9 @@ def test_pooled_noise_pools_and_a_lucky_pair_is_not_exact() -> None:
 
 @pytest.mark.parametrize("sd", [0.02, 0.05, 0.10])
 @pytest.mark.parametrize(("groups", "replicates"), [(4, 2), (2, 3), (6, 2)])
-@pytest.mark.parametrize("within_share", [0.0, 0.7])
+@pytest.mark.parametrize(("within_share", "own_df"), [(0.0, 9), (0.7, 3), (0.7, 9), (0.7, 31)])
 def test_reading_intervals_cover_92_to_98_percent(
-    sd: float, groups: int, replicates: int, within_share: float
+    sd: float, groups: int, replicates: int, within_share: float, own_df: int
 ) -> None:
     """Single and replicated readings of many systems, each with few replicates of its own."""
     rng = np.random.default_rng([int(sd * 100), groups, replicates, int(within_share * 10)])
@@ -44,26 +52,36 @@ def test_reading_intervals_cover_92_to_98_percent(
         runs = np.exp(sd * rng.normal(size=(groups, replicates)))
         noise = pooled_noise(runs.tolist())
         single = float(np.exp(np.hypot(between, within) * rng.normal()))
-        widths = 2.262 * within * np.sqrt(rng.chisquare(9, replicates + 1) / 9)
-        half_widths = list(widths) if within_share else None
-        own = half_widths[:replicates] if half_widths else None
-        last = half_widths[replicates:] if half_widths else None
+        found = within * np.sqrt(rng.chisquare(own_df, replicates + 1) / own_df)
+        errors = [OwnError(float(sd_frac), own_df) for sd_frac in found]
+        own, last = (errors[:-1], errors[-1:]) if within_share else (None, None)
         covered.append(reading_interval(runs[0].tolist(), own, noise).covers(1.0))
         covered.append(reading_interval([single], last, noise).covers(1.0))
-    assert 0.92 <= np.mean(covered) <= 0.98
+    # Of two spreads that are hardly known the larger is taken: wide, not wrong.
+    assert 0.92 <= np.mean(covered) <= (0.99 if own_df == 3 else 0.98)
 
 
 def test_an_inexact_run_widens_and_is_not_counted_twice() -> None:
     noise = Noise(0.05, 20.0)
     plain = reading_interval([10.0], None, noise)
-    small = reading_interval([10.0], [0.02], noise)
-    large = reading_interval([10.0], [0.50], noise)
+    small = reading_interval([10.0], [OwnError(0.01, 9)], noise)
+    large = reading_interval([10.0], [OwnError(0.22, 9)], noise)
     assert small == plain
     assert plain.half_width_frac is not None
     assert large.half_width_frac is not None
     assert large.half_width_frac > 3 * plain.half_width_frac
     with pytest.raises(ValueError, match="per reading"):
-        reading_interval([10.0, 11.0], [0.1], noise)
+        reading_interval([10.0, 11.0], [OwnError(0.1, 9)], noise)
+
+
+def test_a_runs_own_error_is_told_by_its_interval_and_its_freedom() -> None:
+    for df, quantile in ((3, 3.182), (31, 2.040)):
+        found = own_error(Interval(50.0, 40.0, 60.0, 32, df))
+        assert found is not None
+        assert found.df == df
+        assert found.sd_frac == pytest.approx(0.2 / quantile, rel=1e-3)
+    assert own_error(Interval(50.0, None, None, 5)) is None
+    assert own_error(Interval(50.0, 40.0, 60.0, 5)) is None, "an interval of several runs"
 
 
 def test_more_readings_narrow_the_interval() -> None:
@@ -77,15 +95,17 @@ def test_more_readings_narrow_the_interval() -> None:
 
 def test_a_reading_by_hand() -> None:
     """Two readings 10 and 40: mean 20; the runs' own errors count where noise is less."""
-    quiet = reading_interval([10.0, 40.0], [0.2, None], Noise(0.5, 7.0))
+    quiet = reading_interval([10.0, 40.0], [OwnError(0.1, 9), None], Noise(0.5, 7.0))
     half = student_t(7.0) * 0.5 / 2**0.5
     assert quiet.n == 2
     assert quiet.value == pytest.approx(20.0)
     assert quiet.low == pytest.approx(20.0 * np.exp(-half))
     assert quiet.high == pytest.approx(20.0 * np.exp(half))
-    inexact = reading_interval([10.0, 40.0], [0.2, 0.6], Noise(0.1, 7.0))
-    own = ((0.2**2 + 0.6**2) / 2) ** 0.5 / student_t(9.0)
-    assert inexact.high == pytest.approx(20.0 * np.exp(student_t(18.0) * own / 2**0.5))
+    inexact = reading_interval([10.0, 40.0], [OwnError(0.2, 5), OwnError(0.6, 9)], Noise(0.1, 7.0))
+    own, df = ((0.2**2 + 0.6**2) / 2) ** 0.5, (0.2**2 + 0.6**2) ** 2 / (0.2**4 / 5 + 0.6**4 / 9)
+    assert inexact.high == pytest.approx(20.0 * np.exp(student_t(df) * own / 2**0.5))
+    exact = reading_interval([10.0], [OwnError(0.0, 5)], Noise(0.1, 7.0))
+    assert exact == reading_interval([10.0], None, Noise(0.1, 7.0))
     sure = reading_interval([10.0], None, Noise(0.1, 7.0), confidence=0.99)
     assert sure.high == pytest.approx(10.0 * np.exp(0.1 * student_t(7.0, 0.99)))
 
@@ -97,7 +117,7 @@ def test_pooled_noise_by_hand() -> None:
 
 
 def test_nothing_measured_twice_has_no_interval() -> None:
-    found = reading_interval([10.0, 40.0], [0.01, 0.01], pooled_noise([[10.0], [40.0]]))
+    found = reading_interval([10.0, 40.0], [OwnError(0.01, 9)] * 2, pooled_noise([[10.0], [40.0]]))
     assert found.value == pytest.approx(20.0)
     assert (found.low, found.high) == (None, None)
     assert reading_interval([10.0], None, pooled_noise([[10.0], [40.0, 41.0]])).low is not None

@@ -11,6 +11,7 @@ import pytest
 
 from fake_disks import FakeDisks, Kept
 from leadline.engine.streams.disks import Effort
+from leadline.record import Interval
 from leadline.record.balance import Balance, Resource, StreamBalance
 from leadline.record.streaming import StreamStudy
 from leadline.studies.streaming.answer import balance_of, scaling_of
@@ -303,3 +304,57 @@ def test_the_whole_loop_with_a_machine_of_known_truth() -> None:
     assert scaling.stops_at == 2
     assert scaling.limited_by == "io_path"
     assert rate_of(sort_read(balance_of(study)), "io_path") == pytest.approx(75, rel=0.05)
+
+
+def with_disks(study: StreamStudy, factor: float, *devices: str) -> StreamStudy:
+    """The same study on disks that were measured to give `factor` of what they gave."""
+    capacities = study.capacities
+    assert capacities is not None
+
+    def less(rate: Interval) -> Interval:
+        return Interval(
+            rate.value * factor, (rate.low or 0) * factor, (rate.high or 0) * factor, rate.n
+        )
+
+    disks = tuple(
+        msgspec.structs.replace(
+            disk,
+            read_mb_s=less(disk.read_mb_s),
+            write_mb_s=less(disk.write_mb_s),
+            devices=devices or disk.devices,
+        )
+        for disk in capacities.disks
+    )
+    changed = msgspec.structs.replace(
+        capacities,
+        disks=disks,
+        all_read_mb_s=less(capacities.all_read_mb_s),
+        all_write_mb_s=less(capacities.all_write_mb_s),
+        all_both_mb_s=less(capacities.all_both_mb_s),
+    )
+    return msgspec.structs.replace(study, capacities=changed)
+
+
+def test_disks_do_not_give_out_below_what_a_run_had_of_them() -> None:
+    """At a third of what they really give, a run on four uses them far above all of it."""
+    study = scaling_study(replace(ATLAS, disk_read_mb_s=60.0, disk_write_mb_s=50.0))
+    assert not any(
+        "than when" in said or "gave less" in said for said in balance_of(study).warnings
+    )
+    said = balance_of(with_disks(study, 1 / 3))
+    read = sort_read(said)
+    disks = next(one for one in read.saturations if one.resource == "disks")
+    reached = max(p.mb_s for run in study.runs for p in run.result.phases if p.name == "read")
+    assert disks.at_least
+    assert disks.mb_s_per_processor is not None
+    assert disks.mb_s_per_processor.value >= reached / read.processors
+    assert disks.mb_s_per_processor.low is None
+    assert "disks" not in read.order
+    assert any(w.startswith("sort read: it used 3") and "gave less" in w for w in said.warnings)
+
+
+def test_directories_of_one_device_are_said_to_be_one_disk() -> None:
+    study = scaling_study(ATLAS)
+    assert not any("one device" in said for said in balance_of(study).warnings)
+    warnings = balance_of(with_disks(study, 1.0, "vda")).warnings
+    assert sum("lie on one device (vda)" in said for said in warnings) == 6, "pairs of four"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from leadline.record import Interval, Measurement, Workload
-from leadline.stats import Noise, pooled_noise, reading_interval
+from leadline.stats import Noise, own_error, pooled_noise, reading_interval
 from leadline.studies.survey.middle import RegionBounds
 from leadline.studies.survey.noise import NoiseModel
 from leadline.studies.survey.readings import Readings
@@ -101,8 +101,8 @@ def test_an_interval_knows_the_noise_and_the_runs_own_error() -> None:
     found: list[Measurement] = readings.at(at(300)) or [
         point for point in readings.all if point.workload.unique_bytes == 300 * MIB
     ]
-    widths = [point.result.throughput_mb_s.half_width_frac for point in found]
-    assert model.interval(found) == reading_interval(LOUD, widths, pooled_noise([LOUD]))
+    errors = [own_error(point.result.throughput_mb_s) for point in found]
+    assert model.interval(found) == reading_interval(LOUD, errors, pooled_noise([LOUD]))
     assert model.interval([]) == Interval(0.0, None, None, 0)
 
 

@@ -85,9 +85,9 @@ def test_a_point_is_wanted_for_every_two_point_six_seconds_of_measuring(
     ("budget_s", "virtual", "share", "curves", "learning"),
     [
         (400.0, True, 0.25, 63, 21),
-        (400.0, True, 0.9, 34, 50),
-        (160.0, True, 0.25, 59, 0),
-        (165.0, True, 0.25, 34, 6),
+        (400.0, True, 0.9, 46, 38),
+        (210.0, True, 0.25, 78, 0),
+        (215.0, True, 0.25, 46, 6),
         (1000.0, False, 0.25, 84, 35),
         (1000.0, False, 0.6, 56, 84),
         (1000.0, False, 0.0, 84, 0),

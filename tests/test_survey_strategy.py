@@ -7,8 +7,9 @@ from functools import partial
 
 import pytest
 
-from leadline.record import PROCESSES_MAX, Status, Workload
+from leadline.record import PARAMETERS, PROCESSES_MAX, Status, Workload
 from leadline.studies.survey import PlanRefused, ResumeMismatch, Surveyor, explain, make_plan
+from leadline.studies.survey.middle import CURVE_ENDS, CURVE_WEIGHTS
 from leadline.studies.survey.spread import share, spread
 from simulated_answers import MIB, answer, plan, start, surveyed, two_levels
 
@@ -191,9 +192,33 @@ def test_a_range_that_still_rises_ends_where_workloads_do(processors: int) -> No
 
 
 def test_share_gives_everything_away() -> None:
-    counts = share(23, {"a": 5.0, "b": 4.0, "c": 3.0})
+    none = {"a": 0, "b": 0, "c": 0}
+    counts = share(23, {"a": 5.0, "b": 4.0, "c": 3.0}, none)
     assert sum(counts.values()) == 23
     assert counts["a"] > counts["c"]
+
+
+def test_share_gives_each_its_least_first_and_deals_out_what_is_too_little() -> None:
+    weights, least = {"a": 8.0, "b": 1.0, "c": 1.0}, {"a": 1, "b": 2, "c": 2}
+    assert share(10, weights, least) == {"a": 6, "b": 2, "c": 2}
+    assert share(50, weights, least) == {"a": 40, "b": 5, "c": 5}
+    assert share(5, weights, least) == {"a": 1, "b": 2, "c": 2}
+    assert share(4, weights, least) == {"a": 1, "b": 2, "c": 1}
+    assert share(2, weights, least) == {"a": 1, "b": 1, "c": 0}
+
+
+@pytest.mark.parametrize("region_points", [9, 10, 12, 21])
+def test_a_region_of_nine_points_has_both_ends_of_every_curve(region_points: int) -> None:
+    counts = share(region_points, CURVE_WEIGHTS, CURVE_ENDS)
+    assert sum(counts.values()) == region_points
+    assert min(counts[parameter] for parameter in PARAMETERS[1:]) >= 2
+    assert counts["focal"] >= 1
+
+
+def test_with_room_for_one_end_the_low_one_may_come_first() -> None:
+    assert spread(1.0, 64.0, (8.0,), 1, log=True) == [64.0]
+    assert spread(1.0, 64.0, (8.0,), 1, log=True, low_first=True) == [1.0]
+    assert spread(1.0, 64.0, (8.0,), 2, log=True, low_first=True) == [1.0, 64.0]
 
 
 def test_ranges_start_above_the_processors_cache_and_below_the_memory_cap() -> None:

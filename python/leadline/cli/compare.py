@@ -26,6 +26,7 @@ from leadline.compare import (
     Readings,
     Terms,
     compare_systems,
+    disturbance_of,
     focal_questions,
     known_cache,
     measure_in_turns,
@@ -157,6 +158,7 @@ def _systems(
             name,
             Predictor(survey, points, model=model, extrapolate=extrapolate),
             known_cache(store, survey, points),
+            disturbance_of(survey, points),
         )
         for name, (survey, points) in zip(names, loaded, strict=True)
     )

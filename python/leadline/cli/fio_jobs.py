@@ -13,6 +13,7 @@ from leadline.cli.talk import talk
 from leadline.engine import Target
 from leadline.fio import FioJobRefused, FioRun, FioWorkload, read_job, write_job
 from leadline.record import Workload
+from leadline.record.discipline import NO_SYNC, say_discipline
 
 DATA_NAME = "leadline-fio.bin"
 """The file that a written job makes and keeps in the target; not in `.leadline`, which is ours."""
@@ -50,9 +51,10 @@ def read_file(path: Path, *, tell: bool, direct: bool = False) -> tuple[FioWorkl
 
 def without_files(job: FioWorkload, target: Target) -> FioWorkload:
     """Return the job as a target without files takes it; what that leaves out is said."""
-    if job.backend == "pread" and not job.direct:
+    sync = job.sync if target.kind == "null" else NO_SYNC
+    if job.backend == "pread" and not job.direct and sync == NO_SYNC:
         return job
-    left_out = f"{job.backend}, {'direct' if job.direct else 'buffered'}"
+    left_out = f"{job.backend}, {say_discipline(sync, direct=job.direct)}"
     warning = f"not mapped: the job goes by {left_out}; {target.text} has one way, which is taken"
     talk(f"warning: [{job.name}] {warning}")
     return msgspec.structs.replace(job, warnings=(*job.warnings, warning))

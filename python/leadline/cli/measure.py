@@ -291,7 +291,7 @@ def _jobs(
             name=job.name,
             workload=job.workload,
             arrivals=job.arrivals,
-            access=_over(access, job) if files else access,
+            access=_over(access, job, target, files=files),
             seconds=seconds or job.seconds,
             warnings=job.warnings,
         )
@@ -299,10 +299,14 @@ def _jobs(
     )
 
 
-def _over(access: Access, job: FioWorkload) -> Access:
-    """The command's own choices over the job's."""
+def _over(access: Access, job: FioWorkload, target: Target, *, files: bool) -> Access:
+    """The command's own choices over the job's, as far as the target has a choice."""
+    own = access.waits or target.kind == "null"
+    waiting = msgspec.structs.replace(access, sync=access.sync if own else job.sync)
+    if not files:
+        return waiting
     return msgspec.structs.replace(
-        access, backend=access.backend or job.backend, direct=access.direct or job.direct
+        waiting, backend=access.backend or job.backend, direct=access.direct or job.direct
     )
 
 
@@ -339,6 +343,7 @@ def _write(path: Path, jobs: Sequence[_Job], target: Target, *, source: Path | N
     run = FioRun(
         backend=job.access.backend or "pread",
         direct=job.access.direct,
+        sync=job.access.sync,
         arrivals=job.arrivals,
         seconds=length_s,
         ramp_s=_limits(length_s, 0.01).warm_up_s_max,

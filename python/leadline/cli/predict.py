@@ -22,7 +22,7 @@ from leadline.predict import (
     iops_of,
     response_us_of,
 )
-from leadline.record import Access, Prediction, Survey, Workload
+from leadline.record import Access, Prediction, Survey, SurveyStart, Workload
 from leadline.report.prediction.terminal import render_predictions
 from leadline.studies.survey.stored import load_survey
 
@@ -108,14 +108,13 @@ def _tell(
 
 def _of_job(predictor: Predictor, job: FioWorkload) -> Prediction:
     """Predict a fio job; what of it differs from the survey is added to its warnings."""
-    prediction = predictor.predict(job.workload)
     start, extra = predictor.survey.start, list(job.warnings)
-    asked, surveyed = (
-        f"{access.backend}, {access.discipline}"
-        for access in (Access(backend=job.backend, direct=job.direct), start.access)
-    )
-    if start.backend != "simulated" and asked != surveyed:
-        extra.append(f"not surveyed: the job goes by {asked}, the survey went by {surveyed}")
+    _require_alike(job, start)
+    prediction = predictor.predict(job.workload)
+    if start.backend not in ("simulated", job.backend):
+        extra.append(
+            f"not surveyed: the job goes by {job.backend}, the survey went by {start.backend}"
+        )
     rate_per_s = job.arrivals.rate_per_s
     if rate_per_s is not None and rate_per_s < iops_of(prediction).value:
         extra.append(
@@ -123,6 +122,27 @@ def _of_job(predictor: Predictor, job: FioWorkload) -> Prediction:
             "the system could do"
         )
     return msgspec.structs.replace(prediction, warnings=(*prediction.warnings, *extra))
+
+
+def _require_alike(job: FioWorkload, start: SurveyStart) -> None:
+    """Refuse a job whose requests go past the cache, or wait, as none of the survey's did.
+
+    Raises:
+        PredictionRefused: the survey knows nothing of such requests.
+
+    """
+    by = start.access
+    direct = by.direct if start.backend == "simulated" else job.direct
+    asked = Access(direct=direct, sync=job.sync if job.workload.read_frac < 1 else by.sync)
+    surveyed = Access(direct=by.direct, sync=by.sync)
+    if asked == surveyed:
+        return
+    options = "".join(f" --{said}" for said in asked.beyond())
+    raise PredictionRefused(
+        f"the job's requests are {asked.discipline} and the survey's were {surveyed.discipline}, "
+        "which are as fast as they are for another reason; survey them: "
+        f"leadline survey {start.target}{options}"
+    )
 
 
 def predictions_document(

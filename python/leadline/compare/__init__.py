@@ -1,6 +1,7 @@
 """Systems against each other: ratios with verdicts, common curves, prices, a gate (METHODS §4)."""
 
 from leadline.compare.curves import Named
+from leadline.compare.disturbance import Disturbance, disturbance_of
 from leadline.compare.document import (
     ComparisonRefused,
     Question,
@@ -21,6 +22,7 @@ __all__ = [
     "PASSES",
     "Asked",
     "ComparisonRefused",
+    "Disturbance",
     "GateRefused",
     "LogRatio",
     "Named",
@@ -30,6 +32,7 @@ __all__ = [
     "Readings",
     "Terms",
     "compare_systems",
+    "disturbance_of",
     "focal_questions",
     "holm",
     "known_cache",

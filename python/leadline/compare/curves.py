@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from leadline.compare.disturbance import NOTHING, Disturbance
 from leadline.predict import PredictionRefused, Predictor
 from leadline.record import FileCache, Region, Workload
 from leadline.record.comparison import CommonCurve, CommonPoint, CommonRate
@@ -43,6 +44,7 @@ class Named:
     predictor: Predictor
     cache: KnownCache | None = None
     """What is known of its file cache, beyond the borders of its survey."""
+    disturbance: Disturbance = NOTHING
 
 
 def common_size(systems: Sequence[Named]) -> int | None:

@@ -16,6 +16,7 @@ from leadline.compare.curves import (
     common_rates,
     common_size,
 )
+from leadline.compare.disturbance import withheld
 from leadline.compare.facts import differing_facts
 from leadline.compare.file_caches import cache_sizes
 from leadline.compare.gate import NOT_TWO, GateRefused, Judged, judge
@@ -200,6 +201,9 @@ def _predicted(a: Named, b: Named, question: Question) -> _Pair:
     ratio = predicted_ratio(known[0], known[1]) if len(known) == 2 else None
     if len(known) == 2 and ratio is None:
         reasons.append("a prediction has no spread to judge by")
+    doubt = withheld(ratio, *((each.name, each.disturbance) for each in (a, b))) if ratio else None
+    if doubt is not None:
+        reasons.append(doubt)
     warnings = tuple(
         f"{system.name}: {warning}"
         for system, side in zip((a, b), sides, strict=True)

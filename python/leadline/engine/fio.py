@@ -141,6 +141,7 @@ class FioEngine:
                     filename=DATA,
                     backend=self.access.backend,
                     direct=self.access.direct,
+                    sync=self.access.sync,
                     arrivals=arrivals,
                     seconds=measure_s,
                     ramp_s=ramp_s,

@@ -41,6 +41,9 @@ MAPPED = frozenset(
         "percentage_random",
         "direct",
         "buffered",
+        "sync",
+        "fsync",
+        "fdatasync",
         "ioengine",
         "thinktime",
         "thinktime_blocks",
@@ -144,7 +147,7 @@ WITHOUT_CONSEQUENCE = frozenset(
     }
 )
 
-_SYNCED = "writes wait for the device in fio, and here only with --sync"
+_SYNCED = "writes wait for the device in fio in a way that Leadline does not have"
 _SHAPE = "fio changes how fast it asks while it runs, and Leadline does not"
 _CONTENT = "the blocks compress or repeat in fio; Leadline's never do"
 _ZONED = "fio stays within zones; here places are drawn over the whole range"
@@ -152,9 +155,6 @@ _BATCH = "fio submits or reaps in batches; here each request goes when it can"
 _VERIFY = "fio reads back and checks what it wrote; Leadline adds no such reads"
 
 ANOTHER_WORKLOAD = {
-    "fsync": _SYNCED,
-    "fdatasync": _SYNCED,
-    "sync": _SYNCED,
     "sync_file_range": _SYNCED,
     "write_barrier": _SYNCED,
     "atomic": _SYNCED,
@@ -201,7 +201,6 @@ ANOTHER_WORKLOAD = {
 """Options that make it another workload, each with how."""
 
 OFF = {
-    "sync": ("0", "none"),
     "zonemode": ("none",),
     "iodepth_batch": ("1",),
     "iodepth_batch_complete_min": ("1",),

@@ -14,7 +14,9 @@ from leadline.fio.pacing import read_arrivals, read_think_time
 from leadline.fio.quantities import read_bytes, read_pair, read_seconds, read_switch, read_whole
 from leadline.fio.sections import Section, read_sections
 from leadline.fio.sizes import Sizes, distance, mixed, normal_split, read_sizes
+from leadline.fio.waiting import read_sync
 from leadline.record import Arrivals, Workload, WorkloadError
+from leadline.record.discipline import NO_SYNC
 from leadline.units import format_bytes
 
 BACKENDS = {
@@ -46,6 +48,8 @@ class FioWorkload(msgspec.Struct, frozen=True, kw_only=True):
     workload: Workload
     backend: str
     direct: bool
+    sync: str = NO_SYNC
+    """Which writes wait for the device, as `--sync` spells it."""
     arrivals: Arrivals = Arrivals()
     seconds: float | None = None
     """`runtime`, the ramp time apart; None when the job ends by its size."""
@@ -158,6 +162,7 @@ class _Reader:
             ),
             backend=backend,
             direct=direct,
+            sync=read_sync(self.options, read_frac, self.warnings),
             arrivals=paced.arrivals,
             seconds=self._seconds(),
             warnings=tuple(self.warnings),

@@ -11,6 +11,7 @@ import msgspec
 from leadline.fio.errors import FioJobRefused
 from leadline.fio.sizes import mean_of_fitting, normal_split
 from leadline.record import Arrivals, Workload
+from leadline.record.discipline import NO_SYNC, fsync_each
 
 ENGINES = {"pread": "psync", "uring": "io_uring", "mmap": "mmap"}
 """fio's engine for each of Leadline's backends."""
@@ -28,6 +29,8 @@ class FioRun(msgspec.Struct, frozen=True, kw_only=True):
     """Relative to where fio is started, or absolute. fio makes the file if it is missing."""
     backend: str = "pread"
     direct: bool = False
+    sync: str = NO_SYNC
+    """Which writes wait for the device, as `--sync` spells it."""
     arrivals: Arrivals = Arrivals()
     seconds: float = 30.0
     ramp_s: float = 10.0
@@ -92,6 +95,11 @@ def _check(workload: Workload, run: FioRun) -> None:
             "backend mmap reads through the file cache by its nature, and direct goes past it: "
             "leave --direct out, or use --backend pread or uring"
         )
+    if run.backend == "mmap" and run.sync == "dsync":
+        raise FioJobRefused(
+            "a write to a mapping waits for nothing in fio, whatever the file was opened with: use "
+            "--sync fsync=1, or --backend pread or uring"
+        )
     for said in workload.beyond("size_dist", "queue_depth", "think_time_s"):
         raise FioJobRefused(f"{said} is Leadline's: no fio job can say it; leave it out")
     if workload.queue_depth > 1 and run.backend != "uring":
@@ -140,6 +148,7 @@ def _place(workload: Workload, run: FioRun) -> list[str]:
         "invalidate=0",
         f"ioengine={engine}",
         f"direct={int(run.direct)}",
+        *_waiting(run),
         "# Neither hints nor a map of places: as Leadline asks.",
         "fadvise_hint=0",
         "norandommap=1",
@@ -149,6 +158,13 @@ def _place(workload: Workload, run: FioRun) -> list[str]:
         f"numjobs={workload.process_num}",
         *([f"iodepth={workload.queue_depth}"] if workload.queue_depth > 1 else []),
     ]
+
+
+def _waiting(run: FioRun) -> list[str]:
+    each = fsync_each(run.sync)
+    if each is not None:
+        return [f"fsync={each}"]
+    return [] if run.sync == NO_SYNC else [f"sync={run.sync}"]
 
 
 def _pattern(workload: Workload, differences: list[str]) -> list[str]:

@@ -11,14 +11,12 @@ import numpy as np
 from leadline.predict.gaussian_process import Kernel
 from leadline.predict.model import Floats
 from leadline.record import Interval, Measurement, Workload
-from leadline.stats import pooled_noise, student_t
+from leadline.stats import own_error, pooled_noise
 
 BORDER_LN_SD_MIN = 0.05
 """A border is never taken for better known: the fit moves it as all readings want it."""
 REGION_DF = 3.0
 """Replicates a region needs until its own noise counts as much as the whole system's."""
-_WITHIN_DF = 9.0
-"""Degrees of freedom of the engine's batch means, see stats.intervals."""
 
 
 @dataclass(frozen=True)
@@ -73,17 +71,20 @@ def sample_of(points: Sequence[Measurement], borders: Sequence[Interval]) -> Sam
     edges = tuple(border.value for border in borders)
     noise = _noise(usable, edges)
     workloads = tuple(point.workload for point in usable)
-    quantile = student_t(_WITHIN_DF)
-    halves = [point.result.throughput_mb_s.half_width_frac or 0.0 for point in usable]
-    within = (np.array(halves) / quantile / noise.overall_ln_sd) ** 2
+    within = np.array([_own_sd(point.result.throughput_mb_s) for point in usable])
     return Sample(
         workloads=workloads,
         ln_mb_s=np.log([max(point.result.throughput_mb_s.value, 1e-6) for point in usable]),
         # Replicates hold a run's own error already: it adds only where it is the larger part.
-        noise_weight=np.maximum(noise.weight_at(workloads), within),
+        noise_weight=np.maximum(noise.weight_at(workloads), (within / noise.overall_ln_sd) ** 2),
         noise=noise,
         borders=tuple((float(np.log(border.value)), _ln_sd(border)) for border in borders),
     )
+
+
+def _own_sd(reading: Interval) -> float:
+    error = own_error(reading)
+    return 0.0 if error is None else error.sd_frac
 
 
 def _noise(points: Sequence[Measurement], edges: tuple[float, ...]) -> RegionNoise:

@@ -33,7 +33,7 @@ def declared(kind: type[msgspec.Struct]) -> dict[str, tuple[Any, Any]]:
     }
 
 
-class Interval(msgspec.Struct, frozen=True):
+class Interval(msgspec.Struct, frozen=True, omit_defaults=True):
     """A number with its 95 % confidence interval and the count it rests on.
 
     `low` and `high` are None when the count allows no interval; nothing is filled in.
@@ -43,6 +43,8 @@ class Interval(msgspec.Struct, frozen=True):
     low: float | None
     high: float | None
     n: int
+    df: int | None = None
+    """Degrees of freedom of one run's own interval: its batches depend on each other."""
 
     @property
     def half_width_frac(self) -> float | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -74,13 +75,13 @@ def pooled_noise(groups: Sequence[Sequence[float]], spent_df: float = 0.0) -> No
 
 def reading_interval(
     readings: Sequence[float],
-    within_half_width_frac: Sequence[float | None] | None,
+    within: Sequence[OwnError | None] | None,
     noise: Noise,
     confidence: float = CONFIDENCE,
 ) -> Interval:
     """Mean of a workload's readings with an interval that covers both kinds of noise.
 
-    `within_half_width_frac` are the engine's own 95 % half-widths, one per reading, or None.
+    `within` are the runs' own errors, one per reading, or None.
     `noise` comes from replicates, whose spread holds the within-run error already: the within
     part is added only where a run is less exact than the noise can account for, that is
     variance = max(noise^2, mean within^2). Nothing is counted twice, and an inexact run is not
@@ -90,10 +91,10 @@ def reading_interval(
     logs = np.log(_positive(readings))
     if noise.df < 1:
         return Interval(float(np.exp(logs.mean())), None, None, logs.size)
-    between = noise.sd_frac**2
-    within, within_df = _within_variance(within_half_width_frac, logs.size)
-    df = noise.df if between >= within else within_df
-    half = student_t(df, confidence) * float(np.sqrt(max(between, within) / logs.size))
+    own = _pooled_error(within, logs.size)
+    larger = max(own.sd_frac, noise.sd_frac)
+    df = noise.df if noise.sd_frac >= own.sd_frac else own.df
+    half = student_t(df, confidence) * larger / logs.size**0.5
     mean = float(logs.mean())
     return Interval(
         float(np.exp(mean)), float(np.exp(mean - half)), float(np.exp(mean + half)), logs.size
@@ -101,7 +102,7 @@ def reading_interval(
 
 
 def runs_interval(
-    readings: Sequence[float], within_half_width_frac: Sequence[float | None] | None = None
+    readings: Sequence[float], within: Sequence[OwnError | None] | None = None
 ) -> Interval:
     """Mean of several runs of one workload in a row, with the interval their spread supports.
 
@@ -111,7 +112,7 @@ def runs_interval(
         return Interval(sum(readings) / len(readings), None, None, len(readings))
     noise = pooled_noise([readings])
     noise = Noise(noise.sd_frac * alike_factor(len(readings)), noise.df)
-    return reading_interval(readings, within_half_width_frac, noise)
+    return reading_interval(readings, within, noise)
 
 
 def alike_factor(runs: int, correlation: float = ALIKE) -> float:
@@ -125,19 +126,30 @@ def alike_factor(runs: int, correlation: float = ALIKE) -> float:
     return float(((1 + double) / (1 - double / (runs - 1))) ** 0.5)
 
 
-_WITHIN_DF = 9.0
-"""Degrees of freedom of the engine's batch means: it uses ten batches or more."""
+class OwnError(NamedTuple):
+    """What one run knows of its own error, from the batches of its window."""
+
+    sd_frac: float
+    """Standard error as a fraction of the reading."""
+    df: float
 
 
-def _within_variance(half_widths: Sequence[float | None] | None, count: int) -> tuple[float, float]:
-    """Mean squared within-run standard error, as a fraction, and its degrees of freedom."""
-    if half_widths is not None and len(half_widths) != count:
-        raise ValueError("one within-run half-width, or None, per reading")
-    known = [width for width in half_widths or () if width is not None]
-    if not known:
-        return 0.0, _WITHIN_DF
-    quantile = student_t(_WITHIN_DF)
-    return float(np.mean([(width / quantile) ** 2 for width in known])), _WITHIN_DF * len(known)
+def own_error(reading: Interval) -> OwnError | None:
+    """Return the standard error behind the interval of one run; None where it stated none."""
+    half, df = reading.half_width_frac, reading.df
+    return None if half is None or df is None else OwnError(half / student_t(df), df)
+
+
+def _pooled_error(within: Sequence[OwnError | None] | None, count: int) -> OwnError:
+    """Root mean square of the runs' own errors, with Welch and Satterthwaite's df."""
+    if within is not None and len(within) != count:
+        raise ValueError("one own error, or None, per reading")
+    known = [error for error in within or () if error is not None]
+    squares = [error.sd_frac**2 for error in known]
+    if not sum(squares) > 0:
+        return OwnError(0.0, 1.0)
+    uneven = sum(square**2 / error.df for square, error in zip(squares, known, strict=True))
+    return OwnError((sum(squares) / len(known)) ** 0.5, sum(squares) ** 2 / uneven)
 
 
 def _some(values: Sequence[float]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

@@ -33,7 +33,7 @@ from leadline.record import (
     WrittenBytes,
 )
 from leadline.record.result import NUMBERS
-from leadline.stats.intervals import runs_interval
+from leadline.stats.intervals import own_error, runs_interval
 
 Struct = TypeVar("Struct", bound=msgspec.Struct)
 
@@ -82,8 +82,7 @@ def pooled_result(runs: Sequence[EngineResult]) -> EngineResult:
 
 def _spread(intervals: Sequence[Interval]) -> Interval:
     return runs_interval(
-        [interval.value for interval in intervals],
-        [interval.half_width_frac for interval in intervals],
+        [interval.value for interval in intervals], [own_error(interval) for interval in intervals]
     )
 
 

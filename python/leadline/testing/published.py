@@ -20,7 +20,7 @@ import msgspec
 from leadline.engine import Limits, Target, open_engine
 from leadline.record import CacheSize, Interval, Survey, Workload
 from leadline.record.findings import compare
-from leadline.stats import pooled_noise, reading_interval
+from leadline.stats import own_error, pooled_noise, reading_interval
 from leadline.testing.simulation import (
     SimulatedCacheStudy,
     SimulatedSurvey,
@@ -207,14 +207,14 @@ def surveyed(machine: str) -> SimulatedSurvey:
 @functools.cache
 def rate(machine: str, workload: Workload) -> Interval:
     """Measure a workload on a machine, in MB/s: `READINGS` runs of ten virtual minutes each."""
-    readings, widths = [], []
+    readings, errors = [], []
     target = Target.parse(f"sim:{machine}")
     with open_engine(target, run_seed=SEED) as engine:
         for number in range(READINGS):
             result = engine.run(workload, seed=SEED + number, limits=LIMITS)
             readings.append(result.throughput_mb_s.value)
-            widths.append(result.throughput_mb_s.half_width_frac)
-    return reading_interval(readings, widths, pooled_noise([readings]))
+            errors.append(own_error(result.throughput_mb_s))
+    return reading_interval(readings, errors, pooled_noise([readings]))
 
 
 def _rate_or_ratio(figure: Figure, at: Place) -> Interval:

@@ -37,11 +37,18 @@ pub struct Rate {
     pub value: f64,
     /// Half of the interval's width; none when there are too few batches.
     pub half_width: Option<f64>,
+    /// Degrees of freedom of the half-width.
+    pub freedom: Option<u32>,
     /// Batches it rests on.
     pub batches: usize,
 }
 
 impl Rate {
+    /// A rate of too few batches for an interval.
+    const fn alone(value: f64, batches: usize) -> Self {
+        Self { value, half_width: None, freedom: None, batches }
+    }
+
     /// Half of the interval's width as a share of the rate; none when there is no interval.
     #[must_use]
     pub fn half_width_frac(&self) -> Option<f64> {
@@ -56,11 +63,11 @@ pub fn rate(slices: &[Slice], count: impl Fn(&Slice) -> u64) -> Rate {
     let seconds: f64 = batches.iter().map(|batch| batch.seconds).sum();
     let total: f64 = batches.iter().map(|batch| count(batch) as f64).sum();
     if seconds <= 0.0 {
-        return Rate { value: 0.0, half_width: None, batches: batches.len() };
+        return Rate::alone(0.0, batches.len());
     }
     let value = total / seconds;
     if batches.len() < BATCHES_MIN || total == 0.0 {
-        return Rate { value, half_width: None, batches: batches.len() };
+        return Rate::alone(value, batches.len());
     }
     let errors: Vec<f64> =
         batches.iter().map(|batch| count(batch) as f64 - value * batch.seconds).collect();
@@ -68,10 +75,9 @@ pub fn rate(slices: &[Slice], count: impl Fn(&Slice) -> u64) -> Rate {
     let squares: f64 = errors.iter().map(|error| error * error).sum();
     let effective = effective_size(&errors);
     let deviation = (squares / (number - 1.0)).sqrt();
-    let half = student_t(((effective - 1.0) as u32).max(FREEDOM_MIN), 0.95) * deviation
-        / effective.sqrt()
-        / (seconds / number);
-    Rate { value, half_width: Some(half), batches: batches.len() }
+    let freedom = ((effective - 1.0) as u32).max(FREEDOM_MIN);
+    let half = student_t(freedom, 0.95) * deviation / effective.sqrt() / (seconds / number);
+    Rate { value, half_width: Some(half), freedom: Some(freedom), batches: batches.len() }
 }
 
 /// Number of independent values that know as much as these; at least 2.
@@ -194,6 +200,17 @@ mod tests {
             assert!((least..=0.98).contains(&share), "phi {phi}: {share} after {slices} slices");
             assert!((100.0..1500.0).contains(&slices), "phi {phi}: {slices} slices");
         }
+    }
+
+    #[test]
+    fn batches_that_depend_on_each_other_are_less_free() {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(5);
+        let freedom = |slices: &[Slice]| rate(slices, |slice| slice.bytes).freedom;
+        let alone = freedom(&autoregressive(&mut random, 0.0, 640));
+        let tied = freedom(&autoregressive(&mut random, 0.995, 640));
+        assert!(alone.is_some_and(|freedom| (16..=31).contains(&freedom)), "{alone:?}");
+        assert!(tied.is_some_and(|freedom| (3..10).contains(&freedom)), "{tied:?}");
+        assert_eq!(freedom(&autoregressive(&mut random, 0.0, 9)), None);
     }
 
     #[test]

@@ -334,7 +334,7 @@ fn realised(tally: &Tally) -> Realised {
 }
 
 fn interval(value_per_s: f64, rate: &Rate, scale: f64) -> Interval {
-    Interval::new(value_per_s, rate.half_width_frac(), rate.batches, scale)
+    Interval::new(value_per_s, rate, scale)
 }
 
 fn summary(tally: &KindTally) -> OperationSummary {

@@ -5,31 +5,35 @@ use serde::Serialize;
 use crate::clock::ClockSource;
 use crate::histogram::Histogram;
 use crate::host::{CacheEvents, OtherLoad};
+use crate::run::stop::Rate;
 use crate::wire::slice::Slice;
 
 /// Most slices a result carries per phase.
 pub const SLICES_MAX: usize = 200;
 
-/// A number with its 95 % interval and the batches it rests on.
+/// A number with its 95 % interval, the batches it rests on and the degrees of freedom they have.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Interval {
     value: f64,
     low: Option<f64>,
     high: Option<f64>,
     n: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    df: Option<u32>,
 }
 
 impl Interval {
-    /// The rate over the window with half its width as a share, found in `n` batches. The rate comes
-    /// from exact counts; `scale` turns it into the unit wanted.
+    /// The rate over the window, from exact counts, as wide as `rate` is known by its batches;
+    /// `scale` turns it into the unit wanted.
     #[must_use]
-    pub fn new(value_per_s: f64, half_width_frac: Option<f64>, n: usize, scale: f64) -> Self {
-        let half = half_width_frac.map(|share| share * value_per_s);
+    pub fn new(value_per_s: f64, rate: &Rate, scale: f64) -> Self {
+        let half = rate.half_width_frac().map(|share| share * value_per_s);
         Self {
             value: value_per_s * scale,
             low: half.map(|half| (value_per_s - half).max(0.0) * scale),
             high: half.map(|half| (value_per_s + half) * scale),
-            n,
+            n: rate.batches,
+            df: half.and(rate.freedom),
         }
     }
 }

@@ -9,6 +9,7 @@ from leadline.record.streaming import StreamStudy
 from leadline.record.wording import say_percent, say_rate
 from leadline.report.streaming.order import group_name
 from leadline.studies.streaming.bounds import bound
+from leadline.studies.streaming.use import USE_MOST_FRAC
 from leadline.units import format_rate
 
 
@@ -38,6 +39,8 @@ def _row(kernel: str, phase: str, mb_s: float, limit: PhaseBound | None) -> dict
         "y": mb_s,
         "bound": most,
         "achieved": format_rate(mb_s),
+        "passed": limit is not None
+        and mb_s > (limit.mb_s.high or USE_MOST_FRAC * limit.mb_s.value),
         "share": say_percent(mb_s / most) if most else "",
         "said": say_rate(limit.mb_s) if limit else "no capacities were measured",
         "limit": RESOURCE_WORDS[limit.resource] if limit else "",

@@ -70,7 +70,11 @@ def _bounds(study: StreamStudy) -> Iterator[str]:
     """Say how near every phase came to what its busiest resource allows."""
     for row in bound_rows(study):
         if row["bound"]:
-            yield f"{row['group']}: {row['share']} of its bound by {row['limit']}, {row['said']}"
+            doubt = ", which was measured too low or has risen since" if row["passed"] else ""
+            yield (
+                f"{row['group']}: {row['share']} of its bound by {row['limit']}, "
+                f"{row['said']}{doubt}"
+            )
 
 
 def _scaling(terminal: Terminal, scaling: Sequence[Scaling]) -> Table:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from leadline.record import CacheSize, FileCache, Interval, Measurement, WritePolicy
-from leadline.stats import FittedBorder, Noise, pooled_noise, reading_interval
+from leadline.stats import FittedBorder, Noise, own_error, pooled_noise, reading_interval
 from leadline.studies.cache.policy import Rates, judge, promised, tally
 from leadline.studies.cache.sizes import (
     EDGE,
@@ -76,7 +76,7 @@ def pooled(points: Sequence[Measurement], noise: Noise) -> Interval:
     """Throughput behind the readings of one workload, in MB/s, with a 95 % interval."""
     return reading_interval(
         [throughput(point) for point in points],
-        [point.result.throughput_mb_s.half_width_frac for point in points],
+        [own_error(point.result.throughput_mb_s) for point in points],
         noise,
     )
 

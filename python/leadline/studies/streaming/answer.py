@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
 from leadline.record.balance import RESOURCE_WORDS, Balance, Scaling, StreamBalance
@@ -10,6 +11,7 @@ from leadline.record.wording import say_count, say_percent
 from leadline.studies.streaming.balance import balances_of
 from leadline.studies.streaming.measured import costs_of, doubts_about, ratios_of
 from leadline.studies.streaming.scaling import scalings_of
+from leadline.studies.streaming.use import more_than_all
 from leadline.studies.streaming.what_if import what_ifs
 from leadline.units import format_rate
 
@@ -82,6 +84,35 @@ def _warnings(study: StreamStudy) -> Iterator[str]:
                 "it, or the file system wrote more"
             )
     yield from doubts_about(study)
+    yield from _passed(study)
+    yield from _one_device(study)
+
+
+def _passed(study: StreamStudy) -> Iterator[str]:
+    """Say where a run used more of a resource than there was when it was measured."""
+    for one in balances_of(study):
+        for saturation in one.saturations:
+            use = saturation.use_at_most
+            if use is None or not more_than_all(use):
+                continue
+            yield (
+                f"{one.kernel} {one.phase}: it used {say_percent(use.value)} of what "
+                f"{RESOURCE_WORDS[saturation.resource]} gave when measured; they gave less then, "
+                "or a cache served part of it: measure again, while nothing else runs, before its "
+                "bound and balance are trusted"
+            )
+
+
+def _one_device(study: StreamStudy) -> Iterator[str]:
+    """Say which directories are one disk to the kernel: a stripe over them adds nothing."""
+    disks = study.capacities.disks if study.capacities is not None else ()
+    for one, other in itertools.combinations(disks, 2):
+        shared = sorted(set(one.devices) & set(other.devices))
+        if shared:
+            yield (
+                f"{one.directory} and {other.directory} lie on one device ({', '.join(shared)}): "
+                "they count as two disks here and are one; give directories of different devices"
+            )
 
 
 def _not_measurable(study: StreamStudy) -> dict[str, str]:

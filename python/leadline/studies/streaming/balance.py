@@ -12,7 +12,7 @@ from leadline.stats.arithmetic import inverse, product, scaled
 from leadline.stats.saturation import saturation
 from leadline.studies.streaming.amdahl import amdahl_case
 from leadline.studies.streaming.measured import Cell, cells_of
-from leadline.studies.streaming.use import Busy, busy, processors_of
+from leadline.studies.streaming.use import Busy, busy, more_than_all, processors_of
 from leadline.units import format_rate
 
 _MB = 1e6
@@ -76,16 +76,22 @@ def _saturation(
         # What it does for a byte is known, not read with noise: only its capacity is.
         rate = scaled(capacity, phase.bytes_moved / _MB / last.seconds[name].value / processors)
         why = _why(name, last, cells[-1].disks)
+    use = scaled(inverse(capacity), max(uses))
+    passed = more_than_all(use)
+    if passed and rate is not None:
+        reached = max(one.mb_s for one, _ in used) / processors
+        rate, why = Interval(max(rate.value, reached), None, None, rate.n), _PASSED
     return Saturation(
         resource=name,
         mb_s_per_processor=rate,
         why=f"{why}; used at most {say_percent(max(uses))}",
-        use_at_most=scaled(inverse(capacity), max(uses)),
-        at_least=name == "io_path" and not last.path_is_short,
+        use_at_most=use,
+        at_least=passed or (name == "io_path" and not last.path_is_short),
     )
 
 
 _NEVER = "its use does not grow with the disks' bandwidth"
+_PASSED = "a run went faster than what was measured allows: it did not give out there"
 
 
 def _why(name: Resource, used: Busy, disks: int) -> str:

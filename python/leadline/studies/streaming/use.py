@@ -27,6 +27,9 @@ from leadline.studies.streaming.own_model import choices_of_run, own_corrections
 
 PATH_SHORT_FRAC = 0.95
 """All disks at once below this share of their sum: they share something that gives out."""
+USE_MOST_FRAC = 1.1
+"""More than this of a capacity that has no interval is more than the few percent by which two
+measurements of one part differ."""
 _MB = 1e6
 
 
@@ -166,3 +169,8 @@ def memory_bytes(run: StreamRun, phase: PhaseResult, *, inherent: bool = False) 
 def utilisation(seconds: Interval, took_s: float) -> Interval:
     """Return a use as a share of the time that the phase took."""
     return product(seconds, exactly(1 / took_s)) if took_s > 0 else exactly(0.0)
+
+
+def more_than_all(use: Interval) -> bool:
+    """Whether a use is more than there was when the capacity was measured, beyond its noise."""
+    return use.value > USE_MOST_FRAC and (use.low is None or use.low > 1)

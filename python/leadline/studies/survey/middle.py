@@ -36,6 +36,9 @@ CURVE_WEIGHTS = {
     "seq_frac": 4.0,
     "process_num": 3.0,
 }
+CURVE_ENDS = {"focal": 1, "process_num": 2, "size_mean": 2, "read_frac": 2, "seq_frac": 2}
+"""Fewest points of each in a region: a curve without one of its ends says nothing beyond the other,
+and a prediction there would be a guess."""
 GRID = {"size_mean": 4.0, "process_num": 2.0}
 """Focal values are powers of these, so that two surveys of one system choose the same: half-way
 values carry the noise of the coarse curves they are read off, and focal points that differ a
@@ -203,13 +206,21 @@ class MiddleStrategy:
 
     def _family(self, region: RegionBounds, points: int) -> tuple[list[Workload], int]:
         """Workloads of the four curves of one region, and how often its focal point repeats."""
-        counts = share(points, CURVE_WEIGHTS)
+        counts = share(points, CURVE_WEIGHTS, CURVE_ENDS)
         focal = self.focal_in(region)
         workloads: list[Workload] = []
         for parameter in PARAMETERS[1:]:
             low, high = self.parameter_range(parameter, region)
             at = float(getattr(focal, parameter))
-            for x in spread(low, high, (at,), counts[parameter], log=_is_log(parameter)):
+            xs = spread(
+                low,
+                high,
+                (at,),
+                counts[parameter],
+                log=_is_log(parameter),
+                low_first=parameter == "process_num",
+            )
+            for x in xs:
                 workload = focal.with_value(parameter, _snap(x, parameter))
                 if workload != focal and workload not in workloads:
                     workloads.append(workload)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from leadline.record import Interval, Measurement, Workload
-from leadline.stats import Noise, group_drift, group_step, pooled_noise, reading_interval
+from leadline.stats import Noise, group_drift, group_step, own_error, pooled_noise, reading_interval
 from leadline.studies.survey.middle import RegionBounds
 from leadline.studies.survey.readings import Readings, throughput
 
@@ -57,7 +57,7 @@ class NoiseModel:
             return Interval(0.0, None, None, 0)
         return reading_interval(
             [throughput(point) for point in found],
-            [point.result.throughput_mb_s.half_width_frac for point in found],
+            [own_error(point.result.throughput_mb_s) for point in found],
             self.at(found[0].workload),
         )
 

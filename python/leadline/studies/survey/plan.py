@@ -18,7 +18,9 @@ POINTS_MAX = 84
 """CP94 §9: the SPARCstation's survey took 84 points."""
 
 POINTS_MIN = 34
-LEARNING_POINTS_MIN = 40
+CURVE_POINTS_FIRST = 46
+"""Points that go onto curves before any is learned from: both ends of each curve in two regions."""
+LEARNING_POINTS_MIN = 52
 """A plan of fewer points keeps all of them for the curves: it has none to spare for learning."""
 POINTS_MAX_LEARNING = 140
 """With learning on a real target, where more points cost time and no claim of CP94's. Both kinds
@@ -128,7 +130,7 @@ def _points(measuring_s: float, learn_frac: float, *, virtual: bool) -> tuple[in
         points = min(most, int(measuring_s / SECONDS_PER_POINT_LEARNING))
         if points >= LEARNING_POINTS_MIN:
             learning = round(points * learn_frac)
-            on_curves = min(POINTS_MAX, max(POINTS_MIN, points - learning))
+            on_curves = min(POINTS_MAX, max(CURVE_POINTS_FIRST, points - learning))
             return on_curves, min(learning, points - on_curves)
     points = int(measuring_s / SECONDS_PER_POINT_WANTED)
     return max(POINTS_MIN, min(POINTS_MAX, points)), 0

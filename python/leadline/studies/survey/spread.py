@@ -8,7 +8,13 @@ from collections.abc import Iterable, Mapping
 
 
 def spread(
-    low: float, high: float, anchors: Iterable[float], count: int, *, log: bool
+    low: float,
+    high: float,
+    anchors: Iterable[float],
+    count: int,
+    *,
+    log: bool,
+    low_first: bool = False,
 ) -> list[float]:
     """Choose `count` new x in [low, high]: the ends first, then the middle of the widest gap.
 
@@ -18,13 +24,15 @@ def spread(
         anchors: x that are measured anyway (the focal point).
         count: how many to add.
         log: whether distance is a ratio rather than a difference.
+        low_first: whether the low end comes before the high one, where there is room for one.
 
     """
     to, back = (math.log, math.exp) if log else (float, float)
     taken = sorted(to(min(max(x, low), high)) for x in anchors)
+    ends = (to(low), to(high)) if low_first else (to(high), to(low))
     chosen: list[float] = []
     for _ in range(count):
-        new = _widest_gap(to(low), to(high), taken)
+        new = _widest_gap(ends, taken)
         if new is None:
             break
         taken = sorted([*taken, new])
@@ -32,9 +40,9 @@ def spread(
     return chosen
 
 
-def _widest_gap(low: float, high: float, taken: list[float]) -> float | None:
-    close = (high - low) * 1e-9
-    for end in (high, low):
+def _widest_gap(ends: tuple[float, float], taken: list[float]) -> float | None:
+    close = abs(ends[0] - ends[1]) * 1e-9
+    for end in ends:
         if not any(abs(end - x) <= close for x in taken):
             return end
     gaps = [(right - left, -left) for left, right in itertools.pairwise(taken)]
@@ -44,8 +52,29 @@ def _widest_gap(low: float, high: float, taken: list[float]) -> float | None:
     return -minus_left + width / 2
 
 
-def share(total: int, weights: Mapping[str, float]) -> dict[str, int]:
-    """Split `total` points by weight; largest remainders, ties to the first named."""
+def share(total: int, weights: Mapping[str, float], least: Mapping[str, int]) -> dict[str, int]:
+    """Split `total` points by weight; largest remainders, ties to the first named.
+
+    None gets fewer than its `least`; where there are not enough for all of those, they are dealt
+    out one by one.
+    """
+    if sum(least.values()) >= total:
+        rounds = range(max(least.values(), default=0))
+        owed = [name for turn in rounds for name, own in least.items() if own > turn]
+        return {name: owed[:total].count(name) for name in weights}
+    open_ = dict(weights)
+    counts = dict.fromkeys(weights, 0)
+    while True:
+        found = _by_weight(total - sum(counts.values()), open_)
+        short = [name for name, count in found.items() if count < least[name]]
+        if not short:
+            return counts | found
+        for name in short:
+            counts[name] = least[name]
+            del open_[name]
+
+
+def _by_weight(total: int, weights: Mapping[str, float]) -> dict[str, int]:
     whole = sum(weights.values())
     exact = {name: total * weight / whole for name, weight in weights.items()}
     counts = {name: math.floor(value) for name, value in exact.items()}

@@ -8,7 +8,7 @@ from statistics import NormalDist
 
 from leadline.record import FocalDrift, Interval, Measurement, ValidationStart, Workload
 from leadline.record.findings import compare
-from leadline.stats import Noise, group_drift, pooled_noise, reading_interval
+from leadline.stats import Noise, group_drift, own_error, pooled_noise, reading_interval
 from leadline.studies.validation.draw import ANCHORS, Space
 
 
@@ -29,7 +29,7 @@ def focal_drifts(
             continue
         now = reading_interval(
             [_mb_s(point) for point in usable],
-            [point.result.throughput_mb_s.half_width_frac for point in usable],
+            [own_error(point.result.throughput_mb_s) for point in usable],
             region_noise(start, points, item.region),
         )
         change = compare(now, item.surveyed_mb_s)

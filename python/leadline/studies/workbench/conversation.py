@@ -66,6 +66,8 @@ class Conversation(ABC):
 
     states_interval = True
     """Whether its answer comes with an interval; without one, "found" claims no accuracy."""
+    interval_notes: tuple[str, ...] = ()
+    """What a reader must know of the interval, wherever one is stated."""
 
     def __init__(self, name: str, goal: Goal, seed: int) -> None:
         self.name = name
@@ -237,7 +239,7 @@ class Conversation(ABC):
             run_length_s=self.goal.run_length_s,
             lower_bound_per_s=lower,
             upper_bound_per_s=upper,
-            sentences=(ending.sentence,),
+            sentences=(ending.sentence, *([] if half is None else self.interval_notes)),
             warnings=self._warnings(),
         )
 

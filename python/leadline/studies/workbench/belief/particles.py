@@ -33,6 +33,8 @@ _PRIOR_SD_LOG_MIN = 0.1
 _CAPACITY_OVER_PEAK = 0.1
 """About the logarithm of capacity over peak rate, at usual thresholds."""
 
+_ALL, _EVEN, _ODD = slice(None), slice(0, None, 2), slice(1, None, 2)
+
 Term = Callable[[Floats], Floats]
 """Log likelihood of something known, for rows of particles."""
 
@@ -115,29 +117,47 @@ class Posterior:
         return np.asarray(np.minimum(np.searchsorted(np.cumsum(weights), places), COUNT - 1))
 
     def _move(self, of_new: Term, degree: float, new: Floats, sweep: int) -> Floats:
-        """Offer every particle another place, and take it as the posterior has it."""
-        if sweep % 3 == 2:
-            moved, gain = toggled(self._particles, self._random)
-        else:
-            moved = self._along_a_difference(sweep)
-            gain = 0.5 * ((self._particles**2).sum(axis=1) - (moved**2).sum(axis=1))
-        likelihood, with_new = self._of_old(moved), of_new(moved)
-        gain = gain + likelihood - self._likelihood + degree * (with_new - new)
-        accepted = np.log(self._random.random(COUNT)) < gain
-        self._particles = np.where(accepted[:, None], moved, self._particles)
-        self._likelihood = np.where(accepted, likelihood, self._likelihood)
-        return np.where(accepted, with_new, new)
+        """Offer every particle another place, and take it as the posterior has it.
 
-    def _along_a_difference(self, sweep: int) -> Floats:
-        """Step along the difference of two other particles."""
-        one, other = self._random.integers(0, COUNT, (2, COUNT))
+        One half stands still while the other steps along its differences: a step and its way back
+        are then as likely. Were all to move at once, each would step by what is just leaving.
+        """
+        if sweep % 3 == 2:
+            return self._take(_ALL, toggled(self._particles, self._random), of_new, degree, new)
+        for half, others in ((_EVEN, _ODD), (_ODD, _EVEN)):
+            new = self._take(half, self._stepped(half, others, sweep), of_new, degree, new)
+        return new
+
+    def _take(
+        self, rows: slice, offered: tuple[Floats, Floats], of_new: Term, degree: float, new: Floats
+    ) -> Floats:
+        """Move those of the rows whose offered place the posterior takes.
+
+        `offered` are the places, and the logarithm of how much more probable the prior and the
+        way back make them.
+        """
+        moved, gain = offered
+        likelihood, with_new = self._of_old(moved), of_new(moved)
+        gain = gain + likelihood - self._likelihood[rows] + degree * (with_new - new[rows])
+        accepted = np.log(self._random.random(len(moved))) < gain
+        places = np.arange(COUNT)[rows][accepted]
+        self._particles[places] = moved[accepted]
+        self._likelihood[places] = likelihood[accepted]
+        new = new.copy()
+        new[places] = with_new[accepted]
+        return new
+
+    def _stepped(self, half: slice, others: slice, sweep: int) -> tuple[Floats, Floats]:
+        """Step each of one half along the difference of two of the others."""
+        own, rest = self._particles[half], self._particles[others]
+        one, other = self._random.integers(0, len(rest), (2, len(own)))
         scale = (1.0, 0.4)[sweep % 2] * 2.38 / np.sqrt(2 * DIMENSIONS)
-        jitter = _JITTER * self._random.standard_normal(self._particles.shape)
-        step = scale * (self._particles[one] - self._particles[other])
-        return np.asarray(self._particles + step + jitter)
+        jitter = _JITTER * self._random.standard_normal(own.shape)
+        moved = own + scale * (rest[one] - rest[other]) + jitter
+        return moved, 0.5 * ((own**2).sum(axis=1) - (moved**2).sum(axis=1))
 
     def _of_old(self, particles: Floats) -> Floats:
-        return sum((term(particles) for term in self._terms), np.zeros(COUNT))
+        return sum((term(particles) for term in self._terms), np.zeros(len(particles)))
 
 
 def _reading_term(reading: Reading, aim: Aim, particles: Floats) -> Floats:

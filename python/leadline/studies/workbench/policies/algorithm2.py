@@ -53,6 +53,15 @@ Picker = Callable[[Sequence[Visit], float], float]
 class Algorithm2(Conversation):
     """SH08 Algorithm 2 around one of the load-picking algorithms 3 and 4."""
 
+    interval_notes = (
+        (
+            "The interval is that of the paper's policy: it says how well the response at one "
+            "load is known, and holds the peak rate in about half of the searches; --policy curve "
+            "states one that is meant to hold."
+        ),
+    )
+    """By `bench/peak.py` (docs/concepts/peak-rate.md)."""
+
     def __init__(
         self,
         name: str,

@@ -1,0 +1,81 @@
+"""How much of a survey's level may be what disturbed the machine while it was measured.
+
+A survey knows how its readings scatter, not how fast the system would have been at another hour.
+What it saw of that itself bounds how far its level may be off: the drift or the step that its
+repeated points show, and the processor time that went to other programs or other guests. Two
+surveys that differ by no more than both together do not show that their systems do.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from leadline.compare.ratio import LogRatio
+from leadline.record import Measurement, Survey
+from leadline.record.wording import say_percent
+from leadline.stats import DRIFT_FRAC_MIN
+
+_LOST_MAX = 0.99
+"""A share of the processors beyond this is one that nobody could have measured beside."""
+
+
+@dataclass(frozen=True)
+class Disturbance:
+    """What disturbed a survey."""
+
+    ln: float = 0.0
+    """Most that it may have changed the logarithm of throughput."""
+    words: tuple[str, ...] = ()
+    """What it was."""
+
+
+NOTHING = Disturbance()
+
+
+def disturbance_of(survey: Survey, points: Sequence[Measurement]) -> Disturbance:
+    """Return what disturbed a survey, from its own points."""
+    moved, lost = _moved_frac(survey), _lost_share(survey, points)
+    ln, words = 0.0, []
+    if moved:
+        ln += abs(math.log1p(max(moved, -_LOST_MAX)))
+        way = "slower" if moved < 0 else "faster"
+        words.append(f"it became {say_percent(abs(moved))} {way} meanwhile")
+    if lost:
+        ln -= math.log1p(-lost)
+        words.append(f"{say_percent(lost)} of the processors' time went to others")
+    return Disturbance(ln, tuple(words))
+
+
+def withheld(ratio: LogRatio, a: tuple[str, Disturbance], b: tuple[str, Disturbance]) -> str | None:
+    """Return why no verdict comes of the ratio of two named surveys; None where one may."""
+    both = a[1].ln + b[1].ln
+    if not both > 0 or abs(ratio.mean) > both:
+        return None
+    words = "; ".join(f"{name}: {' and '.join(each.words)}" for name, each in (a, b) if each.words)
+    return (
+        f"withheld: the surveys differ by no more than what disturbed them ({words}); survey "
+        "again while nothing else runs, or measure both in turns: add --measure"
+    )
+
+
+def _moved_frac(survey: Survey) -> float:
+    if survey.drift_step is not None:
+        return survey.drift_step.change_frac.value
+    drift = survey.drift_frac
+    shown = drift is not None and drift.excludes(0.0) and abs(drift.value) >= DRIFT_FRAC_MIN
+    return drift.value if shown and drift is not None else 0.0
+
+
+def _lost_share(survey: Survey, points: Sequence[Measurement]) -> float:
+    """Mean share of the processors that other programs and other guests had."""
+    processors = survey.start.facts.get("cpu_count")
+    taken = [
+        (point.result.foreign_cpu or 0.0) + (point.result.other_load.steal_cpu or 0.0)
+        for point in points
+    ]
+    if not processors or not taken:
+        return 0.0
+    return min(statistics.fmean(taken) / float(processors), _LOST_MAX)

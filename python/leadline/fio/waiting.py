@@ -1,0 +1,66 @@
+"""Which writes of a fio job wait for the device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from leadline.fio.errors import FioJobRefused
+from leadline.fio.quantities import read_whole
+from leadline.record.discipline import FSYNC_EACH_MAX, NO_SYNC
+
+_OPENED = {"0": NO_SYNC, "none": NO_SYNC, "1": "dsync", "sync": "dsync", "dsync": "dsync"}
+"""What the file is opened with."""
+
+
+def read_sync(options: Mapping[str, str], read_frac: float, warnings: list[str]) -> str:
+    """Return how the writes of a job wait, as `--sync` spells it.
+
+    Args:
+        options: of the job.
+        read_frac: share of reads; where all are, nothing waits.
+        warnings: what differs is added here.
+
+    Raises:
+        FioJobRefused: a value that fio does not take.
+
+    """
+    opened = _opened(options.get("sync", "0"))
+    called = _called(options)
+    if read_frac == 1:
+        return NO_SYNC
+    if opened != NO_SYNC:
+        if options["sync"] != "dsync":
+            warnings.append(
+                f"approximated: sync={options['sync']} is O_SYNC in fio; here O_DSYNC, which "
+                "leaves the times of the file for later"
+            )
+        if called:
+            warnings.append(f"approximated: {' and '.join(called)} beside sync; sync is kept")
+        return opened
+    if not called:
+        return NO_SYNC
+    every = min(called.values())
+    if "fdatasync" in called:
+        warnings.append(
+            f"approximated: fdatasync={called['fdatasync']} is an fsync here, which writes the "
+            "times of the file too"
+        )
+    if len(called) > 1:
+        warnings.append("approximated: fsync beside fdatasync; the more frequent one is kept")
+    return f"fsync={every}"
+
+
+def _opened(value: str) -> str:
+    if value.strip() not in _OPENED:
+        raise FioJobRefused(f"sync={value}: not one of none, sync, dsync, 0, 1")
+    return _OPENED[value.strip()]
+
+
+def _called(options: Mapping[str, str]) -> dict[str, int]:
+    """Return after how many writes each call comes."""
+    read = {
+        key: read_whole(key, options[key], 0, FSYNC_EACH_MAX)
+        for key in ("fsync", "fdatasync")
+        if key in options
+    }
+    return {key: every for key, every in read.items() if every}
