@@ -17,6 +17,18 @@ _START_S = 110.0
 """Only a process that hangs takes longer."""
 
 
+def written_address(file: Path) -> str | None:
+    """Return the address in a scheduler's file; None until it is there, and whole.
+
+    Dask writes it in place: it can be seen empty, or half.
+    """
+    try:
+        address: str = json.loads(file.read_text(encoding="utf-8"))["address"]
+    except (FileNotFoundError, json.JSONDecodeError):
+        return None
+    return address
+
+
 class Cluster:
     """One scheduler and its workers; all end with the test."""
 
@@ -30,9 +42,9 @@ class Cluster:
             "scheduler", "scheduler", "--host", f"{protocol}://127.0.0.1", "--port", "0", *options
         )
         end = time.monotonic() + _START_S
-        while not self.file.exists():
+        while (address := written_address(self.file)) is None:
             self._still("scheduler", end)
-        self.address: str = json.loads(self.file.read_text())["address"]
+        self.address = address
 
     def add_worker(
         self, name: str, *, testbeds: int | None = 1, threads: int = 1, preload: str = ""

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import msgspec
 import pytest
 
-from dask_cluster import Cluster, dask_cluster
+from dask_cluster import Cluster, dask_cluster, written_address
 from leadline.record.workbench import EXPERIMENT, Experiment, Sample, Trial, TrialOrder, TrialState
 from leadline.servers import run_trial
 from leadline.store import open_store
@@ -377,3 +377,11 @@ def test_tls_is_dasks_own_and_without_the_key_nobody_gets_in(
             open_pool(cluster.address)
         with pytest.raises(PoolRefused, match="no Dask scheduler answers"):
             open_pool(cluster.address.replace("tls:", "tcp:"))
+
+
+def test_a_schedulers_file_that_is_not_whole_yet_is_no_address(tmp_path: Path) -> None:
+    file = tmp_path / "scheduler.json"
+    assert written_address(file) is None
+    for written, address in (("", None), ('{"address": "tcp', None), ('{"address": "a"}', "a")):
+        file.write_text(written, encoding="utf-8")
+        assert written_address(file) == address
