@@ -72,10 +72,7 @@ def _moved_frac(survey: Survey) -> float:
 def _lost_share(survey: Survey, points: Sequence[Measurement]) -> float:
     """Mean share of the processors that other programs and other guests had."""
     processors = survey.start.facts.get("cpu_count")
-    taken = [
-        (point.result.foreign_cpu or 0.0) + (point.result.other_load.steal_cpu or 0.0)
-        for point in points
-    ]
-    if not processors or not taken:
+    if not processors or not points:
         return 0.0
-    return min(statistics.fmean(taken) / float(processors), _LOST_MAX)
+    taken = statistics.fmean(point.result.others_cpu for point in points)
+    return min(taken / float(processors), _LOST_MAX)

@@ -165,7 +165,8 @@ def joint_of_survey(survey: Survey, points: Sequence[Measurement]) -> JointModel
             f"the survey of {survey.start.system} has no points yet, so there is nothing to "
             f"predict from; finish it: leadline survey {survey.start.target} --resume"
         )
-    return fit_joint(sample_of(points, [border.bytes for border in survey.borders]))
+    borders = [border.bytes for border in survey.borders]
+    return fit_joint(sample_of(points, borders, survey.start.facts.get("cpu_count")))
 
 
 def fit_joint(sample: Sample, earlier: JointModel | None = None) -> JointModel:

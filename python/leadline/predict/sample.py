@@ -19,6 +19,10 @@ REGION_DF = 3.0
 """Replicates a region needs until its own noise counts as much as the whole system's."""
 
 
+LOST_MAX = 0.95
+"""Others never have more of the processors than this, as far as a model believes."""
+
+
 @dataclass(frozen=True)
 class RegionNoise:
     """Run-to-run noise by region of unique_bytes."""
@@ -54,12 +58,16 @@ class Sample:
         return replace(self, noise_weight=self.noise_weight * far**2)
 
 
-def sample_of(points: Sequence[Measurement], borders: Sequence[Interval]) -> Sample:
+def sample_of(
+    points: Sequence[Measurement], borders: Sequence[Interval], processors: float | None = None
+) -> Sample:
     """Bring measurements together.
 
     Args:
         points: of one system; those not admissible are left out while others are there.
         borders: bytes at which levels end, as fitted.
+        processors: of the machine, where they are known: a reading during which others had more
+            of them than usual, or less, counts less.
 
     Raises:
         ValueError: no points.
@@ -72,14 +80,30 @@ def sample_of(points: Sequence[Measurement], borders: Sequence[Interval]) -> Sam
     noise = _noise(usable, edges)
     workloads = tuple(point.workload for point in usable)
     within = np.array([_own_sd(point.result.throughput_mb_s) for point in usable])
+    disturbed = disturbance_ln_sd(usable, processors)
     return Sample(
         workloads=workloads,
         ln_mb_s=np.log([max(point.result.throughput_mb_s.value, 1e-6) for point in usable]),
         # Replicates hold a run's own error already: it adds only where it is the larger part.
-        noise_weight=np.maximum(noise.weight_at(workloads), (within / noise.overall_ln_sd) ** 2),
+        noise_weight=np.maximum(noise.weight_at(workloads), (within / noise.overall_ln_sd) ** 2)
+        + (disturbed / noise.overall_ln_sd) ** 2,
         noise=noise,
         borders=tuple((float(np.log(border.value)), _ln_sd(border)) for border in borders),
     )
+
+
+def disturbance_ln_sd(points: Sequence[Measurement], processors: float | None) -> Floats:
+    """Return how far each reading may be off in ln, for what others took of the processors then.
+
+    With a share f of them gone a workload is slowed by anything from nothing to 1 / (1 - f). What
+    others took all the time is the machine as it is; what they took more or less than at the
+    median reading is not. Half of that difference stands for a standard deviation.
+    """
+    if not processors:
+        return np.zeros(len(points))
+    lost = np.array([point.result.others_cpu for point in points]) / processors
+    left = np.log1p(-np.minimum(lost, LOST_MAX))
+    return np.asarray(np.abs(left - np.median(left)) / 2)
 
 
 def _own_sd(reading: Interval) -> float:

@@ -299,6 +299,11 @@ class EngineResult(msgspec.Struct, frozen=True, kw_only=True):
             reason.startswith(SERVER_GONE) for reason in self.reasons
         )
 
+    @property
+    def others_cpu(self) -> float:
+        """CPU seconds per second that other programs, and other guests of the host, had."""
+        return (self.foreign_cpu or 0.0) + (self.other_load.steal_cpu or 0.0)
+
 
 NUMBERS = declared(EngineResult)
 """What a result says in one number or word, of each its type and how runs are pooled."""

@@ -146,7 +146,8 @@ def _foreign_load(points: Sequence[Measurement]) -> str | None:
         return None
     return (
         f"Other programs used more than {FOREIGN_CPU_MAX:.0%} of a processor during {len(busy)} of "
-        f"{len(points)} points; on an idle machine the numbers may be better."
+        f"{len(points)} points; on an idle machine the numbers may be better. Predictions count "
+        "those less that had more of such company than the others."
     )
 
 
