@@ -119,6 +119,14 @@ pub struct FoundKind {
     pub missed_page_bytes: u64,
 }
 
+impl FoundKind {
+    /// Share of the bytes asked for that were in the cache; none without a lookup.
+    #[must_use]
+    pub fn found_share(&self) -> Option<f64> {
+        (self.asked_bytes > 0).then(|| self.found_bytes as f64 / self.asked_bytes as f64)
+    }
+}
+
 /// What looked-up reads found in the file cache; issuers' parts merge to the whole.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Found {

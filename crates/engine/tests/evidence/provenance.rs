@@ -106,6 +106,19 @@ fn each_kind_is_scaled_to_all_of_its_reads_not_to_those_looked_up() {
 }
 
 #[test]
+fn reads_at_random_places_say_by_themselves_what_the_cache_held() {
+    // Read-ahead brought every byte of the sequential ones, and more than they asked for.
+    let found = Found { random: kind(1000, 300), sequential: kind(1000, 1000) };
+    let provenance = verdict(&disk(), found, 0.5, fetched(400 * MB, 400 * MB)).provenance;
+    near(provenance.found_random_share.unwrap(), 0.3);
+    near(provenance.found_share.unwrap(), 0.65);
+    assert_eq!(provenance.probed_random, found.random.reads);
+    let found = Found { sequential: kind(1000, 1000), ..Found::default() };
+    let provenance = verdict(&disk(), found, 1.0, fetched(400 * MB, 400 * MB)).provenance;
+    assert_eq!((provenance.probed_random, provenance.found_random_share), (0, None));
+}
+
+#[test]
 fn without_lookups_the_counters_alone_say_it() {
     let verdict = verdict(&disk(), Found::default(), 0.5, fetched(40 * MB, 60 * MB));
     near(verdict.cached_share.unwrap(), 0.6);
