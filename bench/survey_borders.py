@@ -3,8 +3,9 @@
     .venv/bin/python bench/survey_borders.py --target DIR [--caps 96,128,300,700,1500] [--seeds 3]
         [--loads quiet,busy] [--budget SECONDS] [--no-cache] [--out FILE] [--resume]
 
-Every survey is held against the most file cache that the kernel had charged to the cgroup at any
-point of its curve over unique_bytes. `busy` is one processor in a loop beside it, for all of it.
+Every survey is held against the file cache that the kernel had charged to the cgroup: the median
+over the points of its curve over unique_bytes whose data are larger than the cap. `busy` is one
+processor in a loop beside it, for all of it.
 After the first survey of each cap and load comes a cache study: the two must not contradict each
 other. Each run is in the file of results before the next starts; `--resume` goes on with it.
 """
@@ -17,6 +18,7 @@ import json
 import multiprocessing
 import os
 import platform
+import statistics
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -200,11 +202,16 @@ def row_of(
 ) -> dict[str, Any]:
     """Return what was found beside what the cgroup held, in bytes."""
     busy = [point.result.foreign_cpu or 0.0 for point in points]
+    full = [
+        point.result.cache_resident_bytes or 0
+        for point in points
+        if point.workload.unique_bytes > cap_mib * MIB
+    ]
     return {
         "cap_mib": cap_mib,
         "seed": seed,
         "budget_s": seconds,
-        "room": max(point.result.cache_resident_bytes or 0 for point in points),
+        "room": statistics.median(full),
         "found": size.value if size else None,
         "low": size.low if size else None,
         "high": size.high if size else None,

@@ -20,12 +20,13 @@ CLEAN_SHARE = 0.995
 """From this share on a reading missed nothing: the cache holds all of its data."""
 CLEAR_SHARE = 0.87
 """Below it a reading lies clearly beyond what the cache holds, by a factor of 1.15."""
-CLEAR_SD = 0.015
-"""How far share x U differs from reading to reading beside chance, as a fraction: the kernel's own
-count of a full cache moved by 1.3 % between the points of one survey."""
-NEAR_SD = 0.06
-"""The same nearer to the border: pages of larger workloads before stay for a while, so that a
-reading 3 % beyond a full cache of 120 MiB found 109 of them, too few by 9 %."""
+FAR_SD, STALE_SD = 0.01, 0.05
+"""How far share x U is off beside chance, as fractions: the kernel's own count of a full cache
+moves by 1 % between the points of one survey; and pages of larger workloads before stay for a while
+in the place of this one's, the more the nearer it is to the border (times the share squared): a
+reading 3 % beyond a full cache of 120 MiB found 109 of them."""
+CLEAR_MIN = 2
+"""So many readings clearly beyond it, and those nearer are not asked."""
 COMMON_SD = 0.01
 """What no number of readings takes away."""
 PRIOR_DF = 3.0
@@ -73,13 +74,16 @@ def held_bytes(lookups: Sequence[Lookups]) -> Held | None:
     beyond = missed & (unique >= clean)
     if not beyond.any():
         return None
+    # A reading near the border that misses a little may just not have brought all of its data in.
+    clear = beyond & (share <= CLEAR_SHARE)
+    beyond = clear if clear.sum() >= CLEAR_MIN else beyond
     ln_held, ln_sd, df = _average(unique[beyond], share[beyond], count[beyond])
     half = student_t(df) * ln_sd
     value = max(float(np.exp(ln_held)), clean)
     low = max(float(np.exp(ln_held - half)), min(clean, value))
     high = max(float(np.exp(ln_held + half)), value * float(np.exp(COMMON_SD)))
     interval = Interval(value, min(low, value), high, int(beyond.sum()))
-    told = ~missed | beyond
+    told = ~missed | (unique >= clean)
     return Held(interval, _evidence(unique[told], share[told], count[told], value))
 
 
@@ -89,7 +93,7 @@ def _average(unique: Floats, share: Floats, count: Floats) -> tuple[float, float
     share = np.maximum(share, 1 / (count + 1))
     estimates = np.log(share * unique)
     chance = (1 - share) / (share * count)
-    variance = chance + np.where(share > CLEAR_SHARE, NEAR_SD, CLEAR_SD) ** 2
+    variance = chance + (FAR_SD + STALE_SD * share**2) ** 2
     mean = _weighted_median(estimates, 1 / variance)
     weight = 1 / variance
     for _ in range(20):

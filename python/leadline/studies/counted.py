@@ -19,6 +19,7 @@ from typing import Literal
 
 from leadline.record import Interval, Measurement
 from leadline.stats import FittedBorder, Lookups, fit_borders, held_bytes
+from leadline.stats.held import COMMON_SD
 
 MISS_FLOOR = 0.1
 """Added to the share of misses before its logarithm is taken: what a flusher sends to the device
@@ -32,9 +33,9 @@ EDGE = 1.15
 """Readings within this factor of a border belong to neither side of it."""
 LOOKUPS_MIN = 20
 """A point of fewer lookups at random places tells no share."""
-TELLING = (1.25, 1.6, 2.0, 2.6)
+TELLING = (1.5, 2.2, 3.2, 4.5)
 """Where a reading tells most of what is held, as factors of it: far enough past the border for the
-pages of larger workloads to be gone, near enough for half of the reads to hit."""
+pages of larger workloads to be few, near enough for many of the reads to hit."""
 
 Counts = Literal["lookups", "device"]
 
@@ -202,11 +203,19 @@ def _by_device(
     fitted = next(iter(fit_borders(*zip(*readings, strict=True), seed=seed).borders), None)
     if fitted is None:
         return None
-    size = within_memory(fitted.bytes, memory_bytes)
+    real = any(point.result.simulated is None for point in points)
+    size = within_memory(_moving(fitted.bytes) if real else fitted.bytes, memory_bytes)
     ratio = _time_ratio(points, size.value)
     if ratio is None:
         return None
     return CountedBorder(replace(fitted, bytes=size, time_ratio=ratio), "device")
+
+
+def _moving(size: Interval) -> Interval:
+    """Return a size whose interval holds what a kernel's cache moves by itself."""
+    moves = math.exp(1.96 * COMMON_SD)
+    low, high = (size.value if end is None else end for end in (size.low, size.high))
+    return Interval(size.value, min(low, size.value / moves), max(high, size.value * moves), size.n)
 
 
 def _looked_up(points: Sequence[Measurement]) -> list[tuple[Measurement, Lookups]]:

@@ -70,17 +70,16 @@ def decide_again(
         were decided stand then.
 
     """
-    curve = _fit(points, seed, count=len(before.curve.borders))
-    contradicted = bool(before.kept) and len(curve.borders) != len(before.curve.borders)
-    if len(curve.borders) != len(before.curve.borders):
-        curve = before.curve
+    now = _fit(points, seed, count=len(before.curve.borders))
+    lost = len(now.borders) != len(before.curve.borders)
     counted = before.counted and (
         counted_border(points, seed=seed, memory_bytes=memory_bytes) or before.counted
     )
-    again = _joined(curve, before.kept, counted, always_held=always_held(points))
-    order = [border.basis for border in again.borders]
-    if order != [border.basis for border in before.borders]:
-        return before, contradicted
+    curve = before.curve if lost else now
+    again = _joined(curve, before.kept, counted, always_held=always_held(points), now=now)
+    contradicted = lost and bool(before.kept)
+    if [each.basis for each in again.borders] != [each.basis for each in before.borders]:
+        return replace(before, doubt=again.doubt), contradicted
     return again, contradicted
 
 
@@ -94,15 +93,25 @@ def _fit(points: Sequence[Measurement], seed: int, count: int | None = None) -> 
 
 
 def _joined(
-    curve: BorderFit, kept: Sequence[int], counted: CountedBorder | None, *, always_held: bool
+    curve: BorderFit,
+    kept: Sequence[int],
+    counted: CountedBorder | None,
+    *,
+    always_held: bool,
+    now: BorderFit | None = None,
 ) -> Decided:
+    """Put the kept borders and the counted one together.
+
+    `now` is the fit that the count is held against, where later readings no longer show `curve`.
+    """
     found = [_border(curve.borders[place], "throughput") for place in kept]
     seen = _seen(curve, counted)
     if counted is not None:
         ratio = seen.time_ratio if seen else counted.border.time_ratio
         found.append(_border(replace(counted.border, time_ratio=ratio), "counted"))
     borders = tuple(sorted(found, key=lambda border: border.bytes.value))
-    doubt = _doubt(curve, counted, seen, always_held=always_held)
+    now = now or curve
+    doubt = _doubt(now, counted, _seen(now, counted), always_held=always_held)
     return Decided(borders, curve, tuple(kept), counted, doubt)
 
 
