@@ -136,10 +136,10 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     found_share: float | None = None
     """Share of those bytes found there, read-ahead's work included."""
     probed_random: int = 0
-    """Of the reads looked up, those at places drawn at random."""
+    """Requests at places drawn at random that were looked up, writes too."""
     found_random_share: float | None = None
-    """Share of their bytes found there: nothing fetches ahead of such a read, so that with places
-    drawn uniformly it is the share of the data that the file cache held."""
+    """Share of their bytes found there: nothing fetches ahead of such a request, so that with
+    places drawn uniformly it is the share of the data that the file cache held."""
     cached_share_from: Literal["residency", "device"] | None = None
     cache_events: CacheEvents | None = None
     unchecked: tuple[str, ...] = ()

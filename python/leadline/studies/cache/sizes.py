@@ -84,7 +84,9 @@ def kind_curve(
     if not fit or len({place for place, _ in curve.readings}) < POINTS_MIN:
         return curve
     fitted = fit_borders(*zip(*curve.readings, strict=True), seed=seed)
-    return replace(curve, fit=fitted, counted=border_by_lookups(chosen))
+    # What writes find in the cache is not what it holds of their dirty data.
+    counted = border_by_lookups(chosen) if read_frac == 1.0 else None
+    return replace(curve, fit=fitted, counted=counted)
 
 
 def disturbed_points(curve: KindCurve) -> int:
