@@ -194,7 +194,11 @@ def studied(directory: str, cap_mib: int, seed: int, seconds: float) -> dict[str
         store.begin(CACHE, start)
         study = run_cache_study(engine, target, store, start)
     reads = [p for p in store.items(start.study_id) if p.workload.read_frac == 1.0]
-    return row_of(study.cache.reads.bytes, cap_mib, seed, seconds, reads)
+    writes = study.cache.writes.bytes
+    return {
+        **row_of(study.cache.reads.bytes, cap_mib, seed, seconds, reads),
+        "writes": [writes.value, writes.low, writes.high] if writes else None,
+    }
 
 
 def row_of(
@@ -229,13 +233,20 @@ def holds(row: dict[str, Any]) -> bool:
     return bool(row["low"] and row["high"]) and row["low"] <= row["room"] <= row["high"]
 
 
-def contradict(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Whether two findings exclude each other: intervals that share no size, and 5 % between."""
-    if not (one["found"] and other["found"]):
-        return bool(one["found"]) != bool(other["found"])
-    apart = max(one["found"], other["found"]) / min(one["found"], other["found"]) - 1
-    shared = max(one["low"], other["low"]) <= min(one["high"], other["high"])
-    return not shared and apart > BOUND
+def contradict(survey: dict[str, Any], cache: dict[str, Any]) -> bool:
+    """Whether a survey's size and those of a cache study exclude each other.
+
+    A survey mixes reads and writes, and pages that were written take memory beside their own; so
+    its size lies between the two of a study: its interval shares something with all from the least
+    of their intervals to the most, or it is at least within the bound of that.
+    """
+    if not (survey["found"] and cache["found"]):
+        return bool(survey["found"]) != bool(cache["found"])
+    told = [(cache["low"], cache["high"]), *([cache["writes"][1:]] if cache["writes"] else [])]
+    low, high = min(each[0] for each in told), max(each[1] for each in told)
+    shared = survey["low"] <= high and low <= survey["high"]
+    near = low / (1 + BOUND) <= survey["found"] <= high * (1 + BOUND)
+    return not (shared or near)
 
 
 def say(row: dict[str, Any]) -> str:

@@ -203,8 +203,7 @@ def _by_device(
     fitted = next(iter(fit_borders(*zip(*readings, strict=True), seed=seed).borders), None)
     if fitted is None:
         return None
-    real = any(point.result.simulated is None for point in points)
-    size = within_memory(_moving(fitted.bytes) if real else fitted.bytes, memory_bytes)
+    size = within_memory(_moving(fitted.bytes), memory_bytes)
     ratio = _time_ratio(points, size.value)
     if ratio is None:
         return None
@@ -212,7 +211,11 @@ def _by_device(
 
 
 def _moving(size: Interval) -> Interval:
-    """Return a size whose interval holds what a kernel's cache moves by itself."""
+    """Return a size whose interval is no narrower than one that lookups tell.
+
+    Bytes that were fetched for other reasons than misses are in the count, and the border's model
+    knows of none: a fit that is better than this is so by chance.
+    """
     moves = math.exp(1.96 * COMMON_SD)
     low, high = (size.value if end is None else end for end in (size.low, size.high))
     return Interval(size.value, min(low, size.value / moves), max(high, size.value * moves), size.n)
