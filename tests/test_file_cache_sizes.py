@@ -13,11 +13,11 @@ from cache_fixture import MIB, cache_point
 from leadline.engine import Limits, NothingCompleted, PointFailed
 from leadline.record import CachePlan, CacheSize, Measurement, Workload, WritePolicy
 from leadline.studies.cache import CacheStudyRefused, find_file_cache
-from leadline.studies.cache.memory import memory_bytes_of
 from leadline.studies.cache.plan import make_plan
 from leadline.studies.cache.questions import GAP, Questions
 from leadline.studies.cache.sizes import disturbed_points, kind_curve, nearest_border
 from leadline.studies.cache.study import fill_cache
+from leadline.studies.memory import memory_bytes_of
 from leadline.testing.samples import sample_cache_start
 from leadline.testing.simulation import simulate_cache_study
 from shared_surveys import studied

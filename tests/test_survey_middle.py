@@ -5,14 +5,11 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Callable
-from types import SimpleNamespace
-from typing import cast
 
 import msgspec
 import pytest
 
-from leadline.record import PROCESSES_MAX, Interval, Workload
-from leadline.stats import BorderFit
+from leadline.record import PROCESSES_MAX, Workload
 from leadline.studies.survey import Surveyor
 from leadline.studies.survey.middle import (
     MiddleStrategy,
@@ -204,19 +201,14 @@ def test_half_way_values_are_powers_and_a_flat_curve_has_none() -> None:
     ]
 
 
-def fit(*borders: float) -> BorderFit:
-    found = [SimpleNamespace(bytes=Interval(each, None, None, 1)) for each in borders]
-    return cast("BorderFit", SimpleNamespace(borders=tuple(found)))
-
-
 def test_regions_lie_between_borders_and_the_last_focal_point_near_its_own() -> None:
     whole = plan()
-    assert region_bounds(fit(), whole) == (RegionBounds(LOW, HIGH, (LOW + HIGH) // 2),)
-    two = region_bounds(fit(100 * MIB + 0.4), whole)
+    assert region_bounds([], whole) == (RegionBounds(LOW, HIGH, (LOW + HIGH) // 2),)
+    two = region_bounds([100 * MIB + 0.4], whole)
     assert two == (RegionBounds(LOW, 100 * MIB, 82 * MIB), RegionBounds(100 * MIB, HIGH, 450 * MIB))
-    assert region_bounds(fit(1000 * MIB), whole)[1].focal_bytes == 2036 * MIB, "the range ends"
+    assert region_bounds([1000 * MIB], whole)[1].focal_bytes == 2036 * MIB, "the range ends"
     assert [_whole_blocks(x) for x in (1.0, 6100.0, 6200.0)] == [4096, 4096, 8192]
-    odd = region_bounds(fit(100 * MIB + 5000), whole)
+    odd = region_bounds([100 * MIB + 5000], whole)
     assert [region.focal_bytes % 4096 for region in odd] == [0, 0]
 
 

@@ -21,8 +21,15 @@ class Scripted:
     """Asks for one point, thinks, asks for another, and thinks again before it ends."""
 
     def __init__(
-        self, plan: Plan, seed: int, readings: Readings, recorded: Sequence[Measurement] = ()
+        self,
+        plan: Plan,
+        seed: int,
+        readings: Readings,
+        recorded: Sequence[Measurement] = (),
+        *,
+        memory_bytes: int | None = None,
     ) -> None:
+        assert memory_bytes is None, "the start knows of no memory"
         self.given = (plan, seed, recorded)
         self.readings = readings
         self.thoughts: list[int] = []

@@ -14,8 +14,8 @@ from leadline.record.comparison import CacheSize
 from leadline.record.file_cache import CACHE
 from leadline.store import Store
 from leadline.studies.cache import find_in_survey
-from leadline.studies.cache.memory import memory_bytes_of
 from leadline.studies.cache.sizes import share_of_memory
+from leadline.studies.memory import memory_bytes_of
 
 
 def known_cache(store: Store, survey: Survey, points: Sequence[Measurement]) -> KnownCache:

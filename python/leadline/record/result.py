@@ -135,6 +135,11 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     """Reads whose bytes were looked up in the file cache just before they were made."""
     found_share: float | None = None
     """Share of those bytes found there, read-ahead's work included."""
+    probed_random: int = 0
+    """Requests at places drawn at random that were looked up, writes too."""
+    found_random_share: float | None = None
+    """Share of their bytes found there: nothing fetches ahead of such a request, so that with
+    places drawn uniformly it is the share of the data that the file cache held."""
     cached_share_from: Literal["residency", "device"] | None = None
     cache_events: CacheEvents | None = None
     unchecked: tuple[str, ...] = ()

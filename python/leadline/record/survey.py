@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -100,6 +100,8 @@ class Border(msgspec.Struct, frozen=True, kw_only=True):
     """Time per byte far beyond the border over time per byte before it."""
     evidence_bic: float
     """BIC gained by this border over the best fit without it; over 10 is very strong."""
+    basis: Literal["counted", "throughput"] = "throughput"
+    """What shows it: counts of what reads found in the file cache, or throughput alone."""
 
 
 class Region(msgspec.Struct, frozen=True, kw_only=True):

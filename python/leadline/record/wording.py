@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from leadline.record.findings import Comparison
-from leadline.record.survey import DriftStep, Region
+from leadline.record.survey import Border, DriftStep, Region
 from leadline.record.workload import FRACTIONS, PARAMETERS, SIZES, Interval, Workload
 from leadline.units import format_bytes, format_rate, format_seconds
 
@@ -44,6 +44,13 @@ def say_rate(rate: Interval, *, level: bool = False) -> str:
 def say_bytes(size: Interval, *, level: bool = False) -> str:
     """Write `480 MiB (465 to 495 MiB)`; `level` adds `95 %`."""
     return _with_interval(size, format_bytes, level=level)
+
+
+def say_border(border: Border) -> str:
+    """Write `480 MiB (465 to 495 MiB), counted`: where a level ends, and what shows it."""
+    return (
+        f"{say_bytes(border.bytes)}, {'counted' if border.basis == 'counted' else 'by throughput'}"
+    )
 
 
 def _with_interval(number: Interval, write: Callable[[float], str], *, level: bool) -> str:

@@ -3,6 +3,7 @@
 Names are resolved on first use: SciPy takes longer to load than most commands take.
 
 borders      fit_borders: where each level of the hierarchy ends
+held         held_bytes: how much a cache holds, from what reads found in it
 placement    next_unique_bytes: where to measure next
 pooling      several runs of one workload as one answer
 intervals    noise within and between runs, and the intervals of readings
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from leadline.stats.borders import BorderFit, FittedBorder, fit_borders
     from leadline.stats.curves import good_range, half_way_x, slope, still_rising
     from leadline.stats.drift import DRIFT_FRAC_MIN, group_drift, group_step
+    from leadline.stats.held import Held, Lookups, held_bytes
     from leadline.stats.intervals import (
         Noise,
         OwnError,
@@ -35,6 +37,8 @@ _HOMES = {
     "BorderFit": "leadline.stats.borders",
     "DRIFT_FRAC_MIN": "leadline.stats.drift",
     "FittedBorder": "leadline.stats.borders",
+    "Held": "leadline.stats.held",
+    "Lookups": "leadline.stats.held",
     "Noise": "leadline.stats.intervals",
     "OwnError": "leadline.stats.intervals",
     "fit_borders": "leadline.stats.borders",
@@ -42,6 +46,7 @@ _HOMES = {
     "group_drift": "leadline.stats.drift",
     "group_step": "leadline.stats.drift",
     "half_way_x": "leadline.stats.curves",
+    "held_bytes": "leadline.stats.held",
     "next_unique_bytes": "leadline.stats.placement",
     "own_error": "leadline.stats.intervals",
     "pooled_noise": "leadline.stats.intervals",
@@ -57,6 +62,8 @@ __all__ = [
     "DRIFT_FRAC_MIN",
     "BorderFit",
     "FittedBorder",
+    "Held",
+    "Lookups",
     "Noise",
     "OwnError",
     "change_points",
@@ -65,6 +72,7 @@ __all__ = [
     "group_drift",
     "group_step",
     "half_way_x",
+    "held_bytes",
     "next_unique_bytes",
     "own_error",
     "pooled_noise",

@@ -243,6 +243,10 @@ PROVENANCE: Rules = {
     "found_share": lambda runs: _weighted(
         (run.provenance.probed, run.provenance.found_share) for run in runs
     ),
+    "probed_random": lambda runs: sum(run.provenance.probed_random for run in runs),
+    "found_random_share": lambda runs: _weighted(
+        (run.provenance.probed_random, run.provenance.found_random_share) for run in runs
+    ),
     "cached_share_from": lambda runs: runs[-1].provenance.cached_share_from,
     "cache_events": _cache_events,
     "unchecked": lambda runs: _once(text for run in runs for text in run.provenance.unchecked),

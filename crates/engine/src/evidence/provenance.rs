@@ -128,6 +128,8 @@ pub fn judge(window: &Window) -> Verdict {
         process_bytes: window.site.and(window.host.process).map(moved),
         probed: window.found.reads(),
         found_share: estimate.as_ref().map(Estimate::found_share),
+        probed_random: window.found.placed.requests,
+        found_random_share: window.found.placed.found_share(),
         cached_share_from,
         cache_events: window.site.and(window.host.cache_events),
         unchecked,

@@ -106,7 +106,7 @@ pub fn probe_every(mean_turn_ns: f64, size_mean_bytes: f64) -> u32 {
     (lookup_ns / (LOOKUP_SHARE_MAX * mean_turn_ns.max(0.0))).ceil().max(1.0) as u32
 }
 
-/// Bytes asked for and found by looked-up reads of one kind.
+/// Bytes asked for and found by looked-up requests of one kind.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct FoundKind {
     /// Reads looked up.
@@ -119,22 +119,49 @@ pub struct FoundKind {
     pub missed_page_bytes: u64,
 }
 
-/// What looked-up reads found in the file cache; issuers' parts merge to the whole.
+/// What lies in the file cache where requests are about to be made, at places drawn at random.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Placed {
+    /// Requests looked up, reads and writes.
+    pub requests: u64,
+    /// Bytes they asked for.
+    pub asked_bytes: u64,
+    /// Bytes of those that were in the cache.
+    pub found_bytes: u64,
+}
+
+impl Placed {
+    /// Share of the bytes asked for that were in the cache; none without a lookup.
+    #[must_use]
+    pub fn found_share(&self) -> Option<f64> {
+        (self.asked_bytes > 0).then(|| self.found_bytes as f64 / self.asked_bytes as f64)
+    }
+}
+
+/// What looked-up requests found in the file cache; issuers' parts merge to the whole.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Found {
     /// Reads at places drawn at random.
     pub random: FoundKind,
     /// Reads that started where the issuer's previous request ended.
     pub sequential: FoundKind,
+    /// Requests at places drawn at random, writes too: a sample of what the cache holds.
+    pub placed: Placed,
 }
 
 /// The unit of the file cache on which misses are rounded up.
 const CACHE_PAGE_BYTES: u64 = 4096;
 
 impl Found {
-    /// Counts one looked-up read that found `cached_bytes`; writes are left out. Allocates nothing.
+    /// Counts one looked-up request that found `cached_bytes`; of writes, where they were placed.
+    /// Allocates nothing.
     #[inline]
     pub fn record(&mut self, request: &Request, cached_bytes: u64) {
+        if !request.sequential {
+            self.placed.requests += 1;
+            self.placed.asked_bytes += request.length_bytes;
+            self.placed.found_bytes += cached_bytes.min(request.length_bytes);
+        }
         if request.kind == Kind::Write {
             return;
         }
@@ -163,6 +190,9 @@ impl Found {
             mine.found_bytes += theirs.found_bytes;
             mine.missed_page_bytes += theirs.missed_page_bytes;
         }
+        self.placed.requests += other.placed.requests;
+        self.placed.asked_bytes += other.placed.asked_bytes;
+        self.placed.found_bytes += other.placed.found_bytes;
     }
 
     /// Reads looked up.
@@ -191,6 +221,8 @@ mod tests {
         assert_eq!(whole.reads(), 4);
         assert_eq!((whole.random.asked_bytes, whole.random.found_bytes), (8192, 8192));
         assert_eq!((whole.sequential.asked_bytes, whole.sequential.found_bytes), (8192, 0));
+        assert_eq!((whole.placed.requests, whole.placed.asked_bytes), (4, 16384), "writes too");
+        assert_eq!(whole.placed.found_share(), Some(1.0));
     }
 
     #[test]

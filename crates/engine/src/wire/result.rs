@@ -191,6 +191,11 @@ pub struct Provenance {
     pub probed: u64,
     /// Share of those bytes found there, read-ahead's work included.
     pub found_share: Option<f64>,
+    /// Requests at places drawn at random that were looked up, writes too.
+    pub probed_random: u64,
+    /// Share of their bytes found there. Nothing fetches ahead of such a request, so where places
+    /// are drawn uniformly this is the share of the data that the file cache held.
+    pub found_random_share: Option<f64>,
     /// What `cached_share` rests on.
     pub cached_share_from: Option<CachedShareFrom>,
     /// Page-cache events.

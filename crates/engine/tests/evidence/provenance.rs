@@ -1,7 +1,7 @@
 //! The share from cache on counts whose truth is known.
 
 use leadline_engine::evidence::provenance::{Site, Verdict, Window, judge};
-use leadline_engine::evidence::residency::{Found, FoundKind};
+use leadline_engine::evidence::residency::{Found, FoundKind, Placed};
 use leadline_engine::host::HostUse;
 use leadline_engine::wire::result::{CachedShareFrom, MovedBytes};
 
@@ -66,7 +66,7 @@ fn sequential_reads_of_a_half_cached_file_have_half() {
 #[test]
 fn read_ahead_takes_nothing_from_the_random_reads_of_a_mixture() {
     // Random: 80 % found. Sequential: all found, all of it brought by read-ahead.
-    let found = Found { random: kind(500, 400), sequential: kind(500, 500) };
+    let found = Found { random: kind(500, 400), sequential: kind(500, 500), ..Found::default() };
     near(share(found, 0.5, 60 * MB), 0.4);
     near(share(found, 0.5, 6000 * MB), 0.4);
     // Nothing but the random misses was fetched: the sequential reads were cached all along.
@@ -82,7 +82,7 @@ fn the_page_around_a_small_random_miss_is_not_taken_for_read_ahead() {
         found_bytes: 0,
         missed_page_bytes: 100 * 4096,
     };
-    let found = Found { random, sequential: kind(100, 100) };
+    let found = Found { random, sequential: kind(100, 100), ..Found::default() };
     near(share(found, 0.5, 400 * MB), 0.5);
 }
 
@@ -97,12 +97,26 @@ fn misses_that_no_device_delivered_came_from_a_cache_below() {
 #[test]
 fn each_kind_is_scaled_to_all_of_its_reads_not_to_those_looked_up() {
     // Ten times as many random reads were looked up as there were in truth.
-    let found = Found { random: kind(1000, 1000), sequential: kind(100, 0) };
+    let found = Found { random: kind(1000, 1000), sequential: kind(100, 0), ..Found::default() };
     near(share(found, 0.5, 50 * MB), 0.5);
     // Without a lookup of its own a kind is taken to be like the other.
     let found = Found { random: kind(1000, 500), ..Found::default() };
     let verdict = verdict(&disk(), found, 0.5, fetched(50 * MB, 50 * MB));
     near(verdict.provenance.found_share.unwrap(), 0.5);
+}
+
+#[test]
+fn reads_at_random_places_say_by_themselves_what_the_cache_held() {
+    // Read-ahead brought every byte of the sequential ones, and more than they asked for.
+    let placed = Placed { requests: 2000, asked_bytes: 2000 * 4096, found_bytes: 600 * 4096 };
+    let found = Found { random: kind(1000, 300), sequential: kind(1000, 1000), placed };
+    let provenance = verdict(&disk(), found, 0.5, fetched(400 * MB, 400 * MB)).provenance;
+    near(provenance.found_random_share.unwrap(), 0.3);
+    near(provenance.found_share.unwrap(), 0.65);
+    assert_eq!(provenance.probed_random, 2000, "writes too");
+    let found = Found { sequential: kind(1000, 1000), ..Found::default() };
+    let provenance = verdict(&disk(), found, 1.0, fetched(400 * MB, 400 * MB)).provenance;
+    assert_eq!((provenance.probed_random, provenance.found_random_share), (0, None));
 }
 
 #[test]
@@ -121,7 +135,7 @@ fn a_share_that_cannot_be_known_is_not_guessed() {
     let blind = verdict(&unknown, Found::default(), 0.0, host);
     assert_eq!((blind.cached_share, blind.provenance.cached_share_from), (None, None));
     assert!(blind.provenance.unchecked[0].starts_with("the share from cache: "));
-    let found = Found { random: kind(100, 50), sequential: kind(100, 100) };
+    let found = Found { random: kind(100, 50), sequential: kind(100, 100), ..Found::default() };
     let mixed = verdict(&unknown, found, 0.5, host);
     assert_eq!(mixed.cached_share, None);
     assert!(mixed.provenance.unchecked[0].contains("read-ahead"), "{mixed:?}");

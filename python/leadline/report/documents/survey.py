@@ -34,6 +34,7 @@ def survey_document(survey: Survey, points: Sequence[Measurement]) -> dict[str, 
             for region in survey.regions
         ],
         "borders_bytes": [border.bytes for border in survey.borders],
+        "borders_from": [border.basis for border in survey.borders],
         "cache_bytes": survey.cache_bytes,
         "file_cache": find_in_survey(survey, points),
         "cross_check_bytes": survey.cross_check_bytes,

@@ -9,7 +9,7 @@ from leadline.record.findings import average_slope, ends, gain
 from leadline.record.wording import (
     FRACTION_ENDS,
     join_words,
-    say_bytes,
+    say_border,
     say_number,
     say_place,
     say_times,
@@ -69,7 +69,7 @@ def _levels_title(survey: Survey) -> str:
 def border_layers(survey: Survey, x: alt.X, *, labelled: bool = True) -> list[AnyChart]:
     """Return the ends of the levels as dashed rules, their intervals as bands, none without."""
     borders = [
-        (border.bytes, format_bytes(border.bytes.value), say_bytes(border.bytes))
+        (border.bytes, format_bytes(border.bytes.value), say_border(border))
         for border in survey.borders
     ]
     title = "The level ends at (95 %)"

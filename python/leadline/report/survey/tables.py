@@ -11,7 +11,7 @@ from typing import Any
 
 from leadline.machine.facts import FACTS
 from leadline.record import PARAMETERS, Measurement, Survey
-from leadline.record.wording import say_bytes, say_percent, say_rate, say_value, say_workload
+from leadline.record.wording import say_border, say_percent, say_rate, say_value, say_workload
 from leadline.report.drawing.saving import inert
 from leadline.report.measurement.evidence import CLOCKS, marks, say_precondition, say_written
 from leadline.report.measurement.outliers import slice_outliers
@@ -45,7 +45,7 @@ def level_rows(survey: Survey) -> list[dict[str, Any]]:
         rows.append(
             {
                 "name": region.name,
-                "holds": say_bytes(border.bytes) if border else "everything beyond",
+                "holds": say_border(border) if border else "everything beyond",
                 "rate": say_rate(region.throughput_mb_s),
                 "bar": 100 * region.throughput_mb_s.value / fastest if fastest > 0 else 0.0,
                 "noise": say_percent(noise) if noise is not None else "not measured",

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from leadline.record import CurvePoint, FileCache, Survey
-from leadline.record.wording import say_bytes, say_percent, say_rate
+from leadline.record.wording import say_border, say_percent, say_rate
 from leadline.report.drawing.scale import wants_log
 from leadline.report.drawing.terminal import Terminal, on_terminal
 from leadline.units import format_bytes, format_rate
@@ -53,7 +53,7 @@ def _table(terminal: Terminal, survey: Survey) -> Table:
         noise = survey.noise_frac.get(region.name)
         cells = (
             region.name,
-            say_bytes(border.bytes) if border else "everything beyond",
+            say_border(border) if border else "everything beyond",
             say_rate(region.throughput_mb_s),
             say_percent(noise) if noise is not None else "not measured",
         )

@@ -7,16 +7,9 @@ from collections.abc import Iterable, Sequence
 from leadline.record import CacheSize, FileCache, Interval, Measurement, WritePolicy
 from leadline.stats import FittedBorder, Noise, own_error, pooled_noise, reading_interval
 from leadline.studies.cache.policy import Rates, judge, promised, tally
-from leadline.studies.cache.sizes import (
-    EDGE,
-    KindCurve,
-    kind_curve,
-    nearest_border,
-    size_of,
-    throughput,
-    widened,
-)
+from leadline.studies.cache.sizes import KindCurve, kind_curve, nearest_border, size_of, widened
 from leadline.studies.cache.words import sentences
+from leadline.studies.counted import EDGE, throughput
 from leadline.units import format_bytes
 
 

@@ -20,10 +20,12 @@ from leadline.record import (
     Survey,
     WritePolicy,
 )
-from leadline.studies.cache.memory import memory_bytes_of
 from leadline.studies.cache.policy import Rates, judge, promised, tally
-from leadline.studies.cache.sizes import EDGE, share_of_memory
+from leadline.studies.cache.sizes import share_of_memory
 from leadline.studies.cache.words import sentences
+from leadline.studies.counted import EDGE, always_held
+from leadline.studies.memory import memory_bytes_of
+from leadline.units import format_bytes
 
 HELD_MIN = 0.9
 """A level holds what comes from it, or ends in it, to more than this share."""
@@ -90,8 +92,9 @@ def _sizes(
         share = share_of_memory(border.bytes, memory_bytes)
         return CacheSize(bytes=border.bytes, memory_frac=share, shape=border.shape, apart=apart)
 
-    if not survey.borders:
-        none = CacheSize(bytes=None, memory_frac=None, reason="this survey found no border")
+    reason = _no_size(survey, points, memory_bytes)
+    if reason:
+        none = CacheSize(bytes=None, memory_frac=None, reason=reason)
         return none, none
     reads = _last_holding_reads(survey)
     if policy is WritePolicy.THROUGH:
@@ -107,8 +110,30 @@ def _sizes(
     return size(reads, apart=False), CacheSize(bytes=None, memory_frac=None, reason=reason)
 
 
+def _no_size(survey: Survey, points: Sequence[Measurement], memory_bytes: int | None) -> str:
+    """Say why no border of this survey is the file cache's end; empty where one is."""
+    if not survey.borders:
+        return "this survey found no border"
+    if any(border.basis == "counted" for border in survey.borders):
+        return ""
+    along = [p for p in points if p.workload.read_frac > 0.0 and p.result.admissible]
+    if survey.start.access.buffered and always_held(along):
+        most = format_bytes(max(point.workload.unique_bytes for point in along))
+        return f"no read left it up to {most}"
+    border = survey.borders[_last_holding_reads(survey)].bytes.value
+    if memory_bytes is not None and border > memory_bytes:
+        return (
+            f"the border found at {format_bytes(border)} lies beyond the memory of "
+            f"{format_bytes(memory_bytes)}, so that it is not the file cache's"
+        )
+    return ""
+
+
 def _last_holding_reads(survey: Survey) -> int:
     """Index of the last region, but for the slowest, whose reads come from the file cache."""
+    counted = [i for i, border in enumerate(survey.borders) if border.basis == "counted"]
+    if counted:
+        return counted[0]
     held = [r.index for r in survey.regions if (r.cached_share or 0.0) > HELD_MIN]
     return min(max(held, default=0), len(survey.borders) - 1)
 

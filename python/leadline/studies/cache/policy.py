@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from leadline.record import Evidence, Interval, Measurement, WritePolicy
 from leadline.record.findings import Comparison, compare
 from leadline.record.wording import say_times
-from leadline.studies.cache.sizes import device_write_bytes
+from leadline.studies.counted import device_write_bytes
 from leadline.units import format_bytes
 
 CANCELLED_MIN = 0.5

@@ -15,6 +15,7 @@ from leadline.stats import next_unique_bytes
 from leadline.studies.cache.errors import CacheStudyRefused
 from leadline.studies.cache.plan import BLOCK_BYTES
 from leadline.studies.cache.sizes import kind_curve, nearest_border
+from leadline.studies.counted import telling_place
 from leadline.studies.script import PointRequest
 
 READS, WRITES = 1.0, 0.0
@@ -115,12 +116,14 @@ class Questions:
         The middle of the gap between readings in which it lies: where hits end at once, as under a
         scan, nothing else narrows it, and lower levels, whose borders are as steep, must not take
         all the readings. Then the reading just beyond it once more: a moment's disturbance there
-        looks like a border.
+        looks like a border. Where lookups tell the size, they do so from further on.
         """
         curve = kind_curve(self.points, kind, seed=self.start.seed)
         border = nearest_border(curve)
         if border is None:
             return None
+        if curve.counted is not None:
+            return telling_place(curve.points, self.start.plan.unique_bytes_max)
         places = [place for place, _ in curve.readings]
         below = max((x for x in places if x <= border.bytes.value), default=min(places))
         above = min((x for x in places if x > border.bytes.value), default=max(places))

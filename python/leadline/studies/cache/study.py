@@ -14,11 +14,11 @@ from leadline.engine import Engine, Limits, NothingCompleted, Progress, Target
 from leadline.record import CacheStart, CacheStudy, Measurement, Workload
 from leadline.store import Keeper
 from leadline.studies.cache.explain import explain_study
-from leadline.studies.cache.memory import memory_bytes_of
 from leadline.studies.cache.plan import make_plan
 from leadline.studies.cache.questions import Questions
 from leadline.studies.cache.write_costs import measure_write_costs
 from leadline.studies.loop import measure_points
+from leadline.studies.memory import memory_bytes_of
 from leadline.studies.pace import Pace
 from leadline.studies.script import PointRequest
 

@@ -23,18 +23,13 @@ from leadline.record import (
     SurveyStart,
     Workload,
 )
-from leadline.stats import (
-    BorderFit,
-    change_points,
-    fit_borders,
-    good_range,
-    group_drift,
-    group_step,
-    slope,
-)
+from leadline.stats import change_points, good_range, group_drift, group_step, slope
+from leadline.studies.counted import throughput
+from leadline.studies.memory import memory_bytes_of
+from leadline.studies.survey.borders import Decided, decide_again
 from leadline.studies.survey.middle import MiddleStrategy, RegionBounds, half_way
 from leadline.studies.survey.noise import NoiseModel
-from leadline.studies.survey.readings import Readings, curve_of, throughput, value
+from leadline.studies.survey.readings import Readings, curve_of, value
 from leadline.studies.survey.sentences import sentences
 from leadline.studies.survey.seventy_five import SeventyFiveStrategy
 from leadline.studies.survey.strategy import Surveyor
@@ -82,10 +77,14 @@ class _Explanation:
         self.readings: Readings = surveyor.strategy.readings
         self.noise = NoiseModel(self.readings, self.strategy.regions)
         self.contradicted = False
+        self.memory_bytes = memory_bytes_of(
+            self.start.cache_limit_bytes, self.start.facts, self.start.system_profile
+        )
 
     def survey(self, wall_s: float | None) -> Survey:
-        fit = self._final_fit()
-        regions = self._regions(fit)
+        decided = self._decided_again()
+        borders = decided.borders if decided else ()
+        regions = self._regions(borders)
         curve = self._curve("unique_bytes", None, self._curve_focal())
         families = tuple(self._family(region) for region in regions)
         last = self.points[-1] if self.points else None
@@ -95,11 +94,11 @@ class _Explanation:
             wall_s=wall_s if wall_s is not None else _end_of(last),
             points=len(self.points),
             regions=regions,
-            borders=_borders(fit),
+            borders=borders,
             unique_bytes_curve=curve,
             slope=_slope(curve),
             families=families,
-            cache_bytes=_cache_bytes(fit, regions),
+            cache_bytes=_cache_bytes(borders, regions, self.memory_bytes),
             sentinels=self._sentinels(),
             drift_frac=self._drift(),
             drift_step=self._drift_step(),
@@ -110,41 +109,38 @@ class _Explanation:
             sentences=(),
             warnings=(),
         )
-        return _with_words(draft, self.points, contradicted=self.contradicted)
+        doubt = decided.doubt if decided else ""
+        return _with_words(draft, self.points, contradicted=self.contradicted, doubt=doubt)
 
     # ---- borders and regions ----------------------------------------------------------------
 
-    def _final_fit(self) -> BorderFit | None:
-        """Fit the borders again, now that the focal points have added readings to the curve.
+    def _decided_again(self) -> Decided | None:
+        """Place the borders again, now that the focal points have added readings to the curve.
 
-        The number of regions stays what the families were measured for. Where later readings
-        leave no fit with so many borders, the one that decided stands, with a warning.
+        The regions stay those that the families were measured for. Where later readings leave no
+        fit with so many borders, the one that decided stands, with a warning.
         """
-        decided = self.strategy.fit
+        decided = self.strategy.decided
         if decided is None:
             return None
         points = self.readings.along("unique_bytes", self.strategy.focal)
-        again = fit_borders(
-            [value(p, "unique_bytes") for p in points],
-            [throughput(p) for p in points],
-            seed=self.start.seed,
-            count=len(decided.borders),
+        again, self.contradicted = decide_again(
+            decided, points, seed=self.start.seed, memory_bytes=self.memory_bytes
         )
-        self.contradicted = len(again.borders) != len(decided.borders)
-        return decided if self.contradicted else again
+        return again
 
     def _cross_check(self) -> tuple[float, ...]:
         """What a model-free change-point detector makes of the same curve."""
-        if self.strategy.fit is None:
+        if self.strategy.decided is None:
             return ()
         points = self.readings.along("unique_bytes", self.strategy.focal)
         return change_points(
             [value(p, "unique_bytes") for p in points], [throughput(p) for p in points]
         )
 
-    def _regions(self, fit: BorderFit | None) -> tuple[Region, ...]:
+    def _regions(self, borders: Sequence[Border]) -> tuple[Region, ...]:
         bounds = self.strategy.regions
-        edges = [item.bytes.value for item in fit.borders] if fit else []
+        edges = [item.bytes.value for item in borders]
         focals = [self.strategy.focal_in(item) for item in bounds]
         shares = [self._cached_share(focal) for focal in focals]
         names = (
@@ -276,7 +272,9 @@ def region_names(
         if cached and reads_over_writes[index] > READ_CACHE_RATIO * reads_over_writes[0]:
             names[index] = "read cache"
             break
-    return [*names, "disk"]
+    # A last level whose reads all come from memory lies before the disk: that was not reached.
+    cached = (cached_shares[-1] or 0.0) > CACHED_SHARE_MIN
+    return [*names, f"{ORDINALS[count - 1]} level" if cached else "disk"]
 
 
 def server_level_names(count: int) -> list[str]:
@@ -286,31 +284,23 @@ def server_level_names(count: int) -> list[str]:
     return [f"server's {ordinal} level" for ordinal in (*ORDINALS[: count - 1], "last")]
 
 
-def _borders(fit: BorderFit | None) -> tuple[Border, ...]:
-    if fit is None:
-        return ()
-    return tuple(
-        Border(
-            bytes=item.bytes,
-            shape=item.shape,
-            time_ratio=item.time_ratio,
-            evidence_bic=item.evidence_bic,
-        )
-        for item in fit.borders
-    )
-
-
-def _cache_bytes(fit: BorderFit | None, regions: tuple[Region, ...]) -> Interval | None:
-    """Effective size of the file cache for reads: the last border its reads still reached.
+def _cache_bytes(
+    borders: Sequence[Border], regions: tuple[Region, ...], memory_bytes: int | None
+) -> Interval | None:
+    """Effective size of the file cache for reads: its counted end, or the last border they reached.
 
     Where the device's own counters are known, the cache ends with the last region that was
-    mostly read from it; otherwise with the first border.
+    mostly read from it; otherwise with the first border. What ends beyond the memory is no file
+    cache.
     """
-    if fit is None or not fit.borders:
+    if not borders:
         return None
+    counted = [border.bytes for border in borders if border.basis == "counted"]
+    if counted:
+        return counted[0]
     cached = [r.index for r in regions if (r.cached_share or 0.0) > CACHED_SHARE_MIN]
-    index = max(cached, default=0)
-    return fit.borders[min(index, len(fit.borders) - 1)].bytes
+    found = borders[min(max(cached, default=0), len(borders) - 1)].bytes
+    return None if memory_bytes is not None and found.value > memory_bytes else found
 
 
 def _good(points: Sequence[CurvePoint], *, log: bool) -> tuple[float | None, float | None]:
@@ -338,7 +328,9 @@ def _end_of(last: Measurement | None) -> float:
     return last.clock_s + last.result.total_s if last else 0.0
 
 
-def _with_words(draft: Survey, points: Sequence[Measurement], *, contradicted: bool) -> Survey:
-    warnings = survey_warnings(draft, points, contradicted=contradicted)
+def _with_words(
+    draft: Survey, points: Sequence[Measurement], *, contradicted: bool, doubt: str
+) -> Survey:
+    warnings = survey_warnings(draft, points, contradicted=contradicted, doubt=doubt)
     worded = msgspec.structs.replace(draft, warnings=warnings)
     return msgspec.structs.replace(worded, sentences=sentences(worded))

@@ -19,8 +19,10 @@ import numpy as np
 from leadline.predict import BATCH, Box, JointModel, enough, fit_joint, next_points, sample_of
 from leadline.record import PARAMETERS, PROCESSES_MAX, Measurement, Plan, Workload
 from leadline.record.workload import FRACTIONS
-from leadline.stats import BorderFit, fit_borders, half_way_x, next_unique_bytes, still_rising
-from leadline.studies.survey.readings import Readings, curve_of, throughput, value
+from leadline.stats import half_way_x, next_unique_bytes, still_rising
+from leadline.studies.counted import telling_place, throughput
+from leadline.studies.survey.borders import Decided, decide
+from leadline.studies.survey.readings import Readings, curve_of, value
 from leadline.studies.survey.spread import share, spread
 
 FLAT_GAIN = 1.15
@@ -43,6 +45,10 @@ GRID = {"size_mean": 4.0, "process_num": 2.0}
 """Focal values are powers of these, so that two surveys of one system choose the same: half-way
 values carry the noise of the coarse curves they are read off, and focal points that differ a
 little between surveys would make their focal throughputs incomparable."""
+
+CLOSING = 4
+"""So many of the last readings over unique_bytes go where lookups tell most of the file cache's
+size, while too few lie there."""
 
 SCOUT_NOISE_FRAC = 0.05
 """Run-to-run noise assumed of the coarse curves, which have no replicates of their own."""
@@ -74,13 +80,19 @@ class MiddleStrategy:
         focal: the focal vector; its unique_bytes is a region's, never the vector's own.
         tops: where the ranges of size_mean and process_num end; past the plan's own while
             performance still rose there.
-        fit: the borders once unique_bytes has been measured, else None.
+        decided: the borders once unique_bytes has been measured, else None.
         regions: what the families were measured for.
 
     """
 
     def __init__(
-        self, plan: Plan, seed: int, readings: Readings, recorded: Sequence[Measurement] = ()
+        self,
+        plan: Plan,
+        seed: int,
+        readings: Readings,
+        recorded: Sequence[Measurement] = (),
+        *,
+        memory_bytes: int | None = None,
     ) -> None:
         """Begin a script.
 
@@ -89,18 +101,20 @@ class MiddleStrategy:
             seed: of the order of points and of what learning chooses from.
             readings: what was told so far; grows while the script runs.
             recorded: the points that will be told first, in order, because they were stored.
+            memory_bytes: memory that can hold file cache, where it is known.
 
         """
         self.plan = plan
         self.seed = seed
         self.readings = readings
         self.recorded = recorded
+        self.memory_bytes = memory_bytes
         self.focal = START
         self.tops = {
             "size_mean": float(plan.size_mean_max),
             "process_num": float(plan.process_num_max),
         }
-        self.fit: BorderFit | None = None
+        self.decided: Decided | None = None
         self.regions: tuple[RegionBounds, ...] = ()
         self._random = random.Random(seed)  # noqa: S311 - order of points, not a secret
 
@@ -178,15 +192,23 @@ class MiddleStrategy:
     def _unique_bytes(self) -> Script:
         count = self._count("unique_bytes")
         for left in range(count, 0, -1):
-            readings = list(zip(*self._unique_bytes_readings(), strict=True))
-            x = next_unique_bytes(readings, *self._end_values(), left)
+            x = self._next_unique_bytes(left)
             yield "unique_bytes", self.focal.with_value("unique_bytes", _whole_blocks(x))
-        self.fit = fit_borders(*self._unique_bytes_readings(), seed=self.seed)
-        self.regions = region_bounds(self.fit, self.plan)
+        self.decided = decide(
+            self.readings.along("unique_bytes", self.focal),
+            seed=self.seed,
+            memory_bytes=self.memory_bytes,
+        )
+        ends = [border.bytes.value for border in self.decided.borders]
+        self.regions = region_bounds(ends, self.plan)
 
-    def _unique_bytes_readings(self) -> tuple[list[float], list[float]]:
+    def _next_unique_bytes(self, left: int) -> float:
         points = self.readings.along("unique_bytes", self.focal)
-        return [value(p, "unique_bytes") for p in points], [throughput(p) for p in points]
+        telling = telling_place(points, self.plan.unique_bytes_max) if left <= CLOSING else None
+        if telling is not None:
+            return telling
+        readings = [(value(point, "unique_bytes"), throughput(point)) for point in points]
+        return next_unique_bytes(readings, *self._end_values(), left)
 
     # ---- the families -----------------------------------------------------------------------
 
@@ -283,7 +305,7 @@ class MiddleStrategy:
 
     def _fitted(self, counts: Sequence[int], model: JointModel | None) -> JointModel:
         """Fit the model of so many first points, each from the one before."""
-        borders = [border.bytes for border in self.fit.borders] if self.fit else []
+        borders = [border.bytes for border in self.decided.borders] if self.decided else []
         for count in counts:
             model = fit_joint(sample_of(self.readings.all[:count], borders), model)
         assert model is not None  # noqa: S101 - a fit is asked for only where one is owed
@@ -311,14 +333,14 @@ def half_way(xs: list[float], ys: list[float], fallback: float) -> float:
     return half_way_x(xs, ys, log=True)
 
 
-def region_bounds(fit: BorderFit, plan: Plan) -> tuple[RegionBounds, ...]:
+def region_bounds(ends_bytes: Sequence[float], plan: Plan) -> tuple[RegionBounds, ...]:
     """Cut unique_bytes at the borders; each focal point is the middle of its region.
 
     The last region has no upper border: its middle is taken as if it ended a factor of
     `REGION_SPAN` past the last one, so that a huge disk does not push the focal point to where
     no cache is left to see (the paper's disk points lie at about twice the border).
     """
-    edges = [plan.unique_bytes_min, *(round(item.bytes.value) for item in fit.borders)]
+    edges = [plan.unique_bytes_min, *map(round, ends_bytes)]
     bounds = []
     for index, low in enumerate(edges):
         last = index == len(edges) - 1

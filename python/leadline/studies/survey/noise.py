@@ -14,8 +14,9 @@ from dataclasses import dataclass
 
 from leadline.record import Interval, Measurement, Workload
 from leadline.stats import Noise, group_drift, group_step, own_error, pooled_noise, reading_interval
+from leadline.studies.counted import throughput
 from leadline.studies.survey.middle import RegionBounds
-from leadline.studies.survey.readings import Readings, throughput
+from leadline.studies.survey.readings import Readings
 
 BORDER_ZONE = 1.15
 """Places within this factor of a border count as at the border."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from leadline.record import Measurement, Workload
+from leadline.studies.counted import throughput
 
 
 @dataclass
@@ -57,11 +58,6 @@ class Readings:
 def value(point: Measurement, parameter: str) -> float:
     """Where a point lies on the axis of one parameter."""
     return float(getattr(point.workload, parameter))
-
-
-def throughput(point: Measurement) -> float:
-    """Throughput of one reading in MB/s; a stalled point counts as a byte, for logarithms."""
-    return max(point.result.throughput_mb_s.value, 1e-6)
 
 
 def curve_of(points: Sequence[Measurement], parameter: str) -> tuple[list[float], list[float]]:

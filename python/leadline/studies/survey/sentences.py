@@ -64,7 +64,19 @@ def _levels(survey: Survey) -> str:
     ]
     holds = [holds[0], *(text.replace(" holds", "", 1) for text in holds[1:])]
     count = _WORDS.get(len(regions), str(len(regions)))
-    return f"{count} levels: {', '.join(holds)}, beyond it the {regions[-1].name}.{capped}"
+    levels = f"{count} levels: {', '.join(holds)}, beyond it the {regions[-1].name}."
+    return f"{levels} {_shown_by(survey)}{capped}"
+
+
+def _shown_by(survey: Survey) -> str:
+    """Say what shows the borders: counts, or throughput alone."""
+    by_count = [border.basis == "counted" for border in survey.borders]
+    others = by_count.count(False)
+    alone = f"{'borders show' if others > 1 else 'border shows'} in the throughput alone."
+    if not any(by_count):
+        return f"The {alone}"
+    counted = "Where the file cache ends was counted, by what reads found in it"
+    return f"{counted}; the other {alone}" if others else f"{counted}."
 
 
 def _one_level(region: Region, curve: Curve) -> str:

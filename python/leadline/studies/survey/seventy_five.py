@@ -12,7 +12,8 @@ import math
 import random
 
 from leadline.record import PARAMETERS, Plan, Workload
-from leadline.stats import BorderFit, good_range
+from leadline.stats import good_range
+from leadline.studies.survey.borders import Decided
 from leadline.studies.survey.middle import START, RegionBounds, Script
 from leadline.studies.survey.readings import Readings, curve_of
 from leadline.studies.survey.spread import spread
@@ -40,7 +41,7 @@ class SeventyFiveStrategy:
     Attributes:
         focal: the vector at which every parameter is at its 75 % point, as far as found.
         regions: one, the whole range; this version knows no families.
-        fit: always None, borders are not looked for.
+        decided: always None, borders are not looked for.
         settled: whether a whole round, the last one, moved nothing.
 
     """
@@ -49,7 +50,7 @@ class SeventyFiveStrategy:
         self.plan = plan
         self.readings = readings
         self.focal = START.with_value("unique_bytes", plan.unique_bytes_min)
-        self.fit: BorderFit | None = None
+        self.decided: Decided | None = None
         self.settled = False
         self._random = random.Random(seed)  # noqa: S311 - order of points, not a secret
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from leadline.errors import LeadlineError
 from leadline.record import Measurement, SurveyStart, derive_seed
+from leadline.studies.memory import memory_bytes_of
 from leadline.studies.script import PointRequest
 from leadline.studies.survey.middle import MiddleStrategy, Script
 from leadline.studies.survey.readings import Readings
@@ -51,7 +52,15 @@ class Surveyor:
         self.strategy: MiddleStrategy | SeventyFiveStrategy = (
             SeventyFiveStrategy(start.plan, start.seed, readings)
             if start.focal_mode == "75%"
-            else MiddleStrategy(start.plan, start.seed, readings, tuple(recorded))
+            else MiddleStrategy(
+                start.plan,
+                start.seed,
+                readings,
+                tuple(recorded),
+                memory_bytes=memory_bytes_of(
+                    start.cache_limit_bytes, start.facts, start.system_profile
+                ),
+            )
         )
         self._readings = readings
         self._script: Script = self.strategy.script()

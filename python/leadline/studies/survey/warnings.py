@@ -18,16 +18,18 @@ ENGINE_WARNING_SHARE = 0.05
 
 
 def survey_warnings(
-    survey: Survey, points: Sequence[Measurement], *, contradicted: bool = False
+    survey: Survey, points: Sequence[Measurement], *, contradicted: bool = False, doubt: str = ""
 ) -> tuple[str, ...]:
     """List the doubts about a survey, most important first.
 
     `contradicted`: the focal points, measured after the borders, no longer show as many.
+    `doubt`: where what was counted and the throughput place a border differently.
     """
     found = [
         _unfinished(survey, points),
         _drift(survey),
         _contradicted(survey) if contradicted else None,
+        doubt,
         _not_admissible(points),
         _generator_bound(points),
         _level_shifts(points),

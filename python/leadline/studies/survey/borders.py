@@ -1,0 +1,175 @@
+"""Which borders a survey has, and where.
+
+Decided here for both: the strategy, which measures the levels between them, and the explanation,
+which has more readings by then.
+The end of the file cache is counted where that can be (`studies.counted`); every other border shows
+in the throughput alone (`stats.borders`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from leadline.record import Border, Measurement
+from leadline.record.wording import say_bytes
+from leadline.stats import BorderFit, FittedBorder, fit_borders
+from leadline.studies.counted import CountedBorder, always_held, counted_border, throughput
+from leadline.units import format_bytes
+
+ONE_BORDER = 2.0
+"""Two borders within this factor are one (docs/concepts/borders.md)."""
+DISAGREE = 1.25
+"""Counts and throughput that lie further apart than this, their intervals too, are told."""
+
+
+@dataclass(frozen=True)
+class Decided:
+    """The borders of a curve over unique_bytes."""
+
+    borders: tuple[Border, ...]
+    """By rising bytes."""
+    curve: BorderFit
+    """What the throughput alone says."""
+    kept: tuple[int, ...]
+    """Which of its borders stand; the others are the counted one, seen less well."""
+    counted: CountedBorder | None
+    doubt: str
+    """Where counts and throughput say different things, what; else empty."""
+
+
+def decide(points: Sequence[Measurement], *, seed: int, memory_bytes: int | None) -> Decided:
+    """Decide the borders of a curve.
+
+    Args:
+        points: measurements that differ in nothing but unique_bytes.
+        seed: of the intervals' bootstrap.
+        memory_bytes: memory that can hold file cache; no counted border lies beyond it.
+
+    """
+    curve = _fit(points, seed)
+    counted = counted_border(points, seed=seed, memory_bytes=memory_bytes)
+    kept = tuple(
+        place
+        for place, border in enumerate(curve.borders)
+        if counted is None or _apart(border, counted.border) >= ONE_BORDER
+    )
+    return _joined(curve, kept, counted, always_held=always_held(points))
+
+
+def decide_again(
+    before: Decided, points: Sequence[Measurement], *, seed: int, memory_bytes: int | None
+) -> tuple[Decided, bool]:
+    """Place the borders that were decided by more readings of the same curve.
+
+    Which borders there are stays: the levels between them were measured. Arguments as of `decide`.
+
+    Returns:
+        The borders, and whether the throughput no longer shows those that rest on it; those that
+        were decided stand then.
+
+    """
+    now = _fit(points, seed, count=len(before.curve.borders))
+    lost = len(now.borders) != len(before.curve.borders)
+    counted = before.counted and (
+        counted_border(points, seed=seed, memory_bytes=memory_bytes) or before.counted
+    )
+    curve = before.curve if lost else now
+    again = _joined(curve, before.kept, counted, always_held=always_held(points), now=now)
+    contradicted = lost and bool(before.kept)
+    if [each.basis for each in again.borders] != [each.basis for each in before.borders]:
+        return replace(before, doubt=again.doubt), contradicted
+    return again, contradicted
+
+
+def _fit(points: Sequence[Measurement], seed: int, count: int | None = None) -> BorderFit:
+    return fit_borders(
+        [float(point.workload.unique_bytes) for point in points],
+        [throughput(point) for point in points],
+        seed=seed,
+        count=count,
+    )
+
+
+def _joined(
+    curve: BorderFit,
+    kept: Sequence[int],
+    counted: CountedBorder | None,
+    *,
+    always_held: bool,
+    now: BorderFit | None = None,
+) -> Decided:
+    """Put the kept borders and the counted one together.
+
+    `now` is the fit that the count is held against, where later readings no longer show `curve`.
+    """
+    found = [_border(curve.borders[place], "throughput") for place in kept]
+    seen = _seen(curve, counted)
+    if counted is not None:
+        ratio = seen.time_ratio if seen else counted.border.time_ratio
+        found.append(_border(replace(counted.border, time_ratio=ratio), "counted"))
+    borders = tuple(sorted(found, key=lambda border: border.bytes.value))
+    now = now or curve
+    doubt = _doubt(now, counted, _seen(now, counted), always_held=always_held)
+    return Decided(borders, curve, tuple(kept), counted, doubt)
+
+
+def _border(fitted: FittedBorder, basis: Literal["counted", "throughput"]) -> Border:
+    return Border(
+        bytes=fitted.bytes,
+        shape=fitted.shape,
+        time_ratio=fitted.time_ratio,
+        evidence_bic=fitted.evidence_bic,
+        basis=basis,
+    )
+
+
+def _seen(curve: BorderFit, counted: CountedBorder | None) -> FittedBorder | None:
+    """The counted border as the throughput sees it; None where it does not."""
+    if counted is None:
+        return None
+    near = [each for each in curve.borders if _apart(each, counted.border) < ONE_BORDER]
+    return min(near, key=lambda border: _apart(border, counted.border), default=None)
+
+
+def _doubt(
+    curve: BorderFit, counted: CountedBorder | None, seen: FittedBorder | None, *, always_held: bool
+) -> str:
+    if counted is None:
+        if not (always_held and curve.borders):
+            return ""
+        return (
+            "counted and throughput: no read left the file cache at any size measured, so what "
+            f"changes at {say_bytes(curve.borders[-1].bytes)} is not where it ends (writes that "
+            "wait for the device, or the processor's own caches, look the same)."
+        )
+    size = counted.border.bytes
+    if seen is None:
+        return (
+            f"counted and throughput: reads begin to miss the file cache at {say_bytes(size)}, "
+            "where the throughput shows no border: the device is about as fast there, or what was "
+            "measured is too noisy to tell."
+        )
+    if _apart(seen, counted.border) < DISAGREE or _overlap(seen, counted.border):
+        return ""
+    way = "fell before" if seen.bytes.value < size.value else "fell only after"
+    return (
+        f"counted and throughput: the throughput {way} the file cache was full, at "
+        f"{say_bytes(seen.bytes)}, while reads were counted from the cache up to "
+        f"{format_bytes(size.value)}: the count stands (writes that wait for the device and other "
+        "programs move the throughput alone)."
+    )
+
+
+def _apart(one: FittedBorder, other: FittedBorder) -> float:
+    a, b = one.bytes.value, other.bytes.value
+    return max(a, b) / min(a, b)
+
+
+def _overlap(one: FittedBorder, other: FittedBorder) -> bool:
+    a, b = one.bytes, other.bytes
+    ends = (a.low, a.high, b.low, b.high)
+    if any(end is None for end in ends):
+        return True
+    return max(a.low or 0.0, b.low or 0.0) <= min(a.high or 0.0, b.high or 0.0)

@@ -1,0 +1,96 @@
+"""The counted share over unique_bytes: lookups, fetched bytes, and where one more reading tells."""
+
+from __future__ import annotations
+
+import pytest
+
+from counted_fixture import MIB, mixed_point
+from leadline.record import Measurement
+from leadline.studies.counted import (
+    TELLING,
+    always_held,
+    counted_border,
+    missed_frac,
+    telling_place,
+)
+
+PLACES = (64, 180, 400, 565, 590, 870, 1130, 1480, 2400, 4200)
+HELD = 670 * MIB
+
+
+def looked_up(held: float = HELD) -> list[Measurement]:
+    return [
+        mixed_point(place * MIB, found=min(1.0, held / (place * MIB)), order=order)
+        for order, place in enumerate(PLACES)
+    ]
+
+
+def only_fetched(held: float = HELD, read_ahead: float = 3.3) -> list[Measurement]:
+    """The device's counters alone: read-ahead fetches three times what is missed."""
+    return [
+        mixed_point(
+            place * MIB, fetched=read_ahead * max(0.0, 1 - held / (place * MIB)), order=order
+        )
+        for order, place in enumerate(PLACES)
+    ]
+
+
+def test_lookups_tell_the_size_however_slow_or_fast_the_points_were() -> None:
+    found = counted_border(looked_up(), seed=1)
+    assert found is not None
+    assert found.by == "lookups"
+    assert found.border.bytes.value == pytest.approx(HELD, rel=0.01)
+    assert found.border.time_ratio == 1.0
+
+
+def test_fetched_bytes_tell_it_with_read_ahead_among_them() -> None:
+    found = counted_border(only_fetched(), seed=1)
+    assert found is not None
+    assert found.by == "device"
+    assert found.border.bytes.value == pytest.approx(HELD, rel=0.03)
+
+
+def test_what_is_fetched_ahead_is_no_disturbance_of_the_share() -> None:
+    assert missed_frac(mixed_point(4200 * MIB, fetched=2.77)) == pytest.approx(2.77)
+    assert missed_frac(mixed_point(4200 * MIB)) is None
+
+
+def test_no_cache_is_larger_than_its_memory() -> None:
+    found = counted_border(looked_up(), seed=1, memory_bytes=650 * MIB)
+    assert found is not None
+    assert found.border.bytes.value == 650 * MIB
+    assert found.border.bytes.high == 650 * MIB
+
+
+def test_nothing_is_counted_of_direct_or_uncounted_requests() -> None:
+    direct = [
+        mixed_point(place * MIB, fetched=1.0 - 0.5 * (place < 600), direct=True) for place in PLACES
+    ]
+    assert counted_border(direct, seed=1) is None
+    assert counted_border([mixed_point(place * MIB) for place in PLACES], seed=1) is None
+
+
+def test_points_that_are_not_admissible_say_nothing() -> None:
+    bad = [mixed_point(300 * MIB, found=0.2, admissible=False) for _ in range(20)]
+    found = counted_border([*looked_up(), *bad], seed=1)
+    assert found is not None
+    assert found.border.bytes.value == pytest.approx(HELD, rel=0.01)
+
+
+def test_more_readings_go_where_half_of_the_reads_hit_until_enough_are_there() -> None:
+    points = [mixed_point(64 * MIB, found=1.0), mixed_point(4200 * MIB, found=670 / 4200)]
+    asked: list[float] = []
+    while (place := telling_place(points, 4200 * MIB)) is not None:
+        asked.append(place / HELD)
+        points.append(mixed_point(place, found=HELD / place))
+    assert sorted(asked) == pytest.approx(sorted(TELLING), rel=0.01)
+    assert telling_place(points[:2], 600 * MIB) is None
+    assert telling_place(only_fetched(), 4200 * MIB) is None
+
+
+def test_reads_that_never_left_the_cache_are_told_from_reads_that_were_not_counted() -> None:
+    held = [mixed_point(place * MIB, fetched=0.0) for place in PLACES]
+    assert always_held(held)
+    assert not always_held(only_fetched())
+    assert not always_held([mixed_point(64 * MIB)])
+    assert not always_held([])

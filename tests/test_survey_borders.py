@@ -1,0 +1,154 @@
+"""Which borders a survey has: the counted end of the file cache, others by throughput."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from counted_fixture import MIB, mixed_point
+from leadline.record import Measurement
+from leadline.studies.cache import find_in_survey
+from leadline.studies.survey.borders import decide, decide_again
+from leadline.studies.survey.explain import _cache_bytes
+from leadline.studies.survey.strategy import Surveyor
+from shared_surveys import studied, surveyed
+
+PLACES = (64, 110, 180, 240, 320, 390, 450, 520, 590, 640, 870, 1130, 1480, 2400, 3300, 4200)
+HELD = 680 * MIB
+
+
+def rate(place: float, *ends: tuple[float, float]) -> float:
+    """Throughput in MB/s of places drawn uniformly: (size, times as long where it is missed)."""
+    seconds = 1.0 + sum(times * max(0.0, 1 - size / place) for size, times in ends)
+    return 4000.0 / seconds
+
+
+def curve(*ends: tuple[float, float], held: float | None = HELD) -> list[Measurement]:
+    """Points whose throughput falls at `ends`, while reads found what the cache held."""
+    return [
+        mixed_point(
+            place,
+            mb_s=rate(place, *ends) * (1.01 if order % 2 else 0.99),
+            found=None if held is None else min(1.0, held / place),
+            order=order,
+        )
+        for order, place in enumerate(place * MIB for place in PLACES)
+    ]
+
+
+def test_the_count_stands_where_the_throughput_fell_before_the_cache_was_full() -> None:
+    """The issue's survey: 470 by throughput, while every byte came from cache at 565 MiB."""
+    decided = decide(curve((470 * MIB, 12.0)), seed=1, memory_bytes=700 * MIB)
+    (border,) = decided.borders
+    assert border.basis == "counted"
+    assert border.bytes.value == pytest.approx(HELD, rel=0.01)
+    assert decided.curve.borders[0].bytes.value == pytest.approx(470 * MIB, rel=0.03)
+    assert "the throughput fell before the file cache was full" in decided.doubt
+
+
+def test_throughput_decides_where_nothing_is_counted() -> None:
+    decided = decide(curve((470 * MIB, 12.0), held=None), seed=1, memory_bytes=700 * MIB)
+    (border,) = decided.borders
+    assert border.basis == "throughput"
+    assert border.bytes.value == pytest.approx(470 * MIB, rel=0.03)
+    assert decided.doubt == ""
+
+
+def test_a_device_cache_behind_the_file_cache_keeps_its_border_by_throughput() -> None:
+    held = 150 * MIB
+    decided = decide(curve((held, 3.0), (1000 * MIB, 60.0), held=held), seed=1, memory_bytes=None)
+    assert [border.basis for border in decided.borders] == ["counted", "throughput"]
+    assert decided.borders[0].bytes.value == pytest.approx(held, rel=0.01)
+    assert decided.borders[1].bytes.value == pytest.approx(1000 * MIB, rel=0.05)
+    assert decided.doubt == ""
+
+
+def test_a_border_that_only_counts_show_is_there_and_told() -> None:
+    """A device as fast as memory: reads leave the cache, and nobody gets slower."""
+    decided = decide(curve(), seed=1, memory_bytes=None)
+    assert [border.basis for border in decided.borders] == ["counted"]
+    assert decided.borders[0].time_ratio == pytest.approx(1.0, abs=0.05)
+    assert "shows no border" in decided.doubt
+
+
+def test_a_border_that_no_read_left_the_cache_at_is_not_its_end() -> None:
+    points = [
+        msgspec.structs.replace(
+            point, result=msgspec.structs.replace(point.result, cached_share=1.0)
+        )
+        for point in curve((470 * MIB, 12.0), held=None)
+    ]
+    decided = decide(points, seed=1, memory_bytes=None)
+    assert [border.basis for border in decided.borders] == ["throughput"]
+    assert "no read left the file cache" in decided.doubt
+
+
+def test_later_readings_move_the_borders_and_leave_their_number() -> None:
+    ends = ((150 * MIB, 3.0), (1000 * MIB, 60.0))
+    points = curve(*ends, held=150 * MIB)
+    decided = decide(points, seed=1, memory_bytes=None)
+    more = [
+        mixed_point(300 * MIB, mb_s=rate(300 * MIB, *ends), found=0.52, order=20 + again)
+        for again in range(6)
+    ]
+    again, contradicted = decide_again(decided, [*points, *more], seed=1, memory_bytes=None)
+    assert not contradicted
+    assert [border.basis for border in again.borders] == ["counted", "throughput"]
+    assert again.borders[0].bytes.value > decided.borders[0].bytes.value
+    flat = [
+        msgspec.structs.replace(
+            point,
+            result=msgspec.structs.replace(
+                point.result,
+                throughput_mb_s=msgspec.structs.replace(point.result.throughput_mb_s, value=500.0),
+            ),
+        )
+        for point in points
+    ]
+    again, contradicted = decide_again(decided, flat, seed=1, memory_bytes=None)
+    assert contradicted
+    assert [b.bytes for b in again.borders] == [b.bytes for b in decided.borders]
+
+
+@pytest.mark.parametrize("profile", ["two-level", "three-level"])
+def test_the_survey_ends_its_levels_where_its_points_were_chosen_for(profile: str) -> None:
+    """Strategy and explanation decide in one place: the first by count, others by throughput."""
+    run = surveyed(profile)
+    survey = run.survey
+    assert survey.borders[0].basis == "counted"
+    assert {border.basis for border in survey.borders[1:]} <= {"throughput"}
+    assert survey.borders[0].bytes == survey.cache_bytes
+    decided = Surveyor(survey.start, run.points).strategy.decided
+    assert decided is not None
+    assert [b.basis for b in decided.borders] == [b.basis for b in survey.borders]
+    for early, late in zip(decided.borders, survey.borders, strict=True):
+        assert early.bytes.value == pytest.approx(late.bytes.value, rel=0.1)
+
+
+@pytest.mark.parametrize("profile", ["two-level", "hp-730"])
+def test_a_survey_and_a_cache_study_do_not_contradict_each_other(profile: str) -> None:
+    survey, study = surveyed(profile).survey, studied(profile).study
+    size, reads = survey.cache_bytes, study.cache.reads.bytes
+    assert size is not None
+    assert reads is not None
+    assert size.low is not None
+    assert size.high is not None
+    assert reads.low is not None
+    assert reads.high is not None
+    shared = max(size.low, reads.low) <= min(size.high, reads.high)
+    assert shared or size.value == pytest.approx(reads.value, rel=0.03)
+
+
+def test_a_border_beyond_the_memory_is_not_called_the_file_caches() -> None:
+    run = surveyed("two-level")
+    borders = tuple(
+        msgspec.structs.replace(border, basis="throughput") for border in run.survey.borders
+    )
+    start = msgspec.structs.replace(run.survey.start, system_profile=None)
+    for limit, none in ((2**28, True), (2**31, False)):
+        small = msgspec.structs.replace(start, cache_limit_bytes=limit)
+        survey = msgspec.structs.replace(run.survey, start=small, borders=borders)
+        size = _cache_bytes(survey.borders, survey.regions, limit)
+        reads = find_in_survey(survey, run.points).reads
+        assert (size is None, reads.bytes is None) == (none, none)
+        assert ("beyond the memory" in reads.reason) == none
