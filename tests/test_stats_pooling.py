@@ -127,11 +127,7 @@ def test_percentiles_come_from_the_merged_histograms() -> None:
 def test_the_share_found_weighs_by_lookups() -> None:
     held = Provenance(probed=300, found_share=1.0, probed_random=100, found_random_share=0.8)
     missed = Provenance(
-        probed=100,
-        found_share=0.0,
-        probed_random=300,
-        found_random_share=0.4,
-        unchecked=("x",),
+        probed=100, found_share=0.0, probed_random=300, found_random_share=0.4, unchecked=("x",)
     )
     some, more = run(100.0, provenance=held), run(100.0, provenance=missed)
     provenance = pooled_result([some, more]).provenance
