@@ -33,7 +33,7 @@ EDGE = 1.15
 """Readings within this factor of a border belong to neither side of it."""
 LOOKUPS_MIN = 20
 """A point of fewer lookups at random places tells no share."""
-TELLING = (1.5, 2.2, 3.2, 4.5)
+TELLING = (2.0, 2.7, 3.7, 5.0)
 """Where a reading tells most of what is held, as factors of it: far enough past the border for the
 pages of larger workloads to be few, near enough for many of the reads to hit."""
 
