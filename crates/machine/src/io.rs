@@ -9,6 +9,9 @@ use std::collections::VecDeque;
 use crate::calendar::{Calendar, Event};
 use crate::random::Random;
 
+/// Nobody: a request that a part made for its own ends.
+pub(crate) const NOBODY: u32 = u32::MAX;
+
 /// A part of the machine, by its place in it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct PartId(pub u16);
@@ -57,8 +60,22 @@ pub(crate) struct Io {
     pub pending: u32,
     /// The part's own note.
     pub tag: u64,
+    /// Bytes of an issuer's read that the host's memory had when it came.
+    pub found: u64,
     /// Requests that wait for this one besides its owner.
     pub waiters: Vec<IoId>,
+}
+
+/// The end of an issuer's request.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct End {
+    /// When it ended.
+    pub at_ns: u64,
+    /// What the issuer called it.
+    pub token: u64,
+    /// Bytes of a read that lay in the host's memory when it came there, on their way or here; of
+    /// a page in part the same share as of all pages.
+    pub found_bytes: u64,
 }
 
 /// What all parts share: the clock, the calendar, the requests.
@@ -72,8 +89,8 @@ pub(crate) struct Hub {
     pub processor_share: f64,
     /// Bytes read and written below the host's memory.
     pub below: (u64, u64),
-    /// Requests of issuers that ended, with their ends.
-    pub ended: VecDeque<(u64, u64)>,
+    /// Requests of issuers that ended.
+    pub ended: VecDeque<End>,
     calendar: Calendar,
     ios: Vec<Io>,
     free: Vec<IoId>,
@@ -102,12 +119,13 @@ impl Hub {
             let io = &mut self.ios[id.0 as usize];
             io.waiters.clear();
             (io.span, io.issuer, io.owner) = (span, issuer, owner);
-            (io.durable, io.flush, io.pending, io.tag) = (false, false, 0, 0);
+            (io.durable, io.flush, io.pending) = (false, false, 0);
+            (io.tag, io.found) = (0, 0);
             return id;
         }
         let waiters = Vec::new();
-        let (durable, flush, pending, tag) = (false, false, 0, 0);
-        self.ios.push(Io { span, issuer, durable, flush, owner, pending, tag, waiters });
+        let (durable, flush, pending, tag, found) = (false, false, 0, 0, 0);
+        self.ios.push(Io { span, issuer, durable, flush, owner, pending, tag, found, waiters });
         IoId(self.ios.len() as u32 - 1)
     }
 
@@ -152,7 +170,7 @@ impl Hub {
 
     /// Something happens later; what should have happened before happens now.
     pub fn at(&mut self, at_ns: u64, event: Event) {
-        self.calendar.at(at_ns.max(self.now_ns), event);
+        self.calendar.at(at_ns.clamp(self.now_ns, FAR_NS), event);
     }
 
     /// What is to happen next before `until_ns`; the clock goes there.
@@ -220,9 +238,12 @@ pub(crate) trait Part: std::fmt::Debug + Send {
     }
 }
 
-/// Nanoseconds of a time, rounded.
+/// A time that never comes: two of them can still be added.
+pub(crate) const FAR_NS: u64 = 1 << 62;
+
+/// Nanoseconds of a time, rounded; at most [`FAR_NS`].
 pub(crate) fn ns(nanoseconds: f64) -> u64 {
-    nanoseconds.round() as u64
+    (nanoseconds.round() as u64).min(FAR_NS)
 }
 
 /// Nanoseconds of bytes at a rate.

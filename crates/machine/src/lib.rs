@@ -22,4 +22,5 @@ pub use document::{
     PageCache, PolicyName, Processors, ReadAhead, Refused, Server, ServiceShape, Slc, Station,
     Tier, TierWrites, Tokens, Volume,
 };
+pub use io::End;
 pub use machine::{EFFORT_MAX, Machine, Request, Safety, Setting};

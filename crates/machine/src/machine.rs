@@ -2,7 +2,7 @@
 
 use crate::calendar::Event;
 use crate::document::{Document, Refused};
-use crate::io::{Hub, IoId, Owner, Part, PartId, Span};
+use crate::io::{End, FAR_NS, Hub, IoId, Owner, Part, PartId, Span};
 use crate::parts::array::Array;
 use crate::parts::buckets::Buckets;
 use crate::parts::disk::Disk;
@@ -16,7 +16,7 @@ use crate::parts::threads::Threads;
 use crate::parts::tier::Tier;
 
 /// Steps after which a run ends, however much virtual time is left: some seconds of the host's.
-pub const EFFORT_MAX: u64 = 40_000_000;
+pub const EFFORT_MAX: u64 = 16_000_000;
 
 /// Pages touched before the clock starts, at most, for each page that the host's memory holds.
 const WARM_TURNS: u64 = 3;
@@ -89,7 +89,7 @@ impl Machine {
                  {capacity}"
             )));
         }
-        let hub = Hub::new(setting.seed, setting.start_ns);
+        let hub = Hub::new(setting.seed, setting.start_ns.min(FAR_NS));
         let mut machine = Self { hub, parts: Vec::new(), host_memory: None, data_bytes };
         machine.put_together(document);
         Ok(machine)
@@ -167,7 +167,7 @@ impl Machine {
 
     /// Takes a request at `now_ns`, which never falls; `token` names it when it ends.
     pub fn submit(&mut self, now_ns: u64, token: u64, request: &Request) {
-        self.hub.now_ns = now_ns.max(self.hub.now_ns);
+        self.hub.now_ns = now_ns.clamp(self.hub.now_ns, FAR_NS);
         let span = Span { from: request.from_bytes, bytes: request.bytes, write: request.write };
         let io = self.hub.open(span, request.issuer, Owner::Client(token));
         let cached = self.host_memory.is_some();
@@ -180,10 +180,10 @@ impl Machine {
         }
     }
 
-    /// The next request that ends before `until_ns`: when, and its token. Ends come in order.
+    /// The next request that ends before `until_ns`. Ends come in order.
     ///
     /// None also when the machine has taken [`EFFORT_MAX`] steps.
-    pub fn next_end(&mut self, until_ns: u64) -> Option<(u64, u64)> {
+    pub fn next_end(&mut self, until_ns: u64) -> Option<End> {
         loop {
             if let Some(end) = self.hub.ended.pop_front() {
                 return Some(end);
@@ -210,7 +210,8 @@ impl Machine {
                 if self.host_memory.is_none() {
                     self.hub.count_below(self.hub.io(io).span);
                 }
-                self.hub.ended.push_back((self.hub.now_ns, token));
+                let found_bytes = self.hub.io(io).found;
+                self.hub.ended.push_back(End { at_ns: self.hub.now_ns, token, found_bytes });
             }
             Owner::Part(part, parent) => {
                 self.parts[part.0 as usize].child_ended(&mut self.hub, parent, io);

@@ -3,6 +3,7 @@
 use crate::document::{
     Dirty, Disk, DiskQueue, Document, PageCache, PolicyName, Processors, ServiceShape, Station,
 };
+use crate::io::End;
 use crate::machine::{Machine, Request, Safety, Setting};
 use crate::random::Random;
 
@@ -106,7 +107,7 @@ pub(crate) fn closed(
         machine.submit(begun_ns, slot, &draw(slot));
     }
     for _ in 0..ends {
-        let Some((ended_ns, slot)) = machine.next_end(u64::MAX) else {
+        let Some(End { at_ns: ended_ns, token: slot, .. }) = machine.next_end(u64::MAX) else {
             unreachable!("everything ends")
         };
         assert!(ended_ns >= now_ns, "ends come in order");

@@ -43,8 +43,8 @@ pub(crate) struct Cache {
 }
 
 impl Cache {
-    /// An empty one.
-    pub fn new(policy: PolicyName, capacity: usize, page_bytes: u64) -> Self {
+    /// An empty one for data of so many pages.
+    pub fn new(policy: PolicyName, capacity: usize, page_bytes: u64, expected: usize) -> Self {
         let policy = match policy {
             PolicyName::Lru => Policy::Lru,
             PolicyName::Clock => Policy::Clock,
@@ -52,7 +52,7 @@ impl Cache {
             PolicyName::TwoQueues => Policy::TwoQueues(TwoQueues::new(capacity)),
             PolicyName::Arc => Policy::Arc(Arc::new(capacity)),
         };
-        Self { table: Table::new(), policy, capacity }
+        Self { table: Table::new(expected.min(2 * capacity)), policy, capacity }
     }
 
     /// Pages held.

@@ -7,6 +7,9 @@
 /// No page.
 pub(crate) const NONE: u32 = u32::MAX;
 
+/// Pages that room is made for before they come.
+const EXPECTED_MAX: usize = 1 << 21;
+
 /// Lists a policy may have.
 pub(crate) const LISTS: usize = 4;
 
@@ -44,13 +47,14 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    pub fn new() -> Self {
+    /// Room for so many pages, as far as they come.
+    pub fn new(pages: usize) -> Self {
         let empty = List { head: NONE, tail: NONE, length: 0 };
         Self {
-            pages: Vec::new(),
+            pages: Vec::with_capacity(pages.min(EXPECTED_MAX)),
             free: NONE,
             lists: [empty; LISTS],
-            index: vec![NONE; 16],
+            index: vec![NONE; (2 * pages.min(EXPECTED_MAX)).next_power_of_two().max(16)],
             held: 0,
         }
     }
@@ -225,7 +229,7 @@ mod tests {
 
     #[test]
     fn pages_are_found_whatever_came_and_went() {
-        let (mut table, mut random) = (Table::new(), Random::new(3));
+        let (mut table, mut random) = (Table::new(0), Random::new(3));
         let mut truth: HashMap<u64, u8> = HashMap::new();
         for _ in 0..50_000 {
             let number = random.below(700) * 1_000_003;

@@ -32,7 +32,7 @@ fn hits(cache: &mut Cache, uses: u32, mut draw: impl FnMut() -> u64) -> f64 {
 #[test]
 fn under_uniform_use_every_policy_finds_the_share_that_fits() {
     for policy in ALL {
-        let (mut cache, mut random) = (Cache::new(policy, 1000, 4096), Random::new(5));
+        let (mut cache, mut random) = (Cache::new(policy, 1000, 4096, 0), Random::new(5));
         let share = hits(&mut cache, 400_000, || random.below(4000));
         assert!((share - 0.25).abs() < 0.004, "{policy:?}: {share}");
         assert_eq!(cache.resident(), 1000, "{policy:?}");
@@ -42,7 +42,7 @@ fn under_uniform_use_every_policy_finds_the_share_that_fits() {
 #[test]
 fn what_fits_stays_under_every_policy() {
     for policy in ALL {
-        let (mut cache, mut random) = (Cache::new(policy, 1000, 4096), Random::new(6));
+        let (mut cache, mut random) = (Cache::new(policy, 1000, 4096, 0), Random::new(6));
         let share = hits(&mut cache, 200_000, || random.below(1000));
         assert!(share > 0.9999, "{policy:?}: {share}");
     }
@@ -71,7 +71,8 @@ fn lru_under_zipf_is_as_che_says() {
         sums.push(sum);
     }
     for capacity in [500, 4000] {
-        let (mut cache, mut random) = (Cache::new(PolicyName::Lru, capacity, 4096), Random::new(8));
+        let (mut cache, mut random) =
+            (Cache::new(PolicyName::Lru, capacity, 4096, 0), Random::new(8));
         let share = hits(&mut cache, 400_000, || {
             let uniform = random.unit();
             sums.partition_point(|&sum| sum < uniform) as u64
@@ -83,7 +84,7 @@ fn lru_under_zipf_is_as_che_says() {
 
 /// Share of hits on 500 pages used half of the time, in a memory of 1,000, while a scan passes.
 fn hot_hits_beside_a_scan(policy: PolicyName) -> f64 {
-    let (mut cache, mut random) = (Cache::new(policy, 1000, 4096), Random::new(9));
+    let (mut cache, mut random) = (Cache::new(policy, 1000, 4096, 0), Random::new(9));
     let (mut next, mut found, mut asked) = (1_000_000, 0, 0);
     for number in 0..200_000 {
         if random.below(4) > 0 {
@@ -111,7 +112,7 @@ fn a_scan_washes_out_lru_and_not_those_made_against_it() {
 
 #[test]
 fn a_new_working_set_is_activated_when_it_comes_back() {
-    let mut cache = Cache::new(PolicyName::TwoLists, 1000, 4096);
+    let mut cache = Cache::new(PolicyName::TwoLists, 1000, 4096, 0);
     let mut random = Random::new(10);
     hits(&mut cache, 50_000, || random.below(900));
     // Another 900 pages: the inactive list alone is too short for them.
@@ -122,7 +123,7 @@ fn a_new_working_set_is_activated_when_it_comes_back() {
 #[test]
 fn what_goes_dirty_is_said_to_be_dirty() {
     for policy in ALL {
-        let mut cache = Cache::new(policy, 16, 4096);
+        let mut cache = Cache::new(policy, 16, 4096, 0);
         for page in 0..16 {
             let (slot, _) = cache.insert(page, true);
             cache.page_mut(slot).dirty = page % 2 == 0;

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::document::{DiskQueue, ServiceShape};
+use crate::io::End;
 use crate::random::Random;
 use crate::sample::{MIB, anywhere, cached, closed, disk, machine, request, station};
 
@@ -11,7 +12,7 @@ fn mean_ms(shape: ServiceShape, rate_per_s: f64) -> f64 {
     let (mut due_ns, mut total_ns, mut ended) = (0.0, 0.0, 0);
     for _ in 0..200_000 {
         due_ns += random.exponential() * 1e9 / rate_per_s;
-        while let Some((end_ns, token)) = machine.next_end(due_ns as u64) {
+        while let Some(End { at_ns: end_ns, token, .. }) = machine.next_end(due_ns as u64) {
             total_ns += (end_ns - token) as f64;
             ended += 1;
         }

@@ -2,7 +2,7 @@
 
 use crate::calendar::Event;
 use crate::document::Neighbour as Document;
-use crate::io::{Hub, IoId, Owner, Part, PartId, Span, ns};
+use crate::io::{Hub, IoId, NOBODY, Owner, Part, PartId, Span, ns};
 
 const TURN: u64 = 0;
 const REQUEST: u64 = 1;
@@ -67,7 +67,7 @@ impl Neighbour {
             let bytes = self.document.size_bytes.min(self.capacity);
             let from = hub.random.below(self.capacity / bytes) * bytes;
             let write = hub.random.unit() >= self.document.read_frac;
-            let io = hub.open(Span { from, bytes, write }, u32::MAX, Owner::Alone(self.id));
+            let io = hub.open(Span { from, bytes, write }, NOBODY, Owner::Alone(self.id));
             self.outstanding += 1;
             hub.submit(self.below, io);
         }

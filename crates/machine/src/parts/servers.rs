@@ -5,6 +5,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use crate::io::FAR_NS;
+
 /// When each server is free.
 #[derive(Clone, Debug)]
 pub(crate) struct Servers(BinaryHeap<Reverse<u64>>);
@@ -18,7 +20,7 @@ impl Servers {
     /// When a request that comes at `now_ns`, no earlier than any before it, has been served.
     pub fn serve(&mut self, now_ns: u64, service_ns: u64) -> u64 {
         let Some(mut first) = self.0.peek_mut() else { return now_ns + service_ns };
-        let end_ns = first.0.max(now_ns) + service_ns;
+        let end_ns = (first.0.max(now_ns) + service_ns).min(FAR_NS);
         first.0 = end_ns;
         end_ns
     }

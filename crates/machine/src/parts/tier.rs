@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use crate::cache::{Cache, Evicted};
 use crate::document::{Tier as Document, TierWrites};
-use crate::io::{Hub, IoId, Owner, Part, PartId, Span};
+use crate::io::{Hub, IoId, NOBODY, Owner, Part, PartId, Span};
 
 /// What a request of its own is for, in its tag's lowest bits; above them the block.
 const PROMOTE: u64 = 0;
@@ -47,7 +47,7 @@ impl Tier {
             fast,
             slow,
             capacity,
-            cache: Cache::new(document.policy, blocks, document.block_bytes),
+            cache: Cache::new(document.policy, blocks, document.block_bytes, 0),
             dirty: BTreeSet::new(),
             dirty_max: (blocks as f64 * document.dirty_max_frac) as usize,
             cursor: 0,
@@ -85,7 +85,7 @@ impl Tier {
 
     /// Whether this request goes on a run that is too long for the flash.
     fn passes(&mut self, issuer: u32, span: Span) -> bool {
-        if self.document.sequential_cutoff_bytes == 0 || issuer == u32::MAX {
+        if self.document.sequential_cutoff_bytes == 0 || issuer == NOBODY {
             return false;
         }
         let issuer = issuer as usize;
@@ -144,7 +144,7 @@ impl Tier {
     }
 
     fn own(&self, hub: &mut Hub, to: PartId, span: Span, what: u64, block: u64) {
-        let io = hub.open(span, u32::MAX, Owner::Alone(self.id));
+        let io = hub.open(span, NOBODY, Owner::Alone(self.id));
         hub.io_mut(io).tag = what | block << 2;
         hub.submit(to, io);
     }

@@ -96,7 +96,7 @@ fn a_safe_write_waits_for_the_cells_unless_capacitors_hold_it() {
     let took = |power_safe| {
         let mut drive = with(Flash { write_buffer_bytes: MIB, power_safe, ..drive() });
         drive.submit(0, 0, &Request { safety: Safety::Through, ..request(0, 4096, true) });
-        drive.next_end(u64::MAX).map_or(0, |end| end.0)
+        drive.next_end(u64::MAX).map_or(0, |end| end.at_ns)
     };
     assert!(took(false) > 1_310_000, "{}", took(false));
     assert!(took(true) < 20_000, "{}", took(true));

@@ -82,6 +82,9 @@ impl Translation {
             while self.empty.len() < RESERVE {
                 let Some(pages) = self.collect() else { break };
                 copied += pages;
+                if pages == u64::from(BLOCK_PAGES) {
+                    break; // a drive of a few blocks, all of them full of current pages
+                }
             }
         }
         self.put(page, HOST);
@@ -89,7 +92,7 @@ impl Translation {
     }
 
     fn drop_old(&mut self, page: u32) {
-        let old = self.place[page as usize];
+        let old = std::mem::replace(&mut self.place[page as usize], NOWHERE);
         if old != NOWHERE {
             self.holds[old as usize] = NOWHERE;
             self.current[(old / BLOCK_PAGES) as usize] -= 1;
@@ -121,6 +124,7 @@ impl Translation {
             let page = std::mem::replace(&mut self.holds[place], NOWHERE);
             if page != NOWHERE {
                 self.current[victim as usize] -= 1;
+                self.place[page as usize] = NOWHERE;
                 self.put(page, COLLECTOR);
                 copied += 1;
             }
@@ -156,6 +160,18 @@ mod tests {
             let fifo = 1.0 / (1.0 - share);
             let found = amplification(spare_frac);
             assert!((0.7 * fifo..1.03 * fifo).contains(&found), "{spare_frac}: {found}, {fifo}");
+        }
+    }
+
+    #[test]
+    fn the_smallest_drives_end_too() {
+        let mut random = Random::new(3);
+        for pages in 1..200 {
+            let mut drive = Translation::new(pages * MAPPED_BYTES, 0.02, 4.0, &mut random);
+            let stray = 64 * random.below(pages) * MAPPED_BYTES;
+            drive.wrote(stray, 10 * MAPPED_BYTES);
+            let current: u32 = drive.current.iter().sum();
+            assert!(u64::from(current) <= pages, "{pages}: {current}");
         }
     }
 

@@ -11,11 +11,13 @@ mod read_ahead;
 #[cfg(test)]
 mod tests;
 
+use std::ops::Range;
+
 use crate::cache::table::NONE;
 use crate::cache::{Cache, Evicted};
 use crate::calendar::Event;
 use crate::document::PageCache;
-use crate::io::{Hub, IoId, Owner, Part, PartId, Span};
+use crate::io::{Hub, IoId, NOBODY, Owner, Part, PartId, Span};
 use flusher::Flusher;
 use read_ahead::Ahead;
 
@@ -58,7 +60,7 @@ impl PageMemory {
             page_bytes: page,
             request_pages: (document.request_max_bytes / page).max(1),
             data_pages: data_bytes.div_ceil(page),
-            cache: Cache::new(document.policy, capacity, page),
+            cache: Cache::new(document.policy, capacity, page, data_bytes.div_ceil(page) as usize),
             ahead: document.read_ahead.as_ref().map(|ahead| Ahead::new(ahead, page)),
             flusher: document.dirty.as_ref().map(|dirty| Flusher::new(dirty, page)),
             counted,
@@ -77,23 +79,26 @@ impl PageMemory {
 
     fn read(&mut self, hub: &mut Hub, io: IoId) {
         let (first, end) = self.pages(hub.io(io).span);
-        let mut missing = first..first;
+        let (mut missing, mut found) = (first..first, 0);
         for page in first..end {
             hub.effort += 1;
             if let Some(slot) = self.cache.touch(page) {
+                found += 1;
                 wait_for(hub, io, self.cache.page(slot).filling);
-                self.fill(hub, missing.start, missing.end, Some(io));
+                self.fill(hub, missing, io);
                 missing = page + 1..page + 1;
             } else {
                 missing.end = page + 1;
             }
         }
-        self.fill(hub, missing.start, missing.end, Some(io));
+        self.fill(hub, missing, io);
+        let bytes = hub.io(io).span.bytes as f64;
+        hub.io_mut(io).found = (bytes * f64::from(found) / (end - first) as f64) as u64;
         let reader = hub.io(io).issuer;
         if let Some((from, pages)) =
             self.ahead.as_mut().and_then(|ahead| ahead.step(reader, first, end))
         {
-            self.read_on(hub, from, pages);
+            self.read_on(hub, from, pages, reader);
         }
         if hub.io(io).pending == 0 {
             self.complete(hub, io);
@@ -101,38 +106,56 @@ impl PageMemory {
     }
 
     /// Reads pages that nobody has asked for yet.
-    fn read_on(&mut self, hub: &mut Hub, from: u64, pages: u64) {
+    fn read_on(&mut self, hub: &mut Hub, from: u64, pages: u64, reader: u32) {
         let mut missing = from..from;
         for page in from..(from + pages).min(self.data_pages) {
             hub.effort += 1;
             if self.cache.find(page).is_some() {
-                self.fill(hub, missing.start, missing.end, None);
+                self.fill_ahead(hub, missing, reader);
                 missing = page + 1..page + 1;
             } else {
                 missing.end = page + 1;
             }
         }
-        self.fill(hub, missing.start, missing.end, None);
+        self.fill_ahead(hub, missing, reader);
     }
 
-    /// Reads pages that are not here; `asker` waits for them.
-    fn fill(&mut self, hub: &mut Hub, from: u64, to: u64, asker: Option<IoId>) {
-        let mut first = from;
-        while first < to {
-            let pages = (to - first).min(self.request_pages);
-            let issuer = asker.map_or(u32::MAX, |io| hub.io(io).issuer);
-            let fill = hub.open(self.span(first, pages, false), issuer, Owner::Alone(self.id));
-            hub.io_mut(fill).tag = FILL;
-            for page in first..first + pages {
-                let slot = self.bring(hub, page, asker.is_some());
-                self.cache.page_mut(slot).filling = fill.0;
-            }
-            if let Some(io) = asker {
-                wait_for(hub, io, fill.0);
-            }
-            hub.submit(self.below, fill);
-            first += pages;
+    /// Reads pages that are not here and that `asker` waits for.
+    fn fill(&mut self, hub: &mut Hub, pages: Range<u64>, asker: IoId) {
+        let reader = hub.io(asker).issuer;
+        for part in self.requests(pages) {
+            let fill = self.fetch(hub, part, reader, true);
+            wait_for(hub, asker, fill.0);
         }
+    }
+
+    fn fill_ahead(&mut self, hub: &mut Hub, pages: Range<u64>, reader: u32) {
+        for part in self.requests(pages) {
+            self.fetch(hub, part, reader, false);
+        }
+    }
+
+    /// Pages by the requests that ask for them below.
+    fn requests(&self, pages: Range<u64>) -> impl Iterator<Item = Range<u64>> + use<> {
+        let most = self.request_pages;
+        let number = (pages.end - pages.start).div_ceil(most);
+        let part = move |number: u64| {
+            let from = pages.start + number * most;
+            from..(from + most).min(pages.end)
+        };
+        (0..number).map(part)
+    }
+
+    fn fetch(&mut self, hub: &mut Hub, pages: Range<u64>, reader: u32, demanded: bool) -> IoId {
+        let span = self.span(pages.start, pages.end - pages.start, false);
+        let fill = hub.open(span, reader, Owner::Alone(self.id));
+        hub.io_mut(fill).tag = FILL;
+        for page in pages {
+            let slot = self.bring(hub, page, demanded);
+            self.cache.page_mut(slot).filling = fill.0;
+        }
+        hub.submit(self.below, fill);
+        fill
     }
 
     /// Gives a page a place, and writes out what had to go if it was dirty.
@@ -149,7 +172,7 @@ impl PageMemory {
     }
 
     fn write_out(&mut self, hub: &mut Hub, first: u64, pages: u64, what: u64) {
-        let io = hub.open(self.span(first, pages, true), u32::MAX, Owner::Alone(self.id));
+        let io = hub.open(self.span(first, pages, true), NOBODY, Owner::Alone(self.id));
         hub.io_mut(io).tag = what;
         // Somebody waits until it is safe: it may not end in the next memory either.
         hub.io_mut(io).durable = self.flusher.as_ref().is_some_and(Flusher::somebody_waits);
@@ -177,7 +200,7 @@ impl PageMemory {
                 }
                 None if whole => Some(self.bring(hub, page, true)),
                 None => {
-                    self.fill(hub, page, page + 1, Some(io));
+                    self.fill(hub, page..page + 1, io);
                     self.cache.find(page)
                 }
             };
@@ -195,12 +218,10 @@ impl PageMemory {
     }
 
     fn write_through(&mut self, hub: &mut Hub, io: IoId, first: u64, end: u64) {
-        let mut from = first;
-        while from < end {
-            let pages = (end - from).min(self.request_pages);
-            let child = hub.child(self.id, io, self.span(from, pages, true));
+        for part in self.requests(first..end) {
+            let span = self.span(part.start, part.end - part.start, true);
+            let child = hub.child(self.id, io, span);
             hub.submit(self.below, child);
-            from += pages;
         }
     }
 

@@ -1,6 +1,7 @@
 //! Reading on for a sequential reader, as Linux's on-demand read-ahead does.
 
 use crate::document::ReadAhead;
+use crate::io::NOBODY;
 
 /// What a memory knows of one reader.
 #[derive(Clone, Copy, Debug, Default)]
@@ -37,6 +38,9 @@ impl Ahead {
     /// The next window begins as soon as the reader is in the last one, so it is there in time. A
     /// request elsewhere closes the window.
     pub fn step(&mut self, reader: u32, first: u64, end: u64) -> Option<(u64, u64)> {
+        if reader == NOBODY {
+            return None;
+        }
         let reader = reader as usize;
         if reader >= self.windows.len() {
             self.windows.resize(reader + 1, Window { next: u64::MAX, ..Window::default() });

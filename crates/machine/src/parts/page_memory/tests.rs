@@ -46,8 +46,8 @@ fn two_readers_of_a_page_on_its_way_read_it_once() {
     let mut machine = machine(&slow(), MIB);
     machine.submit(0, 1, &request(0, 4096, false));
     machine.submit(1000, 2, &request(512, 512, false));
-    assert_eq!(machine.next_end(u64::MAX).map(|end| end.1), Some(1));
-    assert_eq!(machine.next_end(u64::MAX).map(|end| end.1), Some(2));
+    assert_eq!(machine.next_end(u64::MAX).map(|end| end.token), Some(1));
+    assert_eq!(machine.next_end(u64::MAX).map(|end| end.token), Some(2));
     assert_eq!(machine.device_bytes(), (4096, 0));
 }
 
@@ -55,12 +55,12 @@ fn two_readers_of_a_page_on_its_way_read_it_once() {
 fn a_write_to_part_of_an_absent_page_reads_it_first_and_to_a_whole_one_does_not() {
     let mut part = machine(&slow(), MIB);
     part.submit(0, 1, &request(512, 512, true));
-    let end = part.next_end(u64::MAX).map(|end| end.0).unwrap_or_default();
+    let end = part.next_end(u64::MAX).map(|end| end.at_ns).unwrap_or_default();
     assert!(end > 1_000_000, "{end}");
     assert_eq!(part.device_bytes(), (4096, 0));
     let mut whole = machine(&slow(), MIB);
     whole.submit(0, 1, &request(4096, 4096, true));
-    let end = whole.next_end(u64::MAX).map(|end| end.0).unwrap_or_default();
+    let end = whole.next_end(u64::MAX).map(|end| end.at_ns).unwrap_or_default();
     assert!(end < 1000, "{end}");
 }
 
@@ -94,10 +94,10 @@ fn neighbouring_dirty_pages_are_written_in_one_request() {
     for page in 0..64 {
         machine.submit(page, page, &request(page * 4096, 4096, true));
     }
-    let end_ns = (0..64).filter_map(|_| machine.next_end(u64::MAX)).map(|end| end.0).max();
+    let end_ns = (0..64).filter_map(|_| machine.next_end(u64::MAX)).map(|end| end.at_ns).max();
     let flush = Request { safety: Safety::Flush, ..request(0, 4096, true) };
     machine.submit(end_ns.unwrap_or_default(), 99, &flush);
-    let took = machine.next_end(u64::MAX).map(|end| end.0 - end_ns.unwrap_or_default());
+    let took = machine.next_end(u64::MAX).map(|end| end.at_ns - end_ns.unwrap_or_default());
     assert!(took.is_some_and(|ns| (1_000_000..2_500_000).contains(&ns)), "{took:?}");
     assert_eq!(machine.device_bytes().1, 64 * 4096);
 }
@@ -107,7 +107,7 @@ fn a_write_that_must_be_safe_waits_for_the_device_and_leaves_nothing_dirty() {
     let mut machine = machine(&slow(), MIB);
     let through = Request { safety: Safety::Through, ..request(0, 4096, true) };
     machine.submit(0, 1, &through);
-    let end = machine.next_end(u64::MAX).map(|end| end.0).unwrap_or_default();
+    let end = machine.next_end(u64::MAX).map(|end| end.at_ns).unwrap_or_default();
     assert!((1_000_000..1_100_000).contains(&end), "{end}");
     assert_eq!(machine.device_bytes().1, 4096);
 }
