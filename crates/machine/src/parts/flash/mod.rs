@@ -18,9 +18,6 @@ use crate::io::{Hub, IoId, Part, PartId, Span, ns, transfer_ns};
 use crate::random::Random;
 use translation::Translation;
 
-/// Copies that one program of the host's carries with it, at most; the rest stays owed.
-const COPIES_AT_ONCE: u64 = 16;
-
 /// One-bit cells.
 #[derive(Debug)]
 struct OneBit {
@@ -56,13 +53,20 @@ pub(crate) struct Flash {
     buffered: u64,
     one_bit: Option<OneBit>,
     translation: Translation,
-    /// Bytes still to be copied by the collector.
-    owed: u64,
+    /// Bytes still to be copied by the collector: the sample owes them a block at a time, the drive
+    /// pays them off over as many writes.
+    owed: f64,
 }
 
 impl Flash {
     /// An idle drive.
     pub fn new(document: &Document, random: &mut Random) -> Self {
+        let translation = Translation::new(
+            document.capacity_bytes,
+            document.spare_frac,
+            document.aged_frac,
+            random,
+        );
         let channels = document.channels as usize;
         let chips = channels * document.dies_per_channel as usize;
         let it = document;
@@ -89,8 +93,8 @@ impl Flash {
                 used: document.begin_frac * document.capacity_bytes as f64,
                 document,
             }),
-            translation: Translation::new(it.capacity_bytes, it.spare_frac, it.aged_frac, random),
-            owed: 0,
+            owed: translation.usually_owed(),
+            translation,
         }
     }
 
@@ -122,8 +126,16 @@ impl Flash {
         if self.program_free[chip] > now_ns {
             self.program_free[chip] += self.read_ns;
         }
-        let end_ns =
-            self.channel_free[channel].max(read_ns) + transfer_ns(bytes, self.channel_mb_s);
+        let transfer_ns = transfer_ns(bytes, self.channel_mb_s);
+        self.channel(channel, now_ns, transfer_ns).max(read_ns + transfer_ns)
+    }
+
+    /// When a channel could have carried this as well, had it been there at `now_ns`.
+    ///
+    /// What comes to a channel later than it was asked for leaves it free until then, so only the
+    /// time that it is busy is added up.
+    fn channel(&mut self, channel: usize, now_ns: f64, transfer_ns: f64) -> f64 {
+        let end_ns = self.channel_free[channel].max(now_ns) + transfer_ns;
         self.channel_free[channel] = end_ns;
         end_ns
     }
@@ -132,14 +144,14 @@ impl Flash {
         let now_ns = hub.now_ns as f64;
         self.rest(now_ns);
         let here_ns = self.link(1, now_ns, span.bytes);
-        self.owed += self.translation.wrote(span.from, span.bytes);
+        self.owed += self.translation.wrote(span.from, span.bytes) as f64;
         self.open += span.bytes;
         self.buffered += span.bytes;
         let mut programmed_ns = here_ns;
         let insists = (durable && !self.power_safe) || self.buffer == 0;
         while self.open >= self.stripe || (insists && self.open > 0) {
             let bytes = self.open.min(self.stripe);
-            programmed_ns = programmed_ns.max(self.program(here_ns, bytes));
+            programmed_ns = programmed_ns.max(self.program(now_ns, here_ns, bytes));
             self.open -= bytes;
             hub.effort += 1;
         }
@@ -160,15 +172,14 @@ impl Flash {
         self.drained_ns
     }
 
-    /// Programs a stripe into the next chip: when it is done.
-    fn program(&mut self, now_ns: f64, bytes: u64) -> f64 {
+    /// Programs a stripe that is in the drive at `here_ns` into the next chip: when it is done.
+    fn program(&mut self, now_ns: f64, here_ns: f64, bytes: u64) -> f64 {
         let chip = self.next_chip;
         let channel = chip % self.channel_free.len();
         self.next_chip = (chip + 1) % self.program_free.len();
-        let there_ns =
-            self.channel_free[channel].max(now_ns) + transfer_ns(bytes, self.channel_mb_s);
-        self.channel_free[channel] = there_ns;
-        let work_ns = self.program_time_ns() + self.copies_ns();
+        let transfer_ns = transfer_ns(bytes, self.channel_mb_s);
+        let there_ns = self.channel(channel, now_ns, transfer_ns).max(here_ns + transfer_ns);
+        let work_ns = self.program_time_ns() + self.copies_ns(bytes);
         let done_ns = self.program_free[chip].max(there_ns) + work_ns;
         self.program_free[chip] = done_ns;
         self.programmed_ns = self.programmed_ns.max(done_ns);
@@ -188,10 +199,10 @@ impl Flash {
     }
 
     /// What the collector's copies take of the chip that the host's program is on.
-    fn copies_ns(&mut self) -> f64 {
-        let copies = (self.owed / self.stripe).min(COPIES_AT_ONCE);
-        self.owed -= copies * self.stripe;
-        copies as f64 * (self.read_ns + self.program_ns)
+    fn copies_ns(&mut self, bytes: u64) -> f64 {
+        let paid = self.owed * (bytes as f64 / self.translation.block_bytes()).min(1.0);
+        self.owed -= paid;
+        paid / self.stripe as f64 * (self.read_ns + self.program_ns)
     }
 
     /// An idle drive empties its one-bit cells.

@@ -31,6 +31,8 @@ pub(super) struct Translation {
     empty: Vec<u32>,
     /// The block being filled by the host and its next page; and by the collector.
     open: [(u32, u32); 2],
+    /// Copies for each page of the host's while it was aged.
+    aged_copies: f64,
 }
 
 const HOST: usize = 0;
@@ -51,16 +53,32 @@ impl Translation {
             current: vec![0; blocks as usize],
             empty: (0..blocks).rev().collect(),
             open: [(NOWHERE, BLOCK_PAGES); 2],
+            aged_copies: 0.0,
         };
         if aged_frac > 0.0 {
             for page in 0..followed {
                 drive.write(page);
             }
-            for _ in 0..(f64::from(followed) * aged_frac) as u64 {
-                drive.write(random.below(u64::from(followed)) as u32);
+            let writes = (f64::from(followed) * aged_frac) as u64;
+            let mut copied = 0;
+            for number in 0..writes {
+                let copies = drive.write(random.below(u64::from(followed)) as u32);
+                copied += if number >= writes / 2 { copies } else { 0 };
             }
+            drive.aged_copies = copied as f64 / (writes - writes / 2).max(1) as f64;
         }
         drive
+    }
+
+    /// Bytes of the drive for which a block of the sample stands.
+    pub fn block_bytes(&self) -> f64 {
+        (u64::from(BLOCK_PAGES) * self.every * MAPPED_BYTES) as f64
+    }
+
+    /// Bytes that are owed at any time by a drive that goes on as it was aged, if a block's are paid
+    /// off over a block's writes.
+    pub fn usually_owed(&self) -> f64 {
+        self.aged_copies * self.block_bytes()
     }
 
     /// The host wrote `bytes` at `from`: bytes that had to be copied to make room.

@@ -12,6 +12,9 @@ use super::dirty_set::DirtySet;
 use crate::document::Dirty;
 use crate::io::IoId;
 
+/// The part of its depth that the flusher uses while somebody waits for a read.
+const DEPTH_BESIDE_READS: u32 = 8;
+
 /// State of the flusher of one memory.
 #[derive(Debug)]
 pub(super) struct Flusher {
@@ -111,10 +114,15 @@ impl Flusher {
     }
 
     /// The next pages to write: first and number.
-    pub fn next_run(&mut self, most: u64) -> Option<(u64, u64)> {
+    ///
+    /// While somebody waits for a read, only a part of the depth is used, as Linux's writeback
+    /// throttling does it: reads would wait for all that is under way.
+    pub fn next_run(&mut self, most: u64, somebody_reads: bool) -> Option<(u64, u64)> {
+        let part = if somebody_reads { DEPTH_BESIDE_READS } else { 1 };
+        let depth = (self.depth / part).max(1);
         let wanted =
             self.set.count() > self.background || self.sweep > 0 || !self.throttled.is_empty();
-        if self.outstanding >= self.depth || !wanted {
+        if self.outstanding >= depth || !wanted {
             return None;
         }
         let Some(first) = self.set.next(self.cursor) else {

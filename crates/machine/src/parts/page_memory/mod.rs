@@ -25,6 +25,8 @@ use read_ahead::Ahead;
 const FILL: u64 = 0;
 const FLUSH: u64 = 1;
 const LEAVE: u64 = 2;
+/// A fill that somebody waits for.
+const DEMAND: u64 = 3;
 
 /// Pages in memory before something slower.
 #[derive(Debug)]
@@ -38,6 +40,8 @@ pub(crate) struct PageMemory {
     cache: Cache,
     ahead: Option<Ahead>,
     flusher: Option<Flusher>,
+    /// Fills that somebody waits for.
+    demands: u32,
     /// Whether what passes below counts as the host's device.
     counted: bool,
     lookups: (u64, u64),
@@ -63,6 +67,7 @@ impl PageMemory {
             cache: Cache::new(document.policy, capacity, page, data_bytes.div_ceil(page) as usize),
             ahead: document.read_ahead.as_ref().map(|ahead| Ahead::new(ahead, page)),
             flusher: document.dirty.as_ref().map(|dirty| Flusher::new(dirty, page)),
+            demands: 0,
             counted,
             lookups: (0, 0),
         }
@@ -149,7 +154,8 @@ impl PageMemory {
     fn fetch(&mut self, hub: &mut Hub, pages: Range<u64>, reader: u32, demanded: bool) -> IoId {
         let span = self.span(pages.start, pages.end - pages.start, false);
         let fill = hub.open(span, reader, Owner::Alone(self.id));
-        hub.io_mut(fill).tag = FILL;
+        hub.io_mut(fill).tag = if demanded { DEMAND } else { FILL };
+        self.demands += u32::from(demanded);
         for page in pages {
             let slot = self.bring(hub, page, demanded);
             self.cache.page_mut(slot).filling = fill.0;
@@ -158,17 +164,31 @@ impl PageMemory {
         fill
     }
 
-    /// Gives a page a place, and writes out what had to go if it was dirty.
+    /// Gives a page a place. If what had to go for it was dirty, it is written out with the dirty
+    /// pages that follow it, which will have to go soon.
     fn bring(&mut self, hub: &mut Hub, page: u64, demanded: bool) -> u32 {
         let (slot, evicted) = self.cache.insert(page, demanded);
         if let Some(Evicted { number, dirty: true }) = evicted
             && let Some(flusher) = &mut self.flusher
         {
-            flusher.set.take(number);
-            flusher.begin(1);
-            self.write_out(hub, number, 1, LEAVE);
+            let pages = flusher.set.run(number, self.request_pages);
+            self.clean(hub, number, pages, LEAVE);
         }
         slot
+    }
+
+    /// Writes dirty pages out; they are clean from now on.
+    fn clean(&mut self, hub: &mut Hub, first: u64, pages: u64, what: u64) {
+        let Some(flusher) = &mut self.flusher else { return };
+        for page in first..first + pages {
+            flusher.set.take(page);
+            if let Some(slot) = self.cache.find(page) {
+                self.cache.page_mut(slot).dirty = false;
+            }
+        }
+        hub.effort += pages;
+        flusher.begin(pages);
+        self.write_out(hub, first, pages, what);
     }
 
     fn write_out(&mut self, hub: &mut Hub, first: u64, pages: u64, what: u64) {
@@ -239,17 +259,9 @@ impl PageMemory {
     /// Lets the flusher write as much as it may.
     fn pump(&mut self, hub: &mut Hub) {
         while let Some(flusher) = &mut self.flusher
-            && let Some((first, pages)) = flusher.next_run(self.request_pages)
+            && let Some((first, pages)) = flusher.next_run(self.request_pages, self.demands > 0)
         {
-            for page in first..first + pages {
-                flusher.set.take(page);
-                if let Some(slot) = self.cache.find(page) {
-                    self.cache.page_mut(slot).dirty = false;
-                }
-            }
-            hub.effort += pages;
-            flusher.begin(pages);
-            self.write_out(hub, first, pages, FLUSH);
+            self.clean(hub, first, pages, FLUSH);
         }
     }
 
@@ -359,6 +371,11 @@ impl Part for PageMemory {
         self.count(hub, hub.io(io).span);
         match hub.io(io).tag {
             FILL => self.filled(hub, io),
+            DEMAND => {
+                self.demands -= 1;
+                self.filled(hub, io);
+                self.pump(hub);
+            }
             what => self.written_out(hub, io, what == FLUSH),
         }
     }

@@ -126,4 +126,6 @@ fn dirty_pages_that_have_to_go_are_written() {
     closed(&mut machine, 1, 512, &mut draw);
     let written = machine.device_bytes().1;
     assert!(written > 0, "{written}");
+    // In the order in which they were written, so in long requests of a millisecond each.
+    assert!(machine.now_ns() < 20_000_000, "{}", machine.now_ns());
 }
