@@ -1,11 +1,11 @@
 """Compute true throughputs of the machines made of parts, and keep them.
 
-    .venv/bin/python bench/machine_truths.py [--machine NAME ...] [--drawn 1000 1008] [--workloads 12]
-        [--se 0.005] [--processes 2]
+    .venv/bin/python bench/machine_truths.py [--machine NAME ...] [--drawn 1000 1008]
+        [--workloads 12] [--se 0.005] [--processes 2]
 
 Of every machine that ships, and of machines drawn by the seeds from A to before B, the same drawn
-workloads. What is known well enough in bench/results/machine_truths.json is not computed again; each
-truth is written there as soon as it is found, so a run that was stopped goes on where it was.
+workloads. What is known well enough in bench/results/machine_truths.json is not computed again;
+each truth is written there as soon as it is found, so a run that was stopped goes on.
 """
 
 from __future__ import annotations
@@ -130,7 +130,9 @@ def keep(rows: dict[str, Row]) -> None:
         "commit": commit,
         "date": datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
     }
-    lines = [json.dumps(row) for row in sorted(rows.values(), key=lambda r: (r["machine"], r["key"]))]
+    lines = [
+        json.dumps(row) for row in sorted(rows.values(), key=lambda r: (r["machine"], r["key"]))
+    ]
     text = json.dumps(head)[:-1] + ',\n"truths": [\n' + ",\n".join(lines) + "\n]}\n"
     PUBLISHED.parent.mkdir(exist_ok=True)
     PUBLISHED.with_suffix(".new").write_text(text, encoding="utf-8")

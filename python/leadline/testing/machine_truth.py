@@ -2,8 +2,8 @@
 
 A law knows its expectation; a machine has none but its own behaviour. So the truth is the mean over
 independent runs (other addresses, other neighbours, other losses), each from the state in which
-every job begins and with a window of the length that a reading of this machine may have at most. Its
-standard error comes from the scatter between the runs.
+every job begins and with a window as long as a reading of this machine may be at most. Its standard
+error comes from the scatter between the runs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from leadline.record import Workload
 from leadline.record.job import Limits
 
 PUBLISHED = Path(__file__).parents[3] / "bench" / "results" / "machine_truths.json"
-"""Truths that were computed once by `bench/machine_truths.py`; of a checkout, not of the package."""
+"""Truths computed once by `bench/machine_truths.py`; of a checkout, not of the package."""
 
 METHOD = 1
 """Raised when what is computed here changes its meaning; old truths are then not found any more."""
@@ -59,7 +59,7 @@ def draw_workloads(profile: dict[str, Any], seed: int, count: int) -> tuple[Work
 
     """
     hints = profile["survey"]
-    draw = random.Random(f"workloads {profile['meta']['name']} {seed}")
+    draw = random.Random(f"workloads {profile['meta']['name']} {seed}")  # noqa: S311
 
     def whole(low: float, high: float, unit: int) -> int:
         return max(round(math.exp(draw.uniform(math.log(low), math.log(high))) / unit), 1) * unit
@@ -99,7 +99,7 @@ def machine_truth(
 
 
 def truth_key(profile: dict[str, Any], workload: Workload) -> str:
-    """Return what tells this machine and workload from all others, whatever the machine is called."""
+    """Return what tells this machine and workload from all others, whatever it is called."""
     asked = [METHOD, profile["machine"], _window_s(profile), msgspec.to_builtins(workload)]
     text = json.dumps(asked, sort_keys=True)
     return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
@@ -113,7 +113,8 @@ def compute_truth(
     Args:
         profile: of a machine.
         workload: within what the machine stores.
-        se_frac: standard error at which it ends, as a fraction; after `RUNS_MAX` runs it ends anyway.
+        se_frac: standard error at which it ends, as a fraction; it ends after `RUNS_MAX` runs
+            anyway.
 
     Raises:
         NothingCompleted: the machine is so slow that no request ends in a window.
@@ -160,6 +161,4 @@ def _published() -> dict[str, MachineTruth]:
     if not PUBLISHED.is_file():
         return {}
     document = json.loads(PUBLISHED.read_text(encoding="utf-8"))
-    return {
-        row["key"]: msgspec.convert(row["truth"], MachineTruth) for row in document["truths"]
-    }
+    return {row["key"]: msgspec.convert(row["truth"], MachineTruth) for row in document["truths"]}

@@ -1,4 +1,4 @@
-"""Machines made of parts, drawn at random: systems that nobody modelled and no constant was tuned on.
+"""Machines made of parts, drawn at random: systems that nobody modelled, and nothing is tuned on.
 
 A seed gives one machine, the same in every process. Seeds below `SCORED_FROM` are for development:
 whatever is tuned may be tuned on these and on no others; figures come from seeds above. The ranges
@@ -24,6 +24,9 @@ POLICIES = ("two_lists", "two_lists", "two_lists", "lru", "clock", "two_queues",
 """Half of them are Linux without MGLRU."""
 
 
+TURNS_PER_MINUTE = (5400, 5900, 7200, 7200, 10_000, 15_000)
+
+
 class _Draw(random.Random):
     """Numbers within ranges."""
 
@@ -41,7 +44,7 @@ class _Draw(random.Random):
 
     def power(self, low: int, high: int) -> int:
         """Draw a power of two between two of them."""
-        return 2 ** self.randint(low.bit_length() - 1, high.bit_length() - 1)
+        return 1 << self.randint(low.bit_length() - 1, high.bit_length() - 1)
 
     def chance(self, share: float) -> bool:
         """Return true in this share of the draws."""
@@ -146,7 +149,7 @@ def _disk(draw: _Draw) -> Table:
     return {
         "capacity_bytes": 250 * 10**9 * draw.power(1, 32),
         "cylinders": draw.whole(50_000, 300_000),
-        "rotation_ms": float(f"{60_000 / draw.choice((5400, 5900, 7200, 7200, 10_000, 15_000)):.4g}"),
+        "rotation_ms": float(f"{60_000 / draw.choice(TURNS_PER_MINUTE):.4g}"),
         "seek_track_ms": track_ms,
         "seek_full_ms": float(f"{track_ms + draw.log(7, 22):.4g}"),
         "seek_linear_frac": draw.linear(0.1, 0.5),
@@ -215,11 +218,7 @@ def _nfs(draw: _Draw, cache: Table) -> Table:
     }
     page = draw.power(PAGE_BYTES, 16 * KIB)
     memory = _cache(draw, int(cache["capacity_bytes"] * draw.log(1.5, 8)) // MIB * MIB, page)
-    server = {
-        "threads": draw.power(4, 64),
-        "overhead_us": draw.log(10, 80),
-        "cache": memory,
-    }
+    server = {"threads": draw.power(4, 64), "overhead_us": draw.log(10, 80), "cache": memory}
     return {"network": network, "server": server} | _medium(draw, cache, 0.6)
 
 

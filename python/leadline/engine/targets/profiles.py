@@ -12,7 +12,6 @@ from typing import Any
 
 from leadline.errors import TargetRefused
 
-
 MACHINES = "machines"
 """Their folder: a machine and a system that obeys a law may not have the same name."""
 
