@@ -175,7 +175,7 @@ def make_trial(target: Target, seed: int, box: Box, count: int) -> Trial:
             ]
             for again in (1, 2)
         ]
-    truth = [r.simulated.truth_mb_s if r.simulated else math.nan for r in passes[0]]
+    truth = [r.simulated.law_mb_s if r.simulated else math.nan for r in passes[0]]
     borders = (target.profile or {})["truth"]["borders_bytes"]
     at_border = [
         any(BORDER_ZONE[0] * b <= w.unique_bytes <= BORDER_ZONE[1] * b for b in borders)

@@ -22,7 +22,7 @@ def main(folder: Path) -> None:
         # Without white space, which would waste the mutations.
         document = json.loads(example.read_text(encoding="utf-8"))
         seed.write_text(json.dumps(document, separators=(",", ":")), encoding="utf-8")
-    for profile in ROOT.glob("python/leadline/profiles/*.toml"):
+    for profile in ROOT.glob("python/leadline/profiles/**/*.toml"):
         system = tomllib.loads(profile.read_text(encoding="utf-8"))
         seed = folder / "profile" / f"{profile.stem}.json"
         seed.write_text(json.dumps(system, separators=(",", ":")), encoding="utf-8")

@@ -41,7 +41,7 @@ def test_each_discipline_has_its_rate_and_its_ratio_to_buffered() -> None:
     assert list(rates) == FOUR
     for each in taken[:3]:
         rate = rates[each.discipline.discipline]
-        truths = [result.simulated.truth_mb_s for result in each.results if result.simulated]
+        truths = [result.simulated.law_mb_s for result in each.results if result.simulated]
         assert rate.throughput_mb_s is not None
         assert rate.throughput_mb_s.n == 3
         assert rate.throughput_mb_s.value == pytest.approx(sum(truths) / 3, rel=0.1)
@@ -50,7 +50,7 @@ def test_each_discipline_has_its_rate_and_its_ratio_to_buffered() -> None:
     assert truth[0] is not None
     assert truth[1] is not None
     assert ratio is not None
-    assert ratio.value == pytest.approx(truth[1].truth_mb_s / truth[0].truth_mb_s, rel=0.05)
+    assert ratio.value == pytest.approx(truth[1].law_mb_s / truth[0].law_mb_s, rel=0.05)
     assert rates["buffered"].against_buffered is None
     assert rates["buffered"].device_reach == 0.0
     assert rates["O_DSYNC"].device_reach == pytest.approx(1.0)

@@ -166,7 +166,7 @@ def test_the_readings_are_about_the_truth_and_so_the_scores_are(
     validated: SimulatedValidation,
 ) -> None:
     truths = {
-        point.workload: point.result.simulated.truth_mb_s
+        point.workload: point.result.simulated.law_mb_s
         for point in validated.points
         if point.result.simulated is not None
     }

@@ -66,7 +66,7 @@ def scored(
                 result = engine.run(work, seed=seed, limits=LIMITS)
                 assert result.simulated is not None
                 near = predictor.ranges.border_zone(work.unique_bytes) is not None
-                found.append((prediction, result.simulated.truth_mb_s, near))
+                found.append((prediction, result.simulated.law_mb_s, near))
     return found
 
 

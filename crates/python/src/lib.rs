@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 mod _engine {
     use std::io::{BufRead, ErrorKind, Write};
 
-    use leadline_engine::backend::simulated::{SimulatedSystem, truth};
+    use leadline_engine::backend::simulated::{Profile, SimulatedSystem, truth};
     use leadline_engine::clock::ns_from_s;
     use leadline_engine::engine;
     use leadline_engine::error::EngineError;
@@ -100,7 +100,7 @@ mod _engine {
     /// Raises ValueError with the reason when a simulated system makes no sense.
     #[pyfunction]
     fn check_system(system_json: &str) -> PyResult<()> {
-        system_of(system_json).map(|_| ())
+        profile_of(system_json).map(|_| ())
     }
 
     /// Runs one trial of a simulated server in virtual time; its `LoadResult`.
@@ -118,10 +118,20 @@ mod _engine {
             .map_err(|error| PyValueError::new_err(format!("{what}: {error}")))
     }
 
-    fn system_of(system_json: &str) -> PyResult<SimulatedSystem> {
+    fn profile_of(system_json: &str) -> PyResult<Profile> {
         let value = serde_json::from_str(system_json)
             .map_err(|error| PyValueError::new_err(format!("the system is no JSON: {error}")))?;
-        SimulatedSystem::from_value(&value).map_err(|error| refused(&error))
+        Profile::from_value(&value).map_err(|error| refused(&error))
+    }
+
+    fn system_of(system_json: &str) -> PyResult<SimulatedSystem> {
+        match profile_of(system_json)? {
+            Profile::Law(system) => Ok(*system),
+            Profile::Machine(_) => Err(PyValueError::new_err(
+                "a machine made of parts has no law that could be asked: its truth is a long run \
+                 of it (bench/machine_truths.py)",
+            )),
+        }
     }
 
     fn refused(error: &EngineError) -> PyErr {

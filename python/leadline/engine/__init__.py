@@ -15,7 +15,7 @@ from leadline.engine.pace import (
 )
 from leadline.engine.streams.run import Streams, open_streams
 from leadline.engine.targets.preflight import Finding, preflight
-from leadline.engine.targets.profiles import load_profile, profile_names
+from leadline.engine.targets.profiles import load_profile, machine_names, profile_names
 from leadline.engine.targets.target import Target
 from leadline.errors import (
     CacheLimitRefused,
@@ -58,6 +58,7 @@ __all__ = [
     "is_in_memory",
     "load_profile",
     "longer_windows",
+    "machine_names",
     "memory_cgroup",
     "open_engine",
     "open_file_tests",

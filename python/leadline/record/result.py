@@ -81,10 +81,23 @@ class WarmUp(msgspec.Struct, frozen=True):
 class SimulatedFacts(msgspec.Struct, frozen=True):
     """What only a simulated system can tell."""
 
-    truth_mb_s: float
-    """Expected throughput over this very window (drift included), exact under the model."""
+    truth_mb_s: float | None
+    """Expected throughput over this very window (drift included), exact under the model; None for
+    a machine made of parts, whose truth is a long run of it."""
     clock_s: float
     """Virtual time when the run ended."""
+
+    @property
+    def law_mb_s(self) -> float:
+        """The law's throughput over this window.
+
+        Raises:
+            ValueError: it was a machine made of parts.
+
+        """
+        if self.truth_mb_s is None:
+            raise ValueError("a machine made of parts has no law that could be asked")
+        return self.truth_mb_s
 
 
 class SpansUs(msgspec.Struct, frozen=True):

@@ -47,7 +47,7 @@ def true_mb_s(profile: str, workload: Workload) -> float:
             with suppress(NothingCompleted):
                 result = engine.run(workload, seed=1, limits=limits)
                 assert result.simulated is not None
-                return result.simulated.truth_mb_s
+                return result.simulated.law_mb_s
     raise NothingCompleted(f"no request of {workload} ended on {profile}")
 
 

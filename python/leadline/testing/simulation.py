@@ -39,7 +39,7 @@ class SimulatedSurvey:
     def true_mb_s(self, point: CurvePoint) -> float:
         """Expected throughput behind a curve point, at the very times it was read."""
         truths = [
-            item.result.simulated.truth_mb_s
+            item.result.simulated.law_mb_s
             for item in self.points
             if item.point_id in point.point_ids and item.result.simulated is not None
         ]

@@ -124,8 +124,9 @@ pub struct WarmUp {
 /// What only a simulated system can tell.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct SimulatedFacts {
-    /// Expected throughput over this window under the model, in MB/s.
-    pub truth_mb_s: f64,
+    /// Expected throughput over this window under the model, in MB/s; none for a machine made of
+    /// parts, whose truth is a long run of it.
+    pub truth_mb_s: Option<f64>,
     /// Virtual time when the run ended, in seconds.
     pub clock_s: f64,
 }

@@ -1,5 +1,6 @@
-//! Runs whose requests become due by a clock.
+//! Runs in virtual time and runs whose requests become due by a clock.
 
+mod machine;
 mod open_loop;
 mod open_loop_result;
 mod stall;

@@ -12,10 +12,21 @@ from typing import Any
 
 from leadline.errors import TargetRefused
 
+MACHINES = "machines"
+"""Their folder: a machine and a system that obeys a law may not have the same name."""
+
 
 def profile_names() -> tuple[str, ...]:
-    """Return the names of the systems that ship with Leadline, sorted."""
-    folder = _folder()
+    """Return the names of the systems that ship with Leadline and obey a law, sorted."""
+    return _names(_folder())
+
+
+def machine_names() -> tuple[str, ...]:
+    """Return the names of the machines made of parts that ship with Leadline, sorted."""
+    return _names(_folder() / MACHINES)
+
+
+def _names(folder: Traversable) -> tuple[str, ...]:
     if not folder.is_dir():
         return ()
     names = (entry.name for entry in folder.iterdir())
@@ -31,10 +42,11 @@ def load_profile(name_or_file: str) -> dict[str, Any]:
     """
     if name_or_file.endswith(".toml"):
         return _load(Path(name_or_file), f"sim:{name_or_file}")
-    names = profile_names()
-    if name_or_file not in names:
-        raise TargetRefused(_unknown(name_or_file, names))
-    return _load(_folder() / f"{name_or_file}.toml", f"sim:{name_or_file}")
+    names, machines = profile_names(), machine_names()
+    if name_or_file not in names + machines:
+        raise TargetRefused(_unknown(name_or_file, names + machines))
+    folder = _folder() / MACHINES if name_or_file in machines else _folder()
+    return _load(folder / f"{name_or_file}.toml", f"sim:{name_or_file}")
 
 
 def _folder() -> Traversable:

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::error::EngineError;
@@ -327,17 +328,25 @@ impl SimulatedSystem {
     ///
     /// `BadJob`; the message names the field, its value and its range.
     pub fn from_value(value: &serde_json::Value) -> Result<Self, EngineError> {
-        let system: Self = serde_path_to_error::deserialize(value).map_err(|error| {
-            let path = error.path().to_string();
-            let place = if path == "." { String::new() } else { format!("{path}: ") };
-            EngineError::bad_job(format!(
-                "simulated system: {place}{}; docs/reference/profile.md lists the fields",
-                error.inner()
-            ))
-        })?;
+        let system: Self = read(value, "profile.md")?;
         validate::check(&system)?;
         Ok(system)
     }
+}
+
+/// Reads a document; an error names the field that it is about.
+pub(super) fn read<T: DeserializeOwned>(
+    value: &serde_json::Value,
+    page: &str,
+) -> Result<T, EngineError> {
+    serde_path_to_error::deserialize(value).map_err(|error| {
+        let path = error.path().to_string();
+        let place = if path == "." { String::new() } else { format!("{path}: ") };
+        EngineError::bad_job(format!(
+            "simulated system: {place}{}; docs/reference/{page} lists the fields",
+            error.inner()
+        ))
+    })
 }
 
 fn one() -> u32 {

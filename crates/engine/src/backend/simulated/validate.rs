@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use crate::error::EngineError;
 
-use super::system::{CacheLevel, Drift, DriftShape, HitShape, SimulatedSystem};
+use super::system::{CacheLevel, Drift, DriftShape, HitShape, Meta, SimulatedSystem, SurveyHints};
 use super::truth;
 
 /// Cache levels a system may have.
@@ -24,21 +24,21 @@ type Check = Result<(), EngineError>;
 
 /// Check every value of a system.
 pub(super) fn check(system: &SimulatedSystem) -> Check {
-    check_meta(system)?;
+    check_meta(&system.meta)?;
     check_copy(system)?;
     check_levels(system)?;
     check_device(system)?;
     check_modifiers(system)?;
     check_time(system)?;
-    check_survey(system)?;
+    check_survey(&system.survey)?;
     check_truth(system)
 }
 
-fn refuse(message: impl std::fmt::Display) -> EngineError {
+pub(super) fn refuse(message: impl std::fmt::Display) -> EngineError {
     EngineError::bad_job(format!("simulated system: {message}"))
 }
 
-fn within(field: &str, value: f64, range: &RangeInclusive<f64>, unit: &str) -> Check {
+pub(super) fn within(field: &str, value: f64, range: &RangeInclusive<f64>, unit: &str) -> Check {
     if range.contains(&value) {
         return Ok(());
     }
@@ -54,8 +54,9 @@ fn maybe(field: &str, value: Option<f64>, range: &RangeInclusive<f64>, unit: &st
     value.map_or(Ok(()), |value| within(field, value, range, unit))
 }
 
-fn check_meta(system: &SimulatedSystem) -> Check {
-    let name = &system.meta.name;
+/// Check a profile's name.
+pub(super) fn check_meta(meta: &Meta) -> Check {
+    let name = &meta.name;
     let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if name.is_empty() || name.len() > 64 || !name.chars().all(good) {
         return Err(refuse(format!(
@@ -197,8 +198,8 @@ fn check_drift(drift: &Drift) -> Check {
     Ok(())
 }
 
-fn check_survey(system: &SimulatedSystem) -> Check {
-    let hints = &system.survey;
+/// Check how far a survey may go.
+pub(super) fn check_survey(hints: &SurveyHints) -> Check {
     let bytes = |value: Option<u64>| value.map(|bytes| bytes as f64);
     let unique_bytes_max = bytes(hints.unique_bytes_max);
     maybe("survey.unique_bytes_max", unique_bytes_max, &BYTES, "bytes")?;

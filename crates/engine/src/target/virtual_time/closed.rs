@@ -19,8 +19,38 @@ use crate::wire::job::{MeasureJob, Request};
 pub struct Flight {
     thought_from_ns: u64,
     began_ns: u64,
-    ended_ns: u64,
-    request: Request,
+    /// When it ended; what the device said, or says later.
+    pub(super) ended_ns: u64,
+    pub(super) request: Request,
+}
+
+impl Flight {
+    /// None yet: its slot has thought since `ended_ns`.
+    pub(super) fn ended_at(ended_ns: u64) -> Self {
+        Self { thought_from_ns: 0, began_ns: 0, ended_ns, request: super::NO_REQUEST }
+    }
+
+    /// The slot's next request begins.
+    #[inline]
+    pub(super) fn begin(&mut self, began_ns: u64, request: Request) {
+        *self = Self { thought_from_ns: self.ended_ns, began_ns, ended_ns: began_ns, request };
+    }
+
+    /// Counts it after its end within the window.
+    #[inline]
+    pub(super) fn count(&self, opened_ns: u64, tally: &mut Tally) {
+        tally.record(&self.request, self.ended_ns - self.began_ns);
+        tally.edge_ns -= opened_ns.saturating_sub(self.began_ns) as i64;
+        tally.think_ns += self.began_ns.saturating_sub(self.thought_from_ns.max(opened_ns));
+    }
+
+    /// Counts what lies within the window of one that is still outstanding.
+    pub(super) fn cut(&self, window: Window, tally: &mut Tally) {
+        let Window { opened_ns, closed_ns } = window;
+        tally.edge_ns += closed_ns.saturating_sub(self.began_ns.max(opened_ns)) as i64;
+        let thought_to_ns = self.began_ns.min(closed_ns);
+        tally.think_ns += thought_to_ns.saturating_sub(self.thought_from_ns.max(opened_ns));
+    }
 }
 
 /// All slots of a closed loop.
@@ -44,8 +74,7 @@ impl ClosedSlots {
     ) -> Self {
         let slots_per_stream = job.workload.queue_depth as usize;
         let slots = streams.len() * slots_per_stream;
-        let request = super::NO_REQUEST;
-        let flight = Flight { thought_from_ns: 0, began_ns: 0, ended_ns: start_ns, request };
+        let flight = Flight::ended_at(start_ns);
         let mut all = Self {
             streams,
             slots_per_stream,
@@ -71,7 +100,7 @@ impl ClosedSlots {
     }
 }
 
-impl Slots for ClosedSlots {
+impl<D: VirtualDevice> Slots<D> for ClosedSlots {
     type Flight = Flight;
 
     fn number(&self) -> usize {
@@ -80,11 +109,7 @@ impl Slots for ClosedSlots {
 
     /// The slot of the request that completed has issued again.
     #[inline]
-    fn complete_before(
-        &mut self,
-        device: &mut impl VirtualDevice,
-        until_ns: u64,
-    ) -> Option<(u64, Flight)> {
+    fn complete_before(&mut self, device: &mut D, until_ns: u64) -> Option<(u64, Flight)> {
         let Reverse((ready_ns, slot)) = *self.next.peek()?;
         let flight = self.flights[slot];
         if flight.ended_ns >= until_ns {
@@ -106,18 +131,12 @@ impl Slots for ClosedSlots {
 
     #[inline]
     fn count(flight: &Flight, opened_ns: u64, tally: &mut Tally) {
-        tally.record(&flight.request, flight.ended_ns - flight.began_ns);
-        tally.edge_ns -= opened_ns.saturating_sub(flight.began_ns) as i64;
-        tally.think_ns += flight.began_ns.saturating_sub(flight.thought_from_ns.max(opened_ns));
+        flight.count(opened_ns, tally);
     }
 
     fn close(self, window: Window, tally: &mut Tally) {
-        let Window { opened_ns, closed_ns } = window;
         for flight in &self.flights {
-            let began_ns = flight.began_ns.max(opened_ns);
-            tally.edge_ns += closed_ns.saturating_sub(began_ns) as i64;
-            let thought_to_ns = flight.began_ns.min(closed_ns);
-            tally.think_ns += thought_to_ns.saturating_sub(flight.thought_from_ns.max(opened_ns));
+            flight.cut(window, tally);
         }
     }
 }

@@ -7,11 +7,12 @@
 //! its completion; the part of it outside the window is kept apart, as in a real run.
 
 mod closed;
+mod machine;
 mod open;
 
 use crate::access::arrival::ArrivalStream;
 use crate::access::stream::sizes_of;
-use crate::backend::simulated::{SimulatedRun, SimulatedSystem, truth};
+use crate::backend::simulated::{MachineRun, Profile, SimulatedRun, SimulatedSystem, truth};
 use crate::clock::ClockSource;
 use crate::clock::{ns_from_s, s_from_ns};
 use crate::error::EngineError;
@@ -62,6 +63,32 @@ pub trait VirtualDevice {
     fn device_bytes(&self) -> (u64, u64);
 }
 
+/// What a run counts of a device, of whatever kind.
+trait Counted {
+    /// Bytes its file cache holds.
+    fn resident_bytes(&self) -> u64;
+    /// Bytes its disks read and wrote so far.
+    fn moved_bytes(&self) -> (u64, u64);
+    /// Whether the run has cost as much of the host's time as one may, or its warm-up has.
+    fn spent(&self, measuring: bool) -> bool;
+}
+
+impl<D: VirtualDevice> Counted for D {
+    fn resident_bytes(&self) -> u64 {
+        self.cache_resident_bytes()
+    }
+
+    fn moved_bytes(&self) -> (u64, u64) {
+        self.device_bytes()
+    }
+
+    /// [`OPERATIONS_MAX`] bounds a device that answers at once.
+    #[inline]
+    fn spent(&self, _measuring: bool) -> bool {
+        false
+    }
+}
+
 impl VirtualDevice for SimulatedRun {
     fn service_ns(&mut self, now_ns: u64, request: &Request) -> u64 {
         Self::service_ns(self, now_ns, request)
@@ -102,16 +129,33 @@ pub(crate) fn run(job: &MeasureJob, reporter: &mut Reporter) -> Result<EngineRes
     let Target::Simulated { system, clock_s, run_seed } = &job.target else {
         return Err(EngineError::fault("only a simulated target runs in virtual time"));
     };
-    let system = SimulatedSystem::from_value(system)?;
     let start_ns = ns_from_s(*clock_s);
+    match Profile::from_value(system)? {
+        Profile::Law(system) => run_law(job, &system, *run_seed, start_ns, reporter),
+        Profile::Machine(system) => {
+            reporter.phase(Phase::Prepare, 0);
+            let mut device = MachineRun::new(&system, job, *run_seed, start_ns)?;
+            let run = simulate_machine(&mut device, job, start_ns, reporter)?;
+            finish(job, &run, &device, start_ns, None)
+        }
+    }
+}
+
+fn run_law(
+    job: &MeasureJob,
+    system: &SimulatedSystem,
+    run_seed: u64,
+    start_ns: u64,
+    reporter: &mut Reporter,
+) -> Result<EngineResult, EngineError> {
     let sync = job.backend.sync;
-    let mut device = SimulatedRun::new(&system, &job.workload, *run_seed, start_ns).waiting(sync);
+    let mut device = SimulatedRun::new(system, &job.workload, run_seed, start_ns).waiting(sync);
     let run = simulate(&mut device, job, start_ns, reporter)?;
     let (opened_ns, closed_ns) = (run.opened_ns, run.closed_ns);
     let able_mb_s =
-        truth::waiting_throughput_mb_s(&system, &job.workload, sync, opened_ns, closed_ns);
+        truth::waiting_throughput_mb_s(system, &job.workload, sync, opened_ns, closed_ns);
     let truth_mb_s = asked_mb_s(job)?.map_or(able_mb_s, |asked_mb_s| asked_mb_s.min(able_mb_s));
-    finish(job, &run, &device, start_ns, truth_mb_s)
+    finish(job, &run, &device, start_ns, Some(truth_mb_s))
 }
 
 /// Throughput an open loop asks for in the mean; none in a closed loop.
@@ -125,9 +169,9 @@ fn asked_mb_s(job: &MeasureJob) -> Result<Option<f64>, EngineError> {
 fn finish(
     job: &MeasureJob,
     run: &VirtualRun,
-    device: &impl VirtualDevice,
+    device: &impl Counted,
     start_ns: u64,
-    truth_mb_s: f64,
+    truth_mb_s: Option<f64>,
 ) -> Result<EngineResult, EngineError> {
     let mut warnings = Vec::new();
     if run.capped {
@@ -145,7 +189,7 @@ fn finish(
         prepare_s: 0.0,
         host: HostUse {
             device: Some(run.device_bytes),
-            cache_resident_bytes: Some(device.cache_resident_bytes()),
+            cache_resident_bytes: Some(device.resident_bytes()),
             ..HostUse::default()
         },
         own_allowance_s: 0.0,
@@ -187,6 +231,29 @@ pub fn simulate(
     }
 }
 
+/// The same on a machine made of parts.
+fn simulate_machine(
+    device: &mut MachineRun,
+    job: &MeasureJob,
+    start_ns: u64,
+    reporter: &mut Reporter,
+) -> Result<VirtualRun, EngineError> {
+    let streams = streams(job, SMALLEST_TRANSFER_BYTES)?;
+    reporter.phase(Phase::WarmUp, 0);
+    match ArrivalStream::new(&job.arrivals, job.seed) {
+        None => {
+            let slots = machine::ClosedSlots::start(job, streams, start_ns);
+            Driver::new(device, slots, job, start_ns).drive(reporter)
+        }
+        Some(schedule) => {
+            let slots = machine::OpenSlots::start(job, streams, schedule.clone(), start_ns);
+            let mut run = Driver::new(device, slots, job, start_ns).drive(reporter)?;
+            run.offer(&schedule, start_ns);
+            Ok(run)
+        }
+    }
+}
+
 impl VirtualRun {
     /// Compares what completed with what `schedule` held.
     fn offer(&mut self, schedule: &ArrivalStream, start_ns: u64) {
@@ -206,18 +273,14 @@ fn serve(device: &mut impl VirtualDevice, now_ns: u64, request: &Request) -> u64
     now_ns + device.service_ns(now_ns, request).max(1)
 }
 
-/// All slots of a run, and what makes them issue.
-trait Slots {
+/// All slots of a run before a device `D`, and what makes them issue.
+trait Slots<D> {
     /// One request from its beginning to its completion.
     type Flight;
     /// How many there are.
     fn number(&self) -> usize;
     /// The next completion if it is before `until_ns`, and when it was; completions come in order.
-    fn complete_before(
-        &mut self,
-        device: &mut impl VirtualDevice,
-        until_ns: u64,
-    ) -> Option<(u64, Self::Flight)>;
+    fn complete_before(&mut self, device: &mut D, until_ns: u64) -> Option<(u64, Self::Flight)>;
     /// Bytes it moved.
     fn bytes(flight: &Self::Flight) -> u64;
     /// Counts a completion within the window.
@@ -241,7 +304,7 @@ struct Driver<'a, D, S> {
     device_before: (u64, u64),
 }
 
-impl<'a, D: VirtualDevice, S: Slots> Driver<'a, D, S> {
+impl<'a, D: Counted, S: Slots<D>> Driver<'a, D, S> {
     fn new(device: &'a mut D, slots: S, job: &MeasureJob, start_ns: u64) -> Self {
         Self {
             device,
@@ -324,7 +387,9 @@ impl<'a, D: VirtualDevice, S: Slots> Driver<'a, D, S> {
     fn full(&self) -> bool {
         let elapsed_s = s_from_ns(self.now_ns - self.start_ns);
         let due = self.rate_per_s.map_or(0.0, |rate_per_s| rate_per_s * elapsed_s);
-        self.operations >= OPERATIONS_MAX || due >= DUE_MAX
+        self.operations >= OPERATIONS_MAX
+            || due >= DUE_MAX
+            || self.device.spent(self.opened_ns.is_some())
     }
 
     /// Counts what completes before `until_ns`.
@@ -344,7 +409,7 @@ impl<'a, D: VirtualDevice, S: Slots> Driver<'a, D, S> {
             return;
         }
         self.opened_ns = Some(self.now_ns);
-        self.device_before = self.device.device_bytes();
+        self.device_before = self.device.moved_bytes();
         self.controller.cut_window(s_from_ns(deadline_ns.saturating_sub(self.now_ns)));
         self.controller.force_measure();
         reporter.phase(Phase::Measure, self.now_ns - self.start_ns);
@@ -356,7 +421,7 @@ impl<'a, D: VirtualDevice, S: Slots> Driver<'a, D, S> {
         let opened_ns = self.opened_ns.unwrap_or(closed_ns);
         self.slots.close(Window { opened_ns, closed_ns }, &mut self.tally);
         reporter.phase(Phase::Drain, closed_ns - self.start_ns);
-        let device = self.device.device_bytes();
+        let device = self.device.moved_bytes();
         VirtualRun {
             tally: self.tally,
             opened_ns,

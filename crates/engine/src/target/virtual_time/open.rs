@@ -18,9 +18,24 @@ use crate::wire::job::{MeasureJob, Request};
 /// One outstanding request.
 #[derive(Clone, Copy, Debug)]
 pub struct Flight {
-    passage: Passage,
-    completed_ns: u64,
-    request: Request,
+    pub(super) passage: Passage,
+    pub(super) completed_ns: u64,
+    pub(super) request: Request,
+}
+
+impl Flight {
+    /// What a slot holds before its first.
+    pub(super) const NONE: Self = Self {
+        passage: Passage { due_ns: 0, free_ns: 0, behind_ns: 0, submitted_ns: 0 },
+        completed_ns: 0,
+        request: NO_REQUEST,
+    };
+
+    /// Counts it after its end within the window.
+    #[inline]
+    pub(super) fn count(&self, opened_ns: u64, tally: &mut Tally) {
+        tally.record_open(&self.request, &self.passage, self.completed_ns, opened_ns);
+    }
 }
 
 /// All slots of an open loop, before the one queue they share.
@@ -51,8 +66,6 @@ impl OpenSlots {
     ) -> Self {
         let slots_per_stream = job.workload.queue_depth as usize;
         let slots = streams.len() * slots_per_stream;
-        let passage = Passage { due_ns: 0, free_ns: 0, behind_ns: 0, submitted_ns: 0 };
-        let flight = Flight { passage, completed_ns: 0, request: NO_REQUEST };
         let fresh = schedule.clone();
         let mut all = Self {
             streams,
@@ -62,7 +75,7 @@ impl OpenSlots {
             due_ns: 0,
             ticket: 0,
             fresh,
-            flights: vec![flight; slots],
+            flights: vec![Flight::NONE; slots],
             busy: BinaryHeap::with_capacity(slots),
             free: (0..slots).map(|slot| (start_ns, slot)).collect(),
         };
@@ -84,7 +97,7 @@ impl OpenSlots {
     }
 }
 
-impl Slots for OpenSlots {
+impl<D: VirtualDevice> Slots<D> for OpenSlots {
     type Flight = Flight;
 
     fn number(&self) -> usize {
@@ -92,11 +105,7 @@ impl Slots for OpenSlots {
     }
 
     #[inline]
-    fn complete_before(
-        &mut self,
-        device: &mut impl VirtualDevice,
-        until_ns: u64,
-    ) -> Option<(u64, Flight)> {
+    fn complete_before(&mut self, device: &mut D, until_ns: u64) -> Option<(u64, Flight)> {
         loop {
             let send_ns = self.free.front().map(|(free_ns, _)| self.due_ns.max(*free_ns));
             let done = self.busy.peek().map(|Reverse(done)| *done);
@@ -122,7 +131,7 @@ impl Slots for OpenSlots {
 
     #[inline]
     fn count(flight: &Flight, opened_ns: u64, tally: &mut Tally) {
-        tally.record_open(&flight.request, &flight.passage, flight.completed_ns, opened_ns);
+        flight.count(opened_ns, tally);
     }
 
     fn close(self, window: Window, tally: &mut Tally) {

@@ -1,6 +1,7 @@
 //! The model against its own truth, with a small request generator of the tests' own.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod machines;
 mod profiles;
 mod runs;
 mod time;

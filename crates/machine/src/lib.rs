@@ -1,0 +1,26 @@
+//! Storage systems made of parts that remember: caches that fill, arms that move, cells that wear.
+//!
+//! Requests pass through stateful parts event by event in virtual time. A [`Machine`] is made from a
+//! [`Document`] (the `[machine]` of a profile); requests go in by [`Machine::submit`] and come out
+//! of [`Machine::next_end`]. Nothing here knows the law of what comes out: throughput emerges, and
+//! its truth is a long run. The same seed gives the same run.
+//!
+//! Field by field: `docs/reference/machine.md`; why it is so: `docs/decisions/`.
+
+mod cache;
+mod calendar;
+mod document;
+mod io;
+mod machine;
+mod parts;
+mod random;
+#[cfg(test)]
+mod sample;
+
+pub use document::{
+    Array, ArrayKind, Bucket, Dirty, Disk, DiskQueue, Document, Flash, Neighbour, Network,
+    PageCache, PolicyName, Processors, ReadAhead, Refused, Server, ServiceShape, Slc, Station,
+    Tier, TierWrites, Tokens, Volume,
+};
+pub use io::End;
+pub use machine::{EFFORT_MAX, Machine, Request, Safety, Setting};
