@@ -225,9 +225,14 @@ def test_a_region_of_nine_points_has_both_ends_of_every_curve(region_points: int
 
 
 def test_with_room_for_one_end_the_low_one_may_come_first() -> None:
-    assert spread(1.0, 64.0, (8.0,), 1, log=True) == [64.0]
-    assert spread(1.0, 64.0, (8.0,), 1, log=True, low_first=True) == [1.0]
-    assert spread(1.0, 64.0, (8.0,), 2, log=True, low_first=True) == [1.0, 64.0]
+    for count, low_first, ends in (
+        (1, False, [64.0]),
+        (1, True, [1.0]),
+        (2, False, [64.0, 1.0]),
+        (2, True, [1.0, 64.0]),
+    ):
+        found = spread(1.0, 64.0, (8.0,), count, log=True, low_first=low_first)
+        assert found == pytest.approx(ends)
 
 
 def test_ranges_start_above_the_processors_cache_and_below_the_memory_cap() -> None:

@@ -240,7 +240,8 @@ class MiddleStrategy:
                 (at,),
                 counts[parameter],
                 log=_is_log(parameter),
-                low_first=parameter == "process_num",
+                # Of one end alone: more workloads have one process than the most.
+                low_first=parameter == "process_num" and counts[parameter] == 1,
             )
             for x in xs:
                 workload = focal.with_value(parameter, _snap(x, parameter))
