@@ -13,7 +13,6 @@ from leadline.predict import (
     BATCH,
     Box,
     JointModel,
-    Predictor,
     enough,
     fit_joint,
     next_points,
