@@ -138,25 +138,27 @@ impl Machine {
             self.parts.push(Box::new(Flash::new(&tier.flash, &mut self.hub.random)));
         }
         let Some(array) = &document.array else {
-            self.put_medium(document);
+            self.put_media(document, 1);
             return;
         };
         let id = self.coming(0);
         let members = (1..=array.members as usize).map(|member| self.coming(member)).collect();
         self.parts.push(Box::new(Array::new(array, id, members)));
-        for _ in 0..array.members {
-            self.put_medium(document);
-        }
+        self.put_media(document, array.members);
     }
 
-    fn put_medium(&mut self, document: &Document) {
-        if let Some(disk) = &document.disk {
-            let id = self.coming(0);
-            self.parts.push(Box::new(Disk::new(disk, id)));
-        } else if let Some(flash) = &document.flash {
-            self.parts.push(Box::new(Flash::new(flash, &mut self.hub.random)));
-        } else if let Some(station) = &document.station {
-            self.parts.push(Box::new(Station::new(station)));
+    fn put_media(&mut self, document: &Document, number: u32) {
+        // To age a drive takes long, and members are alike.
+        let drive = document.flash.as_ref().map(|flash| Flash::new(flash, &mut self.hub.random));
+        for _ in 0..number {
+            if let Some(disk) = &document.disk {
+                let id = self.coming(0);
+                self.parts.push(Box::new(Disk::new(disk, id)));
+            } else if let Some(drive) = &drive {
+                self.parts.push(Box::new(drive.clone()));
+            } else if let Some(station) = &document.station {
+                self.parts.push(Box::new(Station::new(station)));
+            }
         }
     }
 

@@ -19,14 +19,14 @@ use crate::random::Random;
 use translation::Translation;
 
 /// One-bit cells.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct OneBit {
     document: Slc,
     used: f64,
 }
 
 /// One drive.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Flash {
     /// Bytes that a chip reads or programs at once.
     stripe: u64,

@@ -18,7 +18,7 @@ const RESERVE: usize = 3;
 const NOWHERE: u32 = u32::MAX;
 
 /// The sampled drive.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Translation {
     /// One page in so many is followed.
     pub every: u64,
@@ -133,6 +133,7 @@ impl Translation {
     /// Empties the full block with the fewest current pages; how many were copied.
     fn collect(&mut self) -> Option<u64> {
         let open = [self.open[HOST].0, self.open[COLLECTOR].0];
+        // Few are empty when it comes to this.
         let full = |block: &u32| !open.contains(block) && !self.empty.contains(block);
         let blocks = (0..self.current.len() as u32).filter(full);
         let victim = blocks.min_by_key(|&block| self.current[block as usize])?;
