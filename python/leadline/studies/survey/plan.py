@@ -18,6 +18,9 @@ POINTS_MAX = 84
 """CP94 §9: the SPARCstation's survey took 84 points."""
 
 POINTS_MIN = 34
+FAMILIES_FIRST = 18
+"""Points that families get before the curve over unique_bytes has more than its least: both ends of
+each curve in two regions."""
 CURVE_POINTS_FIRST = 46
 """Points that go onto curves before any is learned from: both ends of each curve in two regions."""
 LEARNING_POINTS_MIN = 52
@@ -169,8 +172,8 @@ def _unique_bytes_range(
 
 def _stages(points: int, learning: int) -> tuple[PlanStage, ...]:
     scout = 18 if points >= 70 else 12 if points >= 45 else 8
-    curve = max(7, round(points / 4.7))
     ends, closing = 4, 2
+    curve = max(7, min(round(points / 4.7), points - scout - ends - closing - FAMILIES_FIRST))
     families = points - scout - ends - curve - closing
     learned = PlanStage(
         "learning", learning, "where predictions gain most; ends when they are good"
