@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from counted_fixture import MIB, mixed_point
-from leadline.record import Measurement
+from leadline.record import Interval, Measurement
 from leadline.studies.counted import (
     TELLING,
     always_held,
     counted_border,
     missed_frac,
     telling_place,
+    within_memory,
 )
 
 PLACES = (64, 180, 400, 565, 590, 870, 1130, 1480, 2400, 4200)
@@ -60,6 +61,27 @@ def test_no_cache_is_larger_than_its_memory() -> None:
     assert found is not None
     assert found.border.bytes.value == 650 * MIB
     assert found.border.bytes.high == 650 * MIB
+
+
+def test_a_size_without_an_end_stays_without_it_within_the_memory() -> None:
+    open_ = Interval(700.0, None, None, 3)
+    assert within_memory(open_, 650) == Interval(650, None, None, 3)
+    assert within_memory(open_, None) == open_
+    assert within_memory(Interval(700.0, 640.0, 760.0, 3), 650) == Interval(650, 640.0, 650, 3)
+
+
+def test_bytes_that_are_fetched_alike_everywhere_show_no_end() -> None:
+    alike = [
+        mixed_point(place * MIB, fetched=0.5, order=order) for order, place in enumerate(PLACES)
+    ]
+    assert counted_border(alike, seed=1) is None
+
+
+def test_lookups_of_half_of_the_points_are_too_few_to_count_by() -> None:
+    looked = looked_up()
+    unlooked = [mixed_point(place * MIB, order=20 + order) for order, place in enumerate(PLACES)]
+    assert counted_border([*looked, *unlooked], seed=1) is None
+    assert counted_border([*looked, *unlooked[1:]], seed=1) is not None
 
 
 def test_nothing_is_counted_of_direct_or_uncounted_requests() -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from leadline.stats import Lookups, held_bytes
+from leadline.stats.held import _weighted_median
 
 MIB = 2**20
 PLACES = tuple(MIB * place for place in (16, 64, 90, 100, 150, 200, 270, 400, 600))
@@ -92,3 +93,19 @@ def test_reads_that_found_nothing_are_no_proof_of_an_empty_cache() -> None:
     assert found is not None
     assert found.bytes.low is not None
     assert found.bytes.low >= 0.9 * 3000 * MIB / 31
+
+
+def test_the_end_of_a_cache_is_as_evident_as_its_lookups_make_it() -> None:
+    """By hand: the flat share is a half; the cache's own explains all but what is clipped."""
+    found = held_bytes([Lookups(50.0 * MIB, 1.0, 100), Lookups(200.0 * MIB, 0.5, 100)])
+    assert found is not None
+    flat = -2 * 100 * (np.log(0.75) + 0.5 * np.log(0.75) + 0.5 * np.log(0.25))
+    ends = -2 * 100 * (np.log(0.999) + np.log(0.5))
+    assert found.evidence_bic == pytest.approx(flat - ends, rel=1e-6)
+
+
+def test_the_middle_of_uneven_weights_is_where_half_of_them_lies() -> None:
+    values = np.array([3.0, 1.0, 2.0])
+    assert _weighted_median(values, np.array([1.0, 1.0, 1.0])) == 2.0
+    assert _weighted_median(values, np.array([5.0, 1.0, 1.0])) == 3.0
+    assert _weighted_median(values, np.array([1.0, 5.0, 1.0])) == 1.0

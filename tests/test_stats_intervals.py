@@ -9,9 +9,11 @@ from leadline.record import Interval
 from leadline.stats.intervals import (
     Noise,
     OwnError,
+    alike_factor,
     own_error,
     pooled_noise,
     reading_interval,
+    runs_interval,
     student_t,
 )
 
@@ -114,6 +116,18 @@ def test_pooled_noise_by_hand() -> None:
     noise = pooled_noise([[1.0, math.e], [5.0], [2.0, 2.0, 2.0]])
     assert noise.df == pytest.approx(1 + 0 + 2 + 0.3)
     assert noise.sd_frac == pytest.approx(((0.5 + 0.3 * 0.03**2) / 3.3) ** 0.5)
+
+
+def test_runs_in_a_row_are_widened_for_being_alike_and_one_has_no_interval() -> None:
+    """By hand for two: r = 0.5, S = r / 2, so that the factor is sqrt(1.5 / 0.5)."""
+    assert alike_factor(2) == pytest.approx(3.0**0.5)
+    two = runs_interval([10.0, 11.0])
+    noise = pooled_noise([[10.0, 11.0]])
+    wide = Noise(noise.sd_frac * 3.0**0.5, noise.df)
+    assert two == reading_interval([10.0, 11.0], None, wide)
+    assert two.low is not None
+    assert runs_interval([10.0]) == Interval(10.0, None, None, 1)
+    assert runs_interval([10.0, 0.0]) == Interval(5.0, None, None, 2)
 
 
 def test_nothing_measured_twice_has_no_interval() -> None:

@@ -6,9 +6,10 @@ import msgspec
 import pytest
 
 from counted_fixture import MIB, mixed_point
-from leadline.record import Measurement
+from leadline.record import Interval, Measurement
+from leadline.stats import FittedBorder
 from leadline.studies.cache import find_in_survey
-from leadline.studies.survey.borders import decide, decide_again
+from leadline.studies.survey.borders import _overlap, decide, decide_again
 from leadline.studies.survey.explain import _cache_bytes
 from leadline.studies.survey.strategy import Surveyor
 from shared_surveys import studied, surveyed
@@ -108,6 +109,31 @@ def test_later_readings_move_the_borders_and_leave_their_number() -> None:
     again, contradicted = decide_again(decided, flat, seed=1, memory_bytes=None)
     assert contradicted
     assert [b.bytes for b in again.borders] == [b.bytes for b in decided.borders]
+
+
+def test_later_readings_do_not_take_the_border_beyond_the_memory() -> None:
+    points = curve((HELD, 12.0))
+    decided = decide(points, seed=1, memory_bytes=700 * MIB)
+    again, _ = decide_again(decided, points, seed=1, memory_bytes=600 * MIB)
+    assert again.borders[0].bytes.value == 600 * MIB
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "shared"),
+    [
+        ((90.0, 110.0), (105.0, 120.0), True),
+        ((90.0, 110.0), (111.0, 120.0), False),
+        ((111.0, 120.0), (90.0, 110.0), False),
+        ((90.0, 110.0), (110.0, 120.0), True),
+        ((None, None), (300.0, 320.0), True),
+        ((90.0, None), (300.0, 320.0), True),
+    ],
+)
+def test_intervals_that_share_a_value_do_not_contradict(
+    one: tuple[float | None, float | None], other: tuple[float | None, float | None], shared: bool
+) -> None:
+    ends = [FittedBorder(Interval(100.0, *each, 9), "uniform", 2.0, 30.0) for each in (one, other)]
+    assert _overlap(*ends) is shared
 
 
 @pytest.mark.parametrize("profile", ["two-level", "three-level"])

@@ -223,3 +223,22 @@ def test_repeats_stand_at_the_start_the_end_and_evenly_between() -> None:
     assert [w.unique_bytes // MIB for w in merged] == [9, 1, 2, 9, 3, 4, 9]
     assert interleave(singles, []) == singles
     assert interleave(singles, [repeat]) == [repeat, *singles]
+
+
+def test_of_one_end_alone_a_region_is_asked_for_one_process_and_the_largest_request() -> None:
+    """Nine points have both ends of each curve, five have one."""
+    surveyor = Surveyor(start())
+    asked(surveyor, 12, saturating)
+    strategy = middle(surveyor)
+    strategy.focal = strategy.focal.with_value("process_num", 4.0).with_value("size_mean", 65536.0)
+    region = RegionBounds(64 * MIB, 512 * MIB, 256 * MIB)
+    few, _ = strategy._family(region, 5)
+    ends = {
+        name: {getattr(w, name) for w in few} - {getattr(strategy.focal_in(region), name)}
+        for name in ("process_num", "size_mean", "read_frac")
+    }
+    assert ends["process_num"] == {1}
+    assert max(ends["size_mean"]) == strategy._size_max(region.focal_bytes)
+    more, repeats = strategy._family(region, 9)
+    assert {w.process_num for w in more} == {1, 4, 16}
+    assert repeats == 1

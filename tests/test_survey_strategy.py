@@ -224,6 +224,10 @@ def test_a_region_of_nine_points_has_both_ends_of_every_curve(region_points: int
     assert counts["focal"] >= 1
 
 
+def test_nine_points_are_all_that_both_ends_take() -> None:
+    assert sum(CURVE_ENDS.values()) == 9
+
+
 def test_with_room_for_one_end_the_low_one_may_come_first() -> None:
     for count, low_first, ends in (
         (1, False, [64.0]),
