@@ -63,22 +63,17 @@ def test_an_unknown_name_is_guessed_among_machines_too() -> None:
         Target.parse("sim:laptop-nvm")
 
 
+LIMITS = Limits(
+    warm_up_s_max=1.0, measure_s_min=0.5, measure_s_max=1.0, accuracy=0.02, total_s_max=10.0
+)
+
+
 def test_a_machine_has_no_law_to_ask(small: Target) -> None:
     workload = Workload(
         unique_bytes=2**24, size_mean=4096, read_frac=1.0, seq_frac=0.0, process_num=1
     )
     with open_engine(small) as engine:
-        result = engine.run(
-            workload,
-            seed=1,
-            limits=Limits(
-                warm_up_s_max=1.0,
-                measure_s_min=0.5,
-                measure_s_max=1.0,
-                accuracy=0.02,
-                total_s_max=10.0,
-            ),
-        )
+        result = engine.run(workload, seed=1, limits=LIMITS)
     assert result.simulated is not None
     assert result.simulated.truth_mb_s is None
     with pytest.raises(ValueError, match="no law"):
@@ -87,6 +82,14 @@ def test_a_machine_has_no_law_to_ask(small: Target) -> None:
         _engine.simulated_borders(json.dumps(small.profile))
     # Requests of 512-byte multiples touch two pages; half of the pages are there.
     assert result.cached_share == pytest.approx(0.5, abs=0.03)
+
+
+def test_reads_among_writes_find_what_the_memory_holds(small: Target) -> None:
+    mixed = Workload(unique_bytes=2**22, size_mean=4096, read_frac=0.5, seq_frac=0.0)
+    with open_engine(small) as engine:
+        provenance = engine.run(mixed, seed=1, limits=LIMITS).provenance
+    assert provenance.probed_random > 1000
+    assert provenance.found_random_share == 1.0
 
 
 def test_a_survey_finds_the_memory_of_a_machine(small: Target) -> None:
@@ -98,7 +101,8 @@ def test_a_survey_finds_the_memory_of_a_machine(small: Target) -> None:
         store.begin(SURVEY, start)
         survey = run_survey(engine, store, start)
     assert len(survey.borders) == 1
-    assert survey.borders[0].bytes.value == pytest.approx(2**23, rel=0.15)
+    assert survey.borders[0].basis == "counted"
+    assert survey.borders[0].bytes.value == pytest.approx(2**23, rel=0.05)
 
 
 @pytest.mark.parametrize("kind", KIND_NAMES)

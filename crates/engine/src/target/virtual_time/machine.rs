@@ -13,7 +13,7 @@ use crate::backend::simulated::MachineRun;
 use crate::clock::ns_from_s;
 use crate::run::recorder::{Passage, Tally, Window};
 use crate::target::virtual_time::{Counted, Slots, closed, open};
-use crate::wire::job::MeasureJob;
+use crate::wire::job::{Kind, MeasureJob};
 
 /// A warm-up may take this part of what a run may cost the host.
 const WARM_UP_SHARE: u64 = 3;
@@ -103,8 +103,10 @@ impl Slots<MachineRun> for ClosedSlots {
     #[inline]
     fn count((flight, found_bytes): &Self::Flight, opened_ns: u64, tally: &mut Tally) {
         flight.count(opened_ns, tally);
-        // All are looked up: it costs nothing here.
-        tally.found.record(&flight.request, *found_bytes);
+        // All reads are looked up: it costs nothing here. Of a write a machine does not say it.
+        if flight.request.kind == Kind::Read {
+            tally.found.record(&flight.request, *found_bytes);
+        }
     }
 
     fn close(self, window: Window, tally: &mut Tally) {
@@ -211,8 +213,10 @@ impl Slots<MachineRun> for OpenSlots {
     #[inline]
     fn count((flight, found_bytes): &Self::Flight, opened_ns: u64, tally: &mut Tally) {
         flight.count(opened_ns, tally);
-        // All are looked up: it costs nothing here.
-        tally.found.record(&flight.request, *found_bytes);
+        // All reads are looked up: it costs nothing here. Of a write a machine does not say it.
+        if flight.request.kind == Kind::Read {
+            tally.found.record(&flight.request, *found_bytes);
+        }
     }
 
     fn close(self, window: Window, tally: &mut Tally) {
