@@ -11,7 +11,8 @@ import pytest
 
 import survey_fixture as made
 from compare_fixture import atlas, question, quicker, systems
-from leadline.compare import Disturbance, Terms, compare_systems, disturbance_of
+from leadline.compare import Disturbance, LogRatio, Terms, compare_systems, disturbance_of
+from leadline.compare.disturbance import withheld
 from leadline.record import Interval, Survey
 from leadline.record.comparison import SystemsComparison
 from leadline.record.survey import DriftStep
@@ -47,6 +48,15 @@ def test_a_difference_as_large_as_what_disturbed_a_survey_is_withheld() -> None:
 def test_what_disturbed_either_survey_counts() -> None:
     assert compared(0.57, BUSY / 2, BUSY / 2).pairs[0].verdict == "cannot tell"
     assert compared(0.57, BUSY / 3, BUSY / 3).pairs[0].verdict == "a"
+
+
+def test_a_difference_just_beyond_what_disturbed_a_survey_is_not_shown_to_be() -> None:
+    ratio = LogRatio(mean=-0.60, sd=0.05, df=20.0, n=40)
+    told = ("atlas", Disturbance(0.45, ("loaded",))), ("rapid", Disturbance(0.05, ("loaded",)))
+    assert withheld(ratio, *told) is not None, "0.60 - 2.09 * 0.05 is 0.496"
+    assert withheld(replace(ratio, mean=-0.61), *told) is None
+    assert withheld(replace(ratio, mean=0.60), *told) is not None
+    assert withheld(replace(ratio, mean=0.10), *told) is None, "no verdict, and none to withhold"
 
 
 def test_a_larger_difference_is_told_all_the_same() -> None:

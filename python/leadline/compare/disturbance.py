@@ -3,7 +3,7 @@
 A survey knows how its readings scatter, not how fast the system would have been at another hour.
 What it saw of that itself bounds how far its level may be off: the drift or the step that its
 repeated points show, and the processor time that went to other programs or other guests. Two
-surveys that differ by no more than both together do not show that their systems do.
+surveys that are not shown to differ by more than both together do not show that their systems do.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from leadline.compare.ratio import LogRatio
 from leadline.record import Measurement, Survey
 from leadline.record.wording import say_percent
-from leadline.stats import DRIFT_FRAC_MIN
+from leadline.stats import DRIFT_FRAC_MIN, student_t
 
 _LOST_MAX = 0.99
 """A share of the processors beyond this is one that nobody could have measured beside."""
@@ -50,14 +50,18 @@ def disturbance_of(survey: Survey, points: Sequence[Measurement]) -> Disturbance
 
 
 def withheld(ratio: LogRatio, a: tuple[str, Disturbance], b: tuple[str, Disturbance]) -> str | None:
-    """Return why no verdict comes of the ratio of two named surveys; None where one may."""
-    both = a[1].ln + b[1].ln
-    if not both > 0 or abs(ratio.mean) > both:
+    """Return why a ratio of two named surveys is no verdict although it differs from 1.
+
+    A value just beyond what disturbed both is not shown to be: the end of its 95 % interval that is
+    nearer to 1 has to lie beyond. None where it does, and where it shows no difference anyway.
+    """
+    shown = abs(ratio.mean) - student_t(ratio.df) * ratio.sd
+    if not 0 < shown <= a[1].ln + b[1].ln:
         return None
     words = "; ".join(f"{name}: {' and '.join(each.words)}" for name, each in (a, b) if each.words)
     return (
-        f"withheld: the surveys differ by no more than what disturbed them ({words}); survey "
-        "again while nothing else runs, or measure both in turns: add --measure"
+        "withheld: the surveys are not shown to differ by more than what disturbed them "
+        f"({words}); survey again while nothing else runs, or measure both in turns: add --measure"
     )
 
 
