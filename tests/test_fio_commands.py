@@ -9,14 +9,18 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 import typer
 
+import survey_fixture
 from command import leadline
 from leadline.cli import measure as measure_command
+from leadline.cli import predict as predict_command
 from leadline.cli.context import Context
 from leadline.engine import PointFailed, TargetRefused
 from leadline.fio import FioJobRefused, read_job
+from leadline.predict import PredictionRefused
 from leadline.record import Measurement
 
 ROOT = Path(__file__).parent.parent
@@ -192,6 +196,23 @@ def test_a_job_whose_writes_wait_is_not_predicted_from_writes_that_did_not(
     path.write_text(f"{GLOBAL}[log]\nrw=randread\nbs=8k\n{waits}\n", encoding="utf-8")
     reads = leadline("predict", "two-level", "--fio", str(path), store=surveyed)
     assert reads.returncode == 0, reads.stderr
+
+
+@pytest.mark.parametrize(
+    ("backend", "refused"), [("pread", True), ("uring", True), ("nfs", False), ("simulated", False)]
+)
+def test_a_direct_job_is_refused_where_the_survey_had_the_choice(
+    tmp_path: Path, backend: str, refused: bool
+) -> None:
+    path = tmp_path / "direct.fio"
+    path.write_text(f"{GLOBAL}[pages]\nrw=randread\nbs=8k\ndirect=1\n", encoding="utf-8")
+    (job,) = read_job(path)
+    start = msgspec.structs.replace(survey_fixture.two_region().start, backend=backend)
+    if not refused:
+        predict_command._require_alike(job, start)
+        return
+    with pytest.raises(PredictionRefused, match=r"leadline survey .* --direct"):
+        predict_command._require_alike(job, start)
 
 
 def test_a_job_outside_the_survey_is_refused_and_the_others_are_told(

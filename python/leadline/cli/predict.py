@@ -13,6 +13,7 @@ from leadline.cli.fio_jobs import FioFile, read_file
 from leadline.cli.options import Json, Ref
 from leadline.cli.talk import put_json, show, talk
 from leadline.fio import FioWorkload
+from leadline.fio.write import ENGINES
 from leadline.predict import (
     DEFAULT_MODEL,
     MODELS,
@@ -132,15 +133,15 @@ def _require_alike(job: FioWorkload, start: SurveyStart) -> None:
 
     """
     by = start.access
-    direct = by.direct if start.backend == "simulated" else job.direct
+    direct = job.direct if start.backend in ENGINES else by.direct  # or there is one way only
     asked = Access(direct=direct, sync=job.sync if job.workload.read_frac < 1 else by.sync)
     surveyed = Access(direct=by.direct, sync=by.sync)
     if asked == surveyed:
         return
     options = "".join(f" --{said}" for said in asked.beyond())
     raise PredictionRefused(
-        f"the job's requests are {asked.discipline} and the survey's were {surveyed.discipline}, "
-        "which are as fast as they are for another reason; survey them: "
+        f"the job's requests are {asked.discipline} and the survey's were {surveyed.discipline}: "
+        "how fast those were says nothing of these; survey them: "
         f"leadline survey {start.target}{options}"
     )
 
