@@ -67,7 +67,12 @@ def test_a_size_without_an_end_stays_without_it_within_the_memory() -> None:
     open_ = Interval(700.0, None, None, 3)
     assert within_memory(open_, 650) == Interval(650, None, None, 3)
     assert within_memory(open_, None) == open_
-    assert within_memory(Interval(700.0, 640.0, 760.0, 3), 650) == Interval(650, 640.0, 650, 3)
+    assert within_memory(Interval(640.0, 600.0, 760.0, 3), 650) == Interval(640.0, 600.0, 650, 3)
+
+
+def test_a_size_that_is_surely_too_large_is_not_surely_the_memory() -> None:
+    cut = within_memory(Interval(800.0, 760.0, 840.0, 3), 400)
+    assert cut == Interval(400, 380.0, 400, 3)
 
 
 def test_bytes_that_are_fetched_alike_everywhere_show_no_end() -> None:

@@ -185,10 +185,16 @@ def throughput(point: Measurement) -> float:
 
 
 def within_memory(size: Interval, memory_bytes: int | None) -> Interval:
-    """Return a size of file cache that is no larger than the memory which holds it."""
+    """Return a size of file cache that is no larger than the memory which holds it.
+
+    A size beyond it was read too large: the low end comes down with the value, or a reading that is
+    surely wrong would be surely right.
+    """
     if not memory_bytes:
         return size
-    low, high = (None if end is None else min(end, memory_bytes) for end in (size.low, size.high))
+    factor = min(1.0, memory_bytes / size.value)
+    low = None if size.low is None else size.low * factor
+    high = None if size.high is None else min(size.high, memory_bytes)
     return Interval(min(size.value, memory_bytes), low, high, size.n)
 
 
