@@ -65,6 +65,6 @@ def _title(rows: Sequence[dict[str, Any]]) -> str:
         return "What every phase achieved"
     worst = min(known, key=lambda row: float(row["y"]) / float(row["bound"]))
     share = worst["y"] / worst["bound"]
-    if share > 1:
+    if worst["passed"]:
         return "Faster than what the parts gave when they were measured"
     return f"{say_percent(share)} of what is possible or more; least in {worst['group']}"

@@ -8,8 +8,9 @@ from leadline.record.balance import RESOURCE_WORDS, PhaseBound
 from leadline.record.streaming import StreamStudy
 from leadline.record.wording import say_percent, say_rate
 from leadline.report.streaming.order import group_name
+from leadline.stats.arithmetic import inverse, scaled
 from leadline.studies.streaming.bounds import bound
-from leadline.studies.streaming.use import USE_MOST_FRAC
+from leadline.studies.streaming.use import more_than_all
 from leadline.units import format_rate
 
 
@@ -39,8 +40,7 @@ def _row(kernel: str, phase: str, mb_s: float, limit: PhaseBound | None) -> dict
         "y": mb_s,
         "bound": most,
         "achieved": format_rate(mb_s),
-        "passed": limit is not None
-        and mb_s > (limit.mb_s.high or USE_MOST_FRAC * limit.mb_s.value),
+        "passed": limit is not None and more_than_all(scaled(inverse(limit.mb_s), mb_s)),
         "share": say_percent(mb_s / most) if most else "",
         "said": say_rate(limit.mb_s) if limit else "no capacities were measured",
         "limit": RESOURCE_WORDS[limit.resource] if limit else "",

@@ -40,7 +40,7 @@ def balance_of(study: StreamStudy, changes: Mapping[str, float] | None = None) -
         balances=balances,
         what_if=tuple(one for each in asked for one in what_ifs(balances, each)),
         sentences=(*_first_sentences(balances), *(one.sentence for one in scalings)),
-        warnings=tuple(_warnings(study)),
+        warnings=tuple(_warnings(study, balances)),
         not_measurable=_not_measurable(study),
     )
 
@@ -69,7 +69,7 @@ def _first_rate(balance: Balance) -> float:
     return rates[0]
 
 
-def _warnings(study: StreamStudy) -> Iterator[str]:
+def _warnings(study: StreamStudy, balances: Sequence[Balance]) -> Iterator[str]:
     if study.capacities is None:
         yield (
             "no capacities were measured, so nothing can be said of what gives out; "
@@ -84,13 +84,13 @@ def _warnings(study: StreamStudy) -> Iterator[str]:
                 "it, or the file system wrote more"
             )
     yield from doubts_about(study)
-    yield from _passed(study)
+    yield from _passed(balances)
     yield from _one_device(study)
 
 
-def _passed(study: StreamStudy) -> Iterator[str]:
+def _passed(balances: Sequence[Balance]) -> Iterator[str]:
     """Say where a run used more of a resource than there was when it was measured."""
-    for one in balances_of(study):
+    for one in balances:
         for saturation in one.saturations:
             use = saturation.use_at_most
             if use is None or not more_than_all(use):
