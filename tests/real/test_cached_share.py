@@ -47,7 +47,9 @@ def test_the_share_from_cache_is_no_more_than_the_cache_can_hold(
     )
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
-    assert share_min <= answer["cached_share"] <= share_max
+    # The read under way when the window opens is charged before it and answered in it.
+    in_flight = 1 / answer["read"]["operations"]
+    assert share_min <= answer["cached_share"] <= share_max + in_flight
     if not options:
         assert answer["provenance"]["cached_share_from"] == "residency", answer["provenance"]
     assert not list(target.iterdir())
