@@ -229,14 +229,15 @@ class Slow(Stopwatch):
 @pytest.mark.parametrize("silent", [0, 1, 2])
 def test_until_a_request_ends_windows_grow(silent: int) -> None:
     asked = []
+    measured = engine_result(100.0, Workload(unique_bytes=MIB, size_mean=4096))
 
-    def run(*, limits: Limits) -> str:
+    def run(*, limits: Limits) -> EngineResult:
         asked.append(limits.measure_s_max)
         if len(asked) <= silent:
             raise NothingCompleted("no request completed")
-        return "measured"
+        return measured
 
-    assert until_completed(run, LIMITS) == "measured"  # type: ignore[arg-type, comparison-overlap]
+    assert until_completed(run, LIMITS) is measured
     assert asked == [LIMITS.measure_s_max * times for times in (1, 4, 16)][: silent + 1]
 
 

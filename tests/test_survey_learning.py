@@ -21,6 +21,7 @@ from simulated_answers import MIB, plan
 
 BEFORE = 20
 SEED = 7
+PROCESSORS = 2.0
 
 
 def point(order: int, stage: str, workload: Workload | None = None) -> Measurement:
@@ -41,10 +42,16 @@ class Model:
         self.batches: list[tuple[int, int, int, int]] = []
         self.boxes: set[Box] = set()
         self._enough_at = enough_at
-        monkeypatch.setattr(middle, "sample_of", lambda points, borders: (len(points), borders))
+        monkeypatch.setattr(middle, "sample_of", self._sample)
         monkeypatch.setattr(middle, "fit_joint", self._fit)
         monkeypatch.setattr(middle, "enough", self._enough)
         monkeypatch.setattr(middle, "next_points", self._next)
+
+    def _sample(
+        self, points: Sequence[Measurement], borders: list[Any], processors: float
+    ) -> tuple[int, list[Any]]:
+        assert processors == PROCESSORS
+        return len(points), borders
 
     def _fit(self, sample: tuple[int, list[Any]], before: int | None) -> int:
         assert sample[1] == []
@@ -73,7 +80,7 @@ def learn(total: int, recorded: Sequence[Measurement] = ()) -> list[Workload | N
     """What the script says, None where it thinks; every point is measured as it is asked."""
     readings = Readings(CURVES[:])
     whole = msgspec.structs.replace(plan(), stages=(PlanStage("learning", total, ""),))
-    strategy = MiddleStrategy(whole, SEED, readings, recorded)
+    strategy = MiddleStrategy(whole, SEED, readings, recorded, processors=PROCESSORS)
     said: list[Workload | None] = []
     for step in strategy._learning():
         said.append(step and step[1])

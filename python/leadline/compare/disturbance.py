@@ -14,12 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from leadline.compare.ratio import LogRatio
-from leadline.record import Measurement, Survey
+from leadline.record import LOST_SHARE_MAX, Measurement, Survey
 from leadline.record.wording import say_percent
 from leadline.stats import DRIFT_FRAC_MIN, student_t
-
-_LOST_MAX = 0.99
-"""A share of the processors beyond this is one that nobody could have measured beside."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +37,7 @@ def disturbance_of(survey: Survey, points: Sequence[Measurement]) -> Disturbance
     moved, lost = _moved_frac(survey), _lost_share(survey, points)
     ln, words = 0.0, []
     if moved:
-        ln += abs(math.log1p(max(moved, -_LOST_MAX)))
+        ln += abs(math.log1p(max(moved, -LOST_SHARE_MAX)))
         way = "slower" if moved < 0 else "faster"
         words.append(f"it became {say_percent(abs(moved))} {way} meanwhile")
     if lost:
@@ -78,5 +75,4 @@ def _lost_share(survey: Survey, points: Sequence[Measurement]) -> float:
     processors = survey.start.facts.get("cpu_count")
     if not processors or not points:
         return 0.0
-    taken = statistics.fmean(point.result.others_cpu for point in points)
-    return min(taken / float(processors), _LOST_MAX)
+    return statistics.fmean(point.result.lost_share(float(processors)) for point in points)

@@ -19,10 +19,6 @@ REGION_DF = 3.0
 """Replicates a region needs until its own noise counts as much as the whole system's."""
 
 
-LOST_MAX = 0.95
-"""Others never have more of the processors than this, as far as a model believes."""
-
-
 @dataclass(frozen=True)
 class RegionNoise:
     """Run-to-run noise by region of unique_bytes."""
@@ -101,8 +97,7 @@ def disturbance_ln_sd(points: Sequence[Measurement], processors: float | None) -
     """
     if not processors:
         return np.zeros(len(points))
-    lost = np.array([point.result.others_cpu for point in points]) / processors
-    left = np.log1p(-np.minimum(lost, LOST_MAX))
+    left = np.log1p([-point.result.lost_share(processors) for point in points])
     return np.asarray(np.abs(left - np.median(left)) / 2)
 
 

@@ -16,6 +16,7 @@ from leadline.record.measurement import Measurement, RunReading
 from leadline.record.prediction import Prediction
 from leadline.record.result import (
     CAP_REACHED,
+    LOST_SHARE_MAX,
     CacheEvents,
     EngineResult,
     Generator,
@@ -80,6 +81,7 @@ from leadline.record.workload import (
 __all__ = [
     "BYTES_MAX",
     "CAP_REACHED",
+    "LOST_SHARE_MAX",
     "NO_SYNC",
     "PARAMETERS",
     "PROCESSES_MAX",

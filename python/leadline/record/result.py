@@ -254,6 +254,10 @@ class Network(msgspec.Struct, frozen=True, kw_only=True):
     """Time the server took after the window to put on stable storage what was written."""
 
 
+LOST_SHARE_MAX = 0.99
+"""Nobody measures beside programs that have more of the processors than this."""
+
+
 class EngineResult(msgspec.Struct, frozen=True, kw_only=True):
     """The `result` event of the wire (protocol/result.schema.json)."""
 
@@ -321,6 +325,10 @@ class EngineResult(msgspec.Struct, frozen=True, kw_only=True):
     def others_cpu(self) -> float:
         """CPU seconds per second that other programs, and other guests of the host, had."""
         return (self.foreign_cpu or 0.0) + (self.other_load.steal_cpu or 0.0)
+
+    def lost_share(self, processors: float) -> float:
+        """Share of so many processors that others had, 0 to `LOST_SHARE_MAX`."""
+        return min(self.others_cpu / processors, LOST_SHARE_MAX)
 
 
 NUMBERS = declared(EngineResult)

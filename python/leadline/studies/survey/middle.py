@@ -93,6 +93,7 @@ class MiddleStrategy:
         recorded: Sequence[Measurement] = (),
         *,
         memory_bytes: int | None = None,
+        processors: float | None = None,
     ) -> None:
         """Begin a script.
 
@@ -102,6 +103,7 @@ class MiddleStrategy:
             readings: what was told so far; grows while the script runs.
             recorded: the points that will be told first, in order, because they were stored.
             memory_bytes: memory that can hold file cache, where it is known.
+            processors: of the machine, where they are known.
 
         """
         self.plan = plan
@@ -109,6 +111,7 @@ class MiddleStrategy:
         self.readings = readings
         self.recorded = recorded
         self.memory_bytes = memory_bytes
+        self.processors = processors
         self.focal = START
         self.tops = {
             "size_mean": float(plan.size_mean_max),
@@ -308,7 +311,8 @@ class MiddleStrategy:
         """Fit the model of so many first points, each from the one before."""
         borders = [border.bytes for border in self.decided.borders] if self.decided else []
         for count in counts:
-            model = fit_joint(sample_of(self.readings.all[:count], borders), model)
+            points = self.readings.all[:count]
+            model = fit_joint(sample_of(points, borders, self.processors), model)
         assert model is not None  # noqa: S101 - a fit is asked for only where one is owed
         return model
 

@@ -60,6 +60,7 @@ class Surveyor:
                 memory_bytes=memory_bytes_of(
                     start.cache_limit_bytes, start.facts, start.system_profile
                 ),
+                processors=start.facts.get("cpu_count"),
             )
         )
         self._readings = readings

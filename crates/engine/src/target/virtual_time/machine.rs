@@ -13,7 +13,7 @@ use crate::backend::simulated::MachineRun;
 use crate::clock::ns_from_s;
 use crate::run::recorder::{Passage, Tally, Window};
 use crate::target::virtual_time::{Counted, Slots, closed, open};
-use crate::wire::job::{Kind, MeasureJob};
+use crate::wire::job::{Kind, MeasureJob, Request};
 
 /// A warm-up may take this part of what a run may cost the host.
 const WARM_UP_SHARE: u64 = 3;
@@ -30,6 +30,14 @@ impl Counted for MachineRun {
     fn spent(&self, measuring: bool) -> bool {
         let effort_max = if measuring { EFFORT_MAX } else { EFFORT_MAX / WARM_UP_SHARE };
         self.effort() >= effort_max
+    }
+}
+
+/// All reads are looked up: it costs nothing here. Of a write a machine does not say it.
+#[inline]
+fn count_found(request: &Request, found_bytes: u64, tally: &mut Tally) {
+    if request.kind == Kind::Read {
+        tally.found.record(request, found_bytes);
     }
 }
 
@@ -103,10 +111,7 @@ impl Slots<MachineRun> for ClosedSlots {
     #[inline]
     fn count((flight, found_bytes): &Self::Flight, opened_ns: u64, tally: &mut Tally) {
         flight.count(opened_ns, tally);
-        // All reads are looked up: it costs nothing here. Of a write a machine does not say it.
-        if flight.request.kind == Kind::Read {
-            tally.found.record(&flight.request, *found_bytes);
-        }
+        count_found(&flight.request, *found_bytes, tally);
     }
 
     fn close(self, window: Window, tally: &mut Tally) {
@@ -213,10 +218,7 @@ impl Slots<MachineRun> for OpenSlots {
     #[inline]
     fn count((flight, found_bytes): &Self::Flight, opened_ns: u64, tally: &mut Tally) {
         flight.count(opened_ns, tally);
-        // All reads are looked up: it costs nothing here. Of a write a machine does not say it.
-        if flight.request.kind == Kind::Read {
-            tally.found.record(&flight.request, *found_bytes);
-        }
+        count_found(&flight.request, *found_bytes, tally);
     }
 
     fn close(self, window: Window, tally: &mut Tally) {
