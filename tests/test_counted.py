@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
+import msgspec
 import pytest
 
 from counted_fixture import MIB, mixed_point
 from leadline.record import Interval, Measurement
 from leadline.studies.counted import (
     TELLING,
+    _moving,
     always_held,
     counted_border,
     missed_frac,
@@ -121,3 +125,39 @@ def test_reads_that_never_left_the_cache_are_told_from_reads_that_were_not_count
     assert not always_held(only_fetched())
     assert not always_held([mixed_point(64 * MIB)])
     assert not always_held([])
+
+
+def test_a_fit_is_never_taken_for_more_exact_than_lookups_are() -> None:
+    """1.96 times 1 % a side; an interval that is wider already stays."""
+    narrow, moves = Interval(100.0, 99.9, 100.1, 7), math.exp(0.0196)
+    for size in (narrow, Interval(100.0, None, None, 7)):
+        moved = _moving(size)
+        assert (moved.low, moved.high) == pytest.approx((100 / moves, 100 * moves))
+    assert _moving(Interval(100.0, 50.0, 300.0, 7)) == Interval(100.0, 50.0, 300.0, 7)
+
+
+@pytest.mark.parametrize("by", ["lookups", "device"])
+def test_how_much_longer_a_byte_takes_beyond_is_told_by_points_on_both_sides(by: str) -> None:
+    points = [
+        msgspec.structs.replace(
+            point,
+            result=msgspec.structs.replace(
+                point.result,
+                throughput_mb_s=msgspec.structs.replace(
+                    point.result.throughput_mb_s,
+                    value=900.0 if point.workload.unique_bytes < HELD else 225.0,
+                ),
+            ),
+        )
+        for point in (looked_up() if by == "lookups" else only_fetched())
+    ]
+    found = counted_border(points, seed=1)
+    assert found is not None
+    assert found.by == by
+    assert found.border.time_ratio == pytest.approx(4.0)
+
+
+def test_what_the_device_counts_is_no_larger_than_the_memory_either() -> None:
+    found = counted_border(only_fetched(), seed=1, memory_bytes=600 * MIB)
+    assert found is not None
+    assert found.border.bytes.value == 600 * MIB

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from leadline.stats import Lookups, held_bytes
+from leadline.stats import Lookups, held_bytes, student_t
 from leadline.stats.held import _weighted_median
 
 MIB = 2**20
@@ -109,3 +109,87 @@ def test_the_middle_of_uneven_weights_is_where_half_of_them_lies() -> None:
     assert _weighted_median(values, np.array([1.0, 1.0, 1.0])) == 2.0
     assert _weighted_median(values, np.array([5.0, 1.0, 1.0])) == 3.0
     assert _weighted_median(values, np.array([1.0, 5.0, 1.0])) == 1.0
+
+
+MANY = 10**12
+"""So many lookups that chance is nothing beside what else moves a share."""
+
+
+def clear(ln: float) -> Lookups:
+    """A reading far beyond a cache: half of it found, off 100 MiB by `ln`; its sd is then 0.03."""
+    return Lookups(200 * MIB * np.exp(ln), 0.5, MANY)
+
+
+CLEAN = Lookups(40.0 * MIB, 1.0, MANY)
+
+
+def test_readings_alike_by_hand() -> None:
+    """Two, 0.06 apart, each 1 sd off: (3 + 2) / 4 is the variance, of 4 degrees of freedom."""
+    found = held_bytes([CLEAN, clear(0.0), clear(0.06)])
+    sd = np.sqrt((5 / 4) * 0.03**2 / 2 + 0.01**2)
+    ends = 100 * MIB * np.exp(0.03 + student_t(4) * sd * np.array([-1, 0, 1]))
+    assert found is not None
+    assert (found.bytes.low, found.bytes.value, found.bytes.high) == pytest.approx(tuple(ends))
+
+
+def test_a_reading_far_off_by_hand() -> None:
+    """Two alike and one 6 sd beyond, which pulls as 2 sd do: 1 sd. Weights 1, 1, 0.4."""
+    found = held_bytes([CLEAN, clear(0.0), clear(0.0), clear(0.18)])
+    sd = np.sqrt((3 + 1 + 1 + 0.4 * 25) / 5 * 0.03**2 / 2.4 + 0.01**2)
+    ends = 100 * MIB * np.exp(0.03 + student_t(5) * sd * np.array([-1, 0, 1]))
+    assert found is not None
+    assert (found.bytes.low, found.bytes.value, found.bytes.high) == pytest.approx(tuple(ends))
+
+
+def test_readings_that_agree_too_well_by_hand() -> None:
+    """No less than what was expected of them, and never better than 1 % a side."""
+    found = held_bytes([CLEAN, *[clear(0.0)] * 3])
+    assert found is not None
+    sd = np.sqrt(0.03**2 / 3 + 0.01**2)
+    assert found.bytes.high == pytest.approx(100 * MIB * np.exp(student_t(5) * sd))
+    at_the_end = held_bytes([Lookups(120.0 * MIB, 1.0, MANY), *[clear(0.0)] * 400])
+    assert at_the_end is not None
+    assert at_the_end.bytes.high == pytest.approx(120 * MIB * np.exp(0.01))
+
+
+def test_chance_by_hand_and_a_reading_that_found_nothing() -> None:
+    """One read in a hundred: a share of 0.01 +- 0.01, where the kernel's own 1 % is nothing."""
+    one = held_bytes([CLEAN, Lookups(9000.0 * MIB, 0.01, 99)])
+    none = held_bytes([CLEAN, Lookups(9000.0 * MIB, 0.0, 99)])
+    assert one == none
+    assert one is not None
+    sd = np.sqrt(0.99 / (0.01 * 99) + (0.01 + 0.08 * 0.01**2) ** 2 + 0.01**2)
+    assert one.bytes.value == pytest.approx(90 * MIB)
+    assert one.bytes.high == pytest.approx(90 * MIB * np.exp(student_t(3) * sd))
+    assert one.bytes.low == 40 * MIB
+
+
+def test_readings_near_the_end_are_asked_while_fewer_than_two_lie_clearly_beyond() -> None:
+    near, beyond = Lookups(125.0 * MIB, 0.801, MANY), Lookups(200.0 * MIB, 0.5, MANY)
+    at_the_line = Lookups(137.5 * MIB, 0.8, MANY)
+    for readings, asked in (([near, beyond], 2), ([near, beyond, at_the_line], 2)):
+        found = held_bytes([CLEAN, *readings])
+        assert found is not None
+        assert found.bytes.n == asked
+
+
+def test_a_reading_that_missed_a_two_hundredth_missed_something() -> None:
+    missed, not_quite = Lookups(100.0 * MIB, 0.994, MANY), Lookups(100.0 * MIB, 0.995, MANY)
+    beyond = [Lookups(200.0 * MIB, 0.5, MANY)] * 2
+    for reading, low in ((missed, 40 * MIB), (not_quite, 100 * MIB)):
+        found = held_bytes([CLEAN, reading, *beyond])
+        assert found is not None
+        assert found.bytes.low is not None
+        assert (found.bytes.low >= 100 * MIB) == (low == 100 * MIB)
+
+
+def test_the_evidence_of_one_share_is_never_endless() -> None:
+    """Where next to nothing is expected and nothing was found, as where all was."""
+    count = 10**6
+    far = Lookups(40.0 * MIB * 4000, 1 / 4000, count)
+    found = held_bytes([Lookups(40.0 * MIB, 1.0, count), far])
+    assert found is not None
+    flat = (1 + 1 / 4000) / 2
+    one = -2 * count * 2 * (flat * np.log(flat) + (1 - flat) * np.log(1 - flat))
+    ends = -2 * count * (np.log(0.999) + np.log(0.001) / 4000 + (3999 / 4000) * np.log(0.999))
+    assert found.evidence_bic == pytest.approx(one - ends, rel=1e-6)

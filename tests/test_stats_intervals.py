@@ -14,6 +14,7 @@ from leadline.stats.intervals import (
     pooled_noise,
     reading_interval,
     runs_interval,
+    student_cdf,
     student_t,
 )
 
@@ -118,9 +119,23 @@ def test_pooled_noise_by_hand() -> None:
     assert noise.sd_frac == pytest.approx(((0.5 + 0.3 * 0.03**2) / 3.3) ** 0.5)
 
 
+def test_what_was_taken_out_of_the_readings_before_takes_its_freedom_with_it() -> None:
+    groups = [[1.0, math.e], [2.0, 2.0, 2.0]]
+    assert pooled_noise(groups, spent_df=2.0).df == pytest.approx(1.3)
+    assert pooled_noise(groups, spent_df=5.0).df == pytest.approx(0.3)
+
+
+def test_the_distribution_of_student_by_hand() -> None:
+    """With one degree of freedom it is Cauchy's."""
+    assert student_cdf(1.0, 1.0) == pytest.approx(0.75)
+    assert student_cdf(1.0, -1.0) == pytest.approx(0.25)
+
+
 def test_runs_in_a_row_are_widened_for_being_alike_and_one_has_no_interval() -> None:
     """By hand for two: r = 0.5, S = r / 2, so that the factor is sqrt(1.5 / 0.5)."""
     assert alike_factor(2) == pytest.approx(3.0**0.5)
+    # For three: 2 S = 2 (2/3 r + 1/3 r^2) = 5/6.
+    assert alike_factor(3) == pytest.approx(((11 / 6) / (1 - 5 / 12)) ** 0.5)
     two = runs_interval([10.0, 11.0])
     noise = pooled_noise([[10.0, 11.0]])
     wide = Noise(noise.sd_frac * 3.0**0.5, noise.df)
@@ -128,6 +143,7 @@ def test_runs_in_a_row_are_widened_for_being_alike_and_one_has_no_interval() -> 
     assert two.low is not None
     assert runs_interval([10.0]) == Interval(10.0, None, None, 1)
     assert runs_interval([10.0, 0.0]) == Interval(5.0, None, None, 2)
+    assert runs_interval([0.5, 0.6]).low is not None
 
 
 def test_nothing_measured_twice_has_no_interval() -> None:

@@ -64,6 +64,21 @@ def test_a_device_cache_behind_the_file_cache_keeps_its_border_by_throughput() -
     assert decided.doubt == ""
 
 
+@pytest.mark.parametrize(("further", "borders"), [(1.7, 1), (2.6, 2)])
+def test_borders_within_a_factor_of_two_are_one(further: float, borders: int) -> None:
+    held = 300 * MIB
+    points = curve((held * further, 12.0), held=held)
+    decided = decide(points, seed=1, memory_bytes=None)
+    assert len(decided.curve.borders) == 1
+    assert decided.curve.borders[0].bytes.value == pytest.approx(held * further, rel=0.08)
+    assert len(decided.borders) == borders
+
+
+def test_no_counted_border_lies_beyond_the_memory() -> None:
+    decided = decide(curve((HELD, 12.0)), seed=1, memory_bytes=600 * MIB)
+    assert decided.borders[0].bytes.value == 600 * MIB
+
+
 def test_a_border_that_only_counts_show_is_there_and_told() -> None:
     """A device as fast as memory: reads leave the cache, and nobody gets slower."""
     decided = decide(curve(), seed=1, memory_bytes=None)
