@@ -102,7 +102,11 @@ fn a_hopeless_load_is_given_up_ten_seconds_into_its_window() {
     let offered = offered(&server, &hopeless).unwrap();
     let load = &offered.load;
     assert!(load.aborted && (10.0..600.0).contains(&load.seconds), "{}", load.seconds);
-    assert_eq!(due_twice(&offered), (load.due, load.due));
+    let (in_whole_parts, by_operation) = due_twice(&offered);
+    assert_eq!(by_operation, load.due);
+    // Parts of ten seconds: what was due after the last whole one is in none.
+    assert_eq!(load.batches.len(), (load.seconds / 10.0) as usize);
+    assert!((1..=load.due).contains(&in_whole_parts), "{in_whole_parts} of {}", load.due);
 }
 
 #[test]
