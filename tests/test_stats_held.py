@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from leadline.stats import Lookups, held_bytes, student_t
-from leadline.stats.held import _weighted_median
 
 MIB = 2**20
 PLACES = tuple(MIB * place for place in (16, 64, 90, 100, 150, 200, 270, 400, 600))
@@ -86,6 +85,19 @@ def test_without_both_sides_of_its_end_no_size_is_told() -> None:
     assert held_bytes([]) is None
     assert held_bytes(looked(PLACES[:4])) is None
     assert held_bytes(looked(PLACES[4:])) is None
+    assert held_bytes([Lookups(64.0 * MIB, 0.5, 2000), Lookups(90.0 * MIB, 1.0, 2000)]) is None
+
+
+def test_as_much_data_once_held_and_once_not_is_the_end_itself() -> None:
+    whole, part = Lookups(90.0 * MIB, 1.0, 2000), Lookups(90.0 * MIB, 0.9, 2000)
+    found = held_bytes([whole, part])
+    assert found is not None
+    assert found.bytes.value == 90 * MIB
+    beyond = Lookups(200.0 * MIB, 0.45, 2000)
+    with_it, without = held_bytes([whole, part, beyond]), held_bytes([whole, beyond])
+    assert with_it is not None
+    assert without is not None
+    assert with_it.evidence_bic < without.evidence_bic, "a reading that neither explains"
 
 
 def test_reads_that_found_nothing_are_no_proof_of_an_empty_cache() -> None:
@@ -102,13 +114,6 @@ def test_the_end_of_a_cache_is_as_evident_as_its_lookups_make_it() -> None:
     flat = -2 * 100 * (np.log(0.75) + 0.5 * np.log(0.75) + 0.5 * np.log(0.25))
     ends = -2 * 100 * (np.log(0.999) + np.log(0.5))
     assert found.evidence_bic == pytest.approx(flat - ends, rel=1e-6)
-
-
-def test_the_middle_of_uneven_weights_is_where_half_of_them_lies() -> None:
-    values = np.array([3.0, 1.0, 2.0])
-    assert _weighted_median(values, np.array([1.0, 1.0, 1.0])) == 2.0
-    assert _weighted_median(values, np.array([5.0, 1.0, 1.0])) == 3.0
-    assert _weighted_median(values, np.array([1.0, 5.0, 1.0])) == 1.0
 
 
 MANY = 10**12

@@ -44,7 +44,7 @@ class Lookups:
     found_share: float
     """0 to 1, by bytes."""
     count: float
-    """Reads looked up, less where their sizes differ: as many of one size as tell as much."""
+    """Reads looked up, at least one: as many of one size as tell as much, where sizes differ."""
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,8 @@ def held_bytes(lookups: Sequence[Lookups]) -> Held | None:
     and with a Huber loss. The cache holds no less than the most data of which nothing was missed.
     """
     unique = np.array([each.unique_bytes for each in lookups])
-    share = np.array([min(each.found_share, 1.0) for each in lookups])
-    count = np.array([max(each.count, 1.0) for each in lookups])
+    share = np.array([each.found_share for each in lookups])
+    count = np.array([each.count for each in lookups])
     missed = share < CLEAN_SHARE
     # Both are so of no reading at all.
     if missed.all() or not missed.any():
@@ -95,8 +95,8 @@ def _average(unique: Floats, share: Floats, count: Floats) -> tuple[float, float
     estimates = np.log(share * unique)
     chance = (1 - share) / (share * count)
     variance = chance + (FAR_SD + STALE_SD * share**2) ** 2
-    mean = _weighted_median(estimates, 1 / variance)
-    weight = 1 / variance
+    # The loss is convex: where the search begins does not matter.
+    mean = float(np.median(estimates))
     for _ in range(20):
         off = np.abs(estimates - mean) / np.sqrt(variance)
         weight = np.minimum(1.0, FAR / np.maximum(off, 1e-9)) / variance
@@ -106,20 +106,15 @@ def _average(unique: Floats, share: Floats, count: Floats) -> tuple[float, float
     return mean, float(np.sqrt(max(spread, 1.0) / weight.sum() + COMMON_SD**2)), df
 
 
-def _weighted_median(values: Floats, weights: Floats) -> float:
-    order = np.argsort(values)
-    reached = np.cumsum(weights[order])
-    return float(values[order][np.searchsorted(reached, reached[-1] / 2)])
-
-
 def _evidence(unique: Floats, share: Floats, count: Floats, held: float) -> float:
     """BIC of one share for all data, less that of shares that follow the cache's end."""
 
     def misfit(expected: Floats) -> float:
+        # A share is at most one, and nothing that was counted is impossible.
         likely = np.clip(expected, 1e-3, 1 - 1e-3)
         return float(
             -2 * (count * (share * np.log(likely) + (1 - share) * np.log(1 - likely))).sum()
         )
 
     flat = np.full(share.shape, float((share * count).sum() / count.sum()))
-    return misfit(flat) - misfit(np.minimum(1.0, held / unique))
+    return misfit(flat) - misfit(held / unique)
