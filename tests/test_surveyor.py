@@ -28,8 +28,10 @@ class Scripted:
         recorded: Sequence[Measurement] = (),
         *,
         memory_bytes: int | None = None,
+        processors: float | None = None,
     ) -> None:
         assert memory_bytes is None, "the start knows of no memory"
+        assert processors == BEGIN.facts.get("cpu_count")
         self.given = (plan, seed, recorded)
         self.readings = readings
         self.thoughts: list[int] = []
