@@ -1,0 +1,66 @@
+"""How a bench stores what it measured: two calls, one for its command line and one at its end."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from figures.origin import commit_now, machine_of, measures_of, today
+from figures.stored import Column, Result, Row, keep
+
+
+def add_save_option(parser: argparse.ArgumentParser, name: str) -> None:
+    """Add `--save [NAME]`: store what is measured under `name`, or under another one."""
+    parser.add_argument(
+        "--save", nargs="?", const=name, metavar="NAME", help=f"in bench/results/ ({name})"
+    )
+
+
+def save(
+    asked: argparse.Namespace,
+    columns: Iterable[Column],
+    rows: Iterable[Row],
+    *,
+    directory: Path | None = None,
+    **about: Any,
+) -> None:
+    """Store what a bench found, if its command line says `--save`.
+
+    Args:
+        asked: the command line, of a parser with `add_save_option`.
+        columns: how the figures are told.
+        rows: the figures.
+        directory: on the disk that the figures depend on; None when they do not depend on the
+            machine.
+        about: what else the head of a `Result` says: `rounds`, `seeds`, `interval`, `note`.
+
+    """
+    if asked.save is None:
+        return
+    program = f"bench/{Path(sys.argv[0]).name}"
+    result = Result(
+        made_by=program,
+        command=" ".join([program, *_without_save(sys.argv[1:], asked.save)]),
+        commit=commit_now((program, *measures_of(program))),
+        date=today(),
+        machine={} if directory is None else machine_of(directory),
+        columns=tuple(columns),
+        rows=tuple(rows),
+        **about,
+    )
+    keep(asked.save, result)
+    print(f"\nstored in bench/results/{asked.save}.json: `make figures` puts it into the text")
+
+
+def _without_save(words: list[str], name: str) -> list[str]:
+    """Return a command line without where its figures go."""
+    kept = list(words)
+    for at, word in enumerate(words):
+        if word == "--save":
+            del kept[at : at + (2 if words[at + 1 : at + 2] == [name] else 1)]
+        elif word.startswith("--save="):
+            del kept[at]
+    return kept
