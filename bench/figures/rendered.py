@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -118,7 +118,7 @@ def table(result: Result, options: dict[str, str]) -> list[str]:
     if not rows or not columns:
         raise KeyError("no such rows or columns")
     notes = list(dict.fromkeys(row.note for row in rows if row.note))
-    lines = [f"| {' | '.join(column.title for column in columns)} |", "|---" * len(columns) + "|"]
+    lines = [_row(column.title for column in columns), "|---" * len(columns) + "|"]
     lines += [_line(row, columns, notes) for row in rows]
     if notes:
         lines += ["", *(f"{number}. {note}" for number, note in enumerate(notes, 1))]
@@ -131,7 +131,11 @@ def _line(row: Row, columns: Sequence[Column], notes: Sequence[str]) -> str:
     cells = [say(row.cells.get(column.key), column.forms, column.unit) for column in columns]
     if row.note:
         cells[-1] += f" ({notes.index(row.note) + 1})"
-    return f"| {' | '.join(cells)} |".replace("|  |", "| |").replace("|  |", "| |")
+    return _row(cells)
+
+
+def _row(cells: Iterable[str]) -> str:
+    return "|" + "|".join(f" {cell} ".replace("  ", " ") for cell in cells) + "|"
 
 
 def say(content: Content, forms: Sequence[str], unit: str) -> str:
@@ -162,8 +166,8 @@ def _of_goal(cell: Cell, unit: str) -> str:
 def caption(result: Result) -> str:
     """Return in words where figures come from, and how old they are."""
     when = f", {_said(date.fromisoformat(result.date))}" if result.date else ""
-    rounds = f", {result.rounds} rounds" if result.rounds else ""
-    seeds = f", seeds {result.seeds}" if result.seeds else ""
+    rounds = f", {result.rounds} rounds" if (result.rounds or 1) > 1 else ""
+    seeds = f", {result.seeds}" if result.seeds else ""
     of = f", commit {result.commit}" if result.commit else ""
     parts = [f"`{result.command}`{rounds}{seeds}{when}{of}"]
     if result.machine is None:

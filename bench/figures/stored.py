@@ -81,6 +81,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """None where it was not written down; empty where nothing depends on it."""
     rounds: int | None = None
     seeds: str = ""
+    """In words: `seeds 1 to 20`."""
     interval: str = "95 %"
     """What the ends of an interval are."""
     entered: str = ""
