@@ -27,11 +27,11 @@ from figures.stored import ROOT
 MEASURES = ("python/leadline", "crates", "workloads")
 
 SERVER = "workloads/simulated-server.toml"
-READS = "unique_bytes=2GiB,size_mean=4KiB,read_frac=1,process_num=8"
+READS = "unique_bytes=2GiB,size_mean=4KiB,read_frac=1"
 SIMULATED = {
     "peak": f"leadline peak {SERVER} --at workers=64",
     "surface": f"leadline surface {SERVER}",
-    "open-loop": f"leadline measure sim:two-level --workload {READS} --rate 2000",
+    "open-loop": f"leadline measure sim:two-level --workload {READS} --rate 9000",
 }
 STREAMS = {
     "generate": "leadline stream generate blocks --records 262144 --seed 2",

@@ -4,6 +4,7 @@
     .venv/bin/python bench/figures --check    say where text and stored figures differ; 1 if so
     .venv/bin/python bench/figures --stale    `make figures-stale`: list results that are older than
                                               the code they measured
+    .venv/bin/python bench/figures --mark     write that into them, so that the text says it too
 """
 
 from __future__ import annotations
@@ -12,24 +13,29 @@ import argparse
 import sys
 from pathlib import Path
 
+import msgspec
+
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from figures.origin import why_stale
 from figures.rendered import FigureError, differences, documents, render
-from figures.stored import ROOT, load, names
+from figures.stored import ROOT, keep, load, names
+
+CHANGED = "code that decides these figures has changed since"
 
 
 def main() -> int:
-    """Do one of the three."""
+    """Do one of the four."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--stale", action="store_true")
+    parser.add_argument("--mark", action="store_true")
     asked = parser.parse_args()
     try:
-        if asked.stale:
-            return list_stale()
+        if asked.stale or asked.mark:
+            return mark_stale() if asked.mark else list_stale()
         return check() if asked.check else write()
     except FigureError as error:
         print(error, file=sys.stderr)
@@ -65,6 +71,16 @@ def list_stale() -> int:
         print(f"{name}: {why}\n    again: {load(name).command} --save {name}")
     print(f"{len(old)} of {len(names())} stored results are older than the code they measured")
     return 0
+
+
+def mark_stale() -> int:
+    """Have every result that `--stale` lists say so, unless it does already."""
+    for name in names():
+        result = load(name)
+        if why_stale(result) and not result.older and result.commit:
+            keep(name, msgspec.structs.replace(result, older=CHANGED))
+            print(f"{name}: marked")
+    return write()
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@
     <!-- example: examples/peak lines=8-12 -->                  a command and what it printed
     <!-- end -->                                               ends each of these
     <!--= engine/null/own {value:.0f} ns -->29 ns<!--/-->       one figure, within a sentence
+    <!--= engine/older --><!--/-->                              that it is old; nothing if it is not
 
 `rows` and `columns` choose by patterns of keys, in the order of the patterns; without them all are
 told. A single figure is told in the form of its column, or in that of its marker. It may not begin
@@ -27,7 +28,7 @@ WIDTH = 150
 BLOCK = re.compile(
     r"^<!-- (figures|origin|example): (\S+)((?: \w+=\S+)*) -->\n(.*?)^<!-- end -->$", re.M | re.S
 )
-INLINE = re.compile(r"<!--= (\S+?)(?: (\S.*?))? -->(.*?)<!--/-->", re.S)
+INLINE = re.compile(r"<!--= (\S+)(?: (\S.*?))?? -->(.*?)<!--/-->", re.S)
 BEGUN = re.compile(r"^<!-- ?(?:figures|origin|example)\b|<!-- ?=", re.M)
 BEGINS_LINE = re.compile(r"^ {0,3}<!--=", re.M)
 
@@ -93,16 +94,21 @@ def _block(found: re.Match[str]) -> str:
 
 def _inline(found: re.Match[str]) -> str:
     path, form, _ = found.groups()
+    name, _, place = path.partition("/")
     try:
-        name, row_key, column_key = path.split("/")
-        row, column = load(name).row(row_key), load(name).column(column_key)
-        if row is None or column is None:
-            raise KeyError("no such row or column")
-        forms = (form,) if form else column.forms
-        said = say(row.cells.get(column_key), forms, column.unit)
+        said = age(load(name)) if place == "older" else figure(load(name), place, form)
     except (FileNotFoundError, KeyError, ValueError) as error:
         raise FigureError(f"{found[0]}: {error}") from error
     return f"<!--= {path}{f' {form}' if form else ''} -->{said}<!--/-->"
+
+
+def figure(result: Result, place: str, form: str | None) -> str:
+    """Return one figure (`ROW/COLUMN`), in the form of its column unless told another."""
+    row_key, _, column_key = place.partition("/")
+    row, column = result.row(row_key), result.column(column_key)
+    if row is None or column is None:
+        raise KeyError(f"no row {row_key} or no column {column_key}")
+    return say(row.cells.get(column_key), (form,) if form else column.forms, column.unit)
 
 
 def table(result: Result, options: dict[str, str]) -> list[str]:
@@ -179,12 +185,18 @@ def caption(result: Result) -> str:
         said += f" Intervals: {result.interval}."
     if result.made_by is None:
         said += " No program of this repository makes it again."
-    if result.commit is None:
-        said += " **Older than the shipped code**: of which commit was not written down."
+    said += f" {age(result)}" if age(result) else ""
     if result.entered:
         said += f" Entered by hand from {result.entered}."
     said += f" {result.note}" if result.note else ""
     return textwrap.fill(said, WIDTH, break_long_words=False, break_on_hyphens=False)
+
+
+def age(result: Result) -> str:
+    """Say that a result is older than the shipped code, and why that is thought; or nothing."""
+    unknown = "of which commit was not written down" if result.commit is None else ""
+    why = result.older or unknown
+    return f"**Older than the shipped code**: {why}." if why else ""
 
 
 def _has_ends(content: Content) -> bool:
@@ -202,8 +214,8 @@ def example(path: str, lines: str | None) -> list[str]:
     if row is None:
         raise KeyError(f"no example {key!r}")
     printed = str(row.cells["text"]).splitlines()
-    chosen: list[str] = []
-    for part in (lines or f"1-{len(printed)}").split(","):
+    chosen: list[str] = [] if lines else printed
+    for part in lines.split(",") if lines else ():
         first, last = map(int, part.split("-"))
         if not 1 <= first <= last <= len(printed):
             raise ValueError(f"lines {part} of {len(printed)}")

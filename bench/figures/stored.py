@@ -86,6 +86,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """What the ends of an interval are."""
     entered: str = ""
     """Where the figures were taken from, when no bench wrote this file."""
+    older: str = ""
+    """What has changed since in the code it measured, where that was seen."""
     note: str = ""
     """A sentence to be told with the figures."""
     columns: tuple[Column, ...]
