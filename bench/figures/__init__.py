@@ -5,7 +5,18 @@ that name a stored result; `make figures` puts figures between them, `make test`
 and JSON differ, and `make figures-stale` lists what is older than the code it measured.
 """
 
+from figures.rendered import markdown
 from figures.saving import add_save_option, save
-from figures.stored import Cell, Column, Content, Result, Row
+from figures.stored import Cell, Column, Content, Result, Row, slug
 
-__all__ = ["Cell", "Column", "Content", "Result", "Row", "add_save_option", "save"]
+__all__ = [
+    "Cell",
+    "Column",
+    "Content",
+    "Result",
+    "Row",
+    "add_save_option",
+    "markdown",
+    "save",
+    "slug",
+]

@@ -1,10 +1,10 @@
 """Render stored figures into README and docs/, or say what is wrong with them.
 
-    .venv/bin/python bench/figures            `make figures`: put the stored figures into the text
-    .venv/bin/python bench/figures --check    say where text and stored figures differ; 1 if so
-    .venv/bin/python bench/figures --stale    `make figures-stale`: list results that are older than
-                                              the code they measured
-    .venv/bin/python bench/figures --mark     write that into them, so that the text says it too
+.venv/bin/python bench/figures            `make figures`: put the stored figures into the text
+.venv/bin/python bench/figures --check    say where text and stored figures differ; 1 if so
+.venv/bin/python bench/figures --stale    `make figures-stale`: list results that are older than
+                                          the code they measured
+.venv/bin/python bench/figures --mark     write that into them, so that the text says it too
 """
 
 from __future__ import annotations

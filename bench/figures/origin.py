@@ -71,15 +71,18 @@ def why_stale(result: Result) -> str | None:
         return f"measured on changes of {commit.removesuffix(DIRTY)} that were not committed"
     if _git("cat-file", "-e", f"{commit}^{{commit}}").returncode:
         return f"its commit {commit} is not in this clone, which may be a shallow one"
-    changed = _git("diff", "--name-only", commit, "--", *measures_of(result.made_by))
+    return _what_changed(commit, measures_of(result.made_by))
+
+
+def _what_changed(commit: str, paths: Sequence[str]) -> str | None:
+    changed = _git("diff", "--name-only", commit, "--", *paths)
     if changed.returncode:
         return f"git cannot compare it: {changed.stderr.strip()}"
     files = changed.stdout.split()
     if not files:
         return None
-    return f"{len(files)} of its files changed since {commit}: {', '.join(files[:3])}" + (
-        ", …" if len(files) > 3 else ""
-    )
+    more = ", …" if len(files) > 3 else ""
+    return f"{len(files)} of its files changed since {commit}: {', '.join(files[:3])}{more}"
 
 
 def _git(*words: str) -> subprocess.CompletedProcess[str]:

@@ -123,14 +123,18 @@ def table(result: Result, options: dict[str, str]) -> list[str]:
     columns = [c for pattern in wanted for c in result.columns if fnmatchcase(c.key, pattern)]
     if not rows or not columns:
         raise KeyError("no such rows or columns")
-    notes = list(dict.fromkeys(row.note for row in rows if row.note))
-    lines = [_row(column.title for column in columns), "|---" * len(columns) + "|"]
-    lines += [_line(row, columns, notes) for row in rows]
-    if notes:
-        lines += ["", *(f"{number}. {note}" for number, note in enumerate(notes, 1))]
+    lines = markdown(columns, rows)
     if options.get("origin") != "no":
         lines += ["", caption(result)]
     return lines
+
+
+def markdown(columns: Sequence[Column], rows: Sequence[Row]) -> list[str]:
+    """Return rows as a table, with their notes below it: what a bench prints as well."""
+    notes = list(dict.fromkeys(row.note for row in rows if row.note))
+    lines = [_row(column.title for column in columns), "|---" * len(columns) + "|"]
+    lines += [_line(row, columns, notes) for row in rows]
+    return lines + ([""] if notes else []) + [f"{n}. {note}" for n, note in enumerate(notes, 1)]
 
 
 def _line(row: Row, columns: Sequence[Column], notes: Sequence[str]) -> str:

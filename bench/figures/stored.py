@@ -8,6 +8,7 @@ figure knows its goal, so what misses it is told so wherever it is rendered.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -100,6 +101,11 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def column(self, key: str) -> Column | None:
         """Return a column by its key."""
         return next((column for column in self.columns if column.key == key), None)
+
+
+def slug(text: str) -> str:
+    """Return a text as a key: `cached 4 KiB pread` is `cached-4-kib-pread`."""
+    return re.sub(r"[^a-z0-9.+@]+", "-", text.lower()).strip("-")
 
 
 def names() -> tuple[str, ...]:
