@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -43,7 +44,7 @@ def save(
     program = f"bench/{Path(sys.argv[0]).name}"
     result = Result(
         made_by=program,
-        command=" ".join([program, *_without_save(sys.argv[1:], asked.save)]),
+        command=shlex.join([program, *_without_save(sys.argv[1:], asked.save)]),
         commit=commit_now((program, *measures_of(program))),
         date=today(),
         machine={} if directory is None else machine_of(directory),
