@@ -129,11 +129,9 @@ def cells_of(size: CacheSize, name: str, room: int) -> dict[str, Content]:
     if found is None:
         return {name: size.reason}
     low, high = (end / MIB if end else None for end in (found.low, found.high))
-    off, most = 100 * (found.value / room - 1), 100 * BOUND
-    return {
-        name: Cell(found.value / MIB, low, high),
-        f"{name}_off": Cell(off, least=-most, most=most),
-    }
+    most = 100 * BOUND
+    off = Cell(100 * (found.value / room - 1), least=-most, most=most)
+    return {name: Cell(found.value / MIB, low, high), f"{name}_off": off}
 
 
 def say(size: CacheSize) -> str:

@@ -26,6 +26,7 @@ def save(
     rows: Iterable[Row],
     *,
     directory: Path | None = None,
+    part: str = "",
     **about: Any,
 ) -> None:
     """Store what a bench found, if its command line says `--save`.
@@ -36,6 +37,7 @@ def save(
         rows: the figures.
         directory: on the disk that the figures depend on; None when they do not depend on the
             machine.
+        part: behind the name, of a bench that stores more than one result.
         about: what else the head of a `Result` says: `rounds`, `seeds`, `interval`, `note`.
 
     """
@@ -52,8 +54,9 @@ def save(
         rows=tuple(rows),
         **about,
     )
-    keep(asked.save, result)
-    print(f"\nstored in bench/results/{asked.save}.json: `make figures` puts it into the text")
+    name = f"{asked.save}_{part}" if part else asked.save
+    keep(name, result)
+    print(f"\nstored in bench/results/{name}.json: `make figures` puts it into the text")
 
 
 def _without_save(words: list[str], name: str) -> list[str]:
