@@ -68,7 +68,10 @@ def list_stale() -> int:
     """List every result that is not known to be of the code that is checked out."""
     old = [(name, why) for name in names() if (why := why_stale(load(name)))]
     for name, why in old:
-        print(f"{name}: {why}\n    again: {load(name).command} --save {name}")
+        print(f"{name}: {why}")
+        made_by, command = load(name).made_by, load(name).command
+        if made_by:
+            print(f"    again: {command if command.startswith(made_by) else made_by}")
     print(f"{len(old)} of {len(names())} stored results are older than the code they measured")
     return 0
 

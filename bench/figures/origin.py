@@ -62,8 +62,8 @@ def machine_of(directory: Path) -> dict[str, str]:
 
 def why_stale(result: Result) -> str | None:
     """Say why a result is not known to be of the code that is checked out; None when it is."""
-    commit = result.commit
-    if result.made_by is None:
+    commit, program = result.commit, result.made_by
+    if program is None:
         return "no program of this repository makes it again"
     if commit is None:
         return "its commit was not written down"
@@ -71,7 +71,7 @@ def why_stale(result: Result) -> str | None:
         return f"measured on changes of {commit.removesuffix(DIRTY)} that were not committed"
     if _git("cat-file", "-e", f"{commit}^{{commit}}").returncode:
         return f"its commit {commit} is not in this clone, which may be a shallow one"
-    return _what_changed(commit, measures_of(result.made_by))
+    return _what_changed(commit, measures_of(program))
 
 
 def _what_changed(commit: str, paths: Sequence[str]) -> str | None:

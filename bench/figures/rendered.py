@@ -30,6 +30,7 @@ BLOCK = re.compile(
 )
 INLINE = re.compile(r"<!--= (\S+)(?: (\S.*?))?? -->(.*?)<!--/-->", re.S)
 BEGUN = re.compile(r"^<!-- ?(?:figures|origin|example)\b|<!-- ?=", re.M)
+SAVING = re.compile(r" --save(?: [^-\s]\S*)?")
 BEGINS_LINE = re.compile(r"^ {0,3}<!--=", re.M)
 
 
@@ -179,7 +180,7 @@ def caption(result: Result) -> str:
     rounds = f", {result.rounds} rounds" if (result.rounds or 1) > 1 else ""
     seeds = f", {result.seeds}" if result.seeds else ""
     of = f", commit {result.commit}" if result.commit else ""
-    parts = [f"`{result.command}`{rounds}{seeds}{when}{of}"]
+    parts = [f"`{SAVING.sub('', result.command)}`{rounds}{seeds}{when}{of}"]
     if result.machine is None:
         parts.append("machine not written down")
     elif result.machine:

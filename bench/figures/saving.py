@@ -46,7 +46,7 @@ def save(
     program = f"bench/{Path(sys.argv[0]).name}"
     result = Result(
         made_by=program,
-        command=shlex.join([program, *_without_save(sys.argv[1:], asked.save)]),
+        command=shlex.join([program, *sys.argv[1:]]),
         commit=commit_now((program, *measures_of(program))),
         date=today(),
         machine={} if directory is None else machine_of(directory),
@@ -57,14 +57,3 @@ def save(
     name = f"{asked.save}_{part}" if part else asked.save
     keep(name, result)
     print(f"\nstored in bench/results/{name}.json: `make figures` puts it into the text")
-
-
-def _without_save(words: list[str], name: str) -> list[str]:
-    """Return a command line without where its figures go."""
-    kept = list(words)
-    for at, word in enumerate(words):
-        if word == "--save":
-            del kept[at : at + (2 if words[at + 1 : at + 2] == [name] else 1)]
-        elif word.startswith("--save="):
-            del kept[at]
-    return kept

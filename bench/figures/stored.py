@@ -74,6 +74,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     made_by: str | None
     """The program, whose MEASURES names the code that it measures; None where none is left."""
     command: str
+    """That made it, with `--save`, so that it makes it again."""
     commit: str | None
     """Of the code that was measured, with `-dirty` where that differed from it; None: not written
     down, which is told as older than the shipped code."""
