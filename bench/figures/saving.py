@@ -38,22 +38,21 @@ def save(
         directory: on the disk that the figures depend on; None when they do not depend on the
             machine.
         part: behind the name, of a bench that stores more than one result.
-        about: what else the head of a `Result` says: `rounds`, `seeds`, `interval`, `note`.
+        about: what else the head of a `Result` says: `rounds`, `seeds`, `interval`, `note`; the
+            `commit` and `date` of a run that went on with what it had.
 
     """
     if asked.save is None:
         return
     program = f"bench/{Path(sys.argv[0]).name}"
-    result = Result(
-        made_by=program,
-        command=shlex.join([program, *sys.argv[1:]]),
-        commit=commit_now((program, *measures_of(program))),
-        date=today(),
-        machine={} if directory is None else machine_of(directory),
-        columns=tuple(columns),
-        rows=tuple(rows),
-        **about,
-    )
+    head: dict[str, Any] = {
+        "made_by": program,
+        "command": shlex.join([program, *sys.argv[1:]]),
+        "commit": commit_now((program, *measures_of(program))),
+        "date": today(),
+        "machine": {} if directory is None else machine_of(directory),
+    }
+    result = Result(**head | about, columns=tuple(columns), rows=tuple(rows))
     name = f"{asked.save}_{part}" if part else asked.save
     keep(name, result)
     print(f"\nstored in bench/results/{name}.json: `make figures` puts it into the text")
