@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import math
 import multiprocessing
 import os
 import platform
@@ -60,6 +61,8 @@ COLUMNS = (
 MIB = 2**20
 BOUND = 0.05
 """The issue's: within five percent of what the cgroup holds."""
+WITHIN_LEAST = 14 / 15
+"""The issue's: so many of the surveys."""
 RESULTS = Path(__file__).parent / "results" / "survey_borders.json"
 LAYOUT_S_PER_MIB = 6 / 300
 """A survey writes six times its cap first."""
@@ -287,12 +290,18 @@ def say(row: dict[str, Any]) -> str:
     )
 
 
+def percent(off: float) -> float | str:
+    """Return an error in percent, or that nothing was found."""
+    return "nothing found" if math.isinf(off) else 100 * off
+
+
 def table(document: dict[str, Any]) -> list[Row]:
     """Return the table of docs/concepts/borders.md, with the issue's goals."""
     lines = []
     for load in dict.fromkeys(row["load"] for row in document["surveys"]):
         rows = [row for row in document["surveys"] if row["load"] == load]
         off = sorted(off_frac(row) for row in rows)
+        near = sum(each <= BOUND for each in off)
         beside = [
             contradict(row, cache)
             for row in rows
@@ -301,12 +310,10 @@ def table(document: dict[str, Any]) -> list[Row]:
         ]
         found: dict[str, Content] = {
             "load": load,
-            "within": Cell(
-                sum(each <= BOUND for each in off), n=len(off), least=14 / 15 * len(off)
-            ),
+            "within": Cell(near, n=len(off), least=WITHIN_LEAST * len(off)),
             "holds": Cell(sum(map(holds, rows)), n=len(rows), least=0.9 * len(rows)),
-            "median": 100 * off[len(off) // 2],
-            "worst": 100 * off[-1],
+            "median": percent(off[len(off) // 2]),
+            "worst": percent(off[-1]),
             "over": Cell(sum((row["found"] or 0) > row["cap_mib"] * MIB for row in rows), most=0),
             "contradict": Cell(sum(beside), n=len(beside), most=0),
         }

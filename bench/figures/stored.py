@@ -137,8 +137,8 @@ def write_lines(path: Path, head: Mapping[str, Any], name: str, rows: Iterable[A
 
     The old file is whole until the new one is.
     """
-    begin = json.dumps(head, indent=1, ensure_ascii=False).removesuffix("\n}")
-    lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
+    begin = json.dumps(head, indent=1, ensure_ascii=False, allow_nan=False).removesuffix("\n}")
+    lines = ",\n".join(json.dumps(row, ensure_ascii=False, allow_nan=False) for row in rows)
     part = path.with_suffix(".new")
     path.parent.mkdir(exist_ok=True)
     part.write_text(f'{begin},\n "{name}": [\n{lines}\n]}}\n', encoding="utf-8")
