@@ -310,8 +310,8 @@ def table(document: dict[str, Any]) -> list[Row]:
         ]
         found: dict[str, Content] = {
             "load": load,
-            "within": Cell(near, n=len(off), least=WITHIN_LEAST * len(off)),
-            "holds": Cell(sum(map(holds, rows)), n=len(rows), least=0.9 * len(rows)),
+            "within": Cell(near, n=len(off), least=math.ceil(WITHIN_LEAST * len(off))),
+            "holds": Cell(sum(map(holds, rows)), n=len(rows), least=math.ceil(0.9 * len(rows))),
             "median": percent(off[len(off) // 2]),
             "worst": percent(off[-1]),
             "over": Cell(sum((row["found"] or 0) > row["cap_mib"] * MIB for row in rows), most=0),
