@@ -199,7 +199,9 @@ def counted(count: int, of: int) -> Cell:
 
 def shared(values: Sequence[bool], **goal: float) -> Cell | None:
     """Return a share with its count; None of nothing."""
-    return Cell(100 * statistics.fmean(values), n=len(values), **goal) if values else None
+    if not values:
+        return None
+    return Cell(100 * statistics.fmean(values), n=len(values)).aiming(goal)
 
 
 def share(values: list[bool]) -> str:
@@ -255,7 +257,7 @@ def cells_of(rows: list[Repetition], winners: Cell) -> dict[str, Content]:
     return {
         "predicted-holds": shared([held.covered for held in different], least=92, most=98),
         "predicted-error": 100 * statistics.median(errors),
-        "wrong-verdicts": msgspec.structs.replace(counted(wrong, len(different)), most=5),
+        "wrong-verdicts": counted(wrong, len(different)).aiming({"most": 5}),
         "told-beyond-15": shared(_are_told(different)),
         "twice-alone": shared(alone, least=95),
         "twice-together": shared(together, least=95),

@@ -46,7 +46,7 @@ from engine_runs import (
     pinned,
     watched,
 )
-from figures import Cell, Column, add_save_option, markdown, save, slug
+from figures import Cell, Column, Content, add_save_option, markdown, save, slug
 from figures import Row as Line
 
 MEASURES = (
@@ -264,8 +264,8 @@ def lines_of(outcome: Outcome) -> Iterator[Line]:
         theirs = outcome.readings.get(name, [])
         if not theirs or name in outcome.missing:
             print(f"{title}: {name} not available: {outcome.missing.get(name)}", file=sys.stderr)
-            cells = {"what": title, "own": spread(own, THROUGHPUT), "peer": name}
-            yield Line(key_of(title, name), {**cells, "theirs": "not available"})
+            cells: dict[str, Content] = {"what": title, "own": spread(own, THROUGHPUT)}
+            yield Line(key_of(title, name), cells | {"peer": name, "theirs": "not available"})
             continue
         for quantity in peer.quantities:
             yield line(title, peer, quantity, own, theirs)
@@ -310,8 +310,8 @@ def spread(readings: Sequence[Reading], quantity: Quantity, goal: Goal | None = 
 
 def middle_of(values: Sequence[float], goal: Goal | None, unit: str = "") -> Cell:
     """Return the median of some values, with their ends and its goal."""
-    ends = goal.ends if goal else {}
-    return Cell(statistics.median(values), min(values), max(values), len(values), unit=unit, **ends)
+    found = Cell(statistics.median(values), min(values), max(values), len(values), unit=unit)
+    return found.aiming(goal.ends) if goal else found
 
 
 def host_line(setting: Setting) -> str:
@@ -418,11 +418,13 @@ def main() -> None:
         leadline("pread", 4096).run(short)  # lays out the file
         if asked.repeat:
             numbers, table = engine_repeat.repeat_points(setting, asked.repeat)
-            columns, about = engine_repeat.COLUMNS, {"rounds": asked.repeat}
+            columns: tuple[Column, ...] = engine_repeat.COLUMNS
+            about: dict[str, Any] = {"rounds": asked.repeat}
         else:
             chosen = [row for row in table_rows(loop) if row.letter in asked.rows.split(",")]
             numbers, table, said = print_table(chosen, setting, cpus, asked.pairs)
-            columns, about = COLUMNS, {"rounds": asked.pairs, "interval": ENDS, "note": said}
+            columns = COLUMNS
+            about = {"rounds": asked.pairs, "interval": ENDS, "note": said}
         if asked.json:
             asked.json.write_text(json.dumps(numbers, indent=1), encoding="utf-8")
         save(asked, columns, table, directory=setting.directory, **about)

@@ -117,8 +117,8 @@ def against_cgroups(
         print(f"| {' | '.join([*cells, found.policy.value])} |", flush=True)
         for warning in study.warnings:
             print(f"<!-- {cap} MiB: {warning} -->")
-        cells: dict[str, Content] = {"cap": f"{cap} MiB", "room": room / MIB}
-        rows.append(Row(slug(f"{cap} MiB"), cells | cells_of(found.reads, "reads", room)))
+        own: dict[str, Content] = {"cap": f"{cap} MiB", "room": room / MIB}
+        rows.append(Row(slug(f"{cap} MiB"), own | cells_of(found.reads, "reads", room)))
         rows[-1].cells.update(cells_of(found.writes, "writes", room))
     return rows
 

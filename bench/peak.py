@@ -355,7 +355,7 @@ def with_goals(cells: dict[str, Content], goals: dict[str, dict[str, float]]) ->
         if isinstance(cell, float | int):
             cell = Cell(cell)
         if isinstance(cell, Cell):
-            found[key] = msgspec.structs.replace(cell, **goal)
+            found[key] = cell.aiming(goal)
     return found
 
 

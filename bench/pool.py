@@ -25,7 +25,7 @@ import msgspec
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from dask_cluster import dask_cluster
-from figures import Cell, Column, Row, add_save_option, save
+from figures import Cell, Column, Content, Row, add_save_option, save
 from leadline.record.wording import say_count
 from leadline.record.workbench import EXPERIMENT, Experiment, ExperimentStart
 from leadline.store import open_store
@@ -103,15 +103,20 @@ def run_surface(asked: argparse.Namespace, workers: int, number: int) -> Mapped:
 
 def rows_of(one: Mapped, several: Mapped, ratio: float, added_ms: float, number: int) -> list[Row]:
     """Return what is stored of a repeat."""
-    alone = {"workers": "one", "trials": one.trials, "wall": one.wall_s, "added": added_ms}
-    together = {
+    alone: dict[str, Content] = {
+        "workers": "one",
+        "trials": one.trials,
+        "wall": one.wall_s,
+        "added": added_ms,
+    }
+    together: dict[str, Content] = {
         "workers": "several",
         "trials": several.trials,
         "wall": several.wall_s,
         "ideal": several.wall_s / ratio,
         "ratio": Cell(ratio, most=IDEAL_MOST),
     }
-    return [Row(f"one-{number}", {**alone}), Row(f"several-{number}", {**together})]
+    return [Row(f"one-{number}", alone), Row(f"several-{number}", together)]
 
 
 def main() -> int:

@@ -61,7 +61,7 @@ def percent(number: dict[str, Any], **goal: float) -> Cell:
     value, low, high = (
         None if number[end] is None else 100 * number[end] for end in ("value", "low", "high")
     )
-    return Cell(value or 0.0, low, high, number["n"], **goal)
+    return Cell(value or 0.0, low, high, number["n"]).aiming(goal)
 
 
 def rows_of(found: dict[str, Any]) -> Iterator[Row]:

@@ -37,6 +37,10 @@ class Cell(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_field
     also: dict[str, float] = {}
     """More figures that stand in the same cell, by a name that a form may use."""
 
+    def aiming(self, goal: Mapping[str, float]) -> Cell:
+        """Return the same with a goal: `least`, `most`, or both."""
+        return msgspec.structs.replace(self, **goal)
+
     @property
     def missed(self) -> bool:
         """Whether there is a goal and the figure does not reach it."""
