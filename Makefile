@@ -9,7 +9,8 @@ LOGS := build/test
 RUST := $(shell find crates -name '*.rs' -o -name '*.toml') Cargo.toml Cargo.lock
 
 .PHONY: demo test test-long lint lint-rust lint-python rust-test python-test goldens \
-	fuzz fuzz-build sanitize install build packages mutants bench check-machine format clean
+	fuzz fuzz-build sanitize install build packages mutants bench check-machine figures \
+	figures-stale format clean
 # Set in some containers; every one of the commands that tests start would compile itself again.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -118,6 +119,13 @@ check-machine: packages build
 # Small changes of the deciding code that the tests must notice: a sample, the same each time.
 mutants: build
 	@tests/mutants all
+
+# Puts what benches stored into README and docs/; the second lists what is older than its code.
+figures: build
+	$(BIN)/python bench/figures
+
+figures-stale: build
+	$(BIN)/python bench/figures --stale
 
 bench: build
 	$(BIN)/python bench/profiles.py

@@ -12,10 +12,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from figures import Cell, Column, Content, Row, add_save_option, save, slug
 from leadline.stats.borders import BorderFit, fit_borders
 from leadline.stats.placement import next_unique_bytes
 
+MEASURES = ("python/leadline/stats", "crates/stats/src")
 MB = 1e6
+COLUMNS = (
+    Column("case", "case"),
+    Column("regions", "regions right", ("{value:.0f} of {n}",)),
+    Column("median", "median error %", ("{value:.1f}",)),
+    Column("p90", "p90 %", ("{value:.1f}",)),
+    Column("within_10", "within 10 %, %", ("{value:.0f}",)),
+    Column("covered", "covered %", ("{value:.0f}",)),
+    Column("width", "half width %", ("{value:.1f}",)),
+    Column("seconds", "s", ("{value:.2f}",)),
+)
 
 
 @dataclass(frozen=True)
@@ -126,20 +138,21 @@ def main() -> None:
     parser.add_argument("--points", type=int, default=16)
     parser.add_argument("--first-seed", type=int, default=1000, help="below 200: used for tuning")
     parser.add_argument("--case", default="")
+    add_save_option(parser, "borders")
     chosen = parser.parse_args()
     print(f"{chosen.points} readings per curve, {chosen.seeds} seeds")
     print(
         f"{'case':24} {'regions':>8} {'median':>7} {'p90':>6} {'within10':>8} "
         f"{'covered':>8} {'width':>6} {'s':>5}"
     )
-    for case in CASES:
-        if chosen.case not in case.name:
-            continue
-        row(case, chosen.points, range(chosen.first_seed, chosen.first_seed + chosen.seeds))
+    seeds = range(chosen.first_seed, chosen.first_seed + chosen.seeds)
+    rows = [row(case, chosen.points, seeds) for case in CASES if chosen.case in case.name]
+    note = f"{chosen.points} readings per curve."
+    save(chosen, COLUMNS, rows, seeds=f"seeds {seeds[0]} to {seeds[-1]}", note=note)
 
 
-def row(case: Case, points: int, seeds: range) -> None:
-    """Print one line of the table."""
+def row(case: Case, points: int, seeds: range) -> Row:
+    """Print one line of the table, and return it."""
     right, errors, covered, widths = 0, [], [], []
     started = time.perf_counter()
     for seed in seeds:
@@ -160,6 +173,16 @@ def row(case: Case, points: int, seeds: range) -> None:
             f"{np.median(widths):6.1%}"
         )
     print(f"{case.name:24} {right:4}/{len(seeds):<3} {tail:>40} {took:5.2f}", flush=True)
+    found: dict[str, Content] = {"case": case.name, "regions": Cell(right, n=len(seeds))}
+    if errors:
+        found |= {
+            "median": 100 * float(np.median(errors)),
+            "p90": 100 * float(np.quantile(errors, 0.9)),
+            "within_10": 100 * float(np.mean(np.array(errors) < 0.1)),
+            "covered": 100 * float(np.mean(covered)),
+            "width": 100 * float(np.median(widths)),
+        }
+    return Row(slug(case.name), {**found, "seconds": took})
 
 
 if __name__ == "__main__":

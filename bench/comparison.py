@@ -22,6 +22,7 @@ from itertools import combinations
 import msgspec
 import numpy as np
 
+from figures import Cell, Column, Content, Row, add_save_option, save
 from leadline.compare import Asked, Opened, measure_in_turns, named_questions, paired_ratio
 from leadline.engine import Limits, Target, open_engine
 from leadline.predict import DEFAULT_MODEL, Predictor
@@ -38,6 +39,27 @@ from leadline.testing.comparison import (
 )
 from leadline.testing.simulation import SimulatedSurvey, simulate_survey
 
+MEASURES = (
+    "python/leadline/compare",
+    "python/leadline/predict",
+    "python/leadline/studies/survey",
+    "python/leadline/stats",
+    "python/leadline/profiles",
+    "crates/engine/src/backend/simulated",
+    "crates/stats/src",
+)
+FORMS = ("{count:.0f} of {n}", "{value:.1f} {unit} of {n}", "{value:.1f} {unit}")
+SAID = {
+    "predicted-holds": "interval of the predicted ratio holds the truth",
+    "predicted-error": "median error of the predicted ratio",
+    "wrong-verdicts": "verdicts that name the slower system",
+    "told-beyond-15": "true ratio beyond 15 %: told, asked alone",
+    "twice-alone": "one system twice: `cannot tell`, each alone",
+    "twice-together": "one system twice: `cannot tell` on all five together",
+    "measured-holds": "interval of the measured ratio holds the truth",
+    "measured-twice": "one system measured twice: `cannot tell`",
+    "fig17-winner": "Fig. 17: right winner where truth differs by more than 15 %",
+}
 WORKLOADS = 5
 """Random workloads of one repetition."""
 CLEAR = 0.15
@@ -140,8 +162,11 @@ def measured(
     return tuple(covered)
 
 
-def print_fig_17(model: str | None, seed: int, learn_frac: float) -> None:
-    """Print the true and the predicted ratio of every pair on every named workload."""
+def print_fig_17(model: str | None, seed: int, learn_frac: float) -> Cell:
+    """Print the true and the predicted ratio of every pair on every named workload.
+
+    Returns how often the winner was right, where there is one.
+    """
     print(f"{'pair':<44}{'workload':<18}{'true':>8}{'ratio':>9}{'95 %':>18}  winner  verdict")
     wrong = clear = false = 0
     for a, b in combinations(PAPER_MACHINES, 2):
@@ -164,6 +189,19 @@ def print_fig_17(model: str | None, seed: int, learn_frac: float) -> None:
         f"{clear} ratios differ by more than {CLEAR:.0%}; {wrong} name the wrong winner; "
         f"{false} verdicts are wrong\n"
     )
+    return counted(clear - wrong, clear)
+
+
+def counted(count: int, of: int) -> Cell:
+    """Return a count of so many."""
+    return Cell(100 * count / max(of, 1), n=of, also={"count": count})
+
+
+def shared(values: Sequence[bool], **goal: float) -> Cell | None:
+    """Return a share with its count; None of nothing."""
+    if not values:
+        return None
+    return Cell(100 * statistics.fmean(values), n=len(values)).aiming(goal)
 
 
 def share(values: list[bool]) -> str:
@@ -201,8 +239,32 @@ def print_coverage(model: str | None, rows: list[Repetition]) -> None:
 
 
 def _told(different: list[HeldRatio]) -> str:
+    return share(_are_told(different))
+
+
+def _are_told(different: list[HeldRatio]) -> list[bool]:
     clear = [h for h in different if abs(math.log(h.true_ratio)) > math.log(1 + CLEAR)]
-    return share([held.verdict_alone != "cannot tell" for held in clear])
+    return [held.verdict_alone != "cannot tell" for held in clear]
+
+
+def cells_of(rows: list[Repetition], winners: Cell) -> dict[str, Content]:
+    """Return what is stored of a model, by the keys of `SAID`."""
+    different = [held for row in rows for held in row.different]
+    wrong = sum(held.wrong_verdict for held in different)
+    together = [all(held.verdict == "cannot tell" for held in row.same) for row in rows]
+    alone = [held.verdict_alone == "cannot tell" for row in rows for held in row.same]
+    errors = [abs(held.ratio / held.true_ratio - 1) for held in different]
+    return {
+        "predicted-holds": shared([held.covered for held in different], least=92, most=98),
+        "predicted-error": 100 * statistics.median(errors),
+        "wrong-verdicts": counted(wrong, len(different)).aiming({"most": 5}),
+        "told-beyond-15": shared(_are_told(different)),
+        "twice-alone": shared(alone, least=95),
+        "twice-together": shared(together, least=95),
+        "measured-holds": shared([c for r in rows for c in r.measured_covered], least=92, most=98),
+        "measured-twice": shared([c for r in rows for c in r.measured_alone], least=95),
+        "fig17-winner": winners,
+    }
 
 
 def main() -> None:
@@ -213,9 +275,10 @@ def main() -> None:
     parser.add_argument("--model", nargs="*", default=[DEFAULT_MODEL])
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--learn", type=float, default=LEARN_FRAC, help="as the survey's --learn")
+    add_save_option(parser, "comparison")
     asked = parser.parse_args()
-    for model in asked.model:
-        print_fig_17(model, asked.seed, asked.learn)
+    winners = {model: print_fig_17(model, asked.seed, asked.learn) for model in asked.model}
+    found: dict[str, dict[str, Content]] = {}
     numbers = range(asked.seed, asked.seed + asked.repetitions)
     seeds = max(2, round(asked.repetitions / len(PAPER_MACHINES)))
     needed = sorted({run for number in numbers for run in runs_of(number, seeds, asked.learn)})
@@ -226,7 +289,15 @@ def main() -> None:
             repeat, seeds=seeds, model=model, learn_frac=asked.learn, measure=position == 0
         )
         with multiprocessing.get_context("fork").Pool(asked.processes) as pool:
-            print_coverage(model, pool.map(work, numbers, chunksize=1))
+            repetitions = pool.map(work, numbers, chunksize=1)
+            print_coverage(model, repetitions)
+            found[model] = cells_of(repetitions, winners[model])
+    columns = [Column("what", ""), *(Column(model, model, FORMS, "%") for model in found)]
+    rows = [
+        Row(key, {"what": said, **{model: cells[key] for model, cells in found.items()}})
+        for key, said in SAID.items()
+    ]
+    save(asked, columns, rows, seeds=f"seeds {numbers[0]} to {numbers[-1]}")
 
 
 if __name__ == "__main__":

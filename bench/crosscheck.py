@@ -27,11 +27,28 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from figures import Cell, Column, Row, add_save_option, save, slug
 from leadline.engine import Limits, Target, open_engine
 from leadline.engine.fio import FioEngine, fio_version
 from leadline.record import Access, Workload
 from leadline.stats import student_t
 
+MEASURES = (
+    "crates/engine/src/run",
+    "crates/engine/src/access",
+    "crates/engine/src/backend",
+    ":!crates/engine/src/backend/simulated",
+    ":!crates/engine/src/backend/nfs",
+    "python/leadline/engine/fio.py",
+    "python/leadline/fio",
+)
+COLUMNS = (
+    Column("workload", "workload"),
+    Column("how", "how"),
+    Column("own", "Leadline MB/s"),
+    Column("fio", "fio MB/s"),
+    Column("ratio", "ratio", ("{value:.3f} [{low:.2f}, {high:.2f}]", "{value:.3f}")),
+)
 CACHE_BYTES = 128 << 20
 IN_CACHE, PAST_CACHE = "48MiB", "384MiB"
 
@@ -188,6 +205,21 @@ def tell(which: str, chosen: Sequence[Case]) -> str:
     )
 
 
+def row_of(case: Case) -> Row:
+    """Return what is stored of a case."""
+    how = f"{case.setup.backend}{', direct' if case.setup.direct else ''}"
+    return Row(
+        slug(f"{case.text} {how}"),
+        {
+            "workload": case.text + (" *" if case.marked else ""),
+            "how": how,
+            "own": statistics.median(case.own),
+            "fio": statistics.median(case.fio),
+            "ratio": Cell(*case.interval(), n=len(case.ratios)),
+        },
+    )
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(
@@ -199,6 +231,7 @@ def main() -> None:
     parser.add_argument("--only", type=int, default=None, help="the first N workloads")
     parser.add_argument("--directory", type=Path, default=Path(), help="where to put the file")
     parser.add_argument("--json", type=Path, default=None, help="write every number here")
+    add_save_option(parser, "crosscheck")
     asked = parser.parse_args()
     limits = Limits(
         warm_up_s_max=asked.warm_up,
@@ -216,6 +249,8 @@ def main() -> None:
         f"\n{summary(chosen)}\n{fio_version()}, cache {CACHE_BYTES >> 20} MiB, {asked.rounds} "
         f"rounds of {asked.seconds:g} s, {time.monotonic() - began_s:.0f} s in all."
     )
+    rows = [row_of(case) for case in chosen]
+    save(asked, COLUMNS, rows, directory=asked.directory, rounds=asked.rounds, note=fio_version())
     if asked.json:
         found: list[dict[str, Any]] = [asdict(case) for case in chosen]
         asked.json.write_text(json.dumps(found, indent=1), encoding="utf-8")

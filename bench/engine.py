@@ -4,13 +4,16 @@ All contenders read one file that the engine laid out, at places drawn uniformly
 processor (two in row f), one right after the other; who goes first changes from round to round and
 the first round is thrown away. Cached rows keep the file in memory by a mapping of it (an idle
 file may be reclaimed at any time); direct rows drop it from the cache. Prints one table: medians
-with the smallest and the largest value, and the median of the ratios within each round.
+with the smallest and the largest value, and the median of the ratios within each round. Goals are
+on the stronger peer: fio with registered buffers and files, and the loop without a clock.
 
     .venv/bin/python bench/engine.py [--pairs 10] [--rows a,b,d] [--json FILE] [--repeat 30]
+        [--save [NAME]]
 
 Rows: (a) null backend; (b) cached pread of 4 KiB and 512 B; (c) cached io_uring at depth 32;
 (d) direct io_uring at depth 1 and 32; (e) mmap; (f) row b on two processors. `--repeat N` measures
 one cached and one direct point N times instead: do the stated intervals cover the grand mean?
+(`--save` keeps those apart, as engine_repeat.)
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from engine_repeat import repeat_points
+import engine_repeat
 from engine_runs import (
     Contender,
     NotAvailable,
@@ -43,7 +46,18 @@ from engine_runs import (
     pinned,
     watched,
 )
+from figures import Cell, Column, Content, add_save_option, markdown, save, slug
+from figures import Row as Line
 
+MEASURES = (
+    "crates/engine/src",
+    ":!crates/engine/src/backend/simulated",
+    ":!crates/engine/src/backend/nfs",
+    ":!crates/engine/src/load",
+    ":!crates/engine/src/file_test",
+    "bench/bare_pread.c",
+)
+ENDS = "least and greatest of the rounds"
 FILE_BYTES = 256 << 20
 BUSY_CPU = 0.12
 """Foreign CPU seconds per second above which a run is counted as disturbed (RECIPES, Method)."""
@@ -72,15 +86,10 @@ class Goal:
     absolute: bool = False
     """On Leadline's own value instead of the ratio to the peer's."""
 
-    def __str__(self) -> str:
-        sign = "≥" if self.quantity.more_is_better else "≤"
-        return f"{sign} {self.value:g}" + (f" {self.quantity.unit}" if self.absolute else "")
-
-    def met(self, own: float, ratio: float) -> bool:
-        """Whether Leadline reaches it."""
-        reached = own if self.absolute else ratio
-        better = self.quantity.more_is_better
-        return reached >= self.value if better else reached <= self.value
+    @property
+    def ends(self) -> dict[str, float]:
+        """The same as a cell of a table has it."""
+        return {"least" if self.quantity.more_is_better else "most": self.value}
 
 
 @dataclass(frozen=True)
@@ -136,7 +145,7 @@ def uring_peers(depth: int, *options: str, goals: tuple[Goal, ...]) -> tuple[Pee
     plain = fio("fio io_uring", "io_uring", 4096, *options)
     tuned = ("--registerfiles=1", "--fixedbufs=1")
     best = fio("fio io_uring registerfiles fixedbufs", "io_uring", 4096, *options, *tuned)
-    return (Peer(plain, quantities, goals), Peer(best, quantities))
+    return (Peer(plain, quantities), Peer(best, quantities, goals))
 
 
 def table_rows(program: Path | None) -> tuple[Row, ...]:
@@ -231,7 +240,16 @@ def cache_state(row: Row, setting: Setting) -> Iterator[None]:
         yield
 
 
-def lines_of(outcome: Outcome) -> Iterator[str]:
+COLUMNS = (
+    Column("what", "row"),
+    Column("own", "Leadline", ("{value:.4g} [{low:.4g}, {high:.4g}] {unit}",)),
+    Column("peer", "peer"),
+    Column("theirs", "peer's", ("{value:.4g} [{low:.4g}, {high:.4g}] {unit}",)),
+    Column("ratio", "ratio, round by round", ("{value:.3f} [{low:.3f}, {high:.3f}]",)),
+)
+
+
+def lines_of(outcome: Outcome) -> Iterator[Line]:
     """Yield the table's lines of one row."""
     row = outcome.row
     title = f"({row.letter}) {row.what}"
@@ -239,31 +257,43 @@ def lines_of(outcome: Outcome) -> Iterator[str]:
     if not own:
         reason = outcome.missing.get(row.own.name, "no reading")
         print(f"{title}: not available: {reason}", file=sys.stderr)
-        yield f"| {title} | not available | | | | | |"
+        yield Line(slug(title), {"what": title, "own": "not available"})
         return
     for peer in row.peers:
         name = peer.contender.name
         theirs = outcome.readings.get(name, [])
         if not theirs or name in outcome.missing:
             print(f"{title}: {name} not available: {outcome.missing.get(name)}", file=sys.stderr)
-            yield f"| {title} | {spread(own, THROUGHPUT)} | {name} | not available | | | |"
+            cells: dict[str, Content] = {"what": title, "own": spread(own, THROUGHPUT)}
+            yield Line(key_of(title, name), cells | {"peer": name, "theirs": "not available"})
             continue
         for quantity in peer.quantities:
             yield line(title, peer, quantity, own, theirs)
 
 
+def key_of(title: str, peer: str, quantity: Quantity = THROUGHPUT) -> str:
+    """Return the key of a line: `d-direct-4-kib-io-uring-depth-1-cpu-fio-tuned`."""
+    what = "-cpu" if quantity is CPU_COST else ""
+    whose = "bare" if peer.startswith("bare") else "fio-tuned" if len(peer.split()) > 2 else "fio"
+    return f"{slug(title)}{what}-{whose}"
+
+
 def line(
     title: str, peer: Peer, quantity: Quantity, own: Sequence[Reading], theirs: Sequence[Reading]
-) -> str:
+) -> Line:
     """Return one comparison."""
-    ratios = ratios_of(quantity, own, theirs)
-    ratio = statistics.median(ratios)
     goal = next((goal for goal in peer.goals if goal.quantity is quantity), None)
-    met = goal and goal.met(statistics.median(map(quantity.of, own)), ratio)
-    verdict = "" if goal is None else "yes" if met else "**no**"
-    return (
-        f"| {title} | {spread(own, quantity)} | {peer.contender.name} | {spread(theirs, quantity)} "
-        f"| {ratio:.3f} [{min(ratios):.3f}, {max(ratios):.3f}] | {goal or '-'} | {verdict} |"
+    ratios = ratios_of(quantity, own, theirs)
+    name = peer.contender.name
+    return Line(
+        key_of(title, name, quantity),
+        {
+            "what": title,
+            "own": spread(own, quantity, goal if goal and goal.absolute else None),
+            "peer": name,
+            "theirs": spread(theirs, quantity),
+            "ratio": middle_of(ratios, goal if goal and not goal.absolute else None),
+        },
     )
 
 
@@ -273,11 +303,15 @@ def ratios_of(quantity: Quantity, own: Sequence[Reading], theirs: Sequence[Readi
     return [quantity.of(mine) / quantity.of(peers) for mine, peers in pairs]
 
 
-def spread(readings: Sequence[Reading], quantity: Quantity) -> str:
-    """Format the median with the smallest and the largest."""
-    values = [quantity.of(reading) for reading in readings]
-    low, high = min(values), max(values)
-    return f"{statistics.median(values):.4g} [{low:.4g}, {high:.4g}] {quantity.unit}"
+def spread(readings: Sequence[Reading], quantity: Quantity, goal: Goal | None = None) -> Cell:
+    """Return the median with the smallest and the largest."""
+    return middle_of([quantity.of(reading) for reading in readings], goal, quantity.unit)
+
+
+def middle_of(values: Sequence[float], goal: Goal | None, unit: str = "") -> Cell:
+    """Return the median of some values, with their ends and its goal."""
+    found = Cell(statistics.median(values), min(values), max(values), len(values), unit=unit)
+    return found.aiming(goal.ends) if goal else found
 
 
 def host_line(setting: Setting) -> str:
@@ -329,7 +363,7 @@ def document(setting: Setting, outcomes: Sequence[Outcome]) -> dict[str, Any]:
 
 
 def print_table(rows: Sequence[Row], setting: Setting, cpus: list[int], pairs: int) -> Any:
-    """Measure and print; returns every number."""
+    """Measure and print; returns every number, the table's lines, and what is said below them."""
     outcomes = []
     for row in rows:
         if row.processors > len(cpus):
@@ -339,14 +373,13 @@ def print_table(rows: Sequence[Row], setting: Setting, cpus: list[int], pairs: i
         chosen = tuple(cpus[: row.processors])
         on = Setting(setting.directory, setting.file_bytes, chosen, setting.seconds)
         outcomes.append(measure_row(row, on, pairs))
-    print("| row | Leadline | peer | peer's | ratio | goal | met |\n|---|---|---|---|---|---|---|")
-    for outcome in outcomes:
-        print("\n".join(lines_of(outcome)))
+    table = [line for outcome in outcomes for line in lines_of(outcome)]
+    print("\n".join(markdown(COLUMNS, table)))
     readings = [r for outcome in outcomes for some in outcome.readings.values() for r in some]
     print(f"\n{pairs} rounds of {setting.seconds:g} s. {host_line(setting)}.")
-    if readings:
-        print(foreign_line(readings) + ".")
-    return document(setting, outcomes)
+    said = f"{foreign_line(readings)}." if readings else ""
+    print(said)
+    return document(setting, outcomes), table, said
 
 
 def parsed() -> argparse.Namespace:
@@ -361,6 +394,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--directory", type=Path, default=Path(), help="where to put the file")
     parser.add_argument("--json", type=Path, default=None, help="write every number here")
     parser.add_argument("--repeat", type=int, default=0, help="repetitions instead of the table")
+    add_save_option(parser, "engine")
     return parser.parse_args()
 
 
@@ -383,12 +417,18 @@ def main() -> None:
         short = Setting(setting.directory, FILE_BYTES, (first,), 0.05)
         leadline("pread", 4096).run(short)  # lays out the file
         if asked.repeat:
-            numbers = repeat_points(setting, asked.repeat)
+            asked.save = "engine_repeat" if asked.save == "engine" else asked.save
+            numbers, table = engine_repeat.repeat_points(setting, asked.repeat)
+            columns: tuple[Column, ...] = engine_repeat.COLUMNS
+            about: dict[str, Any] = {"rounds": asked.repeat}
         else:
             chosen = [row for row in table_rows(loop) if row.letter in asked.rows.split(",")]
-            numbers = print_table(chosen, setting, cpus, asked.pairs)
+            numbers, table, said = print_table(chosen, setting, cpus, asked.pairs)
+            columns = COLUMNS
+            about = {"rounds": asked.pairs, "interval": ENDS, "note": said}
         if asked.json:
             asked.json.write_text(json.dumps(numbers, indent=1), encoding="utf-8")
+        save(asked, columns, table, directory=setting.directory, **about)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from engine_runs import Setting, drop_from_cache, fio, pinned, watched
+from figures import Cell, Column, Row, markdown, slug
 
 COMMAND = (sys.executable, "-I", "-c", "from leadline.cli import main; main()")
 _POLL_S = 0.01
@@ -39,18 +40,26 @@ class Stated:
     fio_foreign_cpu: float
 
 
-def repeat_points(setting: Setting, repetitions: int) -> dict[str, Any]:
-    """Measure both points, print one line each, return every number."""
-    print(
-        "| point | intervals that cover the grand mean | goal | CV of Leadline | CV of fio "
-        "| half-width, median | foreign CPU, most |\n|---|---|---|---|---|---|---|"
-    )
-    numbers = {}
+PERCENT = ("{value:.2f} {unit}",)
+COLUMNS = (
+    Column("point", "point"),
+    Column("covered", "intervals that cover the grand mean", ("{value:.0f} of {n}",)),
+    Column("cv", "CV of Leadline", PERCENT, "%"),
+    Column("cv_fio", "CV of fio", PERCENT, "%"),
+    Column("half", "half-width, median", PERCENT, "%"),
+    Column("foreign", "foreign CPU, most", ("{value:.2f}",)),
+)
+
+
+def repeat_points(setting: Setting, repetitions: int) -> tuple[dict[str, Any], list[Row]]:
+    """Measure both points, print one line each; return every number, and the lines."""
+    numbers, rows = {}, []
     for name, direct in (("cached 4 KiB pread", False), ("direct 4 KiB pread", True)):
         answers = [answer(setting, number, direct=direct) for number in range(repetitions + 1)][1:]
-        print(line(name, answers), flush=True)
+        rows.append(line(name, answers))
         numbers[name] = [asdict(answer) for answer in answers]
-    return numbers
+    print("\n".join(markdown(COLUMNS, rows)))
+    return numbers, rows
 
 
 def answer(setting: Setting, number: int, *, direct: bool) -> Stated:
@@ -135,7 +144,7 @@ def pinned_when_laid_out(target: Path, file_bytes: int) -> Iterator[None]:
         thread.join()
 
 
-def line(name: str, answers: list[Stated]) -> str:
+def line(name: str, answers: list[Stated]) -> Row:
     """Return one line of the table."""
     values = [answer.value for answer in answers]
     peers = [answer.fio for answer in answers]
@@ -148,10 +157,16 @@ def line(name: str, answers: list[Stated]) -> str:
     covered = sum(low <= mean <= high for low, high, _ in stated)
     half = [100 * (high - low) / 2 / value for low, high, value in stated]
     foreign = max(max(answer.foreign_cpu, answer.fio_foreign_cpu) for answer in answers)
-    return (
-        f"| {name} | {covered} of {len(answers)} | ≥ {0.9 * len(answers):.0f} "
-        f"| {cv_percent(values):.2f} % | {cv_percent(peers):.2f} % "
-        f"| {statistics.median(half) if half else float('nan'):.2f} % | {foreign:.2f} |"
+    return Row(
+        slug(name),
+        {
+            "point": name,
+            "covered": Cell(covered, n=len(answers), least=round(0.9 * len(answers))),
+            "cv": cv_percent(values),
+            "cv_fio": cv_percent(peers),
+            "half": statistics.median(half) if half else None,
+            "foreign": foreign,
+        },
     )
 
 

@@ -12,7 +12,9 @@ from __future__ import annotations
 import argparse
 import statistics
 from collections.abc import Sequence
+from pathlib import Path
 
+from figures import Cell, Column, Content, Row, add_save_option, save, slug
 from leadline.engine import Target, open_engine, profile_names, stop_on_signals
 from leadline.record import NO_SYNC, Access, CacheSize, CacheStudy
 from leadline.record.file_cache import CACHE
@@ -20,13 +22,30 @@ from leadline.store import open_store
 from leadline.studies.cache import CacheAsked, begin_study, run_study
 from leadline.testing.simulation import SimulatedCacheStudy, simulate_cache_study
 
+MEASURES = (
+    "python/leadline/studies/cache",
+    "python/leadline/studies/counted.py",
+    "python/leadline/stats",
+    "crates/engine/src/evidence",
+    "crates/engine/src/target",
+    "crates/stats/src",
+)
+SIZE = ("{value:.0f} {unit} ({low:.0f} to {high:.0f})", "{value:.0f} {unit}")
+COLUMNS = (
+    Column("cap", "cap"),
+    Column("room", "room", ("{value:.0f} {unit}",), "MiB"),
+    Column("reads", "reads", SIZE, "MiB"),
+    Column("reads_off", "off", ("{value:+.1f} {unit}",), "%"),
+    Column("writes", "writes", SIZE, "MiB"),
+    Column("writes_off", "off", ("{value:+.1f} {unit}",), "%"),
+)
 MIB = 2**20
 BOUND = 0.10
 """The issue's: sizes within ten percent on every profile."""
 
 
 def main() -> None:
-    """Print one of the two tables."""
+    """Print one of the two tables; that of a disk can be stored."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--only", metavar="PROFILE")
@@ -34,10 +53,12 @@ def main() -> None:
     parser.add_argument("--caps", default="128,256,512", help="MiB")
     parser.add_argument("--budget", type=float, default=120.0, help="seconds a study")
     parser.add_argument("--sync", default=NO_SYNC)
+    add_save_option(parser, "file_cache")
     asked = parser.parse_args()
     if asked.target:
         caps = [int(cap) for cap in asked.caps.split(",")]
-        against_cgroups(asked.target, caps, asked.budget, asked.sync)
+        rows = against_cgroups(asked.target, caps, asked.budget, asked.sync)
+        save(asked, COLUMNS, rows, directory=Path(asked.target))
     else:
         against_profiles([asked.only] if asked.only else list(profile_names()), asked.seeds)
 
@@ -76,8 +97,11 @@ def error_frac(size: CacheSize, truth: float | None) -> float:
     return abs(size.bytes.value / truth - 1)
 
 
-def against_cgroups(directory: str, caps_mib: Sequence[int], budget_s: float, sync: str) -> None:
-    """Print, for every cap, the sizes found against the cgroup's room."""
+def against_cgroups(
+    directory: str, caps_mib: Sequence[int], budget_s: float, sync: str
+) -> list[Row]:
+    """Print, for every cap, the sizes found against the cgroup's room; return them."""
+    rows = []
     print("| cap | room | reads | error | writes | error | policy |")
     print("|---|---|---|---|---|---|---|")
     for cap in caps_mib:
@@ -93,6 +117,21 @@ def against_cgroups(directory: str, caps_mib: Sequence[int], budget_s: float, sy
         print(f"| {' | '.join([*cells, found.policy.value])} |", flush=True)
         for warning in study.warnings:
             print(f"<!-- {cap} MiB: {warning} -->")
+        own: dict[str, Content] = {"cap": f"{cap} MiB", "room": room / MIB}
+        rows.append(Row(slug(f"{cap} MiB"), own | cells_of(found.reads, "reads", room)))
+        rows[-1].cells.update(cells_of(found.writes, "writes", room))
+    return rows
+
+
+def cells_of(size: CacheSize, name: str, room: int) -> dict[str, Content]:
+    """Return what is stored of a size: in MiB, and how far off the room it is."""
+    found = size.bytes
+    if found is None:
+        return {name: size.reason}
+    low, high = (end / MIB if end else None for end in (found.low, found.high))
+    most = 100 * BOUND
+    off = Cell(100 * (found.value / room - 1), least=-most, most=most)
+    return {name: Cell(found.value / MIB, low, high), f"{name}_off": off}
 
 
 def say(size: CacheSize) -> str:

@@ -23,6 +23,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from figures import Cell, Column, Content, Row, add_save_option, save, slug
 from leadline.engine import Limits, Target, open_engine
 from leadline.engine.fio import FioEngine
 from leadline.fio import read_job
@@ -32,6 +33,22 @@ from leadline.store import open_store
 from leadline.studies.survey.stored import load_survey
 from leadline.units import parse_bytes
 
+MEASURES = (
+    "python/leadline/fio",
+    "python/leadline/predict",
+    "python/leadline/studies/survey",
+    "python/leadline/stats",
+    "crates/stats/src",
+)
+COLUMNS = (
+    Column("job", "job"),
+    Column("changed", "changed"),
+    Column("fio", "fio MB/s"),
+    Column(
+        "predicted", "predicted, one run", ("{value:.4g} [{low:.4g}, {high:.4g}], {off:+.0f} %",)
+    ),
+    Column("held", "held", ("{value:.0f} of {n}",)),
+)
 ROOT = Path(__file__).parent.parent
 Changes = dict[str, str | int]
 
@@ -182,6 +199,23 @@ def line(outcome: Outcome) -> str:
     return f"| {' | '.join(cells)} |"
 
 
+def rows_of(outcomes: list[Outcome]) -> Iterator[Row]:
+    """Yield what is stored: a row for each case, and one for all."""
+    for outcome in outcomes:
+        changed = outcome.changed or "as it is"
+        cells: dict[str, Content] = {"job": outcome.name, "changed": changed}
+        cells["fio"] = outcome.measured_mb_s
+        if outcome.predicted is None:
+            cells["predicted"] = "refused"
+        else:
+            off = 100 * (outcome.predicted[0] / outcome.measured_mb_s - 1)
+            cells["predicted"] = Cell(*outcome.predicted, also={"off": off})
+            cells["held"] = "yes" if outcome.is_held else "**no**"
+        yield Row(slug(f"{outcome.name} {changed}"), cells)
+    held = sum(outcome.is_held for outcome in outcomes)
+    yield Row("all", {"job": "all", "held": Cell(held, n=len(outcomes))})
+
+
 def main() -> None:
     """Run and print."""
     parser = argparse.ArgumentParser(
@@ -201,6 +235,7 @@ def main() -> None:
     parser.add_argument("--only", type=int, default=None, help="the first N cases")
     parser.add_argument("--directory", type=Path, default=Path(), help="where to put the files")
     parser.add_argument("--json", type=Path, default=None, help="write every number here")
+    add_save_option(parser, "fio_prediction")
     asked = parser.parse_args()
     began_s = time.monotonic()
     with tempfile.TemporaryDirectory(dir=asked.directory, prefix="leadline-bench-") as folder:
@@ -212,6 +247,7 @@ def main() -> None:
         f"\nwithin the interval: {held} of {len(outcomes)}; "
         f"{time.monotonic() - began_s:.0f} s in all"
     )
+    save(asked, COLUMNS, rows_of(outcomes), directory=asked.directory)
     if asked.json:
         asked.json.write_text(
             json.dumps([asdict(outcome) for outcome in outcomes], indent=1), encoding="utf-8"

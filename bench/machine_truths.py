@@ -11,10 +11,8 @@ each truth is written there as soon as it is found, so a run that was stopped go
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
 import multiprocessing
-import subprocess
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -22,6 +20,8 @@ from typing import Any
 
 import msgspec
 
+from figures.origin import commit_now, today
+from figures.stored import write_lines
 from leadline.engine import load_profile, machine_names
 from leadline.errors import LeadlineError
 from leadline.record import Workload
@@ -39,6 +39,7 @@ from leadline.testing.machines import draw_machine
 Question = tuple[dict[str, Any], Workload]
 Row = dict[str, Any]
 
+MEASURES = ("crates/machine/src", "python/leadline/profiles/machines", "python/leadline/testing")
 WORKLOADS_SEED = 1
 
 
@@ -123,20 +124,14 @@ def kept() -> dict[str, Row]:
 
 def keep(rows: dict[str, Row]) -> None:
     """Write them all, one to a line, in the order of machines and keys."""
-    command = ["git", "rev-parse", "--short", "HEAD"]
-    commit = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-    head = {
-        "made_by": "bench/machine_truths.py",
-        "commit": commit,
-        "date": datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
-    }
-    lines = [
-        json.dumps(row) for row in sorted(rows.values(), key=lambda r: (r["machine"], r["key"]))
-    ]
-    text = json.dumps(head)[:-1] + ',\n"truths": [\n' + ",\n".join(lines) + "\n]}\n"
-    PUBLISHED.parent.mkdir(exist_ok=True)
-    PUBLISHED.with_suffix(".new").write_text(text, encoding="utf-8")
-    PUBLISHED.with_suffix(".new").replace(PUBLISHED)
+    made_by = "bench/machine_truths.py"
+    head = {"made_by": made_by, "commit": commit_now(MEASURES), "date": today()}
+    write_lines(PUBLISHED, head, "truths", sorted(rows.values(), key=by_machine))
+
+
+def by_machine(row: Row) -> tuple[str, str]:
+    """Return what truths are sorted by."""
+    return row["machine"], row["key"]
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ from functools import partial
 from pathlib import Path
 
 from crosscheck import geometric_interval
+from figures import Cell, Column, Row, add_save_option, save, slug
 from leadline.engine import Engine, Limits, Target, open_engine
 from leadline.record import NO_SYNC, Access, Workload
 from nfs_bare import BareClient, Load, NotAvailable
@@ -40,6 +41,14 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "real"))
 
 from nfs_server import nfs_server, why_not
 
+MEASURES = ("crates/engine/src/backend/nfs", "crates/engine/src/run", "bench/nfs_bare.c")
+COLUMNS = (
+    Column("what", "workload"),
+    Column("own", "Leadline MB/s"),
+    Column("bare", "libnfs MB/s"),
+    Column("ratio", "Leadline over libnfs", ("{value:.2f} [{low:.2f}, {high:.2f}]", "{value:.2f}")),
+    Column("latency", "mean µs, both", ("{value:.0f}, {bare:.0f}",)),
+)
 FILE_BYTES = 32 << 20
 GOAL_FRAC = 0.1
 WARM_S = 0.5
@@ -161,6 +170,21 @@ def lines(chosen: Iterable[Point]) -> Iterable[str]:
         )
 
 
+def row_of(point: Point) -> Row:
+    """Return what is stored of a workload."""
+    bare_us = {"bare": statistics.median(point.bare_us)}
+    return Row(
+        slug(point.title),
+        {
+            "what": point.title,
+            "own": statistics.median(point.own_mb_s),
+            "bare": statistics.median(point.bare_mb_s),
+            "ratio": Cell(*point.ratio(), n=len(point.own_mb_s)),
+            "latency": Cell(statistics.median(point.own_us), also=bare_us),
+        },
+    )
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(
@@ -177,6 +201,7 @@ def main() -> None:
         help="rate of the link to our own server (100); 0 leaves it as fast as this machine is",
     )
     parser.add_argument("--json", type=Path, default=None, help="write every number here")
+    add_save_option(parser, "nfs_crosscheck")
     asked = parser.parse_args()
     chosen = points()
     began_s = time.monotonic()
@@ -198,6 +223,7 @@ def main() -> None:
         f"\n{link}: {len(within)} of {len(chosen)} within {GOAL_FRAC:.0%}; {asked.rounds} rounds "
         f"of {asked.seconds:g} s, {time.monotonic() - began_s:.0f} s in all."
     )
+    save(asked, COLUMNS, map(row_of, chosen), directory=Path(), rounds=asked.rounds)
     if asked.json:
         asked.json.write_text(json.dumps([asdict(each) for each in chosen], indent=1), "utf-8")
 

@@ -39,6 +39,7 @@ from pathlib import Path
 import msgspec
 
 import leadline
+from figures import Cell, Column, Content, Row, add_save_option, save, slug
 from leadline.record.workbench import Goal, PeakRate, SimulatedServer
 from leadline.studies.workbench.policies import POLICIES
 from leadline.testing.grids import WORKLOADS, grid_samples
@@ -46,6 +47,39 @@ from leadline.testing.peak_truth import known_truth, truth, truth_key
 from leadline.testing.searches import Search, seed_for, simulate_search
 from leadline.testing.servers import GOAL, PERCENTILE_GOAL, population
 
+MEASURES = (
+    "python/leadline/studies/workbench/policies",
+    "python/leadline/studies/workbench/belief",
+    "python/leadline/testing/servers.py",
+    "python/leadline/testing/searches.py",
+    "crates/engine/src/load/simulated_server",
+    "crates/stats/src/belief",
+)
+SHARE = ("{value:.1f} ({low:.0f}-{high:.0f})", "{value:.1f}")
+ONE, WHOLE, SIGNED = ("{value:.1f}",), ("{value:.0f}",), ("{value:+.1f}",)
+COLUMNS = (
+    Column("policy", "policy"),
+    Column("searches", "searches", WHOLE),
+    Column("mean", "min: mean", ONE),
+    Column("median", "median", ONE),
+    Column("p90", "p90", ONE),
+    Column("trials", "trials", ONE),
+    Column("within_10", "within 10 %", SHARE),
+    Column("within_5", "within 5 %", SHARE),
+    Column("holds", "interval holds", SHARE),
+    Column("half", "± %", ONE),
+    Column("bias", "bias %", SIGNED),
+    Column("p95_error", "p95 error %", ONE),
+    Column("false", "false conf. %", ONE),
+    Column("in_region", "in region %", WHOLE),
+)
+GOALS_OF_CURVE: dict[str, dict[str, float]] = {
+    "mean": {"most": 6.5},
+    "p90": {"most": 11},
+    "within_10": {"least": 93},
+    "holds": {"least": 93},
+}
+"""Issue 16's, of the policy that Leadline comes with."""
 KEPT = Path("build/peak")
 GOALS = {"mean": GOAL, "p95": PERCENTILE_GOAL}
 
@@ -220,15 +254,21 @@ def quantile(values: Sequence[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, max(0, math.ceil(share * len(ordered)) - 1))]
 
 
-def share_of(flags: Sequence[bool]) -> str:
-    """Return a percentage with its 95 % interval (Wilson)."""
+def share(flags: Sequence[bool]) -> Cell | None:
+    """Return a percentage with its 95 % interval (Wilson); None of nothing."""
     n = len(flags)
     if n == 0:
-        return "-"
+        return None
     p, z = sum(flags) / n, 1.96
     middle = (p + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-    return f"{100 * p:.1f} ({100 * (middle - half):.0f}-{100 * (middle + half):.0f})"
+    return Cell(100 * p, 100 * (middle - half), 100 * (middle + half), n)
+
+
+def share_of(flags: Sequence[bool]) -> str:
+    """Return the same in words."""
+    found = share(flags)
+    return f"{found.value:.1f} ({found.low:.0f}-{found.high:.0f})" if found else "-"
 
 
 HEAD = (
@@ -278,6 +318,55 @@ def row_of(found: Sequence[Search]) -> list[str]:
         f"{100 * statistics.mean(in_region(item) for item in found):.0f}",
         str(len(found) - len(errors)),
     ]
+
+
+def cells_of(name: str, found: Sequence[Search]) -> dict[str, Content]:
+    """Return what is stored of a policy, by the keys of `COLUMNS`."""
+    costs = [item.cost_s / 60 for item in found if not item.verdict.startswith("fault")] or [0.0]
+    errors = [100 * item.error_frac for item in found if item.error_frac is not None]
+    stated = [item for item in found if item.has_interval]
+    false = sum(item.verdict == "found" and not item.covers for item in stated)
+    cells: dict[str, Content] = {
+        "policy": name,
+        "searches": len(found),
+        "mean": statistics.mean(costs),
+        "median": statistics.median(costs),
+        "p90": quantile(costs, 0.9),
+        "trials": statistics.mean(item.trials for item in found),
+        "within_10": share([item.within(0.10) for item in found]),
+        "within_5": share([item.within(0.05) for item in found]),
+        "holds": share([item.covers for item in stated]),
+        "in_region": 100 * statistics.mean(in_region(item) for item in found),
+    }
+    if stated:
+        cells["half"] = 100 * statistics.median(half_width_frac(item) for item in stated)
+        cells["false"] = 100 * false / len(found)
+    if errors:
+        cells["bias"] = statistics.mean(errors)
+        cells["p95_error"] = quantile([abs(error) for error in errors], 0.95)
+    return cells
+
+
+def with_goals(cells: dict[str, Content], goals: dict[str, dict[str, float]]) -> dict[str, Content]:
+    """Return the cells, those that have a goal with it."""
+    found = dict(cells)
+    for key, goal in goals.items():
+        cell = found[key]
+        if isinstance(cell, float | int):
+            cell = Cell(cell)
+        if isinstance(cell, Cell):
+            found[key] = cell.aiming(goal)
+    return found
+
+
+def rows_of(found: dict[str, list[Search]], *, kinds: bool) -> Iterator[Row]:
+    """Yield what is stored: a row for each policy, and `POLICY.CLASS` for each class."""
+    for name, searches in found.items():
+        cells = cells_of(name, searches)
+        yield Row(name, with_goals(cells, GOALS_OF_CURVE) if name == "curve" else cells)
+        for kind in dict.fromkeys(item.kind for item in searches) if kinds else ():
+            own = [item for item in searches if item.kind == kind]
+            yield Row(f"{name}.{slug(kind)}", cells_of(kind, own))
 
 
 def half_width_frac(item: Search) -> float:
@@ -335,6 +424,7 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--kinds", action="store_true", help="a table for each class as well")
     parser.add_argument("--out", type=Path, default=None)
+    add_save_option(parser, "peak")
     asked = parser.parse_args()
     servers = servers_of(asked.on, asked.servers, asked.population)
     seeds = range(asked.seed, asked.seed + asked.repeats)
@@ -351,6 +441,9 @@ def main() -> None:
     if asked.kinds:
         text += kind_tables(found)
     print(text)
+    last = asked.seed + asked.repeats - 1
+    seeds_said = f"seeds {asked.seed} to {last} of the searches, {asked.population} of the servers"
+    save(asked, COLUMNS, rows_of(found, kinds=asked.kinds), seeds=seeds_said)
     if asked.out is not None:
         asked.out.write_text(text, encoding="utf-8")
 

@@ -17,6 +17,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from figures import Column, Content, Row, add_save_option, save
 from leadline.record.workbench import PeakRate, Prior, Sample, Trial, TrialOrder
 from leadline.servers import run_trial
 from leadline.studies.workbench.policies import POLICIES, open_policy
@@ -25,6 +26,22 @@ from leadline.testing.peak_truth import truth
 from leadline.testing.servers import GOAL
 from load_factors import course, load_factors
 
+MEASURES = (
+    "python/leadline/studies/workbench/policies",
+    "python/leadline/studies/workbench/belief",
+    "crates/engine/src/load/simulated_server",
+    "crates/stats/src/belief",
+)
+WHOLE = ("{value:.0f}",)
+COLUMNS = (
+    Column("policy", "policy"),
+    Column("error", "error %", ("{value:.1f}",)),
+    Column("minutes", "minutes", WHOLE),
+    Column("trials", "trials", WHOLE),
+    Column("near_after", "near 1 after, min", WHOLE),
+    Column("near_share", "time near 1, %", WHOLE),
+    Column("far", "trials far", WHOLE),
+)
 SERVER = WORKLOADS["db_tp"]
 SAMPLE: Sample = {"disks": 4, "workers": 32}
 NEAREST: Sample = {"disks": 4, "workers": 16}
@@ -80,6 +97,14 @@ def row(name: str, found: Sequence[tuple[PeakRate, list[Trial]]], peak_per_s: fl
     ]
 
 
+def stored(cells: Sequence[str]) -> Row:
+    """Return what is stored of a policy: what is printed, without its verdicts."""
+    name, _, *told = cells
+    numbers: list[Content] = [None if text == "-" else float(text) for text in told]
+    keys = [column.key for column in COLUMNS[1:]]
+    return Row(name, {"policy": f"`{name}`", **dict(zip(keys, numbers, strict=True))})
+
+
 def as_points(name: str, trials: list[Trial], peak_per_s: float) -> Iterator[list[str]]:
     """Yield the lines of the CSV."""
     for one in load_factors(trials, peak_per_s):
@@ -94,6 +119,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--csv", type=Path)
+    add_save_option(parser, "peak_course")
     options = parser.parse_args()
     peak_per_s = truth(SERVER, GOAL, SAMPLE).rate_per_s
     rows, points = [], [["policy", "begin_min", "end_min", "load_factor", "state"]]
@@ -105,6 +131,7 @@ def main() -> None:
     lines = [" | ".join(cells) for cells in (HEAD, ["---"] * len(HEAD), *rows)]
     text = "".join(f"| {line} |\n" for line in lines)
     print(f"DB_TP, 4 disks, 32 threads: true peak {peak_per_s:.0f} requests/s\n\n{text}")
+    save(options, COLUMNS, map(stored, rows), seeds=f"seeds 1 to {options.seeds}")
     if options.out is not None:
         options.out.write_text(text, encoding="utf-8")
     if options.csv is not None:

@@ -13,6 +13,7 @@ time of one worker over that of its trials alone.
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import sys
 import tempfile
@@ -24,6 +25,7 @@ import msgspec
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from dask_cluster import dask_cluster
+from figures import Cell, Column, Content, Row, add_save_option, save
 from leadline.record.wording import say_count
 from leadline.record.workbench import EXPERIMENT, Experiment, ExperimentStart
 from leadline.store import open_store
@@ -32,6 +34,15 @@ from leadline.studies.workbench.pools.pool import open_pool
 from leadline.testing.grids import FACTORS, WORKLOADS, grid_samples
 from leadline.testing.servers import GOAL
 
+MEASURES = ("python/leadline/studies/workbench", "python/leadline/servers")
+COLUMNS = (
+    Column("workers", "workers", ("{value:.0f}",)),
+    Column("trials", "trials", ("{value:.0f}",)),
+    Column("wall", "wall", ("{value:.1f} {unit}",), "s"),
+    Column("ideal", "ideal", ("{value:.1f} {unit}",), "s"),
+    Column("ratio", "× ideal", ("{value:.2f}",)),
+    Column("added", "added to a trial", ("{value:.0f} {unit}",), "ms"),
+)
 IDEAL_MOST = 1.3
 """What issue 7 allows: so many times the ideal."""
 
@@ -90,6 +101,24 @@ def run_surface(asked: argparse.Namespace, workers: int, number: int) -> Mapped:
             return Mapped(time.monotonic() - begin, found)
 
 
+def rows_of(one: Mapped, several: Mapped, ratio: float, added_ms: float, number: int) -> list[Row]:
+    """Return what is stored of a repeat."""
+    alone: dict[str, Content] = {
+        "workers": "one",
+        "trials": one.trials,
+        "wall": one.wall_s,
+        "added": added_ms,
+    }
+    together: dict[str, Content] = {
+        "workers": "several",
+        "trials": several.trials,
+        "wall": several.wall_s,
+        "ideal": several.wall_s / ratio,
+        "ratio": Cell(ratio, most=IDEAL_MOST),
+    }
+    return [Row(f"one-{number}", alone), Row(f"several-{number}", together)]
+
+
 def main() -> int:
     """Print the table; 1 when several workers take more than issue 7 allows."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -98,11 +127,12 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--wall-scale", type=float, default=0.0015)
+    add_save_option(parser, "pool")
     asked = parser.parse_args()
     print(f"{asked.workload}, 32 samples, policy {asked.policy}, wall scale {asked.wall_scale:g}\n")
     print("| workers | trials | wall s | ideal s | × ideal | added to a trial, ms |")
     print("|---|---|---|---|---|---|")
-    ratios = []
+    ratios, rows = [], []
     for repeat in range(asked.repeats):
         one = run_surface(asked, 1, 2 * repeat + 1)
         several = run_surface(asked, asked.workers, 2 * repeat + 2)
@@ -115,6 +145,9 @@ def main() -> int:
             f"| {ratios[-1]:.2f} | |",
             flush=True,
         )
+        rows += rows_of(one, several, ratios[-1], added_ms, repeat + 1)
+    load = f"Load average {os.getloadavg()[0]:.0f}."
+    save(asked, COLUMNS, rows, directory=Path(), rounds=asked.repeats, note=load)
     middle = statistics.median(ratios)
     kept = "kept" if middle <= IDEAL_MOST else "missed"
     print(

@@ -27,11 +27,40 @@ import msgspec
 import numpy as np
 from scipy.stats import t as student
 
+from figures import Cell, Column, Content, Row, add_save_option, save, slug
 from leadline.engine import Engine, Limits, Target, open_engine
 from leadline.predict import Box, spread_out
 from leadline.record import Measurement, Plan, PlanStage, Survey, Workload
 from leadline.studies.survey import Asked, Surveyor, begin_survey, explain_told
 from prediction_rivals import MODELS, Fitted, Points, fit
+
+MEASURES = (
+    "python/leadline/predict",
+    "python/leadline/studies/survey",
+    "python/leadline/stats",
+    "python/leadline/profiles",
+    "crates/engine/src/backend/simulated",
+    "crates/stats/src",
+)
+ERROR = ("{value:.1f}",)
+COLUMNS = (
+    Column("system", ""),
+    Column("product_curves", "product, curves", ("{value:.1f} ({enhanced:.1f})", *ERROR)),
+    Column("joint_curves", "joint, curves", ERROR),
+    Column("joint_sobol", "joint, Sobol", ERROR),
+    Column("joint_survey", "joint, survey", ERROR),
+    Column("joint_40", "joint, survey ≤ 40", ERROR),
+    Column("a", "A", ("{value:.2f}",)),
+    Column("cover", "90 % cover", ERROR),
+)
+CELLS = {
+    "product_curves": ("product", "curves 84"),
+    "joint_curves": ("joint", "curves 84"),
+    "joint_sobol": ("joint", "sobol 84"),
+    "joint_survey": ("joint", "mixed 84"),
+    "joint_40": ("joint", "mixed 40"),
+}
+"""Which model and design a column is of; the last two columns are of `joint_survey`."""
 
 PAPER = ("convex-c240", "decstation-5000-sprite", "hp-730", "solbourne-5e905", "sparcstation-1plus")
 STEADY = (
@@ -231,6 +260,24 @@ def print_rows(label: str, scores: Sequence[Score]) -> None:
         print(f"{label:24} {design:10} {model:9} {points:4.0f} {figures}{share}", flush=True)
 
 
+def row_of(label: str, scores: Sequence[Score]) -> Row:
+    """Return what is stored of a system, or of several."""
+    cells: dict[str, Content] = {"system": label}
+    for key, (model, design) in CELLS.items():
+        own = [s for s in scores if (s.model, s.design) == (model, design)]
+        if not own:
+            continue
+        errors = [100 * statistics.median(s.errors) for s in own]
+        also = {"worst": max(errors)}
+        if model == "product":
+            also["enhanced"] = 100 * statistics.median(statistics.median(s.enhanced) for s in own)
+        cells[key] = Cell(statistics.median(errors), n=len(own), also=also)
+        if key == "joint_survey":
+            cells["a"] = statistics.median(s.amplification for s in own)
+            cells["cover"] = 100 * statistics.mean(held for s in own for held in s.covered)
+    return Row(slug(label), cells)
+
+
 def main() -> None:
     """Run every profile and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
@@ -239,6 +286,7 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--profile", nargs="+", default=list(STEADY))
     parser.add_argument("--design", nargs="+", default=list(DESIGNS), choices=list(DESIGNS))
+    add_save_option(parser, "prediction")
     args = parser.parse_args()
     if importlib.util.find_spec("sklearn") is None:
         print("boosting is left out: scikit-learn is not installed (pip install scikit-learn)")
@@ -255,8 +303,12 @@ def main() -> None:
             found = [s for one in pool.map(judge, [(profile, i) for i in seeds]) for s in one]
             print_rows(profile, found)
             every += found
-    print_rows("the paper's five", [s for s in every if s.profile in PAPER])
-    print_rows("all", every)
+    groups = {"the paper's five": [s for s in every if s.profile in PAPER], "all": every}
+    for label, scores in groups.items():
+        print_rows(label, scores)
+    groups = {p: [s for s in every if s.profile == p] for p in args.profile} | groups
+    rows = [row_of(label, scores) for label, scores in groups.items() if scores]
+    save(args, COLUMNS, rows, seeds=f"seeds 1 to {args.seeds}")
 
 
 if __name__ == "__main__":

@@ -15,8 +15,30 @@ import time
 from dataclasses import dataclass
 from functools import partial
 
+from figures import Cell, Column, Content, add_save_option, save
+from figures import Row as Line
 from leadline.engine import profile_names
 from leadline.testing.simulation import SimulatedSurvey, simulate_survey
+
+MEASURES = (
+    "python/leadline/studies/survey",
+    "python/leadline/stats",
+    "python/leadline/profiles",
+    "crates/engine/src/backend/simulated",
+    "crates/stats/src",
+)
+COLUMNS = (
+    Column("profile", "profile"),
+    Column("regions", "regions right", ("{value:.0f} of {n}",)),
+    Column("within_10", "borders within 10 %, %", ("{value:.1f}",)),
+    Column("median", "median % off", ("{value:.1f}",)),
+    Column("worst", "worst % off", ("{value:.1f}",)),
+    Column("border_cover", "border cover %", ("{value:.1f}",)),
+    Column("point_cover", "points cover %", ("{value:.1f}",)),
+    Column("half", "half width %", ("{value:.1f}",)),
+    Column("points", "points", ("{value:.0f}",)),
+    Column("time", "time, s", ("{value:.0f}",)),
+)
 
 
 @dataclass(frozen=True)
@@ -73,6 +95,30 @@ def print_row(profile: str, rows: list[Row], seconds: float) -> None:
     )
 
 
+def line_of(profile: str, rows: list[Row], seconds: float) -> Line:
+    """Return the same line, to be stored."""
+    errors = [100 * error for row in rows for error in row.border_errors]
+    found: dict[str, Content] = {
+        "profile": profile,
+        "regions": Cell(sum(row.regions_right for row in rows), n=len(rows)),
+        "point_cover": 100
+        * sum(row.points_covered for row in rows)
+        / max(1, sum(row.points for row in rows)),
+        "half": 100 * statistics.median(w for row in rows for w in row.widths),
+        "points": max(row.readings for row in rows),
+        "time": seconds,
+    }
+    if errors:
+        covered = [held for row in rows for held in row.border_covered]
+        found |= {
+            "within_10": 100 * statistics.mean(error <= 10 for error in errors),
+            "median": statistics.median(errors),
+            "worst": max(errors),
+            "border_cover": 100 * statistics.mean(covered),
+        }
+    return Line(profile, found)
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -80,7 +126,9 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--first-seed", type=int, default=1)
     parser.add_argument("--profile", nargs="*", default=None)
+    add_save_option(parser, "profiles")
     asked = parser.parse_args()
+    lines = []
     print(
         f"{'profile':<22}{'regions':>7} ok {'border %':>9}{'median':>9}{'worst':>8}{'border':>10}"
         f"{'points':>10}{'half':>8}{'points':>8}{'time':>8}\n"
@@ -93,6 +141,8 @@ def main() -> None:
             seeds = range(asked.first_seed, asked.first_seed + asked.runs)
             rows = pool.map(partial(judge, profile=profile), seeds, chunksize=1)
             print_row(profile, rows, time.monotonic() - begin)
+            lines.append(line_of(profile, rows, time.monotonic() - begin))
+    save(asked, COLUMNS, lines, seeds=f"seeds {seeds[0]} to {seeds[-1]}")
 
 
 if __name__ == "__main__":

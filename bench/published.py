@@ -4,30 +4,59 @@ Every figure of bench/published.toml, with what Leadline finds on the machine's 
 difference above 15 % has its sentence; a run in which one lacks it, or has one it does not need,
 ends with exit code 1.
 
-    .venv/bin/python bench/published.py [--machine NAME ...] [--write]
+    .venv/bin/python bench/published.py [--machine NAME ...] [--save]
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from leadline.testing.published import find_all, read_figures, table
+from figures import Cell, Column, Content, add_save_option, save
+from figures import Row as Line
+from leadline.testing.published import (
+    HEAD,
+    Row,
+    find_all,
+    read_figures,
+    say_difference,
+    say_published,
+    table,
+)
 
 FIGURES = Path(__file__).with_name("published.toml")
-PAGE = Path(__file__).parent.parent / "docs" / "concepts" / "published-machines.md"
-BEGIN = "<!-- bench/published.py --write: what follows is generated -->"
+MEASURES = (
+    "python/leadline/profiles",
+    ":!python/leadline/profiles/machines",
+    "python/leadline/testing/published.py",
+    "python/leadline/studies/survey",
+    "python/leadline/studies/cache",
+    "python/leadline/stats",
+    "crates/engine/src/backend/simulated",
+    "crates/stats/src",
+    "bench/published.toml",
+)
+FOUND = (
+    "{value:.3g} {unit} ({low:.3g} to {high:.3g}, n = {n})",
+    "{value:.3g} {unit} (n = 1 survey)",
+)
+KEYS = ("figure", "published", "source", "role", "found", "difference")
+COLUMNS = tuple(
+    Column(key, title, FOUND)
+    for key, title in zip(KEYS, HEAD[0].strip("| ").split(" | "), strict=True)
+)
 
 
 def main() -> int:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--machine", nargs="*", default=None)
-    parser.add_argument("--write", action="store_true", help="into the documentation too")
+    add_save_option(parser, "published")
     asked = parser.parse_args()
-    if asked.write and asked.machine:
-        parser.error("--write puts the whole table into the documentation; leave out --machine")
+    if asked.save == "published" and asked.machine:
+        parser.error("--save keeps the whole table for the documentation; leave out --machine")
     figures = read_figures(FIGURES)
     rows = find_all([f for f in figures if asked.machine is None or f.machine in asked.machine])
     lines = table(rows)
@@ -37,10 +66,28 @@ def main() -> int:
             missing = "no sentence" if row.differs else "a sentence that it does not need"
             print(f"{row.figure.machine}, {row.figure.what}: {missing}", file=sys.stderr)
     settled = all(row.settled for row in rows)
-    if asked.write and settled:
-        before = PAGE.read_text(encoding="utf-8").partition(BEGIN)[0]
-        PAGE.write_text(before + BEGIN + "\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    if settled:
+        save(asked, COLUMNS, lines_of(rows), seeds="seed 11")
     return 0 if settled else 1
+
+
+def lines_of(rows: Sequence[Row]) -> Iterator[Line]:
+    """Yield what is stored, with keys `MACHINE.NUMBER`."""
+    for machine in dict.fromkeys(row.figure.machine for row in rows):
+        own = [row for row in rows if row.figure.machine == machine]
+        for number, row in enumerate(own, 1):
+            figure, found = row.figure, row.found
+            cells: dict[str, Content] = {
+                "figure": figure.what,
+                "published": say_published(figure),
+                "source": figure.source,
+                "role": figure.role,
+                "found": row.said,
+                "difference": say_difference(row),
+            }
+            if found is not None:
+                cells["found"] = Cell(found.value, found.low, found.high, found.n, unit=figure.unit)
+            yield Line(f"{machine}.{number}", cells, figure.why)
 
 
 if __name__ == "__main__":

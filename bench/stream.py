@@ -28,6 +28,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from figures import Cell, Column, Row, add_save_option, save, slug
+from figures.rendered import say
 from leadline.engine import Streams, TargetRefused, open_streams, stop_on_signals
 from leadline.engine.streams.jobs import scan_of_share
 from leadline.record.job import (
@@ -48,6 +50,28 @@ from leadline.studies.streaming.capacities import capacities_of
 from leadline.units import parse_bytes
 from stream_rivals import Task, Timed, duckdb, forget, gnu_sort, polars
 
+MEASURES = (
+    "crates/kernels/src",
+    "python/leadline/engine/streams",
+    "python/leadline/studies/streaming",
+)
+RATIO = ("{value:.2f} × ({low:.2f} to {high:.2f})", "{value:.2f} ×")
+COLUMNS = (
+    Column("task", "task"),
+    Column("program", "program"),
+    Column("seconds", "median s", ("{value:.2f}",)),
+    Column("mb_s", "MB/s of input", ("{value:.0f}",)),
+    Column("ratio", "leadline is faster by", RATIO),
+)
+BOUNDS = (
+    Column("kernel", "kernel"),
+    Column(
+        "share",
+        "of its bound in the same round",
+        ("{value:.2f} ({low:.2f} to {high:.2f})", "{value:.2f}"),
+    ),
+    Column("by", "bound by"),
+)
 ROOT = Path(__file__).parent.parent
 GROUP_SHARE, GROUP_SPARE_BYTES = 1.25, 2**28
 """What every program's cgroup allows: so much of the memory given, or so much more of it."""
@@ -230,8 +254,9 @@ class Bench:
         self.own(streams, "read", self.job(Scan(low=LARGEST_KEY)))
 
 
-def table(rounds: Rounds, data_bytes: int) -> None:
+def table(rounds: Rounds, data_bytes: int) -> list[Row]:
     """Print every program's median, and how many times ours is as fast, in the same round."""
+    rows = []
     print("| task | program | median s | MB/s of input | leadline is faster by (95 %) | n |")
     print("|---|---|---|---|---|---|")
     for (task, program), seconds in sorted(rounds.seconds.items()):
@@ -241,20 +266,33 @@ def table(rounds: Rounds, data_bytes: int) -> None:
         ratio = "" if program == "leadline" else interval(times)
         cells = (TASKS[task], program, f"{middle:.2f}", f"{data_bytes / 1e6 / middle:.0f}", ratio)
         print(f"| {' | '.join(cells)} | {len(seconds)} |")
+        row = Row(slug(f"{task} {program}"), {"task": TASKS[task], "program": program})
+        row.cells.update(seconds=middle, mb_s=data_bytes / 1e6 / middle)
+        rows.append(row)
+        if program != "leadline":
+            row.cells["ratio"] = cell(times)
     for (task, program), why in rounds.why.items():
         print(f"| {TASKS[task]} | {program} | {why} | | | |")
+    return rows
+
+
+def cell(values: Sequence[float]) -> Cell | None:
+    """Return the middle of some ratios with its interval, where there are two or more."""
+    if len(values) < 2:
+        return Cell(values[0], n=1) if values else None
+    found = reading_interval(values, None, pooled_noise([values]))
+    return Cell(found.value, found.low, found.high, len(values))
 
 
 def interval(values: Sequence[float]) -> str:
     """Write the middle of some ratios with its interval."""
-    if len(values) < 2:
-        return f"{values[0]:.2f} ×" if values else ""
-    found = reading_interval(values, None, pooled_noise([values]))
-    return f"{found.value:.2f} × ({found.low:.2f} to {found.high:.2f})"
+    found = cell(values)
+    return say(found, RATIO, "") if found else ""
 
 
-def bounds_table(bench: Bench) -> None:
+def bounds_table(bench: Bench) -> list[Row]:
     """Print how near every kernel came to the least time that its resources allowed that round."""
+    rows = []
     print("\n| kernel | passes | MB/s moved | of its bound (95 %) | bound by | verified | n |")
     print("|---|---|---|---|---|---|---|")
     for name, results in bench.rounds.results.items():
@@ -283,10 +321,13 @@ def bounds_table(bench: Bench) -> None:
             "yes" if verified else "NO",
         )
         print(f"| {' | '.join(cells)} | {len(shares)} |")
+        by = ", ".join(sorted(limits))
+        rows.append(Row(slug(name), {"kernel": TASKS[name], "share": cell(shares), "by": by}))
     for name in ("read", "write", "both"):
         each = [getattr(readings, f"all_{name}_bytes_s") for readings in bench.rounds.capacities]
         rates = [rate / 1e6 for readings in each for rate in readings]
         print(f"disk, {name}: {statistics.median(rates):.0f} MB/s ({len(rates)} readings)")
+    return rows
 
 
 def main() -> None:
@@ -298,6 +339,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--directory", default=".")
     parser.add_argument("--without", nargs="*", default=[], metavar="PROGRAM")
+    add_save_option(parser, "stream")
     asked = parser.parse_args()
     build = ["cargo", "build", "-q", "--release", "-p", "leadline-kernels", "--example"]
     subprocess.run([*build, "lane_rate"], cwd=ROOT, check=True)
@@ -313,8 +355,9 @@ def main() -> None:
             for bench.rounds.number in range(asked.rounds):
                 bench.round(streams, roomy)
                 print(f"<!-- round {bench.rounds.number + 1} of {asked.rounds} -->", flush=True)
-        table(bench.rounds, bench.bytes)
-        bounds_table(bench)
+        about = {"directory": bench.folder, "rounds": asked.rounds}
+        save(asked, COLUMNS, table(bench.rounds, bench.bytes), **about)
+        save(asked, BOUNDS, bounds_table(bench), part="bounds", **about)
         for note in bench.rounds.notes:
             print(note)
 

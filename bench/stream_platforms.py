@@ -20,8 +20,24 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from figures import Cell, Column, Content, Row, add_save_option, save
 from leadline.units import parse_bytes
 
+MEASURES = (
+    "crates/kernels/src",
+    "python/leadline/engine/streams",
+    "python/leadline/studies/streaming",
+)
+OFF = ("{value:.1f} {unit}",)
+COLUMNS = (
+    Column("kernel", "seconds: in memory, then in less"),
+    Column("one", "1 process", ("{value:.2f}, {large:.2f}", "{value:.2f}")),
+    Column("two", "2 threads", ("{value:.2f}, {large:.2f}", "{value:.2f}")),
+    Column("ranks", "4 ranks", ("{value:.2f}, {large:.2f}", "{value:.2f}")),
+    Column("block_off", "block layer off by at most", OFF, "%"),
+    Column("mpi_off", "MPI off by at most", OFF, "%"),
+)
+CELLS = {"1 process": "one", "2 threads": "two", "4 ranks": "ranks"}
 COMMAND = str(Path(sys.executable).parent / "leadline")
 KERNELS = ("scan", "sort", "transpose")
 RANKS = 4
@@ -74,8 +90,11 @@ def main() -> None:
     parser.add_argument("--large", default="4GiB")
     parser.add_argument("--memory", default="1GiB")
     parser.add_argument("--directory", default=".")
+    add_save_option(parser, "stream_platforms")
     asked = parser.parse_args()
     wrong = False
+    seconds: dict[tuple[str, str], list[float]] = {}
+    offs: list[list[float]] = []
     print("| data | kernel | platform | passes | seconds | phases | peak MiB | verified |")
     print("|---|---|---|---|---|---|---|---|")
     for size, limit in ((asked.small, None), (asked.large, asked.memory)):
@@ -91,6 +110,8 @@ def main() -> None:
                     found = run(launcher, words, folder)
                     rows = [phase_row(phase, found["ranks"]) for phase in found["phases"]]
                     off = max(abs(each) for _, row in rows for each in row)
+                    seconds.setdefault((kernel, platform), []).append(found["seconds"])
+                    offs += [row for _, row in rows]
                     wrong |= not found["verified"] or off > OFF_FRAC_MAX
                     cells = (
                         size,
@@ -103,7 +124,22 @@ def main() -> None:
                         "yes" if found["verified"] else "NO",
                     )
                     print(f"| {' | '.join(cells)} |", flush=True)
+    save(asked, COLUMNS, rows_of(seconds, offs), directory=Path(asked.directory))
     sys.exit(1 if wrong else 0)
+
+
+def rows_of(seconds: dict[tuple[str, str], list[float]], offs: list[list[float]]) -> list[Row]:
+    """Return what is stored: seconds by kernel and platform, and how far bytes were off."""
+    rows = []
+    for kernel in KERNELS:
+        cells: dict[str, Content] = {"kernel": kernel}
+        for platform, key in CELLS.items():
+            small, large = seconds[kernel, platform]
+            cells[key] = Cell(small, also={"large": large})
+        rows.append(Row(kernel, cells))
+    worst = 100 * max(abs(off[0]) for off in offs)
+    of_ranks = 100 * max(abs(off[1]) for off in offs if len(off) > 1)
+    return [*rows, Row("all", {"kernel": "all", "block_off": worst, "mpi_off": of_ranks})]
 
 
 if __name__ == "__main__":

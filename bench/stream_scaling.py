@@ -24,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "real"))
 
 from stream_throttle import Disk, Throttle, loop_disks, throttle, why_no_throttles
 
+from figures import Cell, Column, Row, add_save_option, save
 from leadline.engine import stop_on_signals
 from leadline.engine.streams.disks import StreamDisks, open_stream_disks
 from leadline.record.balance import Balance, Scaling
@@ -34,6 +35,22 @@ from leadline.studies.streaming.balance import balances_of
 from leadline.studies.streaming.study import Asked, RunDone, begin_scaling, run_scaling
 from leadline.units import format_bytes, parse_bytes
 
+MEASURES = (
+    "crates/kernels/src",
+    "python/leadline/engine/streams",
+    "python/leadline/studies/streaming",
+)
+COLUMNS = (
+    Column("what", ""),
+    Column(
+        "rate",
+        "MB/s",
+        ("{value:.1f} {unit} ({low:.1f} to {high:.1f})", "{value:.1f} {unit}"),
+        "MB/s",
+    ),
+    Column("off", "off", ("{value:.1f} {unit}",), "%"),
+    Column("quota", "processors", ("{value:.3f}",)),
+)
 KERNEL: KernelName = "sort"
 PHASE = "write"
 DISKS_BELOW = 2
@@ -116,7 +133,7 @@ def disks_must_limit(disks: StreamDisks, asked: Asked) -> tuple[bool, StreamStud
 
 def processors_must_limit(
     disks: StreamDisks, held: Throttle, asked: Asked, cost_mb_s: float, mb_s: float
-) -> tuple[bool, StreamStudy]:
+) -> tuple[bool, StreamStudy, float]:
     """Scale with a quota that lets through what two disks and a half give."""
     quota = (DISKS_BELOW + 0.5) * mb_s / cost_mb_s
     held.limit_processors(quota)
@@ -125,11 +142,11 @@ def processors_must_limit(
     scaling = scaling_in(study)
     print_scaling(scaling)
     stopped = scaling.stops_at is not None and scaling.stops_at > DISKS_BELOW
-    return scaling.limited_by == "cpu" and stopped, study
+    return scaling.limited_by == "cpu" and stopped, study, quota
 
 
-def extrapolation_holds(study: StreamStudy) -> bool:
-    """Hold the saturation by the runs below it against the runs past it."""
+def extrapolated(study: StreamStudy, quota: float) -> list[Row]:
+    """Hold the saturation by the runs below it against the runs past it; return both."""
     most = max(run.disks for run in study.runs)
     below = (scaling_in(study).stops_at or most) - 1
     balance, predicted, low, high = cpu_mb_s(study, range(1, below + 1))
@@ -142,7 +159,26 @@ def extrapolation_holds(study: StreamStudy) -> bool:
         f"Run past it, on {most} disks: {past.value:.1f} MB/s ({past.low or 0:.1f} to "
         f"{past.high or 0:.1f}), {off:+.1%}"
     )
-    return abs(off) <= OFF_FRAC_MAX
+    most_off = 100 * OFF_FRAC_MAX
+    met = Cell(past.value, past.low, past.high)
+    return [
+        Row(
+            "predicted",
+            {
+                "what": "saturation extrapolated from the runs below it",
+                "rate": Cell(predicted, low, high),
+                "quota": quota,
+            },
+        ),
+        Row(
+            "met",
+            {
+                "what": f"the run past it, on {most} disks",
+                "rate": met,
+                "off": Cell(100 * off, least=-most_off, most=most_off),
+            },
+        ),
+    ]
 
 
 def run(options: argparse.Namespace, directory: Path) -> list[str]:
@@ -159,11 +195,15 @@ def run(options: argparse.Namespace, directory: Path) -> list[str]:
             if not named:
                 short.append("slow disks were not named")
             _, cost_mb_s, _, _ = cpu_mb_s(slow, range(1, options.disks + 1))
-            named, few = processors_must_limit(disks, held, asked, cost_mb_s, options.mb_s)
+            named, few, quota = processors_must_limit(disks, held, asked, cost_mb_s, options.mb_s)
             if not named:
                 short.append("few processors were not named")
-            if not extrapolation_holds(few):
+            rows = extrapolated(few, quota)
+            off = rows[-1].cells["off"]
+            if isinstance(off, Cell) and off.missed:
                 short.append("the extrapolated saturation is off by more than 15 %")
+            about = {"rounds": options.repeat, "seeds": f"seed {options.seed}"}
+            save(options, COLUMNS, rows, directory=directory, **about)
     return short
 
 
@@ -185,6 +225,7 @@ def main() -> int:
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--directory", default="/var/tmp")  # noqa: S108 - a disk, not memory
+    add_save_option(parser, "stream_scaling")
     options = parser.parse_args()
     if why := why_no_throttles():
         print(f"cannot throttle here: {why}")

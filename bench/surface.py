@@ -33,6 +33,7 @@ from pathlib import Path
 
 import msgspec
 
+from figures import Cell, Column, Row, add_save_option, save, slug
 from leadline.record.workbench import SimulatedServer, Surface
 from leadline.studies.workbench.policies import POLICIES
 from leadline.studies.workbench.surface import open_design
@@ -40,6 +41,12 @@ from leadline.testing.grids import FACTORS, WORKLOADS, grid_truth
 from leadline.testing.searches import simulate_search
 from leadline.testing.servers import GOAL
 
+MEASURES = (
+    "python/leadline/studies/workbench",
+    "python/leadline/testing/grids.py",
+    "crates/engine/src/load/simulated_server",
+    "crates/stats/src/belief",
+)
 PAPER = ("linear", "linear-seeded", "binary", "binary-seeded", "model-guided")
 """SH08 Fig. 8's, in its order."""
 NAMES = {"db_tp": "DB_TP", "web_server": "Web server", "mail": "Mail"}
@@ -47,6 +54,8 @@ PUBLISHED = {"db_tp": (14, 14, 15), "web_server": (9, 9, 9), "mail": (3.3, 2.8, 
 """SH08 Table 4: per cent from 6, 8 and 10 samples, on the paper's own machines."""
 ACCURACIES = (0.70, 0.75, 0.80, 0.85, 0.90, 0.95)
 CONFIDENCES = (0.75, 0.85, 0.95)
+SHARES = ("fig9", "fig10")
+"""Parts whose costs are shares of their least."""
 WIDTHS = (0.02, 0.05, 0.10, 0.15, 0.20)
 
 
@@ -295,6 +304,98 @@ def say_fig10(done: Sequence[Mapped]) -> list[str]:
     return [f"Fig. 10: 1.00 is {least:.1f} h.", "", *table(head, rows)]
 
 
+def stored_fig8(done: Sequence[Mapped]) -> tuple[list[Column], list[Row]]:
+    """Fig. 8 as it is stored; costs are shares of the paper's least on each workload."""
+    forms = ("{value:.2f} ({hours:.3g} h, {error:.1f} %)",)
+    rows: dict[str, Row] = {}
+    least: dict[str, float] = {}
+    for item in done:
+        task, so_far = item.task, least.get(item.task.workload, item.hours)
+        if task.policy in PAPER:
+            least[task.workload] = min(so_far, item.hours)
+    for item in done:
+        also = {"hours": item.hours, "error": 100 * item.error}
+        cell = Cell(item.hours / least[item.task.workload], also=also)
+        row = rows.setdefault(item.task.policy, Row(item.task.policy, {"policy": item.task.policy}))
+        row.cells[item.task.workload] = cell
+    columns = [Column(key, NAMES[key], forms) for key in least]
+    return [Column("policy", "policy"), *columns], list(rows.values())
+
+
+def stored_designs(done: Sequence[Mapped]) -> tuple[list[Column], list[Row]]:
+    """Table 4, or what priors do, as it is stored: one row for each design with its samples."""
+    percent = ("{value:.1f} {unit}",)
+    columns = [
+        Column("workload", "workload"),
+        Column("design", "design, policy"),
+        Column("sh08", "SH08", ("{value:.3g} {unit}",), "%"),
+        Column("samples", "samples", ("{value:.1f}",)),
+        Column("error", "error", percent, "%"),
+        Column("worst", "worst repeat", percent, "%"),
+        Column("covers", "covers", ("{value:.0f} {unit}",), "%"),
+        Column("hours", "bench time", ("{value:.3g} {unit}",), "h"),
+        Column("most", "most", ("{value:.3g} {unit}",), "h"),
+    ]
+    kinds: dict[tuple[str, str], list[Mapped]] = {}
+    for item in done:
+        prior = "" if item.task.seeded else ", no prior"
+        kinds.setdefault(
+            (item.task.workload, f"`{item.task.design}`, {item.task.policy}{prior}"), []
+        ).append(item)
+    rows = []
+    for (workload, said), found in kinds.items():
+        covers = [100 * item.covers for item in found if item.covers is not None]
+        published = _published(workload, found[0].task.design)
+        rows.append(
+            Row(
+                slug(f"{workload} {said}"),
+                {
+                    "workload": NAMES[workload],
+                    "design": said,
+                    "sh08": float(published) if published else None,
+                    "samples": statistics.mean(item.samples for item in found),
+                    "error": Cell(100 * statistics.mean(i.error for i in found), n=len(found)),
+                    "worst": 100 * max(item.error for item in found),
+                    "covers": statistics.mean(covers) if covers else None,
+                    "hours": statistics.mean(item.hours for item in found),
+                    "most": max(item.hours for item in found),
+                },
+            )
+        )
+    return columns, rows
+
+
+def stored_fig9(done: Sequence[Mapped]) -> tuple[list[Column], list[Row]]:
+    """Fig. 9 as it is stored."""
+    least = min(item.hours for item in done)
+    rows = {a: Row(f"{100 * a:.0f}", {"accuracy": f"{100 * a:.0f} %"}) for a in ACCURACIES}
+    for item in done:
+        key = f"c{100 * item.task.confidence:.0f}"
+        rows[item.task.accuracy].cells[key] = item.hours / least
+    columns = [
+        Column(f"c{100 * c:.0f}", f"confidence {100 * c:.0f} %", ("{value:.2f}",))
+        for c in CONFIDENCES
+    ]
+    return [Column("accuracy", "accuracy"), *columns], list(rows.values())
+
+
+def stored_fig10(done: Sequence[Mapped]) -> tuple[list[Column], list[Row]]:
+    """Fig. 10 as it is stored."""
+    least = min(item.hours for item in done)
+    rows = {policy: Row(policy, {"policy": policy}) for policy in PAPER}
+    for item in done:
+        rows[item.task.policy].cells[f"s{100 * item.task.width_frac:.0f}"] = item.hours / least
+    columns = [Column(f"s{100 * s:.0f}", f"s = {100 * s:.0f} %", ("{value:.2f}",)) for s in WIDTHS]
+    return [Column("policy", "policy"), *columns], list(rows.values())
+
+
+STORED = {
+    "fig8": stored_fig8,
+    "table4": stored_designs,
+    "seeds": stored_designs,
+    "fig9": stored_fig9,
+    "fig10": stored_fig10,
+}
 PARTS = {
     "fig8": say_fig8,
     "table4": say_designs,
@@ -315,9 +416,11 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--json", type=Path)
+    add_save_option(parser, "surface")
     asked = parser.parse_args()
     lines: list[str] = []
     kept: dict[str, list[dict[str, object]]] = {}
+    seeds = f"seeds {asked.seed} to {asked.seed + asked.repeats - 1}"
     with multiprocessing.Pool(asked.processes) as pool:
         for part in asked.parts:
             done = pool.map(run, list(tasks_of(part, asked)), chunksize=1)
@@ -325,6 +428,8 @@ def main() -> None:
             kept[part] = [asdict(item) for item in done]
             lines += said
             print("\n".join(said), flush=True)
+            note = f"1.00 is {min(i.hours for i in done):.1f} h." if part in SHARES else ""
+            save(asked, *STORED[part](done), part=part, seeds=seeds, note=note)
     if asked.out is not None:
         asked.out.write_text("\n".join(lines), encoding="utf-8")
     if asked.json is not None:

@@ -63,7 +63,9 @@ def figures() -> tuple[Figure, ...]:
 def printed() -> list[list[str]]:
     """Rows of the documentation's tables, cell by cell, the machine in front."""
     found, machine = [], ""
-    for line in PAGE.read_text(encoding="utf-8").partition("<!-- bench/")[2].splitlines():
+    for line in (
+        PAGE.read_text(encoding="utf-8").partition("<!-- origin: published -->")[2].splitlines()
+    ):
         if line.startswith("### "):
             machine = line[4:]
         elif line.startswith("| ") and line != HEAD[0]:
@@ -136,7 +138,7 @@ def true_mb_s(machine: str, place: Place) -> float:
 
 
 def test_the_printed_rates_are_those_of_the_profiles() -> None:
-    """A profile that is changed without `bench/published.py --write` shows here."""
+    """A profile that is changed without `bench/published.py --save` shows here."""
     outside = []
     for figure, row in zip(figures(), printed(), strict=True):
         if figure.at is None:

@@ -3,7 +3,7 @@
 A profile is made from a paper's figures, so most rows close a circle: figure, profile, survey,
 figure. What a row can show is told by its role: "put in", the number stands in the profile;
 "fitted", numbers that the paper lacks were chosen so that it comes out; "free", nothing was.
-`bench/published.py` prints the table and writes it into the documentation.
+`bench/published.py` prints the table and stores it for the documentation.
 """
 
 from __future__ import annotations
