@@ -8,7 +8,7 @@ use leadline_engine::events::Reporter;
 use leadline_engine::load::nfs::LoadOrder;
 use leadline_engine::load::nfs::calls::Handle;
 use leadline_engine::load::nfs::data_set::DataSet;
-use leadline_engine::load::nfs::generator::{Offered, offer};
+use leadline_engine::load::nfs::generator::{DRAIN_S, Offered, offer};
 use leadline_engine::load::nfs::plan::Plan;
 use leadline_engine::wire::data_set::{Data, Workload};
 
@@ -29,6 +29,11 @@ fn order(rate_per_s: f64, seconds: f64) -> LoadOrder {
 
 /// Offers a database's load, which is all that such a server understands.
 fn offered(server: &Scripted, order: &LoadOrder) -> Result<Offered, EngineError> {
+    waited_for(server, order, DRAIN_S)
+}
+
+/// The same, with another wait for what is outstanding when the last call was sent.
+fn waited_for(server: &Scripted, order: &LoadOrder, drain_s: f64) -> Result<Offered, EngineError> {
     let plan = Plan::new(Data { workload: Workload::DbTp, data_bytes: 4 << 20, seed: 1 });
     let handle = Handle::of(&server.remote.file).unwrap();
     let data = DataSet {
@@ -41,7 +46,7 @@ fn offered(server: &Scripted, order: &LoadOrder) -> Result<Offered, EngineError>
     };
     let mut nobody = |_: &str| {};
     let mut reporter = Reporter::new("j", &mut nobody);
-    offer(order, &plan, &data, &server.remote.addresses, &mut reporter)
+    offer(order, &plan, &data, &server.remote.addresses, drain_s, &mut reporter)
 }
 
 /// Due in the window, as the batches have it, and as the procedures have it.
@@ -56,14 +61,14 @@ fn every_call_is_counted_once_in_whatever_pieces_and_order_answers_come() {
         let server = scripted::start();
         server.script.fragment.store(fragment, SeqCst);
         server.script.together.store(together, SeqCst);
+        server.script.patience_ms.store(50, SeqCst);
         let order = LoadOrder { connections: 3, ..order(600.0, 1.0) };
-        let offered = offered(&server, &order).unwrap();
+        // Nothing waits so long: it ends with the last answer, on however busy a machine.
+        let offered = waited_for(&server, &order, 600.0).unwrap();
         let due = offered.load.due;
         assert!((480..720).contains(&due), "{due}");
         assert_eq!(due_twice(&offered), (due, due));
-        // What a server still collects when no more calls come.
-        assert!(offered.load.unanswered <= 3 * (together as u64 - 1), "{:?}", offered.load);
-        assert_eq!(offered.load.failed, 0);
+        assert_eq!((offered.load.unanswered, offered.load.failed), (0, 0));
         assert_eq!(offered.generator.held, 0);
     }
 }

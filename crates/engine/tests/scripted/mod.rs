@@ -1,10 +1,11 @@
 //! An NFS server that does as it is told and allocates nothing once a connection is made: it answers
 //! READ, WRITE and COMMIT for any file, whose bytes are the low byte of their offset over 256.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind::WouldBlock, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::SeqCst};
+use std::time::Duration;
 
 use leadline_engine::backend::nfs::queue::Remote;
 use nfs3_types::nfs3::nfs_fh3;
@@ -24,6 +25,8 @@ pub struct Script {
     pub fragment: AtomicUsize,
     /// Calls it collects before it answers them, the last first.
     pub together: AtomicUsize,
+    /// Milliseconds after which it answers what it collected though no call comes; 0 for never.
+    pub patience_ms: AtomicU64,
     /// Microseconds that it sleeps before each answer, one call of a connection after the other.
     pub service_us: AtomicU64,
     /// Status of every answer.
@@ -48,6 +51,7 @@ pub fn start() -> Scripted {
         most: AtomicU32::new(u32::MAX),
         fragment: AtomicUsize::new(0),
         together: AtomicUsize::new(1),
+        patience_ms: AtomicU64::new(0),
         service_us: AtomicU64::new(0),
         status: AtomicU32::new(0),
         commits: AtomicUsize::new(0),
@@ -77,9 +81,11 @@ fn serve(mut stream: TcpStream, script: &Script) {
     let (mut call, mut answer) = (vec![0; BYTES_MAX], vec![0; BYTES_MAX]);
     let mut held = Vec::with_capacity(64);
     let _ = stream.set_nodelay(true);
-    while let Some(one) = receive(&mut stream, &mut call) {
-        held.push(one);
-        if held.len() < script.together.load(SeqCst) {
+    loop {
+        let collects = held.len() < script.together.load(SeqCst);
+        if collects && (held.is_empty() || comes(&stream, script)) {
+            let Some(one) = receive(&mut stream, &mut call) else { return };
+            held.push(one);
             continue;
         }
         while let Some(one) = held.pop() {
@@ -88,7 +94,7 @@ fn serve(mut stream: TcpStream, script: &Script) {
             }
             let service_us = script.service_us.load(SeqCst);
             if service_us > 0 {
-                std::thread::sleep(std::time::Duration::from_micros(service_us));
+                std::thread::sleep(Duration::from_micros(service_us));
             }
             let length = write_answer(one, script, &mut answer);
             if send(&mut stream, &answer[..length], script.fragment.load(SeqCst)).is_none() {
@@ -96,6 +102,16 @@ fn serve(mut stream: TcpStream, script: &Script) {
             }
         }
     }
+}
+
+/// Whether another call comes before patience ends.
+fn comes(stream: &TcpStream, script: &Script) -> bool {
+    let patience_ms = script.patience_ms.load(SeqCst);
+    let patience = (patience_ms > 0).then(|| Duration::from_millis(patience_ms));
+    let _ = stream.set_read_timeout(patience);
+    let comes = !matches!(stream.peek(&mut [0]), Err(error) if error.kind() == WouldBlock);
+    let _ = stream.set_read_timeout(None);
+    comes
 }
 
 fn word(bytes: &[u8], at: usize) -> u32 {

@@ -27,8 +27,8 @@ use crate::load::{LoadResult, LoadTally, Window};
 use crate::run::worker::pace::wake_in_time;
 use crate::wire::job::Arrivals;
 
-/// Answers are waited for this much longer than calls are sent.
-const DRAIN_S: f64 = 2.0;
+/// Answers are usually waited for this much longer than calls are sent.
+pub const DRAIN_S: f64 = 2.0;
 
 /// Calls sent before what has come is looked at, so that no answer waits long for its time.
 const BURST: u32 = 32;
@@ -54,7 +54,7 @@ pub struct Offered {
     pub generator: GeneratorFacts,
 }
 
-/// Offers one load and waits for what is outstanding.
+/// Offers one load and waits for what is outstanding, at most `drain_s`.
 ///
 /// # Errors
 /// `Lost` when the server goes away, begins anew, or says nothing for ten seconds.
@@ -63,6 +63,7 @@ pub fn offer(
     plan: &Plan,
     data: &DataSet,
     addresses: &[std::net::SocketAddr],
+    drain_s: f64,
     reporter: &mut Reporter,
 ) -> Result<Offered, EngineError> {
     wake_in_time();
@@ -79,7 +80,7 @@ pub fn offer(
     let mut generator = Generator { lines, stream, schedule, writer, books };
     let busy_ns = processor_ns();
     let began_ns = now_ns();
-    let ended = generator.run(order, reporter)?;
+    let ended = generator.run(order, ns_from_s(drain_s), reporter)?;
     let cpu_frac = (processor_ns() - busy_ns) as f64 / (now_ns() - began_ns).max(1) as f64;
     Ok(generator.books.close(&ended, order, cpu_frac))
 }
@@ -119,10 +120,15 @@ struct Ended {
 }
 
 impl Generator<'_> {
-    fn run(&mut self, order: &LoadOrder, reporter: &mut Reporter) -> Result<Ended, EngineError> {
+    fn run(
+        &mut self,
+        order: &LoadOrder,
+        drain_ns: u64,
+        reporter: &mut Reporter,
+    ) -> Result<Ended, EngineError> {
         let from_ns = ns_from_s(order.warm_up_s);
         let mut to_ns = from_ns + ns_from_s(order.seconds);
-        let mut last_ns = to_ns + ns_from_s(DRAIN_S);
+        let mut last_ns = to_ns + drain_ns;
         let start_ns = now_ns();
         let mut due_ns = self.schedule.next_due_ns();
         let (mut aborted, mut blocked, mut free_from_ns) = (false, false, 0);
@@ -152,7 +158,7 @@ impl Generator<'_> {
             at_ns = now_ns() - start_ns;
             phase = show_phase(reporter, phase, (from_ns, to_ns), at_ns);
             if at_ns < to_ns && self.books.hopeless(order, at_ns) {
-                (to_ns, last_ns, aborted) = (at_ns, at_ns + ns_from_s(DRAIN_S), true);
+                (to_ns, last_ns, aborted) = (at_ns, at_ns + drain_ns, true);
                 self.books.tally.cut(to_ns);
             }
             let sending = due_ns < to_ns;

@@ -10,7 +10,7 @@ use crate::error::{EngineError, ErrorKind};
 use crate::events::{Phase, Reporter};
 use crate::load::nfs::data_set::{DataSet, Opened, Workshop};
 use crate::load::nfs::document::{Action, DataFacts, LoadOrder, NfsLoadJob, NfsLoadResult};
-use crate::load::nfs::generator::offer;
+use crate::load::nfs::generator::{DRAIN_S, offer};
 use crate::load::nfs::plan::Plan;
 use crate::wire::data_set::Data;
 
@@ -97,7 +97,7 @@ impl Bench<'_, '_> {
         result.data = Some(facts(&plan, Some(&set), began_ns));
         self.reporter.phase(Phase::WarmUp, now_ns() - began_ns);
         let addresses = self.volume.addresses.clone();
-        let offered = offer(order, &plan, &set, &addresses, self.reporter)?;
+        let offered = offer(order, &plan, &set, &addresses, DRAIN_S, self.reporter)?;
         result.load = Some(offered.load);
         result.operations = offered.operations;
         result.generator = Some(offered.generator);
