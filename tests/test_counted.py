@@ -10,10 +10,11 @@ import pytest
 from counted_fixture import MIB, mixed_point
 from leadline.record import Interval, Measurement
 from leadline.studies.counted import (
-    TELLING,
     _moving,
     always_held,
     counted_border,
+    disturbances,
+    miss_readings,
     missed_frac,
     telling_place,
     within_memory,
@@ -114,7 +115,7 @@ def test_more_readings_go_where_half_of_the_reads_hit_until_enough_are_there() -
     while (place := telling_place(points, 4200 * MIB)) is not None:
         asked.append(place / HELD)
         points.append(mixed_point(place, found=HELD / place))
-    assert sorted(asked) == pytest.approx(sorted(TELLING), rel=0.01)
+    assert sorted(asked) == pytest.approx([2.0, 2.7, 3.7, 5.0], rel=0.01)
     assert telling_place(points[:2], 600 * MIB) is None
     assert telling_place(only_fetched(), 4200 * MIB) is None
 
@@ -125,6 +126,59 @@ def test_reads_that_never_left_the_cache_are_told_from_reads_that_were_not_count
     assert not always_held(only_fetched())
     assert not always_held([mixed_point(64 * MIB)])
     assert not always_held([])
+    assert always_held([mixed_point(64 * MIB, fetched=0.09)]), "a flusher's, now and then"
+    assert not always_held([mixed_point(64 * MIB, fetched=0.11)])
+
+
+def test_readings_of_the_share_missed_by_hand() -> None:
+    """Rates of 1 / (0.1 + share); a share is no larger than that of more data."""
+    points = [
+        mixed_point(place * MIB, fetched=missed, order=order)
+        for order, (place, missed) in enumerate([(100, 0.0), (200, 0.52), (300, 0.4), (400, 0.7)])
+    ]
+    rates = [1 / 0.1, 1 / 0.5, 1 / 0.5, 1 / 0.8]
+    assert [rate for _, rate in miss_readings(points)] == pytest.approx(rates)
+    assert [place for place, _ in miss_readings(points)] == [x * MIB for x in (100, 200, 300, 400)]
+
+
+@pytest.mark.parametrize(("missed", "disturbed"), [(0.52, False), (0.6, True)])
+def test_who_misses_clearly_more_than_of_more_data_was_disturbed(
+    missed: float, disturbed: bool
+) -> None:
+    points = [mixed_point(200 * MIB, fetched=missed), mixed_point(300 * MIB, fetched=0.4, order=1)]
+    assert disturbances(points) == [(200 * MIB, disturbed), (300 * MIB, False)]
+    assert len(miss_readings(points)) == 2 - disturbed
+
+
+@pytest.mark.parametrize(
+    ("places", "found"),
+    [((64, 180, 400, 870, 1480, 2400), True), ((64, 180, 400, 870, 2400), False)],
+)
+def test_six_places_show_what_is_held_by_bytes_fetched(
+    places: tuple[int, ...], found: bool
+) -> None:
+    points = [
+        mixed_point(place * MIB, fetched=max(0.0, 1 - HELD / (place * MIB)), order=order)
+        for order, place in enumerate(places)
+    ]
+    assert (counted_border(points, seed=1) is not None) == found
+
+
+@pytest.mark.parametrize(("count", "by"), [(20, "lookups"), (19, "device")])
+def test_twenty_lookups_tell_a_share(count: int, by: str) -> None:
+    points = [
+        msgspec.structs.replace(
+            point,
+            result=msgspec.structs.replace(
+                point.result,
+                provenance=msgspec.structs.replace(point.result.provenance, probed_random=count),
+            ),
+        )
+        for point in looked_up()
+    ]
+    found = counted_border(points, seed=1)
+    assert found is not None
+    assert found.by == by
 
 
 def test_a_fit_is_never_taken_for_more_exact_than_lookups_are() -> None:

@@ -109,6 +109,9 @@ def test_a_reading_by_hand() -> None:
     assert inexact.high == pytest.approx(20.0 * np.exp(student_t(df) * own / 2**0.5))
     exact = reading_interval([10.0], [OwnError(0.0, 5)], Noise(0.1, 7.0))
     assert exact == reading_interval([10.0], None, Noise(0.1, 7.0))
+    as_exact = reading_interval([10.0], [OwnError(0.1, 5)], Noise(0.1, 7.0))
+    assert as_exact == exact, "replicates hold a run's own error already"
+    assert reading_interval([10.0], None, Noise(0.1, 1.0)).low is not None
     sure = reading_interval([10.0], None, Noise(0.1, 7.0), confidence=0.99)
     assert sure.high == pytest.approx(10.0 * np.exp(0.1 * student_t(7.0, 0.99)))
 

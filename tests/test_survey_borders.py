@@ -123,7 +123,43 @@ def test_later_readings_move_the_borders_and_leave_their_number() -> None:
     ]
     again, contradicted = decide_again(decided, flat, seed=1, memory_bytes=None)
     assert contradicted
+    assert "shows no border" in again.doubt
     assert [b.bytes for b in again.borders] == [b.bytes for b in decided.borders]
+
+
+def test_later_readings_of_the_throughput_move_its_border_and_bring_no_second() -> None:
+    decided = decide(curve((470 * MIB, 12.0), held=None), seed=1, memory_bytes=None)
+    moved, contradicted = decide_again(
+        decided, curve((560 * MIB, 12.0), held=None), seed=1, memory_bytes=None
+    )
+    assert not contradicted
+    assert moved.borders[0].bytes.value == pytest.approx(560 * MIB, rel=0.05)
+    two = curve((150 * MIB, 3.0), (1000 * MIB, 60.0), held=None)
+    assert len(decide(two, seed=1, memory_bytes=None).borders) == 2
+    one, contradicted = decide_again(decided, two, seed=1, memory_bytes=None)
+    assert not contradicted
+    assert len(one.borders) == 1
+
+
+def test_a_count_that_would_change_the_order_of_levels_is_told_and_not_taken() -> None:
+    ends = ((150 * MIB, 3.0), (1000 * MIB, 60.0))
+    decided = decide(curve(*ends, held=150 * MIB), seed=1, memory_bytes=None)
+    again, contradicted = decide_again(
+        decided, curve(*ends, held=1500 * MIB), seed=1, memory_bytes=None
+    )
+    assert not contradicted
+    assert again.borders == decided.borders
+    assert "the throughput fell before" in again.doubt
+
+
+def test_the_counted_border_is_as_steep_as_the_throughput_shows() -> None:
+    decided = decide(curve((600 * MIB, 12.0)), seed=1, memory_bytes=None)
+    (border,) = decided.borders
+    (seen,) = decided.curve.borders
+    assert decided.counted is not None
+    assert border.time_ratio == seen.time_ratio
+    assert border.time_ratio != decided.counted.border.time_ratio
+    assert decided.doubt == "", "within a factor of 1.25"
 
 
 def test_later_readings_do_not_take_the_border_beyond_the_memory() -> None:

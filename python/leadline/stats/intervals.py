@@ -6,6 +6,7 @@ See docs/concepts/intervals.md.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -147,13 +148,13 @@ def _pooled_error(within: Sequence[OwnError | None] | None, count: int) -> OwnEr
     known = [error for error in within or () if error is not None]
     squares = [error.sd_frac**2 for error in known]
     if not sum(squares) > 0:
-        return OwnError(0.0, 1.0)
+        return OwnError(0.0, math.inf)
     uneven = sum(square**2 / error.df for square, error in zip(squares, known, strict=True))
     return OwnError((sum(squares) / len(known)) ** 0.5, sum(squares) ** 2 / uneven)
 
 
 def _some(values: Sequence[float]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    data = np.asarray(values, dtype=np.float64).reshape(-1)
+    data = np.asarray(values, dtype=np.float64).ravel()
     if data.size == 0 or not np.isfinite(data).all():
         raise ValueError("an interval needs one or more finite values")
     return data
