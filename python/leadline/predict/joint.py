@@ -102,12 +102,11 @@ class JointModel:
         """
         inverse = cho_solve(self._factor, np.eye(self.n))
         variance = 1 / np.diag(inverse)
-        scatter = self.noise_ln_sd**2 * self.sample.noise_weight
-        # The fit's own noise holds what the model does not explain: replicates' does not.
+        scatter = self.noise_ln_sd**2
         return LeftOut(
             ln_error=(inverse @ open_) * variance,
-            model_var=np.maximum(variance - scatter, 0.0),
-            noise_var=self.sample.noise.overall_ln_sd**2 * told_weight,
+            model_var=np.maximum(variance - scatter * self.sample.noise_weight, 0.0),
+            noise_var=scatter * told_weight,
             level=np.array(self.sample.noise.regions(self.sample.workloads)),
             asked=np.array(self.sample.scattered or [True] * self.n),
         )
