@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Callable
 from typing import Any
 
@@ -74,12 +75,14 @@ def test_what_no_sum_of_times_has_is_learned_from_the_readings() -> None:
     assert np.median(many) < NOISE
 
 
-@pytest.mark.parametrize(("law", "least"), [(truth, 0.86), (bent, 0.78)])
-def test_ninety_percent_intervals_cover_the_truth_about_so_often(law: Law, least: float) -> None:
-    # Sixty readings say too little of an effect no sum of times has: intervals are narrow there,
-    # as docs/concepts/joint-model.md says.
+@pytest.mark.parametrize("law", [truth, bent])
+def test_ninety_percent_intervals_cover_the_truth_about_so_often(law: Law) -> None:
+    """Also of an effect that no sum of times has: left-out readings say that something is there.
+
+    A doubt is widened and never narrowed, so where there is none they cover a little more.
+    """
     covered = [judged(fit_joint(sample(60, seed, law)), law)[1].mean() for seed in range(12)]
-    assert least <= np.mean(covered) <= 0.97, covered
+    assert 0.86 <= np.mean(covered) <= 0.98, covered
 
 
 def test_one_wild_reading_spoils_nothing() -> None:
@@ -129,7 +132,10 @@ def test_the_embedded_document_holds_all_that_a_prediction_needs() -> None:
     variance -= ((known @ np.array(page["whitening"]).T) ** 2).sum(axis=1)
     expected = model.expect(asked)
     assert np.allclose(fitted + near @ np.array(page["weights"]), expected.ln_mb_s)
-    assert np.allclose(np.sqrt(variance), expected.ln_sd, rtol=1e-6)
+    wider = np.array(page["widening"])[
+        [bisect_right(page["noise_edges_bytes"], each.unique_bytes) for each in asked]
+    ]
+    assert np.allclose(np.sqrt(variance) * wider, expected.ln_sd, rtol=1e-6)
 
 
 def test_the_kernel_is_learned_with_the_true_gradient(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -118,11 +118,10 @@ def test_the_default_model_beats_the_papers_on_the_same_points(profile: str) -> 
     assert median_error(joint) <= 0.06
 
 
-def test_intervals_of_the_default_model_hold_the_truth_as_often_as_they_say() -> None:
-    held = [
-        holds_at_90_percent(prediction, truth)
-        for profile in LEARNED
-        for prediction, truth, _ in learned_and_not(profile)[0]
-    ]
+def test_intervals_of_the_default_model_hold_the_truth_and_are_of_use() -> None:
+    """These systems are of its form, where a doubt that is never narrowed is a little too wide."""
+    found = [each for profile in LEARNED for each in learned_and_not(profile)[0]]
+    held = [holds_at_90_percent(prediction, truth) for prediction, truth, _ in found]
     # Surveys differ by 0.09 (sd): three are 0.9 +- 0.1.
-    assert 0.75 <= statistics.mean(held) <= 0.99
+    assert statistics.mean(held) >= 0.8
+    assert statistics.median(student_t(p.df, 0.9) * p.ln_sd for p, _, _ in found) <= 0.1

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
+from leadline.predict.calibration import LeftOut, widening
 from leadline.predict.gaussian_process import Axes, Beliefs, Kernel, learn
 from leadline.predict.model import Expected, Floats, PredictionRefused
 from leadline.predict.operation_time import BORDER, PLACE, OperationTime, Requests
@@ -68,6 +69,7 @@ class JointModel:
         theta: Floats,
         kernel: Kernel,
         noise_ln_sd: float,
+        told_weight: Floats,
     ) -> None:
         self.sample = sample
         self.mean = mean
@@ -88,6 +90,26 @@ class JointModel:
         # What the model bends after is what the readings no longer tell of the noise.
         bent = float(np.trace(cho_solve(self._factor, model)))
         self.df = max(self.n - bent, 4.0)
+        open_ = sample.ln_mb_s - fitted + jacobian @ (theta - prior.mean)
+        left_out = self._left_out(open_, told_weight)
+        self.widening = widening(left_out, len(sample.noise.weights))
+
+    def _left_out(self, open_: Floats, told_weight: Floats) -> LeftOut:
+        """Predict each reading by all others.
+
+        `open_` is what they add to the prior's mean, `told_weight` the readings' weights before any
+        was doubted: what looked far off may be what the model has no words for.
+        """
+        inverse = cho_solve(self._factor, np.eye(self.n))
+        variance = 1 / np.diag(inverse)
+        scatter = self.noise_ln_sd**2
+        return LeftOut(
+            ln_error=(inverse @ open_) * variance,
+            model_var=np.maximum(variance - scatter * self.sample.noise_weight, 0.0),
+            noise_var=scatter * told_weight,
+            level=np.array(self.sample.noise.regions(self.sample.workloads)),
+            asked=np.array(self.sample.scattered or [True] * self.n),
+        )
 
     def expect(self, workloads: Sequence[Workload]) -> Expected:
         """Return what is expected of each workload."""
@@ -97,7 +119,7 @@ class JointModel:
         variance -= np.einsum("ij,ji->i", known, cho_solve(self._factor, known.T))
         return Expected(
             ln_mb_s=ln_mb_s,
-            ln_sd=np.sqrt(np.maximum(variance, 1e-12)),
+            ln_sd=np.sqrt(np.maximum(variance, 1e-12)) * self._wider(workloads),
             noise_ln_sd=self.noise_at(workloads),
         )
 
@@ -105,13 +127,18 @@ class JointModel:
         """Return the run-to-run sd of ln throughput of each workload."""
         return self.noise_ln_sd * np.sqrt(self.sample.noise.weight_at(workloads))
 
+    def _wider(self, workloads: Sequence[Workload]) -> Floats:
+        return self.widening[self.sample.noise.regions(workloads)]
+
     def covariance(self, workloads: Sequence[Workload]) -> Floats:
         """Covariance of what is expected of these workloads, (workloads, workloads)."""
         _, jacobian, near = self._at(workloads)
         places = self._axes.place(workloads)
         known = jacobian @ self._jacobian.T + near
         prior = jacobian @ jacobian.T + self.kernel.between(places, places)
-        return np.asarray(prior - known @ cho_solve(self._factor, known.T))
+        wider = self._wider(workloads)
+        covariance = prior - known @ cho_solve(self._factor, known.T)
+        return np.asarray(covariance * np.outer(wider, wider))
 
     def _at(self, workloads: Sequence[Workload]) -> tuple[Floats, Floats, Floats]:
         fitted, jacobian = self.mean.ln_mb_s(Requests.of(workloads), self.theta)
@@ -124,8 +151,9 @@ class JointModel:
         `theta` and `smeared` are `OperationTime`'s, `jacobian` is scaled by `prior_sd`, `places`
         and `axes` are `Axes`', `weights` and `whitening` combine the readings:
         mean = m(x) + k(x) weights, variance = |J(x)|^2 + k(x, x) - |whitening c|^2 with
-        c = J(x) jacobian' + k(x). `whitening` is the inverse of the covariance's lower Cholesky
-        factor: through the inverse covariance itself a quiet system would lose six digits.
+        c = J(x) jacobian' + k(x), times the square of its level's `widening`. `whitening` is the
+        inverse of the covariance's lower Cholesky factor: through the inverse covariance itself a
+        quiet system would lose six digits.
         """
         identity = np.eye(self.n)
         return {
@@ -150,6 +178,7 @@ class JointModel:
                 float(self.noise_ln_sd * np.sqrt(weight)) for weight in self.sample.noise.weights
             ],
             "noise_edges_bytes": list(self.sample.noise.edges_bytes),
+            "widening": self.widening.tolist(),
         }
 
 
@@ -188,6 +217,7 @@ def fit_joint(sample: Sample, earlier: JointModel | None = None) -> JointModel:
     expected = sample.noise.overall_ln_sd
     beliefs = Beliefs(_SYSTEMATIC_SD, _SYSTEMATIC_SD, _SCALE, (expected, _NOISE_SPREAD))
     kernel, noise = Kernel(0.0, 0.0, 1.0), expected
+    told_weight = sample.noise_weight
     for _ in range(ROUNDS if earlier is None else 1):
         fitted, jacobian = mean.ln_mb_s(jacobian_at, theta)
         residual = sample.ln_mb_s - fitted
@@ -198,7 +228,15 @@ def fit_joint(sample: Sample, earlier: JointModel | None = None) -> JointModel:
         covariance = kernel.between(places, places) + np.diag(noise**2 * sample.noise_weight)
         factor = np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
         theta, _ = _fit_mean(sample, mean, prior, factor, theta)
-    return JointModel(sample, mean=mean, prior=prior, theta=theta, kernel=kernel, noise_ln_sd=noise)
+    return JointModel(
+        sample,
+        mean=mean,
+        prior=prior,
+        theta=theta,
+        kernel=kernel,
+        noise_ln_sd=noise,
+        told_weight=told_weight,
+    )
 
 
 def _first_fit(sample: Sample) -> tuple[OperationTime, _Prior, Floats]:

@@ -72,7 +72,7 @@ class Predictor:
             )
         self.survey = survey
         self.extrapolate = extrapolate
-        self.ranges = Ranges(survey)
+        self.ranges = Ranges(survey, points)
         self.model = MODELS[chosen](survey, points)
 
     def predict(self, workload: Workload) -> Prediction:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from leadline.record import PARAMETERS, Region, Survey, Workload
+from leadline.record import PARAMETERS, Measurement, Region, Survey, Workload
 from leadline.record.workload import FRACTIONS
 
 SIZE_SHARE_MAX = 0.25
@@ -62,8 +63,23 @@ class Ranges:
 
     """
 
-    def __init__(self, survey: Survey) -> None:
+    def __init__(self, survey: Survey, points: Sequence[Measurement] = ()) -> None:
+        """Find the ranges of a survey and its points.
+
+        Args:
+            survey: the explained survey.
+            points: its measurements; those that lie on no curve widen the ranges, too.
+
+        """
         self._regions = survey.regions
+        self._measured = {
+            region.index: [
+                point.workload
+                for point in points
+                if region.low_bytes < point.workload.unique_bytes <= region.high_bytes
+            ]
+            for region in survey.regions
+        }
         self._families = {family.region: family for family in survey.families}
         bytes_ = [point.x for point in survey.unique_bytes_curve.points]
         self.unique_bytes = Span(min(bytes_), max(bytes_)) if bytes_ else Span(math.inf, -math.inf)
@@ -87,6 +103,7 @@ class Ranges:
         family = self._families.get(region)
         curve = family.curve(parameter) if family else None
         xs = [at] + ([point.x for point in curve.points] if curve else [])
+        xs += [float(getattr(each, parameter)) for each in self._measured[region]]
         return Span(min(xs), max(xs))
 
     def region_of(self, unique_bytes: float) -> Region | None:

@@ -31,8 +31,11 @@ class RegionNoise:
 
     def weight_at(self, workloads: Sequence[Workload]) -> Floats:
         """Return the relative noise variance of each workload."""
-        regions = [bisect_right(self.edges_bytes, w.unique_bytes) for w in workloads]
-        return np.array([self.weights[region] for region in regions])
+        return np.array([self.weights[region] for region in self.regions(workloads)])
+
+    def regions(self, workloads: Sequence[Workload]) -> list[int]:
+        """Return the place of each workload's region, from the nearest."""
+        return [bisect_right(self.edges_bytes, w.unique_bytes) for w in workloads]
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,8 @@ class Sample:
     noise: RegionNoise
     borders: tuple[tuple[float, float], ...]
     """ln bytes of each border, and its sd."""
+    scattered: tuple[bool, ...] = ()
+    """Whether each reading was chosen anywhere among all, not along a curve; empty says: all."""
 
     def doubting(self, residual: Floats, kernel: Kernel, noise: float, sigmas: float) -> Sample:
         """Return the sample with readings far off their fit counting less; none is dropped."""
@@ -77,14 +82,16 @@ def sample_of(
     workloads = tuple(point.workload for point in usable)
     within = np.array([_own_sd(point.result.throughput_mb_s) for point in usable])
     disturbed = disturbance_ln_sd(usable, processors)
+    # Replicates hold a run's own error already: it adds only where it is the larger part.
+    weight = np.maximum(noise.weight_at(workloads), (within / noise.overall_ln_sd) ** 2)
+    weight = np.asarray(weight + (disturbed / noise.overall_ln_sd) ** 2)
     return Sample(
         workloads=workloads,
         ln_mb_s=np.log([max(point.result.throughput_mb_s.value, 1e-6) for point in usable]),
-        # Replicates hold a run's own error already: it adds only where it is the larger part.
-        noise_weight=np.maximum(noise.weight_at(workloads), (within / noise.overall_ln_sd) ** 2)
-        + (disturbed / noise.overall_ln_sd) ** 2,
+        noise_weight=weight,
         noise=noise,
         borders=tuple((float(np.log(border.value)), _ln_sd(border)) for border in borders),
+        scattered=tuple(point.stage == "learning" for point in usable),
     )
 
 

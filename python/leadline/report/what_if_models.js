@@ -236,8 +236,7 @@ const leadlineModels = (() => {
     const whitening = unpack(model.whitening), slopes = unpack(model.jacobian);
     const { kernel, places, axes, prior_sd: priorSd } = model;
     const anywhere = 5 * kernel.additive_var + kernel.joint_var;
-    const noiseAt = (bytes) =>
-      model.noise_ln_sd[model.noise_edges_bytes.filter((edge) => edge <= bytes).length];
+    const levelOf = (bytes) => model.noise_edges_bytes.filter((edge) => edge <= bytes).length;
     return (workload) => {
       const request = requestOf(workload);
       const { lnMbS, jacobian } = operationTime(model, request);
@@ -248,8 +247,10 @@ const leadlineModels = (() => {
       const near = places.map((each) => covariance(kernel, place, each));
       const known = near.map((each, at) => each + dot(own, slopes[at]));
       const variance = dot(own, own) + anywhere - squaredLength(whitening, known);
+      const level = levelOf(workload.unique_bytes);
       return { lnMbS: lnMbS + dot(near, model.weights),
-        lnSd: Math.sqrt(Math.max(variance, 1e-12)), noiseLnSd: noiseAt(workload.unique_bytes) };
+        lnSd: Math.sqrt(Math.max(variance, 1e-12)) * model.widening[level],
+        noiseLnSd: model.noise_ln_sd[level] };
     };
   };
 

@@ -1,0 +1,200 @@
+"""Predictions of machines made of parts, held against long runs of the same parts.
+
+    .venv/bin/python bench/machine_prediction.py [--seeds 1000 1014] [--workloads 40]
+        [--budget-s 600] [--memory-max-mib 1024] [--processes 2] [--keep DIR]
+
+Each seed draws a machine (`leadline.testing.machines`), which a survey as shipped measures in
+virtual time. Workloads drawn over all that the survey may ask are predicted, and each is then run
+several times, as long as a reading of the survey may be: the mean of these runs is its truth, and
+its scatter is told. Machines below seed 1000 are for development; a table of figures comes from
+others. What was measured is kept in DIR (by default build/machine_prediction): another model is
+held against the same readings without measuring again.
+
+Prints a row per kind of machine: how many, the workloads that lie outside what was surveyed, the
+median error in % of the truth (and the greatest median of one machine), how many 90 % intervals
+hold the truth, and the same away from borders.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import multiprocessing
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from leadline.engine import Engine, Limits, Target, open_engine, until_completed
+from leadline.predict import Predictor
+from leadline.record import Measurement, Survey, Workload
+from leadline.record.survey import SURVEY
+from leadline.stats import student_t
+from leadline.store import open_store
+from leadline.studies.survey import LEARN_FRAC, Asked, begin_survey, run_survey
+from leadline.testing.machine_truth import draw_workloads
+from leadline.testing.machines import SCORED_FROM, draw_machine
+
+ROOT = Path(__file__).parent.parent
+TRUTH_RUNS = 4
+WORKLOADS_SEED = 1
+_TRUTH_SEED = 1 << 40
+"""No survey uses these seeds."""
+
+
+class Truth(msgspec.Struct, frozen=True):
+    """What a workload truly does."""
+
+    workload: Workload
+    runs_mb_s: tuple[float, ...]
+
+    @property
+    def ln_mb_s(self) -> float:
+        """Mean over the runs."""
+        return statistics.fmean(math.log(each) for each in self.runs_mb_s)
+
+
+class Measured(msgspec.Struct, frozen=True):
+    """All that was measured of one machine."""
+
+    seed: int
+    kind: str
+    survey: Survey
+    points: tuple[Measurement, ...]
+    truths: tuple[Truth, ...]
+
+
+@dataclass(frozen=True)
+class Scored:
+    """One prediction."""
+
+    kind: str
+    seed: int
+    workload: Workload
+    ln_error: float
+    """Of the prediction, over the truth."""
+    held: bool
+    """By the 90 % interval of the expected throughput."""
+    at_border: bool
+
+
+def measure(profile: dict[str, Any], seed: int, budget_s: float, workloads: int) -> Measured:
+    """Survey one machine, and run what will be predicted."""
+    name = profile["meta"]["name"]
+    target = Target(text=f"sim:{name}", kind="simulated", profile=profile)
+    store = open_store("sqlite://")
+    with open_engine(target, run_seed=seed) as engine:
+        asked = Asked(target.name, budget_s, None, seed, 0.02, "middle", learn_frac=LEARN_FRAC)
+        start = begin_survey(engine, target, asked, study_id=f"{name}-{seed}")
+        store.begin(SURVEY, start)
+        survey = run_survey(engine, store, start)
+    points = store.items(start.study_id)
+    # What a machine does in its first second and in its tenth differs: equally long windows.
+    window_s = statistics.median(point.result.wall_s for point in points)
+    limits = Limits(
+        warm_up_s_max=window_s,
+        measure_s_min=window_s,
+        measure_s_max=window_s,
+        accuracy=0.0,
+        total_s_max=1e6,
+    )
+    with open_engine(target, run_seed=_TRUTH_SEED + seed) as engine:
+        drawn = draw_workloads(profile, WORKLOADS_SEED, workloads)
+        truths = tuple(truth(engine, workload, limits) for workload in drawn)
+    return Measured(seed, name.split("-")[1], survey, points, truths)
+
+
+def truth(engine: Engine, workload: Workload, limits: Limits) -> Truth:
+    """Run a workload as long as a reading, several times."""
+    runs = []
+    for again in range(TRUTH_RUNS):
+        run = partial(engine.run, workload, seed=_TRUTH_SEED + again)
+        runs.append(until_completed(run, limits).throughput_mb_s.value)
+    return Truth(workload, tuple(runs))
+
+
+def measured(seed: int, asked: argparse.Namespace) -> Measured:
+    """Return what was measured of a machine; once for all."""
+    path = asked.keep / f"{seed}-{asked.budget_s:g}-{asked.workloads}.json"
+    if not path.is_file():
+        found = measure(draw_machine(seed), seed, asked.budget_s, asked.workloads)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.with_suffix(".new").write_bytes(msgspec.json.encode(found))
+        path.with_suffix(".new").replace(path)
+    return msgspec.json.decode(path.read_bytes(), type=Measured)
+
+
+def score(found: Measured) -> tuple[list[Scored], int]:
+    """Hold predictions against the truth; how many lie outside what was surveyed, too."""
+    predictor = Predictor(found.survey, found.points, extrapolate=True)
+    truths = [each for each in found.truths if min(each.runs_mb_s) > 0]
+    predictions = predictor.predict_all([each.workload for each in truths])
+    scored = []
+    for each, prediction in zip(truths, predictions, strict=True):
+        if prediction.extrapolated:
+            continue
+        off = math.log(prediction.throughput_mb_s.value) - each.ln_mb_s
+        half = student_t(prediction.df, 0.9) * prediction.ln_sd
+        near = predictor.ranges.border_zone(each.workload.unique_bytes) is not None
+        scored.append(Scored(found.kind, found.seed, each.workload, off, abs(off) <= half, near))
+    return scored, sum(prediction.extrapolated for prediction in predictions)
+
+
+def row(name: str, scored: Sequence[Scored], outside: int) -> str:
+    """Say how well a kind of machine was predicted."""
+    machines = sorted({each.seed for each in scored})
+    medians = [_median([one for one in scored if one.seed == seed]) for seed in machines]
+    away = [each for each in scored if not each.at_border]
+    return (
+        f"{name:10}{len(machines):9}{outside:9}{_median(scored):8.1f}{max(medians):8.1f}"
+        f"{_share(scored):8.1f}{_median(away):12.1f}{_share(away):8.1f}"
+    )
+
+
+def _median(scored: Sequence[Scored]) -> float:
+    return 100 * statistics.median(abs(math.expm1(each.ln_error)) for each in scored)
+
+
+def _share(scored: Sequence[Scored]) -> float:
+    return 100 * statistics.fmean(each.held for each in scored)
+
+
+def _drawn(asked: argparse.Namespace) -> list[int]:
+    most = asked.memory_max_mib * 2**20
+    seeds = range(*asked.seeds)
+    return [s for s in seeds if draw_machine(s)["machine"]["cache"]["capacity_bytes"] <= most]
+
+
+def main() -> None:
+    """Measure, predict and print."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument(
+        "--seeds", type=int, nargs=2, default=(SCORED_FROM, SCORED_FROM + 14), metavar=("A", "B")
+    )
+    parser.add_argument("--workloads", type=int, default=40)
+    parser.add_argument("--budget-s", type=float, default=600.0)
+    parser.add_argument("--memory-max-mib", type=float, default=math.inf)
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--keep", type=Path, default=ROOT / "build" / "machine_prediction")
+    asked = parser.parse_args()
+    seeds = _drawn(asked)
+    split = "development" if min(seeds) < SCORED_FROM else "held out"
+    print(f"{len(seeds)} machines of seeds {asked.seeds[0]} to {asked.seeds[1] - 1} ({split})")
+    kinds: dict[str, list[tuple[list[Scored], int]]] = {}
+    with multiprocessing.Pool(asked.processes) as pool:
+        for found in pool.imap(partial(measured, asked=asked), seeds):
+            kinds.setdefault(found.kind, []).append(score(found))
+            print(f"# {found.kind} {found.seed}: {len(found.points)} points", flush=True)
+    print("kind       machines  outside  median   worst  90 % in  median away  90 % in")
+    for kind, each in kinds.items():
+        print(row(kind, [one for scored, _ in each for one in scored], sum(n for _, n in each)))
+    every = [found for each in kinds.values() for found in each]
+    print(row("all", [one for scored, _ in every for one in scored], sum(n for _, n in every)))
+
+
+if __name__ == "__main__":
+    main()
