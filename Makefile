@@ -10,7 +10,7 @@ RUST := $(shell find crates -name '*.rs' -o -name '*.toml') Cargo.toml Cargo.loc
 
 .PHONY: demo test test-long lint lint-rust lint-python rust-test python-test goldens \
 	fuzz fuzz-build sanitize install build packages mutants bench check-machine figures \
-	figures-stale format clean
+	figures-stale schemas format clean
 # Set in some containers; every one of the commands that tests start would compile itself again.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -98,6 +98,12 @@ goldens: export UPDATE_GOLDENS := 1
 goldens: build
 	$(BIN)/pytest tests/golden -q
 	git --no-pager diff --stat -- tests/golden/expected
+
+# Writes what the types of the wire say; read the difference before keeping it.
+schemas: export UPDATE_SCHEMAS := 1
+schemas:
+	cargo test --quiet -p leadline-wire schemas
+	git --no-pager diff --stat -- protocol
 
 # Seconds each fuzz target runs, all side by side.
 FUZZ_SECONDS := 10

@@ -18,7 +18,7 @@ from leadline.record import Access, Arrivals, Workload, WorkloadError
 SCHEMA = json.loads(
     (Path(__file__).parent.parent / "protocol/job.schema.json").read_text(encoding="utf-8")
 )
-ARRIVALS = SCHEMA["properties"]["arrivals"]
+ARRIVALS = SCHEMA["$defs"]["Arrivals"]
 LIMITS = Limits(total_s_max=30)
 WORKLOAD = Workload(unique_bytes=2**20, size_mean=4096)
 NEW_FIELDS = {"arrivals", "placement", "precondition", "ceiling_iops"}

@@ -8,8 +8,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from leadline._engine import simulate_trial
-from leadline.record.workbench import Goal, Measured, SimulatedServer, Threshold
+from leadline.engine.simulated import run_here
+from leadline.record.job import Offer, TrialJob
+from leadline.record.workbench import Goal, SimulatedServer, Threshold
 from leadline.testing import peak_truth
 from leadline.testing.peak_truth import keep_truth, known_truth
 from leadline.testing.servers import (
@@ -137,8 +138,7 @@ def test_every_server_is_within_the_stated_ranges_and_answers_below_r_sat() -> N
                 continue
             if field in system:
                 assert low <= system[field] <= high, (item.name, field)
-        asked = '{"rate_per_s": 2.0, "seconds": 300.0, "seed": 1}'
-        answer = simulate_trial(msgspec.json.encode(system).decode(), asked)
-        measured = msgspec.json.decode(answer, type=Measured)
+        offer = Offer(rate_per_s=2.0, seconds=300.0, seed=1, limit_ms=None)
+        measured = run_here(TrialJob(server=system, order=offer))
         assert measured.response_ms is not None
         assert measured.response_ms.mean < 0.75 * (GOAL.threshold.mean_ms or 0.0), item.name

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import re
+import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -44,6 +45,17 @@ LAYERS = {
     "cli": 8,
 }
 """A module may import only from layers below its own, or from itself (DESIGN.md)."""
+
+
+CRATES = {
+    "wire": set[str](),
+    "machine": set[str](),
+    "stats": set[str](),
+    "engine": {"machine", "wire"},
+    "kernels": {"engine", "wire"},
+    "python": {"engine", "kernels", "stats", "wire"},
+}
+"""What each crate stands on, of ours."""
 
 
 def none_has(paths: list[Path], faults: Callable[[Path], Iterator[str]]) -> None:
@@ -137,6 +149,19 @@ def test_dependencies_point_one_way() -> None:
                 yield f"{own} must not import {other}"
 
     none_has(PYTHON, faults)
+
+
+def test_crates_stand_on_each_other_as_drawn() -> None:
+    found = {
+        path.parent.name: {
+            name.removeprefix("leadline-")
+            for table in ("dependencies", "dev-dependencies", "build-dependencies")
+            for name in tomllib.loads(text_of(path)).get(table, {})
+            if name.startswith("leadline-")
+        }
+        for path in (ROOT / "crates").glob("*/Cargo.toml")
+    }
+    assert found == CRATES
 
 
 def test_only_store_knows_sql_and_only_engine_starts_processes() -> None:

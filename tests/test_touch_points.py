@@ -24,7 +24,7 @@ def listed(what: str) -> list[str]:
 
 def naming(pattern: str) -> set[str]:
     """The files of the wire in which something stands, as it would for a new one."""
-    wire = [*(ROOT / "crates").glob("*/src/wire/*.rs"), *(ROOT / "protocol").glob("*.json")]
+    wire = [*(ROOT / "crates/wire/src").rglob("*.rs"), *(ROOT / "protocol").glob("*.json")]
     return {
         str(path.relative_to(ROOT))
         for path in wire
@@ -60,7 +60,7 @@ ACCESS: Edits = {
 def test_an_access_option_takes_at_most_8_shared_files(tmp_path: Path) -> None:
     run_toy(tmp_path, ACCESS, "toy_access.py")
     wire = naming(r'pub sync: WriteSync|"sync": \{')
-    assert wire == {"crates/engine/src/wire/job.rs", "protocol/job.schema.json"}
+    assert wire == {"crates/wire/src/job/backend.rs", "protocol/job.schema.json"}
     obeyed = "crates/engine/src/target/directory.rs"
     assert "job.backend.sync" in (ROOT / obeyed).read_text(encoding="utf-8")
     assert {*listed("An access option")} == {*ACCESS, *wire, obeyed}
@@ -85,7 +85,7 @@ FIELD: Edits = {
 def test_a_result_field_takes_at_most_4_shared_files(tmp_path: Path) -> None:
     run_toy(tmp_path, FIELD, "toy_field.py")
     wire = naming(r'pub foreign_cpu:|"foreign_cpu": \{')
-    assert wire == {"crates/engine/src/wire/result.rs", "protocol/result.schema.json"}
+    assert wire == {"crates/wire/src/event/measure.rs", "protocol/event.schema.json"}
     filled = "crates/engine/src/target/assemble.rs"
     assert "foreign_cpu: run." in (ROOT / filled).read_text(encoding="utf-8")
     assert {*listed("A result field")} == {*FIELD, *wire, filled}
@@ -107,8 +107,8 @@ def test_a_workload_parameter_takes_at_most_8_shared_files(tmp_path: Path) -> No
     run_toy(tmp_path, PARAMETER, "toy_parameter.py")
     wire = naming(r'pub think_time_s: f64|pub const THINK_S|"think_time_s": \{')
     assert wire == {
-        "crates/engine/src/wire/job.rs",
-        "crates/engine/src/wire/limits.rs",
+        "crates/wire/src/job/workload.rs",
+        "crates/wire/src/ranges.rs",
         "protocol/job.schema.json",
     }
     obeyed = "crates/engine/src/access/stream.rs"

@@ -19,10 +19,10 @@ def serve() -> int:
     """Run the engine child's main loop; 0 at end of file, 1 when nobody reads the events."""
 
 def run_job(job_json: str) -> list[str]:
-    """Run one job of a null or simulated target here; its event lines.
+    """Run one job that measures nothing real here; its event lines.
 
     Raises:
-        ValueError: the target is a directory.
+        ValueError: it measures a real target.
 
     """
 
@@ -36,14 +36,6 @@ def simulated_borders(system_json: str) -> list[tuple[float, str]]:
 
 def check_system(system_json: str) -> None:
     """Raise ValueError with the reason when a simulated system makes no sense."""
-
-def simulate_trial(server_json: str, order_json: str) -> str:
-    """Return the `LoadResult` of one trial of a simulated server, in virtual time.
-
-    Raises:
-        ValueError: the server or the order makes no sense; the message names the field.
-
-    """
 
 class Rank:
     """One rank of a streaming job on several ranks; MPI carries what it says.

@@ -29,10 +29,9 @@ class _Tap:
         self.log: list[str] = []
 
     def __call__(self, *asked: str) -> Any:
-        answered = self._ask(*asked)
-        lines = [answered] if isinstance(answered, str) else answered
+        lines = self._ask(*asked)
         self.log += [f"> {line}" for line in asked] + [f"< {line}" for line in lines]
-        return answered
+        return lines
 
 
 def _tapped(name: str) -> _Tap:
@@ -50,9 +49,8 @@ def _tapped(name: str) -> _Tap:
 @contextmanager
 def heard(log: Path) -> Iterator[list[str]]:
     """Collect what goes over the wire while the block runs: `> ` asked, `< ` answered."""
-    taps = [_tapped(name) for name in ("run_job", "simulate_trial")]
-    for tap in taps:
-        tap.log.clear()
+    tap = _tapped("run_job")
+    tap.log.clear()
     found: list[str] = []
 
     class Heard(subprocess.Popen[bytes]):
@@ -64,6 +62,6 @@ def heard(log: Path) -> Iterator[list[str]]:
 
     with mock.patch("subprocess.Popen", Heard):
         yield found
-    found += [line for tap in taps for line in tap.log]
+    found += tap.log
     if log.exists():
         found += log.read_text("utf-8").splitlines()

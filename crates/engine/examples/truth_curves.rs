@@ -6,7 +6,7 @@
 use std::error::Error;
 
 use leadline_engine::backend::simulated::{SimulatedSystem, truth};
-use leadline_engine::wire::job::{SizeDist, Workload};
+use leadline_wire::job::workload::{SizeDist, Workload};
 
 const POINTS: u32 = 20;
 

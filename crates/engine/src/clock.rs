@@ -10,19 +10,7 @@ use std::fs::read_to_string;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use serde::Serialize;
-
-/// The clock response times were read from.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ClockSource {
-    /// The processor's time-stamp counter, calibrated.
-    Tsc,
-    /// `clock_gettime` through the vDSO.
-    Vdso,
-    /// The simulated system's clock.
-    Virtual,
-}
+use leadline_wire::event::measure::ClockSource;
 
 /// Nanoseconds since an arbitrary moment; never goes back. No system call on a usual machine.
 #[inline]

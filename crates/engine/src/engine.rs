@@ -1,47 +1,45 @@
 //! One job from its text to its last event.
 
+use leadline_wire::event::measure::MeasureResult;
+use leadline_wire::job::Job;
+use leadline_wire::job::measure::MeasureJob;
+use leadline_wire::job::target::Target;
+
 use crate::error::EngineError;
 use crate::events::Reporter;
 use crate::file_test;
-use crate::job::Job;
-use crate::load;
-use crate::target::{directory, nfs, null, virtual_time};
-use crate::wire::job::{MeasureJob, Target};
-use crate::wire::result::EngineResult;
-use crate::wire::text::Text;
+use crate::load::{nfs as nfs_load, simulated_server};
+use crate::target::{ask, directory, nfs, null, virtual_time};
 
 /// Runs one job and hands every event to `emit`, one JSON document without line end each; the last
-/// is `result` or `error`.
-pub fn run_job(job_json: &str, emit: &mut dyn FnMut(&str)) {
-    let text = Text::new(job_json);
-    answer(&text, Job::read(&text), emit, run);
+/// is `result`, `answer` or `error`.
+pub fn run_job(text: &str, emit: &mut dyn FnMut(&str)) {
+    answer(text, emit, run);
 }
 
-/// Runs what was read of a text, or says why nothing could be, under the text's own job id.
-pub fn answer<J>(
-    text: &Text,
-    job: Result<J, EngineError>,
-    emit: &mut dyn FnMut(&str),
-    run: impl FnOnce(&J, &mut Reporter),
-) {
-    let mut reporter = Reporter::new(text.job_id(), emit);
-    match job {
-        Ok(job) => run(&job, &mut reporter),
-        Err(error) => reporter.error(&error),
+/// Reads a job and runs it, or says why it is none, under the text's own job id.
+pub fn answer(text: &str, emit: &mut dyn FnMut(&str), run: impl FnOnce(&Job, &mut Reporter)) {
+    match Job::read(text) {
+        Ok(job) => run(&job, &mut Reporter::new(job.job_id(), emit)),
+        Err(refused) => Reporter::new(&refused.job_id.clone(), emit).error(&refused.into()),
     }
 }
 
-/// Runs a job that was read.
+/// Runs a job that was read, of any kind but a stream's, which needs the kernels.
 pub fn run(job: &Job, reporter: &mut Reporter) {
     match job {
-        Job::Ask(ask) => reporter.tell(|_| ask.answer()),
+        Job::Ask(job) => reporter.tell(|_| ask::answer(job)),
         Job::FileTest(job) => reporter.tell(|reporter| file_test::run(job, reporter)),
-        Job::NfsLoad(job) => reporter.tell(|reporter| load::nfs::run(job, reporter)),
+        Job::NfsLoad(job) => reporter.tell(|reporter| nfs_load::run(job, reporter)),
+        Job::SimulatedTrial(job) => reporter.tell(|_| Ok(simulated_server::answer(job))),
         Job::Measure(job) => reporter.tell(|reporter| measure(job, reporter)),
+        Job::Stream(_) => {
+            reporter.error(&EngineError::fault("a streaming job came to an engine without kernels"))
+        }
     }
 }
 
-fn measure(job: &MeasureJob, reporter: &mut Reporter) -> Result<EngineResult, EngineError> {
+fn measure(job: &MeasureJob, reporter: &mut Reporter) -> Result<MeasureResult, EngineError> {
     match &job.target {
         Target::Directory { path } => directory::run(job, path, reporter),
         Target::Nfs { server, run } => nfs::run(job, (server, run), reporter),

@@ -2,23 +2,9 @@
 
 use std::fmt;
 
-/// What kind of failure it was; it decides the exit code of the command.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ErrorKind {
-    /// The job, or the simulated system in it, asks for something that makes no sense.
-    BadJob,
-    /// The target refuses: no permission, no space, not a file we made.
-    Target,
-    /// The operating system failed an operation in the middle of a run.
-    Io,
-    /// No request ended within the measured window; a longer one may measure it.
-    NothingCompleted,
-    /// A server went away: it died, was stopped, began anew, or cannot be reached.
-    Lost,
-    /// A defect of Leadline itself.
-    Fault,
-}
+use leadline_wire::Wrong;
+pub use leadline_wire::event::ErrorKind;
+use leadline_wire::job::Refused;
 
 /// A failure: what, why, and what to try next.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -58,6 +44,18 @@ impl EngineError {
     /// A defect of our own.
     pub fn fault(message: impl Into<String>) -> Self {
         Self { kind: ErrorKind::Fault, message: message.into() }
+    }
+}
+
+impl From<Wrong> for EngineError {
+    fn from(wrong: Wrong) -> Self {
+        Self::bad_job(wrong.0)
+    }
+}
+
+impl From<Refused> for EngineError {
+    fn from(refused: Refused) -> Self {
+        Self::bad_job(refused.message)
     }
 }
 

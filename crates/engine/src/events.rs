@@ -1,31 +1,10 @@
-//! The event lines of the wire, except the result.
+//! Tells the events of a job, one line of the wire each.
 
-use serde::Serialize;
+use leadline_wire::event::Event;
+pub use leadline_wire::event::Phase;
 
 use crate::clock::{now_ns, s_from_ns};
-use crate::error::{EngineError, ErrorKind};
-
-/// The part of a job that runs.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Phase {
-    /// Laying out the data file.
-    Prepare,
-    /// Until the rate is steady.
-    WarmUp,
-    /// The measured window.
-    Measure,
-    /// Waiting for what is still outstanding.
-    Drain,
-}
-
-#[derive(Serialize)]
-#[serde(tag = "event", rename_all = "snake_case")]
-enum Event<'a> {
-    Phase { job_id: &'a str, phase: Phase, elapsed_s: f64 },
-    Progress { job_id: &'a str, phase: Phase, done_frac: f64 },
-    Error { job_id: &'a str, kind: ErrorKind, message: &'a str },
-}
+use crate::error::EngineError;
 
 /// Least wall time between two progress events, in nanoseconds (at most 4 per second).
 const PROGRESS_GAP_NS: u64 = 250_000_000;
@@ -72,23 +51,18 @@ impl<'a> Reporter<'a> {
         self.send(&event);
     }
 
-    /// Any other document, whole.
-    pub fn document(&mut self, document: &impl Serialize) {
-        self.send(document);
-    }
-
-    /// Runs what ends with one document, which is that or the error.
-    pub fn tell<T: Serialize>(&mut self, run: impl FnOnce(&mut Self) -> Result<T, EngineError>) {
+    /// Runs what ends with one event, which is its result or its answer, or else the error.
+    pub fn tell<T: Into<Event<'static>>>(
+        &mut self,
+        run: impl FnOnce(&mut Self) -> Result<T, EngineError>,
+    ) {
         match run(self) {
-            Ok(document) => self.document(&document),
+            Ok(said) => self.send(&said.into()),
             Err(error) => self.error(&error),
         }
     }
 
-    fn send(&mut self, document: &impl Serialize) {
-        // These documents hold only strings, numbers and lists, which always serialise.
-        if let Ok(line) = serde_json::to_string(document) {
-            (self.emit)(&line);
-        }
+    fn send(&mut self, event: &Event) {
+        (self.emit)(&event.line());
     }
 }

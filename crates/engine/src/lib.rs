@@ -1,4 +1,4 @@
-//! The Leadline engine: a [`job::Job`] in, events out.
+//! The Leadline engine: a [`leadline_wire::job::Job`] in, events out.
 //!
 //! job → access pattern → workers → backend → histogram → events. Everything above this crate
 //! decides and explains; this crate measures and knows nothing of why.
@@ -14,9 +14,7 @@ pub mod evidence;
 pub mod file_test;
 pub mod histogram;
 pub mod host;
-pub mod job;
 pub mod load;
 pub mod normal;
 pub mod run;
 pub mod target;
-pub mod wire;

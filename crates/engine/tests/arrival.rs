@@ -2,7 +2,8 @@
 
 use leadline_engine::access::arrival::ArrivalStream;
 use leadline_engine::access::stream::AccessStream;
-use leadline_engine::wire::job::{Arrivals, SizeDist, Workload};
+use leadline_wire::job::measure::Arrivals;
+use leadline_wire::job::workload::{SizeDist, Workload};
 
 const HOUR_NS: u64 = 3_600_000_000_000;
 const FIRST_OF_SEED_1: [u64; 3] = [16_971, 602_925, 10_070_445_726];
@@ -31,7 +32,7 @@ fn gaps(rate_per_s: f64, seed: u64, number: usize) -> Vec<f64> {
 
 #[test]
 fn a_closed_loop_has_no_schedule() {
-    assert!(ArrivalStream::new(&Arrivals::Closed, 1).is_none());
+    assert!(ArrivalStream::new(&Arrivals::Closed {}, 1).is_none());
 }
 
 #[test]

@@ -4,10 +4,6 @@ use std::fs::{self, File};
 use std::path::Path;
 
 use leadline_engine::engine::run_job;
-use leadline_engine::error::ErrorKind;
-use leadline_engine::file_test::FileTestJob;
-use leadline_engine::job::Job;
-use leadline_engine::wire::text::Text;
 use serde_json::{Value, json};
 
 use crate::pinned::Pinned;
@@ -38,24 +34,6 @@ fn last_event(job: &Value) -> Value {
 /// A folder on the file system of the build, which takes direct I/O where /tmp may not.
 fn on_disk(name: &str) -> Scratch {
     Scratch::within(Path::new(env!("CARGO_TARGET_TMPDIR")), name).unwrap()
-}
-
-#[test]
-fn the_examples_are_read_and_the_invalid_ones_refused() {
-    for (name, text) in examples("valid") {
-        let read = Job::read(&Text::new(&text));
-        assert!(matches!(read, Ok(Job::FileTest(_))), "{name}");
-        let job = FileTestJob::parse(&text).unwrap();
-        let again = FileTestJob::parse(&serde_json::to_string(&job).unwrap()).unwrap();
-        assert_eq!(again, job, "{name}");
-    }
-    let invalid = examples("invalid");
-    assert!(invalid.len() >= 10);
-    for (name, text) in invalid {
-        let error = FileTestJob::parse(&text).unwrap_err();
-        assert_eq!(error.kind, ErrorKind::BadJob, "{name}");
-        assert!(error.message.len() > 20, "{name}: {error}");
-    }
 }
 
 #[test]

@@ -13,6 +13,7 @@ use std::cell::Cell;
 use std::fs::File;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use leadline_engine::access::request::Request;
 use leadline_engine::access::stream::AccessStream;
 use leadline_engine::backend::data_file::DataFile;
 use leadline_engine::backend::mmap::{Mapping, MmapBackend};
@@ -27,10 +28,11 @@ use leadline_engine::events::Reporter;
 use leadline_engine::evidence::residency::Residency;
 use leadline_engine::run::phases;
 use leadline_engine::run::worker::{Blocking, Demand, Issue, OwnCost, Probe, Queued};
-use leadline_engine::wire::job::{MeasureJob, Request, WriteSync};
+use leadline_wire::job::backend::WriteSync;
+use leadline_wire::job::measure::MeasureJob;
 use scratch::Scratch;
 use serde_json::{Value, json};
-use setting::setting;
+use setting::{measurement, setting};
 
 struct Counting;
 
@@ -132,7 +134,7 @@ impl<B: QueueBackend> QueueBackend for Watched<B> {
 
 fn job(arrivals: &Value) -> MeasureJob {
     let text = json!({
-        "version": 1, "job_id": "j", "target": {"kind": "null"},
+        "version": 1, "kind": "measure", "job_id": "j", "target": {"kind": "null"},
         "workload": {
             "unique_bytes": 4 << 20, "size_mean": 8192, "read_frac": 0.5, "seq_frac": 0.5,
             "process_num": 1,
@@ -144,7 +146,7 @@ fn job(arrivals: &Value) -> MeasureJob {
             "total_s_max": 900.0,
         },
     });
-    MeasureJob::parse(&text.to_string()).unwrap()
+    measurement(&text)
 }
 
 /// Allocations of one issuer while it was watched, from its warm-up to the last of the requests
@@ -195,10 +197,10 @@ fn no_backend_allocates_between_its_hundredth_request_and_its_last() {
         let null = Queued::new(Watched::new(NullQueue::new(8)), demand(), 8);
         check("null queue", allocations(&job, null));
         for direct in [false, true] {
-            let pread = PreadBackend::new(file(direct), buffers(1).remove(0), WriteSync::None);
+            let pread = PreadBackend::new(file(direct), buffers(1).remove(0), WriteSync::None {});
             let pread = Blocking::new(Watched::new(pread), demand());
             check("pread", allocations(&job, pread));
-            let uring = UringBackend::new(file(direct), buffers(8), direct, WriteSync::None);
+            let uring = UringBackend::new(file(direct), buffers(8), direct, WriteSync::None {});
             let uring = Queued::new(Watched::new(uring), demand(), 8);
             check("uring", allocations(&job, uring));
         }
@@ -214,7 +216,7 @@ fn no_backend_allocates_between_its_hundredth_request_and_its_last() {
         let uring = Queued::new(Watched::new(uring), demand(), 8);
         check("uring with fsync", allocations(&job, uring));
         let mapping = Mapping::new(data.file(), &job.workload).unwrap();
-        let mmap = MmapBackend::new(mapping, buffers(1).remove(0), WriteSync::None);
+        let mmap = MmapBackend::new(mapping, buffers(1).remove(0), WriteSync::None {});
         let mmap = Blocking::new(Watched::new(mmap), demand());
         check("mmap", allocations(&job, mmap));
     }

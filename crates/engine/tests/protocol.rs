@@ -5,8 +5,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use leadline_engine::engine::run_job;
-use leadline_engine::error::ErrorKind;
-use leadline_engine::wire::job::MeasureJob;
 use serde_json::Value;
 
 /// The jobs and events of one folder of examples, with their paths.
@@ -14,43 +12,6 @@ pub fn examples(kind: &str) -> Vec<(PathBuf, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../protocol/examples").join(kind);
     let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     paths.map(|path| (path.clone(), fs::read_to_string(path).unwrap())).collect()
-}
-
-#[test]
-fn every_valid_job_is_read_and_survives_being_written() {
-    let examples = examples("valid");
-    assert!(examples.len() >= 4);
-    for (path, text) in examples {
-        let job = MeasureJob::parse(&text).unwrap();
-        assert_eq!(
-            MeasureJob::parse(&serde_json::to_string(&job).unwrap()).unwrap(),
-            job,
-            "{}",
-            path.display()
-        );
-    }
-}
-
-#[test]
-fn every_invalid_job_is_refused_with_the_field_it_is_about() {
-    let examples = examples("invalid");
-    assert!(examples.len() >= 15);
-    for (path, text) in examples {
-        let error = MeasureJob::parse(&text).unwrap_err();
-        assert_eq!(error.kind, ErrorKind::BadJob, "{}", path.display());
-        assert!(error.message.len() > 20, "{}: {error}", path.display());
-    }
-    let message = |name: &str| {
-        let (_, text) =
-            self::examples("invalid").into_iter().find(|pair| pair.0.ends_with(name)).unwrap();
-        MeasureJob::parse(&text).unwrap_err().message
-    };
-    assert_eq!(
-        message("read-frac-above-one.json"),
-        "workload.read_frac is 1.5; it must be 0 to 1 (1 for reads only)"
-    );
-    assert!(message("missing-seed.json").contains("`seed`"));
-    assert!(message("target-extra-field.json").contains("path"));
 }
 
 /// The paths of all keys; the elements of a list count as one.

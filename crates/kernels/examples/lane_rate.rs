@@ -14,11 +14,11 @@ use io_uring::{IoUring, opcode};
 use leadline_engine::error::EngineError;
 use leadline_kernels::chunks::{CHUNK_BYTES, Chunks};
 use leadline_kernels::data_set::Input;
-use leadline_kernels::job::{self, Io, ReadBy};
 use leadline_kernels::lane::WriteLane;
 use leadline_kernels::memory::{Memory, Region};
 use leadline_kernels::output::Output;
 use leadline_kernels::phases::{JobWatch, Moved};
+use leadline_wire::job::stream::{self, Io, ReadBy};
 
 fn main() -> Result<(), EngineError> {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -48,7 +48,7 @@ fn main() -> Result<(), EngineError> {
         std::hint::black_box(sum);
         phase.finish(Moved { bytes_read: input.bytes(), ..Moved::default() }, &[])
     } else {
-        let spec = job::Output {
+        let spec = stream::Output {
             path: path.clone(),
             stripes: stripes.to_vec(),
             stripe_bytes: 65536,

@@ -5,9 +5,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use leadline_engine::error::EngineError;
+use leadline_wire::job::stream::Io;
 
 use crate::data_set::Input;
-use crate::job::Io;
 use crate::lane::ReadLane;
 use crate::mapped::Maps;
 use crate::memory::{Memory, Region};

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use leadline_engine::error::EngineError;
+use leadline_wire::job::stream::{Io, ReadBy};
 
 use crate::chunks::CHUNK_BYTES;
-use crate::job::{Io, ReadBy};
 use crate::layout::{Layout, LayoutPart};
 use crate::mapped::Maps;
 use crate::stripes::{Extent, StripeFile, Stripes};

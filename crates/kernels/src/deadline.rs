@@ -3,7 +3,7 @@
 use leadline_engine::clock::{now_ns, ns_from_s};
 use leadline_engine::error::EngineError;
 
-use crate::job::StreamJob;
+use leadline_wire::job::stream::StreamJob;
 
 /// The end of a job's time; looked at once for every chunk.
 #[derive(Clone, Copy, Debug)]

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use leadline_engine::buffer::HUGE_PAGE_BYTES;
 use leadline_engine::error::EngineError;
 
-use crate::job::StreamJob;
+use leadline_wire::job::stream::StreamJob;
 
 /// What a kernel has beside its arena: stacks, rings, lists of transfers, small vectors.
 pub const OVERHEAD_BYTES: u64 = 8 << 20;

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use leadline_engine::error::EngineError;
+use leadline_wire::job::stream::{self, Io, ReadBy};
 
 use crate::data_set::{Input, Writable, extents_of, refusals};
-use crate::job::{self, Io, ReadBy};
 use crate::layout::{Layout, LayoutPart, stripe_name, sync_directory_of};
 use crate::space::require_space;
 use crate::stripes::{Extent, StripeFile, Stripes, stripe_bytes};
@@ -17,7 +17,7 @@ use crate::unnamed::{Unnamed, reserve};
 
 /// A data set in the making.
 pub struct Output {
-    spec: job::Output,
+    spec: stream::Output,
     io: Io,
     parts: Vec<Part>,
     /// Number of the first part in the data set, when others make the others.
@@ -56,7 +56,7 @@ impl Output {
     /// # Errors
     /// `Target` when the name is taken and not to be replaced, when a directory is missing, or when
     /// there is too little space.
-    pub fn create(spec: &job::Output, bytes: u64, io: &Io) -> Result<Self, EngineError> {
+    pub fn create(spec: &stream::Output, bytes: u64, io: &Io) -> Result<Self, EngineError> {
         Self::create_parts(spec, &[bytes], io)
     }
 
@@ -65,7 +65,11 @@ impl Output {
     ///
     /// # Errors
     /// As [`Self::create`].
-    pub fn create_parts(spec: &job::Output, bytes: &[u64], io: &Io) -> Result<Self, EngineError> {
+    pub fn create_parts(
+        spec: &stream::Output,
+        bytes: &[u64],
+        io: &Io,
+    ) -> Result<Self, EngineError> {
         Self::create_some(spec, 0, bytes, io)
     }
 
@@ -75,7 +79,7 @@ impl Output {
     /// # Errors
     /// As [`Self::create`].
     pub fn create_some(
-        spec: &job::Output,
+        spec: &stream::Output,
         first_part: usize,
         bytes: &[u64],
         io: &Io,
@@ -322,7 +326,7 @@ impl Drop for NamedParts {
     }
 }
 
-fn directories_of(spec: &job::Output) -> Vec<PathBuf> {
+fn directories_of(spec: &stream::Output) -> Vec<PathBuf> {
     if spec.stripes.is_empty() {
         let path = Path::new(&spec.path);
         return vec![path.parent().unwrap_or(Path::new("/")).to_owned()];
@@ -353,7 +357,7 @@ fn name_freely(
 }
 
 /// Refuses a name that is taken, or that could not be given in the end.
-fn check_name(spec: &job::Output) -> Result<(), EngineError> {
+fn check_name(spec: &stream::Output) -> Result<(), EngineError> {
     let path = Path::new(&spec.path);
     for path in [path.to_owned(), Layout::path_of(path)] {
         match path.symlink_metadata() {

@@ -2,9 +2,9 @@
 
 use leadline_engine::clock::{now_ns, s_from_ns};
 use leadline_engine::host::process_moved_bytes;
+use leadline_wire::event::stream::{PhaseResult, StreamResult};
 
 use crate::counters::{Counters, Readings};
-use crate::result::{PhaseResult, StreamResult};
 
 /// What a phase moved, as the kernel itself counts it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -223,7 +223,7 @@ pub fn anonymous_bytes() -> u64 {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::job::StreamJob;
+    use leadline_wire::job::Job;
 
     #[test]
     fn a_phase_has_its_time_and_its_faults() {
@@ -256,7 +256,8 @@ mod tests {
             "input": "/a", "memory_bytes": 64 << 20, "threads": 1, "seed": 1, "total_s_max": 10.0,
             "io": {"read": "uring", "read_direct": true, "write_direct": true, "depth": 2},
         });
-        let mut result = StreamResult::new(&StreamJob::parse(&text.to_string()).unwrap());
+        let Job::Stream(job) = Job::read(&text.to_string()).unwrap() else { unreachable!() };
+        let mut result = StreamResult::new(&job);
         let none = PhaseResult { seconds: 2.0, ..PhaseResult::default() };
         JobWatch::open().settle(vec![none.clone(), none], &mut result);
         let fields: Vec<&str> = result.not_measurable.keys().map(String::as_str).collect();

@@ -1,25 +1,25 @@
-//! One line of the wire: a streaming job here, anything else in the engine.
+//! One job: a streaming one here, any other in the engine.
 
 use std::path::{Path, PathBuf};
 
 use leadline_engine::engine;
 use leadline_engine::error::EngineError;
 use leadline_engine::events::{Phase, Reporter};
-use leadline_engine::wire::text::Text;
+use leadline_wire::event::stream::StreamResult;
+use leadline_wire::job::Job;
+use leadline_wire::job::stream::{Kernel, StreamJob};
 
 use crate::capacity;
-use crate::job::{Job, Kernel, StreamJob};
 use crate::layout::Layout;
 use crate::records;
-use crate::result::StreamResult;
 use crate::{scan, sort, transpose};
 
-/// Runs one job of any kind and hands every event to `emit`; the last is `result` or `error`.
-pub fn run_job(job_json: &str, emit: &mut dyn FnMut(&str)) {
-    let text = Text::new(job_json);
-    engine::answer(&text, Job::read(&text), emit, |job, reporter| match job {
+/// Runs one job of any kind and hands every event to `emit`; the last is `result`, `answer` or
+/// `error`.
+pub fn run_job(text: &str, emit: &mut dyn FnMut(&str)) {
+    engine::answer(text, emit, |job, reporter| match job {
         Job::Stream(job) => reporter.tell(|reporter| run(job, reporter)),
-        Job::Engine(job) => engine::run(job, reporter),
+        other => engine::run(other, reporter),
     });
 }
 

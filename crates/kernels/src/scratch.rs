@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use leadline_engine::error::EngineError;
+use leadline_wire::job::stream::Io;
 
 use crate::chunks::CHUNK_BYTES;
 use crate::data_set::{Readable, Writable, extents_of};
-use crate::job::Io;
 use crate::space::require_space;
 use crate::stripes::{Extent, StripeFile, Stripes, stripe_bytes};
 use crate::unnamed::{Unnamed, reserve};

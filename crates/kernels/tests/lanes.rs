@@ -6,11 +6,11 @@ use std::sync::LazyLock;
 
 use leadline_kernels::chunks::{CHUNK_BYTES, Chunks};
 use leadline_kernels::data_set::Input;
-use leadline_kernels::job::{self, Io, ReadBy};
 use leadline_kernels::lane::{ReadLane, WriteLane};
 use leadline_kernels::memory::Memory;
 use leadline_kernels::output::Output;
 use leadline_kernels::scratch::Scratch;
+use leadline_wire::job::stream::{self, Io, ReadBy};
 
 use crate::kernel_job::Place;
 
@@ -18,8 +18,8 @@ fn io(read: ReadBy, direct: bool) -> Io {
     Io { read, read_direct: direct, write_direct: direct, depth: 4 }
 }
 
-fn spec(path: &str, stripes: Vec<String>, stripe_bytes: u64) -> job::Output {
-    job::Output { path: path.to_owned(), stripes, stripe_bytes, replace: false }
+fn spec(path: &str, stripes: Vec<String>, stripe_bytes: u64) -> stream::Output {
+    stream::Output { path: path.to_owned(), stripes, stripe_bytes, replace: false }
 }
 
 /// What every data set here holds from `at` on: no two neighbouring units are alike.
@@ -179,7 +179,7 @@ fn a_name_that_cannot_be_given_is_refused_before_anything_is_made() {
     let place = Place::new("lanes_refused");
     let io = io(ReadBy::Uring, true);
     let refusal = |path: &str, replace: bool| {
-        let spec = job::Output { replace, ..spec(path, vec![place.at("")], 65536) };
+        let spec = stream::Output { replace, ..spec(path, vec![place.at("")], 65536) };
         Output::create(&spec, 100, &io).err().unwrap().message
     };
     std::fs::create_dir(place.at("directory")).unwrap();
@@ -207,7 +207,7 @@ fn what_an_edited_layout_names_is_never_removed() {
         "parts": [{"files": files, "bytes": 500, "stripe_bytes": 4096}],
     });
     std::fs::write(place.at("set.layout"), layout.to_string()).unwrap();
-    let spec = job::Output { replace: true, ..spec(&path, vec![], 65536) };
+    let spec = stream::Output { replace: true, ..spec(&path, vec![], 65536) };
     let output = Output::create(&spec, 100_000, &io).unwrap();
     write(&output, 100_000, &io, &memory);
     output.publish().unwrap();
@@ -231,7 +231,7 @@ fn a_layout_that_was_edited_has_no_other_file_removed() {
     let text = std::fs::read_to_string(&layout).unwrap();
     std::fs::write(&layout, text.replace("set.part0.stripe0", "precious")).unwrap();
     for stripes in [stripes, vec![]] {
-        let spec = job::Output { replace: true, ..spec(&path, stripes, 65536) };
+        let spec = stream::Output { replace: true, ..spec(&path, stripes, 65536) };
         let output = Output::create(&spec, 100, &io).unwrap();
         write(&output, 100, &io, &memory);
         output.publish().unwrap();
@@ -345,7 +345,7 @@ fn a_data_set_is_replaced_by_another_and_nothing_of_it_is_left() {
         (vec![], 150_000),
     ] {
         let count = stripes.len();
-        let spec = job::Output { replace: true, ..spec(&path, stripes, 65536) };
+        let spec = stream::Output { replace: true, ..spec(&path, stripes, 65536) };
         let output = Output::create(&spec, bytes, &io).unwrap();
         write(&output, bytes, &io, &memory);
         output.publish().unwrap();

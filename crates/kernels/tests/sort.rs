@@ -3,10 +3,10 @@
 use std::fs;
 
 use leadline_kernels::deadline::Deadline;
-use leadline_kernels::job::{self, Io, ReadBy};
 use leadline_kernels::memory::Memory;
 use leadline_kernels::output::Output;
 use leadline_kernels::sort::sink::RecordSink;
+use leadline_wire::job::stream::{self, Io, ReadBy};
 use serde_json::{Value, json};
 
 use crate::kernel_job::{Place, run, run_in_little};
@@ -145,7 +145,7 @@ fn through_sink(place: &Place, bytes: &[u8], expected: usize, memory_mib: usize)
     }
     sink.seal().unwrap();
     let passes = sink.passes();
-    let spec: job::Output =
+    let spec: stream::Output =
         serde_json::from_value(json!({"path": place.at("out"), "replace": true})).unwrap();
     let output = Output::create(&spec, bytes.len() as u64, &io).unwrap();
     sink.write(&output.part(0).unwrap()).unwrap();

@@ -16,15 +16,10 @@ mod _engine {
     use leadline_engine::clock::ns_from_s;
     use leadline_engine::engine;
     use leadline_engine::error::EngineError;
-    use leadline_engine::job::Job;
-    use leadline_engine::load::simulated_server::{self, SimulatedServer, TrialOrder};
-    use leadline_engine::wire::job::Workload;
-    use leadline_engine::wire::text::Text;
-    use leadline_kernels::job as stream;
     use leadline_kernels::run;
+    use leadline_wire::job::workload::Workload;
     use pyo3::exceptions::PyValueError;
     use pyo3::prelude::*;
-    use serde::de::DeserializeOwned;
 
     #[pymodule_export]
     use crate::belief::{log_likelihood, log_peak, student_t_log};
@@ -55,22 +50,25 @@ mod _engine {
         })
     }
 
-    /// Runs one job of a null or simulated target in this process and returns its event lines.
+    /// Runs one job that measures nothing real in this process and returns its event lines.
     #[pyfunction]
     fn run_job(py: Python<'_>, job_json: &str) -> PyResult<Vec<String>> {
-        let text = Text::new(job_json);
-        let job = Job::read(&text);
-        let in_the_child = job.as_ref().is_ok_and(Job::measures_a_real_target);
-        if in_the_child || text.kind() == Some(stream::KIND) {
+        let mut lines = Vec::new();
+        let mut in_the_child = false;
+        py.detach(|| {
+            engine::answer(job_json, &mut |line| lines.push(line.to_owned()), |job, reporter| {
+                in_the_child = job.measures_a_real_target();
+                if !in_the_child {
+                    engine::run(job, reporter);
+                }
+            });
+        });
+        if in_the_child {
             return Err(PyValueError::new_err(
                 "a real target is measured in the engine child (serve), never in this process",
             ));
         }
-        Ok(py.detach(|| {
-            let mut lines = Vec::new();
-            engine::answer(&text, job, &mut |line| lines.push(line.to_owned()), engine::run);
-            lines
-        }))
+        Ok(lines)
     }
 
     /// Expected throughput in MB/s of a workload between two virtual times, exact under the model.
@@ -85,7 +83,7 @@ mod _engine {
         let system = system_of(system_json)?;
         let workload: Workload = serde_json::from_str(workload_json)
             .map_err(|error| PyValueError::new_err(format!("the workload: {error}")))?;
-        workload.validate().map_err(|error| refused(&error))?;
+        workload.validate().map_err(|wrong| PyValueError::new_err(wrong.0))?;
         let (from_ns, to_ns) = (ns_from_s(from_s), ns_from_s(to_s));
         Ok(truth::expected_throughput_mb_s(&system, &workload, from_ns, to_ns))
     }
@@ -101,21 +99,6 @@ mod _engine {
     #[pyfunction]
     fn check_system(system_json: &str) -> PyResult<()> {
         profile_of(system_json).map(|_| ())
-    }
-
-    /// Runs one trial of a simulated server in virtual time; its `LoadResult`.
-    #[pyfunction]
-    fn simulate_trial(py: Python<'_>, server_json: &str, order_json: &str) -> PyResult<String> {
-        let server: SimulatedServer = parsed("the server", server_json)?;
-        let order: TrialOrder = parsed("the trial", order_json)?;
-        server.validate().and_then(|()| order.validate()).map_err(|error| refused(&error))?;
-        let result = py.detach(|| simulated_server::run(&server, &order));
-        serde_json::to_string(&result).map_err(|error| PyValueError::new_err(error.to_string()))
-    }
-
-    fn parsed<T: DeserializeOwned>(what: &str, json: &str) -> PyResult<T> {
-        serde_json::from_str(json)
-            .map_err(|error| PyValueError::new_err(format!("{what}: {error}")))
     }
 
     fn profile_of(system_json: &str) -> PyResult<Profile> {

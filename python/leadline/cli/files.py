@@ -22,6 +22,7 @@ from leadline.cli.talk import talk
 from leadline.cli.tell import draw, require_output, tell
 from leadline.engine import Target, open_file_tests
 from leadline.record.files import FILES, FilesCell, FilesStart, FilesStudy
+from leadline.record.job import TEST_RUNS_MAX
 from leadline.record.jobs.file_test import KBYTE
 from leadline.record.wording import say_count
 from leadline.report.kinds import KINDS
@@ -108,7 +109,8 @@ def command(
     file_size: _FileSize = None,
     paper: _Paper = False,
     runs: Annotated[
-        int, typer.Option(min=2, max=1000, help="Of every program; the first is discarded.")
+        int,
+        typer.Option(min=2, max=TEST_RUNS_MAX, help="Of every program; the first is discarded."),
     ] = RUNS,
     name: Name = None,
     budget: _Budget = BUDGET_S,

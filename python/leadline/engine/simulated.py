@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -15,7 +14,16 @@ from leadline.engine.targets.target import Target
 from leadline.errors import EngineFault, TargetRefused
 from leadline.machine.facts import leadline_version
 from leadline.record import EngineResult, Workload
-from leadline.record.job import CLOSED, Access, Arrivals, Limits, MeasureJob, SimulatedTarget
+from leadline.record.job import (
+    CLOSED,
+    Access,
+    Answer,
+    Arrivals,
+    Job,
+    Limits,
+    MeasureJob,
+    SimulatedTarget,
+)
 
 PROCESS_NUM_MAX = 16
 CAPACITY_BYTES = 2**40
@@ -92,13 +100,7 @@ class SimulatedEngine:
             limits=limits,
             arrivals=arrivals,
         )
-        events = [json.loads(line) for line in _run_job()(json.dumps(msgspec.to_builtins(job)))]
-        if not events:
-            raise EngineFault("the simulated engine gave no event")
-        for event in events[:-1]:
-            if on_event is not None:
-                on_event(event)
-        result = read_answer(job, answer(events[-1]))
+        result = run_here(job, on_event)
         if result.simulated is None:
             raise EngineFault("the simulated engine did not tell its clock")
         self._clock_s = max(self._clock_s, result.simulated.clock_s)
@@ -114,7 +116,21 @@ class SimulatedEngine:
         return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little") >> 1
 
 
-def _run_job() -> Callable[[str], list[str]]:
+def run_here(job: Job[Answer], on_event: OnEvent | None = None) -> Answer:
+    """Run a job that measures nothing real in this process; `on_event` gets the events before.
+
+    Raises:
+        TargetRefused: the job makes no sense; the message names the field.
+        EngineFault: the engine spoke nonsense.
+
+    """
     from leadline import _engine  # noqa: PLC0415 - a real target's controller does not need it
 
-    return _engine.run_job
+    lines = _engine.run_job(json.dumps(msgspec.to_builtins(job)))
+    events = [json.loads(line) for line in lines]
+    if not events:
+        raise EngineFault("the simulated engine gave no event")
+    for event in events[:-1]:
+        if on_event is not None:
+            on_event(event)
+    return read_answer(job, answer(events[-1]))

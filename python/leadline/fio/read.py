@@ -15,8 +15,9 @@ from leadline.fio.quantities import read_bytes, read_pair, read_seconds, read_sw
 from leadline.fio.sections import Section, read_sections
 from leadline.fio.sizes import Sizes, distance, mixed, normal_split, read_sizes
 from leadline.fio.waiting import read_sync
-from leadline.record import Arrivals, Workload, WorkloadError
+from leadline.record import PROCESSES_MAX, Arrivals, Workload, WorkloadError
 from leadline.record.discipline import NO_SYNC
+from leadline.record.workload import QUEUE_DEPTH_MAX
 from leadline.units import format_bytes
 
 BACKENDS = {
@@ -122,7 +123,7 @@ class _Reader:
         kind, read_frac = self._kind()
         direct = self._direct()
         backend, depth = self._backend(direct=direct)
-        process_num = read_whole("numjobs", self.options.get("numjobs", "1"), 1, 1024)
+        process_num = read_whole("numjobs", self.options.get("numjobs", "1"), 1, PROCESSES_MAX)
         seq_frac = self._seq_frac(kind, read_frac)
         read, write = (read_sizes(self.options, index, self.kb_base) for index in (0, 1))
         think_time_s, depth = read_think_time(self.options, depth, self.warnings)
@@ -234,7 +235,7 @@ class _Reader:
                 f"ioengine={engine}: not file I/O that Leadline does; it takes "
                 f"{', '.join(BACKENDS)}"
             )
-        depth = read_whole("iodepth", self.options.get("iodepth", "1"), 1, 4096)
+        depth = read_whole("iodepth", self.options.get("iodepth", "1"), 1, QUEUE_DEPTH_MAX)
         backend = BACKENDS[engine]
         if engine == "posixaio":
             self.warnings.append("approximated: ioengine=posixaio uses threads; here io_uring")

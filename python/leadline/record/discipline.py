@@ -10,7 +10,7 @@ NO_SYNC = "none"
 """No write waits for the device."""
 
 FSYNC_EACH_MAX = 1_000_000
-"""Most writes between two `fsync`s (protocol/job.schema.json)."""
+"""Most writes between two `fsync`s."""
 
 _PLAIN = {"none": NO_SYNC, "buffered": NO_SYNC, "dsync": "dsync", "fsync": "fsync=1"}
 

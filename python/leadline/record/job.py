@@ -1,7 +1,8 @@
 """What the engine is asked to do: a struct for each kind of job, encoded as the wire has it.
 
-A job knows what its answer is (`Job.read`). Measurements and questions say no `kind` on the wire,
-so the kinds are told apart by their types here, not by a tag.
+A job says its `kind` and knows what its answer is (`Job.read`). The wire's own types are Rust's
+(crates/wire); `tests/conformance/` holds these, and the ranges below, against the schema that is
+made from them.
 """
 
 from __future__ import annotations
@@ -17,14 +18,23 @@ from leadline.record.jobs.file_test import FileProgram, FileTestResult
 from leadline.record.jobs.nfs import NfsAsked, NfsData, NfsLoadAnswer, NfsServerAddress
 from leadline.record.result import EngineResult
 from leadline.record.streaming import StreamResult
+from leadline.record.workbench import Measured
 from leadline.record.workload import Workload, WorkloadError, declared
 
 WIRE_VERSION = 1
 RATE_MIN_PER_S, RATE_MAX_PER_S = 1e-3, 1e7
-"""Range of an open loop's rate, as the engine has it (protocol/job.schema.json)."""
+"""Range of an open loop's rate."""
 TRIAL_RATE_MAX_PER_S = 1e8
-"""Most requests per second that a trial may offer; the engine's load on an NFS server takes less
-(protocol/nfs-load-job.schema.json)."""
+"""Most requests per second that a trial may offer; a load on an NFS server takes less."""
+TEST_RUNS_MAX = 1000
+"""Most runs of each program of a file test."""
+STREAM_MEMORY_BYTES_MIN = 32 * 2**20
+"""What a kernel's buffers of every kind need at least."""
+STREAM_THREADS_MAX = 1024
+STREAM_DEPTH_MAX = 256
+STRIPE_BYTES_MIN, STRIPE_BYTES_MAX = 4096, 2**30
+SKEW_MAX = 10
+"""Largest exponent of a Zipf distribution over the keys."""
 
 ASK_S_MAX = 60.0
 
@@ -161,7 +171,7 @@ class Job(msgspec.Struct, Generic[Answer], frozen=True, kw_only=True):
     """One thing asked of the engine; `Answer` is the type of what comes back."""
 
     version: int = WIRE_VERSION
-    kind: str | UnsetType = UNSET
+    kind: str
     job_id: str
 
     @property
@@ -237,6 +247,7 @@ class Precondition(msgspec.Struct, frozen=True):
 class MeasureJob(Job[EngineResult], frozen=True, kw_only=True):
     """One workload on one target; `of` says only what differs from the wire's defaults."""
 
+    kind: Literal["measure"] = "measure"
     target: JobTarget
     workload: Workload
     backend: Backend
@@ -307,6 +318,7 @@ class NfsQuestion(msgspec.Struct, frozen=True, kw_only=True):
 class AskJob(Job[NfsAsked], frozen=True, kw_only=True):
     """A question about a server's directory."""
 
+    kind: Literal["ask"] = "ask"
     ask: NfsQuestion
 
     @property
@@ -392,14 +404,32 @@ class NfsLoadJob(Job[NfsLoadAnswer], frozen=True, kw_only=True):
         return msgspec.convert(event, NfsLoadAnswer)
 
 
-class TrialJob(msgspec.Struct, frozen=True, kw_only=True):
-    """One trial of a simulated server; answered within this process, it has no id."""
+class Offer(msgspec.Struct, frozen=True, kw_only=True):
+    """What one trial offers a simulated server."""
 
     rate_per_s: float
     seconds: float
     seed: int
-    limit_ms: float | None
+    limit_ms: float | None = None
     abort_above_ms: float | None = None
+
+
+class TrialJob(Job[Measured], frozen=True, kw_only=True):
+    """One trial of a simulated server, answered within this process."""
+
+    kind: Literal["simulated_trial"] = "simulated_trial"
+    job_id: str = "trial"
+    server: dict[str, Any]
+    order: Offer
+
+    @property
+    def seconds_max(self) -> float:
+        """Longest time to the answer: it is simulated faster than it would run."""
+        return self.order.seconds
+
+    def read(self, event: dict[str, Any]) -> Measured:
+        """Return the record of what was measured."""
+        return msgspec.convert(event["load"], Measured)
 
 
 RecordFormat = Literal["binary", "ascii"]

@@ -259,7 +259,7 @@ LOST_SHARE_MAX = 0.99
 
 
 class EngineResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The `result` event of the wire (protocol/result.schema.json)."""
+    """The `result` event of the wire (crates/wire/src/event/measure.rs)."""
 
     version: int
     job_id: str

@@ -94,7 +94,7 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StreamResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer to one streaming job (protocol/stream-result.schema.json)."""
+    """The answer to one streaming job (crates/wire/src/event/stream.rs)."""
 
     version: int
     kind: Literal["stream"]

@@ -102,7 +102,7 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
-    """What a load generator found at one rate (crates/engine/src/load/result.rs).
+    """What a load generator found at one rate (crates/wire/src/event/load.rs).
 
     Every request due in the window counts. One without an answer when the generator stops waiting
     counts with its age then, so `response_ms` is then a lower bound.
@@ -238,7 +238,7 @@ Sample = dict[str, Level]
 
 
 class SimulatedServer(msgspec.Struct, frozen=True, kw_only=True, tag="simulated", tag_field="kind"):
-    """A server whose truth is known (crates/engine/src/load/simulated_server/system.rs)."""
+    """A server whose truth is known (crates/wire/src/job/trial.rs)."""
 
     system: dict[str, Any]
     """Fields of the simulated server, as the engine reads them; factors replace them by name."""

@@ -15,8 +15,9 @@ PARAMETERS = ("unique_bytes", "size_mean", "read_frac", "seq_frac", "process_num
 
 BYTES_MAX = 2**60
 PROCESSES_MAX = 1024
-"""Most that the wire takes of `unique_bytes` and `size_mean`, and of `process_num`
-(protocol/job.schema.json)."""
+QUEUE_DEPTH_MAX = 4096
+"""Most of `unique_bytes` and `size_mean`, of `process_num` and of `queue_depth`; all ranges here
+are the wire's, and `tests/conformance/test_ranges.py` holds them to it."""
 
 
 class WorkloadError(ValueError):
@@ -100,7 +101,7 @@ class Workload(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seq_frac: Annotated[float, SHARE] = 0.5
     process_num: Annotated[int, Quantity(int, 1, PROCESSES_MAX)] = 1
     size_dist: Annotated[Literal["normal", "fixed"], Quantity(_choice)] = "normal"
-    queue_depth: Annotated[int, Quantity(int, 1, 4096)] = 1
+    queue_depth: Annotated[int, Quantity(int, 1, QUEUE_DEPTH_MAX)] = 1
     think_time_s: Annotated[
         float, Quantity(parse_seconds, 0, 3600, "between {low} and {high} seconds")
     ] = 0.0

@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from leadline._engine import simulate_trial
+from leadline.engine.simulated import run_here
 from leadline.errors import TargetRefused
-from leadline.record.job import TrialJob
+from leadline.record.job import Offer, TrialJob
 from leadline.record.workbench import (
     Level,
     Measured,
@@ -70,16 +70,14 @@ def _system_of(server: SimulatedServer, sample: dict[str, Level]) -> dict[str, A
 
 
 def _simulate(system: dict[str, Any], request: TrialRequest, order: TrialOrder) -> Measured:
-    asked = TrialJob(
+    offer = Offer(
         rate_per_s=request.rate_per_s,
         seconds=request.seconds,
         seed=order.seed,
         limit_ms=order.threshold.limit_ms,
         abort_above_ms=request.abort_above_ms,
     )
-    encode = msgspec.json.encode
     try:
-        answer = simulate_trial(encode(system).decode(), encode(asked).decode())
-    except ValueError as error:
+        return run_here(TrialJob(server=system, order=offer))
+    except TargetRefused as error:
         raise TargetRefused(f"the simulated server: {error}") from error
-    return msgspec.json.decode(answer, type=Measured)

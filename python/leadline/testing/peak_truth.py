@@ -21,14 +21,15 @@ import os
 from importlib import resources
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from leadline._engine import simulate_trial
-from leadline.record.job import TrialJob
-from leadline.record.workbench import Goal, Measured, Sample, SimulatedServer, Threshold
+from leadline.engine.simulated import run_here
+from leadline.record.job import Offer, TrialJob
+from leadline.record.workbench import Goal, Sample, SimulatedServer, Threshold
 
 CACHE = Path("build/truth")
 """Where truths found here are kept: one file each, named by what they are the truth of."""
@@ -175,9 +176,9 @@ class _Root:
     """
 
     def __init__(
-        self, system: object, threshold: Threshold, run_length_s: float, se_frac: float
+        self, system: dict[str, Any], threshold: Threshold, run_length_s: float, se_frac: float
     ) -> None:
-        self._system = msgspec.json.encode(system).decode()
+        self._system = system
         self._threshold = threshold
         self._seconds = run_length_s
         self._se_frac = se_frac
@@ -249,14 +250,13 @@ class _Root:
 
     def _trial(self, rate_per_s: float, seconds: float) -> float:
         """Response of one trial over the threshold; its logarithm is what the peak sets to 0."""
-        asked = TrialJob(
+        offer = Offer(
             rate_per_s=rate_per_s,
             seconds=seconds,
             seed=next(self._seeds),
             limit_ms=self._threshold.limit_ms,
         )
-        answer = simulate_trial(self._system, msgspec.json.encode(asked).decode())
-        measured = msgspec.json.decode(answer, type=Measured)
+        measured = run_here(TrialJob(server=self._system, order=offer))
         if self._threshold.mean_ms is not None:
             response = measured.response_ms
             return 0.0 if response is None else response.mean / self._threshold.mean_ms

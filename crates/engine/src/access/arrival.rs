@@ -9,12 +9,12 @@
 //!
 //! The stream has a sub-seed of its own, so that a rate changes no address.
 
+use leadline_wire::job::measure::Arrivals;
 use rand_distr::{Distribution, Exp1};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
 use crate::access::stream::sub_seed;
-use crate::wire::job::Arrivals;
 
 /// The number of the schedule among the generators of a job, beyond every process's.
 const SCHEDULE: u32 = u32::MAX;
@@ -41,7 +41,7 @@ impl ArrivalStream {
     #[must_use]
     pub fn new(arrivals: &Arrivals, seed: u64) -> Option<Self> {
         let (gaps, rate_per_s) = match arrivals {
-            Arrivals::Closed => return None,
+            Arrivals::Closed {} => return None,
             Arrivals::Constant { rate_per_s } => (Gaps::Even, *rate_per_s),
             Arrivals::Poisson { rate_per_s } => {
                 let random = Xoshiro256PlusPlus::seed_from_u64(sub_seed(seed, SCHEDULE));

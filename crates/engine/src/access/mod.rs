@@ -1,5 +1,6 @@
 //! What is asked for: addresses, sizes and the moments at which requests become due.
 
 pub mod arrival;
+pub mod request;
 pub mod sizes;
 pub mod stream;

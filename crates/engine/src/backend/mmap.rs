@@ -16,10 +16,13 @@ use std::ptr::NonNull;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use leadline_wire::job::backend::WriteSync;
+use leadline_wire::job::workload::Workload;
+
+use crate::access::request::{Kind, Request};
 use crate::backend::{Backend, FsyncTurn, not_synced};
 use crate::buffer::BufferSlice;
 use crate::error::EngineError;
-use crate::wire::job::{Kind, Request, Workload, WriteSync};
 
 const PAGE_BYTES: usize = 4096;
 
@@ -112,7 +115,7 @@ impl MmapBackend {
     /// An issuer that copies through `buffer`, piece by piece when a request is longer.
     #[must_use]
     pub fn new(mapping: Mapping, buffer: BufferSlice, sync: WriteSync) -> Self {
-        let dsync = sync == WriteSync::Dsync;
+        let dsync = sync == WriteSync::Dsync {};
         Self { mapping, buffer, dsync, fsync_turn: FsyncTurn::new(sync) }
     }
 

@@ -13,8 +13,10 @@ pub mod uring;
 
 use std::io::Error;
 
+use leadline_wire::job::backend::WriteSync;
+
+use crate::access::request::{Kind, Request};
 use crate::error::EngineError;
-use crate::wire::job::{Kind, Request, WriteSync};
 
 /// Bytes over a network, heads and marks of calls included, those of TCP and below not.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -126,7 +128,7 @@ impl FsyncTurn {
     fn new(sync: WriteSync) -> Self {
         let each = match sync {
             WriteSync::Fsync { each } => Some(each),
-            WriteSync::None | WriteSync::Dsync => None,
+            WriteSync::None {} | WriteSync::Dsync {} => None,
         };
         Self { each, writes: 0 }
     }

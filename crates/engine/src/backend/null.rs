@@ -1,9 +1,9 @@
 //! Requests that return at once: what is measured is Leadline itself.
 
+use crate::access::request::Request;
 use crate::backend::Wire;
 use crate::backend::{Backend, Completion, QueueBackend};
 use crate::error::EngineError;
-use crate::wire::job::Request;
 
 /// The backend of `null:`.
 #[derive(Clone, Copy, Debug, Default)]

@@ -2,12 +2,13 @@
 
 use std::fs::File;
 
+use leadline_wire::job::backend::WriteSync;
 use rustix::io::Errno;
 
+use crate::access::request::{Kind, Request};
 use crate::backend::{Backend, FsyncTurn, ended_early, failed, not_synced};
 use crate::buffer::BufferSlice;
 use crate::error::EngineError;
-use crate::wire::job::{Kind, Request, WriteSync};
 
 /// One issuer's open file and buffer.
 #[derive(Debug)]

@@ -16,12 +16,13 @@ use std::os::fd::AsRawFd;
 
 use io_uring::types::{Fd, Fixed, SubmitArgs, Timespec};
 use io_uring::{IoUring, opcode, squeue};
+use leadline_wire::job::backend::WriteSync;
 
+use crate::access::request::{Kind, Request};
 use crate::backend::Wire;
 use crate::backend::{Completion, FsyncTurn, QueueBackend, ended_early, failed, not_synced};
 use crate::buffer::BufferSlice;
 use crate::error::EngineError;
-use crate::wire::job::{Kind, Request, WriteSync};
 
 /// A slot's request and how much of it has been moved.
 #[derive(Clone, Copy, Debug)]
@@ -64,7 +65,7 @@ impl UringBackend {
     #[must_use]
     pub fn new(file: File, buffers: Vec<BufferSlice>, direct: bool, sync: WriteSync) -> Self {
         let transfers = vec![None; buffers.len()];
-        let past_the_cache = direct || sync == WriteSync::Dsync;
+        let past_the_cache = direct || sync == WriteSync::Dsync {};
         let batch = if past_the_cache && buffers.len() > 1 { 1 } else { BUFFERED_BATCH };
         Self { file, batch, buffers, transfers, ring: None, fsync_turn: FsyncTurn::new(sync) }
     }
@@ -368,7 +369,7 @@ mod tests {
             forbid_io_uring();
             let file = File::open("/proc/self/exe").unwrap();
             let buffers = crate::buffer::allocate(2, 4096, 1).unwrap();
-            UringBackend::new(file, buffers, false, WriteSync::None).begin().unwrap_err()
+            UringBackend::new(file, buffers, false, WriteSync::None {}).begin().unwrap_err()
         });
         let error = refusal.join().unwrap();
         assert_eq!(error.kind, crate::error::ErrorKind::Target);

@@ -20,9 +20,9 @@
 //! and is shared by most batches of both parts: a moment of silence moves a mean as well. A steady
 //! climb or fall is told as the two or three levels that come nearest to it.
 
+use leadline_wire::event::measure::{Level, Slice};
+
 use crate::normal::student_t;
-use crate::wire::result::Level;
-use crate::wire::slice::Slice;
 
 /// Most batches a stretch is cut into.
 pub const BATCHES: usize = 40;

@@ -27,9 +27,10 @@
 
 use std::fs::File;
 
+use leadline_wire::event::measure::{CachedShareFrom, MovedBytes, Provenance};
+
 use crate::evidence::residency::{Found, FoundKind};
 use crate::host::{BlockDevice, FileSystem, HostUse};
-use crate::wire::result::{CachedShareFrom, MovedBytes, Provenance};
 
 /// Least share of the bytes of direct reads that the device must have moved for a disk's number.
 const DIRECT_SHARE_MIN: f64 = 0.9;

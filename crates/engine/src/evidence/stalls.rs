@@ -12,8 +12,7 @@
 //! controlling thread sleeps to absolute times, so it was kept from running. If requests went on
 //! completing at half the usual rate or more, only that thread was late, and nothing is said.
 
-use crate::wire::result::Stall;
-use crate::wire::slice::Slice;
+use leadline_wire::event::measure::{Slice, Stall};
 
 /// Shortest stall, in seconds.
 pub const STALL_S_MIN: f64 = 0.1;

@@ -3,13 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::sync::Barrier;
 
+use leadline_wire::event::file_test::{DriveRun, RawRun, Run};
+use leadline_wire::job::file_test::{FileTestJob, Test, Timing};
+
 use crate::buffer::{self, BufferSlice};
 use crate::clock::s_from_ns;
 use crate::error::EngineError;
 use crate::file_test::mounting::Mounted;
 use crate::file_test::programs::{self, Order, Ran};
 use crate::file_test::raw::{self, RawDevice};
-use crate::file_test::{DriveRun, FileTestJob, RawRun, Run, Test, Timing};
 use crate::host::process_moved_bytes;
 
 /// Name of the file on a mounted file system and in a directory; `claim.py` knows it as ours.

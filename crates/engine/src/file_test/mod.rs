@@ -5,22 +5,17 @@
 //! the four programs of KM83 §4, each run several times; beside every run the same bytes go to or
 //! come from the raw device, so that both are of one moment.
 
-mod document;
 mod drives;
 mod mounting;
 mod programs;
 mod raw;
 
-pub use document::{
-    Drive, DriveRun, FileTestJob, FileTestResult, Mount, RawRun, Run, Test, TestRuns, Timing,
-};
+use leadline_wire::event::file_test::{FileTestResult, Run, TestRuns};
+use leadline_wire::job::file_test::FileTestJob;
 
 use crate::clock::{now_ns, ns_from_s};
 use crate::error::EngineError;
 use crate::events::{Phase, Reporter};
-
-/// What `kind` says in a job of this kind.
-pub const KIND: &str = "file_test";
 
 /// Runs one job.
 ///

@@ -5,8 +5,9 @@ use std::ffi::CString;
 use std::io::Error;
 use std::time::Duration;
 
+use leadline_wire::job::file_test::Mount;
+
 use crate::error::EngineError;
-use crate::file_test::Mount;
 
 const UNMOUNT_TRIES: u32 = 50;
 const UNMOUNT_WAIT: Duration = Duration::from_millis(20);

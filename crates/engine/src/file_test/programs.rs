@@ -4,10 +4,11 @@ use std::fs::{File, OpenOptions};
 use std::io::{Error, Read, Write};
 use std::path::{Path, PathBuf};
 
+use leadline_wire::job::file_test::{Test, Timing};
+
 use crate::clock::{now_ns, s_from_ns};
 use crate::error::EngineError;
 use crate::evidence::residency::Residency;
-use crate::file_test::{Test, Timing};
 use crate::host::thread_cpu_s;
 
 /// The clock is looked at once in this many requests, to end a job whose time is up.

@@ -6,10 +6,11 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use leadline_wire::event::file_test::RawRun;
+
 use crate::buffer::{self, BufferSlice};
 use crate::clock::now_ns;
 use crate::error::EngineError;
-use crate::file_test::RawRun;
 use crate::file_test::programs::time_is_up;
 
 /// Long enough that a drive is at its bandwidth, short enough to be one request everywhere.

@@ -3,22 +3,7 @@
 use std::fs::read_to_string;
 use std::time::Duration;
 
-use serde::Serialize;
-
-/// What else the machine did during the window.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct OtherLoad {
-    /// Share of the window in which some task waited for a processor (PSI).
-    pub cpu_pressure: Option<f64>,
-    /// Share of the window in which some task waited for I/O (PSI; our own waits count).
-    pub io_pressure: Option<f64>,
-    /// Share of the window in which some task waited for memory (PSI).
-    pub memory_pressure: Option<f64>,
-    /// Processor seconds per second that the hypervisor gave to others.
-    pub steal_cpu: Option<f64>,
-    /// Runnable tasks when the window closed, the issuers included.
-    pub runnable: Option<u64>,
-}
+use leadline_wire::event::measure::OtherLoad;
 
 /// Counters of the machine's load at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

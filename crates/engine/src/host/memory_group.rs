@@ -3,22 +3,9 @@
 use std::fs::read_to_string;
 use std::path::PathBuf;
 
-use serde::Serialize;
+use leadline_wire::event::measure::CacheEvents;
 
 use crate::host::control_group::ControlGroup;
-
-/// Page-cache events of the own memory cgroup over the window, or of the machine without one.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
-pub struct CacheEvents {
-    /// Pages charged to the cgroup (v1 `pgpgin`).
-    pub charged_pages: Option<u64>,
-    /// Pages uncharged from the cgroup (v1 `pgpgout`).
-    pub uncharged_pages: Option<u64>,
-    /// File pages that came back after having been evicted (`workingset_refault_file`).
-    pub refaulted_pages: Option<u64>,
-    /// Page faults that waited for the device.
-    pub major_faults: Option<u64>,
-}
 
 /// The memory cgroup this process lives in.
 #[derive(Clone, Debug)]

@@ -16,9 +16,10 @@ use std::time::Instant;
 
 pub use block::BlockDevice;
 pub use file_system::FileSystem;
-pub use load::OtherLoad;
-pub use memory_group::{CacheEvents, MemoryGroup};
+pub use memory_group::MemoryGroup;
 pub use processor_quota::processors_within_quota;
+
+use leadline_wire::event::measure::{CacheEvents, OtherLoad};
 
 use crate::host::load::Load;
 use crate::host::memory_group::{events_between, machine_cache_events};

@@ -5,9 +5,7 @@
 //! least so long.
 
 pub mod nfs;
-mod result;
 pub mod simulated_server;
 mod tally;
 
-pub use result::{Batch, LoadResult, ResponseMs};
-pub use tally::{BATCHES, LoadTally, Window};
+pub use tally::{LoadTally, Window};

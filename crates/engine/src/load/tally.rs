@@ -1,12 +1,9 @@
 //! Response times of a window, whole and in equal parts.
 
-use super::result::{Batch, LoadResult, ResponseMs};
+use leadline_wire::event::load::{BATCHES, Batch, LoadResult, ResponseMs};
+
 use crate::clock::s_from_ns;
 use crate::histogram::Histogram;
-
-/// Parts of the window: enough to see a warm-up and to know how runs of slow requests hang
-/// together, few enough to keep with every trial.
-pub const BATCHES: usize = 60;
 
 const NS_PER_MS: f64 = 1e6;
 

@@ -1,10 +1,11 @@
 //! The one decision maker of a run, real or simulated: slices of time go in, "go on", "measure" or
 //! "stop" comes out.
 
+use leadline_wire::event::measure::Slice;
+use leadline_wire::job::measure::Limits;
+
 use crate::run::steady::is_steady;
 use crate::run::stop::StopRule;
-use crate::wire::job::Limits;
-use crate::wire::slice::Slice;
 
 /// What to do after a slice.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -5,6 +5,8 @@ pub mod offered;
 pub mod phases;
 pub mod placement;
 pub mod recorder;
+pub mod slices;
 pub mod steady;
 pub mod stop;
+pub mod summary;
 pub mod worker;

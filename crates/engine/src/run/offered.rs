@@ -7,8 +7,10 @@
 //! mid-flight: as many requests as the rate keeps in flight by Little's law, but no more than were
 //! in flight at the end, are allowed for, less those in flight at the beginning.
 
+use leadline_wire::event::measure::{FellShort, LatencyUs, Offered};
+
 use crate::run::recorder::{OpenTally, Tally};
-use crate::wire::result::{FellShort, LatencyUs, Offered};
+use crate::run::summary::latency_us;
 
 /// Largest share of the requests due that an admissible run may leave undone.
 pub const SHORTFALL_FRAC_MAX: f64 = 0.03;
@@ -79,7 +81,7 @@ pub fn missed_rate(offered: &Offered, window_s: f64) -> Option<String> {
 #[must_use]
 pub fn due_spans(tally: &Tally) -> Option<(LatencyUs, LatencyUs)> {
     let open = tally.open.as_ref()?;
-    Some((LatencyUs::of(&open.due_to_submitted), LatencyUs::of(&open.due_to_completed)))
+    Some((latency_us(&open.due_to_submitted), latency_us(&open.due_to_completed)))
 }
 
 /// A number as people read it: with two decimals when small, else whole, in groups of three digits.

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use leadline_wire::event::measure::{Offered, Placed, Slice};
+use leadline_wire::job::measure::Limits;
+
 use crate::access::arrival::ArrivalStream;
 use crate::clock::{Clock, ns_from_s, s_from_ns, sleep_until};
 use crate::error::EngineError;
@@ -12,9 +15,6 @@ use crate::run::offered::offered;
 use crate::run::placement::pin;
 use crate::run::recorder::{Tally, Window};
 use crate::run::worker::{self, Context, Issue, Live, Schedule, Signals};
-use crate::wire::job::Limits;
-use crate::wire::result::{Offered, Placed};
-use crate::wire::slice::Slice;
 
 /// What a real run left behind.
 #[derive(Debug)]

@@ -9,8 +9,8 @@ use std::fs::{File, canonicalize, read_to_string};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-use crate::wire::job::Placement;
-use crate::wire::result::Placed;
+use leadline_wire::event::measure::Placed;
+use leadline_wire::job::measure::Placement;
 
 /// The place of every issuer of a run on `file`, where it has one.
 #[must_use]

@@ -1,10 +1,12 @@
 //! What one issuer counts while it runs, and the slices of time a run is cut into.
 
+use leadline_wire::job::measure::Arrivals;
+
 use crate::access::arrival::ArrivalStream;
+use crate::access::request::{Kind, Request};
 use crate::backend::{Connection, Wire};
 use crate::evidence::residency::Found;
 use crate::histogram::Histogram;
-use crate::wire::job::{Arrivals, Kind, Request};
 
 /// Requests of one kind that completed within the window.
 #[derive(Clone, Debug, Default)]
@@ -188,7 +190,7 @@ impl Tally {
     /// recording allocates nothing.
     #[must_use]
     pub fn of(arrivals: &Arrivals) -> Self {
-        let open = (*arrivals != Arrivals::Closed).then(Box::default);
+        let open = (*arrivals != Arrivals::Closed {}).then(Box::default);
         Self { open, ..Self::default() }
     }
 

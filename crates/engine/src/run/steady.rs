@@ -9,7 +9,9 @@
 //! twice the standard error of the difference. The second condition catches the slow, even climb
 //! that MSER alone accepts.
 
-use crate::wire::slice::{Slice, joined};
+use leadline_wire::event::measure::Slice;
+
+use crate::run::slices::joined;
 
 /// Slices in one batch (the 5 of MSER-5).
 pub const SLICES_PER_BATCH: usize = 5;

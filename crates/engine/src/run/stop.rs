@@ -14,8 +14,10 @@
 //! would stop at a lucky moment too often and lose coverage. For the same reason two looks in a row
 //! must agree.
 
+use leadline_wire::event::measure::Slice;
+
 use crate::normal::student_t;
-use crate::wire::slice::{Slice, joined};
+use crate::run::slices::joined;
 
 /// Most batches a window is cut into.
 pub const BATCHES: usize = 32;

@@ -1,6 +1,12 @@
 //! From counts to the result: rates, shares, Little's law, and what to warn of.
 
-use crate::clock::ClockSource;
+use leadline_wire::WIRE_VERSION;
+use leadline_wire::event::measure::{
+    ClockSource, Generator, LatencyUs, Level, MeasureResult, MovedBytes, Network, Offered, Placed,
+    Preconditioned, Realised, SLICES_MAX, SimulatedFacts, SpansUs, Stall, WarmUp, WrittenBytes,
+};
+use leadline_wire::job::measure::MeasureJob;
+
 use crate::error::EngineError;
 use crate::evidence::levels::{levels, shift_warning};
 use crate::evidence::provenance::{self, Site, Verdict};
@@ -9,16 +15,11 @@ use crate::histogram::Histogram;
 use crate::host::HostUse;
 use crate::run::controller::Controller;
 use crate::run::offered::missed_rate;
-use crate::run::recorder::{KindTally, Lost, Tally};
-use crate::run::stop::{Rate, rate};
+use crate::run::recorder::{Lost, Tally};
+use crate::run::slices::{coalesce, joined};
+use crate::run::stop::rate;
+use crate::run::summary::{interval, latency_us, operations as operations_of};
 use crate::target::precondition::plateau_warning;
-use crate::wire::job::{MeasureJob, WIRE_VERSION};
-use crate::wire::result::{
-    EngineResult, Generator, Interval, LatencyUs, Level, MovedBytes, Network, Offered,
-    OperationSummary, Placed, Preconditioned, Realised, SLICES_MAX, SimulatedFacts, SpansUs, Stall,
-    WarmUp, WrittenBytes,
-};
-use crate::wire::slice::{coalesce, joined};
 
 /// Largest breach of Little's law of an admissible run (METHODS §1).
 pub const LITTLE_ERROR_MAX: f64 = 0.05;
@@ -92,7 +93,7 @@ impl Evidence {
 ///
 /// # Errors
 /// `NothingCompleted` when nothing completed within the window.
-pub fn assemble(mut run: Finished) -> Result<EngineResult, EngineError> {
+pub fn assemble(mut run: Finished) -> Result<MeasureResult, EngineError> {
     let tally = run.tally;
     let operations = tally.operations();
     require_any(&run)?;
@@ -113,14 +114,14 @@ pub fn assemble(mut run: Finished) -> Result<EngineResult, EngineError> {
     let felt = tally.open.as_ref().map_or(&all, |open| &open.due_to_completed);
     let (levels, stalls) = disturbances(&mut run, all.quantile_ns(0.5) * 1e-9);
     let device_bytes = run.host.device.map(|(read, write)| MovedBytes { read, write });
-    Ok(EngineResult {
+    Ok(MeasureResult {
         version: WIRE_VERSION,
         job_id: run.job.job_id.clone(),
         throughput_mb_s: interval(tally.bytes() as f64 / run.wall_s, &throughput, 1e-6),
         iops: interval(operations as f64 / run.wall_s, &iops, 1.0),
-        latency_us: LatencyUs::of(felt),
-        read: summary(&tally.read),
-        write: summary(&tally.write),
+        latency_us: latency_us(felt),
+        read: operations_of(tally.read.bytes, &tally.read.latency),
+        write: operations_of(tally.write.bytes, &tally.write.latency),
         wall_s: run.wall_s,
         total_s: run.total_s,
         prepare_s: run.prepare_s,
@@ -175,7 +176,7 @@ fn spans(tally: &Tally, all: &Histogram, due: Option<(LatencyUs, LatencyUs)>) ->
     let sent = tally.open.as_ref().map_or(all, |open| &open.submitted_to_completed);
     SpansUs {
         due_to_submitted: due.map(|spans| spans.0),
-        submitted_to_completed: LatencyUs::of(sent),
+        submitted_to_completed: latency_us(sent),
         due_to_completed: due.map(|spans| spans.1),
     }
 }
@@ -331,12 +332,4 @@ fn realised(tally: &Tally) -> Realised {
         read_frac: tally.read.latency.count() as f64 / number,
         seq_frac: tally.sequential as f64 / number,
     }
-}
-
-fn interval(value_per_s: f64, rate: &Rate, scale: f64) -> Interval {
-    Interval::new(value_per_s, rate, scale)
-}
-
-fn summary(tally: &KindTally) -> OperationSummary {
-    OperationSummary::of(tally.bytes, &tally.latency)
 }

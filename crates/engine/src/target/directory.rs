@@ -3,6 +3,11 @@
 use std::fs::File;
 use std::os::fd::AsRawFd;
 
+use leadline_wire::event::measure::{MeasureResult, WrittenBytes};
+use leadline_wire::job::backend::{BackendName, WriteSync};
+use leadline_wire::job::measure::MeasureJob;
+use leadline_wire::ranges::SMALLEST_TRANSFER_BYTES;
+
 use crate::access::stream::{AccessStream, sizes_of};
 use crate::backend::data_file::DataFile;
 use crate::backend::mmap::{Mapping, MmapBackend};
@@ -21,9 +26,6 @@ use crate::run::worker::{Demand, OwnCost, Probe};
 use crate::target::assemble::Evidence;
 use crate::target::precondition::precondition;
 use crate::target::session::{Session, blocking, queued, streams};
-use crate::wire::job::{BackendName, MeasureJob, WriteSync};
-use crate::wire::limits::SMALLEST_TRANSFER_BYTES;
-use crate::wire::result::{EngineResult, WrittenBytes};
 
 /// Share of the longest warm-up that the pass over the file may take.
 const PASS_SHARE: f64 = 1.0 / 3.0;
@@ -36,7 +38,7 @@ pub(crate) fn run(
     job: &MeasureJob,
     path: &str,
     reporter: &mut Reporter,
-) -> Result<EngineResult, EngineError> {
+) -> Result<MeasureResult, EngineError> {
     let session = Session::begin(job);
     reporter.phase(Phase::Prepare, 0);
     allow_many_files();
@@ -92,7 +94,7 @@ impl Issuers {
         let length = buffer::slice_bytes(request_bytes, processes * slots);
         let mut buffers = buffer::allocate(processes * slots, length, job.seed)?;
         let sync = job.backend.sync;
-        let file = || data.reopen(job.backend.direct, sync == WriteSync::Dsync);
+        let file = || data.reopen(job.backend.direct, sync == WriteSync::Dsync {});
         Ok(match job.backend.name {
             BackendName::Uring => Self::Uring(
                 (0..processes)

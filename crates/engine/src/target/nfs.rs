@@ -2,6 +2,11 @@
 
 use std::time::Duration;
 
+use leadline_wire::event::measure::{MeasureResult, Network, WrittenBytes};
+use leadline_wire::job::measure::MeasureJob;
+use leadline_wire::job::target::NfsAddress;
+use leadline_wire::ranges::SMALLEST_TRANSFER_BYTES;
+
 use crate::access::stream::sizes_of;
 use crate::backend::nfs::SILENCE_S_MAX;
 use crate::backend::nfs::claim::run_directory;
@@ -17,9 +22,6 @@ use crate::run::recorder::{Lost, Tally};
 use crate::run::worker::{Demand, Probe};
 use crate::target::assemble::Evidence;
 use crate::target::session::{Session, queued, streams};
-use crate::wire::job::{MeasureJob, NfsAddress};
-use crate::wire::limits::SMALLEST_TRANSFER_BYTES;
-use crate::wire::result::{EngineResult, Network, WrittenBytes};
 
 /// Share of the longest warm-up that the pass over the file may take.
 const PASS_SHARE: f64 = 1.0 / 3.0;
@@ -29,7 +31,7 @@ pub(crate) fn run(
     job: &MeasureJob,
     (server, run): (&NfsAddress, &str),
     reporter: &mut Reporter,
-) -> Result<EngineResult, EngineError> {
+) -> Result<MeasureResult, EngineError> {
     let session = Session::begin(job);
     reporter.phase(Phase::Prepare, 0);
     let deadline_ns = session.deadline_ns();

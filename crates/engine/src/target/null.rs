@@ -1,5 +1,9 @@
 //! A job on nothing: measures Leadline itself.
 
+use leadline_wire::event::measure::MeasureResult;
+use leadline_wire::job::measure::MeasureJob;
+use leadline_wire::ranges::SMALLEST_TRANSFER_BYTES;
+
 use crate::backend::null::{NullBackend, NullQueue};
 use crate::error::EngineError;
 use crate::events::{Phase, Reporter};
@@ -7,12 +11,9 @@ use crate::run::phases;
 use crate::run::worker::{Demand, Probe};
 use crate::target::assemble::Evidence;
 use crate::target::session::{Session, blocking, queued, streams};
-use crate::wire::job::MeasureJob;
-use crate::wire::limits::SMALLEST_TRANSFER_BYTES;
-use crate::wire::result::EngineResult;
 
 /// Runs the job.
-pub(crate) fn run(job: &MeasureJob, reporter: &mut Reporter) -> Result<EngineResult, EngineError> {
+pub(crate) fn run(job: &MeasureJob, reporter: &mut Reporter) -> Result<MeasureResult, EngineError> {
     let session = Session::begin(job);
     reporter.phase(Phase::Prepare, 0);
     let streams = streams(job, SMALLEST_TRANSFER_BYTES)?;

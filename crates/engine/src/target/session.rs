@@ -3,6 +3,9 @@
 
 use std::fs::File;
 
+use leadline_wire::event::measure::MeasureResult;
+use leadline_wire::job::measure::MeasureJob;
+
 use crate::access::arrival::ArrivalStream;
 use crate::access::stream::{AccessStream, sizes_of};
 use crate::backend::{Backend, QueueBackend};
@@ -14,8 +17,6 @@ use crate::run::phases::{Run, Setting};
 use crate::run::placement::place;
 use crate::run::worker::{Blocking, Demand, OwnCost, Queued};
 use crate::target::assemble::{Evidence, Finished, assemble};
-use crate::wire::job::MeasureJob;
-use crate::wire::result::EngineResult;
 
 /// Own work may cost half more than in the calibration before Little's law counts it as
 /// unexplained.
@@ -79,7 +80,7 @@ impl<'a> Session<'a> {
         run: &Run,
         evidence: Evidence,
         warnings: Vec<String>,
-    ) -> Result<EngineResult, EngineError> {
+    ) -> Result<MeasureResult, EngineError> {
         let placement = Some(prepared.setting.placement.clone());
         assemble(Finished {
             job: self.job,

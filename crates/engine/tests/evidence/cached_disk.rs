@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 fn direct_result(directory: &Path) -> Value {
     let job = json!({
-        "version": 1, "job_id": "j",
+        "version": 1, "kind": "measure", "job_id": "j",
         "target": {"kind": "directory", "path": directory.to_str().unwrap()},
         "workload": {"unique_bytes": 8 << 20, "size_mean": 65536, "size_dist": "fixed", "read_frac": 1.0,
             "seq_frac": 0.0, "process_num": 1},

@@ -132,7 +132,7 @@ fn where_there_is_no_map_holes_are_found_and_the_rest_is_said() {
 
 fn last_event(scratch: &Scratch) -> Value {
     let job = json!({
-        "version": 1, "job_id": "j",
+        "version": 1, "kind": "measure", "job_id": "j",
         "target": {"kind": "directory", "path": scratch.text()},
         "workload": {"unique_bytes": LENGTH, "size_mean": 4096, "read_frac": 0.5, "seq_frac": 0.0,
             "process_num": 1},

@@ -1,8 +1,7 @@
 //! Level shifts within a window, on series whose truth is known.
 
 use leadline_engine::evidence::levels::{levels, shift_warning};
-use leadline_engine::wire::result::Level;
-use leadline_engine::wire::slice::Slice;
+use leadline_wire::event::measure::{Level, Slice};
 use rand::RngExt;
 use rand_distr::{Distribution, Exp1, Poisson, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;

@@ -3,7 +3,7 @@
 use leadline_engine::evidence::provenance::{Site, Verdict, Window, judge};
 use leadline_engine::evidence::residency::{Found, FoundKind, Placed};
 use leadline_engine::host::HostUse;
-use leadline_engine::wire::result::{CachedShareFrom, MovedBytes};
+use leadline_wire::event::measure::{CachedShareFrom, MovedBytes};
 
 const MB: u64 = 1_000_000;
 

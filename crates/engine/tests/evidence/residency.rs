@@ -6,15 +6,17 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
+use leadline_wire::job::workload::Workload;
+
 use crate::own_process::alone;
 use crate::pinned::Pinned;
 use crate::scratch::{Scratch, skip};
+use leadline_engine::access::request::{Kind, Request};
 use leadline_engine::access::stream::AccessStream;
 use leadline_engine::backend::data_file::DataFile;
 use leadline_engine::evidence::provenance::{Site, Verdict, Window, judge};
 use leadline_engine::evidence::residency::{Found, Residency};
 use leadline_engine::host::{BlockDevice, HostWatch};
-use leadline_engine::wire::job::{Kind, Request, Workload};
 use serde_json::json;
 
 const LENGTH: u64 = 64 << 20;

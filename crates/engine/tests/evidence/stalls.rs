@@ -1,8 +1,7 @@
 //! Moments in which nothing completed, on slices made by hand.
 
 use leadline_engine::evidence::stalls::{running, stall_warning, stalls};
-use leadline_engine::wire::result::Stall;
-use leadline_engine::wire::slice::Slice;
+use leadline_wire::event::measure::{Slice, Stall};
 
 /// Slices of 10 ms with these numbers of completions.
 fn slices(operations: impl IntoIterator<Item = u64>) -> Vec<Slice> {

@@ -6,10 +6,6 @@ use std::collections::BTreeSet;
 use crate::memfs::{Server, Wire, address, answer, ask};
 use crate::protocol::{examples, keys};
 use leadline_engine::engine::run_job;
-use leadline_engine::error::ErrorKind;
-use leadline_engine::job::Job;
-use leadline_engine::load::nfs::NfsLoadJob;
-use leadline_engine::wire::text::Text;
 use serde_json::{Value, json};
 
 const MIB: u64 = 1 << 20;
@@ -40,30 +36,6 @@ fn result(job: &Value) -> Value {
 
 fn number(value: &Value, path: &str) -> f64 {
     value.pointer(path).and_then(Value::as_f64).unwrap_or_else(|| panic!("{path} in {value}"))
-}
-
-#[test]
-fn every_valid_job_is_read_and_survives_being_written() {
-    let examples = examples("nfs_loads/valid");
-    assert!(examples.len() >= 5);
-    for (path, text) in examples {
-        let read = Job::read(&Text::new(&text));
-        assert!(matches!(read, Ok(Job::NfsLoad(_))), "{}", path.display());
-        let job = NfsLoadJob::parse(&text).unwrap();
-        let written = serde_json::to_string(&job).unwrap();
-        assert_eq!(NfsLoadJob::parse(&written).unwrap(), job, "{}", path.display());
-    }
-}
-
-#[test]
-fn every_invalid_job_is_refused_with_the_field_it_is_about() {
-    let examples = examples("nfs_loads/invalid");
-    assert!(examples.len() >= 16);
-    for (path, text) in examples {
-        let error = NfsLoadJob::parse(&text).unwrap_err();
-        assert_eq!(error.kind, ErrorKind::BadJob, "{}", path.display());
-        assert!(error.message.len() > 20, "{}: {error}", path.display());
-    }
 }
 
 #[test]

@@ -2,15 +2,15 @@
 
 use std::sync::atomic::Ordering::SeqCst;
 
+use leadline_wire::job::nfs_load::{Data, LoadOrder, Workload};
+
 use crate::scripted::{self, Scripted};
 use leadline_engine::error::{EngineError, ErrorKind};
 use leadline_engine::events::Reporter;
-use leadline_engine::load::nfs::LoadOrder;
 use leadline_engine::load::nfs::calls::Handle;
 use leadline_engine::load::nfs::data_set::DataSet;
 use leadline_engine::load::nfs::generator::{DRAIN_S, Offered, offer};
 use leadline_engine::load::nfs::plan::Plan;
-use leadline_engine::wire::data_set::{Data, Workload};
 
 const SERVICE_MS: f64 = 5.0;
 

@@ -75,7 +75,7 @@ pub fn ask(kind: &str, port: u16) -> Value {
     if kind == "nfs_claim" {
         question["process"] = json!(std::process::id());
     }
-    answer(&json!({"version": 1, "job_id": "a", "ask": question}))
+    answer(&json!({"version": 1, "kind": "ask", "job_id": "a", "ask": question}))
 }
 
 /// The last event.

@@ -24,7 +24,7 @@ fn system() -> Value {
 /// The last event of a job; `change` may change everything in it.
 fn last(change: impl FnOnce(&mut Value)) -> Value {
     let mut job = json!({
-        "version": 1, "job_id": "j", "seed": 4,
+        "version": 1, "kind": "measure", "job_id": "j", "seed": 4,
         "target": {"kind": "simulated", "system": system(), "run_seed": 7},
         "backend": {"name": "simulated"},
         "workload": {

@@ -1,11 +1,13 @@
 //! Open loops in virtual time against queueing theory, and what a closed loop does not show.
 
+use crate::setting::measurement;
+use leadline_engine::access::request::Request;
 use leadline_engine::events::Reporter;
 use leadline_engine::run::offered::missed_rate;
 use leadline_engine::run::recorder::OpenTally;
 use leadline_engine::target::virtual_time::{VirtualDevice, VirtualRun, simulate};
-use leadline_engine::wire::job::{MeasureJob, Request};
-use leadline_engine::wire::result::FellShort;
+use leadline_wire::event::measure::FellShort;
+use leadline_wire::job::measure::MeasureJob;
 use rand_distr::{Distribution, Exp1};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
@@ -60,7 +62,7 @@ fn exponential(mean_ns: f64, seed: u64) -> Law {
 /// `(process_num, queue_depth)` slots.
 fn job(arrivals: Value, slots: (u32, u32), warm_up_s: f64, window_s: f64, seed: u64) -> MeasureJob {
     let job = json!({
-        "version": 1, "job_id": "j", "seed": seed,
+        "version": 1, "kind": "measure", "job_id": "j", "seed": seed,
         "target": {"kind": "simulated", "system": {}}, "backend": {"name": "simulated"},
         "workload": {
             "unique_bytes": 1 << 20, "size_mean": 4096, "size_dist": "fixed", "read_frac": 0.5,
@@ -72,7 +74,7 @@ fn job(arrivals: Value, slots: (u32, u32), warm_up_s: f64, window_s: f64, seed: 
         },
         "arrivals": arrivals,
     });
-    MeasureJob::parse(&job.to_string()).unwrap()
+    measurement(&job)
 }
 
 fn poisson(rate_per_s: f64) -> Value {

@@ -8,7 +8,7 @@ fn result(arrivals: Value) -> Value {
         concat!(env!("CARGO_MANIFEST_DIR"), "/../../python/leadline/profiles/two-level.toml");
     let system: toml::Value = toml::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     let job = json!({
-        "version": 1, "job_id": "j", "seed": 4, "arrivals": arrivals,
+        "version": 1, "kind": "measure", "job_id": "j", "seed": 4, "arrivals": arrivals,
         "target": {"kind": "simulated", "system": system}, "backend": {"name": "simulated"},
         "workload": {
             "unique_bytes": 1u64 << 33, "size_mean": 16384, "read_frac": 1.0, "seq_frac": 0.0,

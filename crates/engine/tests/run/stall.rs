@@ -5,8 +5,12 @@
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
+use leadline_wire::job::backend::WriteSync;
+use leadline_wire::job::measure::MeasureJob;
+
 use crate::scratch::Scratch;
-use crate::setting::setting;
+use crate::setting::{measurement, setting};
+use leadline_engine::access::request::Request;
 use leadline_engine::access::stream::AccessStream;
 use leadline_engine::backend::data_file::DataFile;
 use leadline_engine::backend::pread::PreadBackend;
@@ -19,7 +23,6 @@ use leadline_engine::events::Reporter;
 use leadline_engine::run::offered::due_spans;
 use leadline_engine::run::phases::{self, Run};
 use leadline_engine::run::worker::{Blocking, Demand, Issue, OwnCost, Probe, Queued};
-use leadline_engine::wire::job::{MeasureJob, Request, WriteSync};
 use serde_json::{Value, json};
 
 const STALL: Duration = Duration::from_secs(1);
@@ -80,7 +83,7 @@ impl<B: QueueBackend> QueueBackend for StallOnce<'_, B> {
 
 fn job(arrivals: Value) -> MeasureJob {
     let text = json!({
-        "version": 1, "job_id": "j", "target": {"kind": "null"},
+        "version": 1, "kind": "measure", "job_id": "j", "target": {"kind": "null"},
         "workload": {
             "unique_bytes": 4 << 20, "size_mean": 4096, "size_dist": "fixed", "read_frac": 1.0,
             "seq_frac": 0.0, "process_num": 1,
@@ -91,7 +94,7 @@ fn job(arrivals: Value) -> MeasureJob {
             "total_s_max": 20.0,
         },
     });
-    MeasureJob::parse(&text.to_string()).unwrap()
+    measurement(&text)
 }
 
 fn run<I: Issue>(
@@ -129,11 +132,11 @@ fn an_open_loop_shows_a_stall_in_its_p99() {
     let file = || data.reopen(false, false).unwrap();
     let buffers = |count| buffer::allocate(count, 4096, 1).unwrap();
     let measuring = AtomicBool::new(false);
-    let pread = PreadBackend::new(file(), buffers(1).remove(0), WriteSync::None);
+    let pread = PreadBackend::new(file(), buffers(1).remove(0), WriteSync::None {});
     let pread = StallOnce::new(pread, &measuring);
     shows_the_stall("pread", &run(&job, &measuring, |demand| Blocking::new(pread, demand)));
     measuring.store(false, SeqCst);
-    let uring = UringBackend::new(file(), buffers(4), false, WriteSync::None);
+    let uring = UringBackend::new(file(), buffers(4), false, WriteSync::None {});
     let uring = StallOnce::new(uring, &measuring);
     shows_the_stall("uring", &run(&job, &measuring, |demand| Queued::new(uring, demand, 4)));
 }

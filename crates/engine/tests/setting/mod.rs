@@ -1,10 +1,19 @@
-//! What a run needs in a test: it begins now, its issuers run where the kernel puts them.
+//! What a run needs in a test: a job, and that it begins now, its issuers where the kernel puts them.
 
 use leadline_engine::access::arrival::ArrivalStream;
 use leadline_engine::clock::Clock;
 use leadline_engine::run::phases::Setting;
 use leadline_engine::run::placement::place;
-use leadline_engine::wire::job::{MeasureJob, Placement};
+use leadline_wire::job::Job;
+use leadline_wire::job::measure::{MeasureJob, Placement};
+use serde_json::Value;
+
+pub fn measurement(document: &Value) -> MeasureJob {
+    let Job::Measure(job) = Job::read(&document.to_string()).unwrap() else {
+        unreachable!("it says so")
+    };
+    *job
+}
 
 pub fn setting(job: &MeasureJob) -> Setting {
     let clock = Clock::calibrated();

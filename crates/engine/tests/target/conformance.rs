@@ -2,8 +2,12 @@
 
 use std::os::fd::AsRawFd;
 
+use leadline_wire::job::backend::WriteSync;
+use leadline_wire::job::measure::MeasureJob;
+
 use crate::scratch::{Scratch, skip};
-use crate::setting::setting;
+use crate::setting::{measurement, setting};
+use leadline_engine::access::request::{Kind, Request};
 use leadline_engine::access::stream::AccessStream;
 use leadline_engine::backend::Wire;
 use leadline_engine::backend::data_file::DataFile;
@@ -19,13 +23,12 @@ use leadline_engine::events::Reporter;
 use leadline_engine::run::phases::{self, Run};
 use leadline_engine::run::worker::{Blocking, Demand, OwnCost, Probe, Queued};
 use leadline_engine::target::virtual_time::{VirtualDevice, VirtualRun, simulate};
-use leadline_engine::wire::job::{Kind, MeasureJob, Request, WriteSync};
 use serde_json::{Value, json};
 
 /// The window ends when the rate is known, however little a busy machine gets done.
 fn job(target: Value, backend: &str, direct: bool) -> Value {
     json!({
-        "version": 1, "job_id": "j", "target": target,
+        "version": 1, "kind": "measure", "job_id": "j", "target": target,
         "workload": {
             "unique_bytes": 4 << 20, "size_mean": 8192, "read_frac": 0.5, "seq_frac": 0.5,
             "process_num": 2,
@@ -256,9 +259,9 @@ impl<Q: QueueBackend> Once for OfQueue<Q> {
 
 /// Every backend on a data file that waits as `sync` says.
 fn each_waiter(data: &DataFile, sync: WriteSync) -> Vec<(&'static str, Box<dyn Once>)> {
-    let file = |direct| data.reopen(direct, sync == WriteSync::Dsync).unwrap();
+    let file = |direct| data.reopen(direct, sync == WriteSync::Dsync {}).unwrap();
     let buffer = || buffer::allocate(1, 8192, 1).unwrap();
-    let workload = MeasureJob::parse(&null().to_string()).unwrap().workload;
+    let workload = measurement(&null()).workload;
     let mapping = Mapping::new(data.file(), &workload).unwrap();
     let pread = |direct| One(PreadBackend::new(file(direct), buffer().remove(0), sync));
     let uring = |direct| {
@@ -285,7 +288,7 @@ fn a_write_that_waited_leaves_nothing_to_write() {
         let test = "target::conformance::a_write_that_waited_leaves_nothing_to_write";
         return skip(test, "this kernel has no cachestat (it came with Linux 6.5)");
     }
-    for (sync, each) in [(WriteSync::Dsync, 1), (WriteSync::Fsync { each: 4 }, 4)] {
+    for (sync, each) in [(WriteSync::Dsync {}, 1), (WriteSync::Fsync { each: 4 }, 4)] {
         for (name, mut backend) in each_waiter(&data, sync) {
             for number in 1..=8 {
                 let offset_bytes = number * 65_536;
@@ -454,7 +457,7 @@ fn requests_across_the_edges_count_with_their_part_inside() {
     let mut job = null();
     job["workload"]["process_num"] = json!(8);
     job["limits"]["warm_up_s_max"] = json!(0.1);
-    let job = MeasureJob::parse(&job.to_string()).unwrap();
+    let job = measurement(&job);
     let mut ignore = |_: &str| {};
     let demand = |stream| Demand::new(&job, stream, Probe::default(), OwnCost::default());
     let issuers = streams(&job).map(|stream| Blocking::new(Sleeper, demand(stream))).collect();
@@ -501,7 +504,7 @@ fn virtual_run(workload: Value, service_ns: u64, limits: Value) -> VirtualRun {
     let mut job = job(json!({"kind": "simulated", "system": {}}), "simulated", false);
     job["workload"] = workload;
     job["limits"] = limits;
-    let job = MeasureJob::parse(&job.to_string()).unwrap();
+    let job = measurement(&job);
     let mut ignore = |_: &str| {};
     let mut device = Metronome { service_ns, last_ns: 0, read_bytes: 0 };
     simulate(&mut device, &job, 1_000_000_000, &mut Reporter::new("j", &mut ignore)).unwrap()

@@ -2,14 +2,16 @@
 
 use std::os::unix::fs::FileExt;
 
+use leadline_wire::event::measure::Preconditioned;
+use leadline_wire::job::measure::MeasureJob;
+
 use crate::scratch::Scratch;
+use crate::setting::measurement;
 use leadline_engine::backend::data_file::DataFile;
 use leadline_engine::error::EngineError;
 use leadline_engine::target::precondition::{
     Plan, Writable, is_plateau, plateau_warning, precondition, until_plateau,
 };
-use leadline_engine::wire::job::MeasureJob;
-use leadline_engine::wire::result::Preconditioned;
 use serde_json::json;
 
 const MIB: u64 = 1 << 20;
@@ -130,7 +132,7 @@ fn eight_rounds_always_fit() {
 
 fn job(scratch: &Scratch, direct: bool, bytes_max: u64) -> MeasureJob {
     let job = json!({
-        "version": 1, "job_id": "j",
+        "version": 1, "kind": "measure", "job_id": "j",
         "target": {"kind": "directory", "path": scratch.text()},
         "workload": {
             "unique_bytes": 2 * MIB, "size_mean": 20_000, "read_frac": 1.0, "seq_frac": 0.0,
@@ -143,7 +145,7 @@ fn job(scratch: &Scratch, direct: bool, bytes_max: u64) -> MeasureJob {
         },
         "precondition": {"bytes_max": bytes_max},
     });
-    MeasureJob::parse(&job.to_string()).unwrap()
+    measurement(&job)
 }
 
 /// Bytes the kernel says this thread has passed to `write` calls.

@@ -6,11 +6,11 @@ use std::time::Instant;
 
 use leadline_engine::error::EngineError;
 use leadline_engine::host::BlockDevice;
+use leadline_wire::job::stream::{Format, Io};
 
 use crate::chunks::CHUNK_BYTES;
 use crate::data_set::{Readable, files_of};
 use crate::deadline::Deadline;
-use crate::job::{Format, Io};
 use crate::lane::{ReadLane, WriteLane};
 use crate::memory::{Memory, Region};
 use crate::records::Generator;

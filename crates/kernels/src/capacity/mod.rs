@@ -9,13 +9,13 @@ mod memory_rates;
 use leadline_engine::error::EngineError;
 use leadline_engine::events::{Phase, Reporter};
 use leadline_engine::host::{processors, processors_within_quota};
+use leadline_wire::event::stream::{CapacityResult, StreamResult};
+use leadline_wire::job::stream::{Io, Kernel, ReadBy, StreamJob};
 
 use crate::chunks::CHUNK_BYTES;
 use crate::deadline::Deadline;
-use crate::job::{Io, Kernel, ReadBy, StreamJob};
 use crate::memory::Memory;
 use crate::phases::JobWatch;
-use crate::result::{CapacityResult, StreamResult};
 
 use disks::Disks;
 use memory_rates::MemoryRates;

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use leadline_engine::host::BlockDevice;
+use leadline_wire::job::Job;
 use serde_json::{Value, json};
 
 use super::*;
@@ -17,7 +18,7 @@ fn capacity(directories: &[&str], count: usize, changes: &Value) -> Value {
     for (field, value) in changes.as_object().unwrap() {
         job[field] = value.clone();
     }
-    let job: StreamJob = serde_json::from_value(job).unwrap();
+    let Ok(Job::Stream(job)) = serde_json::from_value(job) else { unreachable!() };
     let mut last = String::new();
     let mut emit = |event: &str| event.clone_into(&mut last);
     Reporter::new(&job.job_id, &mut emit).tell(|reporter| read(&job, reporter, (count, 0.01)));

@@ -11,9 +11,9 @@ mod uring;
 use std::collections::VecDeque;
 
 use leadline_engine::error::EngineError;
+use leadline_wire::job::stream::Io;
 
 use crate::data_set::{Readable, Writable};
-use crate::job::Io;
 use crate::mapped::MappedReads;
 use crate::memory::Region;
 use uring::{Lane, Verb};

@@ -31,7 +31,7 @@ impl Writable for Set {
 }
 
 fn io() -> Io {
-    let read = crate::job::ReadBy::Uring;
+    let read = leadline_wire::job::stream::ReadBy::Uring;
     Io { read, read_direct: true, write_direct: true, depth: 4 }
 }
 

@@ -1,10 +1,10 @@
 //! This rank's share of the input, read ahead of whoever uses it and never waited for.
 
 use leadline_engine::error::EngineError;
+use leadline_wire::job::stream::Io;
 
 use crate::data_set::Input;
 use crate::deadline::Deadline;
-use crate::job::Io;
 use crate::lane::ReadLane;
 use crate::memory::{Memory, Region};
 

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use leadline_engine::error::EngineError;
+use leadline_wire::event::stream::{PhaseResult, StreamResult};
+use leadline_wire::job::stream::StreamJob;
 use serde::{Deserialize, Serialize};
 
 use super::kernel::Share;
-use crate::job::StreamJob;
 use crate::records::Summary;
-use crate::result::{PhaseResult, StreamResult};
 use crate::transpose::fingerprint::Fingerprint;
 
 /// What a rank saw of input and output. The output of all ranks is right when what they made is
@@ -164,11 +164,17 @@ fn prove(answers: &[Answer]) -> Result<Option<Summary>, EngineError> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use leadline_wire::job::Job;
 
     const JOB: &str = r#"{"version": 1, "kind": "stream", "job_id": "j", "kernel": {"name": "sort"},
         "input": "/a", "output": {"path": "/b"}, "memory_bytes": 33554432, "threads": 1,
         "io": {"read": "uring", "read_direct": true, "write_direct": true, "depth": 8}, "seed": 1,
         "total_s_max": 60}"#;
+
+    fn job() -> StreamJob {
+        let Job::Stream(job) = Job::read(JOB).unwrap() else { unreachable!("it says so") };
+        *job
+    }
 
     fn record(key: u8) -> [u8; 100] {
         [key; 100]
@@ -196,7 +202,7 @@ mod tests {
     }
 
     fn merged(parts: [(&[u8], &[u8]); 2]) -> Result<StreamResult, EngineError> {
-        let job = StreamJob::parse(JOB).unwrap();
+        let job = job();
         let answers = parts.map(|(input, output)| answer(input, output, PhaseResult::default()));
         merge(&job, &answers)
     }
@@ -221,7 +227,7 @@ mod tests {
 
     #[test]
     fn a_block_at_another_place_is_found() {
-        let job = StreamJob::parse(JOB).unwrap();
+        let job = job();
         let block = [3; crate::transpose::BLOCK_BYTES];
         let placed = |position| {
             let mut sum = Fingerprint::default();
@@ -238,7 +244,7 @@ mod tests {
 
     #[test]
     fn ranks_work_side_by_side() {
-        let job = StreamJob::parse(JOB).unwrap();
+        let job = job();
         let phase = |seconds, bytes_read| PhaseResult {
             name: "read".to_owned(),
             seconds,

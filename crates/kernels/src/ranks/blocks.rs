@@ -3,6 +3,7 @@
 use leadline_engine::buffer::HUGE_PAGE_BYTES;
 use leadline_engine::clock::{now_ns, s_from_ns};
 use leadline_engine::error::EngineError;
+use leadline_wire::event::stream::PhaseResult;
 
 use super::ahead::{Now, Pieces, ReadAhead};
 use super::answer::{Answer, Proof};
@@ -15,7 +16,6 @@ use crate::chunks::{CHUNK_BYTES, Chunks};
 use crate::data_set::Input;
 use crate::output::Output;
 use crate::phases::Moved;
-use crate::result::PhaseResult;
 use crate::transpose::BLOCK_BYTES;
 use crate::transpose::fingerprint::Fingerprint;
 use crate::transpose::shape::Shape;

@@ -1,15 +1,15 @@
 //! What a kernel is to the ranks: the steps that all ranks take together.
 
 use leadline_engine::error::EngineError;
+use leadline_wire::event::stream::PhaseResult;
+use leadline_wire::job::stream::{Io, StreamJob};
 
 use super::answer::Answer;
 use super::exchange::{Exchange, Sink, Source};
 use crate::deadline::Deadline;
-use crate::job::{Io, StreamJob};
 use crate::memory::Memory;
 use crate::output::Output;
 use crate::phases::{JobWatch, Moved, PhaseStart};
-use crate::result::PhaseResult;
 
 /// An exchange, and what it carries from and to.
 pub struct Ends<'a> {

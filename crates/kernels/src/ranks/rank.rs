@@ -1,6 +1,9 @@
 //! One rank of a job, from its beginning to the name of its part.
 
 use leadline_engine::error::EngineError;
+use leadline_wire::event::Event;
+use leadline_wire::job::Job;
+use leadline_wire::job::stream::{Kernel, StreamJob};
 
 use super::answer::{Answer, merge};
 use super::blocks::TransposeKernel;
@@ -8,7 +11,6 @@ use super::kernel::{Ends, RankKernel, Share};
 use super::network::NetworkKernel;
 use super::selection::ScanKernel;
 use super::sorted::SortKernel;
-use crate::job::{Kernel, StreamJob};
 use crate::layout::{Layout, LayoutPart};
 use crate::output::NamedParts;
 use crate::run::keep_input;
@@ -27,7 +29,7 @@ impl Rank {
     /// # Errors
     /// The job cannot be begun.
     pub fn new(job_json: &str, rank: usize, ranks: usize) -> Result<Self, EngineError> {
-        let job = StreamJob::parse(job_json)?;
+        let job = streaming(job_json)?;
         keep_input(&job)?;
         let replace = job.output.as_ref().is_some_and(|output| output.replace);
         let name = job.kernel.name();
@@ -127,10 +129,18 @@ impl Rank {
 /// # Errors
 /// The output is wrong, or an answer cannot be read.
 pub fn merged(job_json: &str, answers: &[String]) -> Result<String, EngineError> {
-    let job = StreamJob::parse(job_json)?;
+    let job = streaming(job_json)?;
     let answers: Vec<Answer> =
         answers.iter().map(|text| of_text(text)).collect::<Result<_, _>>()?;
-    to_text(&merge(&job, &answers)?)
+    Ok(Event::from(merge(&job, &answers)?).line())
+}
+
+/// The streaming job in a text.
+fn streaming(text: &str) -> Result<StreamJob, EngineError> {
+    match Job::read(text)? {
+        Job::Stream(job) => Ok(*job),
+        _ => Err(EngineError::bad_job("ranks run streaming jobs alone; this is another kind")),
+    }
 }
 
 fn to_text(document: &impl serde::Serialize) -> Result<String, EngineError> {

@@ -6,14 +6,14 @@ use std::ops::Range;
 use leadline_engine::clock::{now_ns, s_from_ns};
 use leadline_engine::error::EngineError;
 use leadline_engine::events::Reporter;
+use leadline_wire::event::stream::PhaseResult;
+use leadline_wire::job::stream::Kernel;
 
 use super::answer::{Answer, Proof};
 use super::kernel::{Ends, RankKernel, Share};
 use crate::data_set::Input;
-use crate::job::Kernel;
 use crate::output::Output;
 use crate::records::{Summary, whole_records};
-use crate::result::PhaseResult;
 use crate::scan::Scan;
 use crate::scan::key_range::KeyRange;
 use crate::scan::verify::Verifier;

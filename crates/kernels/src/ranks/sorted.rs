@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use leadline_engine::clock::{now_ns, s_from_ns};
 use leadline_engine::error::EngineError;
+use leadline_wire::event::stream::PhaseResult;
 
 use super::answer::{Answer, Proof};
 use super::dealt::{Records, sample};
@@ -16,7 +17,6 @@ use crate::data_set::Input;
 use crate::output::Output;
 use crate::phases::Moved;
 use crate::records::{Summary, whole_records};
-use crate::result::PhaseResult;
 use crate::sort::data_set::temporary;
 use crate::sort::sink::RecordSink;
 

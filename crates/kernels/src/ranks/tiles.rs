@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 
 use leadline_engine::error::EngineError;
+use leadline_wire::job::stream::Io;
 
 use super::exchange::Sink;
 use super::grid::Grid;
 use crate::chunks::CHUNK_BYTES;
-use crate::job::Io;
 use crate::lane::WriteLane;
 use crate::memory::{Memory, Region};
 use crate::output::Output;

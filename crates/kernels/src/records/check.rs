@@ -2,16 +2,16 @@
 
 use leadline_engine::error::EngineError;
 use leadline_engine::events::{Phase, Reporter};
+use leadline_wire::event::stream::{PhaseResult, StreamResult};
+use leadline_wire::job::stream::{Io, StreamJob};
 
 use super::{Summary, whole_records};
 use crate::chunks::{CHUNK_BYTES, Chunks};
 use crate::crew;
 use crate::data_set::Input;
 use crate::deadline::Deadline;
-use crate::job::{Io, StreamJob};
 use crate::memory::Memory;
 use crate::phases::{JobWatch, Moved, PhaseWatch};
-use crate::result::{PhaseResult, StreamResult};
 
 /// Fewest chunks of memory that a thread reads into.
 const CHUNKS_MIN: usize = 2;

@@ -4,18 +4,18 @@ use std::ops::Range;
 
 use leadline_engine::error::EngineError;
 use leadline_engine::events::{Phase, Reporter};
+use leadline_wire::event::stream::StreamResult;
+use leadline_wire::job::stream::{Kernel, StreamJob};
 
 use super::check::{Means, look_at, require_memory};
 use super::{Generator, RECORD_BYTES, Summary};
 use crate::chunks::CHUNK_BYTES;
 use crate::crew::{self, Answers, Watch};
 use crate::deadline::Deadline;
-use crate::job::{Kernel, StreamJob};
 use crate::lane::WriteLane;
 use crate::memory::{Memory, Region};
 use crate::output::Output;
 use crate::phases::{JobWatch, Moved};
-use crate::result::StreamResult;
 
 /// Records of a chunk.
 const CHUNK_RECORDS: u64 = (CHUNK_BYTES / RECORD_BYTES) as u64;

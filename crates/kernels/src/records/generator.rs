@@ -13,13 +13,13 @@
 //! frequent keys lie anywhere. This is Leadline's own: gensort has only one fixed skew.
 
 use leadline_engine::error::EngineError;
+use leadline_wire::job::stream::Format;
 use rand_distr::{Distribution, Zipf};
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use super::sequence::{Sequence, start};
 use super::{KEY_BYTES, RECORD_BYTES, whole_records};
-use crate::job::Format;
 
 const PARTS: usize = RECORD_BYTES / KEY_BYTES;
 

@@ -6,10 +6,10 @@
 //! sum right with probability 2^-32.
 
 use leadline_engine::error::EngineError;
+use leadline_wire::event::stream::CheckResult;
 use serde::{Deserialize, Serialize};
 
 use super::{KEY_BYTES, RECORD_BYTES, crc};
-use crate::result::CheckResult;
 
 /// Records looked at twice, for their checksums and their keys, while the first cache has them.
 const BATCH: usize = 128;

@@ -13,16 +13,16 @@ use std::ops::Range;
 
 use leadline_engine::error::EngineError;
 use leadline_engine::events::{Phase, Reporter};
+use leadline_wire::event::stream::{PhaseResult, StreamResult};
+use leadline_wire::job::stream::{Io, Kernel, StreamJob};
 
 use crate::crew;
 use crate::data_set::Input;
 use crate::deadline::Deadline;
-use crate::job::{Io, Kernel, StreamJob};
 use crate::memory::Memory;
 use crate::output::{Output, OutputPart};
 use crate::phases::{JobWatch, Moved, PhaseWatch, add_turn};
 use crate::records::whole_records;
-use crate::result::{PhaseResult, StreamResult};
 use key_range::KeyRange;
 use portion::Portion;
 use verify::Verifier;

@@ -3,13 +3,13 @@
 use std::ops::Range;
 
 use leadline_engine::error::EngineError;
+use leadline_wire::job::stream::Io;
 
 use super::key_range::{KeyRange, Record};
 use super::matches::Matches;
 use crate::chunks::{CHUNK_BYTES, Chunks};
 use crate::crew::Watch;
 use crate::data_set::Input;
-use crate::job::Io;
 use crate::lane::WriteLane;
 use crate::memory::Memory;
 use crate::output::OutputPart;

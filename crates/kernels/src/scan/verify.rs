@@ -7,6 +7,7 @@
 use std::ops::Range;
 
 use leadline_engine::error::EngineError;
+use leadline_wire::job::stream::Io;
 
 use super::key_range::Record;
 use super::portion::records_of;
@@ -14,7 +15,6 @@ use crate::chunks::{CHUNK_BYTES, Chunks};
 use crate::crew::{self, Watch};
 use crate::data_set::Input;
 use crate::deadline::Deadline;
-use crate::job::Io;
 use crate::memory::Memory;
 use crate::records::{KEY_BYTES, Summary};
 
@@ -139,8 +139,8 @@ fn wrong(what: &str, (number, at): (u64, u64)) -> EngineError {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::job::ReadBy;
     use crate::records::RECORD_BYTES;
+    use leadline_wire::job::stream::ReadBy;
 
     /// Record `number`, whose key begins with it.
     fn record(number: u8) -> Record {

@@ -2,6 +2,8 @@
 
 use leadline_engine::error::EngineError;
 use leadline_engine::events::{Phase, Reporter};
+use leadline_wire::event::stream::{PhaseResult, StreamResult};
+use leadline_wire::job::stream::StreamJob;
 
 use super::batch::{Batch, Drain, Fill, Piece, Stepped, Worker, step};
 use super::entries::RECORD_BYTES;
@@ -14,12 +16,10 @@ use super::verify::verify;
 use super::workshop::Workshop;
 use crate::data_set::Input;
 use crate::deadline::Deadline;
-use crate::job::StreamJob;
 use crate::lane::{ReadLane, WriteLane};
 use crate::memory::Memory;
 use crate::output::{Output, OutputPart};
 use crate::phases::{JobWatch, Moved};
-use crate::result::{PhaseResult, StreamResult};
 
 /// Sorts the job's input into its output.
 ///

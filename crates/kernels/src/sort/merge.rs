@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use leadline_engine::error::EngineError;
+use leadline_wire::job::stream::Io;
 
 use super::batch::{buffer, share_of};
 use super::entries::{Entry, RECORD_BYTES, entry_of};
@@ -14,7 +15,6 @@ use super::split::{cut, narrow};
 use crate::crew::{self, Answers, Watch};
 use crate::data_set::Writable;
 use crate::deadline::Deadline;
-use crate::job::Io;
 use crate::lane::{ReadLane, WriteLane};
 use crate::memory::{Memory, PAGE_BYTES, Region};
 use crate::phases::PhaseWatch;

@@ -1,10 +1,10 @@
 //! Sorted runs on disk, between the passes.
 
 use leadline_engine::error::EngineError;
+use leadline_wire::job::stream::Io;
 
 use super::split::Outline;
 use crate::data_set::{Readable, Writable};
-use crate::job::Io;
 use crate::memory::PAGE_BYTES;
 use crate::scratch::Scratch;
 use crate::stripes::Extent;

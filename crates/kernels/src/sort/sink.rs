@@ -7,6 +7,7 @@
 use std::thread::JoinHandle;
 
 use leadline_engine::error::EngineError;
+use leadline_wire::job::stream::Io;
 
 use super::batch::{Batch, Drain, Fill, Worker, step};
 use super::data_set::sync;
@@ -19,7 +20,6 @@ use super::split::Outline;
 use super::workshop::Workshop;
 use crate::data_set::Writable;
 use crate::deadline::Deadline;
-use crate::job::Io;
 use crate::lane::WriteLane;
 use crate::memory::Memory;
 use crate::phases::Moved;

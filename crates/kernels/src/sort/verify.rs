@@ -1,12 +1,12 @@
 //! Whether an output holds the input's records in order, before it gets its name.
 
 use leadline_engine::error::EngineError;
+use leadline_wire::job::stream::StreamJob;
 
 use crate::chunks::Chunks;
 use crate::crew;
 use crate::data_set::Input;
 use crate::deadline::Deadline;
-use crate::job::StreamJob;
 use crate::memory::Memory;
 use crate::records::Summary;
 

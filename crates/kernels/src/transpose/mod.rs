@@ -14,14 +14,14 @@ mod verify;
 
 use leadline_engine::error::EngineError;
 use leadline_engine::events::{Phase, Reporter};
+use leadline_wire::event::stream::StreamResult;
+use leadline_wire::job::stream::{Kernel, StreamJob};
 
 use crate::data_set::Input;
 use crate::deadline::Deadline;
-use crate::job::{Kernel, StreamJob};
 use crate::memory::Memory;
 use crate::output::Output;
 use crate::phases::JobWatch;
-use crate::result::StreamResult;
 use shape::Shape;
 use tiles::Tiles;
 

@@ -4,13 +4,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use leadline_engine::error::EngineError;
+use leadline_wire::job::stream::Io;
 
 use super::BLOCK_BYTES;
 use super::plan::{Plan, Segment};
 use super::slots::Block;
 use crate::chunks::CHUNK_BYTES;
 use crate::data_set::Input;
-use crate::job::Io;
 use crate::lane::ReadLane;
 use crate::mapped::Maps;
 use crate::memory::{Memory, Region};

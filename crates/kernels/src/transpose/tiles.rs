@@ -2,6 +2,8 @@
 
 use leadline_engine::error::EngineError;
 use leadline_engine::events::Reporter;
+use leadline_wire::event::stream::PhaseResult;
+use leadline_wire::job::stream::Io;
 
 use super::BLOCK_BYTES;
 use super::plan::{Plan, Tile};
@@ -12,12 +14,10 @@ use crate::chunks::CHUNK_BYTES;
 use crate::crew::{self, Answers, Watch};
 use crate::data_set::Input;
 use crate::deadline::Deadline;
-use crate::job::Io;
 use crate::lane::WriteLane;
 use crate::memory::{Memory, Region};
 use crate::output::Output;
 use crate::phases::{JobWatch, Moved};
-use crate::result::PhaseResult;
 
 /// One in so many bytes of the memory, at most, reads ahead; the others are tiles.
 const STAGING_SHARE: usize = 4;

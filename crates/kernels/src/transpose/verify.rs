@@ -1,6 +1,7 @@
 //! The output of a transpose, read back: every block where it belongs.
 
 use leadline_engine::error::EngineError;
+use leadline_wire::job::stream::Io;
 
 use super::BLOCK_BYTES;
 use super::fingerprint::Fingerprint;
@@ -10,7 +11,6 @@ use super::shape::Shape;
 use crate::crew;
 use crate::data_set::Input;
 use crate::deadline::Deadline;
-use crate::job::Io;
 use crate::memory::Memory;
 
 /// With what is verified.
@@ -78,7 +78,7 @@ impl Work<'_> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::job::ReadBy;
+    use leadline_wire::job::stream::ReadBy;
 
     const SHAPE: Shape = Shape { rows: 3, columns: 5 };
 

@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 
 use leadline_engine::events::Reporter;
 use leadline_kernels::data_set::Input;
-use leadline_kernels::job::{Io, Kernel, ReadBy, StreamJob};
 use leadline_kernels::lane::ReadLane;
 use leadline_kernels::memory::Memory;
 use leadline_kernels::run::run_job;
 use leadline_kernels::{scan, sort, transpose};
+use leadline_wire::job::Job;
+use leadline_wire::job::stream::{Io, Kernel, ReadBy};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde_json::{Value, json};
@@ -78,7 +79,7 @@ pub fn run(job: &Value) -> Value {
 /// The last event of a job that may have less memory than the wire allows: little data are then
 /// more than its memory holds, and go the way of a lot.
 pub fn run_in_little(job: &Value) -> Value {
-    let job: StreamJob = serde_json::from_value(job.clone()).unwrap();
+    let Ok(Job::Stream(job)) = serde_json::from_value(job.clone()) else { unreachable!() };
     let mut last = String::new();
     let mut emit = |event: &str| event.clone_into(&mut last);
     Reporter::new(&job.job_id, &mut emit).tell(|reporter| match job.kernel {

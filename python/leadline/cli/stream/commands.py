@@ -20,6 +20,7 @@ from leadline.cli.stream.options import (
 from leadline.cli.stream.run import check_records, make_records, run_kernel
 from leadline.cli.stream.scale import scale
 from leadline.engine import TargetRefused
+from leadline.record.job import SKEW_MAX
 from leadline.record.streaming import RECORD_BYTES
 from leadline.studies.streaming.plan import Wanted
 
@@ -116,7 +117,9 @@ def generate(
     ] = "binary",
     skew: Annotated[
         float,
-        typer.Option(min=0, max=10, help="Exponent of a Zipf distribution of keys; 0: uniform."),
+        typer.Option(
+            min=0, max=SKEW_MAX, help="Exponent of a Zipf distribution of keys; 0: uniform."
+        ),
     ] = 0.0,
     wanted: Wanted,
     json: Json = False,

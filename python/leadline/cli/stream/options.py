@@ -20,6 +20,12 @@ from leadline.cli.options import (
     with_group,
 )
 from leadline.cli.stream.run import Shown
+from leadline.record.job import (
+    STREAM_DEPTH_MAX,
+    STREAM_THREADS_MAX,
+    STRIPE_BYTES_MAX,
+    STRIPE_BYTES_MIN,
+)
 from leadline.studies.streaming.plan import BUDGET_S, Wanted
 
 
@@ -32,7 +38,7 @@ def _directories(text: str) -> tuple[str, ...]:
 
 def _stripe_unit(text: str) -> int:
     size = positive_bytes(text)
-    if size & (size - 1) or not 4096 <= size <= 2**30:
+    if size & (size - 1) or not STRIPE_BYTES_MIN <= size <= STRIPE_BYTES_MAX:
         raise ValueError(f"{text!r} is no power of two from 4 KiB to 1 GiB; 64KiB is usual")
     return size
 
@@ -64,7 +70,8 @@ Memory = Annotated[
     ),
 ]
 Threads = Annotated[
-    int, typer.Option(min=1, max=1024, help="Threads that compute, each on its own part.")
+    int,
+    typer.Option(min=1, max=STREAM_THREADS_MAX, help="Threads that compute, each on its own part."),
 ]
 ReadBy = Annotated[
     str,
@@ -95,7 +102,8 @@ Buffered = Annotated[
     bool, typer.Option("--buffered", help="Read and write through the file cache.")
 ]
 Depth = Annotated[
-    int, typer.Option(min=1, max=256, help="Reads, and writes, outstanding on each disk.")
+    int,
+    typer.Option(min=1, max=STREAM_DEPTH_MAX, help="Reads, and writes, outstanding on each disk."),
 ]
 Temporary = Annotated[
     Any,

@@ -1,12 +1,10 @@
-"""A streaming job from its parts (protocol/stream-job.schema.json)."""
+"""A streaming job from its parts."""
 
 from __future__ import annotations
 
 from leadline.record.job import RecordFormat, Scan
 from leadline.record.streaming import RECORD_BYTES
 
-MEMORY_BYTES_MIN = 32 * 2**20
-"""What a kernel's buffers of every kind need at least."""
 KEY_SPAN = 256**10
 _PRINTABLE, _PRINTABLE_FIRST = 95, 0x20
 

@@ -8,11 +8,17 @@ from pathlib import Path
 
 import msgspec
 
-from leadline.engine.streams.jobs import MEMORY_BYTES_MIN
 from leadline.errors import TargetRefused
 from leadline.machine.resources import available_memory_bytes
 from leadline.machine.space import read_space, require_room
-from leadline.record.job import Capacity, Generate, Output, StreamJob, Transpose
+from leadline.record.job import (
+    STREAM_MEMORY_BYTES_MIN,
+    Capacity,
+    Generate,
+    Output,
+    StreamJob,
+    Transpose,
+)
 from leadline.record.streaming import BLOCK_BYTES, RECORD_BYTES
 from leadline.units import format_bytes
 
@@ -149,10 +155,10 @@ def require_possible(job: StreamJob, output_bytes: int | None = None) -> None:
 
 
 def _require_memory(memory_bytes: int) -> None:
-    if memory_bytes < MEMORY_BYTES_MIN:
+    if memory_bytes < STREAM_MEMORY_BYTES_MIN:
         raise TargetRefused(
             f"--memory {format_bytes(memory_bytes)} is too little: a kernel's buffers need at "
-            f"least {format_bytes(MEMORY_BYTES_MIN)}"
+            f"least {format_bytes(STREAM_MEMORY_BYTES_MIN)}"
         )
     most = available_memory_bytes()
     if most is not None and memory_bytes > most:

@@ -76,7 +76,7 @@ class FileTestRuns(msgspec.Struct, frozen=True):
 
 
 class FileTestResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer to one file test (protocol/file-test-result.schema.json)."""
+    """The answer to one file test (crates/wire/src/event/file_test.rs)."""
 
     version: int
     kind: Literal["file_test"]

@@ -13,7 +13,7 @@ NfsWorkload = Literal["specsfs97", "web_server", "db_tp", "mail"]
 
 
 class NfsServerAddress(msgspec.Struct, frozen=True, kw_only=True):
-    """A directory of a server, as the wire has it (protocol/job.schema.json)."""
+    """A directory of a server, as the wire has it."""
 
     host: str
     port: int | None = None
@@ -58,7 +58,7 @@ class NfsOperation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NfsGenerator(msgspec.Struct, frozen=True, kw_only=True):
-    """How the generator itself did (crates/engine/src/load/nfs/document.rs)."""
+    """How the generator itself did (crates/wire/src/event/nfs_load.rs)."""
 
     connections: int
     outstanding_max: int

@@ -8,10 +8,11 @@ from typing import cast
 import msgspec
 
 from leadline.engine import Target, TargetRefused, available_memory_bytes
-from leadline.engine.streams.jobs import MEMORY_BYTES_MIN, record_format_of, scan_of_share
+from leadline.engine.streams.jobs import record_format_of, scan_of_share
 from leadline.engine.streams.places import DataSet, absolute, find_data_set, require_possible
 from leadline.machine.resources import free_memory_bytes
 from leadline.record.job import (
+    STREAM_MEMORY_BYTES_MIN,
     Check,
     Generate,
     Kernel,
@@ -172,8 +173,8 @@ def usual_memory_bytes(ranks: int = 1) -> int:
     Ranks must all come to the same answer, so for them it is half of all there is.
     """
     known = (available_memory_bytes(), free_memory_bytes() if ranks == 1 else None)
-    free = min((size for size in known if size is not None), default=2 * MEMORY_BYTES_MIN)
-    return max(MEMORY_BYTES_MIN, free // 2)
+    free = min((size for size in known if size is not None), default=2 * STREAM_MEMORY_BYTES_MIN)
+    return max(STREAM_MEMORY_BYTES_MIN, free // 2)
 
 
 def output_directories(job: StreamJob) -> tuple[str, ...]:

@@ -6,6 +6,8 @@
 //! from this machine is taken away, one of another machine never is: whether that still runs cannot
 //! be known here.
 
+use leadline_wire::job::nfs_load::Data;
+use leadline_wire::job::target::is_run;
 use nfs3_types::nfs3::{ftype3, nfsstat3};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -15,8 +17,6 @@ use crate::backend::nfs::volume::{Place, Refusal, Volume};
 use crate::clock::now_ns;
 use crate::error::EngineError;
 use crate::host;
-use crate::wire::data_set::Data;
-use crate::wire::job::is_run;
 
 /// The only name Leadline makes in a target.
 pub const DIRECTORY: &str = ".leadline";

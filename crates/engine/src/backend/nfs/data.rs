@@ -1,5 +1,6 @@
 //! The single file `data.bin` of the run directory on a server: really written, incompressible.
 
+use crate::access::request::{Kind, Request};
 use crate::backend::QueueBackend;
 use crate::backend::data_file::DATA_FILE_NAME;
 use crate::backend::nfs::queue::{Durability, NfsQueue, Remote};
@@ -7,7 +8,6 @@ use crate::backend::nfs::volume::{Place, Refusal, Volume};
 use crate::buffer;
 use crate::clock::{now_ns, ns_from_s, s_from_ns};
 use crate::error::{EngineError, ErrorKind};
-use crate::wire::job::{Kind, Request};
 use nfs3_types::nfs3::{ftype3, nfsstat3};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;

@@ -13,8 +13,10 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
+use leadline_wire::job::backend::WriteSync;
 use nfs3_types::nfs3::nfs_fh3;
 
+use crate::access::request::{Kind, Request};
 use crate::backend::nfs::calls::{Asked, CallHead, Stable};
 use crate::backend::nfs::inbox::Inbox;
 use crate::backend::nfs::reply::Answer;
@@ -26,7 +28,6 @@ use crate::backend::{Connection, Wire};
 use crate::buffer::BufferSlice;
 use crate::clock::now_ns;
 use crate::error::{EngineError, ErrorKind};
-use crate::wire::job::{Kind, Request, WriteSync};
 
 /// Calls gathered into one system call.
 const GATHERED_MAX: usize = 8;
@@ -52,8 +53,8 @@ impl From<WriteSync> for Durability {
     /// `O_DSYNC` of a local file is FILE_SYNC, an `fsync` is a COMMIT.
     fn from(sync: WriteSync) -> Self {
         match sync {
-            WriteSync::None => Self::UNSTABLE,
-            WriteSync::Dsync => Self { stable: Stable::FileSync, commit_every: None },
+            WriteSync::None {} => Self::UNSTABLE,
+            WriteSync::Dsync {} => Self { stable: Stable::FileSync, commit_every: None },
             WriteSync::Fsync { each } => {
                 Self { stable: Stable::Unstable, commit_every: Some(each) }
             }

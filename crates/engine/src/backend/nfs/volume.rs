@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use leadline_wire::job::target::NfsAddress;
 use nfs3_types::mount::{self, MOUNT_PROGRAM, dirpath, mountres3, mountstat3};
 use nfs3_types::nfs3::{
     COMMIT3args, COMMIT3res, CREATE3args, CREATE3res, FSINFO3args, FSINFO3res, FSINFO3resok,
@@ -18,7 +19,6 @@ use nfs3_types::xdr_codec::{Opaque, Pack, Unpack, Void};
 use crate::backend::nfs::rpc::{Caller, resolve};
 use crate::clock::now_ns;
 use crate::error::EngineError;
-use crate::wire::job::NfsAddress;
 
 /// Port of NFS where nobody says otherwise.
 const NFS_PORT: u16 = 2049;

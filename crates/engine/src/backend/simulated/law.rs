@@ -3,7 +3,10 @@
 //! Everything is linear in the request's bytes, so means need the mean size only, whatever
 //! distribution the access pattern draws sizes from.
 
-use crate::wire::job::{Kind, Workload, WriteSync};
+use leadline_wire::job::backend::WriteSync;
+use leadline_wire::job::workload::Workload;
+
+use crate::access::request::Kind;
 
 use super::system::{CacheLevel, Device, HitShape, SimulatedSystem, WritePolicy};
 
@@ -121,8 +124,8 @@ impl Law {
     #[must_use]
     pub fn waiting(mut self, sync: WriteSync) -> Self {
         match sync {
-            WriteSync::None => {}
-            WriteSync::Dsync => self.write.reach.fill(0.0),
+            WriteSync::None {} => {}
+            WriteSync::Dsync {} => self.write.reach.fill(0.0),
             WriteSync::Fsync { .. } => {
                 self.write.written_out = self.write.reach.last().copied().unwrap_or_default();
             }

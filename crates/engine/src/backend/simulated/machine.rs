@@ -1,12 +1,14 @@
 //! A machine made of parts (`crates/machine`), as a target of jobs.
 
 use leadline_machine::{Document, End, Machine, Refused, Request as Asked, Safety, Setting};
+use leadline_wire::job::backend::WriteSync;
+use leadline_wire::job::measure::MeasureJob;
+use leadline_wire::ranges::{OUTSTANDING_MAX, SMALLEST_TRANSFER_BYTES};
 use serde::{Deserialize, Serialize};
 
+use crate::access::request::{Kind, Request};
 use crate::access::stream::{AccessStream, sizes_of};
 use crate::error::EngineError;
-use crate::wire::job::{Kind, MeasureJob, Request, WriteSync};
-use crate::wire::limits::{OUTSTANDING_MAX, SMALLEST_TRANSFER_BYTES};
 
 use super::system::{Meta, SurveyHints, read};
 use super::validate::{check_meta, check_survey, refuse};
@@ -117,8 +119,8 @@ impl MachineRun {
 
     fn safety(&mut self, issuer: usize) -> Safety {
         match self.sync {
-            WriteSync::None => Safety::None,
-            WriteSync::Dsync => Safety::Through,
+            WriteSync::None {} => Safety::None,
+            WriteSync::Dsync {} => Safety::Through,
             WriteSync::Fsync { each } => {
                 let writes = &mut self.writes[issuer];
                 *writes += 1;

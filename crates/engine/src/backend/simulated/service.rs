@@ -1,9 +1,11 @@
 //! One run of one workload on a simulated system.
 
+use leadline_wire::job::backend::WriteSync;
+use leadline_wire::job::workload::Workload;
 use rand::{RngExt as _, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::wire::job::{Kind, Request, Workload, WriteSync};
+use crate::access::request::{Kind, Request};
 
 use super::law::{KindLaw, Law};
 use super::speed::{Episodes, MeanOne};

@@ -1,6 +1,9 @@
 //! What a survey of a simulated system must find: exact expectations and borders.
 
-use crate::wire::job::{Kind, Workload, WriteSync};
+use leadline_wire::job::backend::WriteSync;
+use leadline_wire::job::workload::Workload;
+
+use crate::access::request::Kind;
 
 use super::law::Law;
 use super::speed::MeanOne;
@@ -32,7 +35,7 @@ pub fn expected_throughput_mb_s(
     from_ns: u64,
     to_ns: u64,
 ) -> f64 {
-    waiting_throughput_mb_s(system, workload, WriteSync::None, from_ns, to_ns)
+    waiting_throughput_mb_s(system, workload, WriteSync::None {}, from_ns, to_ns)
 }
 
 /// As [`expected_throughput_mb_s`], with writes that wait for the device as `sync` says. Exact

@@ -5,6 +5,10 @@
 //! apart: how late it sent calls that nothing held back. Only where too many calls are outstanding,
 //! or the connections take no more, a call waits for the server; these are counted as held.
 
+use leadline_wire::event::load::LoadResult;
+use leadline_wire::event::nfs_load::{GeneratorFacts, OperationCount};
+use leadline_wire::job::measure::Arrivals;
+use leadline_wire::job::nfs_load::LoadOrder;
 use nfs3_types::nfs3::NFS_PROGRAM;
 
 use crate::access::arrival::ArrivalStream;
@@ -18,14 +22,12 @@ use crate::events::{Phase, Reporter};
 use crate::histogram::Histogram;
 use crate::load::nfs::calls::{Said, committed, read_bytes, wrote};
 use crate::load::nfs::data_set::DataSet;
-use crate::load::nfs::document::{GeneratorFacts, LoadOrder, OperationCount};
 use crate::load::nfs::lines::Lines;
 use crate::load::nfs::plan::{Plan, file_name, new_file_name};
 use crate::load::nfs::stream::{Call, CallStream, PROCEDURES};
 use crate::load::simulated_server::ABORT_AFTER_S;
-use crate::load::{LoadResult, LoadTally, Window};
+use crate::load::{LoadTally, Window};
 use crate::run::worker::pace::wake_in_time;
-use crate::wire::job::Arrivals;
 
 /// Answers are usually waited for this much longer than calls are sent.
 pub const DRAIN_S: f64 = 2.0;

@@ -8,7 +8,6 @@
 
 pub mod calls;
 pub mod data_set;
-mod document;
 pub mod generator;
 pub mod lines;
 mod pipeline;
@@ -17,11 +16,7 @@ mod run;
 pub mod stream;
 pub mod workload;
 
-pub use document::{Action, GeneratorFacts, LoadOrder, NfsLoadJob, NfsLoadResult, OperationCount};
 pub use run::run;
-
-/// What tells this kind of job from others.
-pub const KIND: &str = "nfs_load";
 
 #[cfg(test)]
 mod tests;

@@ -1,19 +1,16 @@
 //! What a data set holds: decided by workload, size and seed alone, so that its name says it all.
 
+use leadline_wire::job::nfs_load::Data;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
 use crate::access::stream::below;
 use crate::error::EngineError;
-use crate::load::nfs::workload::{LOG_BATCH_BYTES, Shape, Sizes, Step};
+use crate::load::nfs::workload::{LOG_BATCH_BYTES, Shape, Sizes, Step, shape};
 use crate::normal::quantile_near;
-use crate::wire::data_set::Data;
 
 /// Changes whenever the same data would be laid out otherwise.
 pub const PLAN_VERSION: u32 = 1;
-
-/// Fewest bytes of a data set: below, its distributions are not what they are called.
-pub const DATA_BYTES_MIN: u64 = 4 << 20;
 
 /// Most files: each costs this process some hundred bytes while a load runs.
 pub const FILES_MAX: u64 = 1 << 20;
@@ -21,28 +18,21 @@ pub const FILES_MAX: u64 = 1 << 20;
 /// Files that lie in the directory for new files when a load begins.
 pub const SPARE_FILES: u32 = 256;
 
-impl Data {
-    /// Checks what the types alone cannot.
-    ///
-    /// # Errors
-    /// `BadJob` naming the field, its value and its range.
-    pub fn validate(&self) -> Result<(), EngineError> {
-        let bytes = self.data_bytes;
-        if !(DATA_BYTES_MIN..=1 << 50).contains(&bytes) {
-            return Err(EngineError::bad_job(format!(
-                "data.data_bytes is {bytes}; it must be 4 MiB to 1 PiB"
-            )));
-        }
-        let files = file_number(self.workload.shape(), bytes);
-        if files > FILES_MAX {
-            return Err(EngineError::bad_job(format!(
-                "data.data_bytes is {bytes}, which is {files} files of {}, and no more than \
-                {FILES_MAX} are kept; ask for less data",
-                self.workload.name()
-            )));
-        }
-        Ok(())
+/// Whether the files of a data set are no more than are kept.
+///
+/// # Errors
+/// `BadJob` that says how many they are.
+pub fn require_few_files(data: &Data) -> Result<(), EngineError> {
+    let files = file_number(shape(data.workload), data.data_bytes);
+    if files <= FILES_MAX {
+        return Ok(());
     }
+    Err(EngineError::bad_job(format!(
+        "data.data_bytes is {}, which is {files} files of {}, and no more than {FILES_MAX} are \
+        kept; ask for less data",
+        data.data_bytes,
+        data.workload.name()
+    )))
 }
 
 /// A data set's files.
@@ -66,7 +56,7 @@ impl Plan {
     /// The plan of a data set.
     #[must_use]
     pub fn new(data: Data) -> Self {
-        let shape = data.workload.shape();
+        let shape = shape(data.workload);
         let mut random = Xoshiro256PlusPlus::seed_from_u64(data.seed ^ 0x6e66_735f_6c6f_6164);
         let number = file_number(shape, data.data_bytes);
         let mut file_bytes = match shape.sizes {
@@ -100,7 +90,7 @@ impl Plan {
     /// The workload's numbers.
     #[must_use]
     pub fn shape(&self) -> &'static Shape {
-        self.data.workload.shape()
+        shape(self.data.workload)
     }
 
     /// Number of directories that hold files.

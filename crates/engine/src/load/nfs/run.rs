@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use leadline_wire::event::nfs_load::{DataFacts, NfsLoadResult};
+use leadline_wire::job::nfs_load::{Action, Data, LoadOrder, NfsLoadJob};
+
 use crate::backend::nfs::SILENCE_S_MAX;
 use crate::backend::nfs::claim::{Holder, hold, let_go};
 use crate::backend::nfs::volume::{Place, Volume};
@@ -9,17 +12,16 @@ use crate::clock::{now_ns, ns_from_s, s_from_ns};
 use crate::error::{EngineError, ErrorKind};
 use crate::events::{Phase, Reporter};
 use crate::load::nfs::data_set::{DataSet, Opened, Workshop};
-use crate::load::nfs::document::{Action, DataFacts, LoadOrder, NfsLoadJob, NfsLoadResult};
 use crate::load::nfs::generator::{DRAIN_S, offer};
-use crate::load::nfs::plan::Plan;
-use crate::wire::data_set::Data;
+use crate::load::nfs::plan::{Plan, require_few_files};
 
 /// Does what a job asks for.
 ///
 /// # Errors
-/// `Lost` when the server goes away; `Target` when it refuses, something there is not Leadline's, or
-/// a load finds no data set.
+/// `BadJob` when the data set has too many files; `Lost` when the server goes away; `Target` when it
+/// refuses, something there is not Leadline's, or a load finds no data set.
 pub fn run(job: &NfsLoadJob, reporter: &mut Reporter) -> Result<NfsLoadResult, EngineError> {
+    job.data.as_ref().map_or(Ok(()), require_few_files)?;
     let deadline_ns = now_ns().saturating_add(ns_from_s(job.total_s_max));
     reporter.phase(Phase::Prepare, 0);
     let mut volume = Volume::open(&job.server, Duration::from_secs_f64(SILENCE_S_MAX))?;

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use leadline_wire::job::nfs_load::Workload;
 use rand_distr::{Distribution, Zipf};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
@@ -11,7 +12,6 @@ use crate::load::nfs::plan::{Plan, SPARE_FILES};
 use crate::load::nfs::workload::{
     LOG_BATCH_BYTES, LOG_WRITE_BYTES, Popularity, READERS, Shape, Step,
 };
-use crate::wire::data_set::Workload;
 
 /// A call of NFS version 3, with what it is about.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -3,21 +3,19 @@
 //! Table 3 gives popularity, sizes, directories and accesses; what else is needed comes from where
 //! the comment beside it says, and `docs/reference/nfs-workloads.md` says the same to users.
 
-use crate::wire::data_set::Workload;
+use leadline_wire::job::nfs_load::Workload;
 
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
 
-impl Workload {
-    /// What it is made of.
-    #[must_use]
-    pub fn shape(self) -> &'static Shape {
-        match self {
-            Self::Specsfs97 => &SPECSFS97,
-            Self::WebServer => &WEB_SERVER,
-            Self::DbTp => &DB_TP,
-            Self::Mail => &MAIL,
-        }
+/// What a workload is made of.
+#[must_use]
+pub fn shape(workload: Workload) -> &'static Shape {
+    match workload {
+        Workload::Specsfs97 => &SPECSFS97,
+        Workload::WebServer => &WEB_SERVER,
+        Workload::DbTp => &DB_TP,
+        Workload::Mail => &MAIL,
     }
 }
 

@@ -11,18 +11,17 @@
 mod queue;
 mod service;
 mod speed;
-mod system;
-
-pub use system::{Service, SimulatedServer, TrialOrder};
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use leadline_wire::event::load::{LoadResult, TrialResult};
+use leadline_wire::job::trial::{SimulatedServer, TrialJob, TrialOrder};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
 use crate::clock::{ns_from_s, s_from_ns};
-use crate::load::{LoadResult, LoadTally, Window};
+use crate::load::{LoadTally, Window};
 use queue::Queue;
 
 /// Arrivals stop with the window; answers are waited for this much longer.
@@ -30,6 +29,12 @@ const DRAIN_S: f64 = 2.0;
 
 /// A trial is given up no sooner than after this much of its window.
 pub const ABORT_AFTER_S: f64 = 10.0;
+
+/// Runs a job's trial.
+#[must_use]
+pub fn answer(job: &TrialJob) -> TrialResult {
+    TrialResult::new(job, run(&job.server, &job.order))
+}
 
 /// Runs one trial in virtual time.
 ///

@@ -3,11 +3,11 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use leadline_wire::job::trial::SimulatedServer;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::service::{Draws, exponential, uniform};
 use super::speed::Speed;
-use super::system::SimulatedServer;
 
 /// The state between requests. Requests are served in the order of their arrival at every station.
 pub struct Queue {

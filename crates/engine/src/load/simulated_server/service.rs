@@ -4,7 +4,7 @@ use rand_distr::{Distribution, Exp1, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::Rng;
 
-use super::system::Service;
+use leadline_wire::job::trial::Service;
 
 /// A draw of the exponential distribution with mean 1.
 #[inline]

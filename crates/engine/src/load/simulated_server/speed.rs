@@ -1,9 +1,9 @@
 //! How much longer service takes than it should: trial, mode, drift, cold, stalls.
 
+use leadline_wire::job::trial::SimulatedServer;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::service::{exponential, normal, uniform};
-use super::system::SimulatedServer;
 
 /// The drift takes a step this often.
 const STEP_NS: u64 = 250_000_000;

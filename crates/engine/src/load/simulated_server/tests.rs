@@ -1,4 +1,6 @@
 #![allow(clippy::unwrap_used)]
+use leadline_wire::job::trial::Service;
+
 use super::*;
 
 /// A server of M/M/k without any trouble.
@@ -104,13 +106,4 @@ fn trouble_makes_it_slower() {
     let cold = SimulatedServer { cold_frac: 1.0, cold_s: 10.0, warm_up_s: 0.0, ..calm };
     let batches = run(&cold, &order(250.0, 60.0)).batches;
     assert!(batches[1].mean_ms > 2.0 * batches[50].mean_ms);
-}
-
-#[test]
-fn nonsense_is_refused_by_name() {
-    let server = SimulatedServer { disk_share: 2.0, ..plain(1, 5.0, Service::Fixed {}) };
-    assert!(server.validate().unwrap_err().message.contains("disk_share is 2"));
-    let idle = plain(1, 0.0, Service::Fixed {});
-    assert!(idle.validate().unwrap_err().message.contains("no time at all"));
-    assert!(order(-1.0, 1.0).validate().unwrap_err().message.contains("rate_per_s is -1"));
 }

@@ -2,9 +2,10 @@
 
 #![allow(clippy::unwrap_used)]
 
+use leadline_wire::event::measure::FellShort;
+
 use super::*;
 use crate::run::offered::{due_spans, missed_rate, offered};
-use crate::wire::result::FellShort;
 
 const MS_NS: u64 = 1_000_000;
 const WINDOW: Window = Window { opened_ns: 10_000 * MS_NS, closed_ns: 11_000 * MS_NS };
@@ -68,7 +69,7 @@ fn spans_run_from_due_over_sent_to_done() {
 
 #[test]
 fn a_closed_loop_offers_nothing() {
-    assert!(Tally::of(&Arrivals::Closed).open.is_none());
+    assert!(Tally::of(&Arrivals::Closed {}).open.is_none());
     assert!(offered(1.0, 1, 1.0, &Tally::default()).is_none());
 }
 

@@ -5,13 +5,13 @@
 //! microsecond: after a request that took less than [`QUICK_NS`] the next one's beginning is
 //! reckoned, from the end of the one before and the calibrated time that the loop needs in between.
 
+use crate::access::request::Request;
 use crate::backend::Backend;
 use crate::clock::sleep_until;
 use crate::error::EngineError;
 use crate::run::recorder::{Passage, Tally};
 use crate::run::worker::pace::{Pace, wait_until};
 use crate::run::worker::{Context, Demand, Issue, MEASURING, STOPPED, WAIT_SLICE_NS, WARMING};
-use crate::wire::job::Request;
 
 /// Response time below which the beginning of the next request is reckoned, not read; above it a
 /// reading is less than a hundredth.

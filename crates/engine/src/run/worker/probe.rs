@@ -1,9 +1,9 @@
 //! Looks up every k-th read in the file cache just before it is made.
 
+use crate::access::request::Request;
 use crate::evidence::residency::{Residency, probe_every};
 use crate::run::recorder::Tally;
 use crate::run::worker::{Context, MEASURING};
-use crate::wire::job::Request;
 
 /// One issuer's lookups. How many depends on how fast requests turned out to be in the warm-up, so
 /// that lookups cost next to nothing.

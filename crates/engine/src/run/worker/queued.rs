@@ -8,13 +8,13 @@
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
+use crate::access::request::Request;
 use crate::backend::{Completion, QueueBackend};
 use crate::clock::sleep_until;
 use crate::error::{EngineError, ErrorKind};
 use crate::run::recorder::{Lost, Passage, Tally};
 use crate::run::worker::pace::{Pace, SPIN_NS};
 use crate::run::worker::{Context, Demand, Issue, MEASURING, STOPPED, WAIT_SLICE_NS, WARMING};
-use crate::wire::job::Request;
 
 /// One slot's request. In a closed loop it is due when it is sent.
 #[derive(Clone, Copy, Debug)]

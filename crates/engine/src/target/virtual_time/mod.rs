@@ -10,10 +10,15 @@ mod closed;
 mod machine;
 mod open;
 
+use leadline_wire::event::measure::{ClockSource, MeasureResult, Offered, SimulatedFacts, Slice};
+use leadline_wire::job::measure::{Limits, MeasureJob};
+use leadline_wire::job::target::Target;
+use leadline_wire::ranges::SMALLEST_TRANSFER_BYTES;
+
 use crate::access::arrival::ArrivalStream;
+use crate::access::request::{Kind, Request};
 use crate::access::stream::sizes_of;
 use crate::backend::simulated::{MachineRun, Profile, SimulatedRun, SimulatedSystem, truth};
-use crate::clock::ClockSource;
 use crate::clock::{ns_from_s, s_from_ns};
 use crate::error::EngineError;
 use crate::events::{Phase, Reporter};
@@ -23,10 +28,6 @@ use crate::run::offered::{due_spans, offered};
 use crate::run::recorder::{Tally, Window};
 use crate::target::assemble::{Evidence, Finished, assemble};
 use crate::target::session::streams;
-use crate::wire::job::{Kind, Limits, MeasureJob, Request, Target};
-use crate::wire::limits::SMALLEST_TRANSFER_BYTES;
-use crate::wire::result::{EngineResult, Offered, SimulatedFacts};
-use crate::wire::slice::Slice;
 
 use closed::ClosedSlots;
 use open::OpenSlots;
@@ -125,7 +126,7 @@ pub struct VirtualRun {
 }
 
 /// Runs a simulated job.
-pub(crate) fn run(job: &MeasureJob, reporter: &mut Reporter) -> Result<EngineResult, EngineError> {
+pub(crate) fn run(job: &MeasureJob, reporter: &mut Reporter) -> Result<MeasureResult, EngineError> {
     let Target::Simulated { system, clock_s, run_seed } = &job.target else {
         return Err(EngineError::fault("only a simulated target runs in virtual time"));
     };
@@ -147,7 +148,7 @@ fn run_law(
     run_seed: u64,
     start_ns: u64,
     reporter: &mut Reporter,
-) -> Result<EngineResult, EngineError> {
+) -> Result<MeasureResult, EngineError> {
     let sync = job.backend.sync;
     let mut device = SimulatedRun::new(system, &job.workload, run_seed, start_ns).waiting(sync);
     let run = simulate(&mut device, job, start_ns, reporter)?;
@@ -172,7 +173,7 @@ fn finish(
     device: &impl Counted,
     start_ns: u64,
     truth_mb_s: Option<f64>,
-) -> Result<EngineResult, EngineError> {
+) -> Result<MeasureResult, EngineError> {
     let mut warnings = Vec::new();
     if run.capped {
         warnings.push(format!(

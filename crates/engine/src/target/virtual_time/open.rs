@@ -9,11 +9,13 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
+use leadline_wire::job::measure::MeasureJob;
+
 use crate::access::arrival::ArrivalStream;
+use crate::access::request::Request;
 use crate::access::stream::AccessStream;
 use crate::run::recorder::{Passage, Tally, Window};
 use crate::target::virtual_time::{NO_REQUEST, Slots, VirtualDevice, serve};
-use crate::wire::job::{MeasureJob, Request};
 
 /// One outstanding request.
 #[derive(Clone, Copy, Debug)]

@@ -20,7 +20,7 @@ from leadline import _engine
 from leadline.engine import EngineFault, TargetRefused
 from leadline.engine.child import answer
 from leadline.errors import LeadlineError
-from leadline.record.job import StreamJob
+from leadline.record.job import STREAM_MEMORY_BYTES_MIN, StreamJob
 from leadline.record.streaming import StreamResult
 from leadline.studies.streaming.ranks.watch import RankWatch
 
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 Tell = Callable[[str], None]
 
-RANK_MEMORY_BYTES_MIN = 32 * 2**20
-"""What the engine takes for a job (crates/kernels/src/job.rs)."""
 _NAP_S = 50e-6
 """Between two looks at the network when there is nothing to do: short beside a message, and the
 processor is left to ranks that have something to do."""
@@ -146,8 +144,8 @@ class _Ranks:
         """Return the memory of a rank where most ranks share a machine."""
         most: int = self.comm.allreduce(self._node.Get_size(), self.mpi.MAX)
         share = memory_bytes // most
-        if share < RANK_MEMORY_BYTES_MIN:
-            least = RANK_MEMORY_BYTES_MIN * most // 2**20
+        if share < STREAM_MEMORY_BYTES_MIN:
+            least = STREAM_MEMORY_BYTES_MIN * most // 2**20
             raise _AgreedFailure(
                 TargetRefused(
                     f"{memory_bytes / 2**20:.0f} MiB of memory are too little for {most} ranks on "

@@ -10,11 +10,13 @@ mod validation;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use leadline_wire::job::backend::WriteSync;
+use leadline_wire::job::workload::{SizeDist, Workload};
 use rand::{RngExt as _, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde_json::{Value, json};
 
-use crate::wire::job::{Kind, Request, SizeDist, Workload, WriteSync};
+use crate::access::request::{Kind, Request};
 
 use super::{SimulatedRun, SimulatedSystem};
 

@@ -7,7 +7,7 @@ use super::*;
 
 /// Bytes over time of one issuer, with its standard error as a share of it.
 fn long_run(system: &SimulatedSystem, workload: &Workload, seed: u64, count: u32) -> (f64, f64) {
-    long_waiting_run(system, workload, WriteSync::None, seed, count)
+    long_waiting_run(system, workload, WriteSync::None {}, seed, count)
 }
 
 fn long_waiting_run(
@@ -176,8 +176,8 @@ fn writes_that_wait_cost_what_the_disk_costs() {
     let seek_us = 200.0 + 1000.0 * (8.0 / 15.0) * (0.005_f64).sqrt();
     let disk_us = 11.0 + 80.0 + 10_000.0 / 20.0 + seek_us + 500.0;
     let near = |found: f64, us: f64| (found * us / 10_000.0 - 1.0).abs() < 1e-9;
-    assert!(near(rate(WriteSync::None), copy_us), "{}", rate(WriteSync::None));
-    for sync in [WriteSync::Dsync, WriteSync::Fsync { each: 1 }, WriteSync::Fsync { each: 64 }] {
+    assert!(near(rate(WriteSync::None {}), copy_us), "{}", rate(WriteSync::None {}));
+    for sync in [WriteSync::Dsync {}, WriteSync::Fsync { each: 1 }, WriteSync::Fsync { each: 64 }] {
         assert!(near(rate(sync), copy_us + disk_us), "{sync:?}: {}", rate(sync));
     }
 }
@@ -189,7 +189,7 @@ fn random_systems_run_as_fast_as_the_truth_says_when_writes_wait() {
         let document = random_system(&mut rng);
         let (system, workload) = (read(&document), random_workload(&mut rng));
         let each = 1 << (case % 6);
-        let sync = if case % 4 == 0 { WriteSync::Dsync } else { WriteSync::Fsync { each } };
+        let sync = if case % 4 == 0 { WriteSync::Dsync {} } else { WriteSync::Fsync { each } };
         let truth = waiting_throughput_mb_s(&system, &workload, sync, 0, 0);
         let (found, error) = long_waiting_run(&system, &workload, sync, case, 60_000);
         let off = (found / truth - 1.0).abs();
@@ -206,7 +206,7 @@ fn every_byte_that_an_fsync_covers_is_counted_on_the_device() {
     let system = read(&plain_system());
     let mut workload = workload(5e6, 10_000);
     workload.read_frac = 0.0;
-    for (sync, writes) in [(WriteSync::Dsync, 10), (WriteSync::Fsync { each: 4 }, 8)] {
+    for (sync, writes) in [(WriteSync::Dsync {}, 10), (WriteSync::Fsync { each: 4 }, 8)] {
         let mut run = SimulatedRun::new(&system, &workload, 1, 0).waiting(sync);
         let request =
             Request { offset_bytes: 0, length_bytes: 7, kind: Kind::Write, sequential: false };

@@ -1,0 +1,29 @@
+//! One request, as an address stream draws it.
+
+/// A read or a write.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Kind {
+    /// Bytes flow to the issuer.
+    Read,
+    /// Bytes flow to the target.
+    Write,
+}
+
+/// One request of one issuer, as the access pattern draws it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Request {
+    /// First byte touched, below `unique_bytes`.
+    pub offset_bytes: u64,
+    /// Length; `offset_bytes + length_bytes <= unique_bytes` always holds.
+    pub length_bytes: u64,
+    /// Read or write.
+    pub kind: Kind,
+    /// True when it starts where this issuer's previous request ended.
+    pub sequential: bool,
+}
+
+impl Request {
+    /// No request: what a place for one holds before its first.
+    pub const NONE: Self =
+        Self { offset_bytes: 0, length_bytes: 0, kind: Kind::Read, sequential: false };
+}

@@ -1,0 +1,117 @@
+//! How storage is reached.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::check::{Wrong, require, within};
+use crate::job::target::Target;
+use crate::ranges;
+use crate::schema::bounded;
+
+/// Which code makes the requests.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum BackendName {
+    /// `pread(2)` and `pwrite(2)`, one outstanding request per issuer.
+    Pread,
+    /// `io_uring`, up to `queue_depth` outstanding requests per issuer.
+    Uring,
+    /// Copies from and to a shared mapping of the file (AD98 §3), one at a time per issuer.
+    Mmap,
+    /// READ and WRITE calls of NFS version 3, up to `queue_depth` outstanding per issuer.
+    Nfs,
+    /// Requests that return at once.
+    Null,
+    /// Requests answered by the simulated system.
+    Simulated,
+}
+
+impl BackendName {
+    /// As the wire writes it.
+    pub(crate) fn name(self) -> String {
+        format!("{self:?}").to_lowercase()
+    }
+}
+
+/// The backend and its options.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BackendChoice {
+    /// Which one.
+    pub name: BackendName,
+    /// Bypass the file cache (`O_DIRECT`).
+    #[serde(default)]
+    pub direct: bool,
+    /// Which writes wait for the device; not with the backend null.
+    #[serde(default)]
+    pub sync: WriteSync,
+}
+
+/// Which writes wait until their bytes are on the device. The wait is part of the write's response
+/// time.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum WriteSync {
+    /// None: the file cache writes them out when it likes.
+    None {},
+    /// Every one (`O_DSYNC`).
+    Dsync {},
+    /// Each issuer calls `fsync` after this many of its writes; the last of them waits for it.
+    Fsync {
+        /// Writes from one `fsync` to the next, 1 for all.
+        #[schemars(transform = bounded(ranges::FSYNC_EACH))]
+        each: u32,
+    },
+}
+
+impl Default for WriteSync {
+    fn default() -> Self {
+        Self::None {}
+    }
+}
+
+impl BackendChoice {
+    /// Checks that it serves the target, and what it is told of direct I/O and waiting.
+    pub(crate) fn validate(&self, target: &Target) -> Result<(), Wrong> {
+        require(
+            self.serves(target),
+            "backend.name",
+            self.name.name(),
+            "pread, uring or mmap for a directory, nfs for nfs, null for null, simulated for \
+            simulated",
+            "choose the backend that serves the target's kind",
+        )?;
+        self.check_sync()?;
+        let direct_too = matches!(self.name, BackendName::Pread | BackendName::Uring);
+        require(
+            direct_too || !self.direct,
+            "backend.direct",
+            true,
+            "false unless backend.name is pread or uring",
+            "leave it out",
+        )
+    }
+
+    fn serves(&self, target: &Target) -> bool {
+        match target {
+            Target::Directory { .. } => {
+                matches!(self.name, BackendName::Pread | BackendName::Uring | BackendName::Mmap)
+            }
+            Target::Nfs { .. } => self.name == BackendName::Nfs,
+            Target::Null {} => self.name == BackendName::Null,
+            Target::Simulated { .. } => self.name == BackendName::Simulated,
+        }
+    }
+
+    fn check_sync(&self) -> Result<(), Wrong> {
+        require(
+            self.sync == WriteSync::default() || self.name != BackendName::Null,
+            "backend.sync",
+            "given",
+            "none with the backend null, which writes nothing that could be waited for",
+            "leave it out",
+        )?;
+        let WriteSync::Fsync { each } = self.sync else { return Ok(()) };
+        within("backend.sync.each", each, &ranges::FSYNC_EACH, "1 for an fsync after every write")
+    }
+}

@@ -1,0 +1,214 @@
+//! A measurement: one workload on one target.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::check::{Wrong, begins_well, require, within};
+use crate::job::backend::{BackendChoice, BackendName};
+use crate::job::target::Target;
+use crate::job::workload::Workload;
+use crate::ranges::{self, OUTSTANDING_MAX};
+use crate::schema::{bounded, version};
+
+/// One run of one workload on one target.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MeasureJob {
+    /// Version of the wire.
+    #[schemars(transform = version)]
+    pub version: u32,
+    /// Chosen by the caller; every event repeats it.
+    #[schemars(length(min = 1))]
+    pub job_id: String,
+    /// Where requests go.
+    pub target: Target,
+    /// What is asked of it.
+    pub workload: Workload,
+    /// How requests are made.
+    pub backend: BackendChoice,
+    /// Seed of every address stream of the run.
+    pub seed: u64,
+    /// When to stop.
+    pub limits: Limits,
+    /// What makes a request due.
+    #[serde(default)]
+    pub arrivals: Arrivals,
+    /// Which processors the issuers run on.
+    #[serde(default)]
+    pub placement: Placement,
+    /// Random writes before the warm-up, until the rate has reached its plateau; of a directory.
+    #[serde(default)]
+    pub precondition: Option<Precondition>,
+    /// Requests per second that this host's generator reached against nothing with as many
+    /// issuers; a run within 20 % of it is marked generator-bound.
+    #[serde(default)]
+    #[schemars(transform = bounded(ranges::CEILING_IOPS))]
+    pub ceiling_iops: Option<f64>,
+}
+
+/// What makes a request due.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Arrivals {
+    /// The completion of an earlier one (and the think time): closed loop.
+    Closed {},
+    /// A clock that ticks evenly, whatever has completed: open loop.
+    Constant {
+        /// Requests due per second, all issuers together.
+        #[schemars(transform = bounded(ranges::WORKLOAD_RATE_PER_S))]
+        rate_per_s: f64,
+    },
+    /// A Poisson process: open loop.
+    Poisson {
+        /// Requests due per second in the mean, all issuers together.
+        #[schemars(transform = bounded(ranges::WORKLOAD_RATE_PER_S))]
+        rate_per_s: f64,
+    },
+}
+
+impl Default for Arrivals {
+    fn default() -> Self {
+        Self::Closed {}
+    }
+}
+
+impl Arrivals {
+    /// Requests due per second; none in a closed loop.
+    #[must_use]
+    pub fn rate_per_s(&self) -> Option<f64> {
+        match self {
+            Self::Closed {} => None,
+            Self::Constant { rate_per_s } | Self::Poisson { rate_per_s } => Some(*rate_per_s),
+        }
+    }
+}
+
+/// Which processors the issuers run on.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Placement {
+    /// One processor each while there are enough, those that serve the device's interrupts first.
+    #[default]
+    Auto,
+    /// Wherever the kernel puts them.
+    Free,
+}
+
+/// Bounds of the writes that bring a device to its sustained rate.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Precondition {
+    /// Most bytes to write; they wear the device.
+    #[schemars(transform = bounded(ranges::PRECONDITION_BYTES))]
+    pub bytes_max: u64,
+}
+
+/// When to stop. Times in seconds: wall time, or virtual time on a simulated target.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    /// Longest warm-up.
+    #[schemars(transform = bounded(ranges::WARM_UP_S))]
+    pub warm_up_s_max: f64,
+    /// Shortest measured window, no longer than the longest.
+    #[schemars(transform = bounded(ranges::MEASURE_S_MIN))]
+    pub measure_s_min: f64,
+    /// Longest measured window.
+    #[schemars(transform = bounded(ranges::MEASURE_S))]
+    pub measure_s_max: f64,
+    /// Measuring ends when the 95 % interval's half-width is below this share of the mean.
+    #[schemars(transform = bounded(ranges::SHARE))]
+    pub accuracy: f64,
+    /// Longest job, laying out the file included.
+    #[schemars(transform = bounded(ranges::TOTAL_S))]
+    pub total_s_max: f64,
+}
+
+impl MeasureJob {
+    /// Checks what the types alone cannot.
+    ///
+    /// # Errors
+    /// The field, its value, the range and what to write instead.
+    pub fn validate(&self) -> Result<(), Wrong> {
+        begins_well(self.version, &self.job_id)?;
+        self.workload.validate()?;
+        self.limits.validate()?;
+        self.target.validate()?;
+        self.backend.validate(&self.target)?;
+        self.check_queue_depth()?;
+        self.check_arrivals()?;
+        self.check_extras()
+    }
+
+    fn check_queue_depth(&self) -> Result<(), Wrong> {
+        let (workload, backend) = (&self.workload, self.backend.name);
+        let outstanding = u64::from(workload.process_num) * u64::from(workload.queue_depth);
+        require(
+            outstanding <= OUTSTANDING_MAX || backend == BackendName::Simulated,
+            "workload.queue_depth",
+            workload.queue_depth,
+            &format!("at most {OUTSTANDING_MAX} divided by process_num"),
+            "every outstanding request has a buffer of its own",
+        )?;
+        let queues = !matches!(backend, BackendName::Pread | BackendName::Mmap);
+        require(
+            workload.queue_depth == 1 || queues,
+            "workload.queue_depth",
+            workload.queue_depth,
+            &format!(
+                "1 with the backend {}, which keeps one request outstanding per issuer",
+                backend.name()
+            ),
+            "raise process_num instead, or choose the backend uring",
+        )
+    }
+
+    fn check_arrivals(&self) -> Result<(), Wrong> {
+        let Some(rate_per_s) = self.arrivals.rate_per_s() else { return Ok(()) };
+        let rates = &ranges::WORKLOAD_RATE_PER_S;
+        within("arrivals.rate_per_s", rate_per_s, rates, "requests due per second")?;
+        require(
+            self.workload.think_time_s == 0.0,
+            "workload.think_time_s",
+            self.workload.think_time_s,
+            "0 when requests arrive by a clock",
+            "leave the think time or the rate out",
+        )
+    }
+
+    fn check_extras(&self) -> Result<(), Wrong> {
+        if let Some(ceiling_iops) = self.ceiling_iops {
+            let write = "requests per second; leave it out when it was not measured";
+            within("ceiling_iops", ceiling_iops, &ranges::CEILING_IOPS, write)?;
+        }
+        let Some(Precondition { bytes_max }) = self.precondition else { return Ok(()) };
+        let bytes = "bytes that may be written";
+        within("precondition.bytes_max", bytes_max, &ranges::PRECONDITION_BYTES, bytes)?;
+        require(
+            matches!(self.target, Target::Directory { .. }),
+            "precondition",
+            "given",
+            "absent unless the target is a directory",
+            "leave it out",
+        )
+    }
+}
+
+impl Limits {
+    /// Checks the ranges and that they fit each other.
+    fn validate(&self) -> Result<(), Wrong> {
+        within("limits.warm_up_s_max", self.warm_up_s_max, &ranges::WARM_UP_S, "seconds")?;
+        within("limits.measure_s_max", self.measure_s_max, &ranges::MEASURE_S, "seconds")?;
+        within("limits.measure_s_min", self.measure_s_min, &ranges::MEASURE_S_MIN, "seconds")?;
+        require(
+            self.measure_s_min <= self.measure_s_max,
+            "limits.measure_s_min",
+            self.measure_s_min,
+            &format!("0 to {}", self.measure_s_max),
+            "no more than measure_s_max",
+        )?;
+        within("limits.accuracy", self.accuracy, &ranges::SHARE, "0.02 asks for 2 %")?;
+        let whole = "seconds for the whole job";
+        within("limits.total_s_max", self.total_s_max, &ranges::TOTAL_S, whole)
+    }
+}
