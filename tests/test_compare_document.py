@@ -19,7 +19,8 @@ from leadline.compare import (
     name_systems,
     named_questions,
 )
-from leadline.predict import NAMED
+from leadline.compare.curves import Named
+from leadline.predict import NAMED, Predictor
 from leadline.record import Workload
 from leadline.record.comparison import Price, SystemsComparison
 
@@ -232,8 +233,10 @@ def test_a_system_that_knows_no_32_kib_moves_the_common_size() -> None:
         families=(msgspec.structs.replace(family, curves=curves),),
         regions=(msgspec.structs.replace(survey.regions[0], focal=focal),),
     )
+    points = [point for point in made.points(survey) if point.workload.size_mean >= 64 * 1024]
+    others = (Named("large", Predictor(large, points)),)
     document = compare_systems(
-        systems(atlas(), large), Terms([question(size_mean=128 * 1024, unique_bytes=600 * MIB)])
+        systems(atlas()) + others, Terms([question(size_mean=128 * 1024, unique_bytes=600 * MIB)])
     )
     assert document.common_size_bytes == 64 * 1024
 
