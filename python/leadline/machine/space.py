@@ -12,6 +12,8 @@ from leadline.units import format_bytes
 
 FLOOR_FRAC = 0.05
 FLOOR_BYTES = 2**30
+_BOOKS_SHARE = 64
+"""A file system keeps less than such a part of a file's size in books about it."""
 USEFUL_BYTES = 2**20
 """Least room worth starting for: even a single request needs its bytes."""
 
@@ -53,6 +55,26 @@ def require_space(directory: str | Path, needed_bytes: int) -> None:
 
     """
     require_room(str(directory), read_space(directory), needed_bytes)
+
+
+def keep_floor(shown: str, space: Space, layout_bytes: int) -> None:
+    """Refuse to go on laying out once the floor is touched: others write there, too.
+
+    A file system's own books may take a little of what is left after a layout that fills the room
+    to the floor.
+
+    Raises:
+        TargetRefused: how much is free, and what stays free.
+
+    """
+    if space.free_bytes >= space.floor_bytes - layout_bytes // _BOOKS_SHARE:
+        return
+    raise TargetRefused(
+        f"{shown}: somebody else writes to this file system: while Leadline laid out its data, "
+        f"{format_bytes(space.free_bytes)} of {format_bytes(space.total_bytes)} were left free, "
+        f"and {format_bytes(space.floor_bytes)} must stay free (the larger of 5 % and 1 GiB); the "
+        "layout was stopped and is removed: free some space, or give a smaller --max-bytes"
+    )
 
 
 def require_room(
