@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from command import leadline
 from leadline.cli import main
 from leadline.cli.options import new_file
 from leadline.cli.talk import OutputLost, put_json, show, talk
-from leadline.engine import Target, TargetRefused, load_profile
+from leadline.engine import Target, TargetRefused, load_profile, open_engine
 from leadline.engine.process import ProcessEngine
 from leadline.engine.targets.nfs_address import NfsAddress
 from leadline.fio import FioJobRefused, read_job
@@ -266,6 +267,18 @@ def test_the_floor_is_kept_while_data_is_laid_out() -> None:
     keep_floor("/data", Space(100 * GIB, 5 * GIB - GIB // 64), GIB)  # the file system's own books
     with pytest.raises(TargetRefused, match=r"5 GiB must stay free .*layout was stopped"):
         keep_floor("/data", Space(100 * GIB, 5 * GIB - GIB // 64 - 1), GIB)
+
+
+def test_a_target_that_went_away_in_a_run_is_no_defect(tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    target.mkdir()
+    work = Workload(unique_bytes=2**20, size_mean=4096)
+    with (  # noqa: PT012
+        pytest.raises(TargetRefused, match="removed or unmounted meanwhile"),
+        open_engine(Target.parse(str(target)), max_bytes=2**20) as engine,
+    ):
+        shutil.rmtree(target)
+        engine.run(work, seed=1, limits=Limits())
 
 
 class Lays:

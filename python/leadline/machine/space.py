@@ -37,8 +37,19 @@ class Space(msgspec.Struct, frozen=True):
 
 
 def read_space(directory: str | Path) -> Space:
-    """Ask the file system."""
-    answer = os.statvfs(directory)
+    """Ask the file system.
+
+    Raises:
+        TargetRefused: it is not there.
+
+    """
+    try:
+        answer = os.statvfs(directory)
+    except OSError as error:
+        raise TargetRefused(
+            f"{directory} cannot be asked for its room: {error.strerror}; was it removed or "
+            "unmounted meanwhile? What was measured before is kept"
+        ) from error
     return Space(answer.f_blocks * answer.f_frsize, answer.f_bavail * answer.f_frsize)
 
 
