@@ -78,7 +78,7 @@ def parse_toml(text: str) -> dict[str, Any]:
 
 def _depth(tables: dict[str, Any]) -> int:
     """Count how many tables and lists stand inside one another."""
-    depth, level = 0, [tables]
+    depth, level = 0, list[Any]([tables])
     while level:
         depth += 1
         inside = [each.values() if isinstance(each, dict) else each for each in level]

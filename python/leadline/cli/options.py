@@ -159,8 +159,8 @@ def with_output(
     """
     option = typer.Option(*(names or ("-o", "--output")), metavar="FILE", help=said)
 
-    def make(*, force: bool, **path: Path | None) -> Path | None:
-        return new_file(path[parameter], force=force)
+    def make(*, force: bool = False, **path: Path | None) -> Path | None:
+        return new_file(path.get(parameter), force=force)
 
     told = {parameter: (Annotated[Path | None, option], None), "force": (Force, False)}
     return with_group(parameter, told, make)

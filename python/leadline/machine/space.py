@@ -37,25 +37,30 @@ class Space(msgspec.Struct, frozen=True):
 
 
 def read_space(directory: str | Path) -> Space:
-    """Ask the file system.
+    """Ask the file system."""
+    answer = os.statvfs(directory)
+    return Space(answer.f_blocks * answer.f_frsize, answer.f_bavail * answer.f_frsize)
+
+
+def room_of(directory: str | Path) -> Space:
+    """Ask the file system of a target.
 
     Raises:
-        TargetRefused: it is not there.
+        TargetRefused: it is not there any more.
 
     """
     try:
-        answer = os.statvfs(directory)
+        return read_space(directory)
     except OSError as error:
         raise TargetRefused(
             f"{directory} cannot be asked for its room: {error.strerror}; was it removed or "
             "unmounted meanwhile? What was measured before is kept"
         ) from error
-    return Space(answer.f_blocks * answer.f_frsize, answer.f_bavail * answer.f_frsize)
 
 
 def capacity_bytes(directory: str | Path) -> int:
     """Return the bytes that may be written below `directory` without touching the floor."""
-    return read_space(directory).capacity_bytes
+    return room_of(directory).capacity_bytes
 
 
 def require_space(directory: str | Path, needed_bytes: int) -> None:
@@ -65,7 +70,7 @@ def require_space(directory: str | Path, needed_bytes: int) -> None:
         TargetRefused: how much is free, how much is needed, and what stays free.
 
     """
-    require_room(str(directory), read_space(directory), needed_bytes)
+    require_room(str(directory), room_of(directory), needed_bytes)
 
 
 def keep_floor(shown: str, space: Space, layout_bytes: int) -> None:

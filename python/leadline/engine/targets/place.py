@@ -7,13 +7,7 @@ from typing import Any, Protocol
 from leadline.engine.targets.claim import Claim
 from leadline.machine.facts import target_facts
 from leadline.machine.mounts import is_in_memory
-from leadline.machine.space import (
-    USEFUL_BYTES,
-    capacity_bytes,
-    keep_floor,
-    read_space,
-    require_space,
-)
+from leadline.machine.space import USEFUL_BYTES, capacity_bytes, keep_floor, require_space, room_of
 from leadline.record.job import DirectoryTarget, JobTarget
 
 
@@ -67,4 +61,4 @@ class DirectoryPlace:
 
     def keep_floor(self, unique_bytes: int) -> None:
         """Look at the file system as it is now."""
-        keep_floor(str(self._claim.directory), read_space(self._claim.directory), unique_bytes)
+        keep_floor(str(self._claim.directory), room_of(self._claim.directory), unique_bytes)
