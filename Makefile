@@ -9,7 +9,7 @@ LOGS := build/test
 RUST := $(shell find crates -name '*.rs' -o -name '*.toml') Cargo.toml Cargo.lock
 
 .PHONY: demo test test-long lint lint-rust lint-python rust-test python-test goldens \
-	fuzz fuzz-build sanitize install build packages mutants bench check-machine figures \
+	fuzz fuzz-build sanitize lock install build packages mutants bench check-machine figures \
 	figures-stale schemas format clean
 # Set in some containers; every one of the commands that tests start would compile itself again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -18,14 +18,18 @@ build: $(VENV)/built
 
 install: $(VENV)/installed
 
-$(VENV)/installed: pyproject.toml
+$(VENV)/installed: requirements-dev.lock
 	test -x $(BIN)/python || python3 -m venv $(VENV)
-	$(BIN)/pip install --quiet --no-compile "maturin>=1.9,<2" "uv>=0.5"
+	$(BIN)/pip install --quiet --no-compile $$(grep -oE '^(maturin|uv)==[^ ]+' requirements-dev.lock)
 	@# uv takes a fifth of pip's time, but knows no index that only pip was told of.
-	wanted=$$($(BIN)/python tests/requirements.py); \
-	$(BIN)/uv pip install --quiet --python $(BIN)/python $$wanted || \
-	$(BIN)/pip install --quiet --no-compile $$wanted
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements-dev.lock || \
+	$(BIN)/pip install --quiet --no-compile --require-hashes -r requirements-dev.lock
 	@touch $@
+
+# Every package of development and CI, with its version and its hashes; needs the network.
+lock:
+	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 \
+		--generate-hashes --no-header --upgrade --quiet -o requirements-dev.lock
 
 $(VENV)/built: $(VENV)/installed $(RUST) pyproject.toml
 	@command -v cargo >/dev/null || { echo "cargo is missing: install Rust 1.90 or newer (https://rustup.rs), then run make again"; exit 2; }
@@ -54,6 +58,7 @@ test-long: packages build
 	cargo test --workspace --quiet -- --ignored
 	$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=60
 	$(MAKE) --no-print-directory sanitize
+	tests/audit
 
 lint: lint-rust lint-python
 

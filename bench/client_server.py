@@ -147,7 +147,7 @@ def main() -> None:
 
 def draw(names: list[str], asked: argparse.Namespace) -> None:
     """Write the comparison page, and its chart of shares of reads as PNG beside it."""
-    leadline(asked.store, ["compare", *names, "-o", str(asked.output)])
+    leadline(asked.store, ["compare", *names, "-o", str(asked.output), "--force"])
     picture = asked.output.with_name(f"{asked.output.stem}-{CHART}.png")
     with tempfile.TemporaryDirectory() as folder:
         leadline(asked.store, ["compare", *names, "-o", str(Path(folder, "all.png"))])

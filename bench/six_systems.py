@@ -195,7 +195,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             survey(system, Path(folder).resolve(), store, options.budget)
             surveyed.append(system.name)
     asked = [word for workload in WORKLOADS for word in ("--workload", workload)]
-    compare = [*leadline(store), "compare", *surveyed, *asked, "-o", str(options.output)]
+    compare = [*leadline(store), "compare", *surveyed, *asked, "-o", str(options.output), "--force"]
     sys.exit(subprocess.run(compare, check=False).returncode)
 
 

@@ -7,7 +7,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,8 @@ from leadline.record.workbench import (
 from leadline.servers import commands, release_server, run_trial
 
 FAKE = (sys.executable, str(Path(__file__).with_name("fake_generator.py")))
+HERE = (str(Path(__file__).parent), os.environ.get("PYTHONPATH"))
+GUARDIAN = str(Path(str(commands.__file__)).with_name("guardian.py"))
 LOAD = ("{rate}", "{seconds}")
 LONG_S = 100.0
 """A command that is not to be ended for its slowness gets this, however busy the machine is."""
@@ -235,35 +238,65 @@ trial_of(server_of(sys.argv[3], set_up=(*FAKE, "daemon", sys.argv[2]), time_out_
 """
 
 
+def processes_of(*words: bytes) -> list[int]:
+    """Processes with all these words in their command line."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            said = (entry / "cmdline").read_bytes().split(b"\0")
+        except OSError:  # it ended meanwhile
+            continue
+        if set(words) <= set(said):
+            found.append(int(entry.name))
+    return sorted(found)
+
+
+def generators() -> list[int]:
+    # argv, not the guardian's input: only the generator itself has the rate.
+    return processes_of(b"hangs", b"100", os.fsencode(FAKE[1]))
+
+
+@contextmanager
+def trial_under_way(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """A trial that hangs in a process of its own, and the daemon that its set-up left."""
+    pids = tmp_path / "pids"
+    child = subprocess.Popen(
+        [sys.executable, "-c", STARTS, str(tmp_path), str(pids), "hangs"],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, HERE))},
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        assert wait_until(lambda: pids.exists() and bool(generators()))
+        (pid,) = map(int, pids.read_text().split())
+        assert alive(pid)
+        yield child, pid
+    finally:
+        child.kill()
+        child.wait()
+
+
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_a_killed_leadline_leaves_no_server_and_no_generator(
     tmp_path: Path, how: signal.Signals
 ) -> None:
-    pids = tmp_path / "pids"
-    child = subprocess.Popen(
-        [sys.executable, "-c", STARTS, str(tmp_path), str(pids), "hangs"],
-        env=os.environ | {"PYTHONPATH": str(Path(__file__).parent)},
-        stderr=subprocess.DEVNULL,
-    )
+    with trial_under_way(tmp_path) as (child, pid):
+        child.send_signal(how)
+        child.wait(100)
+        assert wait_until(lambda: not alive(pid) and not generators())
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {"pids", f"leadline-{os.geteuid()}"}, "what its commands said is gone, too"
 
-    def generators() -> list[int]:
-        found = []
-        for entry in Path("/proc").glob("[0-9]*"):
-            try:
-                said = (entry / "cmdline").read_bytes().split(b"\0")
-            except OSError:  # it ended meanwhile
-                continue
-            # argv, not the guardian's input: only the generator itself has the rate.
-            if b"hangs" in said and b"100" in said and os.fsencode(FAKE[1]) in said:
-                found.append(int(entry.name))
-        return found
 
-    assert wait_until(lambda: pids.exists() and bool(generators()))
-    (pid,) = map(int, pids.read_text().split())
-    assert alive(pid)
-    child.send_signal(how)
-    child.wait(100)
-    assert wait_until(lambda: not alive(pid) and not generators())
+@pytest.mark.parametrize("which", [0, 1], ids=["the outer process", "the inner process"])
+def test_a_killed_guardian_takes_with_it_what_it_guards(tmp_path: Path, which: int) -> None:
+    with trial_under_way(tmp_path) as (child, pid):
+        children = Path(f"/proc/{child.pid}/task/{child.pid}/children").read_text().split()
+        below = [Path(f"/proc/{one}/task/{one}/children").read_text().split() for one in children]
+        guardians = [int(one) for one in (*children, *(each for own in below for each in own))]
+        running = [one for one in guardians if one in processes_of(os.fsencode(GUARDIAN))]
+        os.kill(running[which], signal.SIGKILL)
+        assert wait_until(lambda: not alive(pid) and not generators())
+        child.wait(100)
 
 
 def test_the_first_interruption_still_tears_down(tmp_path: Path) -> None:

@@ -73,6 +73,19 @@ def slow_start(fixed_s: float) -> ScriptedTests:
     return ScriptedTests(lambda _c, _t, size: size / 1024 / (size / 1024 / 5e5 + fixed_s))
 
 
+def test_two_runs_compare_nothing_and_crash_nothing() -> None:
+    """One is kept of each: no noise is known, so no ratio has an interval, however far apart."""
+
+    def rate(cell: FilesCell, test: FileProgram, _size: int) -> float:
+        return {"xfs": 9e5}.get(cell.system.fs, 1e3) * cell.drives * (2 if "read" in test else 1)
+
+    study = study_of(ScriptedTests(rate), MATRIX, runs=2)
+    assert study.status is Status.DONE
+    assert all(row.kbytes_s and row.kbytes_s.low is None for row in study.rows)
+    said = " ".join(study.sentences)
+    assert "times" not in said, said
+
+
 def test_the_file_grows_until_a_doubling_decides_nothing() -> None:
     tests = slow_start(0.02)
     study = run_files(tests, Kept(), start_of(ONE))

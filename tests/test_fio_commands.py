@@ -236,7 +236,7 @@ def test_a_job_outside_the_survey_is_refused_and_the_others_are_told(
     [
         ([], "either --workload"),
         (["--workload", WORKLOAD, "--fio", "JOBS"], "either --workload"),
-        (["--fio", "absent.fio"], "absent.fio cannot be read"),
+        (["--fio", "absent.fio"], "no file absent.fio"),
         (["--fio", "JOBS", "--rate", "5"], "a job has its own"),
         (["--fio", "JOBS", "--write-fio", "x.fio"], "2 jobs"),
         (["--workload", WORKLOAD, "--engine", "fio"], "needs a directory"),
@@ -317,7 +317,9 @@ def test_a_jobs_own_file_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "other").symlink_to(path)
     for name in ("jobs.fio", "other"):
         with pytest.raises(typer.BadParameter, match="would overwrite"):
-            measure("sim:two-level", tmp_path / "s", fio=path, write_fio=tmp_path / name)
+            measure(
+                "sim:two-level", tmp_path / "s", fio=path, write_fio=tmp_path / name, force=True
+            )
     assert path.read_text(encoding="utf-8") == before
 
 
@@ -336,6 +338,7 @@ def test_a_written_job_keeps_the_jobs_own_way_to_the_data(
         workload=WORKLOAD.replace("4KiB", "64KiB"),
         direct=True,
         write_fio=out,
+        force=True,
     )
     assert "\nba=4096\n" in out.read_text(encoding="utf-8")
 

@@ -47,6 +47,38 @@ def test_a_trial_is_done_when_it_was_submitted_and_says_where_and_when_it_ran() 
     assert trial.measured == run_trial(order(3)).measured
 
 
+@pytest.mark.parametrize(
+    "address", ["tcp://head:8786", "head:8786", "ws://10.1.2.3:80", "tcp://localhost.evil.org:1"]
+)
+def test_a_scheduler_without_tls_on_another_machine_is_refused(address: str) -> None:
+    told: list[str] = []
+    with pytest.raises(PoolRefused, match=r"without TLS.*tls://.*--insecure-scheduler"):
+        open_pool(address, told.append)
+    assert told == []
+
+
+@pytest.mark.parametrize(
+    ("address", "insecure", "warned"),
+    [
+        ("tcp://127.0.0.1:1", False, True),
+        ("tcp://localhost:1", False, True),
+        ("tcp://[::1]:1", False, True),
+        ("tcp://leadline.invalid:1", True, True),
+        ("tls://leadline.invalid:1", False, False),
+    ],
+)
+def test_a_scheduler_without_tls_is_warned_of(
+    address: str, insecure: bool, warned: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("distributed", reason="the pool's tests need leadline[cluster]")
+    monkeypatch.setattr("leadline.studies.workbench.pools.dask_pool._CONNECT_S", 0.1)
+    told: list[str] = []
+    with pytest.raises(PoolRefused) as refused:
+        open_pool(address, told.append, insecure=insecure)
+    assert "without TLS" not in str(refused.value)
+    assert ["without TLS" in line for line in told] == [True] * warned
+
+
 def _refuse(_order: TrialOrder) -> Trial:
     raise TargetRefused("no such thing")
 
@@ -133,6 +165,23 @@ def test_a_lock_whose_file_is_gone_is_no_lock(tmp_path: Path) -> None:
         assert not entered.wait(0.4)
     waiting.join(60)
     assert entered.is_set()
+
+
+def test_a_lock_that_somebody_keeps_is_refused_in_time_and_says_who_has_it(tmp_path: Path) -> None:
+    holder = _holder(tmp_path, 3600)
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "holds\n"
+    told: list[str] = []
+    said = rf"leadline-machine was locked .*process {holder.pid}\).*end that process, or as root"
+    with (
+        pytest.raises(TargetRefused, match=said),
+        machine_locked(told.append, tmp_path, patience_s=0.0),
+    ):
+        pass
+    assert told == [WAITING]
+    assert (tmp_path / "leadline-machine").exists(), "it is the other's"
+    holder.kill()
+    _said(holder)
 
 
 def test_a_lock_that_is_no_file_is_refused_by_name(tmp_path: Path) -> None:

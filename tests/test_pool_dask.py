@@ -18,6 +18,7 @@ import msgspec
 import pytest
 
 from dask_cluster import Cluster, dask_cluster, written_address
+from leadline.errors import LeadlineError, TargetRefused
 from leadline.record.workbench import EXPERIMENT, Experiment, Sample, Trial, TrialOrder, TrialState
 from leadline.servers import run_trial
 from leadline.store import open_store
@@ -317,6 +318,58 @@ def test_one_that_joins_later_is_refused_when_it_gets_a_trial(shared: Cluster) -
     for error in filter(None, errors):
         assert isinstance(error, PoolRefused)
         assert "worker older cannot run these trials: it has Leadline 0.0.9" in str(error)
+
+
+_EVIL = """
+import leadline.studies.workbench.pools.dask_pool as pool
+
+class Evil(Exception):
+    def __reduce__(self):
+        return eval, (f"open({folder!r} + str(__import__('os').getpid()), 'w') and None",)
+
+folder = {folder!r}
+"""
+_EVIL_ANSWERS = {
+    "result": "pool._run_on_worker = lambda call: Evil()",
+    "type": "pool._run_on_worker = lambda call: type('Odd', (), {})()",
+    "bytes": "pool._run_on_worker = lambda call: b'{'",
+    "error": """
+def fail(call):
+    raise Evil()
+pool._run_on_worker = fail
+""",
+}
+
+
+@pytest.mark.parametrize("answer", _EVIL_ANSWERS)
+def test_no_pickle_of_a_workers_making_is_loaded_here(
+    shared: Cluster, answer: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "loaded-by"
+    folder.mkdir()
+    head = _EVIL.replace("{folder!r}", repr(f"{folder}/"))
+    shared.add_worker("evil", preload=head + _EVIL_ANSWERS[answer])
+    with DaskPool(shared.address, print) as pool:
+        error = pool.submit(run_trial, order(0)).exception(timeout=WATCHDOG_S)
+    assert isinstance(error, PoolRefused)
+    assert "install the same Leadline there" in str(error) or "cannot run" in str(error)
+    assert str(os.getpid()) not in {path.name for path in folder.iterdir()}
+
+
+def refuse(_order: TrialOrder) -> Trial:
+    raise TargetRefused("no such thing here")
+
+
+def stumble(_order: TrialOrder) -> Trial:
+    raise ZeroDivisionError("a defect")
+
+
+def test_an_error_on_a_worker_is_the_futures(calm: Cluster) -> None:
+    with DaskPool(calm.address, print) as pool:
+        with pytest.raises(TargetRefused, match="no such thing here"):
+            pool.submit(refuse, order()).result(timeout=WATCHDOG_S)
+        with pytest.raises(LeadlineError, match="ZeroDivisionError: a defect"):
+            pool.submit(stumble, order()).result(timeout=WATCHDOG_S)
 
 
 def test_workers_without_a_testbed_are_none(

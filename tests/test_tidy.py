@@ -28,7 +28,9 @@ LAYERS = {
     "units": 0,
     "errors": 0,
     "late": 0,
+    "inert": 0,
     "profiles": 0,
+    "inputs": 1,
     "record": 1,
     "stats": 2,
     "fio": 2,
@@ -199,6 +201,43 @@ def test_waiting_and_words_about_trying_are_no_retries() -> None:
     assert retries_in_python(waits + "\nfor entries in listed: ...\n") == []
     said = '// five attempts\nlet entries = "3 tries"; assert!(entries.take(5).count() == 5);'
     assert retries_in_rust(said) == []
+
+
+FORBIDS = "#![forbid(unsafe_code)]"
+RUST_SOURCES = [
+    path for path in RUST if path.is_relative_to(ROOT / "crates") and "src" in path.parts
+]
+"""`crates/python` is left out: what PyO3's macros write into it is unsafe."""
+
+
+def parent_of(module: Path) -> Path | None:
+    """The file of the module that a Rust file is inside; None of a crate's root."""
+    if module.name == "lib.rs":
+        return None
+    folder = module.parent.parent if module.name == "mod.rs" else module.parent
+    places = (folder / "lib.rs", folder / "mod.rs", folder.with_suffix(".rs"))
+    return next(place for place in places if place.exists() and place != module)
+
+
+def with_parents(module: Path | None) -> Iterator[Path]:
+    while module is not None:
+        yield module
+        module = parent_of(module)
+
+
+def test_a_rust_module_that_needs_no_unsafe_code_forbids_it() -> None:
+    own = [path for path in RUST_SOURCES if "python" not in path.relative_to(ROOT).parts]
+    bare = {path: re.sub(r'//.*|"[^"\n]*"', "", text_of(path)) for path in own}
+    unsafe = {path for path, text in bare.items() if re.search(r"\bunsafe\b", text)}
+    needing = {each for path in unsafe for each in with_parents(path)}
+    assert needing, "some need it"
+
+    def faults(path: Path) -> Iterator[str]:
+        forbidden = any(FORBIDS in text_of(each) for each in with_parents(path))
+        if path not in needing and not forbidden:
+            yield f"does not say {FORBIDS}"
+
+    none_has(own, faults)
 
 
 def test_a_rust_test_that_is_left_out_is_run_by_test_long() -> None:

@@ -32,6 +32,9 @@ _SECONDS = {
     "H": 3600.0,
     "D": 86400.0,
 }
+_BYTES_MAX = 2**63 - 1
+_SECONDS_MAX = 1e9
+"""Thirty years: what the engine takes for a whole job."""
 _NUMBER = re.compile(r"\s*([0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z]*)\s*\Z")
 
 
@@ -45,7 +48,10 @@ def parse_bytes(text: str) -> int:
     number, unit = _split(text, "a size; write for example 512MiB or 3GB")
     if unit.upper() not in _BYTES:
         raise ValueError(f"{text!r} has the unknown unit {unit!r}; use KiB, MiB, GiB, KB, MB or GB")
-    return round(number * _BYTES[unit.upper()])
+    size_bytes = number * _BYTES[unit.upper()]
+    if size_bytes > _BYTES_MAX:
+        raise ValueError(f"{text!r} is more than any file can hold; write for example 512MiB")
+    return round(size_bytes)
 
 
 def parse_seconds(text: str) -> float:
@@ -58,7 +64,10 @@ def parse_seconds(text: str) -> float:
     number, unit = _split(text, "a duration; write for example 90s or 10m")
     if unit.upper() not in _SECONDS:
         raise ValueError(f"{text!r} has the unknown unit {unit!r}; use ms, s, m or h")
-    return number * _SECONDS[unit.upper()]
+    seconds = number * _SECONDS[unit.upper()]
+    if seconds > _SECONDS_MAX:
+        raise ValueError(f"{text!r} is longer than thirty years; write for example 90s or 10m")
+    return seconds
 
 
 def _split(text: str, what: str) -> tuple[float, str]:

@@ -1,5 +1,7 @@
 //! One job from its text to its last event.
 
+#![forbid(unsafe_code)]
+
 use leadline_wire::event::measure::MeasureResult;
 use leadline_wire::job::Job;
 use leadline_wire::job::measure::MeasureJob;

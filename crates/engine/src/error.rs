@@ -1,5 +1,7 @@
 //! What can go wrong, in words a storage engineer can act on.
 
+#![forbid(unsafe_code)]
+
 use std::fmt;
 
 use leadline_wire::Wrong;

@@ -1,5 +1,7 @@
 //! Tells the events of a job, one line of the wire each.
 
+#![forbid(unsafe_code)]
+
 use leadline_wire::event::Event;
 pub use leadline_wire::event::Phase;
 

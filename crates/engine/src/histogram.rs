@@ -7,6 +7,8 @@
 //! told apart. The mean, the count and the maximum are exact. Memory is fixed and recording
 //! allocates nothing.
 
+#![forbid(unsafe_code)]
+
 use std::fmt;
 
 const SUB_BITS: u32 = 7;

@@ -1,5 +1,7 @@
 //! The standard normal and Student's t distributions, as far as the engine needs them.
 
+#![forbid(unsafe_code)]
+
 use std::f64::consts::PI;
 
 /// Density of the standard normal distribution at `z`.

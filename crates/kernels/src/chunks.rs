@@ -1,5 +1,7 @@
 //! A byte range, chunk by chunk in order, read ahead.
 
+#![forbid(unsafe_code)]
+
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;

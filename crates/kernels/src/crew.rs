@@ -1,5 +1,7 @@
 //! Threads that do one thing together: when one fails, all stop and its reason is the answer.
 
+#![forbid(unsafe_code)]
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 

@@ -1,5 +1,7 @@
 //! A data set that is read: a plain file, or the stripes that its layout names.
 
+#![forbid(unsafe_code)]
+
 use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,7 @@
 //! When a job must have ended.
 
+#![forbid(unsafe_code)]
+
 use leadline_engine::clock::{now_ns, ns_from_s};
 use leadline_engine::error::EngineError;
 

@@ -1,5 +1,7 @@
 //! The layout file beside a striped data set: `PATH.layout` says where the stripes of `PATH` lie.
 
+#![forbid(unsafe_code)]
+
 use std::fs::{File, read_to_string};
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,8 @@
 //! Bytes over the memory bus, where this machine counts them: by the memory controllers themselves
 //! (`uncore_imc`), or by the last cache's monitors (`resctrl`). Both count the whole machine.
 
+#![forbid(unsafe_code)]
+
 use std::fs::{File, read_dir, read_to_string};
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,7 @@
 //! A data set in the making. It gets its name when it is whole and verified, never before.
 
+#![forbid(unsafe_code)]
+
 use std::fs::{File, remove_file};
 use std::io::ErrorKind;
 use std::os::fd::AsRawFd;

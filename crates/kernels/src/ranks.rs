@@ -3,6 +3,8 @@
 //!
 //! Nothing here knows MPI: who carries the messages asks [`exchange::Exchange`] what to carry.
 
+#![forbid(unsafe_code)]
+
 mod ahead;
 pub mod answer;
 mod blocks;

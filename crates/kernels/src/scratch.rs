@@ -1,5 +1,7 @@
 //! Room for the runs of a sort in two passes: files that never have a name.
 
+#![forbid(unsafe_code)]
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

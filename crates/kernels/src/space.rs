@@ -1,5 +1,7 @@
 //! The floor of free space that no run may touch (as python/leadline/machine/space.py).
 
+#![forbid(unsafe_code)]
+
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;

@@ -1,5 +1,7 @@
 //! Files without a name: nothing half-made can be found, taken for whole or left behind.
 
+#![forbid(unsafe_code)]
+
 use std::fs::{File, remove_file};
 use std::io::{Error, ErrorKind};
 use std::os::fd::AsRawFd;

@@ -7,6 +7,8 @@
 //!
 //! Field by field: `docs/reference/machine.md`; why it is so: `docs/decisions/`.
 
+#![forbid(unsafe_code)]
+
 mod cache;
 mod calendar;
 mod document;

@@ -122,12 +122,12 @@ mod _engine {
     }
 
     fn serve_lines() -> i32 {
-        for line in std::io::stdin().lock().lines() {
+        for line in std::io::stdin().lock().split(b'\n') {
             let Ok(line) = line else { return 1 };
-            if line.trim().is_empty() {
+            if line.trim_ascii().is_empty() {
                 continue;
             }
-            run::run_job(&line, &mut |event| {
+            run::run_line(&line, &mut |event| {
                 let mut output = std::io::stdout().lock();
                 let told = writeln!(output, "{event}").and_then(|()| output.flush());
                 if told.is_err_and(|error| error.kind() == ErrorKind::BrokenPipe) {

@@ -4,6 +4,8 @@
 //! of Leadline's. The range of every number stands once, in [`ranges`]; what refuses a job and what
 //! `protocol/*.schema.json` says both read it there.
 
+#![forbid(unsafe_code)]
+
 mod check;
 pub mod event;
 pub mod job;

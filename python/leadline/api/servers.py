@@ -29,6 +29,7 @@ def peak(
     seed: int | None = None,
     resume: bool = False,
     scheduler: str | None = None,
+    insecure_scheduler: bool = False,
     compare: bool = True,
     store: str | None = None,
     say: Callable[[str], None] = lambda _: None,
@@ -43,6 +44,7 @@ def peak(
         seed: decides everything that is drawn.
         resume: go on with the unfinished search of this file.
         scheduler: address of a dask.distributed scheduler whose workers run the trials.
+        insecure_scheduler: take one of another machine without TLS.
         compare: say how the other policies would have fared; takes some seconds.
         store: a file or URL; by default the one the command line uses.
         say: is told what a person should know while it waits.
@@ -58,7 +60,10 @@ def peak(
         "seed": seed,
         "deadline_s": None if deadline is None else seconds_of(deadline),
     }
-    with open_store(store) as kept, open_pool(scheduler or file.scheduler, say) as pool:
+    with (
+        open_store(store) as kept,
+        open_pool(scheduler or file.scheduler, say, insecure=insecure_scheduler) as pool,
+    ):
         stored = resume_peak(file, kept, **asked) if resume else None
         start = begin_peak(file, **asked) if stored is None else stored.start
         if stored is None:
@@ -76,6 +81,7 @@ def surface(
     seed: int | None = None,
     resume: bool = False,
     scheduler: str | None = None,
+    insecure_scheduler: bool = False,
     at_once: int | None = None,
     store: str | None = None,
     say: Callable[[str], None] = lambda _: None,
@@ -90,6 +96,7 @@ def surface(
         seed: decides everything that is drawn.
         resume: go on with the unfinished surface of this file.
         scheduler: where trials run.
+        insecure_scheduler: take one of another machine without TLS.
         at_once: most samples measured at the same time.
         store: a file or URL.
         say: is told what a person should know while it waits.
@@ -105,7 +112,10 @@ def surface(
         "seed": seed,
         "deadline_s": None if deadline is None else seconds_of(deadline),
     }
-    with open_store(store) as kept, open_pool(scheduler or file.scheduler, say) as pool:
+    with (
+        open_store(store) as kept,
+        open_pool(scheduler or file.scheduler, say, insecure=insecure_scheduler) as pool,
+    ):
         stored = resume_surface(file, kept, **asked) if resume else None
         start = begin_surface(file, **asked) if stored is None else stored.start
         if stored is None:

@@ -42,7 +42,7 @@ class StoredStudy:
             FramesMissing: pandas is not installed.
 
         """
-        with open_store(self.where) as kept:
+        with open_store(self.where, reading=True) as kept:
             return frame(self._kind.rows(kept, self.study.start.study_id))
 
     def save(self, path: str | Path) -> None:
@@ -52,7 +52,7 @@ class StoredStudy:
             ReportError: another suffix, or nothing to draw.
 
         """
-        with open_store(self.where) as kept:
+        with open_store(self.where, reading=True) as kept:
             self._kind.save(kept, self.study, Path(path), ())
 
     @property
@@ -81,7 +81,7 @@ def open_study(ref: str, *, store: str | None = None) -> Any:
         StoreError: there is none.
 
     """
-    with open_store(store) as kept:
+    with open_store(store, reading=True) as kept:
         found = find_study(kept, ref)
         study = KINDS[found.kind].load(kept, found.start.study_id)
     if found.kind == SURVEY.kind:

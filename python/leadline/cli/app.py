@@ -122,7 +122,7 @@ def main() -> None:
     # garbage among them.
     gc.set_threshold(50_000, 20, 100)
     try:
-        with stop_on_signals():
+        with stop_on_signals(at_last=True):
             app()
     except (LeadlineError, WorkloadError) as error:
         _leave(str(error), getattr(error, "exit_code", EXIT_REFUSED), debug)

@@ -10,7 +10,7 @@ import msgspec
 import typer
 
 from leadline.cli.context import Context
-from leadline.cli.options import Json, reader
+from leadline.cli.options import Json, reader, with_output
 from leadline.cli.talk import put_json, show, talk
 from leadline.cli.tell import require_directory
 from leadline.engine import TargetRefused
@@ -41,23 +41,21 @@ _WhatIf = Annotated[
         "and twice the cores]",
     ),
 ]
-_Output = Annotated[
-    Path | None, typer.Option("-o", "--output", metavar="FILE", help="Also draw it: .html")
-]
 
 
+@with_output("Also draw it: .html")
 def command(
     context: typer.Context,
     *,
     studies: _Studies,
     what_if: _WhatIf = None,
-    output: _Output = None,
+    output: Path | None = None,
     json: Json = False,
 ) -> None:
     """Say which resource gives out first as disks are added, and what more of it would bring."""
     _require_output(output)
     own: Context = context.obj
-    store = own.open_store()
+    store = own.read_store()
     systems = [balance_of(load_stream(store, ref), what_if) for ref in studies]
     if json:
         put_json(balance_document(systems))

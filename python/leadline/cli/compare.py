@@ -11,7 +11,7 @@ import typer
 
 from leadline.cli.context import Context
 from leadline.cli.load import surveyed_target
-from leadline.cli.options import Json, Seed, positive_seconds, reader
+from leadline.cli.options import Json, Seed, positive_seconds, reader, with_output
 from leadline.cli.talk import put_json, show, talk, tell_findings
 from leadline.cli.tell import require_directory
 from leadline.compare import (
@@ -98,12 +98,9 @@ _FailIf = Annotated[
         help="End with exit code 4 when the second system is shown to be slower by more.",
     ),
 ]
-_Output = Annotated[
-    Path | None,
-    typer.Option("-o", "--output", metavar="FILE", help="Draw it: .html, .svg, .png or .pdf"),
-]
 
 
+@with_output("Draw it: .html, .svg, .png or .pdf")
 def command(
     context: typer.Context,
     *,
@@ -117,7 +114,7 @@ def command(
     extrapolate: _Extrapolate = False,
     price: _Prices = None,
     fail_if: _FailIf = None,
-    output: _Output = None,
+    output: Path | None = None,
     seed: Seed = 1,
     json: Json = False,
 ) -> None:
@@ -132,7 +129,7 @@ def command(
     if slower_frac is not None and len(surveys) != 2:
         raise GateRefused(NOT_TWO)
     own: Context = context.obj
-    store = own.open_store()
+    store = own.open_store() if measure else own.read_store()
     systems = _systems(store, surveys, model=model, extrapolate=extrapolate)
     names = [system.name for system in systems]
     questions = _questions(systems, own_questions, named=named)
@@ -181,7 +178,6 @@ def _asked(systems: Sequence[Named], passes: int, seconds: float | None, seed: i
         measure_s_min=seconds / 2,
         measure_s_max=seconds,
         accuracy=0.005,
-        total_s_max=3600.0,
     )
     return Asked(passes, limits, lambda number: derive_seed(seed, number))
 

@@ -17,7 +17,14 @@ class Context:
     debug: bool = False
 
     def open_store(self) -> Store:
-        """Open the store the user chose."""
+        """Open the store the user chose; it is made when there is none."""
+        return self._open(reading=False)
+
+    def read_store(self) -> Store:
+        """Open the store the user chose only to look into it."""
+        return self._open(reading=True)
+
+    def _open(self, *, reading: bool) -> Store:
         from leadline.store import open_store  # noqa: PLC0415 - SQLAlchemy takes a while to load
 
-        return open_store(self.store_url)
+        return open_store(self.store_url, reading=reading)

@@ -17,6 +17,7 @@ from leadline.cli.options import (
     positive_seconds,
     reader,
     tell_in_vain,
+    with_output,
 )
 from leadline.cli.talk import talk
 from leadline.cli.tell import draw, require_output, tell
@@ -94,12 +95,9 @@ _Budget = Annotated[
     float,
     typer.Option(parser=reader(positive_seconds), metavar="TIME", help="Ends within this time."),
 ]
-_Output = Annotated[
-    Path | None,
-    typer.Option("-o", "--output", metavar="FILE", help="Also as .html, .csv, .txt, .svg, .png"),
-]
 
 
+@with_output("Also as .html, .csv, .txt, .svg, .png")
 def command(
     context: typer.Context,
     *,
@@ -119,7 +117,7 @@ def command(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the unfinished study as it was begun.")
     ] = False,
-    output: _Output = None,
+    output: Path | None = None,
     json: Json = False,
 ) -> None:
     """Time plain files: read, written and rewritten, over file systems, block sizes and drives."""

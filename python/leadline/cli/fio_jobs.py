@@ -9,6 +9,7 @@ from typing import Annotated
 import msgspec
 import typer
 
+from leadline.cli.options import with_output
 from leadline.cli.talk import talk
 from leadline.engine import Target
 from leadline.fio import FioJobRefused, FioRun, FioWorkload, read_job, write_job
@@ -24,14 +25,11 @@ FioFile = Annotated[
         "--fio", metavar="JOB.fio", help="The workloads of a fio job file, one after the other."
     ),
 ]
-WriteFio = Annotated[
-    Path | None,
-    typer.Option(
-        "--write-fio",
-        metavar="FILE",
-        help="Write the workload as a fio job for TARGET instead of measuring it.",
-    ),
-]
+with_write_fio = with_output(
+    "Write the workload as a fio job for TARGET instead of measuring it.",
+    "--write-fio",
+    parameter="write_fio",
+)
 EngineName = Annotated[
     str, typer.Option(metavar="leadline|fio", help="Who makes the requests; fio as a cross-check.")
 ]

@@ -19,9 +19,9 @@ from leadline.cli.context import Context
 from leadline.cli.fio_jobs import (
     EngineName,
     FioFile,
-    WriteFio,
     one_of,
     read_file,
+    with_write_fio,
     without_files,
     write_file,
 )
@@ -43,6 +43,7 @@ from leadline.engine import (
     Engine,
     Limits,
     Target,
+    bounded,
     granule_bytes,
     open_engine,
     preflight,
@@ -160,6 +161,7 @@ class _Asked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @with_access
+@with_write_fio
 def command(
     context: typer.Context,
     *,
@@ -177,7 +179,7 @@ def command(
     cache_limit: CacheLimit = None,
     max_bytes: MaxBytes = None,
     engine: EngineName = "leadline",
-    write_fio: WriteFio = None,
+    write_fio: Path | None = None,
     seed: Seed = 1,
     json: Json = False,
 ) -> None:
@@ -357,10 +359,19 @@ def _measure(engine: Engine, target: Target, asked: _Asked) -> Measurement:
     warnings = asked.job.warnings + tell_findings(preflight(target, engine.facts))
     engine.prepare()
     started_at = datetime.now(UTC).isoformat()
+    pause_s = 0.0 if engine.virtual or target.kind == "null" else PAUSE_S
+    limits = bounded(
+        asked.limits,
+        runs=asked.runs,
+        pause_s=pause_s,
+        layout_bytes=0 if target.kind == "null" else asked.job.workload.unique_bytes,
+        precondition_bytes_max=asked.precondition_bytes_max,
+    )
+    end_s = engine.clock_s + limits.total_s_max
     results, readings = [], []
     for number in range(asked.runs):
-        if number > 0 and not engine.virtual and target.kind != "null":
-            time.sleep(PAUSE_S)
+        if number > 0:
+            time.sleep(pause_s)
         seed = derive_seed(asked.seed, number)
         run = functools.partial(
             engine.run,
@@ -369,7 +380,7 @@ def _measure(engine: Engine, target: Target, asked: _Asked) -> Measurement:
             arrivals=asked.job.arrivals,
             precondition_bytes_max=asked.precondition_bytes_max if number == 0 else None,
         )
-        result = until_completed(run, asked.limits)
+        result = until_completed(run, limits, lambda: end_s - engine.clock_s)
         results.append(result)
         rates = (result.throughput_mb_s, result.iops)
         readings.append(
@@ -429,7 +440,6 @@ def _limits(seconds: float, accuracy: float) -> Limits:
         measure_s_min=min(1.0, seconds / 2),
         measure_s_max=seconds,
         accuracy=accuracy,
-        total_s_max=3600.0,
     )
 
 

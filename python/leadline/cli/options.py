@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping
+from glob import escape
+from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -118,6 +120,50 @@ def with_group(
         return run
 
     return decorate
+
+
+_CHARTS = (".svg", ".png", ".pdf")
+"""Suffixes of which several files may be written, each with its chart's name."""
+Force = Annotated[bool, typer.Option("--force", help="Overwrite a file that is there already.")]
+
+
+def new_file(path: Path | None, *, force: bool) -> Path | None:
+    """Return where to write.
+
+    Raises:
+        TargetRefused: a file is there, and nobody said that it may be overwritten.
+
+    """
+    if path is None or force:
+        return path
+    beside = f"{escape(path.stem)}-*{escape(path.suffix)}"
+    charts = path.parent.glob(beside) if path.suffix.lower() in _CHARTS else ()
+    for each in (path, *charts):
+        if each.is_file():
+            raise TargetRefused(
+                f"{each} is there already; add --force to overwrite it, or give another name"
+            )
+    return path
+
+
+def with_output(
+    said: str, *names: str, parameter: str = "output"
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the option of a file to write, and --force beside it.
+
+    Args:
+        said: in the help.
+        names: of the option; `-o` and `--output` without.
+        parameter: of the command that gets the path.
+
+    """
+    option = typer.Option(*(names or ("-o", "--output")), metavar="FILE", help=said)
+
+    def make(*, force: bool = False, **path: Path | None) -> Path | None:
+        return new_file(path.get(parameter), force=force)
+
+    told = {parameter: (Annotated[Path | None, option], None), "force": (Force, False)}
+    return with_group(parameter, told, make)
 
 
 def _declared(name: str, kind: type, told: Any) -> tuple[Any, Any]:

@@ -68,7 +68,7 @@ def command(
             "--fio JOB.fio, or --named"
         )
     own: Context = context.obj
-    found, points = load_survey(own.open_store(), survey)
+    found, points = load_survey(own.read_store(), survey)
     predictor = Predictor(found, points, model=model, extrapolate=extrapolate)
     predictions = list(predictor.predict_all([item for _, item in asked]))
     names = [f"workload {index}" for index in range(1, len(asked) + 1)]

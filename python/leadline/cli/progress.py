@@ -53,10 +53,10 @@ def tell_plan(
 def progress_bar(planned: int) -> Iterator[Callable[[Progress], None]]:
     """Show a bar while the body runs; yields what is to be told before each point."""
     bar = Bar(
-        TextColumn("{task.fields[stage]:<15}"),
+        TextColumn("{task.fields[stage]:<15}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[left]} left  last {task.fields[rate]}"),
+        TextColumn("{task.fields[left]} left  last {task.fields[rate]}", markup=False),
         console=console(),
         transient=True,
     )

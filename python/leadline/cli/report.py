@@ -8,20 +8,19 @@ from typing import Annotated
 import typer
 
 from leadline.cli.context import Context
-from leadline.cli.options import Ref
+from leadline.cli.options import Ref, with_output
 from leadline.cli.talk import talk
 from leadline.cli.tell import draw
 from leadline.report.kinds import KINDS, StoredSurvey, find_study
 from leadline.studies.validation.stored import load_validation
 
 
+@with_output(".html, .pdf, .svg or .png")
 def command(
     context: typer.Context,
+    *,
     survey: Ref,
-    output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", metavar="FILE", help=".html, .pdf, .svg or .png"),
-    ] = None,
+    output: Path | None = None,
     beside: Annotated[
         list[str] | None,
         typer.Option("--with", metavar="S2", help="Another survey for the summary chart."),
@@ -33,7 +32,7 @@ def command(
 ) -> None:
     """Draw a stored survey: one self-contained page that opens without a network."""
     own: Context = context.obj
-    store = own.open_store()
+    store = own.read_store()
     found = find_study(store, survey)
     kind = KINDS[found.kind]
     study = kind.load(store, found.start.study_id)

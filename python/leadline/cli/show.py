@@ -30,7 +30,7 @@ def command(
 ) -> None:
     """Show what is stored under an id: a survey, a study, an experiment, or one point."""
     own: Context = context.obj
-    store = own.open_store()
+    store = own.read_store()
     try:
         found = find_study(store, ref)
     except StoreError as no_study:

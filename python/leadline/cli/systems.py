@@ -20,7 +20,7 @@ HEADS = ("id", "kind", "system", "target", "started", "measured", "state")
 def command(context: typer.Context, json: Json = False) -> None:
     """List the stored surveys, studies and experiments, newest first."""
     own: Context = context.obj
-    found = _listed(own.open_store())
+    found = _listed(own.read_store())
     if json:
         put_json(found)
         return

@@ -2,42 +2,110 @@
 
 from __future__ import annotations
 
+import os
+import re
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import cache
+from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
 
+from leadline.errors import LeadlineError
+from leadline.inert import printable
+
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.segment import Segment
 
     from leadline.engine import Finding
 
 
-def console() -> Console:
-    """Console for people: stderr, honours NO_COLOR."""
+_STEERING = re.compile("[\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""Control characters and turned writing, as far as JSON does not ask for them to be escaped."""
+
+
+@cache
+def _plain_console() -> type[Console]:
+    """Return what everything for people is printed by: names are data, whatever is in them."""
     from rich.console import Console  # noqa: PLC0415 - a command with nothing to say needs none
 
-    return Console(file=sys.stderr, highlight=False, soft_wrap=True)
+    class Plain(Console):
+        def render(
+            self, renderable: RenderableType, options: ConsoleOptions | None = None
+        ) -> Iterable[Segment]:
+            for segment in super().render(renderable, options):
+                inert = segment.control is not None or segment.text.isprintable()
+                yield segment if inert else segment._replace(text=printable(segment.text))
+
+    return Plain
+
+
+def _console(file: IO[str], *, soft_wrap: bool) -> Console:
+    make = _plain_console()
+    return make(file=file, soft_wrap=soft_wrap, highlight=False, markup=False, emoji=False)
+
+
+def console() -> Console:
+    """Console for people: stderr, honours NO_COLOR."""
+    return _console(sys.stderr, soft_wrap=True)
 
 
 def talk(text: str) -> None:
-    """Say something to the person at the terminal."""
-    console().print(text, markup=False)
+    """Say something to the person at the terminal; nothing ends because nobody can hear it."""
+    with suppress(OSError):
+        console().print(text)
+
+
+class OutputLost(LeadlineError):
+    """Standard output takes no more; what was measured is stored all the same."""
+
+    exit_code = 3
 
 
 def show(renderable: RenderableType) -> None:
     """Put an answer for people on stdout."""
-    from rich.console import Console  # noqa: PLC0415 - as above
+    with _written():
+        _console(sys.stdout, soft_wrap=False).print(renderable)
 
-    Console(file=sys.stdout, highlight=False).print(renderable)
+
+def put_bytes(data: bytes) -> None:
+    """Put data on stdout as they are."""
+    with _written():
+        sys.stdout.buffer.write(data)
+
+
+@contextmanager
+def _written() -> Iterator[None]:
+    """See that what is put on stdout gets there.
+
+    Raises:
+        OutputLost: it does not.
+        BrokenPipeError: whoever read it has gone.
+
+    """
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for Python's last flush
+        raise OutputLost(
+            f"the answer cannot be written to standard output: {error.strerror}; what was measured "
+            "is kept: `leadline systems` finds it, `leadline show ID` tells it"
+        ) from error
 
 
 def put_json(document: Any) -> None:
     """Put one JSON document on stdout."""
     data = msgspec.json.format(msgspec.json.encode(document), indent=2)
-    sys.stdout.buffer.write(data + b"\n")
-    sys.stdout.flush()
+    put_bytes(_STEERING.sub(_escaped, data.decode()).encode() + b"\n")
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"
 
 
 def tell_findings(findings: Sequence[Finding]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 
-from leadline.engine import Engine, Limits, TargetRefused, require_fit, until_completed
+from leadline.engine import Engine, Limits, TargetRefused, bounded, require_fit, until_completed
 from leadline.record import EngineResult, Measurement, Status, Workload, point_id
 from leadline.record.measurement import MEASUREMENT, MeasurementStart
 from leadline.record.study import Took
@@ -132,7 +132,11 @@ class _Diary:
         engine, study = system.engine, self._study(system)
         order = len(self._points[study])
         started_at, clock_s = datetime.now(UTC).isoformat(), engine.clock_s
-        result = until_completed(partial(engine.run, work, seed=seed), limits)
+        bound = bounded(limits, layout_bytes=0 if engine.virtual else work.unique_bytes)
+        end_s = clock_s + bound.total_s_max
+        result = until_completed(
+            partial(engine.run, work, seed=seed), bound, lambda: end_s - engine.clock_s
+        )
         point = Measurement(
             point_id=point_id(study, order),
             order=order,

@@ -34,6 +34,8 @@ GRACE_S = 8.0
 _POLITE_S = 2.0
 _KILL_S = 30.0
 """A process inside an uninterruptible write dies only when the device has answered."""
+_SELECT_S_MAX = 3600.0
+"""The system call takes no more than some weeks at once."""
 _LINE_MAX_BYTES = 64 * 2**20
 _STDERR_SHOWN_BYTES = 2000
 
@@ -169,12 +171,13 @@ class EngineChild:
     def _wait(self, fd: int, events: int, end: float) -> None:
         with selectors.DefaultSelector() as selector:
             selector.register(fd, events)
-            rest = end - time.monotonic()
-            if rest <= 0 or not selector.select(rest):
-                raise EngineFault(
-                    "the engine gave no answer in time and was ended; the device under the target "
-                    f"may be stuck{self._said()}"
-                )
+            while (rest := end - time.monotonic()) > 0:
+                if selector.select(min(rest, _SELECT_S_MAX)):
+                    return
+            raise EngineFault(
+                "the engine gave no answer in time and was ended; the device under the target "
+                f"may be stuck{self._said()}"
+            )
 
     def _event(self, line: bytes, job_id: str) -> dict[str, Any]:
         try:

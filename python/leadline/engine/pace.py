@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -20,6 +19,16 @@ BUDGET_SHARE = 0.98
 
 LAYOUT_BYTES_PER_S = 300e6
 """Cautious writing rate for the forecast before anything has been measured."""
+
+LAYOUT_BYTES_PER_S_MIN = 5e6
+"""A target that takes its data file slower than this is given up."""
+
+PRECONDITION_BYTES_PER_S_MIN = 20e6
+"""A device that preconditions slower than this takes the rest from the first point's own time."""
+
+BOUND_GRACE_S = 60.0
+"""What a measurement without a budget may take beside its windows, its pauses and its layout: for
+longer windows where no request ended, and for a device that is slow to settle."""
 
 _LONGER = (1, 4, 16)
 
@@ -68,6 +77,36 @@ def share_limits(share_s: float, *, left_s: float, accuracy: float) -> Limits:
     )
 
 
+def bounded(
+    limits: Limits,
+    *,
+    runs: int = 1,
+    pause_s: float = 0.0,
+    layout_bytes: int = 0,
+    precondition_bytes_max: int | None = None,
+    grace_s: float = BOUND_GRACE_S,
+) -> Limits:
+    """Return the limits of a run with the bound of all runs together as `total_s_max`.
+
+    For who has no budget to share: an engine that stopped, or a server that sends a byte now and
+    then, would otherwise be waited for without an end.
+
+    Args:
+        limits: of one run.
+        runs: how many.
+        pause_s: between two of them.
+        layout_bytes: what may have to be written before the first.
+        precondition_bytes_max: most that preconditioning may write.
+        grace_s: beside all that.
+
+    """
+    window_s = limits.warm_up_s_max + limits.measure_s_max
+    written_s = layout_bytes / LAYOUT_BYTES_PER_S_MIN
+    written_s += (precondition_bytes_max or 0) / PRECONDITION_BYTES_PER_S_MIN
+    total_s = runs * window_s + (runs - 1) * pause_s + written_s + grace_s
+    return msgspec.structs.replace(limits, total_s_max=total_s)
+
+
 def longer_windows(limits: Limits) -> Iterator[Limits]:
     """Yield the limits, then the same with longer windows, for as long as no request ends in them.
 
@@ -78,15 +117,27 @@ def longer_windows(limits: Limits) -> Iterator[Limits]:
         yield msgspec.structs.replace(limits, measure_s_max=times * limits.measure_s_max)
 
 
-def until_completed(run: Callable[..., EngineResult], limits: Limits) -> EngineResult:
+def until_completed(
+    run: Callable[..., EngineResult], limits: Limits, left_s: Callable[[], float] | None = None
+) -> EngineResult:
     """Call `run(limits=...)`; where no request ended in the window, with a longer one.
 
+    Args:
+        run: runs a workload.
+        limits: of its first window; the others are longer.
+        left_s: says what is left of the bound of all of it; without one each window has the whole.
+
     Raises:
-        NothingCompleted: not one request ended in the longest window.
+        NothingCompleted: not one request ended in the longest window that there was time for.
 
     """
-    *most, longest = longer_windows(limits)
-    for each in most:
-        with contextlib.suppress(NothingCompleted):
-            return run(limits=each)
-    return run(limits=longest)
+    failure = NothingCompleted("there was no time to try it")
+    for each in longer_windows(limits):
+        total_s = limits.total_s_max if left_s is None else left_s()
+        if total_s < POINT_S_MIN:
+            break
+        try:
+            return run(limits=msgspec.structs.replace(each, total_s_max=total_s))
+        except NothingCompleted as error:
+            failure = error
+    raise failure

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Any
 
 from leadline.engine.ceiling import LIMITS as CEILING_LIMITS
 from leadline.engine.ceiling import Ceiling, measure_ceiling
@@ -185,8 +186,15 @@ class ProcessEngine:
             self._place.require_room(workload.unique_bytes)
 
     def _ask(self, job: MeasureJob, on_event: OnEvent | None = None) -> EngineResult:
+        def watch(event: dict[str, Any]) -> None:
+            grows = event["event"] == "progress" and event.get("phase") == "prepare"
+            if self._place is not None and grows:
+                self._place.keep_floor(job.workload.unique_bytes)
+            if on_event is not None:
+                on_event(event)
+
         try:
-            result = self._child.run(job, on_event)
+            result = self._child.run(job, watch)
         except ServerLost:
             self._note_lost(True)
             raise

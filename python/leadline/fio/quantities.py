@@ -12,6 +12,7 @@ import re
 from leadline.fio.errors import FioJobRefused
 
 _NUMBER = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]+|[0-9]+)")
+_DIGITS_MAX = 20
 _POWERS = {"k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 _SECONDS = {
     "us": 1e-6,
@@ -101,4 +102,9 @@ def _split(key: str, text: str) -> tuple[int, str]:
             f"with a unit, for example {key}=1536m"
         )
     digits = match[0]
-    return int(digits, 16 if "x" in digits.lower() else 10), rest.lower()
+    number = 0
+    if len(digits) <= _DIGITS_MAX:
+        number = int(digits, 16 if "x" in digits.lower() else 10)
+    if len(digits) > _DIGITS_MAX or abs(number) >= 2**63:
+        raise FioJobRefused(f"{key}={text[:_DIGITS_MAX]}…: more than fio can count to")
+    return number, rest.lower()

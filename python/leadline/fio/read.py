@@ -15,6 +15,7 @@ from leadline.fio.quantities import read_bytes, read_pair, read_seconds, read_sw
 from leadline.fio.sections import Section, read_sections
 from leadline.fio.sizes import Sizes, distance, mixed, normal_split, read_sizes
 from leadline.fio.waiting import read_sync
+from leadline.inputs import InputRefused, read_text
 from leadline.record import PROCESSES_MAX, Arrivals, Workload, WorkloadError
 from leadline.record.discipline import NO_SYNC
 from leadline.record.workload import QUEUE_DEPTH_MAX
@@ -75,9 +76,9 @@ def read_job(
     """
     if isinstance(source, Path):
         try:
-            text = source.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise FioJobRefused(f"{source} cannot be read: {error}; give a fio job file") from error
+            text = read_text(source)
+        except InputRefused as error:
+            raise FioJobRefused(f"{error}; give a fio job file") from error
     else:
         text = source
     jobs = read_sections(text, environment or {})

@@ -21,6 +21,7 @@ from leadline.fio.quantities import read_bytes, read_switch
 SPLIT_MAX = 64
 """Most entries of a bssplit (BSSPLIT_MAX of fio 3.33)."""
 BS_DEFAULT = "4k"
+_REQUEST_BYTES_MAX = 2**31
 _SLICES = 100
 """Percentages are whole numbers, so 1 % is the finest slice of a distribution."""
 _SLICE_POINTS = 64
@@ -71,6 +72,16 @@ def read_sizes(options: dict[str, str], direction: int, kb_base: int) -> Sizes:
         FioJobRefused: a size that cannot be read.
 
     """
+    found = _read_sizes(options, direction, kb_base)
+    if found.min_bytes < 1 or found.mean_bytes > _REQUEST_BYTES_MAX:
+        raise FioJobRefused(
+            f"requests of {found.min_bytes} bytes at least and {found.mean_bytes:.4g} on average: "
+            "fio takes sizes from 1 byte to 2g; write for example bs=4k"
+        )
+    return found
+
+
+def _read_sizes(options: dict[str, str], direction: int, kb_base: int) -> Sizes:
     unaligned = read_switch(options.get("bs_unaligned", "0"))
     split = _part(options.get("bssplit", ""), direction, ",")
     if split:

@@ -12,6 +12,8 @@ from leadline.units import format_bytes
 
 FLOOR_FRAC = 0.05
 FLOOR_BYTES = 2**30
+_BOOKS_SHARE = 64
+"""A file system keeps less than such a part of a file's size in books about it."""
 USEFUL_BYTES = 2**20
 """Least room worth starting for: even a single request needs its bytes."""
 
@@ -40,9 +42,25 @@ def read_space(directory: str | Path) -> Space:
     return Space(answer.f_blocks * answer.f_frsize, answer.f_bavail * answer.f_frsize)
 
 
+def room_of(directory: str | Path) -> Space:
+    """Ask the file system of a target.
+
+    Raises:
+        TargetRefused: it is not there any more.
+
+    """
+    try:
+        return read_space(directory)
+    except OSError as error:
+        raise TargetRefused(
+            f"{directory} cannot be asked for its room: {error.strerror}; was it removed or "
+            "unmounted meanwhile? What was measured before is kept"
+        ) from error
+
+
 def capacity_bytes(directory: str | Path) -> int:
     """Return the bytes that may be written below `directory` without touching the floor."""
-    return read_space(directory).capacity_bytes
+    return room_of(directory).capacity_bytes
 
 
 def require_space(directory: str | Path, needed_bytes: int) -> None:
@@ -52,7 +70,27 @@ def require_space(directory: str | Path, needed_bytes: int) -> None:
         TargetRefused: how much is free, how much is needed, and what stays free.
 
     """
-    require_room(str(directory), read_space(directory), needed_bytes)
+    require_room(str(directory), room_of(directory), needed_bytes)
+
+
+def keep_floor(shown: str, space: Space, layout_bytes: int) -> None:
+    """Refuse to go on laying out once the floor is touched: others write there, too.
+
+    A file system's own books may take a little of what is left after a layout that fills the room
+    to the floor.
+
+    Raises:
+        TargetRefused: how much is free, and what stays free.
+
+    """
+    if space.free_bytes >= space.floor_bytes - layout_bytes // _BOOKS_SHARE:
+        return
+    raise TargetRefused(
+        f"{shown}: somebody else writes to this file system: while Leadline laid out its data, "
+        f"{format_bytes(space.free_bytes)} of {format_bytes(space.total_bytes)} were left free, "
+        f"and {format_bytes(space.floor_bytes)} must stay free (the larger of 5 % and 1 GiB); the "
+        "layout was stopped and is removed: free some space, or give a smaller --max-bytes"
+    )
 
 
 def require_room(

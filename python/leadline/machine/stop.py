@@ -33,11 +33,16 @@ class _State:
 
 
 @contextmanager
-def stop_on_signals() -> Iterator[None]:
+def stop_on_signals(*, at_last: bool = False) -> Iterator[None]:
     """Turn the first SIGINT, SIGTERM or SIGHUP into `Stopped`; later ones are ignored.
 
     The later ones must not interrupt the removal of the data files. Outside the main thread
     Python allows no signal handlers, and this does nothing.
+
+    Args:
+        at_last: once stopped, the process only ends: later signals are ignored after the block too,
+            since one of them would change how it ends.
+
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -50,8 +55,9 @@ def stop_on_signals() -> Iterator[None]:
                 signal.signal(number, _handle)
         yield
     finally:
+        ends = at_last and _State.raised
         for number, handler in before.items():
-            signal.signal(number, handler)
+            signal.signal(number, signal.SIG_IGN if ends else handler)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import msgspec
 
@@ -60,11 +60,9 @@ class Commands:
         self._directory = directory
         self._environment = dict(os.environ) | dict(environment)
         self._guardian: subprocess.Popen[bytes] | None = None
-        self._outputs: tempfile.TemporaryDirectory[str] | None = None
 
     def __enter__(self) -> Commands:
         with shielded():
-            self._outputs = tempfile.TemporaryDirectory(prefix="leadline-command-")
             self._guardian = subprocess.Popen(
                 # Neither the working directory nor PYTHON* variables decide which code runs.
                 [sys.executable, "-I", "-S", guardian.__file__],
@@ -87,8 +85,6 @@ class Commands:
                 except subprocess.TimeoutExpired:
                     process.kill()
                     process.wait()
-            if self._outputs is not None:
-                self._outputs.cleanup()
 
     def run(self, argv: Sequence[str], *, seconds_max: float, leaves_server: bool = False) -> Ended:
         """Run one command; its process group ends with it, unless it is to leave a server.
@@ -97,38 +93,51 @@ class Commands:
             EngineFault: the guardian itself was killed.
 
         """
-        process, folder = self._guardian, Path(self._outputs.name if self._outputs else "")
-        if process is None or process.stdin is None or process.stdout is None:
+        process = self._guardian
+        if process is None:
             raise EngineFault("commands run inside the block of Commands only")
-        asked = {
-            "argv": list(argv),
-            "cwd": str(self._directory),
-            "env": self._environment,
-            "seconds_max": seconds_max,
-            "output_bytes_max": OUTPUT_BYTES_MAX,
-            "leaves_server": leaves_server,
-            "stdout": str(folder / "stdout"),
-            "stderr": str(folder / "stderr"),
-        }
-        line = b""
+        # Files without names: whatever is killed, nothing is left of them. Fresh ones for each
+        # command, because a server that was left may go on writing to its own.
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            asked = {
+                "argv": list(argv),
+                "cwd": str(self._directory),
+                "env": self._environment,
+                "seconds_max": seconds_max,
+                "output_bytes_max": OUTPUT_BYTES_MAX,
+                "leaves_server": leaves_server,
+                "stdout": _shared(out),
+                "stderr": _shared(err),
+            }
+            answer = _told(process, asked, seconds_max)
+            return Ended(
+                program=argv[0],
+                code=answer["code"],
+                ended=answer["ended"],
+                output=out.read() if answer["ended"] is None else b"",
+                last_lines=_last_lines(err) or _last_lines(out),
+            )
+
+
+def _shared(file: IO[bytes]) -> str:
+    """Name an open file of this process for another one of this user."""
+    return f"/proc/{os.getpid()}/fd/{file.fileno()}"
+
+
+def _told(process: subprocess.Popen[bytes], asked: dict[str, Any], seconds_max: float) -> Any:
+    """Have the guardian run a command, and return how it ended."""
+    line = b""
+    if process.stdin is not None and process.stdout is not None:
         with suppress(BrokenPipeError):
             process.stdin.write(msgspec.json.encode(asked) + b"\n")
             process.stdin.flush()
             line = _answer(process.stdin, process.stdout, seconds_max)
-        if not line:
-            raise EngineFault(
-                f"the process that runs {argv[0]} was killed or stopped; free memory, or see who "
-                "did it"
-            )
-        answer = msgspec.json.decode(line)
-        output = (folder / "stdout").read_bytes() if answer["ended"] is None else b""
-        return Ended(
-            program=argv[0],
-            code=answer["code"],
-            ended=answer["ended"],
-            output=output,
-            last_lines=_last_lines(folder / "stderr") or _last_lines(folder / "stdout"),
+    if not line:
+        raise EngineFault(
+            f"the process that runs {asked['argv'][0]} was killed or stopped; free memory, or see "
+            "who did it"
         )
+    return msgspec.json.decode(line)
 
 
 def _answer(asks: IO[bytes], answers: IO[bytes], seconds_max: float) -> bytes:
@@ -149,11 +158,10 @@ def _line(answers: IO[bytes], seconds_max: float) -> bytes:
     return answers.readline() if ready else b""
 
 
-def _last_lines(path: Path) -> str:
+def _last_lines(file: IO[bytes]) -> str:
     """Return the end of a command's words on one line."""
-    with path.open("rb") as file:
-        size = file.seek(0, os.SEEK_END)
-        file.seek(max(0, size - _LINES_SHOWN * _LINE_LENGTH_SHOWN))
-        words = file.read().decode(errors="replace")
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(0, size - _LINES_SHOWN * _LINE_LENGTH_SHOWN))
+    words = file.read().decode(errors="replace")
     lines = [line.strip() for line in words.splitlines() if line.strip()]
     return " / ".join(line[-_LINE_LENGTH_SHOWN:] for line in lines[-_LINES_SHOWN:])

@@ -4,6 +4,9 @@ A program of its own (`python -I -S guardian.py`), so the standard library only.
 everything below it (PR_SET_CHILD_SUBREAPER, Linux 3.4): a server that made itself a daemon, left
 its process group and overwrote its environment is still its child. Each line of its standard input
 is a command, each line of its output the answer; the end of its input is the end of all.
+
+It is two processes, since one could be killed: the outer one waits for the inner one, which does
+the work, and ends what that leaves; the inner one is told when the outer one dies.
 """
 
 from __future__ import annotations
@@ -20,15 +23,40 @@ import time
 from pathlib import Path
 from typing import Any
 
+_PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _LOOK_S = 0.1
 """How often orphans are reaped and the size of the output is looked at."""
 
 
-def _serve() -> None:
+def _control(option: int, value: int) -> None:
+    ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
+
+
+def _guard() -> None:
+    """Be the outer process: wait until the inner one has ended, then end what it left."""
+    _control(_PR_SET_CHILD_SUBREAPER, 1)
+    outer = os.getpid()
+    inner = os.fork()
+    if inner == 0:
+        _serve(outer)
+        return
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for stream in (sys.stdin, sys.stdout):  # the starter is to see the inner one's end
+        os.dup2(nothing, stream.fileno())
+    while os.waitpid(-1, 0)[0] != inner:
+        pass
+    _end_all()
+
+
+def _serve(outer: int) -> None:
     """Answer commands until the input ends, then end every process that is left."""
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    _control(_PR_SET_CHILD_SUBREAPER, 1)
+    signal.signal(signal.SIGTERM, _leave)
+    _control(_PR_SET_PDEATHSIG, signal.SIGTERM)
     try:
+        if os.getppid() != outer:
+            raise _StarterGone
         for line in iter(sys.stdin.buffer.readline, b""):
             answer = _run(json.loads(line))
             sys.stdout.write(json.dumps(answer) + "\n")
@@ -36,11 +64,17 @@ def _serve() -> None:
     except (_StarterGone, BrokenPipeError):
         pass
     finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
         _end_all()
 
 
 class _StarterGone(Exception):
     """Nobody waits for the answer any more."""
+
+
+def _leave(_number: int, _frame: object) -> None:
+    """The outer process died, or somebody wants an end: what runs is ended on the way out."""
+    raise _StarterGone
 
 
 def _run(asked: dict[str, Any]) -> dict[str, Any]:
@@ -139,4 +173,4 @@ def _children() -> list[int]:
 if __name__ == "__main__":
     # Its starter ends it by closing the input; a terminal's Ctrl-C is for the starter alone.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _serve()
+    _guard()

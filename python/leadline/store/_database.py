@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, Self, TypeVar
 
 import msgspec
@@ -18,31 +19,44 @@ from sqlalchemy import (
     event,
     func,
     inspect,
+    make_url,
     select,
 )
 from sqlalchemy.exc import ArgumentError, IntegrityError, InvalidRequestError, SQLAlchemyError
 
+from leadline.store._place import as_it_is, is_read_only, masked
 from leadline.store._tables import SCHEMA_VERSION, metadata, schema
 from leadline.store.errors import StoreError
 
 PREFIX_MIN = 4
 _BUSY_S = 30
+_NOTHING = make_url("sqlite://")
+"""In memory: what is seen where there is no file."""
 D = TypeVar("D")
 
 
 class Database:
     """What every part of the store stands on."""
 
-    def __init__(self, url: URL) -> None:
-        self._shown = (
-            str(url.database)
-            if url.get_backend_name() == "sqlite"
-            else url.render_as_string(hide_password=True)
-        )
-        self._engine = self._make_engine(url)
+    def __init__(self, url: URL, *, reading: bool = False) -> None:
+        """Open a database.
+
+        Args:
+            url: where it is.
+            reading: only to look: nothing is made, and one that cannot be written will do.
+
+        """
+        own_file = url.get_backend_name() == "sqlite"
+        self._shown = str(url.database) if own_file else masked(url.render_as_string())
+        self._reading = reading
+        fixed = own_file and reading and is_read_only(str(url.database))
+        if own_file and reading and not Path(str(url.database)).exists():
+            url = _NOTHING
+        self._holds_nothing = url is _NOTHING
+        self._engine = self._make_engine(as_it_is(url) if fixed else url)
         try:
             self._prepare()
-            if url.get_backend_name() == "sqlite":
+            if own_file and not fixed:
                 self._write_ahead()
         except BaseException:
             self.close()
@@ -67,11 +81,11 @@ class Database:
             engine = create_engine(url, connect_args={"timeout": _BUSY_S})
         except (ArgumentError, InvalidRequestError, ImportError) as error:
             raise StoreError(
-                f"--store {self._shown}: {error}; use a file, or install the database's driver "
-                "(for PostgreSQL: pip install psycopg)"
+                f"--store {self._shown}: {masked(str(error))}; use a file, or install the "
+                "database's driver (for PostgreSQL: pip install psycopg)"
             ) from error
         event.listen(engine, "connect", _set_up_sqlite)
-        event.listen(engine, "begin", _begin_sqlite)
+        event.listen(engine, "begin", _begin_reading if self._reading else _begin_writing)
         return engine
 
     def _prepare(self) -> None:
@@ -82,6 +96,11 @@ class Database:
                     raise StoreError(
                         f"{self._shown} is a database, but not a Leadline store (it holds "
                         f"{sorted(names)[0]!r}); name another file with --store"
+                    )
+                if self._reading and not self._holds_nothing:
+                    raise StoreError(
+                        f"{self._shown} is an empty database, and nothing is made in it only to "
+                        "look; a first `leadline survey` makes a store of it"
                     )
                 metadata.create_all(connection)
                 connection.execute(schema.insert().values(version=SCHEMA_VERSION))
@@ -131,7 +150,8 @@ class Database:
 
     def _translated(self, error: SQLAlchemyError) -> StoreError:
         cause = getattr(error, "orig", None) or error
-        text = str(cause).strip().splitlines()[0] if str(cause).strip() else type(cause).__name__
+        said = masked(str(cause).strip())
+        text = said.splitlines()[0] if said else type(cause).__name__
         if "is not a database" in text:
             return StoreError(
                 f"{self._shown} is not a Leadline store: {text}; move it away or name another with "
@@ -180,7 +200,7 @@ def encode(document: object) -> str:
 
 
 def _set_up_sqlite(connection: Any, _record: Any) -> None:
-    # The driver's own BEGIN comes too late and takes no write lock; _begin_sqlite's does.
+    # The driver's own BEGIN comes too late and takes no write lock; _begin_writing's does.
     connection.isolation_level = None
     # FULL makes a commit survive a loss of power, not only a kill
     # (sqlite.org/pragma.html#pragma_synchronous).
@@ -188,6 +208,10 @@ def _set_up_sqlite(connection: Any, _record: Any) -> None:
         connection.execute(f"PRAGMA {pragma}")
 
 
-def _begin_sqlite(connection: Connection) -> None:
+def _begin_reading(connection: Connection) -> None:
+    connection.exec_driver_sql("BEGIN")
+
+
+def _begin_writing(connection: Connection) -> None:
     # Two writers that both began by reading could not both go on; taking the lock first can wait.
     connection.exec_driver_sql("BEGIN IMMEDIATE")

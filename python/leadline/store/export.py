@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
 from msgspec.structs import asdict
 
+from leadline.inert import to_csv
 from leadline.record import EngineResult, LatencyUs, Measurement, MovedBytes
 from leadline.record.result import NUMBERS
 from leadline.record.workload import interval_columns
@@ -138,12 +137,7 @@ def _json(table: list[Row]) -> bytes:
 
 
 def _csv(table: list[Row]) -> bytes:
-    text = io.StringIO(newline="")
-    if table:
-        writer = csv.DictWriter(text, fieldnames=list(table[0]))
-        writer.writeheader()
-        writer.writerows(table)
-    return text.getvalue().encode()
+    return to_csv(table).encode()
 
 
 def _parquet(table: list[Row]) -> bytes:

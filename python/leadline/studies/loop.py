@@ -9,6 +9,7 @@ import msgspec
 
 from leadline.engine import (
     POINT_S_MIN,
+    PRECONDITION_BYTES_PER_S_MIN,
     Engine,
     Limits,
     NothingCompleted,
@@ -28,10 +29,6 @@ from leadline.store import Keeper
 from leadline.studies.pace import Pace
 from leadline.studies.resume import clock_after
 from leadline.studies.script import PointRequest, Script
-
-PRECONDITION_BYTES_PER_S_MIN = 20e6
-"""A device that preconditions slower than this takes the rest from the first point's own time."""
-
 
 PointsStart = SurveyStart | ValidationStart | CacheStart
 """What a study of points recorded before its first one."""

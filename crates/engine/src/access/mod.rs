@@ -1,5 +1,7 @@
 //! What is asked for: addresses, sizes and the moments at which requests become due.
 
+#![forbid(unsafe_code)]
+
 pub mod arrival;
 pub mod request;
 pub mod sizes;

@@ -1,5 +1,7 @@
 //! Requests that return at once: what is measured is Leadline itself.
 
+#![forbid(unsafe_code)]
+
 use crate::access::request::Request;
 use crate::backend::Wire;
 use crate::backend::{Backend, Completion, QueueBackend};

@@ -1,5 +1,7 @@
 //! `pread(2)` and `pwrite(2)`, buffered or direct, one outstanding request per issuer.
 
+#![forbid(unsafe_code)]
+
 use std::fs::File;
 
 use leadline_wire::job::backend::WriteSync;

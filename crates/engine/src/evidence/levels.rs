@@ -20,6 +20,8 @@
 //! and is shared by most batches of both parts: a moment of silence moves a mean as well. A steady
 //! climb or fall is told as the two or three levels that come nearest to it.
 
+#![forbid(unsafe_code)]
+
 use leadline_wire::event::measure::{Level, Slice};
 
 use crate::normal::student_t;

@@ -25,6 +25,8 @@
 //! low, never by more than `F_sequential / A`. Without lookups (direct I/O passes the cache by) it
 //! is `1 − D/A`, which read-ahead after random misses lowers.
 
+#![forbid(unsafe_code)]
+
 use std::fs::File;
 
 use leadline_wire::event::measure::{CachedShareFrom, MovedBytes, Provenance};

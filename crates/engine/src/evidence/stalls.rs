@@ -12,6 +12,8 @@
 //! controlling thread sleeps to absolute times, so it was kept from running. If requests went on
 //! completing at half the usual rate or more, only that thread was late, and nothing is said.
 
+#![forbid(unsafe_code)]
+
 use leadline_wire::event::measure::{Slice, Stall};
 
 /// Shortest stall, in seconds.

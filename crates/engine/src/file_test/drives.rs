@@ -1,5 +1,7 @@
 //! All drives of a job, each with its file; a program runs on all of them in step.
 
+#![forbid(unsafe_code)]
+
 use std::path::{Path, PathBuf};
 use std::sync::Barrier;
 

@@ -1,5 +1,7 @@
 //! The four programs (KM83 §4, appendix A): open, 8192 or 4096 bytes at a time to the end, close.
 
+#![forbid(unsafe_code)]
+
 use std::fs::{File, OpenOptions};
 use std::io::{Error, Read, Write};
 use std::path::{Path, PathBuf};

@@ -1,5 +1,7 @@
 //! The drive itself, past the file system and the file cache: what a program could have had.
 
+#![forbid(unsafe_code)]
+
 use std::fs::{File, OpenOptions};
 use std::io::Error;
 use std::os::unix::fs::OpenOptionsExt;

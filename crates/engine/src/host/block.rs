@@ -4,6 +4,8 @@
 //! host's page cache may answer; a volume manager's device moves bytes that its members move again.
 //! What counts as moved by the device is therefore summed over the leaves.
 
+#![forbid(unsafe_code)]
+
 use std::collections::BTreeSet;
 use std::fs::{File, canonicalize, metadata, read_dir, read_to_string};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};

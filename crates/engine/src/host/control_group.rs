@@ -1,5 +1,7 @@
 //! Where a controller keeps this process, under version 1 or 2 of control groups.
 
+#![forbid(unsafe_code)]
+
 use std::fs::read_to_string;
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,7 @@
 //! The memory cgroup this process lives in: its file cache, its limit, its page-cache events.
 
+#![forbid(unsafe_code)]
+
 use std::fs::read_to_string;
 use std::path::PathBuf;
 

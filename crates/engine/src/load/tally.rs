@@ -1,5 +1,7 @@
 //! Response times of a window, whole and in equal parts.
 
+#![forbid(unsafe_code)]
+
 use leadline_wire::event::load::{BATCHES, Batch, LoadResult, ResponseMs};
 
 use crate::clock::s_from_ns;

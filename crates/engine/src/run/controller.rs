@@ -1,6 +1,8 @@
 //! The one decision maker of a run, real or simulated: slices of time go in, "go on", "measure" or
 //! "stop" comes out.
 
+#![forbid(unsafe_code)]
+
 use leadline_wire::event::measure::Slice;
 use leadline_wire::job::measure::Limits;
 

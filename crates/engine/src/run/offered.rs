@@ -7,6 +7,8 @@
 //! mid-flight: as many requests as the rate keeps in flight by Little's law, but no more than were
 //! in flight at the end, are allowed for, less those in flight at the beginning.
 
+#![forbid(unsafe_code)]
+
 use leadline_wire::event::measure::{FellShort, LatencyUs, Offered};
 
 use crate::run::recorder::{OpenTally, Tally};

@@ -1,5 +1,7 @@
 //! A real run: issuer threads, and the controlling thread that opens and closes the window.
 
+#![forbid(unsafe_code)]
+
 use std::time::Duration;
 
 use leadline_wire::event::measure::{Offered, Placed, Slice};

@@ -1,5 +1,7 @@
 //! What one issuer counts while it runs, and the slices of time a run is cut into.
 
+#![forbid(unsafe_code)]
+
 use leadline_wire::job::measure::Arrivals;
 
 use crate::access::arrival::ArrivalStream;

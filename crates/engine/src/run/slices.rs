@@ -1,5 +1,7 @@
 //! The slices of time that a run is cut into.
 
+#![forbid(unsafe_code)]
+
 use leadline_wire::event::measure::Slice;
 
 /// Joins neighbouring slices until no more than `most` remain; sums are kept.

@@ -9,6 +9,8 @@
 //! twice the standard error of the difference. The second condition catches the slow, even climb
 //! that MSER alone accepts.
 
+#![forbid(unsafe_code)]
+
 use leadline_wire::event::measure::Slice;
 
 use crate::run::slices::joined;

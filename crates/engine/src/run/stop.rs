@@ -14,6 +14,8 @@
 //! would stop at a lucky moment too often and lose coverage. For the same reason two looks in a row
 //! must agree.
 
+#![forbid(unsafe_code)]
+
 use leadline_wire::event::measure::Slice;
 
 use crate::normal::student_t;

@@ -1,5 +1,7 @@
 //! Counts as the wire writes them.
 
+#![forbid(unsafe_code)]
+
 use leadline_wire::event::measure::{Interval, LatencyUs, OperationSummary};
 
 use crate::histogram::Histogram;

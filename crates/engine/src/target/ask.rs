@@ -1,6 +1,8 @@
 //! What is asked of a target beside work: a directory of a server is claimed, looked at and released
 //! from here, because nothing above the wire speaks NFS.
 
+#![forbid(unsafe_code)]
+
 use std::time::Duration;
 
 use leadline_wire::event::answer::{Answer, Room, ServerFacts};

@@ -1,5 +1,7 @@
 //! From counts to the result: rates, shares, Little's law, and what to warn of.
 
+#![forbid(unsafe_code)]
+
 use leadline_wire::WIRE_VERSION;
 use leadline_wire::event::measure::{
     ClockSource, Generator, LatencyUs, Level, MeasureResult, MovedBytes, Network, Offered, Placed,

@@ -1,5 +1,7 @@
 //! A job on an NFS server: lay out, fill the server's cache, run.
 
+#![forbid(unsafe_code)]
+
 use std::time::Duration;
 
 use leadline_wire::event::measure::{MeasureResult, Network, WrittenBytes};

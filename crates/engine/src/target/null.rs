@@ -1,5 +1,7 @@
 //! A job on nothing: measures Leadline itself.
 
+#![forbid(unsafe_code)]
+
 use leadline_wire::event::measure::MeasureResult;
 use leadline_wire::job::measure::MeasureJob;
 use leadline_wire::ranges::SMALLEST_TRANSFER_BYTES;

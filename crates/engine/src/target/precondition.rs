@@ -10,6 +10,8 @@
 //! than [`ROUND_S_MIN`] and the bytes allow), and the bytes that may be written are bounded, because
 //! they wear the device.
 
+#![forbid(unsafe_code)]
+
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 

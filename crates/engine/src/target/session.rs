@@ -1,6 +1,8 @@
 //! What the jobs on this machine's own clock have in common: when they began, what they need to run,
 //! how they end.
 
+#![forbid(unsafe_code)]
+
 use std::fs::File;
 
 use leadline_wire::event::measure::MeasureResult;

@@ -4,6 +4,8 @@
 //! allows it, and goes over it again and again for the length of a reading. Copies are those of
 //! the kernels (`memcpy`), sums are what a scan does to keys.
 
+#![forbid(unsafe_code)]
+
 use std::hint::black_box;
 use std::sync::Barrier;
 use std::thread;

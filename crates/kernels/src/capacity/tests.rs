@@ -1,4 +1,6 @@
 //! The kernel on real directories; memory is read for moments, not for as long as a measurement.
+
+#![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used)]
 
 use std::fs;

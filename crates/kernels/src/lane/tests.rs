@@ -1,4 +1,6 @@
 //! Disks that fail, as lanes see them.
+
+#![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used)]
 
 use std::fs::File;

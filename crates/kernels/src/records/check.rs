@@ -1,5 +1,7 @@
 //! The kernel `check`, and the look at a data set with which every kernel verifies its output.
 
+#![forbid(unsafe_code)]
+
 use leadline_engine::error::EngineError;
 use leadline_engine::events::{Phase, Reporter};
 use leadline_wire::event::stream::{PhaseResult, StreamResult};

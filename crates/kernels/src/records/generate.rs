@@ -1,5 +1,7 @@
 //! The kernel `generate`: every thread makes a range of the records in memory and writes it.
 
+#![forbid(unsafe_code)]
+
 use std::ops::Range;
 
 use leadline_engine::error::EngineError;

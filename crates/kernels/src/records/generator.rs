@@ -12,6 +12,8 @@
 //! by the record's own number of the sequence; the key of a rank is a fixed random one, so
 //! frequent keys lie anywhere. This is Leadline's own: gensort has only one fixed skew.
 
+#![forbid(unsafe_code)]
+
 use leadline_engine::error::EngineError;
 use leadline_wire::job::stream::Format;
 use rand_distr::{Distribution, Zipf};

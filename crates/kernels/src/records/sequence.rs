@@ -4,6 +4,8 @@
 //! the benchmark (gensort; Hadoop's `Random16` describes the same). A step of any length is again a
 //! multiplication and an addition, so every thread begins where its records do.
 
+#![forbid(unsafe_code)]
+
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 

@@ -5,6 +5,8 @@
 //! their counts and sums of checksums agree: a record that was changed, lost or doubled leaves the
 //! sum right with probability 2^-32.
 
+#![forbid(unsafe_code)]
+
 use leadline_engine::error::EngineError;
 use leadline_wire::event::stream::CheckResult;
 use serde::{Deserialize, Serialize};

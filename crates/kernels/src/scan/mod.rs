@@ -4,6 +4,8 @@
 //! own. Reading and writing are phases apart: everybody reads until somebody's matches fill the
 //! memory, then everybody writes; the turns of a phase are added up.
 
+#![forbid(unsafe_code)]
+
 pub mod key_range;
 pub mod matches;
 pub mod portion;

@@ -4,6 +4,8 @@
 //! a chunk each, so that its reads, its computing and its writes overlap; whatever it waits for,
 //! the others' requests are on their way.
 
+#![forbid(unsafe_code)]
+
 use std::ops::Range;
 
 use leadline_engine::error::EngineError;

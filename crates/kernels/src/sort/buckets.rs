@@ -4,6 +4,8 @@
 //! block at a time; a block's first place holds the number of the next one. One set of buckets
 //! belongs to one thread while it is filled and is read by all of them afterwards.
 
+#![forbid(unsafe_code)]
+
 use super::entries::{Entry, RECORD_BYTES, entry_of};
 use super::splitters::Splitters;
 

@@ -1,5 +1,7 @@
 //! The sort of a data set on one machine: `read` and `write`, or `runs` and `merge`.
 
+#![forbid(unsafe_code)]
+
 use leadline_engine::error::EngineError;
 use leadline_engine::events::{Phase, Reporter};
 use leadline_wire::event::stream::{PhaseResult, StreamResult};

@@ -5,6 +5,8 @@
 //! entries of a batch are equal: the order is that of the keys, equal keys as they came, whoever
 //! made the entries and in whatever order.
 
+#![forbid(unsafe_code)]
+
 /// Bytes of a record (the sort benchmark's).
 pub const RECORD_BYTES: usize = 100;
 /// Bytes of its key, at its beginning.

@@ -1,5 +1,7 @@
 //! Keys that make a sort's life hard, for the tests of every part of it.
 
+#![forbid(unsafe_code)]
+
 use super::entries::{Entry, KEY_BYTES, RECORD_BYTES, entry_of};
 
 /// Numbers that look drawn (splitmix64).

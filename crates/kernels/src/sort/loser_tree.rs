@@ -4,6 +4,8 @@
 //! equal are the records looked at. Then the whole key decides, and the earlier run among equals.
 //! All runs lie at the same depth, so that no branch depends on which of them won.
 
+#![forbid(unsafe_code)]
+
 use super::entries::{KEY_BYTES, RECORD_BYTES};
 
 /// Bytes of a key in a node.

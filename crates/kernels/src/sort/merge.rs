@@ -1,5 +1,7 @@
 //! The second pass: sorted runs into one, every thread its own part of the output.
 
+#![forbid(unsafe_code)]
+
 use std::collections::VecDeque;
 use std::ops::Range;
 

@@ -5,6 +5,8 @@
 //! out of its blocks one by one, at the price of reading its entries once for each. Entries differ
 //! in any case, so a division always gets smaller pieces.
 
+#![forbid(unsafe_code)]
+
 use super::buckets::Buckets;
 use super::entries::Entry;
 

@@ -1,5 +1,7 @@
 //! How a sort lays out its memory: one pass when everything fits, else runs of half of it.
 
+#![forbid(unsafe_code)]
+
 use leadline_engine::error::EngineError;
 
 use super::buckets::Buckets;

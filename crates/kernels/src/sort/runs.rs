@@ -1,5 +1,7 @@
 //! Sorted runs on disk, between the passes.
 
+#![forbid(unsafe_code)]
+
 use leadline_engine::error::EngineError;
 use leadline_wire::job::stream::Io;
 

@@ -1,5 +1,7 @@
 //! A sample of the keys of a batch, before it is read: pages at equal distances in it.
 
+#![forbid(unsafe_code)]
+
 use std::collections::VecDeque;
 
 use leadline_engine::error::EngineError;

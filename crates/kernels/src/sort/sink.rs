@@ -4,6 +4,8 @@
 //! its own. Where all records fit the memory there is no run, and the end is the `write` of one
 //! pass.
 
+#![forbid(unsafe_code)]
+
 use std::thread::JoinHandle;
 
 use leadline_engine::error::EngineError;

@@ -4,6 +4,8 @@
 //! the last key of every chunk of every run narrows the cut to a few chunks of each; those are
 //! read, and halving finds the record.
 
+#![forbid(unsafe_code)]
+
 use std::ops::Range;
 
 use super::entries::{Entry, position_of};

@@ -6,6 +6,8 @@
 //! borders, and its entries are compared with those. Borders are whole entries, positions
 //! included: a key that fills many buckets by itself is divided by where its records lie.
 
+#![forbid(unsafe_code)]
+
 use super::entries::Entry;
 
 /// Cells of the table: 32 KiB of it.

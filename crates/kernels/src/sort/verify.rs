@@ -1,5 +1,7 @@
 //! Whether an output holds the input's records in order, before it gets its name.
 
+#![forbid(unsafe_code)]
+
 use leadline_engine::error::EngineError;
 use leadline_wire::job::stream::StreamJob;
 

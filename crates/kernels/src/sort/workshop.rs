@@ -1,5 +1,7 @@
 //! What a sort works with, leased from the job's memory as the plan says.
 
+#![forbid(unsafe_code)]
+
 use leadline_engine::error::EngineError;
 
 use super::batch::{Batch, Worker};

@@ -4,6 +4,8 @@
 //! belongs. Two blocks that changed places, a block that was changed, lost or written twice leave
 //! the sum right with probability 2^-64.
 
+#![forbid(unsafe_code)]
+
 use serde::{Deserialize, Serialize};
 
 use super::slots::Block;

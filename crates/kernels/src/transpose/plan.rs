@@ -4,6 +4,8 @@
 //! in one segment where it spans all columns or all rows. Disks like long segments, so r and c are
 //! chosen such that the shorter of the two is as long as the memory allows.
 
+#![forbid(unsafe_code)]
+
 use super::shape::Shape;
 
 /// A part of the matrix that is in memory at once.

@@ -1,5 +1,7 @@
 //! Pieces of an input, read ahead in the order in which they are wanted.
 
+#![forbid(unsafe_code)]
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 

@@ -1,5 +1,7 @@
 //! A matrix of blocks and where each of its blocks goes.
 
+#![forbid(unsafe_code)]
+
 use leadline_engine::error::EngineError;
 
 use super::BLOCK_BYTES;

@@ -1,5 +1,7 @@
 //! Tiles through memory: read by pieces, placed, written by pieces.
 
+#![forbid(unsafe_code)]
+
 use leadline_engine::error::EngineError;
 use leadline_engine::events::Reporter;
 use leadline_wire::event::stream::PhaseResult;

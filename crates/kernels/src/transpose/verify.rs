@@ -1,5 +1,7 @@
 //! The output of a transpose, read back: every block where it belongs.
 
+#![forbid(unsafe_code)]
+
 use leadline_engine::error::EngineError;
 use leadline_wire::job::stream::Io;
 

@@ -11,9 +11,11 @@ import typer
 
 from leadline.cli.options import (
     CacheLimit,
+    Force,
     Json,
     Name,
     Seed,
+    new_file,
     positive_bytes,
     positive_seconds,
     reader,
@@ -155,9 +157,9 @@ Resume = Annotated[
     bool,
     typer.Option("--resume", help="Go on with this system's unfinished study of several runs."),
 ]
+OUTPUT_SAID = "Also draw the run: .html and others."
 OutputFile = Annotated[
-    Path | None,
-    typer.Option("-o", "--output", metavar="FILE", help="Also draw the run: .html and others."),
+    Path | None, typer.Option("-o", "--output", metavar="FILE", help=OUTPUT_SAID)
 ]
 
 
@@ -190,6 +192,7 @@ _OPTIONS = {
     "seed": (Seed, 1),
     "budget": (Budget, BUDGET_S),
     "output": (OutputFile, None),
+    "force": (Force, False),
     "json": (Json, False),
 }
 _FIELDS = {
@@ -214,11 +217,16 @@ def _kernel(
     no_bound: bool,
     name: str | None,
     output: Path | None,
+    force: bool,
     json: bool,
     **wanted: Any,
 ) -> KernelAsked:
     shown = Shown(
-        json=json, output=output, cache_limit_bytes=cache_limit, bound=not no_bound, resume=resume
+        json=json,
+        output=new_file(output, force=force),
+        cache_limit_bytes=cache_limit,
+        bound=not no_bound,
+        resume=resume,
     )
     return KernelAsked(_wanted(**wanted), shown, name)
 

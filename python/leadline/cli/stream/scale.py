@@ -8,8 +8,16 @@ from typing import Annotated, Any
 import typer
 
 from leadline.cli.context import Context
-from leadline.cli.options import Json, Name, Seed, positive_bytes, positive_seconds, reader
-from leadline.cli.stream.options import OutputFile, Threads
+from leadline.cli.options import (
+    Json,
+    Name,
+    Seed,
+    positive_bytes,
+    positive_seconds,
+    reader,
+    with_output,
+)
+from leadline.cli.stream.options import OUTPUT_SAID, Threads
 from leadline.cli.stream.run import require_stream_output, tell_stream
 from leadline.cli.talk import talk
 from leadline.engine import Target
@@ -80,6 +88,7 @@ _Budget = Annotated[
 ]
 
 
+@with_output(OUTPUT_SAID)
 def scale(
     context: typer.Context,
     *,
@@ -95,7 +104,7 @@ def scale(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with this system's unfinished study.")
     ] = False,
-    output: OutputFile = None,
+    output: Path | None = None,
     json: Json = False,
 ) -> None:
     """Run every kernel on 1 to n disks: what each disk adds, where that stops, and why."""

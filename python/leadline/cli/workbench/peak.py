@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,13 +12,15 @@ from leadline.cli.options import Json
 from leadline.cli.workbench.run import (
     Deadline,
     ExperimentPath,
+    InsecureScheduler,
     OwnSeed,
-    Page,
     PolicyName,
     Resume,
     Scheduler,
     Shown,
+    Where,
     run_and_tell,
+    with_page,
 )
 from leadline.errors import LeadlineError
 from leadline.record.workbench import Level, PeakVerdict, Sample
@@ -37,6 +40,7 @@ class PolicyGaveUp(LeadlineError):
     exit_code = 3
 
 
+@with_page
 def command(
     context: typer.Context,
     *,
@@ -50,7 +54,8 @@ def command(
     seed: OwnSeed = None,
     resume: Resume = False,
     scheduler: Scheduler = None,
-    output: Page = None,
+    insecure_scheduler: InsecureScheduler = False,
+    output: Path | None = None,
     compare: Annotated[
         bool, typer.Option(help="Say how the other policies would have fared; takes some seconds.")
     ] = True,
@@ -73,8 +78,7 @@ def command(
         start,
         Shown(json=json, output=output, compare=compare),
         stored=stored,
-        scheduler=scheduler or file.scheduler,
-        at_once=1,
+        where=Where(scheduler=scheduler or file.scheduler, insecure=insecure_scheduler, at_once=1),
     )
     peak = found.peaks[0].peak
     if peak is not None and peak.verdict is PeakVerdict.FAILED:

@@ -9,7 +9,7 @@ import msgspec
 import typer
 
 from leadline.cli.context import Context
-from leadline.cli.options import positive_seconds, reader
+from leadline.cli.options import positive_seconds, reader, with_output
 from leadline.cli.talk import talk
 from leadline.cli.tell import draw, require_output, tell
 from leadline.engine import Stopped
@@ -61,12 +61,25 @@ Resume = Annotated[
 ]
 Scheduler = Annotated[
     str | None,
-    typer.Option(metavar="tcp://…", help="A dask.distributed scheduler whose workers run trials."),
+    typer.Option(metavar="tls://…", help="A dask.distributed scheduler whose workers run trials."),
 ]
-Page = Annotated[
-    Path | None,
-    typer.Option("-o", "--output", metavar="FILE", help="Also draw it: .html, .svg, .pdf or .csv."),
+InsecureScheduler = Annotated[
+    bool,
+    typer.Option(
+        "--insecure-scheduler",
+        help="Take a scheduler of another machine without TLS, on a network of your own.",
+    ),
 ]
+with_page = with_output("Also draw it: .html, .svg, .pdf or .csv.")
+"""Gives a command its `output`, the page of what it measured."""
+
+
+class Where(msgspec.Struct, frozen=True, kw_only=True):
+    """Where trials run."""
+
+    scheduler: str | None
+    insecure: bool
+    at_once: int | None
 
 
 class Shown(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,14 +96,13 @@ def run_and_tell(
     shown: Shown,
     *,
     stored: Experiment | None,
-    scheduler: str | None,
-    at_once: int | None,
+    where: Where,
 ) -> Experiment:
     """Run an experiment, keep it, and show it."""
     kind = KINDS[EXPERIMENT.kind]
     require_output(shown.output, kind)
     store = context.open_store()
-    with open_pool(scheduler, talk) as pool:
+    with open_pool(where.scheduler, talk, insecure=where.insecure) as pool:
         if stored is None:
             store.begin(EXPERIMENT, start)
         _tell_plan(start, stored, pool.names)
@@ -100,7 +112,7 @@ def run_and_tell(
                 store,
                 pool,
                 stored=stored,
-                at_once=at_once,
+                at_once=where.at_once,
                 watcher=_Teller(start, stored),
                 compare=shown.compare,
             )

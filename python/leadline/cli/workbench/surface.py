@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,18 +12,21 @@ from leadline.cli.options import Json
 from leadline.cli.workbench.run import (
     Deadline,
     ExperimentPath,
+    InsecureScheduler,
     OwnSeed,
-    Page,
     PolicyName,
     Resume,
     Scheduler,
     Shown,
+    Where,
     run_and_tell,
+    with_page,
 )
 from leadline.studies.workbench.experiments.read import begin_surface, load_experiment
 from leadline.studies.workbench.resuming import resume_surface
 
 
+@with_page
 def command(
     context: typer.Context,
     *,
@@ -40,10 +44,11 @@ def command(
     seed: OwnSeed = None,
     resume: Resume = False,
     scheduler: Scheduler = None,
+    insecure_scheduler: InsecureScheduler = False,
     at_once: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Most samples measured at the same time.")
     ] = None,
-    output: Page = None,
+    output: Path | None = None,
     json: Json = False,
 ) -> None:
     """Find the peak rate over all configurations, measuring only some of them."""
@@ -62,6 +67,9 @@ def command(
         start,
         Shown(json=json, output=output),
         stored=stored,
-        scheduler=scheduler or file.scheduler,
-        at_once=at_once or file.at_once,
+        where=Where(
+            scheduler=scheduler or file.scheduler,
+            insecure=insecure_scheduler,
+            at_once=at_once or file.at_once,
+        ),
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from leadline.errors import TargetRefused
+from leadline.inputs import InputRefused, read_bytes
 from leadline.machine.resources import available_memory_bytes
 from leadline.machine.space import read_space, require_room
 from leadline.record.job import (
@@ -112,8 +113,8 @@ def find_data_set(path: str) -> DataSet:
 
 def _striped(path: str, file: Path) -> DataSet:
     try:
-        layout = msgspec.json.decode(file.read_bytes(), type=_Layout)
-    except (OSError, msgspec.MsgspecError) as error:
+        layout = msgspec.json.decode(read_bytes(file), type=_Layout)
+    except (InputRefused, msgspec.MsgspecError) as error:
         raise TargetRefused(
             f"{file} says where the stripes of {path} lie, and cannot be read: {error}; make the "
             "data anew"

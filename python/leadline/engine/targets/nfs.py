@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from msgspec import UNSET, UnsetType
@@ -18,7 +18,7 @@ from msgspec import UNSET, UnsetType
 from leadline.engine.child import ENGINE_COMMAND, Child
 from leadline.engine.targets.nfs_address import NfsAddress
 from leadline.errors import EngineFault, ServerLost, TargetRefused
-from leadline.machine.space import USEFUL_BYTES, Space, require_room
+from leadline.machine.space import USEFUL_BYTES, Space, keep_floor, require_room
 from leadline.machine.stop import shielded
 from leadline.record.job import AskJob, JobTarget, NfsAsk, NfsQuestion, NfsTarget
 from leadline.record.jobs.nfs import NfsAsked, NfsRoom
@@ -80,6 +80,13 @@ class NfsPlace:
         if room is not None:
             missing = unique_bytes - room.data_bytes
             require_room(self._address.text, _space(room), max(0, missing))
+
+    def keep_floor(self, unique_bytes: int) -> None:
+        """Look at the export as it is now, as far as the server says."""
+        with suppress(ServerLost):  # the layout itself will meet it
+            room = self._ask("nfs_room").room
+            if room is not None:
+                keep_floor(self._address.text, _space(room), unique_bytes)
 
     def release(self) -> None:
         """Remove what was made on the server.

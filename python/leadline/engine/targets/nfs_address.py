@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from leadline.errors import TargetRefused
@@ -67,7 +68,9 @@ def _ports(text: str, query: str) -> dict[str, int]:
             raise TargetRefused(f"{text}: this client speaks version 3 of NFS only: leave it out")
         if key not in ("mountport", "nfsport"):
             raise TargetRefused(f"{text}: {key!r} is no option of it; {_SPELLING}")
-        if not value.isdecimal() or not 0 < int(value) < 2**16:
-            raise TargetRefused(f"{text}: {key}={value} is no port; give a number from 1 to 65535")
+        if not re.fullmatch("[0-9]{1,5}", value) or not 0 < int(value) < 2**16:
+            raise TargetRefused(
+                f"{text}: {key}={value[:20]} is no port; give a number from 1 to 65535"
+            )
         found[key] = int(value)
     return found

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from leadline.engine.targets.claim import Claim
 from leadline.machine.facts import target_facts
 from leadline.machine.mounts import is_in_memory
-from leadline.machine.space import USEFUL_BYTES, capacity_bytes, require_space
+from leadline.machine.space import USEFUL_BYTES, capacity_bytes, keep_floor, require_space, room_of
 from leadline.record.job import DirectoryTarget, JobTarget
 
 
@@ -32,6 +32,14 @@ class Place(Protocol):
 
         """
 
+    def keep_floor(self, unique_bytes: int) -> None:
+        """Refuse to go on with the layout of a data file of this size below the floor.
+
+        Raises:
+            TargetRefused: how much is free and what stays free.
+
+        """
+
 
 class DirectoryPlace:
     """A claimed directory of this machine."""
@@ -50,3 +58,7 @@ class DirectoryPlace:
         """Others write to the file system too, so the room is looked at again each time."""
         missing = unique_bytes - self._claim.data_bytes()
         require_space(self._claim.directory, max(0, missing))
+
+    def keep_floor(self, unique_bytes: int) -> None:
+        """Look at the file system as it is now."""
+        keep_floor(str(self._claim.directory), room_of(self._claim.directory), unique_bytes)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import difflib
 import json
-import tomllib
 from importlib import resources
 from importlib.resources.abc import Traversable
-from pathlib import Path
 from typing import Any
 
 from leadline.errors import TargetRefused
+from leadline.inputs import InputRefused, parse_toml, read_text
 
 MACHINES = "machines"
 """Their folder: a machine and a system that obeys a law may not have the same name."""
@@ -41,12 +40,17 @@ def load_profile(name_or_file: str) -> dict[str, Any]:
 
     """
     if name_or_file.endswith(".toml"):
-        return _load(Path(name_or_file), f"sim:{name_or_file}")
+        try:
+            text = read_text(name_or_file)
+        except InputRefused as error:
+            raise TargetRefused(f"sim:{name_or_file}: {error}") from error
+        return _read(text, name_or_file, f"sim:{name_or_file}")
     names, machines = profile_names(), machine_names()
     if name_or_file not in names + machines:
         raise TargetRefused(_unknown(name_or_file, names + machines))
     folder = _folder() / MACHINES if name_or_file in machines else _folder()
-    return _load(folder / f"{name_or_file}.toml", f"sim:{name_or_file}")
+    text = (folder / f"{name_or_file}.toml").read_text(encoding="utf-8")
+    return _read(text, f"{name_or_file}.toml", f"sim:{name_or_file}")
 
 
 def _folder() -> Traversable:
@@ -63,16 +67,10 @@ def _unknown(name: str, names: tuple[str, ...]) -> str:
     )
 
 
-def _load(file: Path | Traversable, spelled: str) -> dict[str, Any]:
+def _read(text: str, file: str, spelled: str) -> dict[str, Any]:
     try:
-        profile = tomllib.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise TargetRefused(f"{spelled}: there is no file {file}; check the path") from None
-    except OSError as error:
-        raise TargetRefused(f"{spelled}: cannot read {file}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise TargetRefused(f"{spelled}: {file} is not text in UTF-8") from error
-    except tomllib.TOMLDecodeError as error:
+        profile = parse_toml(text)
+    except ValueError as error:
         raise TargetRefused(f"{spelled}: {file} is not valid TOML: {error}") from error
     _check(profile, spelled)
     return profile

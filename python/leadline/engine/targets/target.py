@@ -56,10 +56,11 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
             raise TargetRefused(f"the target is empty; {_SPELLINGS}")
         if "\0" in spelled:
             raise TargetRefused(f"{spelled!r} holds a NUL byte, which no path can; {_SPELLINGS}")
+        _require_text(spelled)
         scheme = _SCHEME.match(spelled)
         if scheme:
             return cls._with_scheme(scheme[1].lower(), spelled[scheme.end() :], spelled)
-        path = str(_usable_directory(spelled))
+        path = _require_text(str(_usable_directory(spelled)))
         return cls(text=path, kind="directory", path=path)
 
     @classmethod
@@ -77,6 +78,18 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
             f"{spelled!r} has the unknown scheme {scheme}:; {_SPELLINGS}; "
             f"a directory of that name is written ./{spelled}"
         )
+
+
+def _require_text(path: str) -> str:
+    """Return a path; refuse one that is no text, which no record of it could hold."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        raise TargetRefused(
+            f"{path!r} is no text in UTF-8, and results say as text where they were measured; "
+            "rename the directory, or mount it under another name (mount --bind)"
+        ) from None
+    return path
 
 
 def _usable_directory(spelled: str) -> Path:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from leadline.report.drawing.drawable import Drawn, unchecked
 from leadline.report.drawing.images import ReportError, save_chart
@@ -74,20 +71,3 @@ class Forms:
             raise ReportError(self.nothing)
         for number, (name, chart) in enumerate(charts.items()):
             save_chart(chart, path if number == 0 else path.with_stem(f"{path.stem}-{name}"))
-
-
-def to_csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return rows as CSV that no spreadsheet reads a formula in."""
-    text = io.StringIO(newline="")
-    if rows:
-        writer = csv.DictWriter(text, fieldnames=list(rows[0]))
-        writer.writeheader()
-        writer.writerows({key: inert(value) for key, value in row.items()} for row in rows)
-    return text.getvalue()
-
-
-def inert(value: Any) -> Any:
-    """Keep a spreadsheet from reading text as a formula."""
-    if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r"):
-        return f"'{value}"
-    return value

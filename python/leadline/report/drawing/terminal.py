@@ -16,6 +16,8 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
+from leadline.inert import printable
+
 _Asked = ParamSpec("_Asked")
 _ASCII = str.maketrans({"×": "x", "−": "-", "±": "+/-", "\N{MICRO SIGN}": "u"})
 
@@ -30,7 +32,7 @@ class Terminal:
 
     def printable(self, text: str) -> str:
         """Replace control characters, and on an ASCII terminal every sign it cannot show."""
-        shown = "".join(sign if sign.isprintable() else "?" for sign in text)
+        shown = printable(text.replace("\n", "?"))
         if not self.plain:
             return shown
         return shown.translate(_ASCII).encode("ascii", "replace").decode()

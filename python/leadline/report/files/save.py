@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from leadline.inert import to_csv
 from leadline.record.files import FilesStudy
-from leadline.report.drawing.saving import Forms, to_csv
+from leadline.report.drawing.saving import Forms
 from leadline.report.files.charts import files_charts
 from leadline.report.files.page import render_files_html
 from leadline.report.files.table import table_lines, table_of

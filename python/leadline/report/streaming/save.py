@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from leadline.inert import to_csv
 from leadline.record.balance import Balance, Saturation, StreamBalance
 from leadline.record.streaming import StreamStudy
 from leadline.record.workload import interval_columns
 from leadline.report.balance.chart import balance_charts
 from leadline.report.balance.page import render_balance_html
-from leadline.report.drawing.saving import Forms, to_csv
+from leadline.report.drawing.saving import Forms
 from leadline.report.streaming.catalogue import stream_charts
 from leadline.report.streaming.page import render_stream_html
 from leadline.studies.streaming.answer import balance_of

@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Any
 
+from leadline.inert import cell
 from leadline.machine.facts import FACTS
 from leadline.record import PARAMETERS, Measurement, Survey
 from leadline.record.wording import say_border, say_percent, say_rate, say_value, say_workload
-from leadline.report.drawing.saving import inert
 from leadline.report.measurement.evidence import CLOCKS, marks, say_precondition, say_written
 from leadline.report.measurement.outliers import slice_outliers
 from leadline.units import format_bytes, format_seconds
@@ -270,5 +270,5 @@ def points_csv(points: Sequence[Measurement]) -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(_CSV)
     for point in sorted(points, key=lambda point: point.order):
-        writer.writerow([inert(of(point)) for of in _CSV.values()])
+        writer.writerow([cell(of(point)) for of in _CSV.values()])
     return out.getvalue()

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from leadline.inert import to_csv
 from leadline.record.workbench import Experiment, SurfaceCell
-from leadline.report.drawing.saving import Forms, to_csv
+from leadline.report.drawing.saving import Forms
 from leadline.report.workbench.catalogue import experiment_charts
 from leadline.report.workbench.page import render_experiment_html
 from leadline.report.workbench.surface.table import sample_costs

@@ -319,7 +319,7 @@ def _times(times: Interval) -> str:
 
 
 def _decided(times: Interval) -> bool:
-    return not times.covers(1.0)
+    return times.excludes(1.0)
 
 
 def _at_least(share: Interval | None, percent: float) -> bool:

@@ -18,6 +18,8 @@ CACHED_FRAC_MAX = 0.05
 """Of a file in the cache before a read that was to come from the drive."""
 REPEATABLE_FRAC = 0.25
 """KM83 §4 repeated runs "to insure that the experiment had stablized and was repeatable"."""
+_LN_RATIO_MAX = 300.0
+"""Half of an interval beyond this says nothing more, and its ends could not be written."""
 Reading = Callable[[FileRun], float | None]
 
 
@@ -82,12 +84,18 @@ def rate_noise(rows: Sequence[FilesRow], file_bytes: int) -> Noise:
 def ratio(
     over: FilesRow, under: FilesRow, noise: Noise, file_bytes: int, *, confidence: float
 ) -> Interval:
-    """Return the ratio of two rows' rates, `over` by `under`."""
+    """Return the ratio of two rows' rates, `over` by `under`.
+
+    Without an interval while no program ran twice: how far another run would be off nobody knows.
+    """
     logs = [[math.log(rate) for rate in rates(row, file_bytes)] for row in (over, under)]
     means = [sum(side) / len(side) for side in logs]
     counts = [len(side) for side in logs]
-    half = student_t(noise.df, confidence) * noise.sd_frac * math.sqrt(sum(1 / n for n in counts))
     value = means[0] - means[1]
+    if noise.df < 1:
+        return Interval(math.exp(value), None, None, min(counts))
+    half = student_t(noise.df, confidence) * noise.sd_frac * math.sqrt(sum(1 / n for n in counts))
+    half = min(half, _LN_RATIO_MAX)
     return Interval(math.exp(value), math.exp(value - half), math.exp(value + half), min(counts))
 
 

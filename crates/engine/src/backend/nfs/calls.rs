@@ -3,6 +3,8 @@
 //! The three differ only in a few words, so every slot keeps the head of a call, made once from
 //! `nfs3_types`' encoding, and only these words are changed: nothing is allocated or copied.
 
+#![forbid(unsafe_code)]
+
 use nfs3_types::nfs3::{NFS_PROGRAM, PROGRAM, VERSION, nfs_fh3};
 use nfs3_types::rpc::{RPC_VERSION_2, call_body, msg_body, opaque_auth, rpc_msg};
 use nfs3_types::xdr_codec::{Error, Pack};

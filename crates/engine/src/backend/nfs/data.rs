@@ -1,5 +1,7 @@
 //! The single file `data.bin` of the run directory on a server: really written, incompressible.
 
+#![forbid(unsafe_code)]
+
 use crate::access::request::{Kind, Request};
 use crate::backend::QueueBackend;
 use crate::backend::data_file::DATA_FILE_NAME;

@@ -1,4 +1,6 @@
 //! Calls and answers as `nfs3_types` has them, for the tests of both hand-made codecs.
+
+#![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used)]
 
 use std::io::Cursor;

@@ -1,6 +1,8 @@
 //! What comes from a server, taken apart: fragments to records (RFC 5531 §11), records to answers,
 //! the data of reads to the buffers of their slots. Nothing is allocated.
 
+#![forbid(unsafe_code)]
+
 use crate::backend::nfs::queue::Slot;
 use crate::backend::nfs::reply::{Answer, HEAD_BYTES_MAX, Understood, XID_BYTES, understand};
 use crate::backend::nfs::rpc::LAST_FRAGMENT;

@@ -4,6 +4,8 @@
 //! as it can and says how many bytes it needs to go on, so that nothing that follows the head (the
 //! data of a READ) is taken from the connection too early.
 
+#![forbid(unsafe_code)]
+
 use crate::backend::nfs::calls::Asked;
 
 /// Longest head: whatever the server adds, with the longest verifier that is allowed.

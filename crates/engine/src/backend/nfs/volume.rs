@@ -1,5 +1,7 @@
 //! An export and a directory in it, found by its path, and what can be asked of directories there.
 
+#![forbid(unsafe_code)]
+
 use std::net::SocketAddr;
 use std::time::Duration;
 

@@ -6,6 +6,8 @@
 //! `docs/reference/profile.md`: nothing warms up, no request remembers the one before it. A
 //! [`machine`] is the contrary: parts that remember, and no law but what comes out of them.
 
+#![forbid(unsafe_code)]
+
 mod law;
 mod machine;
 mod profile;

@@ -3,6 +3,8 @@
 //! Everything is appended to the connection's outbox in place; the head that all calls share is made
 //! once. Only so much of an answer is looked at as a load needs.
 
+#![forbid(unsafe_code)]
+
 use nfs3_types::nfs3::{NFS_PROGRAM, PROGRAM, VERSION, nfs_fh3};
 use nfs3_types::rpc::{RPC_VERSION_2, call_body, msg_body, opaque_auth, rpc_msg};
 use nfs3_types::xdr_codec::Pack;

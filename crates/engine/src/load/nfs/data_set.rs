@@ -6,6 +6,8 @@
 //! data set is next opened, so that a killed load harms nothing. Removal goes by the plan's own names:
 //! what is not Leadline's stays, and is named.
 
+#![forbid(unsafe_code)]
+
 use nfs3_types::nfs3::{NFS_PROGRAM, nfsstat3};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;

@@ -1,5 +1,7 @@
 //! Many calls that must all be done, with a bounded number outstanding: making, finding, removing.
 
+#![forbid(unsafe_code)]
+
 use crate::clock::now_ns;
 use crate::error::EngineError;
 use crate::load::nfs::calls::Said;

@@ -1,5 +1,7 @@
 //! What a data set holds: decided by workload, size and seed alone, so that its name says it all.
 
+#![forbid(unsafe_code)]
+
 use leadline_wire::job::nfs_load::Data;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;

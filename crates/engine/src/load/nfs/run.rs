@@ -1,5 +1,7 @@
 //! One load job: claim, do, let go.
 
+#![forbid(unsafe_code)]
+
 use std::time::Duration;
 
 use leadline_wire::event::nfs_load::{DataFacts, NfsLoadResult};

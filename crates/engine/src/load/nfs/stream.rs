@@ -1,5 +1,7 @@
 //! What is asked, call by call: decided by the plan and a seed alone, whatever the server answers.
 
+#![forbid(unsafe_code)]
+
 use std::collections::VecDeque;
 
 use leadline_wire::job::nfs_load::Workload;

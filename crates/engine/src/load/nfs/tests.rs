@@ -1,4 +1,6 @@
 //! The shapes of SH08 Table 3, as they come out of the plans and the streams.
+
+#![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;

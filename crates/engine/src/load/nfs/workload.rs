@@ -3,6 +3,8 @@
 //! Table 3 gives popularity, sizes, directories and accesses; what else is needed comes from where
 //! the comment beside it says, and `docs/reference/nfs-workloads.md` says the same to users.
 
+#![forbid(unsafe_code)]
+
 use leadline_wire::job::nfs_load::Workload;
 
 const KIB: u64 = 1024;

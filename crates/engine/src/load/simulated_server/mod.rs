@@ -8,6 +8,8 @@
 //! One request costs a few random numbers and a heap of `workers`: a trial of a million requests
 //! takes a tenth of a second.
 
+#![forbid(unsafe_code)]
+
 mod queue;
 mod service;
 mod speed;

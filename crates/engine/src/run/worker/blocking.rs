@@ -5,6 +5,8 @@
 //! microsecond: after a request that took less than [`QUICK_NS`] the next one's beginning is
 //! reckoned, from the end of the one before and the calibrated time that the loop needs in between.
 
+#![forbid(unsafe_code)]
+
 use crate::access::request::Request;
 use crate::backend::Backend;
 use crate::clock::sleep_until;

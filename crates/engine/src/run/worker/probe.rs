@@ -1,5 +1,7 @@
 //! Looks up every k-th read in the file cache just before it is made.
 
+#![forbid(unsafe_code)]
+
 use crate::access::request::Request;
 use crate::evidence::residency::{Residency, probe_every};
 use crate::run::recorder::Tally;

@@ -5,6 +5,8 @@
 //! least one completion and collects all there are. A response time runs from the moment the batch
 //! was begun to the moment its completion was seen, as for any program that keeps a queue.
 
+#![forbid(unsafe_code)]
+
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 

@@ -6,6 +6,8 @@
 //! so a slice of time is complete as soon as a later completion is seen. A request is counted at
 //! its completion; the part of it outside the window is kept apart, as in a real run.
 
+#![forbid(unsafe_code)]
+
 mod closed;
 mod machine;
 mod open;

@@ -15,9 +15,9 @@ from leadline.studies.workbench.experiments.quantities import (
     INTEGER,
     LEVELS,
     LEVELS_BY_NAME,
-    NUMBER,
     RATE,
     RESPONSE_MS,
+    SCALE,
     SHARE,
     SIZE_BYTES,
     TABLE,
@@ -119,7 +119,7 @@ FACTOR = (
 
 SIMULATED = (
     Key("system", "system", TABLE, "The simulated server, see below.", required=True),
-    Key("wall_scale", "wall_scale", NUMBER, "Seconds of real time for each of a trial.", "0"),
+    Key("wall_scale", "wall_scale", SCALE, "Seconds of real time for each of a trial.", "0"),
     Key("dies_above", "dies_above_per_s", RATE, "Under more load than this it dies."),
     Key("generator_max", "generator_max_per_s", RATE, "The generator sends no more than this."),
 )

@@ -17,6 +17,9 @@ from leadline.record.job import RATE_MIN_PER_S, TRIAL_RATE_MAX_PER_S
 from leadline.record.workbench import Level
 from leadline.units import parse_bytes, parse_seconds
 
+_WHOLE_MAX = 10**18 - 1
+_SCALE_MAX = 1000.0
+
 
 class Kind(msgspec.Struct, frozen=True):
     """One kind of value: what it is called in messages and in the reference, and its reader."""
@@ -32,9 +35,14 @@ def _text(value: Any) -> str:
     return value
 
 
+def _is_finite(value: float) -> bool:
+    """Whether a number of TOML, where whole ones have no end, is one that can be computed with."""
+    return abs(value) <= _WHOLE_MAX if isinstance(value, int) else math.isfinite(value)
+
+
 def _integer(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise ValueError("it must be a whole number, 0 or more")
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _WHOLE_MAX:
+        raise ValueError("it must be a whole number, 0 or more, of at most 18 digits")
     return value
 
 
@@ -45,7 +53,7 @@ def _count(value: Any) -> int:
 
 
 def _number(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not _is_finite(value):
         raise ValueError("it must be a number")
     if value < 0:
         raise ValueError("it must be 0 or more")
@@ -123,15 +131,36 @@ def _words(value: Any) -> tuple[str, ...]:
 def _level(value: Any) -> Level:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ValueError('a level is a number or text; for a switch write "on" and "off"')
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError("a level must be finite")
+    if not isinstance(value, str) and not _is_finite(value):
+        raise ValueError("a level must be finite, and whole ones have at most 18 digits")
     return value
 
 
 def _table(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ValueError("it must be a table")
+    for name, inside in value.items():
+        _require_plain(name, inside)
     return value
+
+
+def _require_plain(name: str, value: Any) -> None:
+    """Refuse what JSON, in which the engine is asked, does not know."""
+    if isinstance(value, dict | list):
+        for inside in value.values() if isinstance(value, dict) else value:
+            _require_plain(name, inside)
+        return
+    if isinstance(value, int | float) and not _is_finite(value):
+        raise ValueError(f"{name} is {value}, and must be a number that is finite")
+    if not isinstance(value, str | int | float):
+        raise ValueError(f"{name} is {value}, a date; write a number or text")
+
+
+def _scale(value: Any) -> float:
+    scale = _number(value)
+    if scale > _SCALE_MAX:
+        raise ValueError(f"it must be at most {_SCALE_MAX:g}")
+    return scale
 
 
 def _levels_by_name(value: Any) -> dict[str, Level]:
@@ -169,7 +198,7 @@ def read_levels(value: Any) -> tuple[Level, ...]:
 TEXT = Kind("text", '"web"', _text)
 INTEGER = Kind("whole number", "1", _integer)
 COUNT = Kind("whole number", "4", _count)
-NUMBER = Kind("number", "0.01", _number)
+SCALE = Kind("number", "0.01", _scale)
 RATE = Kind("requests per second", '200 or "200/s"', _rate)
 SHARE = Kind("share", '0.95 or "95%"', _share)
 DURATION_S = Kind("duration", '"10m"', _duration_s)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import itertools
 import math
-import tomllib
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -15,6 +14,7 @@ from typing import Any, NoReturn
 import msgspec
 
 from leadline.engine import TargetRefused, host_facts
+from leadline.inputs import InputRefused, parse_toml, read_text
 from leadline.record.workbench import (
     CommandServer,
     ExperimentStart,
@@ -87,21 +87,17 @@ def load_experiment(path: str | Path) -> ExperimentFile:
 
     """
     try:
-        text = Path(path).read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise ExperimentRefused(f"there is no file {path}; check the path") from None
-    except OSError as error:
-        raise ExperimentRefused(f"{path} cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise ExperimentRefused(f"{path} is not text in UTF-8") from error
+        text = read_text(path)
+    except InputRefused as error:
+        raise ExperimentRefused(str(error)) from error
     return read_experiment(text, str(path))
 
 
 def read_experiment(text: str, path: str) -> ExperimentFile:
     """Read the text of an experiment file; raises as `load_experiment`."""
     try:
-        raw = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        raw = parse_toml(text)
+    except ValueError as error:
         raise ExperimentRefused(f"{path}: not valid TOML: {error}") from error
     return _Reader(text, path).read(raw)
 
@@ -258,7 +254,7 @@ class _Reader:
                 + " or ".join(f'"{kind}"' for kind in SERVERS),
             )
         kind = raw.get("kind")
-        if kind not in SERVERS:
+        if not isinstance(kind, str) or kind not in SERVERS:
             said = "lacks 'kind'" if kind is None else f"has the kind {_shown(kind)}"
             self._refuse((*path, "kind"), f"[server] {said}; there are: {', '.join(SERVERS)}")
         record, keys = SERVERS[kind]
@@ -330,7 +326,10 @@ def complete_sample(levels: Mapping[str, Level], factors: Sequence[Factor]) -> S
                 f"the sample lacks the factor {factor.name!r}, which has {len(factor.levels)} "
                 f"levels: {', '.join(map(str, factor.levels))}"
             )
-        read_levels([sample[factor.name]])
+        try:
+            read_levels([sample[factor.name]])
+        except ValueError as error:
+            raise ExperimentRefused(f"the sample's {factor.name}: {error}") from error
     return sample
 
 

@@ -4,7 +4,8 @@ A worker is a machine under test: `dask worker ADDRESS --nthreads 1 --resources 
 Dask's own (`distributed.comm.tls` of its configuration); nothing of it is read here.
 
 Dask runs the task of a lost worker again on another. Every start is an event that the worker logs,
-which is how lost trials are counted.
+which is how lost trials are counted. Results come back as bytes of JSON (`answers`), through a
+client that loads no pickle of a worker's making (`json_client`).
 """
 
 from __future__ import annotations
@@ -23,10 +24,11 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import distributed
 import msgspec
-from distributed.scheduler import KilledWorker
 from tornado.ioloop import IOLoop
 
 from leadline.record.workbench import Trial, TrialOrder, TrialState
+from leadline.studies.workbench.pools.answers import encoded, read_answer
+from leadline.studies.workbench.pools.json_client import JsonClient, TaskFailed, TaskKilled, content
 from leadline.studies.workbench.pools.pool import Pool, PoolLost, PoolRefused, Tell, run_here
 
 P = ParamSpec("P")
@@ -39,6 +41,8 @@ _WORKERS_S = 10.0
 _PATIENCE_S = 60.0
 """How long trials wait for a machine while there is none: a worker's nanny restarts it in less."""
 _LOOK_S = 1.0
+_GONE = ("CommClosedError", "OSError", "TimeoutError", "ConnectionRefusedError")
+"""What Dask says of a worker that was there a moment ago."""
 _START_ONE = "dask worker {} --nthreads 1 --resources testbed=1"
 
 
@@ -71,7 +75,8 @@ class _Call:
 class _Run:
     """One submitted call, its future, and the workers that began it."""
 
-    def __init__(self, order: TrialOrder | None) -> None:
+    def __init__(self, fn: Callable[..., Any], order: TrialOrder | None) -> None:
+        self.fn = fn
         self.future: Future[Any] = Future()
         self.future.set_running_or_notify_cancel()
         self.task: distributed.Future | None = None
@@ -127,13 +132,14 @@ class DaskPool(Pool):
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Run it on the next free machine; on another when that one is lost.
 
-        The future raises `PoolLost` when no machine is left, `PoolRefused` when one runs another
+        What it returns comes back as JSON and is read as the type that `fn` says it returns. The
+        future raises `PoolLost` when no machine is left, `PoolRefused` when one runs another
         Leadline. A trial that loses one machine after another ends as `FAILED`.
         """
         if self._closed.is_set():
             raise RuntimeError("cannot submit to a pool that was shut down")
         order = next((each for each in args if isinstance(each, TrialOrder)), None)
-        run, name = _Run(order), f"leadline-{uuid.uuid4().hex}"
+        run, name = _Run(fn, order), f"leadline-{uuid.uuid4().hex}"
         with self._change:
             self._runs[name] = run
         call = _Call(self._handshake, self._topic, name, fn, args, kwargs)
@@ -171,25 +177,25 @@ class DaskPool(Pool):
                     f"start one on every machine: {_START_ONE.format(self._address)}"
                 )
             time.sleep(0.1)
-        answers = self._client.run(
-            _refusal, self._handshake, workers=list(self._workers()), on_error="return"
+        answers = self._client.ask_workers(
+            _encoded_refusal, self._handshake, workers=list(self._workers())
         )
         for worker, answer in answers.items():
-            if isinstance(answer, OSError):
-                continue  # it has just gone
-            if answer is not None:
-                raise PoolRefused(_cannot_run(worker, answer))
+            said = answer if isinstance(answer, str) else read_answer(answer, _refusal)
+            gone = isinstance(answer, str) and any(word in answer for word in _GONE)
+            if said is not None and not gone:
+                raise PoolRefused(_cannot_run(worker, said))
 
     def _began(self, event: tuple[float, Any]) -> None:
         """A worker says that it begins a run: the second to say so does it again."""
         _, said = event
         with self._change:
-            run = self._runs.get(said["run"])
+            run = self._runs.get(str(said["run"]))
             if run is None:
                 return
             if run.began_on:
                 self._lost_trials += 1
-            run.began_on.append(said["machine"])
+            run.began_on.append(str(said["machine"]))
         if len(run.began_on) > 1:
             before, now = run.began_on[-2:]
             self._tell(f"worker {before} was lost; its trial runs again on {now}")
@@ -200,11 +206,12 @@ class DaskPool(Pool):
         if run is None:
             return
         try:
-            run.future.set_result(task.result(timeout=_CONNECT_S))
-        except KilledWorker as error:
-            _end_lost(run, error)
-        except (ImportError, AttributeError) as error:
-            run.future.set_exception(PoolRefused(_cannot_run("a worker", error)))
+            run.future.set_result(read_answer(content(task.result(timeout=_CONNECT_S)), run.fn))
+        except TaskKilled:
+            _end_lost(run)
+        except TaskFailed:
+            why = "its log says why"
+            run.future.set_exception(PoolRefused(_cannot_run("a worker", why)))
         except (distributed.CancelledError, OSError, TimeoutError):
             run.future.set_exception(PoolLost(self._gone()))
         except Exception as error:
@@ -257,9 +264,9 @@ def _loop() -> IOLoop:
     return running.result()
 
 
-def _connect(address: str) -> distributed.Client:
+def _connect(address: str) -> JsonClient:
     try:
-        return distributed.Client(
+        return JsonClient(
             address, loop=_loop(), timeout=_CONNECT_S, set_as_default=False, name="leadline"
         )
     except (OSError, TimeoutError) as error:
@@ -267,7 +274,7 @@ def _connect(address: str) -> distributed.Client:
             f"no Dask scheduler answers at {address} ({_first_line(error)}); start one: "
             "dask scheduler"
         ) from error
-    except (ValueError, TypeError, RuntimeError) as error:
+    except (ValueError, TypeError, RuntimeError, OverflowError) as error:
         raise PoolRefused(
             f"{address} cannot be used as a scheduler's address: {_first_line(error)}; give one "
             "as tcp://host:8786, or tls://host:8786 with Dask's own TLS settings"
@@ -278,10 +285,9 @@ def _first_line(error: BaseException) -> str:
     return (str(error) or type(error).__name__).splitlines()[0]
 
 
-def _cannot_run(worker: str, why: Any) -> str:
-    said = f"{type(why).__name__}: {why}" if isinstance(why, BaseException) else why
+def _cannot_run(worker: str, why: str) -> str:
     return (
-        f"{worker} cannot run these trials: {said}; install the same Leadline there "
+        f"{worker} cannot run these trials: {why}; install the same Leadline there "
         f"(pip install 'leadline[cluster]=={own_handshake().version}') and start its worker again"
     )
 
@@ -300,8 +306,18 @@ def _refusal(expected: Handshake, dask_worker: Any = None) -> str | None:
     return None
 
 
-def _run_on_worker(call: _Call) -> Any:
-    """Run a call on the worker that this runs on, once it has said that it begins."""
+def _encoded_refusal(expected: Handshake, dask_worker: Any = None) -> bytes:
+    """Say as JSON what `_refusal` says; Dask gives the worker."""
+    return encoded(lambda: _refusal(expected, dask_worker))
+
+
+def _run_on_worker(call: _Call) -> bytes:
+    """Run a call on the worker that this runs on; what came of it, as JSON."""
+    return encoded(lambda: _begun_here(call))
+
+
+def _begun_here(call: _Call) -> Any:
+    """Run a call, once this worker has said that it begins."""
     worker = distributed.get_worker()
     machine = str(worker.name)
     refusal = _refusal(call.expected, worker)
@@ -315,12 +331,12 @@ def _log(line: str) -> None:
     distributed.get_worker().log_event("leadline", line)
 
 
-def _end_lost(run: _Run, error: KilledWorker) -> None:
+def _end_lost(run: _Run) -> None:
     """A trial that takes one machine after another with it says nothing; it is not repeated."""
     where = ", ".join(run.began_on) or "workers that never answered"
     why = f"every machine that began it was lost ({where}); look at the workers' logs"
     if run.order is None:
-        run.future.set_exception(PoolLost(f"{why}: {error}"))
+        run.future.set_exception(PoolLost(why))
         return
     run.future.set_result(
         Trial(

@@ -10,6 +10,7 @@ again on another and is counted; the experiment goes on.
 
 from __future__ import annotations
 
+import ipaddress
 import socket
 from abc import abstractmethod
 from collections.abc import Callable
@@ -27,6 +28,8 @@ from leadline.record.workbench import SimulatedServer, Trial, TrialOrder
 P = ParamSpec("P")
 T = TypeVar("T")
 Tell = Callable[[str], None]
+_ENCRYPTED = ("tls", "wss")
+"""Schemes of Dask's addresses that no third party can read or join."""
 
 
 class PoolRefused(LeadlineError):
@@ -92,20 +95,24 @@ class LocalPool(Pool):
         return future
 
 
-def open_pool(scheduler: str | None = None, tell: Tell | None = None) -> Pool:
+def open_pool(
+    scheduler: str | None = None, tell: Tell | None = None, *, insecure: bool = False
+) -> Pool:
     """Open the pool: this machine alone, or the workers of a Dask scheduler.
 
     Args:
         scheduler: address of the scheduler (`tcp://host:8786`, `tls://…`); None for this machine.
         tell: is told what a person may want to know while it waits.
+        insecure: take a scheduler of another machine without TLS.
 
     Raises:
-        PoolRefused: no such scheduler, no worker that offers a testbed, or one that cannot run
-            this Leadline's trials.
+        PoolRefused: no such scheduler, one without TLS, no worker that offers a testbed, or one
+            that cannot run this Leadline's trials.
 
     """
     if scheduler is None:
         return LocalPool(tell or _silent)
+    _require_tls(scheduler, tell or _silent, insecure=insecure)
     try:
         from leadline.studies.workbench.pools.dask_pool import DaskPool  # noqa: PLC0415 - an extra
     except ImportError as error:
@@ -114,6 +121,32 @@ def open_pool(scheduler: str | None = None, tell: Tell | None = None) -> Pool:
             "pip install 'leadline[cluster]'"
         ) from error
     return DaskPool(scheduler, tell or _silent)
+
+
+def _require_tls(address: str, tell: Tell, *, insecure: bool) -> None:
+    """Warn of a scheduler that anybody can talk to; refuse one on another machine."""
+    scheme, there, place = address.rpartition("://")
+    if there and scheme.lower() in _ENCRYPTED:
+        return
+    if not insecure and not _is_loopback(place):
+        raise PoolRefused(
+            f"{address} is a scheduler without TLS: whoever reaches it, or listens on the way, can "
+            "run any code on its workers; give it certificates and write tls://… "
+            "(docs/guide/pool.md), or on a network of your own add --insecure-scheduler"
+        )
+    tell(
+        f"warning: {address} is a scheduler without TLS: whoever reaches it can run any code on "
+        "its workers"
+    )
+
+
+def _is_loopback(place: str) -> bool:
+    """Whether `host:port` is this machine itself."""
+    host = place.partition("/")[0].rpartition(":")[0].strip("[]")
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def run_here(

@@ -1,4 +1,6 @@
 //! What is the generator's own doing, and what the server's.
+
+#![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used)]
 
 use super::*;
