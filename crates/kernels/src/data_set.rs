@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use leadline_engine::beneath::open_input;
 use leadline_engine::error::EngineError;
 
 use crate::chunks::CHUNK_BYTES;
@@ -206,7 +207,7 @@ fn open_part(input: &str, part: &LayoutPart, direct: bool) -> Result<Stripes, En
         } else {
             format!("stripe {} of {count} of {input}, {}", number + 1, path.display())
         };
-        let file = File::open(path).map_err(|error| {
+        let file = open_input(path).map_err(|error| {
             EngineError::target(format!("{who}, cannot be opened: {error}; is its disk there?"))
         })?;
         let length = file.metadata().map(|facts| facts.len()).map_err(|error| {

@@ -34,25 +34,25 @@ class Space(msgspec.Struct, frozen=True):
         return max(0, self.free_bytes - self.floor_bytes)
 
 
-def read_space(directory: str | Path) -> Space:
-    """Ask the file system."""
+def read_space(directory: str | Path | int) -> Space:
+    """Ask the file system of a directory, or of an open one."""
     answer = os.statvfs(directory)
     return Space(answer.f_blocks * answer.f_frsize, answer.f_bavail * answer.f_frsize)
 
 
-def capacity_bytes(directory: str | Path) -> int:
+def capacity_bytes(directory: str | Path | int) -> int:
     """Return the bytes that may be written below `directory` without touching the floor."""
     return read_space(directory).capacity_bytes
 
 
-def require_space(directory: str | Path, needed_bytes: int) -> None:
-    """Refuse when writing `needed_bytes` more would touch the floor.
+def require_space(directory: int, shown: str, needed_bytes: int) -> None:
+    """Refuse when writing `needed_bytes` more into an open directory would touch the floor.
 
     Raises:
         TargetRefused: how much is free, how much is needed, and what stays free.
 
     """
-    require_room(str(directory), read_space(directory), needed_bytes)
+    require_room(shown, read_space(directory), needed_bytes)
 
 
 def require_room(
