@@ -238,20 +238,20 @@ _FOREIGN = "was not made by this Leadline"
 def _why_foreign(own: Folder, name: str) -> str | None:
     """Return what is foreign about a name in `.leadline`; None when it is ours or just gone."""
     found = own.look(name)
-    if found is None:
-        return None  # another Leadline is just cleaning up; the lock decides
     try:
-        if _RUN.match(name) and stat.S_ISDIR(found.st_mode):
-            return _why_foreign_run(own, name)
-        if _DATA_SET.match(name) and stat.S_ISDIR(found.st_mode):
-            return None
+        if found is None:
+            raise FileNotFoundError
+        if stat.S_ISDIR(found.st_mode):
+            if _RUN.match(name):
+                return _why_foreign_run(own, name)
+            return None if _DATA_SET.match(name) else _FOREIGN
         if name not in (MARKER, LOCK) or not stat.S_ISREG(found.st_mode):
             return _FOREIGN
         if why := why_not_ours(found):
             return f"{why}: it {_FOREIGN}"
         return None if _has_our_content(own, name) else _FOREIGN
     except FileNotFoundError:
-        return None
+        return None  # another Leadline is just cleaning up; the lock decides
 
 
 def _has_our_content(own: Folder, name: str) -> bool:
@@ -368,8 +368,8 @@ def _why(directory: Path, error: OSError) -> str:
         errno.ENOSPC: "the file system is full; free some space or give another directory",
         errno.EDQUOT: "your quota is used up; free some space or give another directory",
         errno.ENOENT: "it does not exist any more; make it first",
-        errno.ELOOP: "it is a symlink, or one appeared on the way to it; Leadline follows the links on "
-        "the way once, when it starts, and none after: give the directory itself",
+        errno.ELOOP: "it is a symlink, or one appeared on the way to it; Leadline follows those on "
+        "the way once, when it starts, and none later: give the directory itself",
         errno.ENOTDIR: "it is not a directory",
     }
     reason = reasons.get(error.errno or 0, f"{error.strerror}; give another directory")
