@@ -12,6 +12,7 @@ import os
 import shutil
 import signal
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -40,6 +41,8 @@ NOBODY = 65534
 MIB = 1 << 20
 PRECIOUS = b"precious" * (MIB // 8)
 """As long as the files that are asked for, so that they could be taken for ready."""
+MOUNTED_S = 1.0
+"""By then the file system is made and mounted, and its files are not yet done."""
 OURS = ("data.bin", "file.bin", "raw-0.bin", "stream-in", "stream-in.layout")
 
 pytestmark = pytest.mark.skipif(
@@ -242,8 +245,10 @@ def watch_and_swap(place: Path, victim: Path) -> None:
     """Wait for a loop device that tells the run's name, then keep links in the files' places."""
     run = None
     while run is None:
-        images = [_backing_file(device) for device in Path("/sys/block").glob("loop*")]
-        run = next((Path(image).parent for image in images if image.startswith(str(place))), None)
+        images = [Path(_backing_file(device)) for device in Path("/sys/block").glob("loop*")]
+        mine = (image for image in images if image.is_relative_to(place))
+        run = next((image.parent for image in mine if image.name == "image-0.bin"), None)
+    time.sleep(MOUNTED_S)
     (place / DIRECTORY).rename(place / "moved")
     (run / "mount-0").mkdir(parents=True)
     while True:
@@ -282,8 +287,8 @@ def test_a_loop_device_tells_the_runs_name_and_nothing_comes_of_it(
     """The whole attack, as it was made: the name is read from the world-readable backing_file."""
     if (reason := why_not_made("ext4", 4096)) is not None:
         pytest.skip(f"no made file systems here: {reason}")
-    words = ["files", str(arena.place), "--filesystems", "ext4", "--block-sizes", "1KiB,4KiB"]
-    words += ["--file-size", "8MiB", "--runs", "2"]
+    words = ["files", str(arena.place), "--filesystems", "ext4", "--block-sizes", "4KiB"]
+    words += ["--file-size", "8MiB", "--runs", "12"]
     with attacker(lambda: watch_and_swap(arena.place, arena.victim / "file.bin")):
         done = leadline(*words, store=tmp_path / "store.sqlite")
     assert (arena.place / "moved").is_dir(), "the attack came too late"
