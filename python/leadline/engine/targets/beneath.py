@@ -31,9 +31,16 @@ class Folder:
     """An open directory. Closing it twice does nothing."""
 
     def __init__(self, fd: int, shown: Path) -> None:
-        self.fd = fd
+        self._fd = fd
         self.shown = shown
         """Its path when it was opened, for messages and nothing else."""
+
+    @property
+    def fd(self) -> int:
+        """The handle; OSError when it was let go, for -1 means the working directory to some."""
+        if self._fd < 0:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF), str(self.shown))
+        return self._fd
 
     def __enter__(self) -> Folder:
         """Return itself."""
@@ -50,8 +57,8 @@ class Folder:
 
     def close(self) -> None:
         """Let go of the handle."""
-        if self.fd >= 0:
-            fd, self.fd = self.fd, -1
+        if self._fd >= 0:
+            fd, self._fd = self._fd, -1
             os.close(fd)
 
     def is_the_one(self, name: str, parent: Folder) -> bool:
