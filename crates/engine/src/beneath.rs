@@ -8,8 +8,8 @@
 //! user's own, without a second name. Nothing is emptied or written before that.
 //!
 //! Whoever claimed the directory and started this process hands it the handle ([`claimed`]). Where
-//! there is none, as for the output of a stream that a person named, the path is resolved once and
-//! followed once; see [`Directory::own`] and [`Directory::named`].
+//! there is none, as for the output of a stream that a person named, the path is followed once; see
+//! [`Directory::own`] and [`Directory::named`].
 
 mod claimed;
 
@@ -83,16 +83,19 @@ impl Directory {
         Ok(found)
     }
 
-    /// A directory that a person named: the links in the path are resolved now, once, and none is
-    /// followed from then on. A claimed one is found by its handle.
+    /// A directory that a person named; a claimed one is found by its handle. Whoever starts an
+    /// engine child has resolved the links in the path, so that one in it now was put there since,
+    /// and is not followed; elsewhere, as in the ranks of a cluster, they are resolved here, once.
     ///
     /// # Errors
     /// Those of the system.
     pub fn named(path: &Path) -> Result<Self, Error> {
-        match claimed::handle_of(path)? {
-            Some(handle) => Ok(Self { handle: Arc::new(handle), path: path.to_owned() }),
-            None => Self::at(&path.canonicalize()?),
-        }
+        let handle = match claimed::handle_of(path)? {
+            Some(handle) => handle,
+            None if claimed::are_handed_down() => open_from_root(path)?,
+            None => open_from_root(&path.canonicalize()?)?,
+        };
+        Ok(Self { handle: Arc::new(handle), path: path.to_owned() })
     }
 
     /// The directory at a path from the root on, in which no link is followed.

@@ -32,6 +32,11 @@ pub fn handle_of(path: &Path) -> Result<Option<OwnedFd>, Error> {
     handles.get(path).map(|handle| handle.try_clone()).transpose()
 }
 
+/// Whether whoever started this process has resolved the paths in its jobs.
+pub fn are_handed_down() -> bool {
+    std::env::var_os(VARIABLE).is_some()
+}
+
 fn read(text: &str) -> Result<BTreeMap<PathBuf, OwnedFd>, String> {
     let said: BTreeMap<PathBuf, i32> =
         serde_json::from_str(text).map_err(|error| error.to_string())?;

@@ -77,6 +77,18 @@ def absolute(spelled: str) -> str:
     return str(whole.parent.resolve() / whole.name)
 
 
+def absolute_directory(spelled: str) -> str:
+    """Return a directory's path as the engine wants it: from the root, without symlinks.
+
+    The engine follows none: what is a link when it looks was put there after this.
+
+    Raises:
+        TargetRefused: it is empty, or names a user that there is not.
+
+    """
+    return os.path.realpath(absolute(spelled))
+
+
 def find_data_set(path: str) -> DataSet:
     """Look at an input.
 
