@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use rustix::fs::{
     AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat, fcntl_getfl, fcntl_setfl, fstat,
-    linkat, openat, openat2, renameat, statat, unlinkat,
+    linkat, openat, openat2, renameat, stat, statat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -268,17 +268,33 @@ impl AsFd for Directory {
     }
 }
 
+/// What is at a path that a person named, wherever it leads; in a claimed directory, what its
+/// handle leads to.
+///
+/// # Errors
+/// Those of the system.
+pub fn look_at(path: &Path) -> Result<Stat, Error> {
+    match in_claimed(path)? {
+        Some((directory, name)) => directory.look(name)?.ok_or_else(|| Errno::NOENT.into()),
+        None => Ok(stat(path)?),
+    }
+}
+
+/// The claimed directory that a path lies in, and its name there.
+fn in_claimed(path: &Path) -> Result<Option<(Directory, &str)>, Error> {
+    let (Some(folder), Ok(name)) = (path.parent(), name_of(path)) else { return Ok(None) };
+    let handle = claimed::handle_of(folder)?;
+    Ok(handle.map(|handle| (Directory { handle: Arc::new(handle), path: folder.to_owned() }, name)))
+}
+
 /// Opens a file of a person's for reading, wherever its path leads: nothing is written through it.
 /// In a claimed directory it is ours, and opened as such.
 ///
 /// # Errors
 /// Those of the system; `Other` when it is no regular file.
 pub fn open_input(path: &Path) -> Result<File, Error> {
-    if let (Some(folder), Some(name)) = (path.parent(), path.file_name().and_then(|n| n.to_str()))
-        && let Some(handle) = claimed::handle_of(folder)?
-    {
-        return Directory { handle: Arc::new(handle), path: folder.to_owned() }
-            .open(name, Way::READ);
+    if let Some((directory, name)) = in_claimed(path)? {
+        return directory.open(name, Way::READ);
     }
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let handle = openat(CWD, path, flags, Mode::empty())?;

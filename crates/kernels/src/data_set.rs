@@ -5,8 +5,9 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use leadline_engine::beneath::open_input;
+use leadline_engine::beneath::{look_at, open_input};
 use leadline_engine::error::EngineError;
+use rustix::fs::{FileType, Stat};
 
 use crate::chunks::CHUNK_BYTES;
 use crate::job::{Io, ReadBy};
@@ -54,11 +55,15 @@ impl Input {
     pub fn open(path: &str, io: &Io) -> Result<Self, EngineError> {
         let plain = Path::new(path);
         let part = |files: Vec<PathBuf>, bytes| LayoutPart { files, bytes, stripe_bytes: 1 << 16 };
-        let parts = match (plain.metadata(), Layout::read(plain)?) {
+        let kind = |facts: &Stat| FileType::from_raw_mode(facts.st_mode);
+        let parts = match (look_at(plain), Layout::read(plain)?) {
             (Err(_), Some(layout)) => layout.parts,
-            (Ok(facts), None) if facts.is_file() => vec![part(vec![plain.into()], facts.len())],
+            (Ok(facts), None) if kind(&facts).is_file() => {
+                vec![part(vec![plain.into()], facts.st_size as u64)]
+            }
             (Ok(facts), None) => {
-                let what = if facts.is_dir() { "a directory" } else { "no plain file" };
+                let folder = kind(&facts).is_dir();
+                let what = if folder { "a directory" } else { "no plain file" };
                 return Err(EngineError::target(format!(
                     "the input {path} is {what}; give a file, or a data set with a layout"
                 )));

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use leadline_engine::beneath::{Directory, Way, name_of, reopen};
 use leadline_engine::error::EngineError;
+use rustix::fs::FileType;
 
 use crate::data_set::{Input, Writable, extents_of, refusals};
 use crate::job::{self, Io, ReadBy};
@@ -78,7 +79,7 @@ impl Home {
 }
 
 fn is_file(mode: u32) -> bool {
-    rustix::fs::FileType::from_raw_mode(mode) == rustix::fs::FileType::RegularFile
+    FileType::from_raw_mode(mode).is_file()
 }
 
 /// One part and its files.

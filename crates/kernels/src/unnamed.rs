@@ -163,8 +163,7 @@ mod tests {
     #[test]
     fn more_than_a_disk_holds_is_refused_with_what_is_missing() {
         let folder = std::env::temp_dir();
-        let (_unnamed, file) =
-            Unnamed::create(&directory_at(&folder).unwrap(), "large").unwrap();
+        let (_unnamed, file) = Unnamed::create(&directory_at(&folder).unwrap(), "large").unwrap();
         let facts = rustix::fs::statvfs(&folder).unwrap();
         let bytes = (facts.f_blocks * facts.f_frsize) * 2;
         let error = reserve(&file, &folder.join("large"), bytes).unwrap_err();

@@ -15,7 +15,7 @@ from typing import Any, Literal, cast
 import msgspec
 
 from leadline.engine.nfs_load import NfsLoad, prepare_data, remove_data, run_nfs_load
-from leadline.engine.targets.beneath import drop_cached, open_directory
+from leadline.engine.targets.beneath import drop_cached, open_directory, resolved
 from leadline.engine.targets.claim import DIRECTORY, claim
 from leadline.engine.targets.nfs_address import NfsAddress
 from leadline.errors import EngineFault, PointFailed, ServerLost, TargetRefused
@@ -211,7 +211,7 @@ def _judge(order: TrialOrder, load: NfsLoad) -> Outcome:
 @contextmanager
 def _server_with_data(server: NfsServer, settings: NfsSettings) -> Iterator[Ganesha]:
     """A running server with its data set, none of it in the file cache that is to be capped."""
-    directory = Path(server.directory)
+    directory = resolved(server.directory)
     with ExitStack() as stack:
         more: dict[str, Any] = {"directory": directory.resolve()}
         disks = None

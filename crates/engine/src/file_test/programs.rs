@@ -105,10 +105,8 @@ pub fn prepare(order: &Order, bytes: &mut [u8]) -> Result<Option<f64>, EngineErr
         run(&Order { test: Test::Write8192, ..*order }, bytes)?;
     }
     settle(order)?;
-    let file = order
-        .directory
-        .open(FILE, Way::READ)
-        .map_err(|error| failed(order, "opening", &error))?;
+    let file =
+        order.directory.open(FILE, Way::READ).map_err(|error| failed(order, "opening", &error))?;
     if order.timing == Timing::Drive {
         rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed)
             .map_err(|error| failed(order, "uncaching", &error.into()))?;

@@ -20,6 +20,7 @@ from leadline.engine.pace import BudgetSpent
 from leadline.engine.streams.jobs import scan_of_share
 from leadline.engine.streams.places import LAYOUT_ENDING
 from leadline.engine.streams.run import Streams, open_streams
+from leadline.engine.targets.beneath import resolved
 from leadline.engine.targets.claim import Claim, claim
 from leadline.errors import TargetRefused
 from leadline.record.job import Capacity, Generate, Kernel, Output, Sort, StreamJob, Transpose, Way
@@ -75,7 +76,7 @@ def open_stream_disks(
     if twice is not None:
         raise TargetRefused(f"{twice} is given twice; give one directory for each disk")
     with ExitStack() as stack:
-        claims = [stack.enter_context(claim(directory)) for directory in directories]
+        claims = [stack.enter_context(claim(resolved(directory))) for directory in directories]
         streams = stack.enter_context(open_streams(command=command))
         yield ClaimedDisks(tuple(directories), claims, streams)
 

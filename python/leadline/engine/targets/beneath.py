@@ -160,18 +160,23 @@ def forget_claimed(path: Path) -> None:
     _claimed.pop(path, None)
 
 
-def open_directory(path: str | Path) -> Folder:
-    """Open a directory that a person named.
+def resolved(path: str | Path) -> Path:
+    """Return the path of a directory that a person named, without the links on the way to it.
 
-    The links on the way to it are resolved now, once; a link at its end, or one that appears on the
-    way from now on, is not followed.
-
-    Raises:
-        OSError: why not; ELOOP for a link.
-
+    This is done once, when Leadline starts. A link at the end stays, and is refused when opened.
     """
     whole = Path(os.path.abspath(path))  # noqa: PTH100 - the last part is not followed
-    real = Path(os.path.realpath(whole.parent)) / whole.name
+    return Path(os.path.realpath(whole.parent)) / whole.name
+
+
+def open_directory(path: str | Path) -> Folder:
+    """Open a directory whose path was resolved; no link in it is followed.
+
+    Raises:
+        OSError: why not; ELOOP for a link, on the way or at the end.
+
+    """
+    real = Path(os.path.abspath(path))  # noqa: PTH100 - follows no link
     fd = os.open("/", _ON_THE_WAY)
     try:
         for part in real.parts[1:]:

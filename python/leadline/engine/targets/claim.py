@@ -131,6 +131,8 @@ class Claim:
 def claim(directory: str | Path) -> Iterator[Claim]:
     """Own `directory/.leadline` until the block ends, in whatever way.
 
+    The path was resolved before (`Target.parse`, `resolved`): a link in it was put there since.
+
     Raises:
         TargetRefused: something there is not Leadline's, another Leadline is using it, or the
             file system refuses.
