@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 
 from leadline.engine import TargetRefused
+from leadline.engine.targets import claim as claim_module
+from leadline.engine.targets.beneath import Folder
 from leadline.engine.targets.claim import DATA, DIRECTORY, LOCK, MARKER, Claim, claim
 
 OURS = '{"made_by":"leadline","version":1,"id":"x"}\n'
@@ -33,7 +35,8 @@ def tree(place: Path) -> dict[str, str]:
         if path.is_symlink():
             found[name] = f"link to {path.readlink()}"
         else:
-            found[name] = "directory" if path.is_dir() else path.read_text()
+            plain = path.read_text() if path.is_file() else "pipe"
+            found[name] = "directory" if path.is_dir() else plain
     return found
 
 
@@ -117,6 +120,23 @@ def lay_linked(place: Path, name: str) -> None:
     (place / DIRECTORY / name).symlink_to(place / "precious")
 
 
+def lay_second_name(place: Path, name: str, text: str = "") -> None:
+    """What has one of our names is a file of the user's as well."""
+    (place / "precious").write_text(text)
+    (place / DIRECTORY / name).parent.mkdir(parents=True)
+    (place / DIRECTORY / name).hardlink_to(place / "precious")
+
+
+def lay_linked_data(place: Path) -> None:
+    lay_second_name(place, f"{RUN}/{DATA}", "precious")
+    (place / DIRECTORY / MARKER).write_text(OURS)
+
+
+def lay_pipe(place: Path, name: str) -> None:
+    (place / DIRECTORY).mkdir()
+    os.mkfifo(place / DIRECTORY / name)
+
+
 def lay_data_set(place: Path, name: str = DATA_SET, *, marker: bool = True) -> None:
     (place / DIRECTORY / name).mkdir(parents=True)
     (place / DIRECTORY / name / "f0000000").write_text("data")
@@ -149,6 +169,11 @@ def lay_data_set(place: Path, name: str = DATA_SET, *, marker: bool = True) -> N
         (lay_linked_run, f"{RUN} was not made by"),
         (lambda place: lay_linked(place, MARKER), f"{MARKER} was not made by"),
         (lambda place: lay_linked(place, LOCK), "lock was not made by"),
+        (lambda place: lay_second_name(place, LOCK), "lock has a second name elsewhere"),
+        (lambda place: lay_second_name(place, MARKER), f"{MARKER} has a second name elsewhere"),
+        (lay_linked_data, rf"{RUN} holds data\.bin, which has a second name elsewhere"),
+        (lambda place: lay_pipe(place, LOCK), "lock was not made by"),
+        (lambda place: lay_pipe(place, MARKER), f"{MARKER} was not made by"),
     ],
 )
 def test_foreign_things_are_refused_and_kept(tmp_path: Path, lay: object, message: str) -> None:
@@ -254,6 +279,36 @@ def test_what_appears_before_the_lock_is_held_is_refused_and_kept(
     with pytest.raises(TargetRefused, match=r"thesis\.tex was not made by"), claim(tmp_path):
         pytest.fail("claimed")
     assert (tmp_path / DIRECTORY / "thesis.tex").read_text() == "precious"
+
+
+def test_a_lock_that_gets_a_second_name_before_it_is_held_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the first look and the opening somebody puts a link to his own file there."""
+    (tmp_path / "precious").write_text("precious")
+    real = claim_module._lock
+
+    def lock(shown: Path, own: Folder) -> int:
+        (tmp_path / DIRECTORY / LOCK).hardlink_to(tmp_path / "precious")
+        return real(shown, own)
+
+    monkeypatch.setattr(claim_module, "_lock", lock)
+    with pytest.raises(TargetRefused, match="second name elsewhere"), claim(tmp_path):
+        pytest.fail("claimed")
+    assert (tmp_path / "precious").read_text() == "precious"
+
+
+def test_a_target_moved_away_is_cleaned_where_it_lies(tmp_path: Path) -> None:
+    place, elsewhere = tmp_path / "place", tmp_path / "elsewhere"
+    place.mkdir()
+    with claim(place) as claimed:
+        (claimed.run_directory / DATA).write_text("data")
+        place.rename(elsewhere)
+        place.mkdir()
+        lay_run(place, DATA)
+        theirs = tree(place)
+    assert tree(elsewhere) == {}
+    assert tree(place) == theirs
 
 
 def test_a_name_swapped_for_a_symlink_leads_nowhere(tmp_path: Path) -> None:

@@ -29,16 +29,14 @@ def test_the_floor_is_the_larger_of_two(total: int, free: int, floor: int, capac
     assert (space.floor_bytes, space.capacity_bytes) == (floor, capacity)
 
 
-def test_the_refusal_says_the_three_numbers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_refusal_says_the_three_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("leadline.machine.space.read_space", lambda _: Space(100 * GIB, 8 * GIB))
-    require_space(tmp_path, 3 * GIB)
+    require_space(5, "/data", 3 * GIB)
     with pytest.raises(
         TargetRefused,
-        match=r"8 GiB of 100 GiB free, 3 GiB needed, and 5 GiB must stay free .*at most 3 GiB can",
+        match=r"^/data: .*8 GiB of 100 GiB free, 3 GiB needed, and 5 GiB must .*at most 3 GiB can",
     ):
-        require_space(tmp_path, 3 * GIB + 1)
+        require_space(5, "/data", 3 * GIB + 1)
 
 
 @pytest.fixture

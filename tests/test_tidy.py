@@ -182,6 +182,78 @@ def test_only_store_knows_sql_and_only_engine_starts_processes() -> None:
     none_has(PYTHON, faults)
 
 
+OPENS_IN_RUST = re.compile(
+    r"\bFile::(?:open|create\w*|options)\b|\bOpenOptions\b"
+    r"|\bfs::(?:open|openat2?|read|write|copy|rename\w*|remove_\w+|hard_link|create_dir\w*"
+    r"|read_dir|set_permissions|unlink\w*|mkdir\w*|link\w*|symlink\w*)\b"
+    r"|\b(?:openat2?|unlinkat|renameat|linkat|mkdirat|remove_file|remove_dir|hard_link)\("
+    r"|\blibc::(?:open|openat|creat|unlink|rename|link|symlink|mkdir|mknod|truncate)\("
+)
+"""What opens, makes, names or removes by a path, or could."""
+OPENS_IN_OS = {
+    *("open", "unlink", "remove", "rename", "replace", "renames", "link", "symlink", "mkdir"),
+    *("makedirs", "rmdir", "removedirs", "truncate", "mkfifo", "mknod", "chmod", "chown", "walk"),
+}
+OPENS_IN_PATH = {
+    *("open", "unlink", "rename", "mkdir", "rmdir", "touch", "chmod", "symlink_to", "hardlink_to"),
+    *("read_text", "read_bytes", "write_text", "write_bytes", "rmtree", "copyfile", "copytree"),
+}
+BENEATH = ("beneath.py", "beneath.rs")
+"""The one module of each language through which a target's files are reached."""
+NO_TARGETS = {
+    "targets/profiles.py": {"read_text"},
+    "servers/striped_disks.py": {"write_text", "mkdir", "rmdir"},
+}
+"""What else is opened: a simulated system that its user named, and control groups."""
+
+
+def product_of(path: Path) -> str:
+    """A Rust file without the tests at its end."""
+    return text_of(path).partition("#[cfg(test)]")[0]
+
+
+def test_a_target_is_opened_beneath_its_handle_alone_in_rust() -> None:
+    def faults(path: Path) -> Iterator[str]:
+        parts = path.relative_to(ROOT / "crates").parts
+        if parts[0] not in ("engine", "kernels") or parts[1] != "src":
+            return
+        if path.name in (*BENEATH, "tests.rs") or "tests" in parts:
+            return
+        yield from OPENS_IN_RUST.findall(product_of(path))
+
+    none_has(RUST, faults)
+    assert OPENS_IN_RUST.search("std::fs::rename(from, to)?")
+    assert not OPENS_IN_RUST.search('directory.open(FILE, Way::READ)?; read_to_string("/proc/x")')
+
+
+def test_a_target_is_opened_beneath_its_handle_alone_in_python() -> None:
+    def opens(node: ast.AST) -> str | None:
+        if not isinstance(node, ast.Call):
+            return None
+        called = node.func
+        if isinstance(called, ast.Name) and called.id == "open":
+            by_handle = bool(node.args) and ast.unparse(node.args[0]).startswith("open_input(")
+            return None if by_handle else "open"
+        if not isinstance(called, ast.Attribute):
+            return None
+        of_os = ast.unparse(called.value) == "os"
+        return called.attr if called.attr in (OPENS_IN_OS if of_os else OPENS_IN_PATH) else None
+
+    def faults(path: Path) -> Iterator[str]:
+        package = path.relative_to(ROOT / "python" / "leadline").parts[0]
+        if package != "engine" and "leadline.engine.targets" not in text_of(path):
+            return
+        if path.name in BENEATH:
+            return
+        name = "/".join(path.parts[-2:])
+        found = filter(None, map(opens, nodes_of(path)))
+        yield from (word for word in found if word not in NO_TARGETS.get(name, set()))
+
+    none_has(PYTHON, faults)
+    said = ast.parse("os.open(path)\nPath(x).unlink()\nopen(path)\nopen(open_input(path), 'rb')")
+    assert list(map(opens, ast.walk(said))).count(None) == sum(1 for _ in ast.walk(said)) - 3
+
+
 QUOTING = {"retries.py", "test_tidy.py"}
 """They spell out what they forbid."""
 PYTHON_TESTS = [p for p in sorted((ROOT / "tests").rglob("*.py")) if p.name not in QUOTING]

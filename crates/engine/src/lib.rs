@@ -5,6 +5,7 @@
 
 pub mod access;
 pub mod backend;
+pub mod beneath;
 pub mod buffer;
 pub mod clock;
 pub mod engine;

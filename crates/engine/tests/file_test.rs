@@ -1,6 +1,8 @@
 //! KM83's four programs on plain files, and the documents of such a job.
 
 use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use leadline_engine::engine::run_job;
@@ -110,16 +112,70 @@ fn a_file_of_another_length_is_made_anew_before_it_is_read_or_written_over() {
 #[test]
 fn what_is_written_does_not_compress() {
     let place = on_disk("files-content");
-    let (file, kept) = (place.path().join("file.bin"), place.path().join("kept.bin"));
+    let file = place.path().join("file.bin");
     fs::write(&file, vec![0; FILE_BYTES as usize]).unwrap();
-    fs::hard_link(&file, &kept).unwrap(); // the job removes its own name at the end
+    let mut kept = File::open(&file).unwrap(); // the job removes the name at the end
     let drives = json!([{"directory": place.text()}]);
     last_event(&job(&drives, &["rewrite_8192"], "drive"));
-    let bytes = fs::read(&kept).unwrap();
+    let mut bytes = Vec::new();
+    kept.read_to_end(&mut bytes).unwrap();
     let mut counts = [0u32; 256];
     bytes[..1 << 20].iter().for_each(|byte| counts[usize::from(*byte)] += 1);
     assert!(counts.iter().all(|count| (3600..4600).contains(count)), "{counts:?}");
     assert_ne!(bytes[..8192], bytes[8192..16_384]);
+}
+
+/// Puts something where a file will be.
+type Lay<'a> = &'a dyn Fn(&Path);
+
+#[test]
+fn what_lies_in_the_files_place_is_not_followed_nor_written() {
+    let place = Scratch::new("files-foreign");
+    let precious = place.path().join("precious");
+    let bytes = vec![7; FILE_BYTES as usize];
+    let drives = json!([{"directory": place.text()}]);
+    let lays: [(&str, Lay); 3] = [
+        ("symbolic link", &|file| symlink(&precious, file).unwrap()),
+        ("second name", &|file| fs::hard_link(&precious, file).unwrap()),
+        ("no regular file", &|file| {
+            let name = std::ffi::CString::new(file.to_str().unwrap()).unwrap();
+            // SAFETY: a terminated string.
+            assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
+        }),
+    ];
+    for (said, lay) in lays {
+        fs::write(&precious, &bytes).unwrap();
+        let file = place.path().join("file.bin");
+        lay(&file);
+        for test in ["rewrite_8192", "read_8192"] {
+            let error = last_event(&job(&drives, &[test], "drive"));
+            assert!(error["message"].as_str().unwrap().contains(said), "{test}: {error}");
+        }
+        // A program that makes its file takes the name away, and only the name.
+        let written = last_event(&job(&drives, &["write_8192"], "drive"));
+        assert_eq!(written["event"], "result", "{written}");
+        assert!(fs::read(&precious).unwrap() == bytes, "{said}: written");
+        assert!(!file.exists());
+    }
+}
+
+#[test]
+fn a_raw_file_is_ours_and_a_device_is_a_device() {
+    let place = on_disk("files-raw");
+    let precious = place.path().join("precious");
+    fs::write(&precious, vec![7; FILE_BYTES as usize]).unwrap();
+    symlink(&precious, place.path().join("raw-0.bin")).unwrap();
+    for (raw, said) in [
+        (place.path().join("raw-0.bin"), "symbolic link"),
+        (Path::new("/dev/null").into(), "no block device"),
+        (place.path().join("gone/raw-0.bin"), "No such file"),
+    ] {
+        let drives = json!([{"directory": place.text(), "raw": raw}]);
+        let error = last_event(&job(&drives, &["write_8192"], "drive"));
+        assert_eq!(error["kind"], "target", "{error}");
+        assert!(error["message"].as_str().unwrap().contains(said), "{error}");
+    }
+    assert!(fs::read(&precious).unwrap() == vec![7; FILE_BYTES as usize]);
 }
 
 #[test]
@@ -127,7 +183,7 @@ fn a_job_that_cannot_be_done_says_why() {
     let place = Scratch::new("files-refused");
     let gone = json!([{"directory": place.path().join("gone")}]);
     let error = last_event(&job(&gone, &["write_8192"], "drive"));
-    assert_eq!((&error["event"], &error["kind"]), (&json!("error"), &json!("io")), "{error}");
+    assert_eq!((&error["event"], &error["kind"]), (&json!("error"), &json!("target")), "{error}");
     let mount = json!([{
         "directory": place.text(), "mount": {"device": "/dev/null", "type": "ext4"},
     }]);

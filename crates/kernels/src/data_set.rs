@@ -7,8 +7,10 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use leadline_engine::beneath::{look_at, open_input};
 use leadline_engine::error::EngineError;
 use leadline_wire::job::stream::{Io, ReadBy};
+use rustix::fs::{FileType, Stat};
 
 use crate::chunks::CHUNK_BYTES;
 use crate::layout::{Layout, LayoutPart};
@@ -55,11 +57,15 @@ impl Input {
     pub fn open(path: &str, io: &Io) -> Result<Self, EngineError> {
         let plain = Path::new(path);
         let part = |files: Vec<PathBuf>, bytes| LayoutPart { files, bytes, stripe_bytes: 1 << 16 };
-        let parts = match (plain.metadata(), Layout::read(plain)?) {
+        let kind = |facts: &Stat| FileType::from_raw_mode(facts.st_mode);
+        let parts = match (look_at(plain), Layout::read(plain)?) {
             (Err(_), Some(layout)) => layout.parts,
-            (Ok(facts), None) if facts.is_file() => vec![part(vec![plain.into()], facts.len())],
+            (Ok(facts), None) if kind(&facts).is_file() => {
+                vec![part(vec![plain.into()], facts.st_size as u64)]
+            }
             (Ok(facts), None) => {
-                let what = if facts.is_dir() { "a directory" } else { "no plain file" };
+                let folder = kind(&facts).is_dir();
+                let what = if folder { "a directory" } else { "no plain file" };
                 return Err(EngineError::target(format!(
                     "the input {path} is {what}; give a file, or a data set with a layout"
                 )));
@@ -208,7 +214,7 @@ fn open_part(input: &str, part: &LayoutPart, direct: bool) -> Result<Stripes, En
         } else {
             format!("stripe {} of {count} of {input}, {}", number + 1, path.display())
         };
-        let file = File::open(path).map_err(|error| {
+        let file = open_input(path).map_err(|error| {
             EngineError::target(format!("{who}, cannot be opened: {error}; is its disk there?"))
         })?;
         let length = file.metadata().map(|facts| facts.len()).map_err(|error| {

@@ -2,10 +2,10 @@
 
 #![forbid(unsafe_code)]
 
-use std::fs::{File, read_to_string};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
+use leadline_engine::beneath::{Directory, open_input};
 use leadline_engine::error::EngineError;
 use serde::{Deserialize, Serialize};
 
@@ -49,6 +49,12 @@ impl Layout {
         name.into()
     }
 
+    /// Its name in the directory of the data set `base`.
+    #[must_use]
+    pub fn name_of(base: &str) -> String {
+        format!("{base}.layout")
+    }
+
     /// Reads the layout of `data_set`; none when it has none.
     ///
     /// # Errors
@@ -61,11 +67,12 @@ impl Layout {
                 path.display()
             ))
         };
-        let text = match read_to_string(&path) {
-            Ok(text) => text,
+        let mut text = String::new();
+        match open_input(&path).and_then(|mut file| file.read_to_string(&mut text)) {
+            Ok(_) => {}
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(wrong(&error)),
-        };
+        }
         let layout: Self = serde_json::from_str(&text).map_err(|error| wrong(&error))?;
         let sound = |part: &LayoutPart| {
             !part.files.is_empty()
@@ -93,42 +100,47 @@ impl Layout {
         self.parts.iter().flat_map(|part| &part.files).filter(own).cloned().collect()
     }
 
-    /// Writes the layout of `data_set` in one step: it is whole or not there.
+    /// Writes the layout of the data set `base` in its directory in one step: it is whole or not
+    /// there.
     ///
     /// # Errors
     /// `Target` when it cannot be written, or is there and not to be replaced.
-    pub fn write(&self, data_set: &Path, replace: bool) -> Result<(), EngineError> {
-        let path = Self::path_of(data_set);
-        let mut hidden = path.clone();
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        hidden.set_file_name(format!(".{name}.leadline-{}", std::process::id()));
-        let written = self.write_at(&hidden, &path, replace);
+    pub fn write(&self, home: &Directory, base: &str, replace: bool) -> Result<(), EngineError> {
+        let name = Self::name_of(base);
+        let hidden = format!(".{name}.leadline-{}", std::process::id());
+        let written = self.write_at(home, &hidden, &name, replace);
         if written.is_err() {
             // It may never have been made.
-            let _ = std::fs::remove_file(&hidden);
+            let _ = home.remove(&hidden);
         }
         written.map_err(|error| {
             EngineError::target(format!(
                 "the layout {} cannot be written: {error}; look at the directory's permissions and \
                 free space",
-                path.display()
+                home.path().join(name).display()
             ))
         })
     }
 
-    fn write_at(&self, hidden: &Path, path: &Path, replace: bool) -> Result<(), std::io::Error> {
+    fn write_at(
+        &self,
+        home: &Directory,
+        hidden: &str,
+        name: &str,
+        replace: bool,
+    ) -> Result<(), std::io::Error> {
         let text = serde_json::to_string_pretty(self)?;
-        let mut file = File::create_new(hidden)?;
+        let mut file = home.make_shared(hidden)?;
         file.write_all(text.as_bytes())?;
         file.write_all(b"\n")?;
         file.sync_all()?;
         if replace {
-            std::fs::rename(hidden, path)?;
+            home.rename(hidden, name)?;
         } else {
-            std::fs::hard_link(hidden, path)?;
-            std::fs::remove_file(hidden)?;
+            home.link(hidden, name)?;
+            home.remove(hidden)?;
         }
-        sync_directory_of(path)
+        home.sync()
     }
 }
 
@@ -145,11 +157,6 @@ fn is_stripe_suffix(suffix: &str) -> bool {
     let Some((generation, part)) = rest.rsplit_once(".part") else { return false };
     let generation = generation.is_empty() || generation.strip_prefix('.').is_some_and(digits);
     digits(stripe) && digits(part) && generation
-}
-
-/// Brings the names in a file's directory to the disk.
-pub(crate) fn sync_directory_of(path: &Path) -> Result<(), std::io::Error> {
-    File::open(path.parent().unwrap_or(Path::new("/")))?.sync_all()
 }
 
 impl LayoutPart {

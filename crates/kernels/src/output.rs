@@ -2,28 +2,86 @@
 
 #![forbid(unsafe_code)]
 
-use std::fs::{File, remove_file};
-use std::io::ErrorKind;
-use std::os::fd::AsRawFd;
+use std::fs::File;
+use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use leadline_engine::beneath::{Directory, Way, name_of, reopen};
 use leadline_engine::error::EngineError;
 use leadline_wire::job::stream::{self, Io, ReadBy};
+use rustix::fs::FileType;
 
 use crate::data_set::{Input, Writable, extents_of, refusals};
-use crate::layout::{Layout, LayoutPart, stripe_name, sync_directory_of};
+use crate::layout::{Layout, LayoutPart, stripe_name};
 use crate::space::require_space;
 use crate::stripes::{Extent, StripeFile, Stripes, stripe_bytes};
-use crate::unnamed::{Unnamed, reserve};
+use crate::unnamed::{Unnamed, directory_at, reserve};
 
 /// A data set in the making.
 pub struct Output {
     spec: stream::Output,
+    home: Home,
     io: Io,
     parts: Vec<Part>,
     /// Number of the first part in the data set, when others make the others.
     first_part: usize,
+}
+
+/// Where a data set lies.
+#[derive(Clone)]
+struct Home {
+    /// Its path, for messages and for its layout.
+    path: PathBuf,
+    /// Its name in the directory `named_in`, where its layout lies as well.
+    base: String,
+    named_in: Directory,
+    /// Those of its files, one for each disk.
+    directories: Vec<Directory>,
+}
+
+impl Home {
+    fn open(spec: &stream::Output) -> Result<Self, EngineError> {
+        let path = PathBuf::from(&spec.path);
+        let named_in = directory_at(path.parent().unwrap_or(Path::new("/")))?;
+        let mut directories = Vec::new();
+        for stripes in &spec.stripes {
+            directories.push(directory_at(Path::new(stripes))?);
+        }
+        if directories.is_empty() {
+            directories.push(named_in.clone());
+        }
+        let base = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Ok(Self { path, base, named_in, directories })
+    }
+
+    /// Refuses a name that is taken, or that could not be given in the end.
+    fn check_name(&self, replace: bool) -> Result<(), EngineError> {
+        for name in [self.base.clone(), Layout::name_of(&self.base)] {
+            let path = self.named_in.path().join(&name);
+            match self.named_in.look(&name) {
+                Ok(Some(_)) if !replace => return Err(taken_already(&path)),
+                Ok(Some(facts)) if !is_file(facts.st_mode) => {
+                    return Err(EngineError::target(format!(
+                        "{} is there and is no plain file, so it is not replaced; give another name",
+                        path.display()
+                    )));
+                }
+                Ok(_) => {}
+                Err(error) => return Err(not_named(&path, &error)),
+            }
+        }
+        Unnamed::create(&self.named_in, &self.base).map(|_| ())
+    }
+
+    fn remove(&self, name: &str) {
+        // What is not there need not be removed.
+        let _ = self.named_in.remove(name);
+    }
+}
+
+fn is_file(mode: u32) -> bool {
+    FileType::from_raw_mode(mode).is_file()
 }
 
 /// One part and its files.
@@ -86,26 +144,26 @@ impl Output {
         bytes: &[u64],
         io: &Io,
     ) -> Result<Self, EngineError> {
-        check_name(spec)?;
-        let directories = directories_of(spec);
+        let home = Home::open(spec)?;
+        home.check_name(spec.replace)?;
         let total: u64 = bytes.iter().sum();
-        let share = total.div_ceil(directories.len() as u64);
-        require_space(directories.iter().map(|directory| (directory.as_path(), share)))?;
-        let mut output = Self { spec: spec.clone(), io: *io, parts: Vec::new(), first_part };
+        let share = total.div_ceil(home.directories.len() as u64);
+        require_space(home.directories.iter().map(|directory| (directory, share)))?;
+        let mut output = Self { spec: spec.clone(), home, io: *io, parts: Vec::new(), first_part };
         for bytes in bytes {
-            output.parts.push(output.make_part(&directories, *bytes)?);
+            output.parts.push(output.make_part(*bytes)?);
         }
         Ok(output)
     }
 
-    fn make_part(&self, directories: &[PathBuf], bytes: u64) -> Result<Part, EngineError> {
+    fn make_part(&self, bytes: u64) -> Result<Part, EngineError> {
         let unit = self.spec.stripe_bytes;
-        let name = name_of(Path::new(&self.spec.path));
+        let (name, directories) = (&self.home.base, &self.home.directories);
         let mut names = Vec::new();
         let mut files = Vec::new();
         for (number, directory) in directories.iter().enumerate() {
-            let (unnamed, file) = Unnamed::create(directory, &name)?;
-            let shown = directory.join(&name);
+            let (unnamed, file) = Unnamed::create(directory, name)?;
+            let shown = directory.path().join(name);
             reserve(&file, &shown, stripe_bytes(bytes, unit, directories.len(), number))?;
             names.push(unnamed);
             files.push(StripeFile::new(shown, file, self.io.write_direct, true));
@@ -142,10 +200,9 @@ impl Output {
     /// `Target` when the disk is full.
     pub fn set_len(&mut self, number: usize, bytes: u64) -> Result<(), EngineError> {
         let part = self.parts.get_mut(number).ok_or_else(no_such_part)?;
-        let directories = directories_of(&self.spec);
-        let more = directories.iter().enumerate().map(|(number, directory)| {
+        let more = self.home.directories.iter().enumerate().map(|(number, directory)| {
             let [old, new] = [part.bytes, bytes].map(|bytes| part.stripes.bytes_of(number, bytes));
-            (directory.as_path(), new.saturating_sub(old))
+            (directory, new.saturating_sub(old))
         });
         require_space(more.filter(|(_, bytes)| *bytes > 0))?;
         for (number, file) in part.stripes.files.iter().enumerate() {
@@ -163,8 +220,7 @@ impl Output {
     pub fn as_input(&self) -> Result<Input, EngineError> {
         let open = |file: &StripeFile| {
             // For reading alone: the verification cannot change what it verifies.
-            let own = format!("/proc/self/fd/{}", file.file.as_raw_fd());
-            let again = File::open(own).map_err(|error| {
+            let again = reopen(&file.file, Way::READ).map_err(|error| {
                 EngineError::io(format!(
                     "{} cannot be opened again to be verified: {error}",
                     file.path.display()
@@ -192,14 +248,14 @@ impl Output {
     /// # Errors
     /// `Target` when the name was taken meanwhile, `Io` when a disk fails; then nothing is named.
     pub fn publish(self) -> Result<(), EngineError> {
-        let path = PathBuf::from(&self.spec.path);
         let replace = self.spec.replace;
-        let old = if replace { Layout::read(&path).ok().flatten() } else { None };
+        let old = if replace { Layout::read(&self.home.path).ok().flatten() } else { None };
         if self.parts.len() == 1 && self.spec.stripes.is_empty() {
-            self.publish_plain(&path)?;
+            let home = self.home.clone();
+            self.publish_plain()?;
             if let Some(old) = old {
-                remove(&[Layout::path_of(&path)]);
-                remove(&old.own_files(&path));
+                home.remove(&Layout::name_of(&home.base));
+                remove(&old.own_files(&home.path));
             }
             return Ok(());
         }
@@ -208,20 +264,20 @@ impl Output {
         Ok(())
     }
 
-    fn publish_plain(mut self, path: &Path) -> Result<(), EngineError> {
+    fn publish_plain(mut self) -> Result<(), EngineError> {
         self.sync()?;
-        let replace = self.spec.replace;
+        let (path, name) = (&self.home.path, &self.home.base);
         for part in &mut self.parts {
-            for (name, file) in part.names.iter_mut().zip(&part.stripes.files) {
-                let named = if replace {
-                    name.replace(&file.file, path)
+            for (unnamed, file) in part.names.iter_mut().zip(&part.stripes.files) {
+                let named = if self.spec.replace {
+                    unnamed.replace(&file.file, name)
                 } else {
-                    name.name(&file.file, path)
+                    unnamed.name(&file.file, name)
                 };
                 named.map_err(|error| not_named(path, &error))?;
             }
         }
-        sync_directory_of(path).map_err(|error| not_named(path, &error))
+        self.home.named_in.sync().map_err(|error| not_named(path, &error))
     }
 
     /// Names the files of the parts made here, beside any older ones; the data set is not there
@@ -231,19 +287,17 @@ impl Output {
     /// As [`Self::publish`].
     pub fn name_parts(mut self) -> Result<NamedParts, EngineError> {
         self.sync()?;
-        let mut named =
-            NamedParts { data_set: PathBuf::from(&self.spec.path), parts: Vec::new(), keep: false };
-        let directories = directories_of(&self.spec);
-        let base = name_of(&named.data_set);
+        let mut named = NamedParts { home: self.home.clone(), parts: Vec::new(), keep: false };
         for (number, part) in self.parts.iter_mut().enumerate() {
             let number = self.first_part + number;
             let mut layout =
                 LayoutPart { files: vec![], bytes: part.bytes, stripe_bytes: part.stripes.unit };
             named.parts.push(layout.clone());
-            let files = part.names.iter_mut().zip(&part.stripes.files).zip(&directories);
+            let files = part.names.iter_mut().zip(&part.stripes.files);
+            let files = files.zip(&self.home.directories);
             for (stripe, ((name, file), directory)) in files.enumerate() {
                 let path = name_freely(name, &file.file, directory, |generation| {
-                    stripe_name(&base, generation, number, stripe)
+                    stripe_name(&self.home.base, generation, number, stripe)
                 })?;
                 layout.files.push(path);
                 if let Some(last) = named.parts.last_mut() {
@@ -251,9 +305,9 @@ impl Output {
                 }
             }
         }
-        for directory in &directories {
-            let inside = directory.join(&base);
-            sync_directory_of(&inside).map_err(|error| not_named(&inside, &error))?;
+        for directory in &self.home.directories {
+            let inside = directory.path().join(&self.home.base);
+            directory.sync().map_err(|error| not_named(&inside, &error))?;
         }
         Ok(named)
     }
@@ -275,7 +329,7 @@ impl Output {
 
 /// Parts whose files have names, and that no layout names yet. Dropped, they are removed.
 pub struct NamedParts {
-    data_set: PathBuf,
+    home: Home,
     parts: Vec<LayoutPart>,
     keep: bool,
 }
@@ -301,14 +355,15 @@ impl NamedParts {
     /// # Errors
     /// As [`Self::publish`].
     pub fn publish_as(mut self, layout: &Layout, replace: bool) -> Result<(), EngineError> {
-        let old = if replace { Layout::read(&self.data_set).ok().flatten() } else { None };
-        layout.write(&self.data_set, replace)?;
+        let data_set = &self.home.path;
+        let old = if replace { Layout::read(data_set).ok().flatten() } else { None };
+        layout.write(&self.home.named_in, &self.home.base, replace)?;
         self.keep = true;
         if replace {
-            remove(&[self.data_set.clone()]);
+            self.home.remove(&self.home.base);
         }
         let new: Vec<&PathBuf> = layout.parts.iter().flat_map(|part| &part.files).collect();
-        let mut old = old.map(|old| old.own_files(&self.data_set)).unwrap_or_default();
+        let mut old = old.map(|old| old.own_files(&self.home.path)).unwrap_or_default();
         old.retain(|file| !new.contains(&file));
         remove(&old);
         Ok(())
@@ -322,35 +377,30 @@ impl NamedParts {
 
 impl Drop for NamedParts {
     fn drop(&mut self) {
-        if !self.keep {
-            self.parts.iter().for_each(|part| remove(&part.files));
+        if self.keep {
+            return;
+        }
+        for part in &self.parts {
+            for (file, directory) in part.files.iter().zip(&self.home.directories) {
+                // A failure leaves a file that no layout names.
+                let _ = name_of(file).and_then(|name| directory.remove(name));
+            }
         }
     }
-}
-
-fn directories_of(spec: &stream::Output) -> Vec<PathBuf> {
-    if spec.stripes.is_empty() {
-        let path = Path::new(&spec.path);
-        return vec![path.parent().unwrap_or(Path::new("/")).to_owned()];
-    }
-    spec.stripes.iter().map(PathBuf::from).collect()
-}
-
-fn name_of(path: &Path) -> String {
-    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// Names a file as no file is named yet, so that an older data set stays whole beside it.
 fn name_freely(
     name: &mut Unnamed,
     file: &File,
-    directory: &Path,
+    directory: &Directory,
     words: impl Fn(usize) -> String,
 ) -> Result<PathBuf, EngineError> {
     let mut generation = 0;
     loop {
-        let path = directory.join(words(generation));
-        match name.name(file, &path) {
+        let free = words(generation);
+        let path = directory.path().join(&free);
+        match name.name(file, &free) {
             Ok(()) => return Ok(path),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => generation += 1,
             Err(error) => return Err(not_named(&path, &error)),
@@ -358,29 +408,12 @@ fn name_freely(
     }
 }
 
-/// Refuses a name that is taken, or that could not be given in the end.
-fn check_name(spec: &stream::Output) -> Result<(), EngineError> {
-    let path = Path::new(&spec.path);
-    for path in [path.to_owned(), Layout::path_of(path)] {
-        match path.symlink_metadata() {
-            Ok(_) if !spec.replace => return Err(taken_already(&path)),
-            Ok(facts) if !facts.is_file() => {
-                return Err(EngineError::target(format!(
-                    "{} is there and is no plain file, so it is not replaced; give another name",
-                    path.display()
-                )));
-            }
-            _ => {}
-        }
-    }
-    Unnamed::create(path.parent().unwrap_or(Path::new("/")), &name_of(path)).map(|_| ())
-}
-
-/// Removes files as far as they are there.
+/// Removes files that an older layout names, as far as they are there.
 fn remove(files: &[PathBuf]) {
     for file in files {
+        let directory = Directory::named(file.parent().unwrap_or(Path::new("/")));
         // What is not there need not be removed.
-        let _ = remove_file(file);
+        let _ = directory.and_then(|directory| directory.remove(name_of(file)?));
     }
 }
 
@@ -391,7 +424,7 @@ fn taken_already(path: &Path) -> EngineError {
     ))
 }
 
-fn not_named(path: &Path, error: &std::io::Error) -> EngineError {
+fn not_named(path: &Path, error: &Error) -> EngineError {
     if error.kind() == ErrorKind::AlreadyExists {
         return taken_already(path);
     }

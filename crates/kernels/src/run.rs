@@ -124,7 +124,8 @@ mod tests {
         let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
         let files = vec![path("one").into(), path("two").into()];
         let part = crate::layout::LayoutPart { files, bytes: 0, stripe_bytes: 65536 };
-        Layout::new(vec![part]).write(Path::new(&path("set")), false).unwrap();
+        let home = crate::unnamed::directory_at(&folder).unwrap();
+        Layout::new(vec![part]).write(&home, "set", false).unwrap();
         std::os::unix::fs::symlink(&folder, path("below/link")).unwrap();
         for output in ["set", "set.layout", "two", "below/../set", "below/link/set"] {
             assert!(refused(&path("set"), &path(output)), "{output}");

@@ -2,9 +2,10 @@
 
 #![forbid(unsafe_code)]
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
+use leadline_engine::beneath::Directory;
 use leadline_engine::error::EngineError;
 use leadline_wire::job::stream::Io;
 
@@ -12,7 +13,7 @@ use crate::chunks::CHUNK_BYTES;
 use crate::data_set::{Readable, Writable, extents_of};
 use crate::space::require_space;
 use crate::stripes::{Extent, StripeFile, Stripes, stripe_bytes};
-use crate::unnamed::{Unnamed, reserve};
+use crate::unnamed::{Unnamed, directory_at, reserve};
 
 /// Bytes without a name, chunk by chunk on one directory after the other; clones share them.
 #[derive(Clone)]
@@ -29,15 +30,16 @@ impl Scratch {
         if directories.is_empty() {
             return Err(EngineError::fault("scratch without a directory"));
         }
-        let directories: Vec<PathBuf> = directories.iter().map(PathBuf::from).collect();
+        let opened = directories.iter().map(|path| directory_at(Path::new(path)));
+        let directories = opened.collect::<Result<Vec<_>, EngineError>>()?;
         let (unit, count) = (CHUNK_BYTES as u64, directories.len());
         let shares = (0..count).map(|number| stripe_bytes(bytes, unit, count, number));
-        let needs = directories.iter().map(PathBuf::as_path).zip(shares.clone());
+        let needs = directories.iter().zip(shares.clone());
         require_space(needs)?;
-        let make = |(directory, share): (&PathBuf, u64)| {
+        let make = |(directory, share): (&Directory, u64)| {
             let (mut unnamed, file) = Unnamed::create(directory, "scratch")?;
             unnamed.forget_name();
-            let shown = directory.join(Path::new("temporary file"));
+            let shown = directory.path().join("temporary file");
             reserve(&file, &shown, share)?;
             let direct = io.read_direct || io.write_direct;
             Ok(StripeFile::new(shown, file, direct, true))

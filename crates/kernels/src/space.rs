@@ -3,11 +3,10 @@
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 
+use leadline_engine::beneath::Directory;
 use leadline_engine::error::EngineError;
-use rustix::fs::statvfs;
+use rustix::fs::fstatvfs;
 
 const FLOOR_FRAC: f64 = 0.05;
 const FLOOR_BYTES: u64 = 1 << 30;
@@ -18,26 +17,26 @@ const FLOOR_BYTES: u64 = 1 << 30;
 /// # Errors
 /// `Target` with how much is free, needed and missing.
 pub fn require_space<'a>(
-    needs: impl IntoIterator<Item = (&'a Path, u64)>,
+    needs: impl IntoIterator<Item = (&'a Directory, u64)>,
 ) -> Result<(), EngineError> {
-    let mut rooms: BTreeMap<u64, (&Path, u64)> = BTreeMap::new();
+    let mut rooms: BTreeMap<u64, (&Directory, u64)> = BTreeMap::new();
     for (directory, bytes) in needs {
-        let facts = directory.metadata().map_err(|error| {
+        let facts = directory.facts().map_err(|error| {
             EngineError::target(format!(
                 "the directory {} cannot be used: {error}; give one that exists",
-                directory.display()
+                directory.path().display()
             ))
         })?;
-        rooms.entry(facts.dev()).or_insert((directory, 0)).1 += bytes;
+        rooms.entry(facts.st_dev).or_insert((directory, 0)).1 += bytes;
     }
     rooms.values().try_for_each(|(directory, bytes)| require_room(directory, *bytes))
 }
 
-fn require_room(directory: &Path, needed: u64) -> Result<(), EngineError> {
-    let facts = statvfs(directory).map_err(|error| {
+fn require_room(directory: &Directory, needed: u64) -> Result<(), EngineError> {
+    let shown = directory.path().display();
+    let facts = fstatvfs(directory).map_err(|error| {
         EngineError::target(format!(
-            "{}: the file system does not say how much is free: {error}",
-            directory.display()
+            "{shown}: the file system does not say how much is free: {error}"
         ))
     })?;
     let (total, free) = (facts.f_blocks * facts.f_frsize, facts.f_bavail * facts.f_frsize);
@@ -47,10 +46,9 @@ fn require_room(directory: &Path, needed: u64) -> Result<(), EngineError> {
         return Ok(());
     }
     Err(EngineError::target(format!(
-        "{}: too little free space: {needed} bytes needed, {free} of {total} free, of which {floor} \
+        "{shown}: too little free space: {needed} bytes needed, {free} of {total} free, of which {floor} \
         must stay free (the larger of 5 % and 1 GiB); {} bytes are missing: free them or give \
         another directory",
-        directory.display(),
         needed + floor - free.min(needed + floor)
     )))
 }
@@ -59,18 +57,24 @@ fn require_room(directory: &Path, needed: u64) -> Result<(), EngineError> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::unnamed::directory_at;
 
     #[test]
     fn directories_on_one_file_system_share_its_room_above_the_floor() {
         let folder = std::env::temp_dir();
-        let facts = statvfs(&folder).unwrap();
+        let [folder, twin] = [folder.as_path(), folder.as_path()].map(|p| directory_at(p).unwrap());
+        let facts = fstatvfs(&folder).unwrap();
         let free = facts.f_bavail * facts.f_frsize;
-        assert!(require_space([(folder.as_path(), 1 << 20)]).is_ok());
-        let error = require_space([(folder.as_path(), free)]).unwrap_err();
+        assert!(require_space([(&folder, 1 << 20)]).is_ok());
+        let error = require_space([(&folder, free)]).unwrap_err();
         assert!(error.message.contains("bytes are missing"), "{error}");
         let half = free / 3 * 2;
-        assert!(require_space([(folder.as_path(), half), (Path::new("/tmp"), half)]).is_err());
-        let error = require_space([(Path::new("/nowhere/at/all"), 1)]).unwrap_err();
+        assert!(require_space([(&folder, half), (&twin, half)]).is_err());
+    }
+
+    #[test]
+    fn a_directory_that_is_not_there_is_named() {
+        let error = directory_at(std::path::Path::new("/nowhere/at/all")).unwrap_err();
         assert!(error.message.contains("/nowhere/at/all"), "{error}");
     }
 }

@@ -3,10 +3,11 @@
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use leadline_engine::beneath::{Way, reopen};
 
 use crate::memory::PAGE_BYTES;
 
@@ -31,9 +32,7 @@ impl StripeFile {
     /// for direct transfers when `direct`. A file system that has none is used through its cache.
     pub fn new(path: PathBuf, file: File, direct: bool, write: bool) -> Self {
         // A file without a name can be opened again by its number alone.
-        let own = format!("/proc/self/fd/{}", file.as_raw_fd());
-        let again =
-            || File::options().read(true).write(write).custom_flags(libc::O_DIRECT).open(&own).ok();
+        let again = || reopen(&file, Way { write, direct: true, dsync: false }).ok();
         let direct_file = direct.then(again).flatten();
         let refused = direct && direct_file.is_none();
         if direct {

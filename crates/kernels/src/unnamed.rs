@@ -2,21 +2,21 @@
 
 #![forbid(unsafe_code)]
 
-use std::fs::{File, remove_file};
+use std::fs::File;
 use std::io::{Error, ErrorKind};
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use leadline_engine::beneath::Directory;
 use leadline_engine::error::EngineError;
-use rustix::fs::{AtFlags, CWD, FallocateFlags, fallocate, linkat};
+use rustix::fs::{FallocateFlags, fallocate};
 
 /// A file in the making. It has no name, or, where the file system knows no such files, a hidden
 /// one that goes when this value does.
 #[derive(Debug)]
 pub(crate) struct Unnamed {
-    hidden: Option<PathBuf>,
+    directory: Directory,
+    hidden: Option<String>,
 }
 
 impl Unnamed {
@@ -24,66 +24,53 @@ impl Unnamed {
     ///
     /// # Errors
     /// `Target` when the directory does not allow it.
-    pub fn create(directory: &Path, name: &str) -> Result<(Self, File), EngineError> {
-        let made = options().custom_flags(libc::O_TMPFILE).open(directory);
-        let made = match made {
-            Ok(file) => Ok((Self { hidden: None }, file)),
+    pub fn create(directory: &Directory, name: &str) -> Result<(Self, File), EngineError> {
+        let made = match directory.make_unnamed() {
+            Ok(file) => Ok((Self { directory: directory.clone(), hidden: None }, file)),
             Err(error) if knows_none(&error) => Self::hidden(directory, name),
             Err(error) => Err(error),
         };
-        made.map_err(|error| {
-            EngineError::target(format!(
-                "no file can be made in {}: {error}; give a directory that exists and may be \
-                written",
-                directory.display()
-            ))
-        })
+        made.map_err(|error| not_made(directory.path(), &error))
     }
 
-    fn hidden(directory: &Path, name: &str) -> Result<(Self, File), Error> {
+    fn hidden(directory: &Directory, name: &str) -> Result<(Self, File), Error> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = directory.join(format!(".{name}.leadline-{}-{number}", std::process::id()));
-        let file = options().create_new(true).open(&path)?;
-        Ok((Self { hidden: Some(path) }, file))
+        let hidden = format!(".{name}.leadline-{}-{number}", std::process::id());
+        let file = directory.make_shared(&hidden)?;
+        Ok((Self { directory: directory.clone(), hidden: Some(hidden) }, file))
     }
 
     /// Takes the name away for good: scratch needs none.
     pub fn forget_name(&mut self) {
-        if let Some(path) = self.hidden.take() {
+        if let Some(hidden) = self.hidden.take() {
             // Gone is gone.
-            let _ = remove_file(path);
+            let _ = self.directory.remove(&hidden);
         }
     }
 
-    /// Gives the file the name `path`, which must be free.
-    pub fn name(&mut self, file: &File, path: &Path) -> Result<(), Error> {
+    /// Gives the file a name in its directory, which must be free.
+    pub fn name(&mut self, file: &File, name: &str) -> Result<(), Error> {
         match &self.hidden {
-            None => {
-                let own = format!("/proc/self/fd/{}", file.as_raw_fd());
-                linkat(CWD, own.as_str(), CWD, path, AtFlags::SYMLINK_FOLLOW)?;
-            }
+            None => self.directory.name_unnamed(file, name)?,
             Some(hidden) => {
-                std::fs::hard_link(hidden, path)?;
+                self.directory.link(hidden, name)?;
                 self.forget_name();
             }
         }
         Ok(())
     }
 
-    /// Gives the file the name `path`, in place of what has it now.
-    pub fn replace(&mut self, file: &File, path: &Path) -> Result<(), Error> {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let hidden = path.with_file_name(format!(".{name}.leadline-{}", std::process::id()));
-        match self.hidden.take() {
-            None => {
-                self.name(file, &hidden)?;
-                self.hidden = Some(hidden.clone());
-            }
-            Some(old) => self.hidden = Some(old),
+    /// Gives the file a name in its directory, in place of what has it now.
+    pub fn replace(&mut self, file: &File, name: &str) -> Result<(), Error> {
+        if self.hidden.is_none() {
+            let hidden = format!(".{name}.leadline-{}", std::process::id());
+            self.name(file, &hidden)?;
+            self.hidden = Some(hidden);
         }
-        let from = self.hidden.clone().unwrap_or(hidden);
-        std::fs::rename(from, path)?;
+        if let Some(hidden) = &self.hidden {
+            self.directory.rename(hidden, name)?;
+        }
         self.hidden = None;
         Ok(())
     }
@@ -95,10 +82,17 @@ impl Drop for Unnamed {
     }
 }
 
-fn options() -> std::fs::OpenOptions {
-    let mut options = File::options();
-    options.read(true).write(true).mode(0o666);
-    options
+/// The error of a directory in which no file can be made.
+pub(crate) fn not_made(directory: &Path, error: &Error) -> EngineError {
+    EngineError::target(format!(
+        "no file can be made in {}: {error}; give a directory that exists and may be written",
+        directory.display()
+    ))
+}
+
+/// Opens a directory in which files are to be made.
+pub(crate) fn directory_at(path: &Path) -> Result<Directory, EngineError> {
+    Directory::named(path).map_err(|error| not_made(path, &error))
 }
 
 fn knows_none(error: &Error) -> bool {
@@ -153,16 +147,16 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("leadline-hidden-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let names = || std::fs::read_dir(&folder).unwrap().count();
-        let (value, file) = Unnamed::hidden(&folder, "set").unwrap();
+        let directory = directory_at(&folder).unwrap();
+        let (value, file) = Unnamed::hidden(&directory, "set").unwrap();
         assert_eq!(names(), 1);
         drop((value, file));
         assert_eq!(names(), 0);
-        let path = folder.join("set");
-        let (mut value, file) = Unnamed::hidden(&folder, "set").unwrap();
-        value.name(&file, &path).unwrap();
-        let (mut value, file) = Unnamed::hidden(&folder, "set").unwrap();
-        assert_eq!(value.name(&file, &path).unwrap_err().kind(), ErrorKind::AlreadyExists);
-        value.replace(&file, &path).unwrap();
+        let (mut value, file) = Unnamed::hidden(&directory, "set").unwrap();
+        value.name(&file, "set").unwrap();
+        let (mut value, file) = Unnamed::hidden(&directory, "set").unwrap();
+        assert_eq!(value.name(&file, "set").unwrap_err().kind(), ErrorKind::AlreadyExists);
+        value.replace(&file, "set").unwrap();
         drop((value, file));
         assert_eq!(names(), 1, "the name alone");
         std::fs::remove_dir_all(&folder).unwrap();
@@ -171,7 +165,7 @@ mod tests {
     #[test]
     fn more_than_a_disk_holds_is_refused_with_what_is_missing() {
         let folder = std::env::temp_dir();
-        let (_unnamed, file) = Unnamed::create(&folder, "large").unwrap();
+        let (_unnamed, file) = Unnamed::create(&directory_at(&folder).unwrap(), "large").unwrap();
         let facts = rustix::fs::statvfs(&folder).unwrap();
         let bytes = (facts.f_blocks * facts.f_frsize) * 2;
         let error = reserve(&file, &folder.join("large"), bytes).unwrap_err();

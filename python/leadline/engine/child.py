@@ -18,6 +18,7 @@ from typing import IO, Any
 
 import msgspec
 
+from leadline.engine.targets.beneath import claimed
 from leadline.errors import EngineFault, NothingCompleted, PointFailed, ServerLost, TargetRefused
 from leadline.machine.cgroup import MemoryCgroup
 from leadline.machine.stop import shielded
@@ -29,6 +30,8 @@ ENGINE_COMMAND = (
     "-c",
     "from leadline import _engine; raise SystemExit(_engine.serve())",
 )
+CLAIMED = "LEADLINE_CLAIMED"
+"""In a child's environment: which inherited handle stands for which claimed directory (JSON)."""
 GRACE_S = 8.0
 """How far past its longest time an answer may come before the engine counts as hung."""
 _POLITE_S = 2.0
@@ -54,6 +57,7 @@ class EngineChild:
         self._oom_kills_before = cgroup.oom_kills() if cgroup else 0
         # A file, not a pipe: nobody reads it while a job runs, and a full pipe would stop it.
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed in close
+        handles = {str(path): folder.fd for path, folder in claimed().items()}
         try:
             self._process = subprocess.Popen(
                 list(command),
@@ -63,6 +67,9 @@ class EngineChild:
                 bufsize=0,
                 start_new_session=True,
                 cwd="/",  # so that it pins no file system but the target's
+                # What is in a target is opened by these, whatever its path leads to by then.
+                pass_fds=tuple(handles.values()),
+                env=os.environ | {CLAIMED: msgspec.json.encode(handles).decode()},
             )
         except OSError as error:
             self._stderr.close()

@@ -5,18 +5,19 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
 
 import msgspec
 
 from leadline.engine.child import ENGINE_COMMAND, Child
+from leadline.engine.targets.beneath import Folder
 from leadline.engine.targets.claim import Claim, claim
 from leadline.engine.targets.target import Target
 from leadline.errors import EngineFault, PointFailed, TargetRefused
 from leadline.machine.file_systems import make_file_system, mount_document
-from leadline.machine.loop_devices import loop_device
+from leadline.machine.loop_devices import LoopDevice, loop_device
 from leadline.machine.space import capacity_bytes, require_space
 from leadline.record.files import FilesCell
 from leadline.record.job import Drive, FileTestJob
@@ -127,40 +128,30 @@ class DirectoryTests:
     def _drive(
         self, stack: ExitStack, cell: FilesCell, number: int, file_bytes: int, end_s: float
     ) -> Drive:
-        folder = self._folder(number)
-        raw = self._filled(folder / f"raw-{number}.bin", file_bytes, end_s)
+        folder = self._claims[number % len(self._claims)].folder
+        raw = _filled(folder, f"raw-{number}.bin", file_bytes, end_s)
         system = cell.system
         if not system.made:
-            return Drive(directory=str(folder), raw=str(raw) if _takes_direct_io(raw) else None)
+            raw_path = str(folder.shown / raw) if _takes_direct_io(folder, raw) else None
+            return Drive(directory=str(folder.shown), raw=raw_path)
         assert system.block_bytes is not None  # noqa: S101 - the plan gives a made one its block
-        image = self._filled(folder / f"image-{number}.bin", image_bytes(file_bytes), end_s)
-        point = folder / f"mount-{number}"
-        point.mkdir(mode=0o700, exist_ok=True)
+        image = _filled(folder, f"image-{number}.bin", image_bytes(file_bytes), end_s)
+        point = f"mount-{number}"
+        with suppress(FileExistsError):  # from a cell before; the engine looks whether it is ours
+            folder.make_folder(point)
         # A loop device of the raw file, too: the file system's own device is such a one.
-        raw_device = stack.enter_context(loop_device(raw))
-        device = stack.enter_context(loop_device(image))
+        raw_device = stack.enter_context(_loop_device(folder, raw))
+        device = stack.enter_context(_loop_device(folder, image))
         make_file_system(system.fs, system.block_bytes, device.path)
         return Drive(
-            directory=str(point),
+            directory=str(folder.shown / point),
             mount=mount_document(system.fs, device.path),
             raw=str(raw_device.path),
         )
 
-    def _folder(self, number: int) -> Path:
-        return self._claims[number % len(self._claims)].run_directory
-
-    def _filled(self, path: Path, size_bytes: int, end_s: float) -> Path:
-        """Make a file of written, incompressible blocks; one that is long enough stays."""
-        have = path.stat().st_size if path.exists() else 0
-        if have >= size_bytes:
-            return path
-        require_space(path.parent, size_bytes - have)
-        _fill(path, size_bytes, end_s)
-        return path
-
     def _file_bytes_max(self, directory: int, cells: Sequence[FilesCell]) -> int:
         count = len(self._claims)
-        room = capacity_bytes(self._claims[directory].directory)
+        room = capacity_bytes(self._claims[directory].folder.fd)
         if self._max_bytes is not None:
             room = min(room, self._max_bytes // count)
         here = max((len(range(directory, cell.drives, count)) for cell in cells), default=1) or 1
@@ -178,10 +169,31 @@ def _left_s(end_s: float) -> float:
     return left_s
 
 
-def _fill(path: Path, size_bytes: int, end_s: float) -> None:
+def _filled(folder: Folder, name: str, size_bytes: int, end_s: float) -> str:
+    """Make a file of written, incompressible blocks; one that is long enough stays."""
+    fd = folder.make_or_open_file(name)
+    try:
+        have = os.fstat(fd).st_size
+        if have < size_bytes:
+            require_space(folder.fd, str(folder.shown), size_bytes - have)
+            _fill(fd, folder.shown / name, size_bytes, end_s)
+    finally:
+        os.close(fd)
+    return name
+
+
+@contextmanager
+def _loop_device(folder: Folder, name: str) -> Iterator[LoopDevice]:
+    fd = folder.open_file(name, os.O_RDWR)
+    try:
+        with loop_device(fd) as device:
+            yield device
+    finally:
+        os.close(fd)
+
+
+def _fill(fd: int, shown: Path, size_bytes: int, end_s: float) -> None:
     block = os.urandom(_FILL_BYTES)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-    fd = os.open(path, flags, 0o600)
     try:
         at = os.fstat(fd).st_size
         while at < size_bytes:
@@ -191,15 +203,13 @@ def _fill(path: Path, size_bytes: int, end_s: float) -> None:
         os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
     except OSError as error:
         raise TargetRefused(
-            f"{path} cannot be written: {error.strerror}; ask for smaller files"
+            f"{shown} cannot be written: {error.strerror}; ask for smaller files"
         ) from error
-    finally:
-        os.close(fd)
 
 
-def _takes_direct_io(path: Path) -> bool:
+def _takes_direct_io(folder: Folder, name: str) -> bool:
     try:
-        os.close(os.open(path, os.O_RDWR | os.O_DIRECT | os.O_CLOEXEC | os.O_NOFOLLOW))
+        os.close(folder.open_file(name, os.O_RDWR | os.O_DIRECT))
     except OSError:
         return False
     return True

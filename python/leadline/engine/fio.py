@@ -206,7 +206,7 @@ class FioEngine:
         measure_s, ramp_s = _times(limits, prepare_s, workload, arrivals)
         answer = run_fio(
             job(measure_s, ramp_s, laid_out.placement),
-            directory=str(self._claim.run_directory),
+            directory=f"/proc/self/fd/{self._claim.folder.fd}",
             deadline_s=ramp_s + measure_s + GRACE_S + workload.think_time_s,
             group=self._group,
         )

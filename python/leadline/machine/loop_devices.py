@@ -74,8 +74,12 @@ class LoopDevice:
 
 
 @contextmanager
-def loop_device(image: Path) -> Iterator[LoopDevice]:
+def loop_device(image: Path | int) -> Iterator[LoopDevice]:
     """Make a block device of a file, with direct I/O, until the block ends.
+
+    Args:
+        image: the file; an open one where others might change what its path leads to. It stays
+            the caller's to close, at once if he likes.
 
     Raises:
         TargetRefused: there is none free, or the file takes no direct I/O, so that its file
@@ -88,7 +92,7 @@ def loop_device(image: Path) -> Iterator[LoopDevice]:
             device = _attach(image)
         if not _is_direct(device.path):
             raise TargetRefused(
-                f"{image.parent} takes no direct I/O from a loop device: the file cache would be "
+                f"{_home(image)} takes no direct I/O from a loop device: the file cache would be "
                 "measured, not the drive"
             )
         yield device
@@ -97,8 +101,16 @@ def loop_device(image: Path) -> Iterator[LoopDevice]:
             device.close()
 
 
-def _attach(image: Path) -> LoopDevice:
-    image_fd = os.open(image, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+def _home(image: Path | int) -> Path:
+    path = image if isinstance(image, Path) else Path(f"/proc/self/fd/{image}").readlink()
+    return path.parent
+
+
+def _attach(image: Path | int) -> LoopDevice:
+    if isinstance(image, int):
+        image_fd = os.dup(image)
+    else:
+        image_fd = os.open(image, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
         for _ in range(_TRIES):
             path = _free_device()

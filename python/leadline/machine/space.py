@@ -36,14 +36,14 @@ class Space(msgspec.Struct, frozen=True):
         return max(0, self.free_bytes - self.floor_bytes)
 
 
-def read_space(directory: str | Path) -> Space:
-    """Ask the file system."""
+def read_space(directory: str | Path | int) -> Space:
+    """Ask the file system of a directory, or of an open one."""
     answer = os.statvfs(directory)
     return Space(answer.f_blocks * answer.f_frsize, answer.f_bavail * answer.f_frsize)
 
 
-def room_of(directory: str | Path) -> Space:
-    """Ask the file system of a target.
+def room_of(directory: str | Path | int, shown: str | None = None) -> Space:
+    """Ask the file system of a target, by its path or a handle that is shown as `shown`.
 
     Raises:
         TargetRefused: it is not there any more.
@@ -53,24 +53,24 @@ def room_of(directory: str | Path) -> Space:
         return read_space(directory)
     except OSError as error:
         raise TargetRefused(
-            f"{directory} cannot be asked for its room: {error.strerror}; was it removed or "
-            "unmounted meanwhile? What was measured before is kept"
+            f"{shown or directory} cannot be asked for its room: {error.strerror}; was it removed "
+            "or unmounted meanwhile? What was measured before is kept"
         ) from error
 
 
-def capacity_bytes(directory: str | Path) -> int:
+def capacity_bytes(directory: str | Path | int) -> int:
     """Return the bytes that may be written below `directory` without touching the floor."""
     return room_of(directory).capacity_bytes
 
 
-def require_space(directory: str | Path, needed_bytes: int) -> None:
-    """Refuse when writing `needed_bytes` more would touch the floor.
+def require_space(directory: int, shown: str, needed_bytes: int) -> None:
+    """Refuse when writing `needed_bytes` more into an open directory would touch the floor.
 
     Raises:
         TargetRefused: how much is free, how much is needed, and what stays free.
 
     """
-    require_room(str(directory), room_of(directory), needed_bytes)
+    require_room(shown, room_of(directory, shown), needed_bytes)
 
 
 def keep_floor(shown: str, space: Space, layout_bytes: int) -> None:

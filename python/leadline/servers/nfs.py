@@ -7,7 +7,6 @@ server of its own. A data set on the machine's own file system is made once and 
 from __future__ import annotations
 
 import difflib
-import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -16,7 +15,8 @@ from typing import Any, Literal, cast
 import msgspec
 
 from leadline.engine.nfs_load import NfsLoad, prepare_data, remove_data, run_nfs_load
-from leadline.engine.targets.claim import claim
+from leadline.engine.targets.beneath import drop_cached, open_directory, resolved
+from leadline.engine.targets.claim import DIRECTORY, claim
 from leadline.engine.targets.nfs_address import NfsAddress
 from leadline.errors import EngineFault, PointFailed, ServerLost, TargetRefused
 from leadline.record.jobs.nfs import NfsData, NfsWorkload
@@ -211,12 +211,12 @@ def _judge(order: TrialOrder, load: NfsLoad) -> Outcome:
 @contextmanager
 def _server_with_data(server: NfsServer, settings: NfsSettings) -> Iterator[Ganesha]:
     """A running server with its data set, none of it in the file cache that is to be capped."""
-    directory = Path(server.directory)
+    directory = resolved(server.directory)
     with ExitStack() as stack:
         more: dict[str, Any] = {"directory": directory.resolve()}
         disks = None
         if settings.disks is not None:
-            folder = stack.enter_context(claim(directory)).run_directory
+            folder = stack.enter_context(claim(directory)).folder
             disks = stack.enter_context(striped_disks(folder, settings.disks, server.data_bytes))
             more = {"mount": disks.mount, "groups": (disks.group,)}
         configuration = GaneshaSettings(
@@ -234,19 +234,9 @@ def _server_with_data(server: NfsServer, settings: NfsSettings) -> Iterator[Gane
             disks.slow_down(settings.disk_iops)
             running.start()
         elif cache_bytes is not None:
-            _drop_cached(directory / ".leadline")
+            # What an earlier server read is charged to nobody now.
+            with open_directory(directory / DIRECTORY) as data:
+                drop_cached(data)
         if settings.link_mbit_s is not None:
             running.limit_link(settings.link_mbit_s)
         yield running
-
-
-def _drop_cached(directory: Path) -> None:
-    """Empty the file cache of the data: what an earlier server read is charged to nobody now."""
-    for folder, _, names in os.walk(directory):
-        for name in names:
-            descriptor = os.open(Path(folder, name), os.O_RDONLY | os.O_NOFOLLOW)
-            try:
-                os.fsync(descriptor)
-                os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-            finally:
-                os.close(descriptor)

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from leadline.engine.targets.beneath import Folder
 from leadline.errors import TargetRefused
 from leadline.machine.hierarchy import own_groups
 from leadline.machine.loop_devices import loop_device, why_no_loop_devices
@@ -65,11 +66,11 @@ def why_no_disks() -> str | None:
 
 
 @contextmanager
-def striped_disks(folder: Path, count: int, data_bytes: int) -> Iterator[StripedDisks]:
+def striped_disks(folder: Folder, count: int, data_bytes: int) -> Iterator[StripedDisks]:
     """Make `count` disks with a file system over them, until the block ends.
 
     Args:
-        folder: where the images lie, claimed by the caller, who removes them.
+        folder: where the images lie, open and claimed by the caller, who removes them.
         count: number of disks.
         data_bytes: what they are to hold together.
 
@@ -81,10 +82,10 @@ def striped_disks(folder: Path, count: int, data_bytes: int) -> Iterator[Striped
     with ExitStack() as stack:
         devices = []
         for number in range(count):
-            image = folder / f"image-{number}.bin"
-            with image.open("wb") as file:
-                file.truncate(disk_bytes)
-            devices.append(stack.enter_context(loop_device(image)).path)
+            image_fd = folder.make_file(f"image-{number}.bin")
+            stack.callback(os.close, image_fd)
+            os.ftruncate(image_fd, disk_bytes)
+            devices.append(stack.enter_context(loop_device(image_fd)).path)
         _make_file_system(devices)
         yield StripedDisks(devices, stack.enter_context(_throttle_group()))
 

@@ -5,15 +5,16 @@
 //! system allows it so that laying out leaves the cache as it was, and in order, so that the length
 //! of the file says at any moment how much of it is real.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{Error, ErrorKind as IoErrorKind};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
+use crate::beneath::{self, Directory, Way};
 use crate::buffer::{self, BufferSlice};
 use crate::clock::now_ns;
 use crate::error::EngineError;
@@ -27,6 +28,7 @@ const BLOCK_BYTES: u64 = 4096;
 /// The data file, open and checked.
 #[derive(Debug)]
 pub struct DataFile {
+    directory: Directory,
     path: PathBuf,
     file: File,
 }
@@ -39,15 +41,17 @@ impl DataFile {
     /// make has that name.
     pub fn open(directory: &str) -> Result<Self, EngineError> {
         let path = Path::new(directory).join(DATA_FILE_NAME);
-        let made = options(libc::O_EXCL).create(true).open(&path);
-        let file = match made {
-            Err(error) if error.kind() == IoErrorKind::AlreadyExists => options(0).open(&path),
-            other => other,
-        }
-        .map_err(|error| refused(&path, &error))?;
-        let data = Self { path, file };
-        data.check_ours()?;
-        Ok(data)
+        let opened = Directory::own(Path::new(directory)).and_then(|directory| {
+            let file = match directory.make(DATA_FILE_NAME) {
+                Err(error) if error.kind() == IoErrorKind::AlreadyExists => {
+                    directory.open(DATA_FILE_NAME, Way::WRITE)?
+                }
+                made => made?,
+            };
+            Ok((directory, file))
+        });
+        let (directory, file) = opened.map_err(|error| refused(&path, &error))?;
+        Ok(Self { directory, path, file })
     }
 
     /// Another open file on the same data, for one issuer; with `dsync` its writes wait for the device.
@@ -55,8 +59,7 @@ impl DataFile {
     /// # Errors
     /// `Target` when it cannot be opened that way.
     pub fn reopen(&self, direct: bool, dsync: bool) -> Result<File, EngineError> {
-        let flags = if direct { libc::O_DIRECT } else { 0 } | if dsync { libc::O_DSYNC } else { 0 };
-        let file = options(flags).open(&self.path).map_err(|error| {
+        self.again(Way { write: true, direct, dsync }).map_err(|error| {
             if direct && error.raw_os_error() == Some(libc::EINVAL) {
                 return EngineError::target(format!(
                     "{} lies on a file system without direct I/O; measure it without --direct",
@@ -64,36 +67,11 @@ impl DataFile {
                 ));
             }
             refused(&self.path, &error)
-        })?;
-        let (mine, theirs) = (self.file.metadata(), file.metadata());
-        match (mine, theirs) {
-            (Ok(mine), Ok(theirs)) if mine.dev() == theirs.dev() && mine.ino() == theirs.ino() => {
-                Ok(file)
-            }
-            _ => Err(EngineError::target(format!(
-                "{} was replaced while it was being used",
-                self.path.display()
-            ))),
-        }
+        })
     }
 
-    fn check_ours(&self) -> Result<(), EngineError> {
-        let facts = self.file.metadata().map_err(|error| refused(&self.path, &error))?;
-        // SAFETY: geteuid cannot fail and has no preconditions.
-        let me = unsafe { libc::geteuid() };
-        let reason = if !facts.file_type().is_file() {
-            "is no regular file"
-        } else if facts.uid() != me {
-            "belongs to another user"
-        } else if facts.nlink() != 1 {
-            "has a second name elsewhere"
-        } else {
-            return Ok(());
-        };
-        Err(EngineError::target(format!(
-            "{} {reason}; Leadline did not make it and leaves it alone",
-            self.path.display()
-        )))
+    fn again(&self, way: Way) -> Result<File, Error> {
+        self.directory.open_again(DATA_FILE_NAME, way, &self.file)
     }
 
     /// The open file.
@@ -170,8 +148,8 @@ impl DataFile {
         let Some(chunk) = buffers.first_mut() else {
             return Err(EngineError::fault("no buffer to lay out with"));
         };
-        let mut writer =
-            Writer { direct: options(libc::O_DIRECT).open(&self.path).ok(), buffered: &self.file };
+        let direct = self.again(Way { direct: true, ..Way::WRITE }).ok();
+        let mut writer = Writer { direct, buffered: &self.file };
         let mut at = from;
         while at < to {
             if now_ns() > deadline_ns {
@@ -240,27 +218,7 @@ impl Writer<'_> {
     }
 }
 
-fn options(flags: i32) -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options
-        .read(true)
-        .write(true)
-        .mode(0o600)
-        .custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC | flags);
-    options
-}
-
 fn refused(path: &Path, error: &Error) -> EngineError {
-    let advice = match error.raw_os_error() {
-        Some(libc::ELOOP) => {
-            "it is a symbolic link, which Leadline did not make and does not follow"
-        }
-        Some(libc::ENOENT) => "the run directory is not there",
-        Some(libc::EACCES | libc::EPERM | libc::EROFS) => "choose a directory you may write",
-        Some(libc::EMFILE | libc::ENFILE) => {
-            "raise the limit of open files (ulimit -n) or ask for fewer processes"
-        }
-        _ => "choose another directory",
-    };
+    let advice = beneath::advice(error);
     EngineError::target(format!("{} cannot be opened: {error}; {advice}", path.display()))
 }

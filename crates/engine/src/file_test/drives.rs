@@ -2,12 +2,13 @@
 
 #![forbid(unsafe_code)]
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Barrier;
 
 use leadline_wire::event::file_test::{DriveRun, RawRun, Run};
-use leadline_wire::job::file_test::{FileTestJob, Test, Timing};
+use leadline_wire::job::file_test::{self, FileTestJob, Test, Timing};
 
+use crate::beneath::{self, Directory};
 use crate::buffer::{self, BufferSlice};
 use crate::clock::s_from_ns;
 use crate::error::EngineError;
@@ -16,14 +17,11 @@ use crate::file_test::programs::{self, Order, Ran};
 use crate::file_test::raw::{self, RawDevice};
 use crate::host::process_moved_bytes;
 
-/// Name of the file on a mounted file system and in a directory; `claim.py` knows it as ours.
-const FILE: &str = "file.bin";
-
 /// Bytes of different content that a program writes before it begins again.
 const CONTENT_BYTES: usize = 1 << 20;
 
 struct Drive {
-    path: PathBuf,
+    directory: Directory,
     content: BufferSlice,
     raw: Option<RawDevice>,
     mounted: Option<Mounted>,
@@ -42,13 +40,9 @@ impl Drives {
         let contents = buffer::allocate(job.drives.len(), CONTENT_BYTES, job.seed)?;
         let pairs = job.drives.iter().zip(contents);
         let drives = pairs.map(|(drive, content)| {
-            let mounted = drive.mount.as_ref().map(|mount| Mounted::new(mount, &drive.directory));
-            Ok(Drive {
-                mounted: mounted.transpose()?,
-                path: Path::new(&drive.directory).join(FILE),
-                content,
-                raw: drive.raw.as_ref().map(|path| RawDevice::open(path, job.seed)).transpose()?,
-            })
+            let (directory, mounted) = place(drive)?;
+            let raw = drive.raw.as_ref().map(|path| RawDevice::open(path, job.seed)).transpose()?;
+            Ok(Drive { directory, content, raw, mounted })
         });
         let drives = drives.collect::<Result<_, EngineError>>()?;
         Ok(Self { drives, file_bytes: job.file_bytes, timing: job.timing })
@@ -56,13 +50,8 @@ impl Drives {
 
     /// Block of each drive's file system; 0 when the kernel does not say.
     pub fn block_bytes(&self) -> Vec<u64> {
-        let folders = self.drives.iter().map(|drive| drive.path.parent());
-        folders
-            .map(|folder| {
-                let found = folder.and_then(|folder| rustix::fs::statvfs(folder).ok());
-                found.map_or(0, |found| found.f_bsize)
-            })
-            .collect()
+        let found = self.drives.iter().map(|drive| rustix::fs::fstatvfs(&drive.directory));
+        found.map(|found| found.map_or(0, |found| found.f_bsize)).collect()
     }
 
     /// Runs a program on every drive at once.
@@ -70,7 +59,8 @@ impl Drives {
         let (file_bytes, timing) = (self.file_bytes, self.timing);
         let mut cached = Vec::new();
         for drive in &mut self.drives {
-            let order = Order { test, path: &drive.path, file_bytes, timing, deadline_ns };
+            let directory = &drive.directory;
+            let order = Order { test, directory, file_bytes, timing, deadline_ns };
             cached.push(programs::prepare(&order, drive.content.as_mut_slice())?);
         }
         let start = Barrier::new(self.drives.len());
@@ -80,9 +70,9 @@ impl Drives {
             let threads: Vec<_> = self
                 .drives
                 .iter_mut()
-                .map(|Drive { path, content, .. }| {
+                .map(|Drive { directory, content, .. }| {
                     scope.spawn(move || {
-                        let order = Order { test, path, file_bytes, timing, deadline_ns };
+                        let order = Order { test, directory, file_bytes, timing, deadline_ns };
                         start.wait();
                         programs::run(&order, content.as_mut_slice())
                     })
@@ -110,11 +100,25 @@ impl Drives {
     /// Removes the files and unmounts what was mounted.
     pub fn close(self) -> Result<(), EngineError> {
         for drive in self.drives {
-            programs::remove(&drive.path)?;
+            programs::remove(&drive.directory)?;
+            drop(drive.directory); // a handle keeps a file system busy
             drop(drive.raw);
             drive.mounted.map_or(Ok(()), Mounted::close)?;
         }
         Ok(())
+    }
+}
+
+/// Where a drive's file lies: in its directory, or on what is mounted there for this job.
+fn place(drive: &file_test::Drive) -> Result<(Directory, Option<Mounted>), EngineError> {
+    let path = Path::new(&drive.directory);
+    let refused = |error: &std::io::Error| {
+        let advice = beneath::advice(error);
+        EngineError::target(format!("{} cannot be used: {error}; {advice}", path.display()))
+    };
+    match &drive.mount {
+        None => Ok((Directory::own(path).map_err(|error| refused(&error))?, None)),
+        Some(mount) => Mounted::new(mount, path).map(|(root, mounted)| (root, Some(mounted))),
     }
 }
 

@@ -2,16 +2,19 @@
 
 #![forbid(unsafe_code)]
 
-use std::fs::{File, OpenOptions};
-use std::io::{Error, Read, Write};
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::io::{Error, ErrorKind, Read, Write};
 
 use leadline_wire::job::file_test::{Test, Timing};
 
+use crate::beneath::{self, Directory, Way};
 use crate::clock::{now_ns, s_from_ns};
 use crate::error::EngineError;
 use crate::evidence::residency::Residency;
 use crate::host::thread_cpu_s;
+
+/// Name of the file in a drive's directory; `claim.py` knows it as ours.
+const FILE: &str = "file.bin";
 
 /// The clock is looked at once in this many requests, to end a job whose time is up.
 const REQUESTS_PER_LOOK: u64 = 64;
@@ -21,8 +24,8 @@ const REQUESTS_PER_LOOK: u64 = 64;
 pub struct Order<'a> {
     /// Which program.
     pub test: Test,
-    /// Its file.
-    pub path: &'a Path,
+    /// Where its file lies.
+    pub directory: &'a Directory,
     /// How long that is.
     pub file_bytes: u64,
     /// What its clock covers.
@@ -61,9 +64,9 @@ pub fn run(order: &Order, bytes: &mut [u8]) -> Result<Ran, EngineError> {
 
 fn open(order: &Order) -> Result<File, EngineError> {
     let opened = match order.test {
-        Test::Read8192 => File::open(order.path),
-        Test::Rewrite8192 => OpenOptions::new().read(true).write(true).open(order.path),
-        Test::Write4096 | Test::Write8192 => File::create(order.path),
+        Test::Read8192 => order.directory.open(FILE, Way::READ),
+        Test::Rewrite8192 => order.directory.open(FILE, Way::WRITE),
+        Test::Write4096 | Test::Write8192 => order.directory.make(FILE),
     };
     opened.map_err(|error| failed(order, "opening", &error))
 }
@@ -91,17 +94,22 @@ fn transfer(order: &Order, file: &mut File, bytes: &mut [u8]) -> Result<(), Engi
 /// it that lies in the file cache now, when the program reads.
 pub fn prepare(order: &Order, bytes: &mut [u8]) -> Result<Option<f64>, EngineError> {
     if matches!(order.test, Test::Write4096 | Test::Write8192) {
-        remove(order.path)?;
+        remove(order.directory)?;
         settle(order)?;
         return Ok(None);
     }
-    let length = std::fs::metadata(order.path).map_or(0, |found| found.len());
+    let length = match order.directory.open(FILE, Way::READ) {
+        Ok(file) => file.metadata().map_or(0, |found| found.len()),
+        Err(error) if error.kind() == ErrorKind::NotFound => 0,
+        Err(error) => return Err(failed(order, "opening", &error)),
+    };
     if length != order.file_bytes {
-        remove(order.path)?;
+        remove(order.directory)?;
         run(&Order { test: Test::Write8192, ..*order }, bytes)?;
     }
     settle(order)?;
-    let file = File::open(order.path).map_err(|error| failed(order, "opening", &error))?;
+    let file =
+        order.directory.open(FILE, Way::READ).map_err(|error| failed(order, "opening", &error))?;
     if order.timing == Timing::Drive {
         rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed)
             .map_err(|error| failed(order, "uncaching", &error.into()))?;
@@ -114,13 +122,11 @@ pub fn prepare(order: &Order, bytes: &mut [u8]) -> Result<Option<f64>, EngineErr
 }
 
 /// Removes the file if there is one.
-pub fn remove(path: &Path) -> Result<(), EngineError> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(EngineError::io(format!("{} cannot be removed: {error}", path.display())))
-        }
-        _ => Ok(()),
-    }
+pub fn remove(directory: &Directory) -> Result<(), EngineError> {
+    directory.remove(FILE).map_err(|error| {
+        let path = directory.path().join(FILE);
+        EngineError::io(format!("{} cannot be removed: {error}", path.display()))
+    })
 }
 
 /// Lets the file system finish what earlier runs left, unless the paper's protocol is wanted.
@@ -128,9 +134,7 @@ fn settle(order: &Order) -> Result<(), EngineError> {
     if order.timing == Timing::Program {
         return Ok(());
     }
-    let folder = order.path.parent().map_or_else(|| PathBuf::from("/"), Path::to_owned);
-    let folder = File::open(folder).map_err(|error| failed(order, "opening", &error))?;
-    rustix::fs::syncfs(&folder).map_err(|error| failed(order, "flushing", &error.into()))
+    rustix::fs::syncfs(order.directory).map_err(|error| failed(order, "flushing", &error.into()))
 }
 
 /// The error of a job whose time is up.
@@ -140,9 +144,11 @@ pub fn time_is_up() -> EngineError {
 
 fn failed(order: &Order, doing: &str, error: &Error) -> EngineError {
     let hint = match error.raw_os_error() {
-        Some(libc::ENOSPC) => "; ask for smaller files",
-        Some(libc::EIO) => "; look at the kernel log for the device",
-        _ => "",
+        Some(libc::ENOSPC) => "; ask for smaller files".to_owned(),
+        Some(libc::EIO) => "; look at the kernel log for the device".to_owned(),
+        _ if doing == "opening" => format!("; {}", beneath::advice(error)),
+        _ => String::new(),
     };
-    EngineError::io(format!("{doing} {} failed: {error}{hint}", order.path.display()))
+    let path = order.directory.path().join(FILE);
+    EngineError::io(format!("{doing} {} failed: {error}{hint}", path.display()))
 }

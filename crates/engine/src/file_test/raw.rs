@@ -2,14 +2,15 @@
 
 #![forbid(unsafe_code)]
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::Error;
-use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use leadline_wire::event::file_test::RawRun;
 
+use crate::beneath::{self, Directory, Way};
 use crate::buffer::{self, BufferSlice};
 use crate::clock::now_ns;
 use crate::error::EngineError;
@@ -35,14 +36,25 @@ impl RawDevice {
     /// # Errors
     /// `Target` when that cannot be had.
     pub fn open(path: &str, seed: u64) -> Result<Self, EngineError> {
-        let flags = libc::O_DIRECT | libc::O_NOFOLLOW | libc::O_CLOEXEC;
-        let file = OpenOptions::new().read(true).write(true).custom_flags(flags).open(path);
-        let file = file.map_err(|error| {
-            EngineError::target(format!("{path} cannot be opened past the file cache: {error}"))
+        let file = open(Path::new(path)).map_err(|error| {
+            let advice = beneath::advice(&error);
+            EngineError::target(format!(
+                "{path} cannot be opened past the file cache: {error}; {advice}"
+            ))
         })?;
         let buffers = buffer::allocate(OUTSTANDING, REQUEST_BYTES, seed)?;
         Ok(Self { file, path: path.to_owned(), buffers })
     }
+}
+
+/// A device by its name in /dev, which is nobody's to write but root's; a file beneath its
+/// directory.
+fn open(path: &Path) -> Result<File, Error> {
+    if path.starts_with("/dev") {
+        return beneath::open_device(path);
+    }
+    let directory = Directory::own(path.parent().unwrap_or(Path::new("/")))?;
+    directory.open(beneath::name_of(path)?, Way { direct: true, ..Way::WRITE })
 }
 
 /// Moves `bytes` of every device at once, from its beginning on; writes end when the device has

@@ -7,6 +7,7 @@ open; the output of a run is removed as soon as it was verified.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -17,8 +18,9 @@ import msgspec
 from leadline.engine.child import ENGINE_COMMAND
 from leadline.engine.pace import BudgetSpent
 from leadline.engine.streams.jobs import scan_of_share
-from leadline.engine.streams.places import LAYOUT_ENDING, find_data_set
+from leadline.engine.streams.places import LAYOUT_ENDING
 from leadline.engine.streams.run import Streams, open_streams
+from leadline.engine.targets.beneath import resolved
 from leadline.engine.targets.claim import Claim, claim
 from leadline.errors import TargetRefused
 from leadline.record.job import Capacity, Generate, Kernel, Output, Sort, StreamJob, Transpose, Way
@@ -74,7 +76,7 @@ def open_stream_disks(
     if twice is not None:
         raise TargetRefused(f"{twice} is given twice; give one directory for each disk")
     with ExitStack() as stack:
-        claims = [stack.enter_context(claim(directory)) for directory in directories]
+        claims = [stack.enter_context(claim(resolved(directory))) for directory in directories]
         streams = stack.enter_context(open_streams(command=command))
         yield ClaimedDisks(tuple(directories), claims, streams)
 
@@ -86,7 +88,8 @@ class ClaimedDisks:
         self, directories: tuple[str, ...], claims: Sequence[Claim], streams: Streams
     ) -> None:
         self._directories = directories
-        self._homes = [str(claim.run_directory.resolve()) for claim in claims]
+        self._folders = [claim.folder for claim in claims]
+        self._homes = [str(claim.run_directory) for claim in claims]
         self._streams = streams
 
     @property
@@ -157,15 +160,11 @@ class ClaimedDisks:
         )
 
     def _remove(self, name: str) -> None:
-        path = Path(self._homes[0], name)
-        layout = Path(f"{path}{LAYOUT_ENDING}")
-        if not layout.exists():
-            return
-        files = find_data_set(str(path)).files
-        layout.unlink()  # first: without it the stripes are no data set
-        for file in files:
-            if str(Path(file).parent) in self._homes:
-                Path(file).unlink(missing_ok=True)
+        self._folders[0].remove_file(name + LAYOUT_ENDING)  # first: without it they are no data set
+        stripe = re.compile(re.escape(name) + r"(\.[0-9]+)?\.part[0-9]+\.stripe[0-9]+")
+        for folder in self._folders:
+            for file in filter(stripe.fullmatch, folder.names()):
+                folder.remove_file(file)
 
 
 def _kernel(options: StreamOptions) -> Kernel:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import msgspec
 
+from leadline.engine.targets.beneath import claimed, facts_of, open_input
 from leadline.errors import TargetRefused
-from leadline.inputs import InputRefused, read_bytes
+from leadline.inputs import TEXT_BYTES_MAX
 from leadline.machine.resources import available_memory_bytes
 from leadline.machine.space import read_space, require_room
 from leadline.record.job import (
@@ -59,7 +61,7 @@ class DataSet(msgspec.Struct, frozen=True, kw_only=True):
     def first_bytes(self, count: int) -> bytes:
         """Return its beginning."""
         try:
-            with Path(self.files[0]).open("rb") as file:
+            with open(open_input(self.files[0]), "rb") as file:  # noqa: PTH123 - a handle
                 return file.read(count)
         except OSError as error:
             raise TargetRefused(f"{self.files[0]} cannot be read: {error.strerror}") from error
@@ -82,6 +84,18 @@ def absolute(spelled: str) -> str:
     return str(whole.parent.resolve() / whole.name)
 
 
+def absolute_directory(spelled: str) -> str:
+    """Return a directory's path as the engine wants it: from the root, without symlinks.
+
+    The engine follows none: what is a link when it looks was put there after this.
+
+    Raises:
+        TargetRefused: it is empty, or names a user that there is not.
+
+    """
+    return os.path.realpath(absolute(spelled))
+
+
 def find_data_set(path: str) -> DataSet:
     """Look at an input.
 
@@ -90,37 +104,39 @@ def find_data_set(path: str) -> DataSet:
 
     """
     plain, layout = Path(path), Path(path + LAYOUT_ENDING)
-    if layout.is_file() and plain.exists():
+    found, striped = facts_of(plain), _is_file(layout)
+    if striped and found is not None:
         raise TargetRefused(
             f"{path} is a file and has stripes as well, named by {layout}; move the one that is "
             "not meant"
         )
-    if layout.is_file():
+    if striped:
         return _striped(path, layout)
-    if plain.is_dir():
+    if found is not None and stat.S_ISDIR(found.st_mode):
         raise TargetRefused(f"{path} is a directory; name the file with the data in it")
-    if not plain.exists():
+    if found is None:
         raise TargetRefused(
             f"{path} does not exist, nor does a layout of stripes {layout.name} beside it; "
             f"`leadline stream generate {path} --bytes 1GB` makes records"
         )
-    if not plain.is_file():
+    if not stat.S_ISREG(found.st_mode):
         raise TargetRefused(f"{path} is no plain file; copy its data into one first")
     if not os.access(plain, os.R_OK):
         raise TargetRefused(f"{path} may not be read by this user; change its permissions")
-    return DataSet(path=path, size_bytes=plain.stat().st_size, files=(path,))
+    return DataSet(path=path, size_bytes=found.st_size, files=(path,))
 
 
 def _striped(path: str, file: Path) -> DataSet:
     try:
-        layout = msgspec.json.decode(read_bytes(file), type=_Layout)
-    except (InputRefused, msgspec.MsgspecError) as error:
+        with open(open_input(file), "rb") as opened:  # noqa: PTH123 - a handle
+            layout = msgspec.json.decode(opened.read(TEXT_BYTES_MAX), type=_Layout)
+    except (OSError, msgspec.MsgspecError) as error:
         raise TargetRefused(
             f"{file} says where the stripes of {path} lie, and cannot be read: {error}; make the "
             "data anew"
         ) from error
     files = [Path(name) for part in layout.parts for name in part.files]
-    missing = [stripe for stripe in files if not stripe.is_file()]
+    missing = [stripe for stripe in files if not _is_file(stripe)]
     if missing or not files:
         raise TargetRefused(
             f"{missing[0] if missing else 'every stripe'} of {path} is not there: is its disk "
@@ -195,10 +211,11 @@ def _require_output(output: Output, source: DataSet | None) -> None:
             f"{path}: names that end in {LAYOUT_ENDING} are of layout files; name it otherwise"
         )
     _require_directory("the output's directory", str(path.parent))
-    if path.is_dir():
+    found = facts_of(path)
+    if found is not None and stat.S_ISDIR(found.st_mode):
         raise TargetRefused(f"{path} is a directory; name the file that is to be made")
     _require_other(path, source)
-    there = [str(name) for name in (path, Path(f"{path}{LAYOUT_ENDING}")) if os.path.lexists(name)]
+    there = [str(name) for name in (path, Path(f"{path}{LAYOUT_ENDING}")) if _is_taken(name)]
     if there and not output.replace:
         raise TargetRefused(
             f"{there[0]} exists already; name another output, or type --replace to replace it"
@@ -213,16 +230,18 @@ def _require_other(path: Path, source: DataSet | None) -> None:
     """Refuse to write what is being read, by whatever name."""
     if source is None:
         return
-    same = str(path) == source.path
-    for file in source.files:
-        same = same or (path.exists() and Path(file).exists() and path.samefile(file))
-    if same:
+    found = facts_of(path)
+    read = [facts for file in source.files if (facts := facts_of(file)) is not None]
+    same = found is not None and any(os.path.samestat(found, facts) for facts in read)
+    if same or str(path) == source.path:
         raise TargetRefused(
             f"{path} is the input itself, which is only ever read; name another output"
         )
 
 
 def _require_directory(what: str, directory: str) -> None:
+    if Path(directory) in claimed():
+        return
     if not Path(directory).is_dir():
         there = "is no directory" if os.path.lexists(directory) else "does not exist"
         raise TargetRefused(f"{what}: {directory} {there}; make it first: mkdir -p {directory}")
@@ -245,11 +264,26 @@ def _require_space(job: StreamJob, source: DataSet | None, output_bytes: int | N
             wanted += _shared(job.temporary or homes, size)
     needed: dict[int, tuple[str, int]] = {}
     for directory, count in wanted:
-        device = Path(directory).stat().st_dev
-        shown, before = needed.get(device, (directory, 0))
-        needed[device] = shown, before + count
+        found = facts_of(directory)
+        if found is None:
+            raise TargetRefused(f"{directory} is gone; make it again: mkdir -p {directory}")
+        shown, before = needed.get(found.st_dev, (directory, 0))
+        needed[found.st_dev] = shown, before + count
     for shown, count in needed.values():
-        require_room(shown, read_space(shown), count, _ROOM_ADVICE)
+        own = claimed().get(Path(shown))
+        space = read_space(shown if own is None else own.fd)
+        require_room(shown, space, count, _ROOM_ADVICE)
+
+
+def _is_file(path: Path) -> bool:
+    found = facts_of(path)
+    return found is not None and stat.S_ISREG(found.st_mode)
+
+
+def _is_taken(path: Path) -> bool:
+    """Tell whether anything has the name, a link that leads nowhere included."""
+    own = claimed().get(path.parent)
+    return os.path.lexists(path) if own is None else own.look(path.name) is not None
 
 
 def _shared(directories: Sequence[str], count: int) -> Iterable[tuple[str, int]]:

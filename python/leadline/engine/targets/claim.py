@@ -1,8 +1,9 @@
 """Ownership of `DIR/.leadline/`, the only place of a target where anything is made or removed.
 
-Every step works on open directory handles and follows no symlink, so a name that is swapped while
-Leadline runs cannot lead a removal elsewhere. Whatever was not made here is never touched: the
-claim is refused instead. A lock held for the life of the process keeps a second Leadline away, and
+Every step works on open directory handles and follows no symlink (`beneath`), so a name that is
+swapped while Leadline runs cannot lead a write or a removal elsewhere; the engine inherits the
+handle of the run's own directory. Whatever was not made here is never touched: the claim is refused
+instead. A lock held for the life of the process keeps a second Leadline away, and
 since the kernel drops it at any end, `kill -9` included, the next start may clean up safely.
 """
 
@@ -21,6 +22,13 @@ from pathlib import Path
 
 import msgspec
 
+from leadline.engine.targets.beneath import (
+    Folder,
+    forget_claimed,
+    note_claimed,
+    open_directory,
+    why_not_ours,
+)
 from leadline.errors import EngineFault, TargetRefused
 from leadline.machine.stop import shielded
 
@@ -43,7 +51,6 @@ _DATA_SET = re.compile(
 """Data sets of NFS loads (crates/engine/src/load/nfs), when a server exports this very directory.
 They outlive a claim; what is in them is the affair of whoever removes them, through the server."""
 _LOCK_TEXT = b"leadline process "
-_OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _TRIES = 20
 """A release by another Leadline may pull the directory away between two steps; then again."""
 
@@ -58,25 +65,42 @@ class _Vanished(Exception):
     """Another Leadline removed the directory while it was being claimed."""
 
 
+class _Held:
+    """The open handles of a claim, from the target's directory down to the run's own."""
+
+    def __init__(self, target: Folder, own: Folder, run: Folder, lock_fd: int) -> None:
+        self.target = target
+        self.own = own
+        self.run = run
+        self.lock_fd = lock_fd
+
+    def close(self) -> None:
+        os.close(self.lock_fd)
+        for folder in (self.run, self.own, self.target):
+            folder.close()
+
+
 class Claim:
     """A claimed target; `release` removes everything that Leadline made in it."""
 
-    def __init__(self, directory: Path, own_fd: int, lock_fd: int, run: str) -> None:
-        self.directory = directory
-        self.run_directory = directory / DIRECTORY / run
-        """Where the engine keeps `data.bin`, or a file test its files, images and mount points."""
-        self._own_fd = own_fd
-        self._lock_fd = lock_fd
-        self._run = run
+    def __init__(self, held: _Held) -> None:
+        self.directory = held.target.shown
+        self.run_directory = held.run.shown
+        """Where the engine keeps `data.bin`, or a file test its files, images and mount points.
+        For messages, and for jobs, whose engine takes it by its handle."""
+        self.folder = held.run
+        """The same, open: by this whatever is in it is opened and removed."""
+        self._held: _Held | None = held
         self._process = os.getpid()
+        note_claimed(self.run_directory, self.folder)
 
     def data_bytes(self) -> int:
         """Return the bytes the data file occupies now; 0 before the engine has made it."""
         try:
-            found = os.stat(f"{self._run}/{DATA}", dir_fd=self._own_fd, follow_symlinks=False)
+            found = self.folder.look(DATA)
         except OSError:
             return 0
-        return found.st_blocks * 512
+        return 0 if found is None else found.st_blocks * 512
 
     def release(self) -> None:
         """Remove the data file, the run directory, the marker and `.leadline` itself.
@@ -84,12 +108,14 @@ class Claim:
         A stop that arrives meanwhile waits until it is done. Calling it again does nothing.
         """
         with shielded():
-            if self._own_fd < 0 or os.getpid() != self._process:  # a fork is not the owner
+            if self._held is None or os.getpid() != self._process:  # a fork is not the owner
                 return
-            own_fd, lock_fd, self._own_fd = self._own_fd, self._lock_fd, -1
+            held, self._held = self._held, None
+            forget_claimed(self.run_directory)
             try:
-                _remove_run(own_fd, self._run)
-                _remove_own(self.directory, own_fd)
+                _empty_run(held.run)
+                held.own.remove_folder(self.run_directory.name)
+                _remove_own(held.target, held.own)
             except FileNotFoundError:
                 pass  # somebody removed .leadline by hand: there is nothing left to clean
             except OSError as error:
@@ -98,13 +124,14 @@ class Claim:
                     "start on this target tries again"
                 ) from error
             finally:
-                os.close(lock_fd)
-                os.close(own_fd)
+                held.close()
 
 
 @contextmanager
 def claim(directory: str | Path) -> Iterator[Claim]:
     """Own `directory/.leadline` until the block ends, in whatever way.
+
+    The path was resolved before (`Target.parse`, `resolved`): a link in it was put there since.
 
     Raises:
         TargetRefused: something there is not Leadline's, another Leadline is using it, or the
@@ -137,69 +164,67 @@ def _claim(directory: Path) -> Claim:
 
 
 def _try_claim(directory: Path) -> Claim:
-    shown = directory / DIRECTORY
     with ExitStack() as undo:
-        target_fd = os.open(directory, _OPEN_DIRECTORY)
-        undo.callback(os.close, target_fd)
-        own_fd = _open_own(shown, target_fd)
-        kept = ExitStack()
-        undo.push(kept)
-        kept.callback(os.close, own_fd)
-        _refuse_foreign(shown, own_fd)
+        target = undo.enter_context(open_directory(directory))
+        shown = target.shown / DIRECTORY
+        own = undo.enter_context(_open_own(shown, target))
+        _refuse_foreign(shown, own)
         try:
-            lock_fd = _lock(shown, own_fd)
+            lock_fd = _lock(shown, own)
         except OSError:
-            _rmdir(DIRECTORY, target_fd)  # only if it is empty, hence of no use to anybody
+            target.remove_folder(DIRECTORY)  # only if it is empty, hence of no use to anybody
             raise
-        kept.callback(os.close, lock_fd)
-        _refuse_foreign(shown, own_fd)
-        _sweep(own_fd)
-        run = f"run-{uuid.uuid4().hex}"
+        undo.callback(os.close, lock_fd)
+        _refuse_foreign(shown, own)
+        _sweep(own)
+        name = f"run-{uuid.uuid4().hex}"
         try:
             os.pwrite(lock_fd, _LOCK_TEXT + str(os.getpid()).encode(), 0)
-            _write_marker(own_fd)
-            os.mkdir(run, 0o700, dir_fd=own_fd)
+            _write_marker(own)
+            own.make_folder(name)
+            run = own.below(name)
         except OSError:
-            _remove_own(directory, own_fd)
+            _remove_own(target, own)
             raise
-        kept.pop_all()
-        return Claim(directory, own_fd, lock_fd, run)
+        undo.pop_all()
+        return Claim(_Held(target, own, run, lock_fd))
 
 
-def _open_own(shown: Path, target_fd: int) -> int:
+def _open_own(shown: Path, target: Folder) -> Folder:
     with suppress(FileExistsError):
-        os.mkdir(DIRECTORY, 0o700, dir_fd=target_fd)
+        target.make_folder(DIRECTORY)
     try:
-        own_fd = os.open(DIRECTORY, _OPEN_DIRECTORY, dir_fd=target_fd)
+        own = target.below(DIRECTORY)
     except FileNotFoundError:
         raise _Vanished from None
     except OSError as error:
         if error.errno not in (errno.ENOTDIR, errno.ELOOP):
             raise
-        found = os.stat(DIRECTORY, dir_fd=target_fd, follow_symlinks=False)
-        what = "a symlink" if stat.S_ISLNK(found.st_mode) else "not a directory"
+        found = target.look(DIRECTORY)
+        link = found is not None and stat.S_ISLNK(found.st_mode)
         raise TargetRefused(
-            f"{shown} is {what}, and Leadline did not make it; move it away or give another "
-            "directory"
+            f"{shown} is {'a symlink' if link else 'not a directory'}, and Leadline did not make "
+            "it; move it away or give another directory"
         ) from None
-    if (owner := os.fstat(own_fd).st_uid) != os.geteuid():
-        os.close(own_fd)
+    if (owner := os.fstat(own.fd).st_uid) != os.geteuid():
+        own.close()
         raise TargetRefused(
             f"{shown} belongs to another user (uid {owner}), whose data may be in it; give a "
             "directory of your own"
         )
-    return own_fd
+    return own
 
 
-def _refuse_foreign(shown: Path, own_fd: int) -> None:
+def _refuse_foreign(shown: Path, own: Folder) -> None:
     """Refuse unless everything in the directory has a name, kind and content that we make."""
-    names = os.listdir(own_fd)
-    foreign = [name for name in sorted(names) if not _is_ours(own_fd, name)]
+    names = own.names()
+    foreign = [(name, why) for name in sorted(names) if (why := _why_foreign(own, name))]
     if foreign:
         more = f" and {len(foreign) - 1} more" if len(foreign) > 1 else ""
+        name, why = foreign[0]
         raise TargetRefused(
-            f"{shown / foreign[0]}{more} was not made by this Leadline, which therefore touches "
-            "nothing there; move it away or give another directory"
+            f"{shown / name}{more} {why}, which therefore touches nothing there; move it away or "
+            "give another directory"
         )
     # A kill between the first steps leaves no marker, but then no run directory either.
     if MARKER not in names and any(_RUN.match(name) or _DATA_SET.match(name) for name in names):
@@ -209,42 +234,55 @@ def _refuse_foreign(shown: Path, own_fd: int) -> None:
         )
 
 
-def _is_ours(own_fd: int, name: str) -> bool:
+_FOREIGN = "was not made by this Leadline"
+
+
+def _why_foreign(own: Folder, name: str) -> str | None:
+    """Return what is foreign about a name in `.leadline`; None when it is ours or just gone."""
+    found = own.look(name)
     try:
-        found = os.stat(name, dir_fd=own_fd, follow_symlinks=False)
-        if _RUN.match(name):
-            return stat.S_ISDIR(found.st_mode) and _holds_only_data(own_fd, name)
-        if _DATA_SET.match(name):
-            return stat.S_ISDIR(found.st_mode)
-        if not stat.S_ISREG(found.st_mode):
-            return False
-        if name == MARKER:
-            return _is_marker(_read(own_fd, name))
-        return name == LOCK and (not found.st_size or _read(own_fd, name).startswith(_LOCK_TEXT))
+        if found is None:
+            raise FileNotFoundError
+        if stat.S_ISDIR(found.st_mode):
+            if _RUN.match(name):
+                return _why_foreign_run(own, name)
+            return None if _DATA_SET.match(name) else _FOREIGN
+        if name not in (MARKER, LOCK) or not stat.S_ISREG(found.st_mode):
+            return _FOREIGN
+        if why := why_not_ours(found):
+            return f"{why}: it {_FOREIGN}"
+        return None if _has_our_content(own, name) else _FOREIGN
     except FileNotFoundError:
-        return True  # another Leadline is just cleaning up; the lock decides
+        return None  # another Leadline is just cleaning up; the lock decides
 
 
-def _holds_only_data(own_fd: int, run: str) -> bool:
-    run_fd = os.open(run, _OPEN_DIRECTORY, dir_fd=own_fd)
+def _has_our_content(own: Folder, name: str) -> bool:
+    fd = own.open_file(name)
     try:
-        # A handle, not a path, hence no pathlib.
-        return all(_is_data(run_fd, name) for name in os.listdir(run_fd))  # noqa: PTH208
+        text = os.read(fd, 4096)
     finally:
-        os.close(run_fd)
+        os.close(fd)
+    return _is_marker(text) if name == MARKER else not text or text.startswith(_LOCK_TEXT)
 
 
-def _is_data(run_fd: int, name: str) -> bool:
-    mode = os.stat(name, dir_fd=run_fd, follow_symlinks=False).st_mode
+def _why_foreign_run(own: Folder, name: str) -> str | None:
+    with own.below(name) as run:
+        return next((why for each in run.names() if (why := _why_foreign_data(run, each))), None)
+
+
+def _why_foreign_data(run: Folder, name: str) -> str | None:
+    found = run.look(name)
+    if found is None:
+        raise FileNotFoundError
     if _FILE.match(name):
-        return stat.S_ISREG(mode)
-    if not _MOUNT.match(name) or not stat.S_ISDIR(mode):
-        return False
-    point_fd = os.open(name, _OPEN_DIRECTORY, dir_fd=run_fd)
-    try:
-        return not os.listdir(point_fd)  # noqa: PTH208 - what is in it is nobody's we know
-    finally:
-        os.close(point_fd)
+        if not stat.S_ISREG(found.st_mode):
+            return _FOREIGN
+        why = why_not_ours(found)
+        return f"holds {name}, which {why}: it {_FOREIGN}" if why else None
+    if not _MOUNT.match(name) or not stat.S_ISDIR(found.st_mode):
+        return _FOREIGN
+    with run.below(name) as point:  # what is in it is nobody's we know
+        return _FOREIGN if point.names() else None
 
 
 def _is_marker(text: bytes) -> bool:
@@ -257,24 +295,16 @@ def _is_marker(text: bytes) -> bool:
     return marker.made_by == "leadline" and marker.version <= MARKER_VERSION
 
 
-def _read(own_fd: int, name: str) -> bytes:
-    file_fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=own_fd)
+def _lock(shown: Path, own: Folder) -> int:
     try:
-        return os.read(file_fd, 4096)
-    finally:
-        os.close(file_fd)
-
-
-def _lock(shown: Path, own_fd: int) -> int:
-    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-    try:
-        lock_fd = os.open(LOCK, flags, 0o600, dir_fd=own_fd)
-    except FileNotFoundError:  # creating in a directory that was just removed
+        # Looked at before a byte of it is written: a second name may be anybody's file.
+        lock_fd = own.make_or_open_file(LOCK)
+    except FileNotFoundError:  # it, or the directory, was just removed
         raise _Vanished from None
     try:
         fcntl.flock(lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        now = os.stat(LOCK, dir_fd=own_fd, follow_symlinks=False)
-        if (now.st_dev, now.st_ino) != (os.fstat(lock_fd).st_dev, os.fstat(lock_fd).st_ino):
+        now = own.look(LOCK)
+        if now is None or not os.path.samestat(now, os.fstat(lock_fd)):
             raise _Vanished
         os.ftruncate(lock_fd, 0)
     except BlockingIOError:
@@ -284,20 +314,16 @@ def _lock(shown: Path, own_fd: int) -> int:
             f"{shown} is in use by another Leadline (process {holder or 'unknown'}), and two at "
             "once would measure each other; wait for it or give another directory"
         ) from None
-    except FileNotFoundError:
-        os.close(lock_fd)
-        raise _Vanished from None
     except BaseException:
         os.close(lock_fd)
         raise
     return lock_fd
 
 
-def _write_marker(own_fd: int) -> None:
+def _write_marker(own: Folder) -> None:
     marker = _Marker(made_by="leadline", version=MARKER_VERSION, id=str(uuid.uuid4()))
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
-        marker_fd = os.open(MARKER, flags, 0o600, dir_fd=own_fd)
+        marker_fd = own.make_file(MARKER)
     except FileExistsError:
         return
     try:
@@ -307,55 +333,33 @@ def _write_marker(own_fd: int) -> None:
         os.close(marker_fd)
 
 
-def _sweep(own_fd: int) -> None:
+def _sweep(own: Folder) -> None:
     """Remove what a killed run left; the names were checked and the lock is held."""
-    names = os.listdir(own_fd)
+    names = own.names()
     for name in filter(_RUN.match, names):
-        _remove_run(own_fd, name)
+        with suppress(FileNotFoundError), own.below(name) as run:
+            _empty_run(run)
+        own.remove_folder(name)
     # Without a marker a kill at this moment would leave data sets that nobody dares to take.
     if MARKER in names and not any(map(_DATA_SET.match, names)):
-        os.unlink(MARKER, dir_fd=own_fd)
+        own.remove_file(MARKER)
 
 
-def _remove_run(own_fd: int, run: str) -> None:
-    try:
-        run_fd = os.open(run, _OPEN_DIRECTORY, dir_fd=own_fd)
-    except FileNotFoundError:
-        return
-    try:
-        for name in os.listdir(run_fd):  # noqa: PTH208 - a handle, not a path
-            with suppress(FileNotFoundError):
-                if _FILE.match(name):
-                    os.unlink(name, dir_fd=run_fd)
-                elif _MOUNT.match(name):
-                    _rmdir(name, run_fd)
-    finally:
-        os.close(run_fd)
-    _rmdir(run, own_fd)
+def _empty_run(run: Folder) -> None:
+    for name in run.names():
+        if _FILE.match(name):
+            run.remove_file(name)
+        elif _MOUNT.match(name):
+            run.remove_folder(name)
 
 
-def _remove_own(directory: Path, own_fd: int) -> None:
+def _remove_own(target: Folder, own: Folder) -> None:
     # The lock goes last but one: until then nobody else may take the half-removed directory.
-    kept = any(map(_DATA_SET.match, os.listdir(own_fd)))
+    kept = any(map(_DATA_SET.match, own.names()))
     for name in (LOCK,) if kept else (MARKER, LOCK):
-        with suppress(FileNotFoundError):
-            os.unlink(name, dir_fd=own_fd)
-    target_fd = os.open(directory, _OPEN_DIRECTORY)
-    try:
-        now = os.stat(DIRECTORY, dir_fd=target_fd, follow_symlinks=False)
-        if (now.st_dev, now.st_ino) == (os.fstat(own_fd).st_dev, os.fstat(own_fd).st_ino):
-            _rmdir(DIRECTORY, target_fd)
-    finally:
-        os.close(target_fd)
-
-
-def _rmdir(name: str, parent_fd: int) -> None:
-    try:
-        os.rmdir(name, dir_fd=parent_fd)
-    except OSError as error:
-        # Something foreign appeared in it while we ran: it is not ours to remove.
-        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT):
-            raise
+        own.remove_file(name)
+    if own.is_the_one(DIRECTORY, target):
+        target.remove_folder(DIRECTORY)
 
 
 def _why(directory: Path, error: OSError) -> str:
@@ -366,7 +370,8 @@ def _why(directory: Path, error: OSError) -> str:
         errno.ENOSPC: "the file system is full; free some space or give another directory",
         errno.EDQUOT: "your quota is used up; free some space or give another directory",
         errno.ENOENT: "it does not exist any more; make it first",
-        errno.ELOOP: "it is a symlink, and Leadline follows none; give the directory itself",
+        errno.ELOOP: "it is a symlink, or one appeared on the way to it; Leadline follows those on "
+        "the way once, when it starts, and none later: give the directory itself",
         errno.ENOTDIR: "it is not a directory",
     }
     reason = reasons.get(error.errno or 0, f"{error.strerror}; give another directory")

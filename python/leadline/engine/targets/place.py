@@ -46,8 +46,8 @@ class DirectoryPlace:
 
     def __init__(self, claimed: Claim) -> None:
         # After the claim, because it removed what a killed run may have left.
-        require_space(claimed.directory, USEFUL_BYTES)
-        self.capacity_bytes = capacity_bytes(claimed.directory)
+        require_space(claimed.folder.fd, str(claimed.directory), USEFUL_BYTES)
+        self.capacity_bytes = capacity_bytes(claimed.folder.fd)
         self.facts = target_facts(claimed.directory)
         self.target: JobTarget = DirectoryTarget(str(claimed.run_directory))
         self.cached_here = not is_in_memory(claimed.directory)
@@ -57,8 +57,10 @@ class DirectoryPlace:
     def require_room(self, unique_bytes: int) -> None:
         """Others write to the file system too, so the room is looked at again each time."""
         missing = unique_bytes - self._claim.data_bytes()
-        require_space(self._claim.directory, max(0, missing))
+        shown = str(self._claim.directory)
+        require_space(self._claim.folder.fd, shown, max(0, missing))
 
     def keep_floor(self, unique_bytes: int) -> None:
         """Look at the file system as it is now."""
-        keep_floor(str(self._claim.directory), room_of(self._claim.directory), unique_bytes)
+        shown = str(self._claim.directory)
+        keep_floor(shown, room_of(self._claim.folder.fd, shown), unique_bytes)

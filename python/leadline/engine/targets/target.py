@@ -105,7 +105,8 @@ def _usable_directory(spelled: str) -> Path:
     try:
         if path.is_symlink():
             raise TargetRefused(
-                f"{spelled} is a symlink to {path.resolve()}, and Leadline follows none, so that "
+                f"{spelled} is a symlink to {path.resolve()}: Leadline follows links on the way "
+                "to a directory, once, when it starts, and none at its end or below it, so that "
                 f"nothing is written elsewhere than said; if you mean it, type {path.resolve()}"
             )
         path = path.resolve(strict=True)

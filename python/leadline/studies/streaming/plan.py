@@ -9,7 +9,13 @@ import msgspec
 
 from leadline.engine import Target, TargetRefused, available_memory_bytes
 from leadline.engine.streams.jobs import record_format_of, scan_of_share
-from leadline.engine.streams.places import DataSet, absolute, find_data_set, require_possible
+from leadline.engine.streams.places import (
+    DataSet,
+    absolute,
+    absolute_directory,
+    find_data_set,
+    require_possible,
+)
 from leadline.machine.resources import free_memory_bytes
 from leadline.record.job import (
     STREAM_MEMORY_BYTES_MIN,
@@ -145,7 +151,7 @@ def job_of(kernel: Kernel, wanted: Wanted) -> StreamJob:
     if wanted.destination is not None:
         output = Output(
             path=absolute(wanted.destination),
-            stripes=tuple(absolute(directory) for directory in wanted.stripes),
+            stripes=tuple(absolute_directory(directory) for directory in wanted.stripes),
             stripe_bytes=wanted.stripe_bytes,
             replace=wanted.replace,
         )
@@ -154,7 +160,7 @@ def job_of(kernel: Kernel, wanted: Wanted) -> StreamJob:
         memory_bytes=wanted.memory_bytes or usual_memory_bytes(wanted.ranks),
         input=absolute(wanted.source) if wanted.source is not None else None,
         output=output,
-        temporary=tuple(absolute(directory) for directory in wanted.temporary),
+        temporary=tuple(absolute_directory(directory) for directory in wanted.temporary),
         threads=wanted.threads,
         io=Way(
             read="mmap" if wanted.read == "mmap" else "uring",

@@ -1,0 +1,308 @@
+"""An unprivileged user against root: he owns the target's directory, and knows the run's name.
+
+As soon as Leadline has claimed the directory he renames `.leadline` and puts a tree of his own in
+its place, whose links lead to files of root's. Nothing of root's may be made, written, emptied or
+removed by that, in any kind of run; Leadline goes on in the directory that it claimed, wherever
+that lies by now, and leaves nothing in it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from command import leadline
+from leadline.engine import (
+    Limits,
+    PointFailed,
+    Target,
+    TargetRefused,
+    open_engine,
+    open_file_tests,
+    why_not_made,
+)
+from leadline.engine.file_tests import ProgramsAsked
+from leadline.engine.streams.disks import DATA_MULTIPLE_BYTES, Effort, open_stream_disks
+from leadline.engine.targets.claim import DIRECTORY, claim
+from leadline.record import Workload
+from leadline.record.files import FilesCell, FileSystemUnderTest
+from leadline.record.job import Access
+from leadline.record.streaming import StreamOptions
+
+NOBODY = 65534
+MIB = 1 << 20
+PRECIOUS = b"precious" * (MIB // 8)
+"""As long as the files that are asked for, so that they could be taken for ready."""
+MOUNTED_S = 1.0
+"""By then the file system is made and mounted, and its files are not yet done."""
+OURS = ("data.bin", "file.bin", "raw-0.bin", "stream-in", "stream-in.layout")
+
+pytestmark = pytest.mark.skipif(
+    os.geteuid() != 0, reason="only root has something that an unprivileged user may not write"
+)
+
+
+class Arena:
+    """`home` is the attacker's, with the target in it; `victim` is root's."""
+
+    def __init__(self, base: Path) -> None:
+        self.home, self.victim = base / "home", base / "victim"
+        self.place, self.moved = self.home / "place", self.home / "place" / "moved"
+        for folder in (self.home, self.place):
+            folder.mkdir()
+            os.chown(folder, NOBODY, NOBODY)
+        self.victim.mkdir()
+        for name in OURS:
+            (self.victim / name).write_bytes(PRECIOUS)
+        self.before = self.facts()
+
+    def facts(self) -> dict[str, tuple[int, int, bytes]]:
+        """What root has: owner, permissions and content by name."""
+        found = {}
+        for path in sorted(self.victim.rglob("*")):
+            facts = path.lstat()
+            found[path.name] = (facts.st_uid, facts.st_mode, path.read_bytes())
+        return found
+
+    def run(self) -> str:
+        """The run's name, which leaks as the backing file of a loop device, for one."""
+        (run,) = (self.place / DIRECTORY).glob("run-*")
+        return run.name
+
+
+@pytest.fixture
+def arena() -> Iterator[Arena]:
+    # Below /tmp, since nobody but root gets into pytest's own directories.
+    with tempfile.TemporaryDirectory(prefix="leadline-attack-") as text:
+        base = Path(text)
+        base.chmod(0o755)
+        arena = Arena(base)
+        yield arena
+        assert arena.facts() == arena.before, "something of root's was touched"
+
+
+def become_nobody() -> None:
+    os.setgroups([])
+    os.setresgid(NOBODY, NOBODY, NOBODY)
+    os.setresuid(NOBODY, NOBODY, NOBODY)
+
+
+def as_nobody(act: Callable[[], None]) -> None:
+    """Do something as the attacker, in a process of his own."""
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            become_nobody()
+            act()
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0, "the attack itself failed"
+
+
+Lay = Callable[[Arena, Path], None]
+
+
+def lay_links(arena: Arena, run: Path) -> None:
+    """Files in a run directory of his own that are links to root's."""
+    run.mkdir()
+    for name in ("data.bin", "file.bin", "stream-in"):
+        (run / name).symlink_to(arena.victim / name)
+
+
+def lay_linked_run(arena: Arena, run: Path) -> None:
+    """A run directory that is a link to root's, where root's own files have the names."""
+    run.symlink_to(arena.victim)
+
+
+def lay_pipes(_: Arena, run: Path) -> None:
+    """Pipes that nobody else opens."""
+    run.mkdir()
+    for name in OURS:
+        os.mkfifo(run / name)
+
+
+LAYS = [lay_links, lay_linked_run, lay_pipes]
+
+
+def swap(arena: Arena, lay: Lay) -> None:
+    """Put the attacker's tree in the place of what was claimed."""
+    run = arena.run()
+
+    def act() -> None:
+        (arena.place / DIRECTORY).rename(arena.moved)
+        (arena.place / DIRECTORY).mkdir()
+        lay(arena, arena.place / DIRECTORY / run)
+
+    as_nobody(act)
+
+
+def left(arena: Arena) -> list[str]:
+    return sorted(path.name for path in arena.moved.rglob("*"))
+
+
+@pytest.mark.parametrize("lay", LAYS)
+def test_plain_files_are_written_where_they_were_claimed(arena: Arena, lay: Lay) -> None:
+    cell = FilesCell(system=FileSystemUnderTest(fs="any", block_bytes=None, made=False), drives=1)
+    asked = ProgramsAsked(
+        file_bytes=MIB,
+        runs=2,
+        paper=False,
+        seed=1,
+        total_s_max=20.0,
+        tests=("rewrite_8192", "read_8192", "write_4096"),
+    )
+    with open_file_tests([Target.parse(str(arena.place))]) as tests:
+        swap(arena, lay)
+        result = tests.run(cell, asked)
+        assert len(result.tests) == 3
+        assert [name for name in left(arena) if name.endswith(".bin")] == ["raw-0.bin"]
+    assert left(arena) == []
+
+
+@pytest.mark.parametrize("lay", LAYS)
+@pytest.mark.parametrize("backend", ["pread", "uring", "mmap"])
+def test_a_workload_goes_where_it_was_claimed(arena: Arena, lay: Lay, backend: str) -> None:
+    """What measure, survey, predict, compare and cache all rest on."""
+    workload = Workload(unique_bytes=MIB, size_mean=4096, read_frac=0.5)
+    limits = Limits(warm_up_s_max=0.05, measure_s_min=0.02, measure_s_max=0.1, total_s_max=20.0)
+    with open_engine(Target.parse(str(arena.place)), Access(backend=backend)) as engine:
+        swap(arena, lay)
+        result = engine.run(workload, seed=1, limits=limits)
+        assert result.workload_bytes.write > 0
+        run = next(arena.moved.glob("run-*"))
+        assert (run / "data.bin").stat().st_size == MIB
+        # Once more, when the child knows the file by then.
+        engine.run(workload.with_value("unique_bytes", 2 * MIB), seed=2, limits=limits)
+    assert left(arena) == []
+
+
+@pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
+def test_fio_runs_where_it_was_claimed(arena: Arena) -> None:
+    workload = Workload(unique_bytes=MIB, size_mean=4096, read_frac=0.0)
+    limits = Limits(warm_up_s_max=0.05, measure_s_min=0.02, measure_s_max=0.3, total_s_max=20.0)
+    with open_engine(Target.parse(str(arena.place)), engine="fio") as engine:
+        swap(arena, lay_linked_run)
+        assert engine.run(workload, seed=1, limits=limits).workload_bytes.write > 0
+    assert left(arena) == []
+
+
+@pytest.mark.parametrize("lay", LAYS)
+def test_streams_go_where_they_were_claimed(arena: Arena, lay: Lay) -> None:
+    """What balance and `stream scale` lay out, sort and remove again."""
+    effort = Effort(
+        data_bytes=DATA_MULTIPLE_BYTES, memory_bytes=48 * MIB, threads=1, seed=1, total_s_max=20.0
+    )
+    options = StreamOptions(
+        kernel="sort",
+        memory_bytes=48 * MIB,
+        threads=1,
+        read="uring",
+        read_direct=False,
+        write_direct=False,
+        depth=2,
+        stripe_bytes=65536,
+    )
+    with open_stream_disks([str(arena.place)]) as disks:
+        disks.lay(1, effort)
+        swap(arena, lay)
+        assert disks.run(options, 1, seed=1, total_s_max=20.0).bytes_out == DATA_MULTIPLE_BYTES
+        disks.capacities(effort)
+        disks.lay(1, effort)
+    assert left(arena) == []
+
+
+def test_the_way_to_the_target_is_followed_once(arena: Arena) -> None:
+    """The attacker swaps a directory on the way for a link after the path was looked at."""
+    (arena.home / "on" / "the").mkdir(parents=True)
+    for folder in (arena.home / "on", arena.home / "on" / "the"):
+        os.chown(folder, NOBODY, NOBODY)
+    target = Target.parse(str(arena.home / "on" / "the"))
+    (arena.victim / "the").mkdir()
+
+    def act() -> None:
+        (arena.home / "on").rename(arena.home / "off")
+        (arena.home / "on").symlink_to(arena.victim)
+
+    as_nobody(act)
+    try:
+        with pytest.raises(TargetRefused), claim(target.path or ""):
+            pytest.fail(f"claimed {list((arena.victim / 'the').iterdir())}")
+    finally:
+        (arena.victim / "the").rmdir()
+
+
+def watch_and_swap(place: Path, victim: Path) -> None:
+    """Wait for a loop device that tells the run's name, then keep links in the files' places."""
+    run = None
+    while run is None:
+        images = [Path(_backing_file(device)) for device in Path("/sys/block").glob("loop*")]
+        mine = (image for image in images if image.is_relative_to(place))
+        run = next((image.parent for image in mine if image.name == "image-0.bin"), None)
+    time.sleep(MOUNTED_S)
+    (place / DIRECTORY).rename(place / "moved")
+    (run / "mount-0").mkdir(parents=True)
+    while True:
+        for name in ("mount-0/file.bin", "file.bin", "raw-0.bin"):
+            with suppress(FileExistsError):
+                (run / name).symlink_to(victim)
+
+
+def _backing_file(device: Path) -> str:
+    try:
+        return (device / "loop/backing_file").read_text().strip()
+    except OSError:
+        return ""
+
+
+@contextmanager
+def attacker(act: Callable[[], None]) -> Iterator[None]:
+    """Something that the attacker does until the block ends."""
+    child = os.fork()
+    if not child:
+        try:
+            become_nobody()
+            act()
+        finally:
+            os._exit(1)
+    try:
+        yield
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
+def test_a_loop_device_tells_the_runs_name_and_nothing_comes_of_it(
+    arena: Arena, tmp_path: Path
+) -> None:
+    """The whole attack, as it was made: the name is read from the world-readable backing_file."""
+    if (reason := why_not_made("ext4", 4096)) is not None:
+        pytest.skip(f"no made file systems here: {reason}")
+    words = ["files", str(arena.place), "--filesystems", "ext4", "--block-sizes", "4KiB"]
+    words += ["--file-size", "8MiB", "--runs", "12"]
+    with attacker(lambda: watch_and_swap(arena.place, arena.victim / "file.bin")):
+        done = leadline(*words, store=tmp_path / "store.sqlite")
+    assert (arena.place / "moved").is_dir(), "the attack came too late"
+    assert arena.facts() == arena.before, "root's file was overwritten"
+    assert done.returncode in (0, 2), done.stderr
+    assert left(arena) == []
+
+
+def test_a_file_with_a_second_name_is_not_written(arena: Arena) -> None:
+    """A user may link to his own files anywhere; where the kernel lets him, to root's as well."""
+    workload = Workload(unique_bytes=MIB, size_mean=4096, read_frac=0.5)
+    limits = Limits(warm_up_s_max=0.05, measure_s_min=0.02, measure_s_max=0.1, total_s_max=20.0)
+    with open_engine(Target.parse(str(arena.place))) as engine:
+        run = arena.place / DIRECTORY / arena.run()
+        (run / "data.bin").hardlink_to(arena.victim / "data.bin")
+        with pytest.raises((TargetRefused, PointFailed), match="second name elsewhere"):
+            engine.run(workload, seed=1, limits=limits)
