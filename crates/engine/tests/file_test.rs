@@ -153,7 +153,8 @@ fn what_lies_in_the_files_place_is_not_followed_nor_written() {
     let precious = place.path().join("precious");
     let bytes = vec![7; FILE_BYTES as usize];
     let drives = json!([{"directory": place.text()}]);
-    let lays: [(&str, &dyn Fn(&Path)); 3] = [
+    type Lay<'a> = &'a dyn Fn(&Path);
+    let lays: [(&str, Lay); 3] = [
         ("symbolic link", &|file| symlink(&precious, file).unwrap()),
         ("second name", &|file| fs::hard_link(&precious, file).unwrap()),
         ("no regular file", &|file| {
