@@ -298,7 +298,7 @@ pub fn open_input(path: &Path) -> Result<File, Error> {
     }
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let handle = openat(CWD, path, flags, Mode::empty())?;
-    if FileType::from_raw_mode(fstat(&handle)?.st_mode) != FileType::RegularFile {
+    if !FileType::from_raw_mode(fstat(&handle)?.st_mode).is_file() {
         return Err(Error::other("it is no plain file"));
     }
     fcntl_setfl(&handle, fcntl_getfl(&handle)? - OFlags::NONBLOCK)?;
@@ -323,13 +323,12 @@ fn by_number(file: &File) -> String {
 /// # Errors
 /// Those of the system; `Other` when it is no block device.
 pub fn open_device(path: &Path) -> Result<File, Error> {
-    let flags = OFlags::RDWR | OFlags::DIRECT | OFlags::NONBLOCK | OFlags::NOCTTY | ALWAYS;
-    let handle = openat(CWD, path, flags, Mode::empty())?;
-    if FileType::from_raw_mode(fstat(&handle)?.st_mode) != FileType::BlockDevice {
+    // Looked at before it is opened: to open a device may do something to it.
+    let found = openat(CWD, path, OFlags::PATH | ALWAYS, Mode::empty())?;
+    if !FileType::from_raw_mode(fstat(&found)?.st_mode).is_block_device() {
         return Err(Error::other("it is no block device"));
     }
-    fcntl_setfl(&handle, fcntl_getfl(&handle)? - OFlags::NONBLOCK)?;
-    Ok(handle.into())
+    reopen(&found.into(), Way { direct: true, ..Way::WRITE })
 }
 
 /// The last component of a path, as the one name it has in its directory.
@@ -394,7 +393,7 @@ fn step_by_step(path: &Path) -> Result<OwnedFd, Errno> {
 
 /// Says why a file is not one that Leadline made.
 fn check_ours(facts: &Stat) -> Result<(), Error> {
-    let reason = if FileType::from_raw_mode(facts.st_mode) != FileType::RegularFile {
+    let reason = if !FileType::from_raw_mode(facts.st_mode).is_file() {
         "it is no regular file"
     } else if facts.st_uid != my_uid() {
         "it belongs to another user"

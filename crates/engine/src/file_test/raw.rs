@@ -47,10 +47,10 @@ impl RawDevice {
     }
 }
 
-/// A device by its name in /dev, which is nobody's to write but root's; a file beneath its
-/// directory.
+/// A device by its name in /dev itself, which is nobody's to write but root's; a file beneath its
+/// directory, which may be in /dev/shm.
 fn open(path: &Path) -> Result<File, Error> {
-    if path.starts_with("/dev") {
+    if path.parent() == Some(Path::new("/dev")) {
         return beneath::open_device(path);
     }
     let directory = Directory::own(path.parent().unwrap_or(Path::new("/")))?;
