@@ -88,7 +88,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Asked:
 
     monkeypatch.setattr(fio_engine, "fio_version", lambda: "fio-3.33")
     monkeypatch.setattr(fio_engine, "run_fio", run_fio)
-    claimed: Any = SimpleNamespace(run_directory=Path("/nowhere"))
+    claimed: Any = SimpleNamespace(run_directory=Path("/nowhere"), folder=SimpleNamespace(fd=99))
     return lambda: (jobs, FioEngine(own, claimed, None))
 
 

@@ -15,7 +15,10 @@ ENDS = ("result", "answer", "error")
 
 def main(log: Path, command: list[str]) -> int:
     """Pass lines on until nobody sends more."""
-    engine = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+    # Handles that the engine is given pass through here.
+    engine = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, close_fds=False
+    )
     assert engine.stdin is not None
     assert engine.stdout is not None
     events = engine.stdout

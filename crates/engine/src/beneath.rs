@@ -423,7 +423,9 @@ pub fn advice(error: &Error) -> &'static str {
         }
         Some(libc::EXDEV) => "another file system is mounted there, which Leadline does not use",
         Some(libc::ENXIO | libc::ENOTDIR) => "Leadline did not make it and leaves it alone",
-        Some(libc::ENOENT) => "the run directory is not there",
+        Some(libc::ENOENT) => {
+            "the run directory is not there: was it removed or unmounted meanwhile?"
+        }
         Some(libc::EACCES | libc::EPERM | libc::EROFS) => "choose a directory you may write",
         Some(libc::EMFILE | libc::ENFILE) => {
             "raise the limit of open files (ulimit -n) or ask for fewer processes"
