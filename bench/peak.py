@@ -1,18 +1,25 @@
 """Every policy on a population of simulated servers, held against their true peak rates.
 
     .venv/bin/python bench/peak.py [--policies NAME ...] [--servers 200] [--seed 1] [--repeats 1]
-        [--population 1] [--on population|grids] [--threshold mean|p95] [--processes 2] [--kinds]
-        [--out FILE.md]
+        [--family law|parts] [--population 1] [--first 0] [--on population|grids]
+        [--threshold mean|p95] [--processes 2] [--kinds] [--out FILE.md]
 
-`--population 2` draws servers nobody has looked at while writing a policy, `--on grids` takes the
-samples of SH08's three surfaces instead: disks and a processor behind the threads.
+`--family law` are the servers of `leadline.testing.servers`, of which `--population 2` draws some
+that nobody has looked at while writing a policy; `--family parts` those of
+`leadline.testing.parts_servers` with the seeds from `--first` on: policies may be tuned on seeds
+below 1000 and are scored above. `--on grids` takes the samples of SH08's three surfaces instead:
+disks and a processor behind the threads.
 
 Each search is kept in build/peak under a digest of the policies' source, so a run that was stopped
 goes on where it was, and a changed policy starts anew. Policies whose name ends in `-seeded`, or
 that are asked for as `NAME+seed`, are told a rate that is off by 25 % (one standard deviation).
 `NAME@540` asks for runs of 540 s; the truth stays that of `GOAL`.
 
-The tables: cost of a peak in minutes (15 s charged per trial for set-up and warm-up); trials; share
+The first table has a row for each class: the share of all searches within 10 % of the truth, the
+share of the stated intervals that hold it, of all and of those said to be found, the cost, and how
+many searches found a rate, gave up, or said that no one rate answers.
+
+The others: cost of a peak in minutes (15 s charged per trial for set-up and warm-up); trials; share
 of all searches within 10 % and 5 % of the truth; share of the stated intervals that hold the truth;
 half their width; mean and median error of the rate; the error that 95 % of the searches stay
 within; false confidence: searches that say "found" and whose interval misses the truth; how often
@@ -42,7 +49,8 @@ import leadline
 from leadline.record.workbench import Goal, PeakRate, SimulatedServer
 from leadline.studies.workbench.policies import POLICIES
 from leadline.testing.grids import WORKLOADS, grid_samples
-from leadline.testing.peak_truth import known_truth, truth, truth_key
+from leadline.testing.parts_servers import draw_servers
+from leadline.testing.peak_truth import NoPeak, known_truth, truth, truth_key
 from leadline.testing.searches import Search, seed_for, simulate_search
 from leadline.testing.servers import GOAL, PERCENTILE_GOAL, population
 
@@ -59,13 +67,13 @@ class Server(msgspec.Struct, frozen=True):
     server: SimulatedServer
 
 
-def servers_of(where: str, count: int, seed: int) -> list[Server]:
-    """Return the first servers of the population, or the samples of SH08's grids."""
-    if where == "population":
-        return [
-            Server(item.index, item.name, item.kind.value, item.server)
-            for item in population(count, seed)
-        ]
+def servers_of(asked: argparse.Namespace) -> list[Server]:
+    """Return the first servers of a family, or the samples of SH08's grids."""
+    count = asked.servers
+    if asked.on == "population":
+        parts = asked.family == "parts"
+        members = draw_servers(asked.first, count) if parts else population(count, asked.population)
+        return [Server(item.index, item.name, item.kind.value, item.server) for item in members]
     cells = [(name, sample) for name in WORKLOADS for sample in grid_samples()]
     return [
         Server(
@@ -106,6 +114,8 @@ class Task(msgspec.Struct, frozen=True):
 @cache
 def source_digest(policy: str) -> str:
     """Digest of all source that decides what a policy does, and how it is searched with."""
+    # The belief's arithmetic is Rust's.
+    rust = sorted(Path("crates/stats/src/belief").glob("*.rs"))
     modules = {POLICIES[policy].__module__, "leadline.testing.searches"}
     pending, seen = sorted(modules), set[Path]()
     while pending:
@@ -114,13 +124,13 @@ def source_digest(policy: str) -> str:
             continue
         seen.add(path)
         pending += imported(path)
-    texts = sorted(path.read_bytes() for path in seen)
+    texts = sorted(path.read_bytes() for path in (*seen, *rust))
     return hashlib.sha256(b"\0".join(texts)).hexdigest()[:12]
 
 
 def source_of(module: str) -> Path | None:
     """File of a module that may decide; registries and engines do not."""
-    if module.removeprefix("leadline.").partition(".")[0] not in ("workbench", "stats", "testing"):
+    if module.removeprefix("leadline.").partition(".")[0] not in ("studies", "stats", "testing"):
         return None
     path = Path(leadline.__file__).parent.joinpath(*module.split(".")[1:])
     whole = path.with_suffix(".py") if path.with_suffix(".py").exists() else path / "__init__.py"
@@ -135,12 +145,19 @@ def imported(path: Path) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def run_task(task: Task) -> Search:
-    """Return the outcome of a search, from the last run or anew; it is held against the truth."""
+def run_task(task: Task) -> Search | None:
+    """Return the outcome of a search, from the last run or anew; it is held against the truth.
+
+    None where the truth could not be found: nothing could be said of an answer.
+    """
     if task.path.exists():
         found = msgspec.json.decode(task.path.read_bytes(), type=Search)
     else:
-        found = search(task)
+        try:
+            found = search(task)
+        except NoPeak as error:
+            print(f"{task.server.name}: {error}", file=sys.stderr)
+            return None
         task.path.parent.mkdir(parents=True, exist_ok=True)
         part = task.path.with_suffix(".part")
         part.write_bytes(msgspec.json.encode(found))
@@ -294,6 +311,55 @@ def table(first: str, head: Sequence[str], rows: Iterable[tuple[str, Sequence[st
     return "\n".join(lines) + "\n"
 
 
+CLASS_HEAD = (
+    "policy",
+    "searches",
+    "interval holds",
+    "of found",
+    "within 10 %",
+    "± %",
+    "bias %",
+    "min: mean",
+    "p90",
+    "found",
+    "gave up",
+    "irregular",
+    "other",
+)
+
+
+def class_row(name: str, found: Sequence[Search]) -> list[str]:
+    """Return the columns of `CLASS_HEAD`."""
+    stated = [item for item in found if item.has_interval]
+    costs = [item.cost_s / 60 for item in found]
+    errors = [item.error_frac for item in found if item.error_frac is not None]
+    verdicts = Counter(item.verdict for item in found)
+    known = [verdicts.pop(verdict, 0) for verdict in ("found", "gave-up", "irregular")]
+    return [
+        name,
+        str(len(found)),
+        share_of([item.covers for item in stated]),
+        share_of([item.covers for item in stated if item.verdict == "found"]),
+        share_of([item.within(0.10) for item in found]),
+        f"{100 * statistics.median(half_width_frac(item) for item in stated):.1f}" if stated else "-",
+        f"{100 * statistics.mean(errors):+.1f}" if errors else "-",
+        f"{statistics.mean(costs):.1f}",
+        f"{quantile(costs, 0.9):.1f}",
+        *(str(count) for count in known),
+        str(sum(verdicts.values())),
+    ]
+
+
+def class_table(found: dict[str, list[Search]]) -> str:
+    """Return a row for all classes together and one for each."""
+    rows = []
+    for name, searches in found.items():
+        rows.append(("all", class_row(name, searches)))
+        for kind in dict.fromkeys(item.kind for item in searches):
+            rows.append((kind, class_row(name, [item for item in searches if item.kind == kind])))
+    return table("class", CLASS_HEAD, rows)
+
+
 def cost_table(found: dict[str, list[Search]]) -> str:
     """Return the quantiles of the cost, in minutes."""
     shares = (0.05, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0)
@@ -329,6 +395,8 @@ def main() -> None:
     parser.add_argument("--on", choices=("population", "grids"), default="population")
     parser.add_argument("--servers", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1, help="of the searches")
+    parser.add_argument("--family", choices=("law", "parts"), default="law")
+    parser.add_argument("--first", type=int, default=0, help="seed of the first server of parts")
     parser.add_argument("--population", type=int, default=1, help="seed of the servers")
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--threshold", choices=list(GOALS), default="mean")
@@ -336,7 +404,7 @@ def main() -> None:
     parser.add_argument("--kinds", action="store_true", help="a table for each class as well")
     parser.add_argument("--out", type=Path, default=None)
     asked = parser.parse_args()
-    servers = servers_of(asked.on, asked.servers, asked.population)
+    servers = servers_of(asked)
     seeds = range(asked.seed, asked.seed + asked.repeats)
     found: dict[str, list[Search]] = {}
     with multiprocessing.Pool(asked.processes) as pool:
@@ -344,9 +412,10 @@ def main() -> None:
             tasks = [
                 Task(name, item, seed, asked.threshold) for seed, item in product(seeds, servers)
             ]
-            found[name] = pool.map(run_task, tasks, chunksize=1)
+            outcomes = pool.map(run_task, tasks, chunksize=1)
+            found[name] = [outcome for outcome in outcomes if outcome is not None]
             print(f"{name:20}" + " | ".join(row_of(found[name])), file=sys.stderr, flush=True)
-    text = table("policy", HEAD, [(name, row_of(rows)) for name, rows in found.items()])
+    text = class_table(found) + "\n" + table("policy", HEAD, [(name, row_of(rows)) for name, rows in found.items()])
     text += "\n" + cost_table(found)
     if asked.kinds:
         text += kind_tables(found)

@@ -17,7 +17,8 @@ mod _engine {
     use leadline_engine::engine;
     use leadline_engine::error::EngineError;
     use leadline_engine::job::Job;
-    use leadline_engine::load::simulated_server::{self, SimulatedServer, TrialOrder};
+    use leadline_engine::load::simulated::Simulated;
+    use leadline_engine::load::simulated_server::TrialOrder;
     use leadline_engine::wire::job::Workload;
     use leadline_engine::wire::text::Text;
     use leadline_kernels::job as stream;
@@ -106,10 +107,9 @@ mod _engine {
     /// Runs one trial of a simulated server in virtual time; its `LoadResult`.
     #[pyfunction]
     fn simulate_trial(py: Python<'_>, server_json: &str, order_json: &str) -> PyResult<String> {
-        let server: SimulatedServer = parsed("the server", server_json)?;
+        let server = Simulated::read(server_json).map_err(|error| refused(&error))?;
         let order: TrialOrder = parsed("the trial", order_json)?;
-        server.validate().and_then(|()| order.validate()).map_err(|error| refused(&error))?;
-        let result = py.detach(|| simulated_server::run(&server, &order));
+        let result = py.detach(|| server.run(&order)).map_err(|error| refused(&error))?;
         serde_json::to_string(&result).map_err(|error| PyValueError::new_err(error.to_string()))
     }
 

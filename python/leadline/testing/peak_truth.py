@@ -36,6 +36,9 @@ CACHE = Path("build/truth")
 PUBLISHED = "peak_truths.json"
 """Truths that come with the package: the population's and the grids'."""
 
+PARTS_PUBLISHED = Path(__file__).parents[3] / "bench" / "results" / "server_truths.json"
+"""Truths of the servers made of parts; of a checkout, not of the package."""
+
 METHOD = 1
 """Raised when what is computed here changes its meaning; old truths are then not found any more."""
 
@@ -152,7 +155,14 @@ def _key(system: object, goal: Goal) -> str:
 @functools.cache
 def _published() -> dict[str, Truth]:
     text = resources.files("leadline.testing").joinpath(PUBLISHED).read_bytes()
-    return msgspec.json.decode(text, type=dict[str, Truth])
+    return msgspec.json.decode(text, type=dict[str, Truth]) | published_parts()
+
+
+def published_parts() -> dict[str, Truth]:
+    """Return the truths of servers made of parts; none without a checkout."""
+    if not PARTS_PUBLISHED.exists():
+        return {}
+    return msgspec.json.decode(PARTS_PUBLISHED.read_bytes(), type=dict[str, Truth])
 
 
 def _single(threshold: Threshold) -> list[Threshold]:

@@ -5,7 +5,10 @@
 //! least so long.
 
 pub mod nfs;
+mod patience;
 mod result;
+pub mod server_of_parts;
+pub mod simulated;
 pub mod simulated_server;
 mod tally;
 
