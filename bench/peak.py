@@ -341,7 +341,9 @@ def class_row(name: str, found: Sequence[Search]) -> list[str]:
         share_of([item.covers for item in stated]),
         share_of([item.covers for item in stated if item.verdict == "found"]),
         share_of([item.within(0.10) for item in found]),
-        f"{100 * statistics.median(half_width_frac(item) for item in stated):.1f}" if stated else "-",
+        f"{100 * statistics.median(half_width_frac(item) for item in stated):.1f}"
+        if stated
+        else "-",
         f"{100 * statistics.mean(errors):+.1f}" if errors else "-",
         f"{statistics.mean(costs):.1f}",
         f"{quantile(costs, 0.9):.1f}",
@@ -415,7 +417,11 @@ def main() -> None:
             outcomes = pool.map(run_task, tasks, chunksize=1)
             found[name] = [outcome for outcome in outcomes if outcome is not None]
             print(f"{name:20}" + " | ".join(row_of(found[name])), file=sys.stderr, flush=True)
-    text = class_table(found) + "\n" + table("policy", HEAD, [(name, row_of(rows)) for name, rows in found.items()])
+    text = (
+        class_table(found)
+        + "\n"
+        + table("policy", HEAD, [(name, row_of(rows)) for name, rows in found.items()])
+    )
     text += "\n" + cost_table(found)
     if asked.kinds:
         text += kind_tables(found)

@@ -63,8 +63,10 @@ RANGES: dict[str, tuple[float, float]] = {
     "between_trials_sd": (0.005, 0.02),
     "cold_frac": (0.0, 0.5),
     "cold_s": (1.0, 5.0),
-    "lock.write_share": (0.2, 0.8),
-    "lock.io_ms": (3.0, 10.0),
+    "by_lock.write_share": (0.2, 0.8),
+    "by_lock.io_ms": (3.0, 10.0),
+    "by_storage.hit_frac": (0.4, 0.95),
+    "by_storage.io_ms": (5.0, 25.0),
     "collector.heap_mb": (256.0, 8192.0),
     "collector.live_frac": (0.2, 0.6),
     "collector.requests": (300.0, 5000.0),
@@ -87,7 +89,9 @@ RANGES: dict[str, tuple[float, float]] = {
 }
 """Least and most of what is drawn; see `_LOG` for those drawn uniformly in their logarithm.
 
-`capacity_per_s` is what is aimed at: there are whole processors, channels and connections only.
+`capacity_per_s` is what is aimed at: there are whole processors, channels, connections and locks
+only. Of what begins with `by_` it is about servers whose lock or storage gives out first, and the
+first of both is bounded, not drawn.
 `slack` is what the other parts can do over that, `workers_over_busy` the worker threads over those
 busy at capacity. A collection comes every so many `requests`; `cold_hit_part` is the part of its
 hits that a cold cache has; `storage_frac` what a batch job takes of the storage.
@@ -98,6 +102,8 @@ _LOG = {
     "workers_over_busy",
     "work_ms",
     "io_ms",
+    "by_lock.io_ms",
+    "by_storage.io_ms",
     "query_ms",
     "drift_memory_s",
     "cold_s",
@@ -117,7 +123,7 @@ POOLED_SHARE = 0.5
 TURNS_SHARE = 0.25
 """Part of the servers whose processors are taken in turns, except where sharing is the point."""
 STRIPED_SHARE = 1 / 3
-"""Part of the servers with a lock that have two to four of them."""
+"""Part of the servers with a lock that have two of them."""
 STOPPING_SHARE = 0.5
 """Part of the collectors that stop all."""
 RETRIES_MAX = 3
@@ -159,13 +165,15 @@ class _Drawn:
         self._draw = draw
         self._kind = kind
         self._limit = limit
-        self._stripes = draw.randint(2, 4) if draw.chance(STRIPED_SHARE) else 1
+        self._stripes = 2 if draw.chance(STRIPED_SHARE) else 1
         locked = limit == "lock"
-        self._write_share = self._of("lock.write_share") if locked else 0.0
+        self._per_s = self._of("capacity_per_s")
         self._work_ms = self._of("work_ms")
-        self._io_ms = self._of("lock.io_ms" if locked else "io_ms")
+        by = f"by_{limit}." if limit in ("lock", "storage") else ""
+        self._io_ms = self._of(f"{by}io_ms")
         self._query_ms = self._of("query_ms")
-        self._hit_frac = self._of("hit_frac")
+        self._write_share = self._writers() if locked else 0.0
+        self._hit_frac = self._hits() if limit == "storage" else self._of("hit_frac")
         self._pooled = limit == "pool" or draw.chance(POOLED_SHARE)
         stored = self._write_share + (1 - self._write_share) * (1 - self._hit_frac)
         self._needs_ms = {
@@ -175,7 +183,6 @@ class _Drawn:
             "pool": self._query_ms if self._pooled else 0.0,
         }
         """Of each part, for one request."""
-        self._per_s = self._of("capacity_per_s")
         limited_by = self._stripes if locked else self._count(limit, 1.0)
         self._per_s = 1e3 * limited_by / self._needs_ms[limit]
 
@@ -210,6 +217,19 @@ class _Drawn:
     def _of(self, name: str) -> float:
         low, high = RANGES[name]
         return self._draw.log(low, high) if name in _LOG else self._draw.linear(low, high)
+
+    def _writers(self) -> float:
+        """Part of the requests that keeps the locks busy at capacity."""
+        low, high = RANGES["by_lock.write_share"]
+        share = 1e3 * self._stripes / (self._per_s * self._io_ms)
+        return round(min(max(share, low), high), 4)
+
+    def _hits(self) -> float:
+        """Part of the reads that leaves whole channels busy at capacity."""
+        low, high = RANGES["by_storage.hit_frac"]
+        busy = self._per_s * self._io_ms / 1e3
+        channels = max(1, round(busy * (1 - self._of("hit_frac"))))
+        return round(min(max(1 - channels / busy, low), high), 4)
 
     def _law(self) -> Table:
         kind = self._draw.choice(("exponential", "lognormal"))
