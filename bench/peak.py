@@ -357,8 +357,9 @@ def class_table(found: dict[str, list[Search]]) -> str:
     rows = []
     for name, searches in found.items():
         rows.append(("all", class_row(name, searches)))
-        for kind in dict.fromkeys(item.kind for item in searches):
-            rows.append((kind, class_row(name, [item for item in searches if item.kind == kind])))
+        kinds = dict.fromkeys(item.kind for item in searches)
+        of_kind = {kind: [item for item in searches if item.kind == kind] for kind in kinds}
+        rows += [(kind, class_row(name, some)) for kind, some in of_kind.items()]
     return table("class", CLASS_HEAD, rows)
 
 

@@ -53,8 +53,8 @@ _WIDTH_MIN, _WIDTH_MAX = 0.006, 0.1
 _RISE = 0.6
 """About how much the logarithm of the expectation changes from the window's middle to its end:
 so little that a parabola is enough, so much that noise does not hide it."""
-_ROUND = 96
-"""Trials at a time, while the window moves."""
+_ROUND, _ROUND_MIN, _ROUND_SE_FRAC = 96, 40, 0.0035
+"""Trials at a time, while the window moves: the fewer, the less exactly the root is asked for."""
 
 Floats = NDArray[np.float64]
 
@@ -191,6 +191,7 @@ class _Root:
         self._threshold = threshold
         self._seconds = run_length_s
         self._se_frac = se_frac
+        self._round = int(min(_ROUND, max(_ROUND_MIN, _ROUND * _ROUND_SE_FRAC / se_frac)))
         self._seeds = count(_FIRST_SEED)
         self._spread = np.random.default_rng(1)
         self._loads: list[float] = []
@@ -199,7 +200,7 @@ class _Root:
 
     def find(self) -> Truth:
         """Return the root with its error."""
-        centre, width, trials = math.log(self._roughly()), 0.06, _ROUND
+        centre, width, trials = math.log(self._roughly()), 0.06, self._round
         while True:
             self._run_around(centre, width, trials)
             fit = _Fit.of(self._loads, self._values, centre, width)
@@ -212,10 +213,10 @@ class _Root:
             if len(self._loads) >= _TRIALS_MAX:
                 raise NoPeak(f"not found to {self._se_frac:.1%} in {_TRIALS_MAX} trials")
             centre, width = root, wanted if not settled else width
-            trials = _ROUND
+            trials = self._round
             if settled:
                 needed = fit.trials * (fit.se / self._se_frac) ** 2 * 1.1 - fit.trials
-                trials = int(min(max(needed, _ROUND), 4 * fit.trials))
+                trials = int(min(max(needed, self._round), 4 * fit.trials))
 
     def _truth(self, root: float, fit: _Fit) -> Truth:
         return Truth(
