@@ -121,7 +121,8 @@ mod tests {
             collector.end();
             assert!(!collector.stops());
             let (allocations, begun) = until_begun(&mut collector, &mut random);
-            (count, lasts_ms) = (count + allocations as f64, lasts_ms + begun.lasts_ns as f64 / 1e6);
+            (count, lasts_ms) =
+                (count + allocations as f64, lasts_ms + begun.lasts_ns as f64 / 1e6);
         }
         // 30 MB live with ten requests: 70 MB are free, of a megabyte each, and one overshoots.
         assert!((count / 400.0 / 70.5 - 1.0).abs() < 0.03, "{count}");

@@ -253,8 +253,7 @@ fn retries_add_load_and_a_server_that_was_tipped_over_stays_there() {
     assert_eq!((calm.given_up, calm.answered), (0, before.answered));
     // A batch job takes nearly all of the processor for some seconds, and every attempt that it
     // makes late is work for nothing: without retries the server recovers, with them it does not.
-    let batch =
-        Batch { mean_busy_s: 10.0, mean_idle_s: 300.0, cores_frac: 0.95, ios_per_s: 0.0 };
+    let batch = Batch { mean_busy_s: 10.0, mean_idle_s: 300.0, cores_frac: 0.95, ios_per_s: 0.0 };
     document.batch = Some(batch);
     let tipped = run(&document, 150.0, 2000.0);
     document.clients = None;
