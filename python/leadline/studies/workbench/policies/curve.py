@@ -41,14 +41,17 @@ CONTRADICTED_MIN = 12
 """Where trials contradict each other and the posterior knows of one mode only, it is surer of its
 interval than it should be."""
 TRIALS_MAX = 20
-SPENT_MAX = 8.5
+SPENT_MAX = 8.25
 """After so many trials, or when all cost as much as so many of `LONG_S`, a server that still keeps
-its secret is answered with what was reached: at 15 s of set-up, 10.6 minutes."""
+its secret is answered with what was reached: at 15 s of set-up, 10.3 minutes."""
 OVERLOAD_S = 20.0
 _OVERLOAD_EVERY = 3
 _OVERLOAD = 1.15
 """Over the capacity: completions tell the speed and how it wanders, which no response near the
 peak can, least of all of a server that gets less done under a backlog."""
+OVERLOAD_FAR = 2.0
+"""So far above the peak an overload tells nothing of it: something other than speed gives out, as
+where clients who waited too long send their requests again."""
 _STEP_MIN, _STEP_MAX = 2.0, 8.0
 _STEP_DOWN = 4.0
 _BEYOND_CAPACITY = 1.2
@@ -109,9 +112,10 @@ class Curve(Conversation):
             return self._contradicted() if puzzled else self._found(math.exp(middle))
         if spent:
             return self._gave_up(half)
-        if told % _OVERLOAD_EVERY == 0 and told >= TRIALS_MIN:
-            capacity = max(np.median(posterior.log_capacity) for _, posterior in self._beliefs)
-            rate = _OVERLOAD * math.exp(float(capacity))
+        capacity = max(np.median(posterior.log_capacity) for _, posterior in self._beliefs)
+        rate = _OVERLOAD * math.exp(float(capacity))
+        near = rate <= OVERLOAD_FAR * math.exp(middle)
+        if told % _OVERLOAD_EVERY == 0 and told >= TRIALS_MIN and near:
             return self._within_reach(rate, min(OVERLOAD_S, self.goal.run_length_s), _DEEP_ABORT)
         random = np.random.default_rng([self.seed, len(self.trials)])
         rate = math.exp(float(np.quantile(peaks, random.uniform(*_QUANTILES))))
