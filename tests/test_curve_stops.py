@@ -211,10 +211,7 @@ def test_until_a_load_is_clearly_too_much_it_probes_upwards() -> None:
 
 
 def contradicted(
-    trials: int,
-    purpose: str = "search",
-    two_modes: float = 0.0,
-    peaks: np.ndarray = PEAKS[0.01],
+    trials: int, purpose: str = "search", two_modes: float = 0.0, peaks: np.ndarray = PEAKS[0.01]
 ) -> Curve:
     """As `searched`, but the fourth trial met 150/s at twice the threshold."""
     curve = searched(peaks, 3, two_modes=two_modes)

@@ -5,7 +5,7 @@
 
 A constant of `leadline.studies.workbench.policies.curve` is given another value for the run; the
 same seeds meet the same servers, so that two runs can be held against each other. Only servers
-whose truth is known are searched (bench/peak_truths.py). Servers that figures come from are refused.
+whose truth is known are searched (bench/peak_truths.py). Those that figures come from are refused.
 """
 
 from __future__ import annotations
@@ -74,6 +74,7 @@ def searched(item: Member, goal: Goal, seed: int) -> Outcome | None:
 def row(name: str, found: Sequence[Outcome]) -> str:
     """Write one line of what came out."""
     minutes = sorted(item.minutes for item in found)
+    late = minutes[int(0.9 * (len(minutes) - 1))]
     errors = [item.error_frac for item in found]
     missed = sorted({item.index for item in found if not item.holds})
     return (
@@ -82,7 +83,7 @@ def row(name: str, found: Sequence[Outcome]) -> str:
         f"  within 10 % {statistics.mean(abs(error) <= 0.1 for error in errors):6.1%}"
         f"  bias {statistics.mean(errors):+.1%}"
         f"  half {statistics.median(item.half_frac for item in found):.1%}"
-        f"  minutes {statistics.mean(minutes):.1f}, p90 {minutes[int(0.9 * (len(minutes) - 1))]:.1f}"
+        f"  minutes {statistics.mean(minutes):.1f}, p90 {late:.1f}"
         f"  {dict(Counter(item.verdict for item in found))}  missed {missed}"
     )
 
