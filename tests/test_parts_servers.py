@@ -42,7 +42,7 @@ def test_a_seed_draws_the_same_server_and_every_eighth_is_of_its_class() -> None
 
 def numbers(table: dict[str, Any]) -> dict[str, float]:
     """All numbers of a table by name, those of inner tables too."""
-    found = {}
+    found: dict[str, float] = {}
     for name, value in table.items():
         if isinstance(value, dict):
             found |= {f"{name}.{inner}": number for inner, number in numbers(value).items()}

@@ -11,17 +11,20 @@ whose truth is known are searched (bench/peak_truths.py). Those that figures com
 from __future__ import annotations
 
 import argparse
+import importlib
 import statistics
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from leadline.record.workbench import Goal
-from leadline.studies.workbench.policies import curve
 from leadline.testing.parts_servers import SCORED_FROM, draw_servers
 from leadline.testing.peak_truth import known_truth, truth_key
 from leadline.testing.searches import simulate_search
 from leadline.testing.servers import GOAL, PERCENTILE_GOAL, Member, population
+
+CURVE = importlib.import_module("leadline.studies.workbench.policies.curve")
+"""The module: its package gives the policy by the same name."""
 
 GOALS = {"mean": GOAL, "p95": PERCENTILE_GOAL}
 
@@ -30,7 +33,7 @@ class Outcome(NamedTuple):
     """One search, held against the truth."""
 
     kind: str
-    index: int
+    seed: int
     verdict: str
     holds: bool
     error_frac: float
@@ -62,7 +65,7 @@ def searched(item: Member, goal: Goal, seed: int) -> Outcome | None:
         return None
     return Outcome(
         kind=item.kind.value,
-        index=item.index,
+        seed=item.index,
         verdict=peak.verdict.value,
         holds=rate.low <= true.rate_per_s <= rate.high,
         error_frac=rate.value / true.rate_per_s - 1,
@@ -76,7 +79,7 @@ def row(name: str, found: Sequence[Outcome]) -> str:
     minutes = sorted(item.minutes for item in found)
     late = minutes[int(0.9 * (len(minutes) - 1))]
     errors = [item.error_frac for item in found]
-    missed = sorted({item.index for item in found if not item.holds})
+    missed = sorted({item.seed for item in found if not item.holds})
     return (
         f"{name:18} n {len(found):3}"
         f"  holds {statistics.mean(item.holds for item in found):6.1%}"
@@ -100,7 +103,7 @@ def main() -> None:
     parser.add_argument("--set", nargs="*", default=[], help="NAME=VALUE of the policy's module")
     asked = parser.parse_args()
     for name, _, value in (given.partition("=") for given in asked.set):
-        setattr(curve, name, type(getattr(curve, name))(float(value)))
+        setattr(CURVE, name, type(getattr(CURVE, name))(float(value)))
     tries = [
         searched(item, GOALS[asked.threshold], seed)
         for item in members(asked)

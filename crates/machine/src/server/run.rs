@@ -304,10 +304,10 @@ impl Server {
     }
 
     fn stored(&mut self, job: Id) {
-        if let Some(stripe) = self.jobs.get(job).and_then(|it| it.lock.take()) {
-            if let Some(next) = self.locks[usize::from(stripe)].leave() {
-                self.store(next);
-            }
+        if let Some(stripe) = self.jobs.get(job).and_then(|it| it.lock.take())
+            && let Some(next) = self.locks[usize::from(stripe)].leave()
+        {
+            self.store(next);
         }
         self.ask(job);
     }
@@ -337,10 +337,10 @@ impl Server {
 
     /// A job is done: its answer goes to the client, if that still waits for it.
     fn answer(&mut self, job: Id) {
-        if let Some(it) = self.jobs.take(job) {
-            if self.counts(it.attempt) {
-                self.end(it.attempt.request, Answer::Answered);
-            }
+        if let Some(it) = self.jobs.take(job)
+            && self.counts(it.attempt)
+        {
+            self.end(it.attempt.request, Answer::Answered);
         }
         if let Some(next) = self.workers.leave() {
             self.work(next);
