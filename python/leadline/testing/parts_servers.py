@@ -126,7 +126,7 @@ STRIPED_SHARE = 1 / 3
 """Part of the servers with a lock that have two of them."""
 STOPPING_SHARE = 0.5
 """Part of the collectors that stop all."""
-RETRIES_MAX = 3
+RESENDS_MAX = 3
 AT_ONCE_SHARE = 1 / 3
 """Part of the servers whose clients try again at once."""
 COLD_SHARE = 0.5
@@ -260,7 +260,7 @@ class _Drawn:
                 at_once = self._draw.chance(AT_ONCE_SHARE)
                 drawn["clients"] = {
                     "timeout_ms": self._of("retries.timeout_ms"),
-                    "retries": self._draw.randint(1, RETRIES_MAX),
+                    "resends": self._draw.randint(1, RESENDS_MAX),
                     "backoff_ms": 0.0 if at_once else self._of("retries.backoff_ms"),
                 }
             case Mechanism.BATCH:

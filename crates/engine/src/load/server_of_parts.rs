@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn what_clients_give_up_counts_with_its_age_and_what_is_refused_as_failed() {
-        let clients = r#", "clients": {"timeout_ms": 1, "retries": 1, "backoff_ms": 4}"#;
+        let clients = r#", "clients": {"timeout_ms": 1, "resends": 1, "backoff_ms": 4}"#;
         let slow = server(clients);
         let result = run(&slow, &order(20.0, 60.0)).unwrap();
         // Answered within 1 ms with 1 - e^(-1/5) of two attempts; else 1 + 2 to 6 + 1 ms.

@@ -190,7 +190,7 @@ pub struct Clients {
     /// How long they wait for an attempt.
     pub timeout_ms: f64,
     /// Attempts after the first.
-    pub retries: u32,
+    pub resends: u32,
     /// How long they wait before the second, twice as long before each after it, times a number
     /// drawn from 0.5 to 1.5.
     #[serde(default)]

@@ -248,7 +248,7 @@ fn retries_add_load_and_a_server_that_was_tipped_over_stays_there() {
     let before = run(&document, 150.0, 600.0);
     assert!(before.mean_ms() < 25.0, "{}", before.mean_ms());
     // A client waits for 1 s: P(R > 1 s) = e^-50, so nothing changes as long as all goes well.
-    document.clients = Some(Clients { timeout_ms: 1000.0, retries: 3, backoff_ms: 0.0 });
+    document.clients = Some(Clients { timeout_ms: 1000.0, resends: 3, backoff_ms: 0.0 });
     let calm = run(&document, 150.0, 600.0);
     assert_eq!((calm.given_up, calm.answered), (0, before.answered));
     // A batch job takes nearly all of the processor for some seconds, and every attempt that it
@@ -265,12 +265,12 @@ fn retries_add_load_and_a_server_that_was_tipped_over_stays_there() {
 #[test]
 fn a_client_takes_the_answer_to_its_last_attempt_only() {
     let mut document = cores(64, 30.0, Law::Constant {});
-    document.clients = Some(Clients { timeout_ms: 20.0, retries: 2, backoff_ms: 40.0 });
+    document.clients = Some(Clients { timeout_ms: 20.0, resends: 2, backoff_ms: 40.0 });
     let seen = run(&document, 10.0, 100.0);
     // Every attempt takes 30 ms, so nobody is answered within 20, however often it tries.
     assert_eq!(seen.answered, 0);
     assert!(seen.given_up > 900, "{seen:?}");
-    document.clients = Some(Clients { timeout_ms: 35.0, retries: 2, backoff_ms: 40.0 });
+    document.clients = Some(Clients { timeout_ms: 35.0, resends: 2, backoff_ms: 40.0 });
     let seen = run(&document, 10.0, 100.0);
     assert_eq!((seen.given_up, seen.longest_ns), (0, 30 * MS));
 }
@@ -320,7 +320,7 @@ fn a_seed_gives_the_same_run() {
     let mut document = cores(2, 5.0, Law::Lognormal { cv: 1.5 });
     document.storage = Some(storage(2, 5.0));
     document.lock = Some(Lock { write_share: 0.2, stripes: 2 });
-    document.clients = Some(Clients { timeout_ms: 50.0, retries: 2, backoff_ms: 10.0 });
+    document.clients = Some(Clients { timeout_ms: 50.0, resends: 2, backoff_ms: 10.0 });
     document.speed.drift_sd = 0.1;
     assert_eq!(run_with(&document, 200.0, 20.0, 3), run_with(&document, 200.0, 20.0, 3));
     assert_ne!(run_with(&document, 200.0, 20.0, 3), run_with(&document, 200.0, 20.0, 4));

@@ -21,7 +21,7 @@ const SPREAD: RangeInclusive<f64> = 0.0..=2.0;
 const MEGABYTES: RangeInclusive<f64> = 1e-6..=1e7;
 const FACTOR: RangeInclusive<f64> = 0.01..=100.0;
 const EXTRA: RangeInclusive<f64> = 0.0..=100.0;
-const RETRIES: RangeInclusive<f64> = 0.0..=10.0;
+const RESENDS: RangeInclusive<f64> = 0.0..=10.0;
 const TIMEOUT_MS: RangeInclusive<f64> = 1.0..=1e6;
 const RATE_PER_S: RangeInclusive<f64> = 0.0..=1e5;
 const VARIATION: RangeInclusive<f64> = 1e-3..=20.0;
@@ -134,7 +134,7 @@ fn collector(it: &Collector) -> Check {
 
 fn clients(it: &Clients) -> Check {
     within("clients.timeout_ms", it.timeout_ms, &TIMEOUT_MS, "milliseconds")?;
-    within("clients.retries", f64::from(it.retries), &RETRIES, "")?;
+    within("clients.resends", f64::from(it.resends), &RESENDS, "")?;
     within("clients.backoff_ms", it.backoff_ms, &TIME_MS, "milliseconds")
 }
 
