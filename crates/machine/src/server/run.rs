@@ -224,7 +224,7 @@ impl Server {
     fn again_or_end(&mut self, request: Id, answer: Answer) {
         let Some(it) = self.requests.get(request) else { return };
         let clients = self.document.clients.as_ref();
-        let Some(clients) = clients.filter(|clients| it.attempts <= clients.retries) else {
+        let Some(clients) = clients.filter(|clients| it.attempts <= clients.resends) else {
             self.end(request, answer);
             return;
         };
