@@ -6,8 +6,8 @@
 Each truth is kept in build/truth as soon as it is found, so a run that was stopped goes on where it
 was; one that is known well enough, there or in the package, is not computed again. `--publish`
 writes all that are known into python/leadline/testing/peak_truths.json, where `truth` finds them
-first; those of the servers made of parts, of the seeds from `--first` on, are added to
-bench/results/server_truths.json.
+first; those of the servers made of parts, of the seeds from `--first` on, and of other populations
+are added to bench/results/server_truths.json.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def main() -> None:
                 f"  above {item.exceeding:.0%}  {item.trials} trials  {seconds:.1f} s",
                 flush=True,
             )
-    if asked.publish and parts:
+    if asked.publish and (parts or asked.population != 1):
         publish(PARTS_PUBLISHED, published_parts() | found)
     elif asked.publish:
         publish(Path("python/leadline/testing") / PUBLISHED, found)

@@ -37,7 +37,7 @@ PUBLISHED = "peak_truths.json"
 """Truths that come with the package: the population's and the grids'."""
 
 PARTS_PUBLISHED = Path(__file__).parents[3] / "bench" / "results" / "server_truths.json"
-"""Truths of the servers made of parts; of a checkout, not of the package."""
+"""Truths of the servers made of parts, and of other populations; of a checkout."""
 
 METHOD = 1
 """Raised when what is computed here changes its meaning; old truths are then not found any more."""
