@@ -40,6 +40,9 @@ from leadline.testing.servers import GOAL, PERCENTILE_GOAL, population
 
 Question = tuple[str, SimulatedServer, Goal, Sample]
 
+ROUGH_SE_FRAC, AT_ONCE, ROUGHLY_AT_ONCE = 0.01, 96, 40
+"""A truth that need not be exact is had from fewer trials at once."""
+
 PERCENTILE_SERVERS = 40
 """Truths of the percentile threshold are published for the first of the population."""
 
@@ -74,7 +77,8 @@ def find(question: Question, se_frac: float) -> tuple[str, str, Truth | None, fl
     found = known_truth(key)
     if found is None or found.se_frac > 1.001 * se_frac:
         try:
-            found = compute_truth(dict(server.system) | dict(sample), goal, se_frac)
+            at_once = AT_ONCE if se_frac < ROUGH_SE_FRAC else ROUGHLY_AT_ONCE
+            found = compute_truth(dict(server.system) | dict(sample), goal, se_frac, at_once)
             keep_truth(key, found)
         except NoPeak as error:
             name = f"{name}: {error}"

@@ -53,8 +53,8 @@ _WIDTH_MIN, _WIDTH_MAX = 0.006, 0.1
 _RISE = 0.6
 """About how much the logarithm of the expectation changes from the window's middle to its end:
 so little that a parabola is enough, so much that noise does not hide it."""
-_ROUND, _ROUND_MIN, _ROUND_SE_FRAC = 96, 40, 0.0035
-"""Trials at a time, while the window moves: the fewer, the less exactly the root is asked for."""
+_ROUND = 96
+"""Trials at a time, while the window moves."""
 
 Floats = NDArray[np.float64]
 
@@ -127,11 +127,11 @@ def _kept(key: str, cache: Path | None) -> Truth | None:
 
 
 def compute_truth(
-    system: Sample | dict[str, object], goal: Goal, se_frac: float = SE_FRAC
+    system: Sample | dict[str, object], goal: Goal, se_frac: float = SE_FRAC, at_once: int = _ROUND
 ) -> Truth:
-    """Compute a true peak rate anew; see `truth`."""
+    """Compute a true peak rate anew, some trials at once; see `truth`."""
     thresholds = _single(goal.threshold)
-    found = [_Root(system, one, goal.run_length_s, se_frac).find() for one in thresholds]
+    found = [_Root(system, one, goal.run_length_s, se_frac, at_once).find() for one in thresholds]
     return min(found, key=lambda item: item.rate_per_s)
 
 
@@ -185,13 +185,18 @@ class _Root:
     """
 
     def __init__(
-        self, system: object, threshold: Threshold, run_length_s: float, se_frac: float
+        self,
+        system: object,
+        threshold: Threshold,
+        run_length_s: float,
+        se_frac: float,
+        at_once: int,
     ) -> None:
         self._system = msgspec.json.encode(system).decode()
         self._threshold = threshold
         self._seconds = run_length_s
         self._se_frac = se_frac
-        self._round = int(min(_ROUND, max(_ROUND_MIN, _ROUND * _ROUND_SE_FRAC / se_frac)))
+        self._round = at_once
         self._seeds = count(_FIRST_SEED)
         self._spread = np.random.default_rng(1)
         self._loads: list[float] = []
