@@ -117,6 +117,15 @@ def longer_windows(limits: Limits) -> Iterator[Limits]:
         yield msgspec.structs.replace(limits, measure_s_max=times * limits.measure_s_max)
 
 
+def all_windows_fit(limits: Limits) -> bool:
+    """Whether the bound leaves time for every longer window, one after the other.
+
+    Where it does not, and no request ended, it was time that decided and not the workload.
+    """
+    windows_s = len(_LONGER) * limits.warm_up_s_max + sum(_LONGER) * limits.measure_s_max
+    return windows_s <= limits.total_s_max
+
+
 def until_completed(
     run: Callable[..., EngineResult], limits: Limits, left_s: Callable[[], float] | None = None
 ) -> EngineResult:
