@@ -30,7 +30,7 @@ BOUND_GRACE_S = 60.0
 """What a measurement without a budget may take beside its windows, its pauses and its layout: for
 longer windows where no request ended, and for a device that is slow to settle."""
 
-_LONGER = (1, 4, 16)
+_LONGER = (1, 4, 16, 64)
 
 _MEASURE_S_ENOUGH = 10.0
 """A window is a quarter of a point's time or this long before its own interval may end it: a short
@@ -115,15 +115,6 @@ def longer_windows(limits: Limits) -> Iterator[Limits]:
     """
     for times in _LONGER:
         yield msgspec.structs.replace(limits, measure_s_max=times * limits.measure_s_max)
-
-
-def all_windows_fit(limits: Limits) -> bool:
-    """Whether the bound leaves time for every longer window, one after the other.
-
-    Where it does not, and no request ended, it was time that decided and not the workload.
-    """
-    windows_s = len(_LONGER) * limits.warm_up_s_max + sum(_LONGER) * limits.measure_s_max
-    return windows_s <= limits.total_s_max
 
 
 def until_completed(

@@ -16,7 +16,6 @@ from leadline.engine import (
     NothingCompleted,
     PointFailed,
     Progress,
-    all_windows_fit,
     longer_windows,
 )
 from leadline.record import (
@@ -106,7 +105,7 @@ def measure_points(
                 precondition_bytes_max=None if done else precondition_bytes_max,
             )
         except NothingCompleted as failure:
-            if all_windows_fit(limits):
+            if pace.end_s - clock.now_s > limits.warm_up_s_max + limits.measure_s_max:
                 raise
             raise BudgetSpent(f"{pace.ended(done)}: {failure}{pace.advice}") from failure
         store.add(start.study_id, point)
