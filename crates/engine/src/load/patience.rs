@@ -1,6 +1,8 @@
 //! When a trial is hopeless: the mean response time has passed a bound, where a request without an
 //! answer counts with its age. That is what a real generator knows at that moment.
 
+#![forbid(unsafe_code)]
+
 use super::simulated_server::ABORT_AFTER_S;
 use crate::clock::ns_from_s;
 

@@ -1,5 +1,7 @@
 //! A server made of parts (`leadline_machine::server`) under an open loop.
 
+#![forbid(unsafe_code)]
+
 use leadline_machine::server::{Answer, Document, End, Server};
 use leadline_wire::event::load::LoadResult;
 use leadline_wire::job::trial::TrialOrder;

@@ -1,5 +1,7 @@
 //! A trial of a simulated server of either family.
 
+#![forbid(unsafe_code)]
+
 use leadline_machine::server::Document;
 use leadline_wire::event::load::TrialResult;
 use leadline_wire::job::trial::{PartsServer, Server, TrialJob};
