@@ -22,6 +22,7 @@ HAND_WRITTEN = {
     ("docs/concepts/streaming-models.md", "| | paper | Leadline's kernels |"): "terms of a model",
     ("docs/reference/experiment.md", "| key | written as | default | meaning |"): "defaults",
     ("docs/reference/machine.md", "| field | default | range |"): "defaults",
+    ("docs/reference/server.md", "| field | default | range |"): "defaults",
     (
         "docs/reference/nfs-workloads.md",
         "| | `specsfs97` | `web_server` | `db_tp` | `mail` |",
