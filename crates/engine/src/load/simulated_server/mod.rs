@@ -17,12 +17,12 @@ mod speed;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use leadline_base::clock::{ns_from_s, s_from_ns};
 use leadline_wire::event::load::{LoadResult, TrialResult};
 use leadline_wire::job::trial::{SimulatedServer, TrialJob, TrialOrder};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
-use crate::clock::{ns_from_s, s_from_ns};
 use crate::load::{LoadTally, Window};
 use queue::Queue;
 
