@@ -166,6 +166,14 @@ def test_crates_stand_on_each_other_as_drawn() -> None:
     }
     assert found == CRATES
 
+    def faults(path: Path) -> Iterator[str]:
+        own = path.relative_to(ROOT / "crates").parts[0]
+        for other in re.findall(r'#\[path = "(?:\.\./)+(\w+)/', text_of(path)):
+            if other in CRATES and other not in CRATES[own]:
+                yield f"takes a file of {other}"
+
+    none_has(RUST, faults)
+
 
 def test_only_store_knows_sql_and_only_engine_starts_processes() -> None:
     def faults(path: Path) -> Iterator[str]:
