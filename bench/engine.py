@@ -50,6 +50,7 @@ from figures import Cell, Column, Content, add_save_option, markdown, save, slug
 from figures import Row as Line
 
 MEASURES = (
+    "crates/base/src",
     "crates/engine/src",
     ":!crates/engine/src/backend/simulated",
     ":!crates/engine/src/backend/nfs",

@@ -378,7 +378,7 @@ def test_the_interval_of_two_runs_by_hand() -> None:
 
 
 def test_a_bucket_stands_for_its_middle() -> None:
-    """Whole nanoseconds to 255, then 128 buckets an octave (crates/engine/src/histogram.rs)."""
+    """Whole nanoseconds to 255, then 128 buckets an octave (crates/base/src/histogram.rs)."""
     for bucket, middle_ns in [(0, 0.0), (255, 255.0), (256, 256.5), (383, 510.5), (384, 513.5)]:
         part = OperationSummary(1, 1, LatencyUs(1e3, 1e3, 1e3, 1e3, 1e3, 1e3), ((bucket, 1),))
         pooled = pooled_result([run(100.0, read=part), run(100.0, read=part)])

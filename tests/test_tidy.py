@@ -53,9 +53,10 @@ CRATES = {
     "wire": set[str](),
     "machine": set[str](),
     "stats": set[str](),
-    "engine": {"machine", "wire"},
-    "kernels": {"engine", "wire"},
-    "python": {"engine", "kernels", "stats", "wire"},
+    "base": {"wire"},
+    "engine": {"base", "machine", "wire"},
+    "kernels": {"base", "wire"},
+    "python": {"base", "engine", "kernels", "stats", "wire"},
 }
 """What each crate stands on, of ours."""
 
@@ -165,6 +166,14 @@ def test_crates_stand_on_each_other_as_drawn() -> None:
     }
     assert found == CRATES
 
+    def faults(path: Path) -> Iterator[str]:
+        own = path.relative_to(ROOT / "crates").parts[0]
+        for other in re.findall(r'#\[path = "(?:\.\./)+(\w+)/', text_of(path)):
+            if other in CRATES and other not in CRATES[own]:
+                yield f"takes a file of {other}"
+
+    none_has(RUST, faults)
+
 
 def test_only_store_knows_sql_and_only_engine_starts_processes() -> None:
     def faults(path: Path) -> Iterator[str]:
@@ -215,7 +224,7 @@ def product_of(path: Path) -> str:
 def test_a_target_is_opened_beneath_its_handle_alone_in_rust() -> None:
     def faults(path: Path) -> Iterator[str]:
         parts = path.relative_to(ROOT / "crates").parts
-        if parts[0] not in ("engine", "kernels") or parts[1] != "src":
+        if parts[0] not in ("base", "engine", "kernels") or parts[1] != "src":
             return
         if path.name in (*BENEATH, "tests.rs") or "tests" in parts:
             return

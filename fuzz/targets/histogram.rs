@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use leadline_engine::histogram::{Histogram, RELATIVE_ERROR_MAX, bucket_bounds};
+use leadline_base::histogram::{Histogram, RELATIVE_ERROR_MAX, bucket_bounds};
 use libfuzzer_sys::fuzz_target;
 
 /// Values are told apart up to here (`histogram.rs`); the largest of them is always exact.

@@ -2,13 +2,14 @@
 
 #![forbid(unsafe_code)]
 
+use leadline_base::error::EngineError;
+use leadline_base::events::Reporter;
+use leadline_base::line;
 use leadline_wire::event::measure::MeasureResult;
 use leadline_wire::job::Job;
 use leadline_wire::job::measure::MeasureJob;
 use leadline_wire::job::target::Target;
 
-use crate::error::EngineError;
-use crate::events::Reporter;
 use crate::file_test;
 use crate::load::{nfs as nfs_load, simulated};
 use crate::target::{ask, directory, nfs, null, virtual_time};
@@ -16,15 +17,7 @@ use crate::target::{ask, directory, nfs, null, virtual_time};
 /// Runs one job and hands every event to `emit`, one JSON document without line end each; the last
 /// is `result`, `answer` or `error`.
 pub fn run_job(text: &str, emit: &mut dyn FnMut(&str)) {
-    answer(text, emit, run);
-}
-
-/// Reads a job and runs it, or says why it is none, under the text's own job id.
-pub fn answer(text: &str, emit: &mut dyn FnMut(&str), run: impl FnOnce(&Job, &mut Reporter)) {
-    match Job::read(text) {
-        Ok(job) => run(&job, &mut Reporter::new(job.job_id(), emit)),
-        Err(refused) => Reporter::new(&refused.job_id.clone(), emit).error(&refused.into()),
-    }
+    line::answer(text, emit, run);
 }
 
 /// Runs a job that was read, of any kind but a stream's, which needs the kernels.

@@ -5,17 +5,9 @@
 
 pub mod access;
 pub mod backend;
-pub mod beneath;
-pub mod buffer;
-pub mod clock;
 pub mod engine;
-pub mod error;
-pub mod events;
 pub mod evidence;
 pub mod file_test;
-pub mod histogram;
-pub mod host;
 pub mod load;
-pub mod normal;
 pub mod run;
 pub mod target;

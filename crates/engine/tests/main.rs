@@ -7,6 +7,7 @@ mod evidence;
 mod file_test;
 mod load;
 mod memfs;
+#[path = "../../base/tests/own_process.rs"]
 mod own_process;
 mod pinned;
 mod protocol;

@@ -11,7 +11,7 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use io_uring::types::Fd;
 use io_uring::{IoUring, opcode};
-use leadline_engine::error::EngineError;
+use leadline_base::error::EngineError;
 use leadline_kernels::chunks::{CHUNK_BYTES, Chunks};
 use leadline_kernels::data_set::Input;
 use leadline_kernels::lane::WriteLane;

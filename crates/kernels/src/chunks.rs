@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use leadline_engine::error::EngineError;
+use leadline_base::error::EngineError;
 use leadline_wire::job::stream::Io;
 
 use crate::data_set::Input;

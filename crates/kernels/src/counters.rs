@@ -169,8 +169,8 @@ mod tests {
         let before = read_count(&counter).unwrap();
         let thread = std::thread::spawn(|| {
             let mut sum = 0u64;
-            let began = leadline_engine::host::thread_cpu_s();
-            while leadline_engine::host::thread_cpu_s() < began + 0.05 {
+            let began = leadline_base::host::thread_cpu_s();
+            while leadline_base::host::thread_cpu_s() < began + 0.05 {
                 sum = std::hint::black_box(sum.wrapping_mul(3) + 1);
             }
         });

@@ -5,8 +5,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use leadline_engine::clock::{now_ns, s_from_ns};
-use leadline_engine::error::EngineError;
+use leadline_base::clock::{now_ns, s_from_ns};
+use leadline_base::error::EngineError;
 
 use crate::deadline::Deadline;
 use crate::phases::PhaseWatch;

@@ -7,8 +7,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use leadline_engine::beneath::{look_at, open_input};
-use leadline_engine::error::EngineError;
+use leadline_base::beneath::{look_at, open_input};
+use leadline_base::error::EngineError;
 use leadline_wire::job::stream::{Io, ReadBy};
 use rustix::fs::{FileType, Stat};
 

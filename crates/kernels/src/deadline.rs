@@ -2,8 +2,8 @@
 
 #![forbid(unsafe_code)]
 
-use leadline_engine::clock::{now_ns, ns_from_s};
-use leadline_engine::error::EngineError;
+use leadline_base::clock::{now_ns, ns_from_s};
+use leadline_base::error::EngineError;
 
 use leadline_wire::job::stream::StreamJob;
 

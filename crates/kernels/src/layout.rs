@@ -5,8 +5,8 @@
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-use leadline_engine::beneath::{Directory, open_input};
-use leadline_engine::error::EngineError;
+use leadline_base::beneath::{Directory, open_input};
+use leadline_base::error::EngineError;
 use serde::{Deserialize, Serialize};
 
 use crate::stripes::stripe_bytes;

@@ -25,7 +25,6 @@ pub mod run;
 pub mod scan;
 pub mod scratch;
 pub mod sort;
-mod space;
 mod stripes;
 pub mod transpose;
 mod unnamed;

@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use leadline_engine::error::EngineError;
+use leadline_base::error::EngineError;
 
 use crate::memory::{PAGE_BYTES, Region};
 use crate::stripes::{Extent, StripeFile, place};

@@ -10,8 +10,8 @@ use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use leadline_engine::buffer::HUGE_PAGE_BYTES;
-use leadline_engine::error::EngineError;
+use leadline_base::buffer::HUGE_PAGE_BYTES;
+use leadline_base::error::EngineError;
 
 use leadline_wire::job::stream::StreamJob;
 

@@ -7,14 +7,14 @@ use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use leadline_engine::beneath::{Directory, Way, name_of, reopen};
-use leadline_engine::error::EngineError;
+use leadline_base::beneath::{Directory, Way, name_of, reopen};
+use leadline_base::error::EngineError;
+use leadline_base::space::require_space;
 use leadline_wire::job::stream::{self, Io, ReadBy};
 use rustix::fs::FileType;
 
 use crate::data_set::{Input, Writable, extents_of, refusals};
 use crate::layout::{Layout, LayoutPart, stripe_name};
-use crate::space::require_space;
 use crate::stripes::{Extent, StripeFile, Stripes, stripe_bytes};
 use crate::unnamed::{Unnamed, directory_at, reserve};
 

@@ -1,7 +1,7 @@
 //! What a phase costs: processor time, faults, switches, bytes of the block layer, instructions.
 
-use leadline_engine::clock::{now_ns, s_from_ns};
-use leadline_engine::host::process_moved_bytes;
+use leadline_base::clock::{now_ns, s_from_ns};
+use leadline_base::host::process_moved_bytes;
 use leadline_wire::event::stream::{PhaseResult, StreamResult};
 
 use crate::counters::{Counters, Readings};

@@ -1,12 +1,12 @@
-//! One job: a streaming one here, any other in the engine.
+//! One streaming job.
 
 #![forbid(unsafe_code)]
 
 use std::path::{Path, PathBuf};
 
-use leadline_engine::engine;
-use leadline_engine::error::EngineError;
-use leadline_engine::events::{Phase, Reporter};
+use leadline_base::error::EngineError;
+use leadline_base::events::{Phase, Reporter};
+use leadline_base::line;
 use leadline_wire::event::stream::StreamResult;
 use leadline_wire::job::Job;
 use leadline_wire::job::stream::{Kernel, StreamJob};
@@ -16,31 +16,19 @@ use crate::layout::Layout;
 use crate::records;
 use crate::{scan, sort, transpose};
 
-/// Runs the job that a line of bytes holds; one that is no UTF-8 is answered with an error.
-pub fn run_line(line: &[u8], emit: &mut dyn FnMut(&str)) {
-    match std::str::from_utf8(line) {
-        Ok(text) => run_job(text, emit),
-        Err(error) => {
-            // Read only to find whose it is: what it asks for, a path say, would be another's.
-            let near = Job::read(&String::from_utf8_lossy(line));
-            let job_id = near.map_or_else(|refused| refused.job_id, |job| job.job_id().to_owned());
-            let why = format!("the job is no text in UTF-8: {error}; send it as JSON in UTF-8");
-            Reporter::new(&job_id, emit).error(&EngineError::bad_job(why));
-        }
-    }
-}
-
-/// Runs one job of any kind and hands every event to `emit`; the last is `result`, `answer` or
-/// `error`.
+/// Runs one streaming job and hands every event to `emit`; the last is `result` or `error`.
 pub fn run_job(text: &str, emit: &mut dyn FnMut(&str)) {
-    engine::answer(text, emit, |job, reporter| match job {
+    line::answer(text, emit, |job, reporter| match job {
         Job::Stream(job) => reporter.tell(|reporter| run(job, reporter)),
-        other => engine::run(other, reporter),
+        _ => reporter.error(&EngineError::fault("a job of another kind came to the kernels")),
     });
 }
 
-/// One line for each kernel: its module runs it.
-fn run(job: &StreamJob, reporter: &mut Reporter) -> Result<StreamResult, EngineError> {
+/// Runs a job that was read. One line for each kernel: its module runs it.
+///
+/// # Errors
+/// The job cannot be run, or what it made is wrong.
+pub fn run(job: &StreamJob, reporter: &mut Reporter) -> Result<StreamResult, EngineError> {
     keep_input(job)?;
     reporter.phase(Phase::Prepare, 0);
     match &job.kernel {
@@ -99,22 +87,6 @@ mod tests {
         let last = said.last().unwrap();
         assert!(last.contains(r#""event":"error""#), "there is no such input: {last}");
         last.contains("would take the place")
-    }
-
-    #[test]
-    fn a_line_that_is_no_text_is_answered_with_an_error_of_its_own_job() {
-        for (line, job_id) in [
-            (&b"{\"job_id\": \"it\", \"target\": \"/a\xff\"}"[..], "it"),
-            (&b"\xff\xfe\x00"[..], ""),
-        ] {
-            let mut said = Vec::new();
-            run_line(line, &mut |event| said.push(event.to_owned()));
-            let [last] = &said[..] else { unreachable!("{said:?}") };
-            let event: serde_json::Value = serde_json::from_str(last).unwrap();
-            assert_eq!((&event["event"], &event["kind"]), (&"error".into(), &"bad_job".into()));
-            assert_eq!(event["job_id"], job_id);
-            assert!(event["message"].as_str().unwrap().contains("no text in UTF-8"), "{last}");
-        }
     }
 
     #[test]

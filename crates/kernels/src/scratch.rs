@@ -5,13 +5,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use leadline_engine::beneath::Directory;
-use leadline_engine::error::EngineError;
+use leadline_base::beneath::Directory;
+use leadline_base::error::EngineError;
+use leadline_base::space::require_space;
 use leadline_wire::job::stream::Io;
 
 use crate::chunks::CHUNK_BYTES;
 use crate::data_set::{Readable, Writable, extents_of};
-use crate::space::require_space;
 use crate::stripes::{Extent, StripeFile, Stripes, stripe_bytes};
 use crate::unnamed::{Unnamed, directory_at, reserve};
 

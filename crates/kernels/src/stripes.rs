@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use leadline_engine::beneath::{Way, reopen};
+use leadline_base::beneath::{Way, reopen};
 
 use crate::memory::PAGE_BYTES;
 

@@ -7,8 +7,8 @@ use std::io::{Error, ErrorKind};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use leadline_engine::beneath::Directory;
-use leadline_engine::error::EngineError;
+use leadline_base::beneath::Directory;
+use leadline_base::error::EngineError;
 use rustix::fs::{FallocateFlags, fallocate};
 
 /// A file in the making. It has no name, or, where the file system knows no such files, a hidden
@@ -172,5 +172,11 @@ mod tests {
         assert!(error.message.contains("are missing"), "{error}");
         assert!(error.message.starts_with(&bytes.to_string()), "{error}");
         assert_eq!(file.metadata().unwrap().len(), 0, "nothing of it is taken for a moment");
+    }
+
+    #[test]
+    fn a_directory_that_is_not_there_is_named() {
+        let error = directory_at(Path::new("/nowhere/at/all")).unwrap_err();
+        assert!(error.message.contains("/nowhere/at/all"), "{error}");
     }
 }

@@ -5,7 +5,7 @@
 mod kernel_job;
 mod lanes;
 mod memory_limit;
-#[path = "../../engine/tests/own_process.rs"]
+#[path = "../../base/tests/own_process.rs"]
 mod own_process;
 mod protocol;
 mod records;

@@ -12,11 +12,14 @@ use pyo3::prelude::*;
 mod _engine {
     use std::io::{BufRead, ErrorKind, Write};
 
+    use leadline_base::clock::ns_from_s;
+    use leadline_base::error::EngineError;
+    use leadline_base::events::Reporter;
+    use leadline_base::line;
     use leadline_engine::backend::simulated::{Profile, SimulatedSystem, truth};
-    use leadline_engine::clock::ns_from_s;
     use leadline_engine::engine;
-    use leadline_engine::error::EngineError;
-    use leadline_kernels::run;
+    use leadline_kernels::run as kernels;
+    use leadline_wire::job::Job;
     use leadline_wire::job::workload::Workload;
     use pyo3::exceptions::PyValueError;
     use pyo3::prelude::*;
@@ -56,7 +59,7 @@ mod _engine {
         let mut lines = Vec::new();
         let mut in_the_child = false;
         py.detach(|| {
-            engine::answer(job_json, &mut |line| lines.push(line.to_owned()), |job, reporter| {
+            line::answer(job_json, &mut |line| lines.push(line.to_owned()), |job, reporter| {
                 in_the_child = job.measures_a_real_target();
                 if !in_the_child {
                     engine::run(job, reporter);
@@ -127,16 +130,25 @@ mod _engine {
             if line.trim_ascii().is_empty() {
                 continue;
             }
-            run::run_line(&line, &mut |event| {
+            let mut emit = |event: &str| {
                 let mut output = std::io::stdout().lock();
                 let told = writeln!(output, "{event}").and_then(|()| output.flush());
                 if told.is_err_and(|error| error.kind() == ErrorKind::BrokenPipe) {
                     // Nobody listens: measuring on would only wear out the target.
                     std::process::exit(1);
                 }
-            });
+            };
+            line::answer_bytes(&line, &mut emit, run);
         }
         0
+    }
+
+    /// Runs a job of any kind: streams in the kernels, everything else in the engine.
+    fn run(job: &Job, reporter: &mut Reporter) {
+        match job {
+            Job::Stream(job) => reporter.tell(|reporter| kernels::run(job, reporter)),
+            other => engine::run(other, reporter),
+        }
     }
 
     /// Dies with the parent, and of the signals that end a process; Ctrl-C is the parent's affair.

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use leadline_engine::error::EngineError;
+use leadline_base::error::EngineError;
 use leadline_kernels::ranks::exchange::Moves;
 use leadline_kernels::ranks::mailbox::{Message, Tag};
 use leadline_kernels::ranks::rank;

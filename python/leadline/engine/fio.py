@@ -74,7 +74,7 @@ _KILL_S = 30.0
 _VERSION_S = 30.0
 _SAID_BYTES = 2000
 _SUB_BUCKETS = 128
-"""Buckets per octave of the engine's histogram (crates/engine/src/histogram.rs)."""
+"""Buckets per octave of the engine's histogram (crates/base/src/histogram.rs)."""
 UNKNOWN = (
     "measured by fio, which does not tell where the bytes came from, whether the rate was steady, "
     "or how exact one run is"

@@ -40,7 +40,7 @@ class OperationSummary(msgspec.Struct, frozen=True):
     bytes: int
     latency_us: LatencyUs | None
     histogram: tuple[tuple[int, int], ...] = ()
-    """Sparse (bucket, count) pairs; the bucket bounds are derived in crates/engine histogram."""
+    """Sparse (bucket, count) pairs; the bucket bounds are derived in crates/base's histogram."""
 
 
 class MovedBytes(msgspec.Struct, frozen=True):

@@ -38,7 +38,7 @@ from leadline.stats.intervals import own_error, runs_interval
 Struct = TypeVar("Struct", bound=msgspec.Struct)
 
 _SUB_BUCKETS = 128
-"""Buckets per octave of the engine's histogram (crates/engine/src/histogram.rs)."""
+"""Buckets per octave of the engine's histogram (crates/base/src/histogram.rs)."""
 
 
 class _Runs:

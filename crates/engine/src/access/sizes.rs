@@ -19,11 +19,10 @@
 //! `unique_bytes`; from there on every request is `unique_bytes` long and the mean is
 //! `unique_bytes`.
 
+use leadline_base::normal::{density, upper_tail};
 use leadline_wire::job::workload::SizeDist;
 use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
-
-use crate::normal::{density, upper_tail};
 
 /// Above this scale the sums over granules are replaced by integrals; the error is below 1e-4.
 const SMOOTH_SCALE: f64 = 64.0;

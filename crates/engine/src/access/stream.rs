@@ -20,13 +20,13 @@
 //! before the end of `unique_bytes` starts at 0, whole (it wraps). The first one starts at a place
 //! drawn at random, so that processes do not walk in step.
 
+use leadline_base::error::EngineError;
 use leadline_wire::job::workload::{SizeDist, Workload};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use crate::access::request::{Kind, Request};
 use crate::access::sizes::Sizes;
-use crate::error::EngineError;
 
 /// The endless stream of requests of one process.
 #[derive(Clone, Debug)]

@@ -11,13 +11,12 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use leadline_base::beneath::{self, Directory, Way};
+use leadline_base::buffer::{self, BufferSlice};
+use leadline_base::clock::now_ns;
+use leadline_base::error::EngineError;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
-
-use crate::beneath::{self, Directory, Way};
-use crate::buffer::{self, BufferSlice};
-use crate::clock::now_ns;
-use crate::error::EngineError;
 
 /// Name of the file in the run directory.
 pub const DATA_FILE_NAME: &str = "data.bin";

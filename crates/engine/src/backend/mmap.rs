@@ -16,13 +16,13 @@ use std::ptr::NonNull;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use leadline_base::buffer::BufferSlice;
+use leadline_base::error::EngineError;
 use leadline_wire::job::backend::WriteSync;
 use leadline_wire::job::workload::Workload;
 
 use crate::access::request::{Kind, Request};
 use crate::backend::{Backend, FsyncTurn, not_synced};
-use crate::buffer::BufferSlice;
-use crate::error::EngineError;
 
 const PAGE_BYTES: usize = 4096;
 

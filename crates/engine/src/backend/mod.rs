@@ -13,10 +13,10 @@ pub mod uring;
 
 use std::io::Error;
 
+use leadline_base::error::EngineError;
 use leadline_wire::job::backend::WriteSync;
 
 use crate::access::request::{Kind, Request};
-use crate::error::EngineError;
 
 /// Bytes over a network, heads and marks of calls included, those of TCP and below not.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

@@ -2,10 +2,11 @@
 
 #![forbid(unsafe_code)]
 
+use leadline_base::error::EngineError;
+
 use crate::access::request::Request;
 use crate::backend::Wire;
 use crate::backend::{Backend, Completion, QueueBackend};
-use crate::error::EngineError;
 
 /// The backend of `null:`.
 #[derive(Clone, Copy, Debug, Default)]

@@ -4,13 +4,13 @@
 
 use std::fs::File;
 
+use leadline_base::buffer::BufferSlice;
+use leadline_base::error::EngineError;
 use leadline_wire::job::backend::WriteSync;
 use rustix::io::Errno;
 
 use crate::access::request::{Kind, Request};
 use crate::backend::{Backend, FsyncTurn, ended_early, failed, not_synced};
-use crate::buffer::BufferSlice;
-use crate::error::EngineError;
 
 /// One issuer's open file and buffer.
 #[derive(Debug)]

@@ -16,13 +16,14 @@ use std::os::fd::AsRawFd;
 
 use io_uring::types::{Fd, Fixed, SubmitArgs, Timespec};
 use io_uring::{IoUring, opcode, squeue};
+use leadline_base::buffer::BufferSlice;
+use leadline_base::error::EngineError;
+use leadline_base::ring;
 use leadline_wire::job::backend::WriteSync;
 
 use crate::access::request::{Kind, Request};
 use crate::backend::Wire;
 use crate::backend::{Completion, FsyncTurn, QueueBackend, ended_early, failed, not_synced};
-use crate::buffer::BufferSlice;
-use crate::error::EngineError;
 
 /// A slot's request and how much of it has been moved.
 #[derive(Clone, Copy, Debug)]
@@ -185,7 +186,7 @@ impl QueueBackend for UringBackend {
 impl Ring {
     fn new(file: &File, buffers: &mut [BufferSlice], batch: usize) -> Result<Self, EngineError> {
         let entries = buffers.len().next_power_of_two() as u32;
-        let uring = build(entries).map_err(|error| refused(&error))?;
+        let uring = ring::build(entries).map_err(|error| refused(&error))?;
         let submitter = uring.submitter();
         let fixed_file = submitter.register_files(&[file.as_raw_fd()]).is_ok();
         let ranges: Vec<libc::iovec> = buffers
@@ -282,19 +283,6 @@ impl Ring {
     }
 }
 
-/// The ring with the most that the kernel knows of.
-///
-/// # Errors
-/// When the kernel refuses io_uring altogether.
-pub fn build(entries: u32) -> Result<IoUring, Error> {
-    IoUring::builder()
-        .setup_single_issuer()
-        .setup_defer_taskrun()
-        .build(entries)
-        .or_else(|_| IoUring::builder().setup_coop_taskrun().build(entries))
-        .or_else(|_| IoUring::new(entries))
-}
-
 /// Why the kernel refuses io_uring, as far as it can be told, and what to use instead.
 fn refused(error: &Error) -> EngineError {
     let setting = read_to_string("/proc/sys/kernel/io_uring_disabled").unwrap_or_default();
@@ -368,11 +356,11 @@ mod tests {
         let refusal = std::thread::spawn(|| {
             forbid_io_uring();
             let file = File::open("/proc/self/exe").unwrap();
-            let buffers = crate::buffer::allocate(2, 4096, 1).unwrap();
+            let buffers = leadline_base::buffer::allocate(2, 4096, 1).unwrap();
             UringBackend::new(file, buffers, false, WriteSync::None {}).begin().unwrap_err()
         });
         let error = refusal.join().unwrap();
-        assert_eq!(error.kind, crate::error::ErrorKind::Target);
+        assert_eq!(error.kind, leadline_base::error::ErrorKind::Target);
         assert!(error.message.contains("seccomp") || error.message.contains("sysctl"), "{error}");
         assert!(error.message.contains("--backend pread"), "{error}");
     }

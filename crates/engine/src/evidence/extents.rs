@@ -12,7 +12,7 @@ use std::io::Error;
 use std::mem::size_of;
 use std::os::fd::AsRawFd;
 
-use crate::error::EngineError;
+use leadline_base::error::EngineError;
 
 /// Extents asked for in one call.
 const PAGE_EXTENTS: usize = 256;

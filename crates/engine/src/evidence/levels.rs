@@ -22,9 +22,8 @@
 
 #![forbid(unsafe_code)]
 
+use leadline_base::normal::student_t;
 use leadline_wire::event::measure::{Level, Slice};
-
-use crate::normal::student_t;
 
 /// Most batches a stretch is cut into.
 pub const BATCHES: usize = 40;

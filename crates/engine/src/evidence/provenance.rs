@@ -29,10 +29,10 @@
 
 use std::fs::File;
 
+use leadline_base::host::{BlockDevice, FileSystem, HostUse};
 use leadline_wire::event::measure::{CachedShareFrom, MovedBytes, Provenance};
 
 use crate::evidence::residency::{Found, FoundKind};
-use crate::host::{BlockDevice, FileSystem, HostUse};
 
 /// Least share of the bytes of direct reads that the device must have moved for a disk's number.
 const DIRECT_SHARE_MIN: f64 = 0.9;

@@ -8,8 +8,9 @@ use std::fs::File;
 use std::io::Error;
 use std::os::fd::AsRawFd;
 
+use leadline_base::host::FileSystem;
+
 use crate::access::request::{Kind, Request};
-use crate::host::FileSystem;
 
 /// `cachestat(2)` has this number on every architecture but Alpha.
 const CACHESTAT: libc::c_long = 451;

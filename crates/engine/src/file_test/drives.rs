@@ -5,17 +5,17 @@
 use std::path::Path;
 use std::sync::Barrier;
 
+use leadline_base::beneath::{self, Directory};
+use leadline_base::buffer::{self, BufferSlice};
+use leadline_base::clock::s_from_ns;
+use leadline_base::error::EngineError;
+use leadline_base::host::process_moved_bytes;
 use leadline_wire::event::file_test::{DriveRun, RawRun, Run};
 use leadline_wire::job::file_test::{self, FileTestJob, Test, Timing};
 
-use crate::beneath::{self, Directory};
-use crate::buffer::{self, BufferSlice};
-use crate::clock::s_from_ns;
-use crate::error::EngineError;
 use crate::file_test::mounting::Mounted;
 use crate::file_test::programs::{self, Order, Ran};
 use crate::file_test::raw::{self, RawDevice};
-use crate::host::process_moved_bytes;
 
 /// Bytes of different content that a program writes before it begins again.
 const CONTENT_BYTES: usize = 1 << 20;

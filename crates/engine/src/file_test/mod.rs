@@ -10,12 +10,11 @@ mod mounting;
 mod programs;
 mod raw;
 
+use leadline_base::clock::{now_ns, ns_from_s};
+use leadline_base::error::EngineError;
+use leadline_base::events::{Phase, Reporter};
 use leadline_wire::event::file_test::{FileTestResult, Run, TestRuns};
 use leadline_wire::job::file_test::FileTestJob;
-
-use crate::clock::{now_ns, ns_from_s};
-use crate::error::EngineError;
-use crate::events::{Phase, Reporter};
 
 /// Runs one job.
 ///

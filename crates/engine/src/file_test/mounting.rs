@@ -7,10 +7,9 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 use std::time::Duration;
 
+use leadline_base::beneath::{self, Directory};
+use leadline_base::error::EngineError;
 use leadline_wire::job::file_test::Mount;
-
-use crate::beneath::{self, Directory};
-use crate::error::EngineError;
 
 const UNMOUNT_TRIES: u32 = 50;
 const UNMOUNT_WAIT: Duration = Duration::from_millis(20);

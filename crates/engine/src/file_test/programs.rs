@@ -5,13 +5,13 @@
 use std::fs::File;
 use std::io::{Error, ErrorKind, Read, Write};
 
+use leadline_base::beneath::{self, Directory, Way};
+use leadline_base::clock::{now_ns, s_from_ns};
+use leadline_base::error::EngineError;
+use leadline_base::host::thread_cpu_s;
 use leadline_wire::job::file_test::{Test, Timing};
 
-use crate::beneath::{self, Directory, Way};
-use crate::clock::{now_ns, s_from_ns};
-use crate::error::EngineError;
 use crate::evidence::residency::Residency;
-use crate::host::thread_cpu_s;
 
 /// Name of the file in a drive's directory; `claim.py` knows it as ours.
 const FILE: &str = "file.bin";

@@ -8,12 +8,12 @@ use std::path::Path;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use leadline_base::beneath::{self, Directory, Way};
+use leadline_base::buffer::{self, BufferSlice};
+use leadline_base::clock::now_ns;
+use leadline_base::error::EngineError;
 use leadline_wire::event::file_test::RawRun;
 
-use crate::beneath::{self, Directory, Way};
-use crate::buffer::{self, BufferSlice};
-use crate::clock::now_ns;
-use crate::error::EngineError;
 use crate::file_test::programs::time_is_up;
 
 /// Long enough that a drive is at its bandwidth, short enough to be one request everywhere.
@@ -87,7 +87,7 @@ pub fn run(
     })?;
     let began_ns = spans.iter().map(|span| span.0).min().unwrap_or(0);
     let ended_ns = spans.iter().map(|span| span.1).max().unwrap_or(0);
-    let seconds = crate::clock::s_from_ns(ended_ns.saturating_sub(began_ns));
+    let seconds = leadline_base::clock::s_from_ns(ended_ns.saturating_sub(began_ns));
     Ok(RawRun { bytes: bytes * count, seconds })
 }
 

@@ -4,7 +4,7 @@
 #![forbid(unsafe_code)]
 
 use super::simulated_server::ABORT_AFTER_S;
-use crate::clock::ns_from_s;
+use leadline_base::clock::ns_from_s;
 
 /// What is known of the requests of a window so far.
 #[derive(Debug)]

@@ -11,8 +11,8 @@ use rand_xoshiro::rand_core::SeedableRng;
 use super::patience::Patience;
 use super::simulated_server::{DRAIN_S, exponential};
 use super::{LoadTally, Window};
-use crate::clock::ns_from_s;
-use crate::error::EngineError;
+use leadline_base::clock::ns_from_s;
+use leadline_base::error::EngineError;
 
 /// Arrivals have a seed of their own, so that they stay where they are when a server changes.
 const ARRIVALS: u64 = 0x5851_F42D_4C95_7F2D;

@@ -7,7 +7,7 @@ use leadline_wire::event::load::TrialResult;
 use leadline_wire::job::trial::{PartsServer, Server, TrialJob};
 
 use super::{server_of_parts, simulated_server};
-use crate::error::EngineError;
+use leadline_base::error::EngineError;
 
 /// Runs a job's trial in virtual time.
 ///

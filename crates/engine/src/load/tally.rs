@@ -2,10 +2,9 @@
 
 #![forbid(unsafe_code)]
 
+use leadline_base::clock::s_from_ns;
+use leadline_base::histogram::Histogram;
 use leadline_wire::event::load::{BATCHES, Batch, LoadResult, ResponseMs};
-
-use crate::clock::s_from_ns;
-use crate::histogram::Histogram;
 
 const NS_PER_MS: f64 = 1e6;
 

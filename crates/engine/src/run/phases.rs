@@ -4,14 +4,14 @@
 
 use std::time::Duration;
 
+use leadline_base::clock::{Clock, ns_from_s, s_from_ns, sleep_until};
+use leadline_base::error::EngineError;
+use leadline_base::events::{Phase, Reporter};
+use leadline_base::host::{BlockDevice, HostUse, HostWatch};
 use leadline_wire::event::measure::{Offered, Placed, Slice};
 use leadline_wire::job::measure::Limits;
 
 use crate::access::arrival::ArrivalStream;
-use crate::clock::{Clock, ns_from_s, s_from_ns, sleep_until};
-use crate::error::EngineError;
-use crate::events::{Phase, Reporter};
-use crate::host::{BlockDevice, HostUse, HostWatch};
 use crate::run::controller::{Controller, Decision};
 use crate::run::offered::offered;
 use crate::run::placement::pin;

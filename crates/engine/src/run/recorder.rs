@@ -2,13 +2,13 @@
 
 #![forbid(unsafe_code)]
 
+use leadline_base::histogram::Histogram;
 use leadline_wire::job::measure::Arrivals;
 
 use crate::access::arrival::ArrivalStream;
 use crate::access::request::{Kind, Request};
 use crate::backend::{Connection, Wire};
 use crate::evidence::residency::Found;
-use crate::histogram::Histogram;
 
 /// Requests of one kind that completed within the window.
 #[derive(Clone, Debug, Default)]

@@ -16,9 +16,9 @@
 
 #![forbid(unsafe_code)]
 
+use leadline_base::normal::student_t;
 use leadline_wire::event::measure::Slice;
 
-use crate::normal::student_t;
 use crate::run::slices::joined;
 
 /// Most batches a window is cut into.

@@ -2,9 +2,9 @@
 
 #![forbid(unsafe_code)]
 
+use leadline_base::histogram::Histogram;
 use leadline_wire::event::measure::{Interval, LatencyUs, OperationSummary};
 
-use crate::histogram::Histogram;
 use crate::run::stop::Rate;
 
 /// The rate over the window, from exact counts, as wide as `rate` is known by its batches; `scale`

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use leadline_base::error::EngineError;
 use leadline_wire::event::answer::{Answer, Room, ServerFacts};
 use leadline_wire::job::ask::{AskJob, Question};
 use leadline_wire::job::target::NfsAddress;
@@ -12,7 +13,6 @@ use leadline_wire::job::target::NfsAddress;
 use crate::backend::data_file::DATA_FILE_NAME;
 use crate::backend::nfs::claim::{self, Holder};
 use crate::backend::nfs::volume::Volume;
-use crate::error::EngineError;
 
 /// Asks the server.
 ///

@@ -2,6 +2,9 @@
 
 #![forbid(unsafe_code)]
 
+use leadline_base::error::EngineError;
+use leadline_base::histogram::Histogram;
+use leadline_base::host::HostUse;
 use leadline_wire::WIRE_VERSION;
 use leadline_wire::event::measure::{
     ClockSource, Generator, LatencyUs, Level, MeasureResult, MovedBytes, Network, Offered, Placed,
@@ -9,12 +12,9 @@ use leadline_wire::event::measure::{
 };
 use leadline_wire::job::measure::MeasureJob;
 
-use crate::error::EngineError;
 use crate::evidence::levels::{levels, shift_warning};
 use crate::evidence::provenance::{self, Site, Verdict};
 use crate::evidence::stalls::{running, stall_warning, stalls};
-use crate::histogram::Histogram;
-use crate::host::HostUse;
 use crate::run::controller::Controller;
 use crate::run::offered::missed_rate;
 use crate::run::recorder::{Lost, Tally};

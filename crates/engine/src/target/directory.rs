@@ -3,6 +3,11 @@
 use std::fs::File;
 use std::os::fd::AsRawFd;
 
+use leadline_base::buffer;
+use leadline_base::clock::{now_ns, ns_from_s, s_from_ns};
+use leadline_base::error::EngineError;
+use leadline_base::events::{Phase, Reporter};
+use leadline_base::host::{self, BlockDevice};
 use leadline_wire::event::measure::{MeasureResult, WrittenBytes};
 use leadline_wire::job::backend::{BackendName, WriteSync};
 use leadline_wire::job::measure::MeasureJob;
@@ -13,14 +18,9 @@ use crate::backend::data_file::DataFile;
 use crate::backend::mmap::{Mapping, MmapBackend};
 use crate::backend::pread::PreadBackend;
 use crate::backend::uring::UringBackend;
-use crate::buffer;
-use crate::clock::{now_ns, ns_from_s, s_from_ns};
-use crate::error::EngineError;
-use crate::events::{Phase, Reporter};
 use crate::evidence::extents::check_written;
 use crate::evidence::provenance::Site;
 use crate::evidence::residency::Residency;
-use crate::host::{self, BlockDevice};
 use crate::run::phases::{self, Run, Setting};
 use crate::run::worker::{Demand, OwnCost, Probe};
 use crate::target::assemble::Evidence;

@@ -4,6 +4,9 @@
 
 use std::time::Duration;
 
+use leadline_base::buffer;
+use leadline_base::error::{EngineError, ErrorKind};
+use leadline_base::events::{Phase, Reporter};
 use leadline_wire::event::measure::{MeasureResult, Network, WrittenBytes};
 use leadline_wire::job::measure::MeasureJob;
 use leadline_wire::job::target::NfsAddress;
@@ -15,9 +18,6 @@ use crate::backend::nfs::claim::run_directory;
 use crate::backend::nfs::data::ServerFile;
 use crate::backend::nfs::queue::{Durability, NfsQueue};
 use crate::backend::nfs::volume::Volume;
-use crate::buffer;
-use crate::error::{EngineError, ErrorKind};
-use crate::events::{Phase, Reporter};
 use crate::evidence::provenance::Site;
 use crate::run::phases;
 use crate::run::recorder::{Lost, Tally};

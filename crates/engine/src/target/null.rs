@@ -2,13 +2,13 @@
 
 #![forbid(unsafe_code)]
 
+use leadline_base::error::EngineError;
+use leadline_base::events::{Phase, Reporter};
 use leadline_wire::event::measure::MeasureResult;
 use leadline_wire::job::measure::MeasureJob;
 use leadline_wire::ranges::SMALLEST_TRANSFER_BYTES;
 
 use crate::backend::null::{NullBackend, NullQueue};
-use crate::error::EngineError;
-use crate::events::{Phase, Reporter};
 use crate::run::phases;
 use crate::run::worker::{Demand, Probe};
 use crate::target::assemble::Evidence;

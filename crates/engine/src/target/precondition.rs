@@ -15,15 +15,15 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
+use leadline_base::buffer::{self, BufferSlice, SLICE_BYTES_MAX};
+use leadline_base::clock::{now_ns, ns_from_s, s_from_ns};
+use leadline_base::error::EngineError;
 use leadline_wire::event::measure::{Preconditioned, Round};
 use leadline_wire::job::measure::MeasureJob;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use crate::backend::data_file::DataFile;
-use crate::buffer::{self, BufferSlice, SLICE_BYTES_MAX};
-use crate::clock::{now_ns, ns_from_s, s_from_ns};
-use crate::error::EngineError;
 
 /// Rounds that must agree.
 pub const ROUNDS: usize = 5;

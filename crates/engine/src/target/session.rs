@@ -5,15 +5,15 @@
 
 use std::fs::File;
 
+use leadline_base::clock::{Clock, ns_from_s, s_from_ns};
+use leadline_base::error::EngineError;
+use leadline_base::host::{self, BlockDevice};
 use leadline_wire::event::measure::MeasureResult;
 use leadline_wire::job::measure::MeasureJob;
 
 use crate::access::arrival::ArrivalStream;
 use crate::access::stream::{AccessStream, sizes_of};
 use crate::backend::{Backend, QueueBackend};
-use crate::clock::{Clock, ns_from_s, s_from_ns};
-use crate::error::EngineError;
-use crate::host::{self, BlockDevice};
 use crate::run::offered::due_spans;
 use crate::run::phases::{Run, Setting};
 use crate::run::placement::place;

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::scratch::{Scratch, skip};
+use leadline_base::host::BlockDevice;
 use leadline_engine::engine::run_job;
-use leadline_engine::host::BlockDevice;
 use serde_json::{Value, json};
 
 fn direct_result(directory: &Path) -> Value {

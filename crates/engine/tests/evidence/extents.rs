@@ -6,11 +6,11 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 
 use crate::scratch::{Scratch, skip};
+use leadline_base::error::ErrorKind;
+use leadline_base::host::FileSystem;
 use leadline_engine::backend::data_file::{DATA_FILE_NAME, DataFile};
 use leadline_engine::engine::run_job;
-use leadline_engine::error::ErrorKind;
 use leadline_engine::evidence::extents::check_written;
-use leadline_engine::host::FileSystem;
 use serde_json::{Value, json};
 
 const LENGTH: u64 = 4 << 20;

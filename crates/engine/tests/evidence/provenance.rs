@@ -1,8 +1,8 @@
 //! The share from cache on counts whose truth is known.
 
+use leadline_base::host::HostUse;
 use leadline_engine::evidence::provenance::{Site, Verdict, Window, judge};
 use leadline_engine::evidence::residency::{Found, FoundKind, Placed};
-use leadline_engine::host::HostUse;
 use leadline_wire::event::measure::{CachedShareFrom, MovedBytes};
 
 const MB: u64 = 1_000_000;

@@ -11,12 +11,12 @@ use leadline_wire::job::workload::Workload;
 use crate::own_process::alone;
 use crate::pinned::Pinned;
 use crate::scratch::{Scratch, skip};
+use leadline_base::host::{BlockDevice, HostWatch};
 use leadline_engine::access::request::{Kind, Request};
 use leadline_engine::access::stream::AccessStream;
 use leadline_engine::backend::data_file::DataFile;
 use leadline_engine::evidence::provenance::{Site, Verdict, Window, judge};
 use leadline_engine::evidence::residency::{Found, Residency};
-use leadline_engine::host::{BlockDevice, HostWatch};
 use serde_json::json;
 
 const LENGTH: u64 = 64 << 20;

@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering::SeqCst;
 use leadline_wire::job::nfs_load::{Data, LoadOrder, Workload};
 
 use crate::scripted::{self, Scripted};
-use leadline_engine::error::{EngineError, ErrorKind};
-use leadline_engine::events::Reporter;
+use leadline_base::error::{EngineError, ErrorKind};
+use leadline_base::events::Reporter;
 use leadline_engine::load::nfs::calls::Handle;
 use leadline_engine::load::nfs::data_set::DataSet;
 use leadline_engine::load::nfs::generator::{DRAIN_S, Offered, offer};

@@ -1,8 +1,8 @@
 //! Open loops in virtual time against queueing theory, and what a closed loop does not show.
 
 use crate::setting::measurement;
+use leadline_base::events::Reporter;
 use leadline_engine::access::request::Request;
-use leadline_engine::events::Reporter;
 use leadline_engine::run::offered::missed_rate;
 use leadline_engine::run::recorder::OpenTally;
 use leadline_engine::target::virtual_time::{VirtualDevice, VirtualRun, simulate};

@@ -1,7 +1,7 @@
 //! What a run needs in a test: a job, and that it begins now, its issuers where the kernel puts them.
 
+use leadline_base::clock::Clock;
 use leadline_engine::access::arrival::ArrivalStream;
-use leadline_engine::clock::Clock;
 use leadline_engine::run::phases::Setting;
 use leadline_engine::run::placement::place;
 use leadline_wire::job::Job;

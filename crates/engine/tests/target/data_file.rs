@@ -5,8 +5,8 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
 use crate::scratch::Scratch;
+use leadline_base::error::ErrorKind;
 use leadline_engine::backend::data_file::{DATA_FILE_NAME, DataFile};
-use leadline_engine::error::ErrorKind;
 
 fn laid_out(scratch: &Scratch, bytes: u64) -> DataFile {
     let data = DataFile::open(scratch.text()).unwrap();

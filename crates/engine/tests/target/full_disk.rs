@@ -2,8 +2,8 @@
 
 use crate::own_process::alone;
 use crate::scratch::Scratch;
+use leadline_base::error::ErrorKind;
 use leadline_engine::backend::data_file::DataFile;
-use leadline_engine::error::ErrorKind;
 
 #[test]
 fn a_full_file_system_gives_one_clear_message_and_gets_its_space_back() {

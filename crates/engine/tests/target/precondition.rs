@@ -7,8 +7,8 @@ use leadline_wire::job::measure::MeasureJob;
 
 use crate::scratch::Scratch;
 use crate::setting::measurement;
+use leadline_base::error::EngineError;
 use leadline_engine::backend::data_file::DataFile;
-use leadline_engine::error::EngineError;
 use leadline_engine::target::precondition::{
     Plan, Writable, is_plateau, plateau_warning, precondition, until_plateau,
 };

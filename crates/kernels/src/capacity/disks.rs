@@ -4,8 +4,8 @@
 use std::os::fd::AsRawFd;
 use std::time::Instant;
 
-use leadline_engine::error::EngineError;
-use leadline_engine::host::BlockDevice;
+use leadline_base::error::EngineError;
+use leadline_base::host::BlockDevice;
 use leadline_wire::job::stream::{Format, Io};
 
 use crate::chunks::CHUNK_BYTES;

@@ -11,7 +11,7 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::Instant;
 
-use leadline_engine::error::EngineError;
+use leadline_base::error::EngineError;
 
 use crate::memory::{Memory, Region};
 

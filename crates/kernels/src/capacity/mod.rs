@@ -6,9 +6,9 @@
 mod disks;
 mod memory_rates;
 
-use leadline_engine::error::EngineError;
-use leadline_engine::events::{Phase, Reporter};
-use leadline_engine::host::{processors, processors_within_quota};
+use leadline_base::error::EngineError;
+use leadline_base::events::{Phase, Reporter};
+use leadline_base::host::{processors, processors_within_quota};
 use leadline_wire::event::stream::{CapacityResult, StreamResult};
 use leadline_wire::job::stream::{Io, Kernel, ReadBy, StreamJob};
 

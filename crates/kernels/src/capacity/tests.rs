@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use leadline_engine::host::BlockDevice;
+use leadline_base::host::BlockDevice;
 use leadline_wire::job::Job;
 use serde_json::{Value, json};
 

@@ -10,7 +10,7 @@ mod uring;
 
 use std::collections::VecDeque;
 
-use leadline_engine::error::EngineError;
+use leadline_base::error::EngineError;
 use leadline_wire::job::stream::Io;
 
 use crate::data_set::{Readable, Writable};

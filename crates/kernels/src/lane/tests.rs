@@ -7,7 +7,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use leadline_engine::error::ErrorKind;
+use leadline_base::error::ErrorKind;
 
 use super::*;
 use crate::mapped::Maps;

@@ -9,8 +9,8 @@ use std::thread::JoinHandle;
 
 use io_uring::types::{Fd, FsyncFlags};
 use io_uring::{IoUring, opcode, squeue};
-use leadline_engine::backend::uring::build;
-use leadline_engine::error::EngineError;
+use leadline_base::error::EngineError;
+use leadline_base::ring::build;
 
 use crate::memory::Region;
 use crate::stripes::{Extent, StripeFile, Transfer, place};

@@ -1,6 +1,6 @@
 //! This rank's share of the input, read ahead of whoever uses it and never waited for.
 
-use leadline_engine::error::EngineError;
+use leadline_base::error::EngineError;
 use leadline_wire::job::stream::Io;
 
 use crate::data_set::Input;

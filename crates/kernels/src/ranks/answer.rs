@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use leadline_engine::error::EngineError;
+use leadline_base::error::EngineError;
 use leadline_wire::event::stream::{PhaseResult, StreamResult};
 use leadline_wire::job::stream::StreamJob;
 use serde::{Deserialize, Serialize};

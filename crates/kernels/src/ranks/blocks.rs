@@ -1,8 +1,8 @@
 //! One rank of a transpose (AD98 §4.3): blocks go to the rank that owns their column.
 
-use leadline_engine::buffer::HUGE_PAGE_BYTES;
-use leadline_engine::clock::{now_ns, s_from_ns};
-use leadline_engine::error::EngineError;
+use leadline_base::buffer::HUGE_PAGE_BYTES;
+use leadline_base::clock::{now_ns, s_from_ns};
+use leadline_base::error::EngineError;
 use leadline_wire::event::stream::PhaseResult;
 
 use super::ahead::{Now, Pieces, ReadAhead};

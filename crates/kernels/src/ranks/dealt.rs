@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use leadline_engine::error::EngineError;
+use leadline_base::error::EngineError;
 
 use super::ahead::{Now, ReadAhead};
 use super::exchange::{Source, Step};

@@ -8,7 +8,7 @@
 
 use std::collections::VecDeque;
 
-use leadline_engine::error::EngineError;
+use leadline_base::error::EngineError;
 
 use super::mailbox::{Inbox, Message, Outbox, SLOTS, Tag, mailboxes, slot_bytes};
 use crate::memory::Memory;

@@ -1,6 +1,6 @@
 //! What a kernel is to the ranks: the steps that all ranks take together.
 
-use leadline_engine::error::EngineError;
+use leadline_base::error::EngineError;
 use leadline_wire::event::stream::PhaseResult;
 use leadline_wire::job::stream::{Io, StreamJob};
 

@@ -1,7 +1,7 @@
 //! Memory that the network reads from and writes to: two slots for each pair of ranks and
 //! direction, so that one is filled or emptied while the other is on its way.
 
-use leadline_engine::error::EngineError;
+use leadline_base::error::EngineError;
 
 use crate::memory::{Memory, Region};
 

@@ -1,6 +1,6 @@
 //! What the network between the ranks can do: memory to memory, the way records travel.
 
-use leadline_engine::error::EngineError;
+use leadline_base::error::EngineError;
 
 use super::exchange::{Exchange, Sink, Source, Step};
 use super::kernel::{Ends, RankKernel};

@@ -1,6 +1,6 @@
 //! One rank of a job, from its beginning to the name of its part.
 
-use leadline_engine::error::EngineError;
+use leadline_base::error::EngineError;
 use leadline_wire::event::Event;
 use leadline_wire::job::Job;
 use leadline_wire::job::stream::{Kernel, StreamJob};

@@ -3,9 +3,9 @@
 
 use std::ops::Range;
 
-use leadline_engine::clock::{now_ns, s_from_ns};
-use leadline_engine::error::EngineError;
-use leadline_engine::events::Reporter;
+use leadline_base::clock::{now_ns, s_from_ns};
+use leadline_base::error::EngineError;
+use leadline_base::events::Reporter;
 use leadline_wire::event::stream::PhaseResult;
 use leadline_wire::job::stream::Kernel;
 

@@ -3,8 +3,8 @@
 
 use std::ops::Range;
 
-use leadline_engine::clock::{now_ns, s_from_ns};
-use leadline_engine::error::EngineError;
+use leadline_base::clock::{now_ns, s_from_ns};
+use leadline_base::error::EngineError;
 use leadline_wire::event::stream::PhaseResult;
 
 use super::answer::{Answer, Proof};

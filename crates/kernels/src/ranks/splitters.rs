@@ -3,7 +3,7 @@
 //! Equal keys are told apart by where their records lie in the input, so that a key which many
 //! records share is spread over several ranks like any other range.
 
-use leadline_engine::error::EngineError;
+use leadline_base::error::EngineError;
 
 use crate::records::KEY_BYTES;
 

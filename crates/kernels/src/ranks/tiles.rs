@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use leadline_engine::error::EngineError;
+use leadline_base::error::EngineError;
 use leadline_wire::job::stream::Io;
 
 use super::exchange::Sink;

@@ -2,8 +2,8 @@
 
 #![forbid(unsafe_code)]
 
-use leadline_engine::error::EngineError;
-use leadline_engine::events::{Phase, Reporter};
+use leadline_base::error::EngineError;
+use leadline_base::events::{Phase, Reporter};
 use leadline_wire::event::stream::{PhaseResult, StreamResult};
 use leadline_wire::job::stream::{Io, StreamJob};
 

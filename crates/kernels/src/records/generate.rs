@@ -4,8 +4,8 @@
 
 use std::ops::Range;
 
-use leadline_engine::error::EngineError;
-use leadline_engine::events::{Phase, Reporter};
+use leadline_base::error::EngineError;
+use leadline_base::events::{Phase, Reporter};
 use leadline_wire::event::stream::StreamResult;
 use leadline_wire::job::stream::{Kernel, StreamJob};
 

@@ -14,7 +14,7 @@
 
 #![forbid(unsafe_code)]
 
-use leadline_engine::error::EngineError;
+use leadline_base::error::EngineError;
 use leadline_wire::job::stream::Format;
 use rand_distr::{Distribution, Zipf};
 use rand_xoshiro::SplitMix64;

@@ -7,7 +7,7 @@
 
 #![forbid(unsafe_code)]
 
-use leadline_engine::error::EngineError;
+use leadline_base::error::EngineError;
 use leadline_wire::event::stream::CheckResult;
 use serde::{Deserialize, Serialize};
 

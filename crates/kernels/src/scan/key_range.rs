@@ -1,6 +1,6 @@
 //! The criterion of a scan: `low <= key < high`, without a branch for each record.
 
-use leadline_engine::error::EngineError;
+use leadline_base::error::EngineError;
 
 use crate::records::{KEY_BYTES, RECORD_BYTES};
 

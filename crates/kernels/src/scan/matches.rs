@@ -1,6 +1,6 @@
 //! The buffer of matches: chunks of memory, filled one after the other.
 
-use leadline_engine::error::EngineError;
+use leadline_base::error::EngineError;
 
 use super::key_range::{BATCH, KeyRange, Record};
 use crate::memory::Region;

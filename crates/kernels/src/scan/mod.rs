@@ -13,8 +13,8 @@ pub mod verify;
 
 use std::ops::Range;
 
-use leadline_engine::error::EngineError;
-use leadline_engine::events::{Phase, Reporter};
+use leadline_base::error::EngineError;
+use leadline_base::events::{Phase, Reporter};
 use leadline_wire::event::stream::{PhaseResult, StreamResult};
 use leadline_wire::job::stream::{Io, Kernel, StreamJob};
 

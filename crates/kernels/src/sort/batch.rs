@@ -8,7 +8,7 @@
 
 use std::ops::Range;
 
-use leadline_engine::error::EngineError;
+use leadline_base::error::EngineError;
 
 use super::buckets::Buckets;
 use super::entries::{Entry, RECORD_BYTES, at_position};

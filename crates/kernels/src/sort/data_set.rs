@@ -2,8 +2,8 @@
 
 #![forbid(unsafe_code)]
 
-use leadline_engine::error::EngineError;
-use leadline_engine::events::{Phase, Reporter};
+use leadline_base::error::EngineError;
+use leadline_base::events::{Phase, Reporter};
 use leadline_wire::event::stream::{PhaseResult, StreamResult};
 use leadline_wire::job::stream::StreamJob;
 
@@ -52,7 +52,7 @@ pub fn run(job: &StreamJob, reporter: &mut Reporter) -> Result<StreamResult, Eng
     watch.settle(phases, &mut result);
     let began_ns = watch.elapsed_ns();
     let summary = verify(&input, &output.as_input()?, (&memory, &deadline), job)?;
-    result.verify_s = leadline_engine::clock::s_from_ns(watch.elapsed_ns() - began_ns);
+    result.verify_s = leadline_base::clock::s_from_ns(watch.elapsed_ns() - began_ns);
     result.check = Some(summary.to_result());
     result.verified = true;
     output.publish()?;

@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use leadline_engine::error::EngineError;
+use leadline_base::error::EngineError;
 use leadline_wire::job::stream::Io;
 
 use super::split::Outline;

@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use leadline_engine::error::EngineError;
+use leadline_base::error::EngineError;
 
 use super::batch::Piece;
 use super::entries::{Entry, RECORD_BYTES, entry_of};

@@ -8,7 +8,7 @@
 
 use std::thread::JoinHandle;
 
-use leadline_engine::error::EngineError;
+use leadline_base::error::EngineError;
 use leadline_wire::job::stream::Io;
 
 use super::batch::{Batch, Drain, Fill, Worker, step};

@@ -3,7 +3,7 @@
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use leadline_engine::error::EngineError;
+use leadline_base::error::EngineError;
 
 use super::BLOCK_BYTES;
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use leadline_engine::events::Reporter;
+use leadline_base::events::Reporter;
 use leadline_kernels::data_set::Input;
 use leadline_kernels::lane::ReadLane;
 use leadline_kernels::memory::Memory;

@@ -4,7 +4,7 @@ Whoever owns a directory can rename what lies in it at any moment, and put a tre
 place; a path then leads where he likes. A handle stays with the directory it was opened on. Below
 it every name is one component, no symlink is followed, and what is opened is looked at before it is
 used: a regular file, this user's own, without a second name. Nothing is emptied or written before
-that. The engine keeps the same rules (crates/engine/src/beneath.rs), on the handles of claimed
+that. The engine keeps the same rules (crates/base/src/beneath.rs), on the handles of claimed
 directories that it inherits.
 """
 

@@ -6,6 +6,9 @@
 //! from this machine is taken away, one of another machine never is: whether that still runs cannot
 //! be known here.
 
+use leadline_base::clock::now_ns;
+use leadline_base::error::EngineError;
+use leadline_base::host;
 use leadline_wire::job::nfs_load::Data;
 use leadline_wire::job::target::is_run;
 use nfs3_types::nfs3::{ftype3, nfsstat3};
@@ -14,9 +17,6 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use crate::backend::data_file::DATA_FILE_NAME;
 use crate::backend::nfs::volume::{Place, Refusal, Volume};
-use crate::clock::now_ns;
-use crate::error::EngineError;
-use crate::host;
 
 /// The only name Leadline makes in a target.
 pub const DIRECTORY: &str = ".leadline";

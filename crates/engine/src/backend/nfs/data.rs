@@ -2,17 +2,18 @@
 
 #![forbid(unsafe_code)]
 
+use leadline_base::buffer;
+use leadline_base::clock::{now_ns, ns_from_s, s_from_ns};
+use leadline_base::error::{EngineError, ErrorKind};
+use nfs3_types::nfs3::{ftype3, nfsstat3};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::SeedableRng;
+
 use crate::access::request::{Kind, Request};
 use crate::backend::QueueBackend;
 use crate::backend::data_file::DATA_FILE_NAME;
 use crate::backend::nfs::queue::{Durability, NfsQueue, Remote};
 use crate::backend::nfs::volume::{Place, Refusal, Volume};
-use crate::buffer;
-use crate::clock::{now_ns, ns_from_s, s_from_ns};
-use crate::error::{EngineError, ErrorKind};
-use nfs3_types::nfs3::{ftype3, nfsstat3};
-use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::SeedableRng;
 
 /// Bytes of one write of the layout, or less where the server takes less.
 const CHUNK_BYTES: u64 = 1 << 20;

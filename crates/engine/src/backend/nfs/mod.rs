@@ -16,7 +16,7 @@ pub mod reply;
 pub mod rpc;
 pub mod volume;
 
-use crate::clock::ns_from_s;
+use leadline_base::clock::ns_from_s;
 
 /// Longest silence of a server that owes an answer, in seconds: then the run is over. A slow disk
 /// answers within it, and a run that meets a dead or stopped server still ends within 15 s.

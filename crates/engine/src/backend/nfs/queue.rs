@@ -13,6 +13,9 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
+use leadline_base::buffer::BufferSlice;
+use leadline_base::clock::now_ns;
+use leadline_base::error::{EngineError, ErrorKind};
 use leadline_wire::job::backend::WriteSync;
 use nfs3_types::nfs3::nfs_fh3;
 
@@ -25,9 +28,6 @@ use crate::backend::nfs::volume::refused_with;
 use crate::backend::nfs::{SILENCE_S_MAX, silence_ns_max};
 use crate::backend::{Completion, QueueBackend, ended_early};
 use crate::backend::{Connection, Wire};
-use crate::buffer::BufferSlice;
-use crate::clock::now_ns;
-use crate::error::{EngineError, ErrorKind};
 
 /// Calls gathered into one system call.
 const GATHERED_MAX: usize = 8;

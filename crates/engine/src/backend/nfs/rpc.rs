@@ -4,6 +4,7 @@ use std::io::{Cursor, Error, ErrorKind as IoErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
+use leadline_base::error::EngineError;
 use nfs3_types::rpc::{
     RPC_VERSION_2, accept_stat_data, auth_unix, call_body, msg_body, opaque_auth, rejected_reply,
     reply_body, rpc_msg,
@@ -11,8 +12,6 @@ use nfs3_types::rpc::{
 use nfs3_types::xdr_codec::{Opaque, Pack, Unpack, Void};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
-
-use crate::error::EngineError;
 
 /// Longest wait for a connection.
 pub const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
@@ -39,7 +38,7 @@ pub fn credential() -> opaque_auth<'static> {
         )
     };
     let gids = groups.iter().take((number.max(0) as usize).min(GROUPS_MAX)).copied().collect();
-    let machinename = Opaque::owned(crate::host::name().into_bytes());
+    let machinename = Opaque::owned(leadline_base::host::name().into_bytes());
     opaque_auth::auth_unix(&auth_unix { stamp: 0, machinename, uid, gid, gids })
 }
 
@@ -87,7 +86,7 @@ pub fn connect(addresses: &[SocketAddr], patience: Duration) -> Result<TcpStream
 #[must_use]
 pub fn first_number(stream: &TcpStream) -> u32 {
     let own = stream.local_addr().map_or(0, |address| u64::from(address.port()));
-    Xoshiro256PlusPlus::seed_from_u64(crate::clock::now_ns() ^ own << 48).next_u64() as u32
+    Xoshiro256PlusPlus::seed_from_u64(leadline_base::clock::now_ns() ^ own << 48).next_u64() as u32
 }
 
 /// The connection broke.
@@ -150,7 +149,7 @@ impl Caller {
     pub fn offered(&mut self) -> Result<bool, EngineError> {
         match self.call::<Void>(0, &Void) {
             Ok(_) => Ok(true),
-            Err(error) if error.kind == crate::error::ErrorKind::Lost => Err(error),
+            Err(error) if error.kind == leadline_base::error::ErrorKind::Lost => Err(error),
             Err(_) => Ok(false),
         }
     }

@@ -5,6 +5,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use leadline_base::clock::now_ns;
+use leadline_base::error::EngineError;
 use leadline_wire::job::target::NfsAddress;
 use nfs3_types::mount::{self, MOUNT_PROGRAM, dirpath, mountres3, mountstat3};
 use nfs3_types::nfs3::{
@@ -19,8 +21,6 @@ use nfs3_types::portmap::{self, PMAP_PROG, mapping};
 use nfs3_types::xdr_codec::{Opaque, Pack, Unpack, Void};
 
 use crate::backend::nfs::rpc::{Caller, resolve};
-use crate::clock::now_ns;
-use crate::error::EngineError;
 
 /// Port of NFS where nobody says otherwise.
 const NFS_PORT: u16 = 2049;

@@ -1,5 +1,6 @@
 //! A machine made of parts (`crates/machine`), as a target of jobs.
 
+use leadline_base::error::EngineError;
 use leadline_machine::{Document, End, Machine, Refused, Request as Asked, Safety, Setting};
 use leadline_wire::job::backend::WriteSync;
 use leadline_wire::job::measure::MeasureJob;
@@ -8,7 +9,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::access::request::{Kind, Request};
 use crate::access::stream::{AccessStream, sizes_of};
-use crate::error::EngineError;
 
 use super::system::{Meta, SurveyHints, read};
 use super::validate::{check_meta, check_survey, refuse};

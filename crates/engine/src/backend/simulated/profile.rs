@@ -1,6 +1,6 @@
 //! Which of the two kinds of simulated system a profile describes.
 
-use crate::error::EngineError;
+use leadline_base::error::EngineError;
 
 use super::machine::MachineSystem;
 use super::system::SimulatedSystem;

@@ -4,10 +4,9 @@
 
 use std::collections::BTreeMap;
 
+use leadline_base::error::EngineError;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-
-use crate::error::EngineError;
 
 use super::validate;
 

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use crate::error::EngineError;
+use leadline_base::error::EngineError;
 
 use super::system::{CacheLevel, Drift, DriftShape, HitShape, Meta, SimulatedSystem, SurveyHints};
 use super::truth;

@@ -5,12 +5,12 @@
 
 #![forbid(unsafe_code)]
 
+use leadline_base::error::EngineError;
 use nfs3_types::nfs3::{NFS_PROGRAM, PROGRAM, VERSION, nfs_fh3};
 use nfs3_types::rpc::{RPC_VERSION_2, call_body, msg_body, opaque_auth, rpc_msg};
 use nfs3_types::xdr_codec::Pack;
 
 use crate::backend::nfs::rpc::{LAST_FRAGMENT, credential};
-use crate::error::EngineError;
 
 /// Bytes of an answer that are kept: its head with the longest verifier that is allowed (RFC 5531
 /// §8.2), and of a LOOKUP's or CREATE's the handle and the attributes.

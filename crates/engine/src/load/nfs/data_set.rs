@@ -8,14 +8,14 @@
 
 #![forbid(unsafe_code)]
 
+use leadline_base::buffer;
+use leadline_base::error::EngineError;
 use nfs3_types::nfs3::{NFS_PROGRAM, nfsstat3};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
 use crate::backend::nfs::data::restarted;
 use crate::backend::nfs::volume::{Place, Refusal, Volume, refused_with};
-use crate::buffer;
-use crate::error::EngineError;
 use crate::load::nfs::calls::{Handle, Said, committed, found, wrote};
 use crate::load::nfs::lines::Lines;
 use crate::load::nfs::pipeline::each;

@@ -5,6 +5,11 @@
 //! apart: how late it sent calls that nothing held back. Only where too many calls are outstanding,
 //! or the connections take no more, a call waits for the server; these are counted as held.
 
+use leadline_base::buffer;
+use leadline_base::clock::{now_ns, ns_from_s};
+use leadline_base::error::{EngineError, ErrorKind};
+use leadline_base::events::{Phase, Reporter};
+use leadline_base::histogram::Histogram;
 use leadline_wire::event::load::LoadResult;
 use leadline_wire::event::nfs_load::{GeneratorFacts, OperationCount};
 use leadline_wire::job::measure::Arrivals;
@@ -15,11 +20,6 @@ use crate::access::arrival::ArrivalStream;
 use crate::access::stream::sub_seed;
 use crate::backend::nfs::data::restarted;
 use crate::backend::nfs::volume::refused_with;
-use crate::buffer;
-use crate::clock::{now_ns, ns_from_s};
-use crate::error::{EngineError, ErrorKind};
-use crate::events::{Phase, Reporter};
-use crate::histogram::Histogram;
 use crate::load::nfs::calls::{Said, committed, read_bytes, wrote};
 use crate::load::nfs::data_set::DataSet;
 use crate::load::nfs::lines::Lines;

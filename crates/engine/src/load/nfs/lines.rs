@@ -9,12 +9,12 @@ use std::io::Error;
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::AsRawFd;
 
+use leadline_base::clock::now_ns;
+use leadline_base::error::EngineError;
 use nfs3_types::nfs3::NFS_PROGRAM;
 
 use crate::backend::nfs::rpc::{CONNECT_PATIENCE, LAST_FRAGMENT, connect, first_number, lost};
 use crate::backend::nfs::{SILENCE_S_MAX, silence_ns_max};
-use crate::clock::now_ns;
-use crate::error::EngineError;
 use crate::load::nfs::calls::{Head, KEPT_BYTES, Record, Said, understand};
 
 /// Most calls outstanding.

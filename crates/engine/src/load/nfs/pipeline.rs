@@ -2,8 +2,9 @@
 
 #![forbid(unsafe_code)]
 
-use crate::clock::now_ns;
-use crate::error::EngineError;
+use leadline_base::clock::now_ns;
+use leadline_base::error::EngineError;
+
 use crate::load::nfs::calls::Said;
 use crate::load::nfs::lines::Lines;
 

@@ -2,14 +2,14 @@
 
 #![forbid(unsafe_code)]
 
+use leadline_base::error::EngineError;
+use leadline_base::normal::quantile_near;
 use leadline_wire::job::nfs_load::Data;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
 use crate::access::stream::below;
-use crate::error::EngineError;
 use crate::load::nfs::workload::{LOG_BATCH_BYTES, Shape, Sizes, Step, shape};
-use crate::normal::quantile_near;
 
 /// Changes whenever the same data would be laid out otherwise.
 pub const PLAN_VERSION: u32 = 1;

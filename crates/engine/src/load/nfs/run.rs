@@ -4,15 +4,15 @@
 
 use std::time::Duration;
 
+use leadline_base::clock::{now_ns, ns_from_s, s_from_ns};
+use leadline_base::error::{EngineError, ErrorKind};
+use leadline_base::events::{Phase, Reporter};
 use leadline_wire::event::nfs_load::{DataFacts, NfsLoadResult};
 use leadline_wire::job::nfs_load::{Action, Data, LoadOrder, NfsLoadJob};
 
 use crate::backend::nfs::SILENCE_S_MAX;
 use crate::backend::nfs::claim::{Holder, hold, let_go};
 use crate::backend::nfs::volume::{Place, Volume};
-use crate::clock::{now_ns, ns_from_s, s_from_ns};
-use crate::error::{EngineError, ErrorKind};
-use crate::events::{Phase, Reporter};
 use crate::load::nfs::data_set::{DataSet, Opened, Workshop};
 use crate::load::nfs::generator::{DRAIN_S, offer};
 use crate::load::nfs::plan::{Plan, require_few_files};

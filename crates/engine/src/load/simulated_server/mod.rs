@@ -19,12 +19,12 @@ pub(super) use service::exponential;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use leadline_base::clock::{ns_from_s, s_from_ns};
 use leadline_wire::event::load::LoadResult;
 use leadline_wire::job::trial::{SimulatedServer, TrialOrder};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
-use crate::clock::{ns_from_s, s_from_ns};
 use crate::load::patience::Patience;
 use crate::load::{LoadTally, Window};
 use queue::Queue;

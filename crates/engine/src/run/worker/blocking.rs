@@ -7,10 +7,11 @@
 
 #![forbid(unsafe_code)]
 
+use leadline_base::clock::sleep_until;
+use leadline_base::error::EngineError;
+
 use crate::access::request::Request;
 use crate::backend::Backend;
-use crate::clock::sleep_until;
-use crate::error::EngineError;
 use crate::run::recorder::{Passage, Tally};
 use crate::run::worker::pace::{Pace, wait_until};
 use crate::run::worker::{Context, Demand, Issue, MEASURING, STOPPED, WAIT_SLICE_NS, WARMING};

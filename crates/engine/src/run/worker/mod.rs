@@ -14,12 +14,12 @@ mod queued;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use leadline_base::clock::{Clock, ns_from_s, sleep_until};
+use leadline_base::error::EngineError;
 use leadline_wire::job::measure::MeasureJob;
 
 use crate::access::request::Request;
 use crate::access::stream::AccessStream;
-use crate::clock::{Clock, ns_from_s, sleep_until};
-use crate::error::EngineError;
 use crate::run::recorder::{Tally, Window};
 
 pub use blocking::Blocking;

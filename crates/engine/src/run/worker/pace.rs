@@ -2,8 +2,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use leadline_base::clock::{Clock, sleep_until};
+
 use crate::access::arrival::ArrivalStream;
-use crate::clock::{Clock, sleep_until};
 use crate::run::worker::{STOPPED, Signals, WAIT_SLICE_NS};
 
 /// How long before a due time an issuer stops sleeping and looks at the clock instead: a sleeper is

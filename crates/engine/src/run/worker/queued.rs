@@ -10,10 +10,11 @@
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
+use leadline_base::clock::sleep_until;
+use leadline_base::error::{EngineError, ErrorKind};
+
 use crate::access::request::Request;
 use crate::backend::{Completion, QueueBackend};
-use crate::clock::sleep_until;
-use crate::error::{EngineError, ErrorKind};
 use crate::run::recorder::{Lost, Passage, Tally};
 use crate::run::worker::pace::{Pace, SPIN_NS};
 use crate::run::worker::{Context, Demand, Issue, MEASURING, STOPPED, WAIT_SLICE_NS, WARMING};

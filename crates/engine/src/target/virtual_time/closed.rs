@@ -8,11 +8,11 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
+use leadline_base::clock::ns_from_s;
 use leadline_wire::job::measure::MeasureJob;
 
 use crate::access::request::Request;
 use crate::access::stream::AccessStream;
-use crate::clock::ns_from_s;
 use crate::run::recorder::{Tally, Window};
 use crate::target::virtual_time::{Slots, VirtualDevice, serve};
 

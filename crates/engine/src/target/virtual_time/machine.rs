@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 
+use leadline_base::clock::ns_from_s;
 use leadline_machine::EFFORT_MAX;
 use leadline_wire::job::measure::MeasureJob;
 
@@ -12,7 +13,6 @@ use crate::access::arrival::ArrivalStream;
 use crate::access::request::{Kind, Request};
 use crate::access::stream::AccessStream;
 use crate::backend::simulated::MachineRun;
-use crate::clock::ns_from_s;
 use crate::run::recorder::{Passage, Tally, Window};
 use crate::target::virtual_time::{Counted, Slots, closed, open};
 

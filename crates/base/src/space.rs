@@ -4,9 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use leadline_engine::beneath::Directory;
-use leadline_engine::error::EngineError;
 use rustix::fs::fstatvfs;
+
+use crate::beneath::Directory;
+use crate::error::EngineError;
 
 const FLOOR_FRAC: f64 = 0.05;
 const FLOOR_BYTES: u64 = 1 << 30;
@@ -57,12 +58,12 @@ fn require_room(directory: &Directory, needed: u64) -> Result<(), EngineError> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::unnamed::directory_at;
 
     #[test]
     fn directories_on_one_file_system_share_its_room_above_the_floor() {
         let folder = std::env::temp_dir();
-        let [folder, twin] = [folder.as_path(), folder.as_path()].map(|p| directory_at(p).unwrap());
+        let [folder, twin] =
+            [folder.as_path(), folder.as_path()].map(|p| Directory::named(p).unwrap());
         let facts = fstatvfs(&folder).unwrap();
         let free = facts.f_bavail * facts.f_frsize;
         assert!(require_space([(&folder, 1 << 20)]).is_ok());
@@ -70,11 +71,5 @@ mod tests {
         assert!(error.message.contains("bytes are missing"), "{error}");
         let half = free / 3 * 2;
         assert!(require_space([(&folder, half), (&twin, half)]).is_err());
-    }
-
-    #[test]
-    fn a_directory_that_is_not_there_is_named() {
-        let error = directory_at(std::path::Path::new("/nowhere/at/all")).unwrap_err();
-        assert!(error.message.contains("/nowhere/at/all"), "{error}");
     }
 }

@@ -83,6 +83,7 @@ unsafe impl Send for BufferSlice {}
 
 impl BufferSlice {
     /// Length in bytes.
+    #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
         self.length
@@ -95,11 +96,13 @@ impl BufferSlice {
     }
 
     /// First byte.
+    #[inline]
     pub fn as_mut_ptr(&mut self) -> *mut u8 {
         self.start.as_ptr()
     }
 
     /// The bytes.
+    #[inline]
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
         // SAFETY: mapped, initialised when the arena was filled, and exclusively ours.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.length) }

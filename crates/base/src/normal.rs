@@ -1,4 +1,4 @@
-//! The standard normal and Student's t distributions, as far as the engine needs them.
+//! The standard normal and Student's t distributions, as far as measuring needs them.
 
 #![forbid(unsafe_code)]
 

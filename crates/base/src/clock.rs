@@ -45,12 +45,14 @@ pub fn sleep_until(until_ns: u64) {
 }
 
 /// Seconds as nanoseconds, cut to what 64 bits hold.
+#[inline]
 #[must_use]
 pub fn ns_from_s(seconds: f64) -> u64 {
     (seconds * 1e9).clamp(0.0, 9e18) as u64
 }
 
 /// Nanoseconds as seconds.
+#[inline]
 #[must_use]
 pub fn s_from_ns(nanoseconds: u64) -> f64 {
     Duration::from_nanos(nanoseconds).as_secs_f64()
