@@ -181,7 +181,7 @@ def _require_own_cache(target: Target) -> None:
         )
 
 
-def fitting(target: Target, access: Access, engine: str = "leadline") -> Access:
+def fitting(target: Target, access: Access, engine: str) -> Access:
     """Return the access with its backend named; nothing is opened.
 
     Raises:
