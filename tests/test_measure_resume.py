@@ -227,6 +227,16 @@ def test_runs_on_another_system_are_not_made_one_answer() -> None:
         assert load_measured(store, start.study_id) == kept, "nothing of it was lost"
 
 
+def test_a_simulated_system_that_was_changed_is_another() -> None:
+    with open_store("sqlite://") as store:
+        start = begun(PAGES)
+        kept = stopped(store, start, 2)
+        other = msgspec.structs.replace(TARGET, profile={**(TARGET.profile or {}), "noise": {}})
+        with pytest.raises(TargetRefused, match=r"sim:two-level describes another system than"):
+            measure_workloads(other, store, start, kept)
+        assert load_measured(store, start.study_id) == kept
+
+
 def test_what_is_refused_before_its_first_run_leaves_nothing() -> None:
     with open_store("sqlite://") as store:
         with pytest.raises(TargetRefused, match="is more than the"):

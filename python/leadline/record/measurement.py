@@ -118,6 +118,8 @@ class MeasurementStart(AccessStart, frozen=True, kw_only=True):
     asked: MeasurementAsked | None = None
     """None of readings that `compare` takes, and of what was stored when every workload was a study
     of its own: those cannot go on."""
+    system_profile: dict[str, Any] | None = None
+    """The simulated system, so that it is the same when they go on."""
 
     @property
     def workloads(self) -> tuple[WorkloadAsked, ...]:

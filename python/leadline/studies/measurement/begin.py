@@ -33,6 +33,7 @@ def begin_measurements(target: Target, asked: MeasurementAsked) -> MeasurementSt
         system=target.name,
         started_at=datetime.now(UTC).isoformat(),
         target=target.text,
+        system_profile=target.profile,
         asked=msgspec.structs.replace(asked, workloads=workloads),
         **workloads[0].access.stored_in(MeasurementStart),
     )

@@ -92,6 +92,11 @@ def measure_workloads(
 
     """
     growing = _Growing(store, start, before)
+    if start.system_profile != target.profile:
+        raise TargetRefused(
+            f"{target.text} describes another system than when measurement {start.study_id[:8]} "
+            "began: set back what changed, or start a new one without --resume"
+        )
     left = start.workloads[len(growing.points) :]
     try:
         if len(left) > 1:  # a lone one is looked at when it begins
