@@ -1,11 +1,14 @@
 """Every policy on a population of simulated servers, held against their true peak rates.
 
     .venv/bin/python bench/peak.py [--policies NAME ...] [--servers 200] [--seed 1] [--repeats 1]
-        [--population 1] [--on population|grids] [--threshold mean|p95] [--processes 2] [--kinds]
-        [--out FILE.md]
+        [--family law|parts] [--population 1] [--first 0] [--on population|grids]
+        [--threshold mean|p95] [--processes 2] [--kinds] [--out FILE.md]
 
-`--population 2` draws servers nobody has looked at while writing a policy, `--on grids` takes the
-samples of SH08's three surfaces instead: disks and a processor behind the threads.
+`--family law` are the servers of `leadline.testing.servers`, of which `--population 2` draws some
+that nobody has looked at while writing a policy; `--family parts` those of
+`leadline.testing.parts_servers` with the seeds from `--first` on: policies may be tuned on seeds
+below 1000 and are scored above. `--on grids` takes the samples of SH08's three surfaces instead:
+disks and a processor behind the threads.
 
 Each search is kept in build/peak under a digest of the policies' source, so a run that was stopped
 goes on where it was, and a changed policy starts anew. Policies whose name ends in `-seeded`, or
@@ -43,7 +46,8 @@ from figures import Cell, Column, Content, Row, add_save_option, save, slug
 from leadline.record.workbench import Goal, PeakRate, SimulatedServer
 from leadline.studies.workbench.policies import POLICIES
 from leadline.testing.grids import WORKLOADS, grid_samples
-from leadline.testing.peak_truth import known_truth, truth, truth_key
+from leadline.testing.parts_servers import draw_servers
+from leadline.testing.peak_truth import NoPeak, known_truth, truth, truth_key
 from leadline.testing.searches import Search, seed_for, simulate_search
 from leadline.testing.servers import GOAL, PERCENTILE_GOAL, population
 
@@ -51,8 +55,10 @@ MEASURES = (
     "python/leadline/studies/workbench/policies",
     "python/leadline/studies/workbench/belief",
     "python/leadline/testing/servers.py",
+    "python/leadline/testing/parts_servers.py",
     "python/leadline/testing/searches.py",
-    "crates/engine/src/load/simulated_server",
+    "crates/engine/src/load",
+    "crates/machine/src/server",
     "crates/stats/src/belief",
 )
 SHARE = ("{value:.1f} ({low:.0f}-{high:.0f})", "{value:.1f}")
@@ -72,6 +78,9 @@ COLUMNS = (
     Column("p95_error", "p95 error %", ONE),
     Column("false", "false conf. %", ONE),
     Column("in_region", "in region %", WHOLE),
+    Column("found", "found", WHOLE),
+    Column("gave_up", "gave up", WHOLE),
+    Column("irregular", "irregular", WHOLE),
 )
 GOALS_OF_CURVE: dict[str, dict[str, float]] = {
     "mean": {"most": 6.5},
@@ -93,13 +102,13 @@ class Server(msgspec.Struct, frozen=True):
     server: SimulatedServer
 
 
-def servers_of(where: str, count: int, seed: int) -> list[Server]:
-    """Return the first servers of the population, or the samples of SH08's grids."""
-    if where == "population":
-        return [
-            Server(item.index, item.name, item.kind.value, item.server)
-            for item in population(count, seed)
-        ]
+def servers_of(asked: argparse.Namespace) -> list[Server]:
+    """Return the first servers of a family, or the samples of SH08's grids."""
+    count = asked.servers
+    if asked.on == "population":
+        parts = asked.family == "parts"
+        members = draw_servers(asked.first, count) if parts else population(count, asked.population)
+        return [Server(item.index, item.name, item.kind.value, item.server) for item in members]
     cells = [(name, sample) for name in WORKLOADS for sample in grid_samples()]
     return [
         Server(
@@ -140,6 +149,8 @@ class Task(msgspec.Struct, frozen=True):
 @cache
 def source_digest(policy: str) -> str:
     """Digest of all source that decides what a policy does, and how it is searched with."""
+    # The belief's arithmetic is Rust's.
+    rust = sorted(Path("crates/stats/src/belief").glob("*.rs"))
     modules = {POLICIES[policy].__module__, "leadline.testing.searches"}
     pending, seen = sorted(modules), set[Path]()
     while pending:
@@ -148,13 +159,13 @@ def source_digest(policy: str) -> str:
             continue
         seen.add(path)
         pending += imported(path)
-    texts = sorted(path.read_bytes() for path in seen)
+    texts = sorted(path.read_bytes() for path in (*seen, *rust))
     return hashlib.sha256(b"\0".join(texts)).hexdigest()[:12]
 
 
 def source_of(module: str) -> Path | None:
     """File of a module that may decide; registries and engines do not."""
-    if module.removeprefix("leadline.").partition(".")[0] not in ("workbench", "stats", "testing"):
+    if module.removeprefix("leadline.").partition(".")[0] not in ("studies", "stats", "testing"):
         return None
     path = Path(leadline.__file__).parent.joinpath(*module.split(".")[1:])
     whole = path.with_suffix(".py") if path.with_suffix(".py").exists() else path / "__init__.py"
@@ -169,12 +180,19 @@ def imported(path: Path) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def run_task(task: Task) -> Search:
-    """Return the outcome of a search, from the last run or anew; it is held against the truth."""
+def run_task(task: Task) -> Search | None:
+    """Return the outcome of a search, from the last run or anew; it is held against the truth.
+
+    None where the truth could not be found: nothing could be said of an answer.
+    """
     if task.path.exists():
         found = msgspec.json.decode(task.path.read_bytes(), type=Search)
     else:
-        found = search(task)
+        try:
+            found = search(task)
+        except NoPeak as error:
+            print(f"{task.server.name}: {error}", file=sys.stderr)
+            return None
         task.path.parent.mkdir(parents=True, exist_ok=True)
         part = task.path.with_suffix(".part")
         part.write_bytes(msgspec.json.encode(found))
@@ -326,6 +344,7 @@ def cells_of(name: str, found: Sequence[Search]) -> dict[str, Content]:
     errors = [100 * item.error_frac for item in found if item.error_frac is not None]
     stated = [item for item in found if item.has_interval]
     false = sum(item.verdict == "found" and not item.covers for item in stated)
+    verdicts = Counter(item.verdict for item in found)
     cells: dict[str, Content] = {
         "policy": name,
         "searches": len(found),
@@ -337,6 +356,7 @@ def cells_of(name: str, found: Sequence[Search]) -> dict[str, Content]:
         "within_5": share([item.within(0.05) for item in found]),
         "holds": share([item.covers for item in stated]),
         "in_region": 100 * statistics.mean(in_region(item) for item in found),
+        **{name.replace("-", "_"): verdicts[name] for name in ("found", "gave-up", "irregular")},
     }
     if stated:
         cells["half"] = 100 * statistics.median(half_width_frac(item) for item in stated)
@@ -418,6 +438,8 @@ def main() -> None:
     parser.add_argument("--on", choices=("population", "grids"), default="population")
     parser.add_argument("--servers", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1, help="of the searches")
+    parser.add_argument("--family", choices=("law", "parts"), default="law")
+    parser.add_argument("--first", type=int, default=0, help="seed of the first server of parts")
     parser.add_argument("--population", type=int, default=1, help="seed of the servers")
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--threshold", choices=list(GOALS), default="mean")
@@ -426,7 +448,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=None)
     add_save_option(parser, "peak")
     asked = parser.parse_args()
-    servers = servers_of(asked.on, asked.servers, asked.population)
+    servers = servers_of(asked)
     seeds = range(asked.seed, asked.seed + asked.repeats)
     found: dict[str, list[Search]] = {}
     with multiprocessing.Pool(asked.processes) as pool:
@@ -434,7 +456,8 @@ def main() -> None:
             tasks = [
                 Task(name, item, seed, asked.threshold) for seed, item in product(seeds, servers)
             ]
-            found[name] = pool.map(run_task, tasks, chunksize=1)
+            outcomes = pool.map(run_task, tasks, chunksize=1)
+            found[name] = [outcome for outcome in outcomes if outcome is not None]
             print(f"{name:20}" + " | ".join(row_of(found[name])), file=sys.stderr, flush=True)
     text = table("policy", HEAD, [(name, row_of(rows)) for name, rows in found.items()])
     text += "\n" + cost_table(found)
@@ -442,7 +465,12 @@ def main() -> None:
         text += kind_tables(found)
     print(text)
     last = asked.seed + asked.repeats - 1
-    seeds_said = f"seeds {asked.seed} to {last} of the searches, {asked.population} of the servers"
+    servers_said = (
+        f"{asked.first} to {asked.first + asked.servers - 1}"
+        if asked.family == "parts"
+        else f"{asked.population}"
+    )
+    seeds_said = f"seeds {asked.seed} to {last} of the searches, {servers_said} of the servers"
     save(asked, COLUMNS, rows_of(found, kinds=asked.kinds), seeds=seeds_said)
     if asked.out is not None:
         asked.out.write_text(text, encoding="utf-8")

@@ -1,12 +1,13 @@
 """Compute the true peak rates of the population and of the grids, and publish them in the package.
 
-    .venv/bin/python bench/peak_truths.py [--servers 200] [--population 1] [--se 0.0025]
-        [--processes 2] [--publish]
+    .venv/bin/python bench/peak_truths.py [--family law|parts] [--servers 200] [--population 1]
+        [--first 0] [--threshold mean|p95] [--se 0.0025] [--processes 2] [--publish]
 
 Each truth is kept in build/truth as soon as it is found, so a run that was stopped goes on where it
 was; one that is known well enough, there or in the package, is not computed again. `--publish`
 writes all that are known into python/leadline/testing/peak_truths.json, where `truth` finds them
-first.
+first; those of the servers made of parts, of the seeds from `--first` on, and of other populations
+are added to bench/results/server_truths.json.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ import msgspec
 
 from leadline.record.workbench import Goal, Sample, SimulatedServer
 from leadline.testing.grids import WORKLOADS, grid_samples
+from leadline.testing.parts_servers import draw_servers
 from leadline.testing.peak_truth import (
+    PARTS_PUBLISHED,
     PUBLISHED,
     SE_FRAC,
     NoPeak,
@@ -30,14 +33,27 @@ from leadline.testing.peak_truth import (
     compute_truth,
     keep_truth,
     known_truth,
+    published_parts,
     truth_key,
 )
 from leadline.testing.servers import GOAL, PERCENTILE_GOAL, population
 
 Question = tuple[str, SimulatedServer, Goal, Sample]
 
+ROUGH_SE_FRAC, AT_ONCE, ROUGHLY_AT_ONCE = 0.01, 96, 40
+"""A truth that need not be exact is had from fewer trials at once."""
+
 PERCENTILE_SERVERS = 40
 """Truths of the percentile threshold are published for the first of the population."""
+
+
+GOALS = {"mean": GOAL, "p95": PERCENTILE_GOAL}
+
+
+def questions_of_parts(first: int, count: int, threshold: str) -> Iterator[Question]:
+    """Servers made of parts."""
+    for item in draw_servers(first, count):
+        yield f"{item.name} ({threshold})", item.server, GOALS[threshold], {}
 
 
 def questions(servers: int, seed: int) -> Iterator[Question]:
@@ -61,7 +77,8 @@ def find(question: Question, se_frac: float) -> tuple[str, str, Truth | None, fl
     found = known_truth(key)
     if found is None or found.se_frac > 1.001 * se_frac:
         try:
-            found = compute_truth(dict(server.system) | dict(sample), goal, se_frac)
+            at_once = AT_ONCE if se_frac < ROUGH_SE_FRAC else ROUGHLY_AT_ONCE
+            found = compute_truth(dict(server.system) | dict(sample), goal, se_frac, at_once)
             keep_truth(key, found)
         except NoPeak as error:
             name = f"{name}: {error}"
@@ -71,17 +88,21 @@ def find(question: Question, se_frac: float) -> tuple[str, str, Truth | None, fl
 def main() -> None:
     """Find them all, and say what was found."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--family", choices=("law", "parts"), default="law")
     parser.add_argument("--servers", type=int, default=200)
+    parser.add_argument("--first", type=int, default=0, help="seed of the first server of parts")
+    parser.add_argument("--threshold", choices=list(GOALS), default="mean", help="of parts")
     parser.add_argument("--population", type=int, default=1, help="seed of the servers")
     parser.add_argument("--se", type=float, default=SE_FRAC)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--publish", action="store_true")
     asked = parser.parse_args()
     found: dict[str, Truth] = {}
+    parts = asked.family == "parts"
+    asks = questions_of_parts(asked.first, asked.servers, asked.threshold) if parts else None
+    asks = asks or questions(asked.servers, asked.population)
     with multiprocessing.Pool(asked.processes) as pool:
-        for name, key, item, seconds in pool.imap(
-            partial(find, se_frac=asked.se), list(questions(asked.servers, asked.population))
-        ):
+        for name, key, item, seconds in pool.imap(partial(find, se_frac=asked.se), list(asks)):
             if item is None:
                 print(f"{name}  ({seconds:.1f} s)", flush=True)
                 continue
@@ -92,13 +113,14 @@ def main() -> None:
                 f"  above {item.exceeding:.0%}  {item.trials} trials  {seconds:.1f} s",
                 flush=True,
             )
-    if asked.publish:
-        publish(found)
+    if asked.publish and (parts or asked.population != 1):
+        publish(PARTS_PUBLISHED, published_parts() | found)
+    elif asked.publish:
+        publish(Path("python/leadline/testing") / PUBLISHED, found)
 
 
-def publish(found: dict[str, Truth]) -> None:
-    """Write the package's table: one line for each truth, in the order of their keys."""
-    path = Path("python/leadline/testing") / PUBLISHED
+def publish(path: Path, found: dict[str, Truth]) -> None:
+    """Write a table: one line for each truth, in the order of their keys."""
     rows = (f'"{key}":{msgspec.json.encode(item).decode()}' for key, item in found.items())
     path.write_text("{\n" + ",\n".join(sorted(rows)) + "\n}\n", encoding="utf-8")
 

@@ -110,7 +110,7 @@ def test_longer_windows_end_at_the_bound_too() -> None:
     engine = Engines(silent=True)
     with pytest.raises(NothingCompleted):
         measured(engine)
-    assert [limits.measure_s_max for limits in engine.asked] == [1.0, 4.0, 16.0]
+    assert [limits.measure_s_max for limits in engine.asked] == [1.0, 4.0, 16.0, 64.0]
     clock = iter([10.0, 5.0, POINT_S_MIN / 2])
 
     def run(*, limits: Limits) -> EngineResult:

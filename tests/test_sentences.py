@@ -12,6 +12,7 @@ import survey_fixture as made
 from leadline.record import Interval, Survey
 from leadline.record.findings import compare, gain
 from leadline.record.wording import say_times
+from leadline.report.survey.overviews import drift_title
 from leadline.studies.survey.sentences import sentences
 
 
@@ -68,6 +69,20 @@ def test_drift_is_said_as_a_size_and_a_way() -> None:
         in (sentences(made.drifting())[4])
     )
     assert "no drift shown: −0.4 % (−1.2 to +0.4 %)" in sentences(made.two_region())[4]
+
+
+def test_an_interval_that_tells_nothing_is_not_told_as_a_number() -> None:
+    """An aborted survey of a slow disk: a drift of -46 % (-100 to +282109 %), ±911 %."""
+    survey = msgspec.structs.replace(
+        made.two_region(), drift_frac=Interval(-0.46, -1.0, 2821.09, 3), accuracy_frac=9.11
+    )
+    sure = sentences(survey)[4]
+    assert "intervals are more than ±100 % at the median" in sure
+    assert "drift cannot be told" in sure
+    assert drift_title(survey) == "Drift cannot be told"
+    known = msgspec.structs.replace(survey, drift_frac=Interval(0.1, -0.3, 0.9, 3))
+    assert "no drift shown: +10 % (−30 to +90 %)" in sentences(known)[4]
+    assert drift_title(known) == "No drift shown: +10 % (−30 to +90 %)"
 
 
 def test_what_a_stopped_survey_did_not_measure_is_said_so() -> None:

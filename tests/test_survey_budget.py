@@ -226,6 +226,19 @@ class Slow(Stopwatch):
         return answer
 
 
+LATE = POINTS - 3
+
+
+class Sticking(Stopwatch):
+    """No request of its last three points ends."""
+
+    def run(self, workload: Workload, *, seed: int, **asked: Any) -> EngineResult:
+        answer = super().run(workload, seed=seed, **asked)
+        if len(self.asked) > LATE:
+            raise NothingCompleted("no request completed in the measured window")
+        return answer
+
+
 @pytest.mark.parametrize("silent", [0, 1, 2])
 def test_until_a_request_ends_windows_grow(silent: int) -> None:
     asked = []
@@ -245,7 +258,7 @@ def test_nothing_in_the_longest_window_is_a_failure() -> None:
     def run(*, limits: Limits) -> NoReturn:
         raise NothingCompleted(f"no request completed in {limits.measure_s_max} s")
 
-    with pytest.raises(NothingCompleted, match=f"in {16 * LIMITS.measure_s_max} s"):
+    with pytest.raises(NothingCompleted, match=f"in {64 * LIMITS.measure_s_max} s"):
         until_completed(run, LIMITS)
 
 
@@ -260,6 +273,19 @@ def test_a_point_in_which_no_request_ended_gets_more_time_and_the_survey_goes_on
     waited_s = kept.points[4].clock_s - kept.points[3].clock_s - kept.points[3].result.total_s
     assert waited_s > 0, "the time it cost is the survey's"
     assert third.total_s_max == pytest.approx(100.0 - kept.points[4].clock_s)
+
+
+def test_a_point_for_which_the_budget_is_too_short_ends_the_survey_as_any_end_of_it_does() -> None:
+    engine, kept = Sticking(factor=0.5), Kept()
+    with pytest.raises(BudgetSpent, match=rf"3 of {POINTS} points .*: point .* no request"):
+        run(engine, kept)
+    assert len(kept.points) == LATE
+
+
+def test_a_point_that_nothing_completes_in_while_there_is_time_is_a_failure() -> None:
+    engine, kept = Silent(factor=0.01), Kept()
+    with pytest.raises(NothingCompleted, match=r"point 1 "):
+        run(engine, kept)
 
 
 def test_progress_is_what_was_measured_and_what_is_left_at_the_pace_so_far() -> None:

@@ -10,7 +10,7 @@ use leadline_wire::job::target::Target;
 use crate::error::EngineError;
 use crate::events::Reporter;
 use crate::file_test;
-use crate::load::{nfs as nfs_load, simulated_server};
+use crate::load::{nfs as nfs_load, simulated};
 use crate::target::{ask, directory, nfs, null, virtual_time};
 
 /// Runs one job and hands every event to `emit`, one JSON document without line end each; the last
@@ -33,7 +33,7 @@ pub fn run(job: &Job, reporter: &mut Reporter) {
         Job::Ask(job) => reporter.tell(|_| ask::answer(job)),
         Job::FileTest(job) => reporter.tell(|reporter| file_test::run(job, reporter)),
         Job::NfsLoad(job) => reporter.tell(|reporter| nfs_load::run(job, reporter)),
-        Job::SimulatedTrial(job) => reporter.tell(|_| Ok(simulated_server::answer(job))),
+        Job::SimulatedTrial(job) => reporter.tell(|_| simulated::answer(job)),
         Job::Measure(job) => reporter.tell(|reporter| measure(job, reporter)),
         Job::Stream(_) => {
             reporter.error(&EngineError::fault("a streaming job came to an engine without kernels"))

@@ -17,56 +17,67 @@ pub(crate) enum Event {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct Entry<E> {
     at_ns: u64,
     /// Events of one instant happen in the order in which they were put here.
     order: u64,
-    event: Event,
+    event: E,
 }
 
-impl Entry {
+impl<E> Entry<E> {
     fn key(&self) -> (u64, u64) {
         (self.at_ns, self.order)
     }
 }
 
-impl PartialEq for Entry {
+impl<E> PartialEq for Entry<E> {
     fn eq(&self, other: &Self) -> bool {
         self.key() == other.key()
     }
 }
 
-impl Eq for Entry {}
+impl<E> Eq for Entry<E> {}
 
-impl PartialOrd for Entry {
+impl<E> PartialOrd for Entry<E> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Entry {
+impl<E> Ord for Entry<E> {
     fn cmp(&self, other: &Self) -> Ordering {
         self.key().cmp(&other.key())
     }
 }
 
-/// All events to come.
-#[derive(Debug, Default)]
-pub(crate) struct Calendar {
-    entries: BinaryHeap<Reverse<Entry>>,
+/// All events to come, of a machine or of a server.
+#[derive(Debug)]
+pub(crate) struct Calendar<E> {
+    entries: BinaryHeap<Reverse<Entry<E>>>,
     order: u64,
 }
 
-impl Calendar {
+impl<E> Default for Calendar<E> {
+    fn default() -> Self {
+        Self { entries: BinaryHeap::new(), order: 0 }
+    }
+}
+
+impl<E> Calendar<E> {
     /// Enters an event.
-    pub fn at(&mut self, at_ns: u64, event: Event) {
+    pub fn at(&mut self, at_ns: u64, event: E) {
         self.order += 1;
         self.entries.push(Reverse(Entry { at_ns, order: self.order, event }));
     }
 
+    /// When the next event is.
+    pub fn next_ns(&self) -> Option<u64> {
+        self.entries.peek().map(|first| first.0.at_ns)
+    }
+
     /// The next event if it is before `until_ns`, and when it is.
-    pub fn pop_before(&mut self, until_ns: u64) -> Option<(u64, Event)> {
-        if self.entries.peek()?.0.at_ns >= until_ns {
+    pub fn pop_before(&mut self, until_ns: u64) -> Option<(u64, E)> {
+        if self.next_ns()? >= until_ns {
             return None;
         }
         self.entries.pop().map(|Reverse(entry)| (entry.at_ns, entry.event))

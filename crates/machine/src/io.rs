@@ -91,7 +91,7 @@ pub(crate) struct Hub {
     pub below: (u64, u64),
     /// Requests of issuers that ended.
     pub ended: VecDeque<End>,
-    calendar: Calendar,
+    calendar: Calendar<Event>,
     ios: Vec<Io>,
     free: Vec<IoId>,
     now: VecDeque<Event>,

@@ -33,9 +33,13 @@ impl Random {
             return 1.0;
         }
         let sigma = (cv * cv).ln_1p().sqrt();
+        (sigma * (self.normal() - 0.5 * sigma)).exp()
+    }
+
+    /// Standard normal.
+    pub fn normal(&mut self) -> f64 {
         let radius = (-2.0 * (1.0 - self.unit()).ln()).sqrt();
-        let normal = radius * (std::f64::consts::TAU * self.unit()).cos();
-        (sigma * (normal - 0.5 * sigma)).exp()
+        radius * (std::f64::consts::TAU * self.unit()).cos()
     }
 }
 

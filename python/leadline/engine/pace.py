@@ -30,7 +30,7 @@ BOUND_GRACE_S = 60.0
 """What a measurement without a budget may take beside its windows, its pauses and its layout: for
 longer windows where no request ended, and for a device that is slow to settle."""
 
-_LONGER = (1, 4, 16)
+_LONGER = (1, 4, 16, 64)
 
 _MEASURE_S_ENOUGH = 10.0
 """A window is a quarter of a point's time or this long before its own interval may end it: a short

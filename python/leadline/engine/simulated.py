@@ -11,7 +11,7 @@ import msgspec
 from leadline.engine.child import OnEvent, answer, read_answer
 from leadline.engine.fit import require_fit
 from leadline.engine.targets.target import Target
-from leadline.errors import EngineFault, TargetRefused
+from leadline.errors import EngineFault, NothingCompleted, TargetRefused
 from leadline.machine.facts import leadline_version
 from leadline.record import EngineResult, Workload
 from leadline.record.job import (
@@ -100,7 +100,12 @@ class SimulatedEngine:
             limits=limits,
             arrivals=arrivals,
         )
-        result = run_here(job, on_event)
+        try:
+            result = run_here(job, on_event)
+        except NothingCompleted:
+            waited_s = limits.warm_up_s_max + limits.measure_s_max
+            self._clock_s += min(waited_s, limits.total_s_max)
+            raise
         if result.simulated is None:
             raise EngineFault("the simulated engine did not tell its clock")
         self._clock_s = max(self._clock_s, result.simulated.clock_s)

@@ -24,6 +24,17 @@ LEVEL_FRAC = 0.95
 """A curve has levelled off where it stays at or above this share of its best."""
 
 
+DRIFT_TOLD_TO = 1.0
+"""A drift whose interval reaches a doubling is one that nobody can tell anything of."""
+
+
+def told_drift(drift: Interval | None) -> Interval | None:
+    """Return a study's drift where its interval says something; else None."""
+    if drift is None or drift.low is None or drift.high is None or drift.high > DRIFT_TOLD_TO:
+        return None
+    return drift
+
+
 class Comparison(msgspec.Struct, frozen=True):
     """The ratio of two throughputs with its 95 % interval, absent when a side has none."""
 

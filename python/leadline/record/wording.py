@@ -70,6 +70,11 @@ def say_percent(frac: float, *, signed: bool = False) -> str:
     return f"{text} %"
 
 
+def say_half_width(frac: float) -> str:
+    """Write half an interval's width as `±2.1 %`; one that tells nothing has no number."""
+    return f"±{say_percent(frac)}" if frac <= 1.0 else "more than ±100 %"
+
+
 def say_share(share: Interval) -> str:
     """Write a fraction with its interval where it has one: `2.1 % (1.8 to 2.4 %)`."""
     return say_interval(share, say_percent)

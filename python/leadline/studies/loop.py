@@ -10,6 +10,7 @@ import msgspec
 from leadline.engine import (
     POINT_S_MIN,
     PRECONDITION_BYTES_PER_S_MIN,
+    BudgetSpent,
     Engine,
     Limits,
     NothingCompleted,
@@ -93,14 +94,20 @@ def measure_points(
         limits = pace.limits(clock.now_s, done)
         on_progress(_progress(script.points, pace, request, limits, clock.now_s))
         before(request)
-        point = measure_point(
-            engine,
-            start,
-            request,
-            pace.limits(clock.now_s, done),
-            clock,
-            precondition_bytes_max=None if done else precondition_bytes_max,
-        )
+        limits = pace.limits(clock.now_s, done)
+        try:
+            point = measure_point(
+                engine,
+                start,
+                request,
+                limits,
+                clock,
+                precondition_bytes_max=None if done else precondition_bytes_max,
+            )
+        except NothingCompleted as failure:
+            if pace.end_s - clock.now_s > limits.warm_up_s_max + limits.measure_s_max:
+                raise
+            raise BudgetSpent(f"{pace.ended(done)}: {failure}{pace.advice}") from failure
         store.add(start.study_id, point)
         script.tell(point)
     return clock.now_s

@@ -37,8 +37,10 @@ class Pace:
         left, left_s = self.points - done, self.end_s - now_s
         share_s = min(self.point_s_max, BUDGET_SHARE * left_s / (left + self.between * (left - 1)))
         if share_s < POINT_S_MIN:
-            raise BudgetSpent(
-                f"the budget ended with {left} of {self.points} points still to measure"
-                + self.advice
-            )
+            raise BudgetSpent(self.ended(done) + self.advice)
         return share_limits(share_s, left_s=left_s, accuracy=self.accuracy)
+
+    def ended(self, done: int) -> str:
+        """Say that the budget ended after so many points."""
+        left = self.points - done
+        return f"the budget ended with {left} of {self.points} points still to measure"

@@ -7,10 +7,10 @@ of all numbers stand here and nowhere else; `docs/reference/machine.md` says wha
 
 from __future__ import annotations
 
-import math
-import random
 from collections.abc import Callable
 from typing import Any
+
+from leadline.testing.draws import Draw
 
 Table = dict[str, Any]
 
@@ -23,32 +23,7 @@ PAGE_BYTES = 4096
 POLICIES = ("two_lists", "two_lists", "two_lists", "lru", "clock", "two_queues", "arc")
 """Half of them are Linux without MGLRU."""
 
-
 TURNS_PER_MINUTE = (5400, 5900, 7200, 7200, 10_000, 15_000)
-
-
-class _Draw(random.Random):
-    """Numbers within ranges."""
-
-    def log(self, low: float, high: float) -> float:
-        """Draw a number whose logarithm is uniform, to four digits."""
-        return float(f"{math.exp(self.uniform(math.log(low), math.log(high))):.4g}")
-
-    def linear(self, low: float, high: float) -> float:
-        """Draw a uniform number, to four digits."""
-        return float(f"{self.uniform(low, high):.4g}")
-
-    def whole(self, low: float, high: float, unit: int = 1) -> int:
-        """Draw a multiple of `unit` whose logarithm is uniform."""
-        return max(round(self.log(low, high) / unit), 1) * unit
-
-    def power(self, low: int, high: int) -> int:
-        """Draw a power of two between two of them."""
-        return 1 << self.randint(low.bit_length() - 1, high.bit_length() - 1)
-
-    def chance(self, share: float) -> bool:
-        """Return true in this share of the draws."""
-        return self.random() < share
 
 
 def draw_machine(seed: int, kind: str | None = None) -> dict[str, Any]:
@@ -62,7 +37,7 @@ def draw_machine(seed: int, kind: str | None = None) -> dict[str, Any]:
         The profile as `sim:FILE.toml` would be read; its name is `drawn-KIND-SEED`.
 
     """
-    draw = _Draw(f"machine {seed}")  # a text is hashed the same way in every process
+    draw = Draw(f"machine {seed}")  # a text is hashed the same way in every process
     kind = kind or KIND_NAMES[seed % len(KIND_NAMES)]
     cache = _cache(draw, draw.whole(64 * MIB, GIB, MIB))
     machine: Table = {"processors": _processors(draw), "cache": cache} | KINDS[kind](draw, cache)
@@ -85,7 +60,7 @@ def draw_machine(seed: int, kind: str | None = None) -> dict[str, Any]:
     }
 
 
-def _processors(draw: _Draw) -> Table:
+def _processors(draw: Draw) -> Table:
     read_us = draw.log(1.0, 6.0)
     return {
         "count": draw.power(1, 16),
@@ -95,7 +70,7 @@ def _processors(draw: _Draw) -> Table:
     }
 
 
-def _cache(draw: _Draw, capacity_bytes: int, page_bytes: int = PAGE_BYTES) -> Table:
+def _cache(draw: Draw, capacity_bytes: int, page_bytes: int = PAGE_BYTES) -> Table:
     limit = int(capacity_bytes * draw.log(0.05, 0.4)) // page_bytes * page_bytes
     return {
         "page_bytes": page_bytes,
@@ -113,7 +88,7 @@ def _cache(draw: _Draw, capacity_bytes: int, page_bytes: int = PAGE_BYTES) -> Ta
     }
 
 
-def _flash(draw: _Draw, cache: Table, *, slc_share: float = 0.6) -> Table:
+def _flash(draw: Draw, cache: Table, *, slc_share: float = 0.6) -> Table:
     program_us = draw.log(400, 4000)
     drive: Table = {
         "capacity_bytes": 64 * GIB * draw.power(1, 16),
@@ -143,7 +118,7 @@ def _flash(draw: _Draw, cache: Table, *, slc_share: float = 0.6) -> Table:
     return drive
 
 
-def _disk(draw: _Draw) -> Table:
+def _disk(draw: Draw) -> Table:
     outer_mb_s = draw.log(60, 260)
     track_ms = draw.log(0.3, 1.2)
     return {
@@ -164,21 +139,21 @@ def _disk(draw: _Draw) -> Table:
     }
 
 
-def _medium(draw: _Draw, cache: Table, disks: float = 0.5) -> Table:
+def _medium(draw: Draw, cache: Table, disks: float = 0.5) -> Table:
     if draw.chance(disks):
         return {"disk": _disk(draw)}
     return {"flash": _flash(draw, cache)}
 
 
-def _drive(draw: _Draw, cache: Table) -> Table:
+def _drive(draw: Draw, cache: Table) -> Table:
     return {"flash": _flash(draw, cache)}
 
 
-def _one_disk(draw: _Draw, cache: Table) -> Table:  # noqa: ARG001 - as all kinds are asked
+def _one_disk(draw: Draw, cache: Table) -> Table:  # noqa: ARG001 - as all kinds are asked
     return {"disk": _disk(draw)}
 
 
-def _array(draw: _Draw, cache: Table) -> Table:
+def _array(draw: Draw, cache: Table) -> Table:
     kind = draw.choice(("stripe", "mirror", "parity", "double_parity"))
     members = draw.randint(2, 3) if kind == "mirror" else draw.randint(4, 12)
     chunk = draw.power(16 * KIB, MIB)
@@ -186,7 +161,7 @@ def _array(draw: _Draw, cache: Table) -> Table:
     return {"array": array} | _medium(draw, cache, 0.7)
 
 
-def _volume(draw: _Draw, cache: Table) -> Table:  # noqa: ARG001 - as all kinds are asked
+def _volume(draw: Draw, cache: Table) -> Table:  # noqa: ARG001 - as all kinds are asked
     per_s, bytes_per_s = draw.log(200, 20_000), draw.log(20e6, 1e9)
     requests: Table = {"tokens": "requests", "unit_bytes": draw.power(16 * KIB, 256 * KIB)}
     buckets = [
@@ -209,7 +184,7 @@ def _volume(draw: _Draw, cache: Table) -> Table:  # noqa: ARG001 - as all kinds 
     return {"volume": way | {"buckets": buckets}, "station": station}
 
 
-def _nfs(draw: _Draw, cache: Table) -> Table:
+def _nfs(draw: Draw, cache: Table) -> Table:
     network = {
         "latency_us": draw.log(80, 8000),
         "mb_s": draw.log(12, 1200),
@@ -222,7 +197,7 @@ def _nfs(draw: _Draw, cache: Table) -> Table:
     return {"network": network, "server": server} | _medium(draw, cache, 0.6)
 
 
-def _tier(draw: _Draw, cache: Table) -> Table:
+def _tier(draw: Draw, cache: Table) -> Table:
     block = draw.power(16 * KIB, 128 * KIB)
     flash = _flash(draw, cache, slc_share=0.3) | {"aged_frac": 0.0}
     tier = {
@@ -237,7 +212,7 @@ def _tier(draw: _Draw, cache: Table) -> Table:
     return {"tier": tier, "disk": _disk(draw)}
 
 
-def _shared(draw: _Draw, cache: Table) -> Table:
+def _shared(draw: Draw, cache: Table) -> Table:
     machine = _medium(draw, cache, 0.3)
     disk = "disk" in machine
     neighbour = {
@@ -251,7 +226,7 @@ def _shared(draw: _Draw, cache: Table) -> Table:
     return machine | {"neighbour": neighbour}
 
 
-KINDS: dict[str, Callable[[_Draw, Table], Table]] = {
+KINDS: dict[str, Callable[[Draw, Table], Table]] = {
     "flash": _drive,
     "disk": _one_disk,
     "array": _array,

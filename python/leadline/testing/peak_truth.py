@@ -37,6 +37,9 @@ CACHE = Path("build/truth")
 PUBLISHED = "peak_truths.json"
 """Truths that come with the package: the population's and the grids'."""
 
+PARTS_PUBLISHED = Path(__file__).parents[3] / "bench" / "results" / "server_truths.json"
+"""Truths of the servers made of parts, and of other populations; of a checkout."""
+
 METHOD = 1
 """Raised when what is computed here changes its meaning; old truths are then not found any more."""
 
@@ -125,11 +128,11 @@ def _kept(key: str, cache: Path | None) -> Truth | None:
 
 
 def compute_truth(
-    system: Sample | dict[str, object], goal: Goal, se_frac: float = SE_FRAC
+    system: Sample | dict[str, object], goal: Goal, se_frac: float = SE_FRAC, at_once: int = _ROUND
 ) -> Truth:
-    """Compute a true peak rate anew; see `truth`."""
+    """Compute a true peak rate anew, some trials at once; see `truth`."""
     thresholds = _single(goal.threshold)
-    found = [_Root(system, one, goal.run_length_s, se_frac).find() for one in thresholds]
+    found = [_Root(system, one, goal.run_length_s, se_frac, at_once).find() for one in thresholds]
     return min(found, key=lambda item: item.rate_per_s)
 
 
@@ -153,7 +156,14 @@ def _key(system: object, goal: Goal) -> str:
 @functools.cache
 def _published() -> dict[str, Truth]:
     text = resources.files("leadline.testing").joinpath(PUBLISHED).read_bytes()
-    return msgspec.json.decode(text, type=dict[str, Truth])
+    return msgspec.json.decode(text, type=dict[str, Truth]) | published_parts()
+
+
+def published_parts() -> dict[str, Truth]:
+    """Return the truths of servers made of parts; none without a checkout."""
+    if not PARTS_PUBLISHED.exists():
+        return {}
+    return msgspec.json.decode(PARTS_PUBLISHED.read_bytes(), type=dict[str, Truth])
 
 
 def _single(threshold: Threshold) -> list[Threshold]:
@@ -176,12 +186,18 @@ class _Root:
     """
 
     def __init__(
-        self, system: dict[str, Any], threshold: Threshold, run_length_s: float, se_frac: float
+        self,
+        system: dict[str, Any],
+        threshold: Threshold,
+        run_length_s: float,
+        se_frac: float,
+        at_once: int,
     ) -> None:
         self._system = system
         self._threshold = threshold
         self._seconds = run_length_s
         self._se_frac = se_frac
+        self._round = at_once
         self._seeds = count(_FIRST_SEED)
         self._spread = np.random.default_rng(1)
         self._loads: list[float] = []
@@ -190,7 +206,7 @@ class _Root:
 
     def find(self) -> Truth:
         """Return the root with its error."""
-        centre, width, trials = math.log(self._roughly()), 0.06, _ROUND
+        centre, width, trials = math.log(self._roughly()), 0.06, self._round
         while True:
             self._run_around(centre, width, trials)
             fit = _Fit.of(self._loads, self._values, centre, width)
@@ -203,10 +219,10 @@ class _Root:
             if len(self._loads) >= _TRIALS_MAX:
                 raise NoPeak(f"not found to {self._se_frac:.1%} in {_TRIALS_MAX} trials")
             centre, width = root, wanted if not settled else width
-            trials = _ROUND
+            trials = self._round
             if settled:
                 needed = fit.trials * (fit.se / self._se_frac) ** 2 * 1.1 - fit.trials
-                trials = int(min(max(needed, _ROUND), 4 * fit.trials))
+                trials = int(min(max(needed, self._round), 4 * fit.trials))
 
     def _truth(self, root: float, fit: _Fit) -> Truth:
         return Truth(

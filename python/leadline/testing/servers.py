@@ -129,7 +129,8 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     """One server of the population."""
 
     index: int
-    kind: Kind
+    kind: StrEnum
+    """A `Kind`, or a mechanism of the other family."""
     server: SimulatedServer
 
     @property

@@ -5,6 +5,9 @@
 //! least so long.
 
 pub mod nfs;
+mod patience;
+mod server_of_parts;
+pub mod simulated;
 pub mod simulated_server;
 mod tally;
 

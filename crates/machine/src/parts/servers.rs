@@ -17,6 +17,11 @@ impl Servers {
         Self((0..count.max(1)).map(|_| Reverse(0)).collect())
     }
 
+    /// When the first of them is free.
+    pub fn free_ns(&self) -> u64 {
+        self.0.peek().map_or(0, |first| first.0)
+    }
+
     /// When a request that comes at `now_ns`, no earlier than any before it, has been served.
     pub fn serve(&mut self, now_ns: u64, service_ns: u64) -> u64 {
         let Some(mut first) = self.0.peek_mut() else { return now_ns + service_ns };

@@ -1,7 +1,9 @@
 //! A trial of a simulated server: what the server is, and what is asked of it.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use schemars::{JsonSchema, Schema};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
 
 use crate::check::{Wrong, begins_well, require, within};
 use crate::ranges;
@@ -18,7 +20,7 @@ pub struct TrialJob {
     #[schemars(length(min = 1))]
     pub job_id: String,
     /// The server.
-    pub server: SimulatedServer,
+    pub server: Server,
     /// What it is offered.
     pub order: TrialOrder,
 }
@@ -30,8 +32,57 @@ impl TrialJob {
     /// The field, its value, the range and what to write instead.
     pub(crate) fn validate(&self) -> Result<(), Wrong> {
         begins_well(self.version, &self.job_id)?;
-        self.server.validate()?;
+        if let Server::Law(server) = &self.server {
+            server.validate()?;
+        }
         self.order.validate()
+    }
+}
+
+/// A server whose truth is known, of either family.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Server {
+    /// Made of parts.
+    Parts(PartsServer),
+    /// A law of service times behind a queue.
+    Law(Box<SimulatedServer>),
+}
+
+/// A server made of parts (docs/reference/server.md). The crate that has the parts reads and checks
+/// their fields.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct PartsServer {
+    /// What tells it from a law.
+    #[schemars(transform = parts)]
+    family: String,
+    /// All other fields.
+    #[serde(flatten)]
+    pub fields: Map<String, Value>,
+}
+
+/// The field that says which family a server is of; a law has none.
+const FAMILY: &str = "family";
+const PARTS: &str = "parts";
+
+fn parts(schema: &mut Schema) {
+    schema.insert("const".to_owned(), PARTS.into());
+}
+
+impl<'de> Deserialize<'de> for Server {
+    // Not derived: a wrong field of either is named, where an untagged enum says that none fits.
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let mut fields = Map::deserialize(from)?;
+        let Some(family) = fields.remove(FAMILY) else {
+            let law = serde_json::from_value(Value::Object(fields)).map_err(D::Error::custom)?;
+            return Ok(Self::Law(law));
+        };
+        if family == PARTS {
+            return Ok(Self::Parts(PartsServer { family: PARTS.to_owned(), fields }));
+        }
+        Err(D::Error::custom(format!(
+            "family is {family}; it must be \"{PARTS}\" (leave it out for a law of service times)"
+        )))
     }
 }
 

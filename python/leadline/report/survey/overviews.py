@@ -8,6 +8,7 @@ from typing import Any
 import altair as alt
 
 from leadline.record import Curve, CurvePoint, Survey
+from leadline.record.findings import told_drift
 from leadline.record.wording import say_change, say_rate, say_step
 from leadline.report.drawing.axes import bytes_x, on_field, throughput_y
 from leadline.report.drawing.layers import (
@@ -177,8 +178,8 @@ def drift_title(survey: Survey) -> str:
     """Say whether the system moved during the survey."""
     if survey.drift_step is not None:
         return f"The system {say_step(survey.drift_step)}"
-    drift = survey.drift_frac
-    if drift is None or drift.low is None:
+    drift = told_drift(survey.drift_frac)
+    if drift is None:
         return "Drift cannot be told"
     said = "No drift shown" if drift.covers(0.0) else "The system drifted"
     return f"{said}: {say_change(drift)}"

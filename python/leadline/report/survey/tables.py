@@ -12,7 +12,14 @@ from typing import Any
 from leadline.inert import cell
 from leadline.machine.facts import FACTS
 from leadline.record import PARAMETERS, Measurement, Survey
-from leadline.record.wording import say_border, say_percent, say_rate, say_value, say_workload
+from leadline.record.wording import (
+    say_border,
+    say_half_width,
+    say_percent,
+    say_rate,
+    say_value,
+    say_workload,
+)
 from leadline.report.measurement.evidence import CLOCKS, marks, say_precondition, say_written
 from leadline.report.measurement.outliers import slice_outliers
 from leadline.units import format_bytes, format_seconds
@@ -78,7 +85,7 @@ def sure_rows(survey: Survey, points: Sequence[Measurement], drift: str) -> list
     rows = [
         (
             "Accuracy bought",
-            f"±{say_percent(bought)} at the median point; ±{asked} was aimed at within a run"
+            f"{say_half_width(bought)} at the median point; ±{asked} was aimed at within a run"
             if bought is not None
             else "cannot tell: too few readings",
         ),

@@ -15,6 +15,7 @@ from leadline.record.findings import (
     compare,
     ends,
     gain,
+    told_drift,
 )
 from leadline.record.study import Status
 from leadline.record.survey import Curve, CurvePoint, Region, Survey
@@ -24,6 +25,7 @@ from leadline.record.wording import (
     say_bytes,
     say_change,
     say_count,
+    say_half_width,
     say_percent,
     say_place,
     say_rate,
@@ -217,8 +219,8 @@ def _how_sure(survey: Survey) -> str:
     if survey.accuracy_frac is None:
         parts.append("too few readings for the width of the intervals")
     else:
-        width = say_percent(survey.accuracy_frac)
-        parts.append(f"the 95 % intervals are ±{width} at the median")
+        width = say_half_width(survey.accuracy_frac)
+        parts.append(f"the 95 % intervals are {width} at the median")
     if survey.noise_frac:
         noise = [f"{say_percent(frac)} ({name})" for name, frac in survey.noise_frac.items()]
         parts.append(f"readings of one point differ from run to run by {join_words(noise)}")
@@ -237,7 +239,7 @@ def _how_sure(survey: Survey) -> str:
 def _drift(survey: Survey) -> str:
     if survey.drift_step is not None:
         return f"and the system {say_step(survey.drift_step)}"
-    drift = survey.drift_frac
+    drift = told_drift(survey.drift_frac)
     if drift is None or drift.low is None or drift.high is None:
         return "drift cannot be told"
     if drift.covers(0.0):

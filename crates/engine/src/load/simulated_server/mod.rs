@@ -14,29 +14,26 @@ mod queue;
 mod service;
 mod speed;
 
+pub(super) use service::exponential;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use leadline_wire::event::load::{LoadResult, TrialResult};
-use leadline_wire::job::trial::{SimulatedServer, TrialJob, TrialOrder};
+use leadline_wire::event::load::LoadResult;
+use leadline_wire::job::trial::{SimulatedServer, TrialOrder};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
 use crate::clock::{ns_from_s, s_from_ns};
+use crate::load::patience::Patience;
 use crate::load::{LoadTally, Window};
 use queue::Queue;
 
 /// Arrivals stop with the window; answers are waited for this much longer.
-const DRAIN_S: f64 = 2.0;
+pub(super) const DRAIN_S: f64 = 2.0;
 
 /// A trial is given up no sooner than after this much of its window.
 pub const ABORT_AFTER_S: f64 = 10.0;
-
-/// Runs a job's trial.
-#[must_use]
-pub fn answer(job: &TrialJob) -> TrialResult {
-    TrialResult::new(job, run(&job.server, &job.order))
-}
 
 /// Runs one trial in virtual time.
 ///
@@ -71,7 +68,7 @@ fn run_until(server: &SimulatedServer, order: &TrialOrder) -> Ended {
     let mut now_ns = 0.0_f64;
     let mean_gap_ns = 1e9 / order.rate_per_s;
     loop {
-        now_ns += service::exponential(&mut random) * mean_gap_ns;
+        now_ns += exponential(&mut random) * mean_gap_ns;
         let due_ns = now_ns as u64;
         if due_ns >= to_ns {
             return Ended::Whole(tally.finish(to_ns, false));
@@ -89,51 +86,29 @@ fn run_until(server: &SimulatedServer, order: &TrialOrder) -> Ended {
     }
 }
 
-/// Decides when a trial is hopeless: the mean response time passed the bound, where a request
-/// without an answer counts with its age. That is what a real generator knows at that moment.
+/// Learns what a generator knows at each moment of requests whose ends are known beforehand.
 struct GivingUp {
-    bound_ns: Option<f64>,
-    from_ns: u64,
+    patience: Patience,
     waiting: BinaryHeap<Reverse<(u64, u64)>>,
-    /// Of the waiting: when they were due, added up.
-    due_sum_ns: f64,
-    answered: u64,
-    answered_sum_ns: f64,
 }
 
 impl GivingUp {
     fn new(order: &TrialOrder, from_ns: u64) -> Self {
-        Self {
-            bound_ns: order.abort_above_ms.map(|ms| ms * 1e6),
-            from_ns,
-            waiting: BinaryHeap::new(),
-            due_sum_ns: 0.0,
-            answered: 0,
-            answered_sum_ns: 0.0,
-        }
+        Self { patience: Patience::new(order.abort_above_ms, from_ns), waiting: BinaryHeap::new() }
     }
 
     /// Learns of a request, due now, and decides.
     fn now(&mut self, now_ns: u64, done_ns: u64) -> bool {
-        let Some(bound_ns) = self.bound_ns else { return false };
-        if now_ns < self.from_ns {
-            return false;
-        }
         self.waiting.push(Reverse((done_ns, now_ns)));
-        self.due_sum_ns += now_ns as f64;
+        self.patience.due(now_ns);
         while let Some(&Reverse((done_ns, due_ns))) = self.waiting.peek() {
             if done_ns > now_ns {
                 break;
             }
             self.waiting.pop();
-            self.due_sum_ns -= due_ns as f64;
-            self.answered += 1;
-            self.answered_sum_ns += (done_ns - due_ns) as f64;
+            self.patience.answered(due_ns, done_ns);
         }
-        let waiting = self.waiting.len() as f64;
-        let ages_ns = waiting * now_ns as f64 - self.due_sum_ns;
-        let mean_ns = (self.answered_sum_ns + ages_ns) / (self.answered as f64 + waiting);
-        now_ns >= self.from_ns + ns_from_s(ABORT_AFTER_S) && mean_ns > bound_ns
+        self.patience.ends(now_ns)
     }
 }
 

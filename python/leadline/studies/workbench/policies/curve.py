@@ -41,12 +41,17 @@ CONTRADICTED_MIN = 12
 """Where trials contradict each other and the posterior knows of one mode only, it is surer of its
 interval than it should be."""
 TRIALS_MAX = 20
-"""After so many, a server that still keeps its secret is answered with what was reached."""
+SPENT_MAX = 8.25
+"""After so many trials, or when all cost as much as so many of `LONG_S`, a server that still keeps
+its secret is answered with what was reached: at 15 s of set-up, 10.3 minutes."""
 OVERLOAD_S = 20.0
 _OVERLOAD_EVERY = 3
 _OVERLOAD = 1.15
 """Over the capacity: completions tell the speed and how it wanders, which no response near the
 peak can, least of all of a server that gets less done under a backlog."""
+OVERLOAD_FAR = 2.0
+"""So far above the peak an overload tells nothing of it: something other than speed gives out, as
+where clients who waited too long send their requests again."""
 _STEP_MIN, _STEP_MAX = 2.0, 8.0
 _STEP_DOWN = 4.0
 _BEYOND_CAPACITY = 1.2
@@ -98,17 +103,19 @@ class Curve(Conversation):
         puzzled = self._contradiction is not None and not self._knows_two_modes
         least = CONTRADICTED_MIN if puzzled else TRIALS_MIN
         settled = half <= enough * self.goal.error_frac and told >= least
-        if self._highest_held == 0.0 and (settled or told >= TRIALS_MAX):
+        spent = told >= TRIALS_MAX or self._spent >= SPENT_MAX
+        if self._highest_held == 0.0 and (settled or spent):
             # The model would have a peak anywhere; one that holds must have been seen.
             seconds = min(SHORT_S, self.goal.run_length_s)
             return self._within_reach(min(self.loads) / _STEP_DOWN, seconds, _ABORT)
         if settled:
             return self._contradicted() if puzzled else self._found(math.exp(middle))
-        if told >= TRIALS_MAX:
-            return Ending(PeakVerdict.GAVE_UP, _gave_up(half))
-        if told % _OVERLOAD_EVERY == 0 and told >= TRIALS_MIN:
-            capacity = max(np.median(posterior.log_capacity) for _, posterior in self._beliefs)
-            rate = _OVERLOAD * math.exp(float(capacity))
+        if spent:
+            return self._gave_up(half)
+        capacity = max(np.median(posterior.log_capacity) for _, posterior in self._beliefs)
+        rate = _OVERLOAD * math.exp(float(capacity))
+        near = rate <= OVERLOAD_FAR * math.exp(middle)
+        if told % _OVERLOAD_EVERY == 0 and told >= TRIALS_MIN and near:
             return self._within_reach(rate, min(OVERLOAD_S, self.goal.run_length_s), _DEEP_ABORT)
         random = np.random.default_rng([self.seed, len(self.trials)])
         rate = math.exp(float(np.quantile(peaks, random.uniform(*_QUANTILES))))
@@ -124,6 +131,21 @@ class Curve(Conversation):
             PeakVerdict.FOUND,
             f"Trials of {self.goal.run_length_s:.6g} s are expected at the threshold at this rate; "
             "shorter ones were carried to that length by the model.",
+        )
+
+    def _gave_up(self, half: float) -> Ending:
+        """End a search that costs more than it tells; where trials are of two kinds, say that."""
+        trials = f"{len(self.trials)} trials"
+        if self._knows_two_modes or self._contradiction is not None:
+            return Ending(
+                PeakVerdict.IRREGULAR,
+                f"{trials} are of two kinds, and no one rate answers for both: it is known to "
+                f"{half:.1%} only.",
+            )
+        return Ending(
+            PeakVerdict.GAVE_UP,
+            f"{trials} differ so much that the rate is known to {half:.1%} only; more would cost "
+            "more than they tell.",
         )
 
     def _contradicted(self) -> Ending:
@@ -244,19 +266,21 @@ class Curve(Conversation):
         return tuple(words)
 
     @property
+    def _spent(self) -> float:
+        """What all trials cost, over the cost of a long one."""
+        if not self.trials:
+            return 0.0
+        asked_s = sum(trial.measured.seconds for trial in self.trials if trial.measured is not None)
+        overhead_s = (self.cost_s - asked_s) / len(self.trials)
+        return self.cost_s / (LONG_S + overhead_s)
+
+    @property
     def _knows_two_modes(self) -> bool:
         return any(posterior.two_modes > 0.5 for _, posterior in self._beliefs)
 
     @property
     def _contradiction(self) -> tuple[float, float] | None:
         return contradiction(self.trials, self.goal.threshold)
-
-
-def _gave_up(half: float) -> str:
-    return (
-        f"{TRIALS_MAX} trials differ so much that the rate is known to {half:.1%} only; more would "
-        "cost more than they tell."
-    )
 
 
 def curve(goal: Goal, seed: int, prior: Prior | None = None) -> Curve:
