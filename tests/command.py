@@ -13,7 +13,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from forked_command import SERVER, Forked, run_forked
-from steered_command import shorten, stall_after
+from steered_command import kill_after, shorten, stall_after
 
 LEADLINE = str(Path(sys.executable).with_name("leadline"))
 STEERED = str(Path(__file__).with_name("steered_command.py"))
@@ -64,6 +64,11 @@ def hurried(*arguments: str, store: Path) -> subprocess.CompletedProcess[str]:
 
 def _hurry() -> None:
     shorten(POINT_S)
+
+
+def killed_after(items: int, *arguments: str, store: Path) -> subprocess.CompletedProcess[str]:
+    """Run the command until it has stored so many items, those without an id too; then -9."""
+    return run_forked(arguments, environment(store), 60, steer=functools.partial(kill_after, items))
 
 
 def ended_after(

@@ -9,6 +9,7 @@ ROWS      Once it has stored so many points or trials it writes a byte to the de
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 from typing import Any
@@ -44,6 +45,21 @@ def stall_after(rows: int, descriptor: int) -> None:
 
     vars_of_store: Any = SqlStore
     vars_of_store.add = add_and_stall
+
+
+def kill_after(items: int) -> None:
+    """Kill this process as soon as it has stored so many items, whatever they are."""
+    stored, add = 0, SqlStore.add
+
+    def add_and_die(self: SqlStore, study_id: str, item: Item, group: str = "") -> None:
+        nonlocal stored
+        add(self, study_id, item, group)
+        stored += 1
+        if stored == items:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    vars_of_store: Any = SqlStore
+    vars_of_store.add = add_and_die
 
 
 if __name__ == "__main__":

@@ -15,13 +15,16 @@ import typer
 
 import survey_fixture
 from command import leadline
+from leadline.cli import fio_jobs
 from leadline.cli import measure as measure_command
 from leadline.cli import predict as predict_command
 from leadline.cli.context import Context
 from leadline.engine import PointFailed, TargetRefused
 from leadline.fio import FioJobRefused, read_job
 from leadline.predict import PredictionRefused
-from leadline.record import Measurement
+from leadline.record.measurement import WorkloadAsked
+from leadline.studies.measurement import MeasurementRefused
+from leadline.studies.measurement import run as measuring
 
 ROOT = Path(__file__).parent.parent
 WORKLOAD = "unique_bytes=1MiB,size_mean=4KiB"
@@ -274,13 +277,13 @@ def job_file(directory: Path, text: str) -> Path:
 def test_what_is_wrong_with_a_later_job_is_found_before_the_first_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(measure_command, "_measure", None)
+    monkeypatch.setattr(measuring, "_measure", None)
     store = tmp_path / "s.sqlite"
     large = job_file(tmp_path, "[a]\n[b]\nstonewall\nsize=8p\n")
     with pytest.raises(TargetRefused, match=r"^\[b\]: unique_bytes"):
         measure("sim:two-level", store, fio=large)
     rated = job_file(tmp_path, "[a]\n[b]\nstonewall\nrate_iops=5\n")
-    with pytest.raises(typer.BadParameter, match=r"\[b\]: --runs 3") as refusal:
+    with pytest.raises(MeasurementRefused, match=r"\[b\]: --runs 3") as refusal:
         measure("sim:two-level", store, fio=rated, runs=3)
     assert refusal.value.exit_code == 2
 
@@ -293,14 +296,14 @@ def test_what_was_measured_is_told_when_a_later_job_fails(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    measured = measure_command._measure
+    measured = measuring._measure
 
-    def fail_at_log(engine: Any, target: Any, asked: Any) -> Measurement:
-        if asked.job.name == "log":
+    def fail_at_log(engine: Any, growing: Any, workload: WorkloadAsked, warnings: Any) -> Any:
+        if workload.name == "log":
             raise PointFailed("the device is gone")
-        return measured(engine, target, asked)
+        return measured(engine, growing, workload, warnings)
 
-    monkeypatch.setattr(measure_command, "_measure", fail_at_log)
+    monkeypatch.setattr(measuring, "_measure", fail_at_log)
     with pytest.raises(PointFailed, match=r"^\[log\]: the device is gone") as failure:
         measure("sim:two-level", tmp_path / "s.sqlite", fio=jobs, json=json_too)
     assert failure.value.exit_code == 1
@@ -331,7 +334,7 @@ def test_a_written_job_keeps_the_jobs_own_way_to_the_data(
     measure("sim:two-level", tmp_path / "s", fio=path, write_fio=out)
     (job,) = read_job(out)
     assert (job.backend, job.direct, job.workload.queue_depth) == ("uring", True, 4)
-    monkeypatch.setattr(measure_command, "target_facts", lambda _: {"logical_block_bytes": 4096})
+    monkeypatch.setattr(fio_jobs, "target_facts", lambda _: {"logical_block_bytes": 4096})
     measure(
         str(tmp_path),
         tmp_path / "s",

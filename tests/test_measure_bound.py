@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, cast
+from contextlib import nullcontext
+from typing import Any, ClassVar
+from unittest import mock
 
 import pytest
 
-from leadline.cli import measure
 from leadline.engine import (
     POINT_S_MIN,
-    Engine,
     EngineFault,
     Limits,
     NothingCompleted,
@@ -20,7 +20,10 @@ from leadline.engine import (
 )
 from leadline.engine.pace import BOUND_GRACE_S, LAYOUT_BYTES_PER_S_MIN
 from leadline.record import Access, EngineResult, Workload
-from leadline.record.job import CLOSED
+from leadline.record.measurement import MeasurementAsked
+from leadline.store import open_store
+from leadline.studies.measurement import begin_measurements, measure_workloads, plan_workload
+from leadline.studies.measurement import run as measuring
 from leadline.testing.samples import sample_result
 
 LIMITS = Limits(warm_up_s_max=2.0, measure_s_min=0.5, measure_s_max=1.0, accuracy=0.01)
@@ -45,6 +48,9 @@ class Engines:
     def prepare(self) -> None:
         """It has no ceiling."""
 
+    def skip_to(self, clock_s: float) -> None:
+        """Its clock is real."""
+
     def run(self, _workload: Workload, *, limits: Limits, **_: Any) -> EngineResult:
         self.asked.append(limits)
         if len(self.asked) - 1 == self._hangs_at:
@@ -59,19 +65,16 @@ class Engines:
 @pytest.fixture(autouse=True)
 def a_clock_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.sleep", lambda _seconds: None)
-    monkeypatch.setattr(measure, "preflight", lambda *_: ())
+    monkeypatch.setattr(measuring, "preflight", lambda *_: ())
 
 
-def measured(engine: Engines, *, precondition_bytes_max: int | None = None) -> None:
-    job = measure._Job(workload=WORKLOAD, arrivals=CLOSED, access=engine.access, seconds=5.0)
-    asked = measure._Asked(
-        job=job,
-        limits=measure._limits(1.0, 0.01),
-        precondition_bytes_max=precondition_bytes_max,
-        seed=1,
-        runs=5,
+def measured(engine: Engines) -> None:
+    workload = plan_workload(WORKLOAD, engine.access, seconds=5.0)
+    start = begin_measurements(
+        TARGET, MeasurementAsked(workloads=(workload,), seed=1, accuracy=0.01)
     )
-    measure._measure(cast(Engine, engine), TARGET, asked)
+    with mock.patch.object(measuring, "open_engine", return_value=nullcontext(engine)):
+        measure_workloads(TARGET, open_store("sqlite://"), start)
 
 
 def test_the_bound_is_runs_pauses_layout_and_grace() -> None:
@@ -88,7 +91,7 @@ def test_the_bound_is_runs_pauses_layout_and_grace() -> None:
 def test_every_run_is_given_what_is_left_of_one_bound() -> None:
     engine = Engines()
     measured(engine)
-    bound_s = 5 * 3.0 + 4 * measure.PAUSE_S + 10.0 + BOUND_GRACE_S
+    bound_s = 5 * 3.0 + 4 * measuring.PAUSE_S + 10.0 + BOUND_GRACE_S
     left = [limits.total_s_max for limits in engine.asked]
     assert left == pytest.approx([bound_s - 3.0 * number for number in range(5)])
 
@@ -99,7 +102,7 @@ def test_an_engine_that_stopped_ends_it_at_the_bound(hangs_at: int) -> None:
     began_s = engine.clock_s
     with pytest.raises(EngineFault, match="no answer"):
         measured(engine)
-    bound_s = 5 * 3.0 + 4 * measure.PAUSE_S + 10.0 + BOUND_GRACE_S
+    bound_s = 5 * 3.0 + 4 * measuring.PAUSE_S + 10.0 + BOUND_GRACE_S
     assert engine.clock_s - began_s == pytest.approx(bound_s)
 
 

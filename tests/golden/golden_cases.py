@@ -135,7 +135,7 @@ LIVE = (
     _live("peak", "peak", _SERVER, *_QUICK),
     _live("peak-json", "peak", _SERVER, *_QUICK, "--json"),
     _live("surface-json", "surface", _SERVER, "--design", "full-grid", *_QUICK[:2], "--json"),
-    # What cannot be resumed today.
+    # Nothing is unfinished that could be resumed.
     _live("resume-measure", "measure", "null:", "--workload", _SMALL, "--resume"),
     _live("resume-files", "files", "{out}", "--name", "plain", "--resume"),
     _live("resume-stream", "stream", "sort", "{out}/in", "{out}/sorted", "--resume"),

@@ -87,7 +87,7 @@ def _copy(source: Store, kept: Store) -> None:
             _copy_experiment(stored_experiment(source, summary.study_id), kept)
             continue
         found: Stored[Any, Any] = source.find(summary.study_id)
-        points = source.items(summary.study_id)
+        points = source.items(summary.study_id, "")  # not the runs beside them
         kept.begin(POINTS_OF[summary.kind], found.start)
         _add(kept, summary.study_id, points)
         assert found.answer is not None

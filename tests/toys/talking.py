@@ -12,8 +12,9 @@ import pytest
 from typer.testing import CliRunner
 
 import leadline
-from leadline.cli import app, measure
+from leadline.cli import app
 from leadline.engine import open_engine
+from leadline.studies.measurement import run
 
 HERE = Path(sys.argv[1])
 """Where the edited copy lies, and all that is written."""
@@ -26,7 +27,7 @@ def answer_with(patch: pytest.MonkeyPatch, **added: Any) -> None:
     """Let `measure` ask the engine that knows nothing; `added` goes over its result."""
     program = str(Path(__file__).with_name("answers_alike.py"))
     command = (sys.executable, "-I", program, str(JOBS), json.dumps(added))
-    patch.setattr(measure, "open_engine", functools.partial(open_engine, command=command))
+    patch.setattr(run, "open_engine", functools.partial(open_engine, command=command))
 
 
 def said(*arguments: str, code: int = 0) -> str:

@@ -19,7 +19,7 @@ with pytest.MonkeyPatch.context() as patch:
     older = json.loads(said(*ASKED, "--runs", "1"))
     assert older["result"]["throttled_share"] is None
     answer_with(patch, throttled_share=0.25)
-    patch.setattr("leadline.cli.measure.PAUSE_S", 0.0)
+    patch.setattr("leadline.studies.measurement.run.PAUSE_S", 0.0)
     told = json.loads(said(*ASKED, "--runs", "2"))
 assert len(told["runs"]) == 2
 assert told["result"]["throttled_share"] == 0.25

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -11,10 +12,11 @@ import typer
 
 from leadline.cli.options import with_output
 from leadline.cli.talk import talk
-from leadline.engine import Target
+from leadline.engine import Target, granule_bytes, target_facts
 from leadline.fio import FioJobRefused, FioRun, FioWorkload, read_job, write_job
-from leadline.record import Workload
 from leadline.record.discipline import NO_SYNC, say_discipline
+from leadline.record.measurement import WorkloadAsked
+from leadline.studies.measurement.plan import ACCURACY, limits_of
 
 DATA_NAME = "leadline-fio.bin"
 """The file that a written job makes and keeps in the target; not in `.leadline`, which is ours."""
@@ -69,14 +71,46 @@ def one_of(workload: str | None, fio: Path | None) -> str | Path:
     return given[0]
 
 
-def write_file(path: Path, workload: Workload, run: FioRun, target: Target) -> None:
-    """Write a job file whose data file lies in the target's directory."""
-    name = f"{target.path}/{DATA_NAME}" if target.path else DATA_NAME
-    text = write_job(workload, msgspec.structs.replace(run, filename=name))
+def write_workload(
+    path: Path, workloads: Sequence[WorkloadAsked], target: Target, *, source: Path | None
+) -> None:
+    """Write the only workload as a job file whose data file lies in the target's directory.
+
+    Args:
+        path: of the file.
+        workloads: one.
+        target: the job is for.
+        source: the job file that it was read from, if it was.
+
+    """
+    if source is not None and path.exists() and path.samefile(source):
+        raise typer.BadParameter(
+            f"--write-fio {path} would overwrite the job that --fio reads; give another file"
+        )
+    if len(workloads) != 1:
+        raise typer.BadParameter(
+            f"--write-fio writes one workload, and the file has {len(workloads)} jobs; "
+            "give one with --workload"
+        )
+    (asked,) = workloads
+    for said in asked.access.beyond(*FioRun.__struct_fields__):
+        raise typer.BadParameter(f"--{said} does not go with --write-fio: leave it out")
+    facts = target_facts(target.path) if target.path and Path(target.path).is_dir() else {}
+    run = FioRun(
+        filename=f"{target.path}/{DATA_NAME}" if target.path else DATA_NAME,
+        backend=asked.access.backend or "pread",
+        direct=asked.access.direct,
+        sync=asked.access.sync,
+        arrivals=asked.arrivals,
+        seconds=asked.seconds,
+        ramp_s=limits_of(asked.seconds, ACCURACY).warm_up_s_max,
+        granule_bytes=granule_bytes(facts, direct=asked.access.direct),
+    )
+    text = write_job(asked.workload, run)
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise FioJobRefused(
             f"{path} cannot be written: {error.strerror}; give another file"
         ) from error
-    talk(f"wrote {path}; run it with: fio {path} (it makes {name} and leaves it there)")
+    talk(f"wrote {path}; run it with: fio {path} (it makes {run.filename} and leaves it there)")

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import functools
-import time
-import uuid
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from datetime import UTC, datetime
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
-from rich.text import Text
 
 from leadline.cli.context import Context
 from leadline.cli.fio_jobs import (
@@ -23,7 +18,7 @@ from leadline.cli.fio_jobs import (
     read_file,
     with_write_fio,
     without_files,
-    write_file,
+    write_workload,
 )
 from leadline.cli.options import (
     CacheLimit,
@@ -35,47 +30,39 @@ from leadline.cli.options import (
     capped,
     positive_seconds,
     reader,
+    require_same_access,
+    tell_in_vain,
     with_access,
 )
-from leadline.cli.talk import put_json, show, tell_findings
-from leadline.cli.tell import heading
-from leadline.engine import (
-    Engine,
-    Limits,
-    Target,
-    bounded,
-    granule_bytes,
-    open_engine,
-    preflight,
-    require_fit,
-    target_facts,
-    until_completed,
-)
+from leadline.cli.talk import talk, tell_findings
+from leadline.cli.tell import tell
+from leadline.engine import Stopped, Target
 from leadline.errors import LeadlineError
-from leadline.fio import FioRun, FioWorkload
-from leadline.record import (
-    CAP_REACHED,
-    Access,
-    Arrivals,
-    EngineResult,
-    Measurement,
-    RunReading,
-    Status,
-    Workload,
-    derive_seed,
+from leadline.record import Access, Arrivals, Status, Workload
+from leadline.record.measurement import (
+    MEASUREMENT,
+    Measured,
+    MeasurementAsked,
+    MeasurementStart,
+    WorkloadAsked,
 )
-from leadline.record.measurement import MEASUREMENT, Measured, MeasurementStart
-from leadline.record.study import Took
-from leadline.report.documents.measurement import measurement_document
+from leadline.record.wording import join_words, say_count, say_percent, say_rate, say_workload
 from leadline.report.kinds import KINDS
-from leadline.report.measurement.terminal import render_measurement
+from leadline.store import StoreError
+from leadline.studies.measurement import (
+    begin_measurements,
+    find_begun,
+    load_measured,
+    measure_workloads,
+    plan_jobs,
+    plan_workload,
+)
+from leadline.studies.measurement.plan import ACCURACY
+from leadline.studies.resume import say_kept
+from leadline.units import format_bytes, format_seconds
 
 if TYPE_CHECKING:
     from leadline.store import Store  # SQLAlchemy takes a while to load
-
-RUNS = 5
-"""Runs of a closed loop; fewer tell too little of the spread between runs, and more leave each too
-short to become steady in."""
 
 
 _Workload = Annotated[
@@ -119,6 +106,12 @@ _ArrivalsKind = Annotated[
         help="With --rate: at random moments, or evenly.  [default: poisson]",
     ),
 ]
+_Resume = Annotated[
+    bool,
+    typer.Option(
+        "--resume", help="Go on with this target's unfinished measurement, of --workload or --fio."
+    ),
+]
 _Placement = Annotated[
     str,
     typer.Option(
@@ -127,37 +120,6 @@ _Placement = Annotated[
         "kernel likes.",
     ),
 ]
-
-
-PAUSE_S = 2.0
-"""Between two runs on a real target. What disturbs a shared machine comes and goes within some
-seconds: five runs in six seconds scattered by 4 %, the same runs spread over minutes by 8 %."""
-
-
-SECONDS = 5.0
-
-
-class _Job(msgspec.Struct, frozen=True, kw_only=True):
-    """One workload to run, from the command line or from a fio job file."""
-
-    name: str | None = None
-    """Of a fio job."""
-    workload: Workload
-    arrivals: Arrivals
-    access: Access
-    seconds: float | None
-    warnings: tuple[str, ...] = ()
-    """What of a fio job does not map."""
-
-
-class _Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """The options that decide a lone measurement."""
-
-    job: _Job
-    limits: Limits
-    precondition_bytes_max: int | None
-    seed: int
-    runs: int
 
 
 @with_access
@@ -170,7 +132,7 @@ def command(
     fio: FioFile = None,
     seconds: _Seconds = None,
     runs: _Runs = None,
-    accuracy: _Accuracy = 0.01,
+    accuracy: _Accuracy = ACCURACY,
     rate: _Rate = None,
     arrivals: _ArrivalsKind = None,
     access: Access,
@@ -181,266 +143,68 @@ def command(
     engine: EngineName = "leadline",
     write_fio: Path | None = None,
     seed: Seed = 1,
+    resume: _Resume = False,
     json: Json = False,
 ) -> None:
     """Measure one workload: throughput, response times, and where the bytes came from."""
     chosen = Target.parse(target)
     if fio is not None and (rate is not None or arrivals is not None):
         raise typer.BadParameter("--rate and --arrivals go with --workload: a job has its own")
-    jobs = _jobs(
-        one_of(workload, fio),
+    if resume and write_fio is not None:
+        raise typer.BadParameter("--resume measures and --write-fio does not: leave one out")
+    alone = resume and workload is None and fio is None
+    workloads = _workloads(
+        None if alone else one_of(workload, fio),
         chosen,
         access=msgspec.structs.replace(capped(access, cache_limit), placement=placement),
         seconds=seconds,
+        runs=runs,
         arrivals=_arrivals(rate, arrivals),
         files=chosen.kind == "directory" or bool(write_fio),
     )
     if write_fio is not None:
-        _write(write_fio, jobs, chosen, source=fio)
+        write_workload(write_fio, workloads, chosen, source=fio)
         return
-    own: Context = context.obj
-    asked = [_asked(job, runs, accuracy, precondition, seed) for job in jobs]
-
-    def opened(job: _Job) -> AbstractContextManager[Engine]:
-        return open_engine(chosen, job.access, engine=engine, max_bytes=max_bytes, run_seed=seed)
-
-    if len(jobs) > 1:  # a lone one is looked at when it begins
-        for job in jobs:
-            with _naming(job), opened(job) as looked_at:
-                _require_fit(job, looked_at)
-    _measure_all(asked, own.open_store(), chosen, opened, json=json)
-
-
-def _measure_all(
-    asked: Sequence[_Asked],
-    store: Store,
-    target: Target,
-    opened: Callable[[_Job], AbstractContextManager[Engine]],
-    *,
-    json: bool,
-) -> None:
-    """Measure job by job; what was measured is told, whatever became of the next one."""
-    points: list[Measurement] = []
-    try:
-        for each in asked:
-            with _naming(each.job), opened(each.job) as target_engine:
-                point = _measure(target_engine, target, each)
-                # Kept before the target is left: a server that went away cannot be tidied up.
-                kept = _keep(store, target, point)
-                points.append(point)
-                if not json:
-                    if each.job.name is not None:
-                        show(Text(f"[{each.job.name}]"))
-                    show(heading(kept, KINDS[MEASUREMENT.kind]))
-                    show(render_measurement(point))
-    finally:
-        if json and points:
-            _put([one.job.name for one in asked[: len(points)]], points)
-
-
-@contextmanager
-def _naming(job: _Job) -> Iterator[None]:
-    """Put the name of a fio job before what is wrong with it."""
-    try:
-        yield
-    except LeadlineError as error:
-        if job.name is not None:
-            error.args = (f"[{job.name}]: {error}",)
-        raise
-
-
-def _asked(
-    job: _Job, runs: int | None, accuracy: float, precondition: int | None, seed: int
-) -> _Asked:
-    try:
-        count = _runs(runs, job.arrivals.rate_per_s)
-    except typer.BadParameter as error:
-        if job.name is None:
-            raise
-        raise typer.BadParameter(f"[{job.name}]: {error.message}") from error
-    return _Asked(
-        job=job,
-        limits=_limits((job.seconds or SECONDS) / count, accuracy),
-        runs=count,
-        precondition_bytes_max=precondition,
+    asked = MeasurementAsked(
+        workloads=workloads,
         seed=seed,
+        accuracy=accuracy,
+        precondition_bytes_max=precondition,
+        max_bytes=max_bytes,
+        engine=engine,
     )
+    own: Context = context.obj
+    store, before = own.open_store(), None
+    if resume:
+        before = find_begun(store, chosen, workloads)
+        _require_as_begun(context, before.start, access)
+        typed = {"seconds": seconds, "runs": runs, "rate": rate, "arrivals": arrivals}
+        typed |= {"placement": placement, "cache_limit": cache_limit or None}
+        tell_in_vain(context, _kept_options(before.start, asked, typed))
+    start = begin_measurements(chosen, asked) if before is None else before.start
+    _tell_plan(start, before)
+    _measure(store, chosen, start, before, json=json)
 
 
-def _require_fit(job: _Job, engine: Engine) -> None:
-    require_fit(job.workload, capacity_bytes=engine.capacity_bytes, backend=engine.access.backend)
-
-
-def _jobs(
-    source: str | Path,
+def _workloads(
+    source: str | Path | None,
     target: Target,
     *,
     access: Access,
     seconds: float | None,
+    runs: int | None,
     arrivals: Arrivals,
     files: bool,
-) -> tuple[_Job, ...]:
+) -> tuple[WorkloadAsked, ...]:
     """What to run; of a fio job the command's own choices go over the job's."""
+    if source is None:
+        return ()
     if isinstance(source, str):
-        return (
-            _Job(
-                workload=Workload.parse(source), arrivals=arrivals, access=access, seconds=seconds
-            ),
-        )
+        own = Workload.parse(source)
+        return (plan_workload(own, access, arrivals=arrivals, seconds=seconds, runs=runs),)
     read = read_file(source, tell=True, direct=access.direct)
-    return tuple(
-        _Job(
-            name=job.name,
-            workload=job.workload,
-            arrivals=job.arrivals,
-            access=_over(access, job, target, files=files),
-            seconds=seconds or job.seconds,
-            warnings=job.warnings,
-        )
-        for job in (read if files else [without_files(job, target) for job in read])
-    )
-
-
-def _over(access: Access, job: FioWorkload, target: Target, *, files: bool) -> Access:
-    """The command's own choices over the job's, as far as the target has a choice."""
-    own = access.waits or target.kind == "null"
-    waiting = msgspec.structs.replace(access, sync=access.sync if own else job.sync)
-    if not files:
-        return waiting
-    return msgspec.structs.replace(
-        waiting, backend=access.backend or job.backend, direct=access.direct or job.direct
-    )
-
-
-def _put(names: Sequence[str | None], points: Sequence[Measurement]) -> None:
-    """One document of a workload; of a fio file `jobs`, a document each with its `name`."""
-    if names[0] is None:
-        put_json(measurement_document(points[0]))
-        return
-    put_json(
-        {
-            "jobs": [
-                {"name": name} | measurement_document(point)
-                for name, point in zip(names, points, strict=True)
-            ]
-        }
-    )
-
-
-def _write(path: Path, jobs: Sequence[_Job], target: Target, *, source: Path | None) -> None:
-    if source is not None and path.exists() and path.samefile(source):
-        raise typer.BadParameter(
-            f"--write-fio {path} would overwrite the job that --fio reads; give another file"
-        )
-    if len(jobs) != 1:
-        raise typer.BadParameter(
-            f"--write-fio writes one workload, and the file has {len(jobs)} jobs; "
-            "give one with --workload"
-        )
-    job = jobs[0]
-    for said in job.access.beyond(*FioRun.__struct_fields__):
-        raise typer.BadParameter(f"--{said} does not go with --write-fio: leave it out")
-    length_s = job.seconds or SECONDS
-    facts = target_facts(target.path) if target.path and Path(target.path).is_dir() else {}
-    run = FioRun(
-        backend=job.access.backend or "pread",
-        direct=job.access.direct,
-        sync=job.access.sync,
-        arrivals=job.arrivals,
-        seconds=length_s,
-        ramp_s=_limits(length_s, 0.01).warm_up_s_max,
-        granule_bytes=granule_bytes(facts, direct=job.access.direct),
-    )
-    write_file(path, job.workload, run, target)
-
-
-def _measure(engine: Engine, target: Target, asked: _Asked) -> Measurement:
-    _require_fit(asked.job, engine)
-    warnings = asked.job.warnings + tell_findings(preflight(target, engine.facts))
-    engine.prepare()
-    started_at = datetime.now(UTC).isoformat()
-    pause_s = 0.0 if engine.virtual or target.kind == "null" else PAUSE_S
-    limits = bounded(
-        asked.limits,
-        runs=asked.runs,
-        pause_s=pause_s,
-        layout_bytes=0 if target.kind == "null" else asked.job.workload.unique_bytes,
-        precondition_bytes_max=asked.precondition_bytes_max,
-    )
-    end_s = engine.clock_s + limits.total_s_max
-    results, readings = [], []
-    for number in range(asked.runs):
-        if number > 0:
-            time.sleep(pause_s)
-        seed = derive_seed(asked.seed, number)
-        run = functools.partial(
-            engine.run,
-            asked.job.workload,
-            seed=seed,
-            arrivals=asked.job.arrivals,
-            precondition_bytes_max=asked.precondition_bytes_max if number == 0 else None,
-        )
-        result = until_completed(run, limits, lambda: end_s - engine.clock_s)
-        results.append(result)
-        rates = (result.throughput_mb_s, result.iops)
-        readings.append(
-            RunReading(seed=seed, wall_s=result.wall_s, throughput_mb_s=rates[0], iops=rates[1])
-        )
-        if result.server_lost:  # the verdict is its own: nothing is made of it with the others
-            results = [result]
-            break
-    return Measurement(
-        point_id=uuid.uuid4().hex,
-        order=0,
-        stage="measure",
-        started_at=started_at,
-        clock_s=0.0,
-        seed=asked.seed,
-        workload=asked.job.workload,
-        **engine.access.stored_in(Measurement),
-        arrivals=asked.job.arrivals,
-        facts=engine.facts,
-        warnings=warnings,
-        result=_answer(results, asked.limits.accuracy),
-        runs=tuple(readings),
-    )
-
-
-def _answer(results: list[EngineResult], accuracy: float) -> EngineResult:
-    """The pooled result; whether the accuracy was reached is said of the whole, not of a run."""
-    from leadline.stats import pooled_result  # noqa: PLC0415 - numpy and scipy, after measuring
-
-    pooled = pooled_result(results)
-    reached = pooled.throughput_mb_s.half_width_frac
-    if len(results) == 1 or reached is None:
-        return pooled
-    kept = [warning for warning in pooled.warnings if not warning.startswith(CAP_REACHED)]
-    if reached > accuracy:
-        kept.append(
-            f"{CAP_REACHED} before the asked accuracy: ±{reached:.1%} instead of ±{accuracy:.1%} "
-            f"over {len(results)} runs; more --seconds, or more --runs, narrow it"
-        )
-    return msgspec.structs.replace(pooled, warnings=tuple(kept))
-
-
-def _runs(runs: int | None, rate_per_s: float | None) -> int:
-    if rate_per_s is None:
-        return runs or RUNS
-    if runs not in (None, 1):
-        raise typer.BadParameter(
-            f"--runs {runs} does not go with --rate: an open loop is one run, so that no stall "
-            "falls between two; leave --runs out"
-        )
-    return 1
-
-
-def _limits(seconds: float, accuracy: float) -> Limits:
-    return Limits(
-        warm_up_s_max=max(2.0, seconds),
-        measure_s_min=min(1.0, seconds / 2),
-        measure_s_max=seconds,
-        accuracy=accuracy,
-    )
+    jobs = read if files else [without_files(job, target) for job in read]
+    return plan_jobs(jobs, target, access, seconds=seconds, runs=runs, files=files)
 
 
 def _arrivals(rate_per_s: float | None, kind: str | None) -> Arrivals:
@@ -453,17 +217,90 @@ def _arrivals(rate_per_s: float | None, kind: str | None) -> Arrivals:
     return Arrivals("constant" if kind == "constant" else "poisson", rate_per_s)
 
 
-def _keep(store: Store, target: Target, point: Measurement) -> Measured:
-    """Keep the point as a study of its own, whose id is the point's as well."""
-    start = MeasurementStart(
-        study_id=point.point_id,
-        system=target.name,
-        started_at=point.started_at,
-        target=target.text,
-        **point.access.stored_in(MeasurementStart),
+def _require_as_begun(context: typer.Context, begun: MeasurementStart, access: Access) -> None:
+    for each in begun.workloads:
+        require_same_access(begun.system, each.access, access, context, MEASUREMENT.said)
+
+
+def _kept_options(
+    begun: MeasurementStart, asked: MeasurementAsked, typed: dict[str, Any]
+) -> dict[str, tuple[bool, str]]:
+    """Return of each option whether all workloads began with it, and what they began with.
+
+    Args:
+        begun: what goes on.
+        asked: what was typed of the whole.
+        typed: what was typed of every workload.
+
+    """
+    kept, each = begun.asked or asked, begun.workloads
+    options: dict[str, tuple[Any, list[Any], Callable[[Any], str]]] = {
+        "seconds": (typed["seconds"], [work.seconds for work in each], format_seconds),
+        "runs": (typed["runs"], [work.runs for work in each], str),
+        "rate": (typed["rate"], [work.arrivals.rate_per_s for work in each], "{:g}".format),
+        "arrivals": (typed["arrivals"], [work.arrivals.kind for work in each], str),
+        "placement": (typed["placement"], [work.access.placement for work in each], str),
+        "cache_limit": (
+            typed["cache_limit"],
+            [work.access.cache_limit_bytes for work in each],
+            format_bytes,
+        ),
+        "accuracy": (asked.accuracy, [kept.accuracy], say_percent),
+        "precondition": (asked.precondition_bytes_max, [kept.precondition_bytes_max], format_bytes),
+        "max_bytes": (asked.max_bytes, [kept.max_bytes], format_bytes),
+        "engine": (asked.engine, [kept.engine], str),
+        "seed": (asked.seed, [kept.seed], str),
+    }
+    return {
+        name: (set(before) == {now}, _said(before, say))
+        for name, (now, before, say) in options.items()
+    }
+
+
+def _said(values: Sequence[Any], say: Callable[[Any], str]) -> str:
+    return join_words(
+        ["without it" if value is None else say(value) for value in dict.fromkeys(values)]
     )
-    store.begin(MEASUREMENT, start)
-    store.add(start.study_id, point)
-    wall_s = sum(run.wall_s for run in point.runs)
-    store.end(start.study_id, Took(wall_s=wall_s), Status.DONE)
-    return Measured(start, Status.DONE, (point,))
+
+
+def _tell_plan(start: MeasurementStart, before: Measured | None) -> None:
+    """Say what runs, where that is not what was just typed."""
+    workloads = start.workloads
+    if before is None and len(workloads) == 1:
+        return
+    kept = f", {say_count(before.runs_kept, 'run')} kept from before" if before else ""
+    runs = say_count(sum(each.runs for each in workloads), "run")
+    talk(
+        f"measurement {start.study_id[:8]} of {start.system}: {runs} of "
+        f"{say_count(len(workloads), 'workload')}{kept}"
+    )
+
+
+def _measure(
+    store: Store, target: Target, start: MeasurementStart, before: Measured | None, *, json: bool
+) -> None:
+    """Measure and tell; what was measured is told, whatever became of the next workload."""
+    try:
+        study = measure_workloads(
+            target, store, start, before, on_findings=tell_findings, on_measured=_tell_measured
+        )
+    except (Stopped, LeadlineError, KeyboardInterrupt):
+        with suppress(StoreError):  # refused before anything was begun
+            _tell_kept(load_measured(store, start.study_id), json=json)
+        raise
+    tell(study, KINDS[MEASUREMENT.kind], json=json, to_draw=False)
+
+
+def _tell_measured(study: Measured) -> None:
+    planned, done = len(study.start.workloads), len(study.points)
+    if planned > 1:
+        point, name = study.points[-1], study.names[-1] or say_workload(study.points[-1].workload)
+        talk(f"  {done:>2} of {planned}  [{name}]: {say_rate(point.result.throughput_mb_s)}")
+
+
+def _tell_kept(study: Measured, *, json: bool) -> None:
+    if study.points:
+        tell(study, KINDS[MEASUREMENT.kind], json=json, to_draw=False)
+    if study.status is not Status.DONE and study.runs_kept:
+        planned = sum(each.runs for each in study.start.workloads)
+        talk(say_kept(study.runs_kept, planned, study.start.study_id, what="runs"))

@@ -198,15 +198,27 @@ def same_access(start: ReachedStart, asked: Access, context: typer.Context, what
         TargetRefused: the command line asks for another way: that would be another system.
 
     """
+    require_same_access(start.system, start.access, asked, context, what)
+    return start.access
+
+
+def require_same_access(
+    system: str, begun: Access, asked: Access, context: typer.Context, what: str
+) -> None:
+    """Refuse to go on with something unfinished, called `what`, in another way than it began.
+
+    Raises:
+        TargetRefused: the command line asks for that.
+
+    """
     for name in ACCESS_OPTIONS:
-        then, now = getattr(start.access, name), getattr(asked, name)
+        then, now = getattr(begun, name), getattr(asked, name)
         source = context.get_parameter_source(name)
         if source is not None and source.name != "DEFAULT" and now != then:
             raise TargetRefused(
-                f"the unfinished {what} of {start.system!r} has --{name} {then}, not {now}: "
+                f"the unfinished {what} of {system!r} has --{name} {then}, not {now}: "
                 f"leave --{name} out, or start a new {what} without --resume"
             )
-    return start.access
 
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]

@@ -12,17 +12,26 @@ from leadline.report.kinds import Kind
 from leadline.store import Store
 
 
-def tell(study: Any, kind: Kind, *, json: bool) -> None:
-    """Show a study under its id, target and date, or put its document."""
+def tell(study: Any, kind: Kind, *, json: bool, to_draw: bool = True) -> None:
+    """Show a study under its id, target and date, or put its document.
+
+    Args:
+        study: as its kind loads it.
+        kind: what can be done with it.
+        json: put the document.
+        to_draw: say how it is drawn.
+
+    """
     if json:
         put_json(kind.document(study))
         return
-    show(heading(study, kind))
+    show(_heading(study, kind))
     show(kind.render(study))
-    talk(f"\nleadline report {study.start.study_id[:8]} -o page.html draws it")
+    if to_draw:
+        talk(f"\nleadline report {study.start.study_id[:8]} -o page.html draws it")
 
 
-def heading(study: Any, kind: Kind) -> str:
+def _heading(study: Any, kind: Kind) -> str:
     """Write `survey 1a2b3c4d of hp (sim:hp-730), 2026-01-01 12:00, done`."""
     start = study.start
     when = start.started_at[:16].replace("T", " ")

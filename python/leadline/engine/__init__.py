@@ -1,6 +1,6 @@
 """Targets and engines: the only package that starts processes or touches a target."""
 
-from leadline.engine.client import Engine, open_engine
+from leadline.engine.client import Engine, fitting, open_engine
 from leadline.engine.file_tests import FileTests, open_file_tests
 from leadline.engine.fit import require_fit
 from leadline.engine.pace import (
@@ -57,6 +57,7 @@ __all__ = [
     "TargetRefused",
     "available_memory_bytes",
     "bounded",
+    "fitting",
     "granule_bytes",
     "host_facts",
     "is_in_memory",

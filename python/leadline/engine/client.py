@@ -128,7 +128,7 @@ def open_engine(
         CacheLimitRefused: memory cannot be capped as asked.
 
     """
-    access = _fitting(target, access, engine)
+    access = fitting(target, access, engine)
     if target.kind == "simulated":
         yield SimulatedEngine(target, access, max_bytes=max_bytes, run_seed=run_seed)
         return
@@ -181,8 +181,14 @@ def _require_own_cache(target: Target) -> None:
         )
 
 
-def _fitting(target: Target, access: Access, engine: str) -> Access:
-    """Return the access with its backend named; refuse what the target cannot do."""
+def fitting(target: Target, access: Access, engine: str) -> Access:
+    """Return the access with its backend named; nothing is opened.
+
+    Raises:
+        TargetRefused: the target cannot do that, or not with this engine.
+        CacheLimitRefused: there is no file cache here that could be capped.
+
+    """
     named = msgspec.structs.replace(access, backend=_backend(target, access))
     if named.placement not in PLACEMENTS:
         raise TargetRefused(f"--placement is auto or free, not {named.placement!r}")

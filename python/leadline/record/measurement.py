@@ -12,6 +12,9 @@ from leadline.record.result import EngineResult
 from leadline.record.study import Records, Status, StudyStart, Took
 from leadline.record.workload import Interval, Workload
 
+RUN_STAGE = "run"
+"""Stage of one of several runs of a lone `measure`: an item of its own until all are pooled."""
+
 
 class RunReading(msgspec.Struct, frozen=True, kw_only=True):
     """One of several runs of a lone `measure`, as it spoke for itself."""
@@ -57,9 +60,9 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
         return Access.kept_by(self)
 
     @property
-    def item_id(self) -> str:
-        """The point's id."""
-        return self.point_id
+    def item_id(self) -> str | None:
+        """The point's id; None of a run, which becomes part of a point."""
+        return None if self.stage == RUN_STAGE else self.point_id
 
 
 class AccessStart(StudyStart, frozen=True, kw_only=True):
@@ -76,10 +79,52 @@ class AccessStart(StudyStart, frozen=True, kw_only=True):
         return Access.kept_by(self)
 
 
+class WorkloadAsked(msgspec.Struct, frozen=True, kw_only=True):
+    """One workload to measure, from the command line or from a fio job file."""
+
+    name: str | None = None
+    """Of a fio job."""
+    workload: Workload
+    arrivals: Arrivals = Arrivals()
+    access: Access
+    seconds: float
+    """Time to measure, at most, all runs together."""
+    runs: int
+    warnings: tuple[str, ...] = ()
+    """What of a fio job does not map."""
+
+
+class MeasurementAsked(msgspec.Struct, frozen=True, kw_only=True):
+    """All that decides measurements of workloads, one after the other."""
+
+    workloads: tuple[WorkloadAsked, ...]
+    seed: int
+    accuracy: float
+    """Relative half-width that ends a workload's windows early."""
+    precondition_bytes_max: int | None = None
+    max_bytes: int | None = None
+    """Most data to write on the target."""
+    engine: str = "leadline"
+    """Who makes the requests: `leadline` or `fio`."""
+
+
 class MeasurementStart(AccessStart, frozen=True, kw_only=True):
-    """What decides measurements that belong to no larger study; each point has its own facts."""
+    """What decides measurements that belong to no larger study; each point has its own facts.
+
+    Its access is that of the first: every point says its own.
+    """
 
     target: str
+    asked: MeasurementAsked | None = None
+    """None of readings that `compare` takes, and of what was stored when every workload was a study
+    of its own: those cannot go on."""
+    system_profile: dict[str, Any] | None = None
+    """The simulated system, so that it is the same when they go on."""
+
+    @property
+    def workloads(self) -> tuple[WorkloadAsked, ...]:
+        """What is to be measured, as far as it is known."""
+        return self.asked.workloads if self.asked is not None else ()
 
 
 class ReachedStart(AccessStart, frozen=True, kw_only=True):
@@ -94,6 +139,20 @@ class Measured(NamedTuple):
     start: MeasurementStart
     status: Status
     points: tuple[Measurement, ...]
+    runs: tuple[Measurement, ...] = ()
+    """Those that are kept of the workload which is not measured whole."""
+
+    @property
+    def names(self) -> tuple[str | None, ...]:
+        """Of each point the name of its fio job; None of what comes from none."""
+        if not self.start.workloads:
+            return (None,) * len(self.points)
+        return tuple(self.start.workloads[point.order].name for point in self.points)
+
+    @property
+    def runs_kept(self) -> int:
+        """Runs that need not be made again."""
+        return sum(len(point.runs) for point in self.points) + len(self.runs)
 
 
 MEASUREMENT = Records(

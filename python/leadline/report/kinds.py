@@ -29,12 +29,11 @@ load_survey = late("leadline.studies.survey.stored:load_survey")
 load_validation = late("leadline.studies.validation.stored:load_validation")
 load_files = late("leadline.studies.files.stored:load_files")
 load_stream = late("leadline.studies.streaming.stored:load_stream")
+load_measured = late("leadline.studies.measurement.stored:load_measured")
 experiment_of = late("leadline.studies.workbench.stored:experiment_of")
 find_in_survey = late("leadline.studies.cache:find_in_survey")
 survey_document = late("leadline.report.documents.survey:survey_document")
-measurement_document = late("leadline.report.documents.measurement:measurement_document")
 point_rows = late("leadline.store:rows")
-render_measurement = late("leadline.report.measurement.terminal:render_measurement")
 render_terminal = late("leadline.report.survey.terminal:render_terminal")
 save_cache = late("leadline.report.cache.save:save_cache")
 save_measurement = late("leadline.report.measurement.save:save_measurement")
@@ -139,17 +138,9 @@ def _save_validation(store: Store, found: Validation, path: Path, beside: Sequen
     save_report(survey, points, path, others, found)
 
 
-def _measured(store: Store, ref: str) -> Measured:
-    found = store.find(ref, MEASUREMENT)
-    return Measured(found.start, found.status, store.items(found.start.study_id))
-
-
-def _measured_document(study: Measured) -> Any:
-    documents = [
-        measurement_document(point, MEASUREMENT.kind, study.start.study_id)
-        for point in study.points
-    ]
-    return documents[0] if len(documents) == 1 else documents
+def _measured_rows(study: Measured) -> list[Row]:
+    rows: list[Row] = point_rows(study.points, MEASUREMENT.kind, study.start.study_id)
+    return rows
 
 
 def _rows(
@@ -238,10 +229,10 @@ KINDS = {
         ),
         Kind(
             MEASUREMENT,
-            load=_measured,
-            document=_measured_document,
-            render=lambda study: Group(*map(render_measurement, study.points)),
-            rows=_points(MEASUREMENT),
+            load=load_measured,
+            document=late("leadline.report.documents.measurement:measured_document"),
+            render=late("leadline.report.measurement.terminal:render_measured"),
+            rows=_rows(load_measured, _measured_rows),
             save=lambda _, study, path, __: save_measurement(study, path),
             ending="-measurement.html",
         ),

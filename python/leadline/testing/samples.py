@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from leadline.record import (
+    Access,
     CachePlan,
     CacheSize,
     CacheStart,
@@ -46,7 +47,13 @@ from leadline.record.files import (
     SizeChosen,
 )
 from leadline.record.jobs.file_test import FILE_PROGRAMS, DriveRun, FileRun, RawRun
-from leadline.record.measurement import MEASUREMENT, MeasurementStart
+from leadline.record.measurement import (
+    MEASUREMENT,
+    RUN_STAGE,
+    MeasurementAsked,
+    MeasurementStart,
+    WorkloadAsked,
+)
 from leadline.record.streaming import (
     STREAM,
     CapacitiesKnown,
@@ -84,6 +91,7 @@ from leadline.record.workbench import (
     TrialState,
 )
 from leadline.store import Keeper
+from leadline.studies.measurement.stored import runs_group
 
 WORKLOAD = Workload(unique_bytes=64 * 2**20, size_mean=32 * 1024)
 
@@ -552,19 +560,28 @@ def stored_experiment(start: ExperimentStart, prior: Prior | None = None) -> Stu
     return StudySample(records=EXPERIMENT, start=start, items=items, answer=answer)
 
 
-def sample_studies() -> tuple[StudySample, ...]:
-    """Return a study of every kind; the validation is of the survey."""
-    survey, validation = sample_start(), sample_validation_start()
-    cache = sample_cache_start()
-    measurement = MeasurementStart(
+def stored_measurement() -> StudySample:
+    """Return what a store is given of measurements: the first, and two runs of the second."""
+    access = Access(backend="pread", direct=True, sync="fsync", cache_limit_bytes=2**30)
+    asked = WorkloadAsked(name="log", workload=WORKLOAD, access=access, seconds=5.0, runs=5)
+    start = MeasurementStart(
         study_id="measurement-a",
         system="disk",
         started_at="2026-11-20T12:00:00+00:00",
         target="/data",
-        backend="pread",
-        direct=True,
-        sync="fsync",
+        asked=MeasurementAsked(workloads=(asked, asked), seed=2**63 + 5, accuracy=0.01),
+        **access.stored_in(MeasurementStart),
     )
+    first = stored_points(MEASUREMENT, start, Took(wall_s=1.5), points=1)
+    runs = [msgspec.structs.replace(sample_point("", order), stage=RUN_STAGE) for order in (0, 1)]
+    items = (*first.items, *((runs_group(1), run) for run in runs))
+    return msgspec.structs.replace(first, items=items)
+
+
+def sample_studies() -> tuple[StudySample, ...]:
+    """Return a study of every kind; the validation is of the survey."""
+    survey, validation = sample_start(), sample_validation_start()
+    cache = sample_cache_start()
     return (
         stored_points(SURVEY, survey, sample_survey(survey)),
         stored_points(VALIDATION, validation, sample_validation(validation)),
@@ -572,5 +589,5 @@ def sample_studies() -> tuple[StudySample, ...]:
         stored_files(sample_files_study()),
         stored_stream(sample_stream_study()),
         stored_experiment(sample_experiment_start(), Prior(rate_per_s=80.0, sd_log=0.2)),
-        stored_points(MEASUREMENT, measurement, Took(wall_s=1.5), points=1),
+        stored_measurement(),
     )

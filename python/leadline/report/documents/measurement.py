@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from leadline.record import Measurement
-from leadline.record.measurement import MEASUREMENT
+from leadline.record.measurement import MEASUREMENT, Measured
 from leadline.record.survey import SURVEY
 from leadline.record.validation import VALIDATION
 
@@ -47,3 +47,15 @@ def measurement_document(
         "facts": point.facts,
         "result": result,
     }
+
+
+def measured_document(study: Measured) -> Any:
+    """Measurements as JSON: one alone, several as a list, those of a fio file as its `jobs`."""
+    documents = [
+        measurement_document(point, MEASUREMENT.kind, study.start.study_id)
+        for point in study.points
+    ]
+    if any(each.name is not None for each in study.start.workloads):
+        named = zip(study.names, documents, strict=True)
+        return {"jobs": [{"name": name} | document for name, document in named]}
+    return documents[0] if len(documents) == 1 else documents

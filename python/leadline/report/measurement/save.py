@@ -38,29 +38,34 @@ def _charts(study: Measured) -> dict[str, alt.LayerChart]:
 
 def render_measurement_html(study: Measured) -> str:
     """Render the page."""
-    start, status, points = study
+    start, points = study.start, study.points
     return render_plain(
         PlainPage(
             brand="measurement",
             title=f"Measured on {start.system}",
             sub=f"{start.target} · {start.started_at[:10]} · study {start.study_id[:8]}",
-            status=status,
-            sentences=[_sentence(point) for point in points],
+            status=study.status,
+            sentences=list(map(_sentence, study.names, points)),
             warnings=[text for point in points for text in point.result.reasons],
             charts=_charts(study),
             tables=[
-                PlainTable(say_workload(point.workload), (), measurement_rows(point))
-                for point in points
+                PlainTable(_named(name, say_workload(point.workload)), (), measurement_rows(point))
+                for name, point in zip(study.names, points, strict=True)
             ],
             document=list(points),
         )
     )
 
 
-def _sentence(point: Measurement) -> str:
+def _sentence(name: str | None, point: Measurement) -> str:
     result = point.result
-    said = f"{say_rate(result.throughput_mb_s, level=True)}, {result.iops.value:,.0f} requests/s"
+    rate = say_rate(result.throughput_mb_s, level=True)
+    said = _named(name, f"{rate}, {result.iops.value:,.0f} requests/s")
     return said if result.admissible else f"{said}; not admissible"
+
+
+def _named(name: str | None, said: str) -> str:
+    return said if name is None else f"{name}: {said}"
 
 
 def window_chart(point: Measurement) -> alt.LayerChart | None:

@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from leadline.record import EngineResult, Measurement, OperationSummary
+from leadline.record.measurement import Measured
 from leadline.record.result import NUMBERS
-from leadline.record.wording import say_percent, say_rate
+from leadline.record.wording import say_count, say_percent, say_rate
 from leadline.report.measurement import evidence
 from leadline.units import format_seconds
+
+
+def render_measured(study: Measured) -> RenderableType:
+    """Return the table of every measurement, under the name of its fio job where it has one."""
+    shown: list[RenderableType] = []
+    for name, point in zip(study.names, study.points, strict=True):
+        if name is not None:
+            shown.append(Text(f"\n[{name}]" if shown else f"[{name}]"))
+        shown.append(render_measurement(point))
+    if study.runs:
+        kept = say_count(len(study.runs), "run")
+        shown.append(f"{kept} of the next workload: `leadline measure` goes on with --resume")
+    return Group(*shown)
 
 
 def render_measurement(point: Measurement) -> Table:

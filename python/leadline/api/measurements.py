@@ -1,0 +1,96 @@
+"""Measurements of workloads that belong to no larger study."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from leadline.api.frames import bytes_of, seconds_of
+from leadline.api.studies import StoredStudy
+from leadline.engine import Finding, Target
+from leadline.record import Access, Arrivals, Workload
+from leadline.record.job import CLOSED
+from leadline.record.measurement import MEASUREMENT, MeasurementAsked
+from leadline.store import open_store
+from leadline.studies.measurement import (
+    begin_measurements,
+    find_begun,
+    measure_workloads,
+    plan_workload,
+)
+from leadline.studies.measurement.plan import ACCURACY, SECONDS
+
+
+def measure(
+    target: str,
+    *workloads: Workload | str,
+    access: Access = Access(),  # noqa: B008 - frozen
+    seconds: str | float = SECONDS,
+    runs: int | None = None,
+    accuracy: float = ACCURACY,
+    rate_per_s: float | None = None,
+    arrivals: Literal["poisson", "constant"] = "poisson",
+    precondition: str | int | None = None,
+    max_bytes: str | int | None = None,
+    engine: str = "leadline",
+    seed: int = 1,
+    resume: bool = False,
+    store: str | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> StoredStudy:
+    """Measure workloads one after the other, store every run, and return what was measured.
+
+    Args:
+        target: a directory, a server's, `sim:NAME`, `sim:FILE.toml` or `null:`.
+        workloads: each as such or as `k=v,…`; with `resume` none are those that it began with.
+        access: how the target is reached; the memory cap is part of it.
+        seconds: to measure a workload, at most, as a number or as `"30s"`, all its runs together.
+        runs: to spread them over; 5, or 1 with a rate.
+        accuracy: a run ends when ± this fraction is reached.
+        rate_per_s: makes an open loop, in which so many requests become due.
+        arrivals: of an open loop, at random moments or evenly.
+        precondition: most to write before the first run of each, in bytes or as `"8GiB"`.
+        max_bytes: most data to write, as well.
+        engine: who makes the requests: `leadline` or `fio`.
+        seed: decides addresses and simulated noise.
+        resume: go on with the unfinished measurements of this target as they began; of the other
+            arguments only the workloads count, which find it.
+        store: a file or URL; by default the one the command line uses.
+        say: is told what may disturb a measurement.
+
+    Returns:
+        What `leadline.open` returns of it: `study.points` are the measurements.
+
+    Raises:
+        LeadlineError: the target was refused or failed; the message says what to do, and what was
+            measured is kept.
+
+    """
+    chosen = Target.parse(target)
+    due = CLOSED if rate_per_s is None else Arrivals(arrivals, rate_per_s)
+    length_s = seconds_of(seconds)
+    asked = MeasurementAsked(
+        workloads=tuple(
+            plan_workload(work, access, arrivals=due, seconds=length_s, runs=runs)
+            for work in _read(workloads)
+        ),
+        seed=seed,
+        accuracy=accuracy,
+        precondition_bytes_max=None if precondition is None else bytes_of(precondition),
+        max_bytes=None if max_bytes is None else bytes_of(max_bytes),
+        engine=engine,
+    )
+
+    def on_findings(findings: Sequence[Finding]) -> None:
+        for finding in findings:
+            say(str(finding))
+
+    with open_store(store) as kept:
+        before = find_begun(kept, chosen, asked.workloads) if resume else None
+        start = begin_measurements(chosen, asked) if before is None else before.start
+        found = measure_workloads(chosen, kept, start, before, on_findings=on_findings)
+    return StoredStudy(MEASUREMENT.kind, found, store)
+
+
+def _read(workloads: Sequence[Workload | str]) -> list[Workload]:
+    return [Workload.parse(each) if isinstance(each, str) else each for each in workloads]

@@ -1,0 +1,139 @@
+"""Which workloads are measured, how often and for how long: as typed, or as a fio file has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import msgspec
+
+from leadline.engine import Limits, Target
+from leadline.errors import LeadlineError
+from leadline.fio import FioWorkload
+from leadline.record import Access, Arrivals, Workload
+from leadline.record.job import CLOSED
+from leadline.record.measurement import WorkloadAsked
+
+RUNS = 5
+"""Runs of a closed loop; fewer tell too little of the spread between runs, and more leave each too
+short to become steady in."""
+SECONDS = 5.0
+ACCURACY = 0.01
+
+
+class MeasurementRefused(LeadlineError):
+    """Measurements that make no sense; nothing was touched."""
+
+    exit_code = 2
+
+
+def plan_workload(
+    workload: Workload,
+    access: Access,
+    *,
+    arrivals: Arrivals = CLOSED,
+    seconds: float | None = None,
+    runs: int | None = None,
+) -> WorkloadAsked:
+    """Return a workload with what was not said of it as usual.
+
+    Args:
+        workload: what is asked of the target.
+        access: how it is reached.
+        arrivals: what makes a request due.
+        seconds: to measure, at most, all runs together.
+        runs: to spread it over.
+
+    Raises:
+        MeasurementRefused: no run, or several of an open loop.
+
+    """
+    return WorkloadAsked(
+        workload=workload,
+        arrivals=arrivals,
+        access=access,
+        seconds=seconds or SECONDS,
+        runs=_runs(runs, arrivals),
+    )
+
+
+def plan_jobs(
+    jobs: Sequence[FioWorkload],
+    target: Target,
+    access: Access,
+    *,
+    seconds: float | None = None,
+    runs: int | None = None,
+    files: bool,
+) -> tuple[WorkloadAsked, ...]:
+    """Return the workloads of a fio file; what was said beside it goes over the jobs' own.
+
+    Args:
+        jobs: of the file.
+        target: where they run.
+        access: as far as it was said.
+        seconds: as in `plan_workload`, and the next.
+        runs: None is as usual.
+        files: whether the target has files, so that a job's own way to them counts.
+
+    Raises:
+        MeasurementRefused: as above; the message names the job.
+
+    """
+    planned = []
+    for job in jobs:
+        with naming(job.name):
+            own = plan_workload(
+                job.workload,
+                _over(access, job, target, files=files),
+                arrivals=job.arrivals,
+                seconds=seconds or job.seconds,
+                runs=runs,
+            )
+        planned.append(msgspec.structs.replace(own, name=job.name, warnings=job.warnings))
+    return tuple(planned)
+
+
+@contextmanager
+def naming(name: str | None) -> Iterator[None]:
+    """Put the name of a fio job before what is wrong with it."""
+    try:
+        yield
+    except LeadlineError as error:
+        if name is not None:
+            error.args = (f"[{name}]: {error}",)
+        raise
+
+
+def limits_of(seconds: float, accuracy: float) -> Limits:
+    """Return the limits of one run of so many seconds; its bound is not among them."""
+    return Limits(
+        warm_up_s_max=max(2.0, seconds),
+        measure_s_min=min(1.0, seconds / 2),
+        measure_s_max=seconds,
+        accuracy=accuracy,
+    )
+
+
+def _runs(runs: int | None, arrivals: Arrivals) -> int:
+    if runs is not None and runs < 1:
+        raise MeasurementRefused(f"--runs {runs} measures nothing; give 1 or more")
+    if arrivals.rate_per_s is None:
+        return runs or RUNS
+    if runs not in (None, 1):
+        raise MeasurementRefused(
+            f"--runs {runs} does not go with --rate: an open loop is one run, so that no stall "
+            "falls between two; leave --runs out"
+        )
+    return 1
+
+
+def _over(access: Access, job: FioWorkload, target: Target, *, files: bool) -> Access:
+    """The command's own choices over the job's, as far as the target has a choice."""
+    own = access.waits or target.kind == "null"
+    waiting = msgspec.structs.replace(access, sync=access.sync if own else job.sync)
+    if not files:
+        return waiting
+    return msgspec.structs.replace(
+        waiting, backend=access.backend or job.backend, direct=access.direct or job.direct
+    )

@@ -1,0 +1,321 @@
+"""Measure workload after workload, run after run; what is measured is stored at once.
+
+Every finished run is durable before the next begins, because a workload may have a hundred of them
+and a start-up, a layout and its preconditioning before the first. A run is stored without an id, in
+a group of its workload's own; what has an id is the measurement that a workload's runs make
+together, which is stored with the last of them. So a study that is killed loses the run in which it
+is, and a workload that has one run is stored once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import partial
+
+import msgspec
+
+from leadline.engine import (
+    Engine,
+    Finding,
+    Target,
+    TargetRefused,
+    bounded,
+    open_engine,
+    preflight,
+    require_fit,
+    until_completed,
+)
+from leadline.late import late
+from leadline.record import (
+    CAP_REACHED,
+    EngineResult,
+    Measurement,
+    RunReading,
+    Status,
+    derive_seed,
+    point_id,
+)
+from leadline.record.measurement import (
+    MEASUREMENT,
+    RUN_STAGE,
+    Measured,
+    MeasurementAsked,
+    MeasurementStart,
+    WorkloadAsked,
+)
+from leadline.record.study import Took
+from leadline.record.wording import say_count
+from leadline.store import Keeper
+from leadline.studies.measurement.plan import limits_of, naming
+from leadline.studies.measurement.stored import POINTS, runs_group
+from leadline.studies.resume import clock_after
+
+STAGE = "measure"
+PAUSE_S = 2.0
+"""Between two runs on a real target. What disturbs a shared machine comes and goes within some
+seconds: five runs in six seconds scattered by 4 %, the same runs spread over minutes by 8 %."""
+
+pooled_result = late("leadline.stats:pooled_result")
+"""Loaded after measuring, with numpy and scipy."""
+changed_facts = late("leadline.studies.validation.same_system:changed_facts")
+
+
+def measure_workloads(
+    target: Target,
+    store: Keeper,
+    start: MeasurementStart,
+    before: Measured | None = None,
+    *,
+    on_findings: Callable[[Sequence[Finding]], object] = lambda _: None,
+    on_measured: Callable[[Measured], object] = lambda _: None,
+) -> Measured:
+    """Measure every workload still missing and return all measurements.
+
+    The start is durable before the first run, every run before the next. On any exception the
+    stored runs remain, and the study can be resumed by passing what was stored as `before`.
+
+    Args:
+        target: what is measured.
+        store: where it goes.
+        start: what decides it, of `begin_measurements`.
+        before: what earlier sittings kept.
+        on_findings: told what may disturb a workload, before its first run of this sitting.
+        on_measured: told of the study after every workload.
+
+    Raises:
+        TargetRefused: the target cannot take a workload, or is not as it was in its earlier runs.
+        PointFailed: the storage failed while measuring.
+        ServerLost: the server went away; that is stored as well.
+
+    """
+    growing = _Growing(store, start, before)
+    if start.system_profile != target.profile:
+        raise TargetRefused(
+            f"{target.text} describes another system than when measurement {start.study_id[:8]} "
+            "began: set back what changed, or start a new one without --resume"
+        )
+    left = start.workloads[len(growing.points) :]
+    try:
+        if len(left) > 1:  # a lone one is looked at when it begins
+            for workload in left:
+                with _opened(target, growing.asked, workload) as looked_at:
+                    _require_fit(workload, looked_at)
+        for workload in left:
+            with _opened(target, growing.asked, workload) as engine:
+                _require_fit(workload, engine)
+                findings = preflight(target, engine.facts)
+                on_findings(findings)
+                warnings = tuple(str(finding) for finding in findings if not finding.note)
+                point = _measure(engine, growing, workload, warnings)
+                # Kept before the target is left: a server that went away cannot be tidied up.
+                growing.add_point(point)
+                on_measured(growing.study)
+    finally:
+        growing.end()
+    return growing.study
+
+
+class _Growing:
+    """A study that grows by runs, and by measurements that are made of them."""
+
+    def __init__(
+        self, store: Keeper, start: MeasurementStart, before: Measured | None = None
+    ) -> None:
+        if start.asked is None:
+            raise TargetRefused(
+                f"study {start.study_id[:8]} does not say what was to be measured, so it cannot go "
+                "on; start a new one without --resume"
+            )
+        self.asked: MeasurementAsked = start.asked
+        self.points = () if before is None else before.points
+        self.runs = () if before is None else before.runs
+        """Of the workload that is being measured."""
+        self.status = Status.RUNNING
+        self._begun = before is not None
+        self._store, self._start = store, start
+
+    @property
+    def study(self) -> Measured:
+        return Measured(self._start, self.status, self.points, self.runs)
+
+    def begin(self) -> None:
+        """Begin to keep the study: one that is refused before leaves nothing."""
+        if not self._begun:
+            self._store.begin(MEASUREMENT, self._start)
+            self._begun = True
+
+    def add_run(self, run: Measurement) -> None:
+        self._store.add(self._start.study_id, run, runs_group(len(self.points)))
+        self.runs = (*self.runs, run)
+
+    def add_point(self, point: Measurement) -> None:
+        self._store.add(self._start.study_id, point, POINTS)
+        self.points, self.runs = (*self.points, point), ()
+
+    def end(self) -> None:
+        whole = len(self.points) == len(self.asked.workloads)
+        self.status = Status.DONE if whole else Status.STOPPED
+        if self._begun:
+            readings = [run.wall_s for point in self.points for run in point.runs]
+            wall_s = sum(readings) + sum(run.result.wall_s for run in self.runs)
+            self._store.end(self._start.study_id, Took(wall_s=wall_s), self.status)
+
+    def point_id(self, workload: WorkloadAsked) -> str:
+        """Return the id of what is measured next; of one alone that has no name its study's."""
+        own = self._start.study_id
+        alone = len(self.asked.workloads) == 1 and workload.name is None
+        return own if alone else point_id(own, len(self.points))
+
+
+@contextmanager
+def _opened(target: Target, asked: MeasurementAsked, workload: WorkloadAsked) -> Iterator[Engine]:
+    with (
+        naming(workload.name),
+        open_engine(
+            target,
+            workload.access,
+            engine=asked.engine,
+            max_bytes=asked.max_bytes,
+            run_seed=asked.seed,
+        ) as engine,
+    ):
+        yield engine
+
+
+def _require_fit(workload: WorkloadAsked, engine: Engine) -> None:
+    backend = engine.access.backend
+    require_fit(workload.workload, capacity_bytes=engine.capacity_bytes, backend=backend)
+
+
+def _measure(
+    engine: Engine, growing: _Growing, workload: WorkloadAsked, warnings: tuple[str, ...]
+) -> Measurement:
+    """Make the runs that a workload still needs, and of all of them its measurement."""
+    asked, kept = growing.asked, growing.runs
+    _require_same_system(kept, engine)
+    engine.prepare()
+    growing.begin()
+    nothing = engine.access.backend == "null"
+    pause_s = 0.0 if engine.virtual or nothing else PAUSE_S
+    limits = bounded(
+        limits_of(workload.seconds / workload.runs, asked.accuracy),
+        runs=workload.runs,
+        pause_s=pause_s,
+        layout_bytes=0 if nothing else workload.workload.unique_bytes,
+        precondition_bytes_max=asked.precondition_bytes_max,
+    )
+    end_s = engine.clock_s + limits.total_s_max
+    # Only now: what a virtual clock has behind it counts towards the same bound.
+    engine.skip_to(clock_after(kept))
+
+    def timed(run: Callable[..., EngineResult]) -> EngineResult:
+        return until_completed(run, limits, lambda: end_s - engine.clock_s)
+
+    for number in range(len(kept), workload.runs):
+        if number > len(kept):
+            time.sleep(pause_s)
+        run = _run(engine, asked, workload, number, warnings=warnings, timed=timed)
+        if run.result.server_lost or number + 1 == workload.runs:
+            break
+        growing.add_run(run)
+    return _whole(growing, workload, run)
+
+
+def _run(
+    engine: Engine,
+    asked: MeasurementAsked,
+    workload: WorkloadAsked,
+    number: int,
+    *,
+    warnings: tuple[str, ...],
+    timed: Callable[[Callable[..., EngineResult]], EngineResult],
+) -> Measurement:
+    seed, clock_s = derive_seed(asked.seed, number), engine.clock_s
+    started_at = datetime.now(UTC).isoformat()
+    result = timed(
+        partial(
+            engine.run,
+            workload.workload,
+            seed=seed,
+            arrivals=workload.arrivals,
+            precondition_bytes_max=asked.precondition_bytes_max if number == 0 else None,
+        )
+    )
+    return Measurement(
+        point_id="",
+        order=number,
+        stage=RUN_STAGE,
+        started_at=started_at,
+        clock_s=clock_s,
+        seed=seed,
+        workload=workload.workload,
+        **engine.access.stored_in(Measurement),
+        arrivals=workload.arrivals,
+        facts=engine.facts,
+        warnings=warnings,
+        result=result,
+    )
+
+
+def _whole(growing: _Growing, workload: WorkloadAsked, last: Measurement) -> Measurement:
+    """Return the measurement that a workload's runs make together."""
+    asked, runs = growing.asked, (*growing.runs, last)
+    # A server that went away is a verdict of its own: nothing is made of it with the others.
+    pooled = [last] if last.result.server_lost else runs
+    found = dict.fromkeys(warning for run in runs for warning in run.warnings)
+    return msgspec.structs.replace(
+        last,
+        point_id=growing.point_id(workload),
+        order=len(growing.points),
+        stage=STAGE,
+        started_at=runs[0].started_at,
+        clock_s=0.0,
+        seed=asked.seed,
+        warnings=(*workload.warnings, *found),
+        result=_answer([run.result for run in pooled], asked.accuracy),
+        runs=tuple(map(_reading, runs)),
+    )
+
+
+def _reading(run: Measurement) -> RunReading:
+    result = run.result
+    return RunReading(
+        seed=run.seed,
+        wall_s=result.wall_s,
+        throughput_mb_s=result.throughput_mb_s,
+        iops=result.iops,
+    )
+
+
+def _answer(results: list[EngineResult], accuracy: float) -> EngineResult:
+    """The pooled result; whether the accuracy was reached is said of the whole, not of a run."""
+    pooled: EngineResult = pooled_result(results)
+    reached = pooled.throughput_mb_s.half_width_frac
+    if len(results) == 1 or reached is None:
+        return pooled
+    kept = [warning for warning in pooled.warnings if not warning.startswith(CAP_REACHED)]
+    if reached > accuracy:
+        kept.append(
+            f"{CAP_REACHED} before the asked accuracy: ±{reached:.1%} instead of ±{accuracy:.1%} "
+            f"over {len(results)} runs; more --seconds, or more --runs, narrow it"
+        )
+    return msgspec.structs.replace(pooled, warnings=tuple(kept))
+
+
+def _require_same_system(kept: Sequence[Measurement], engine: Engine) -> None:
+    """Refuse to make one answer of runs on two systems.
+
+    Raises:
+        TargetRefused: which facts differ.
+
+    """
+    changed = changed_facts(kept[-1].facts, engine.facts) if kept else ()
+    if changed:
+        raise TargetRefused(
+            f"this is not the system of the {say_count(len(kept), 'run')} before: "
+            f"{'; '.join(changed)}. Together they would be an answer about neither: set back what "
+            "changed, or start a new measurement without --resume"
+        )
