@@ -41,7 +41,8 @@ mod tests {
     /// What is wrong with a server, as text.
     fn refused(server: &str) -> String {
         let order = r#"{"rate_per_s": 10, "seconds": 10, "seed": 1}"#;
-        let job = format!(r#"{{"version": 1, "job_id": "j", "server": {server}, "order": {order}}}"#);
+        let job =
+            format!(r#"{{"version": 1, "job_id": "j", "server": {server}, "order": {order}}}"#);
         match serde_json::from_str::<TrialJob>(&job) {
             Ok(job) => answer(&job).unwrap_err().message,
             Err(error) => error.to_string(),
@@ -59,6 +60,9 @@ mod tests {
         let idle = parts.replace("\"work_ms\": 5", "\"work_ms\": 0");
         assert!(refused(&idle).contains("no time at all"));
         let misspelt = refused(&parts.replace("\"count\"", "\"cuont\""));
-        assert!(misspelt.starts_with("cores.cuont: ") || misspelt.starts_with("cores: "), "{misspelt}");
+        assert!(
+            misspelt.starts_with("cores.cuont: ") || misspelt.starts_with("cores: "),
+            "{misspelt}"
+        );
     }
 }
