@@ -12,6 +12,7 @@ from leadline.record import Interval, Measurement
 from leadline.studies.counted import (
     _moving,
     always_held,
+    border_by_lookups,
     counted_border,
     disturbances,
     miss_readings,
@@ -103,10 +104,23 @@ def test_nothing_is_counted_of_direct_or_uncounted_requests() -> None:
 
 
 def test_points_that_are_not_admissible_say_nothing() -> None:
-    bad = [mixed_point(300 * MIB, found=0.2, admissible=False) for _ in range(20)]
+    """Ten times as many, which tell of a cache of 300 MiB."""
+    bad = [
+        mixed_point(place * MIB, found=min(1.0, 300 / place), admissible=False)
+        for place in PLACES
+        for _ in range(10)
+    ]
     found = counted_border([*looked_up(), *bad], seed=1)
     assert found is not None
     assert found.border.bytes.value == pytest.approx(HELD, rel=0.01)
+    alone = counted_border(bad, seed=1)
+    assert alone is not None, "better than nothing"
+    assert alone.border.bytes.value == pytest.approx(300 * MIB, rel=0.01)
+
+
+def test_a_border_with_nothing_measured_before_it_is_none() -> None:
+    assert border_by_lookups(looked_up(), memory_bytes=100 * MIB) is not None
+    assert border_by_lookups(looked_up(), memory_bytes=50 * MIB) is None
 
 
 def test_more_readings_go_where_half_of_the_reads_hit_until_enough_are_there() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import msgspec
 import pytest
 
@@ -9,7 +11,7 @@ from counted_fixture import MIB, mixed_point
 from leadline.record import Interval, Measurement
 from leadline.stats import FittedBorder
 from leadline.studies.cache import find_in_survey
-from leadline.studies.survey.borders import _overlap, decide, decide_again
+from leadline.studies.survey.borders import _overlap, _seen, decide, decide_again
 from leadline.studies.survey.explain import _cache_bytes
 from leadline.studies.survey.strategy import Surveyor
 from shared_surveys import studied, surveyed
@@ -45,6 +47,25 @@ def test_the_count_stands_where_the_throughput_fell_before_the_cache_was_full() 
     assert border.bytes.value == pytest.approx(HELD, rel=0.01)
     assert decided.curve.borders[0].bytes.value == pytest.approx(470 * MIB, rel=0.03)
     assert "the throughput fell before the file cache was full" in decided.doubt
+
+
+def test_the_count_stands_where_the_throughput_fell_after_the_cache_was_full() -> None:
+    held = 300 * MIB
+    decided = decide(curve((470 * MIB, 12.0), held=held), seed=1, memory_bytes=None)
+    (border,) = decided.borders
+    assert border.bytes.value == pytest.approx(held, rel=0.01)
+    assert "the throughput fell only after the file cache was full" in decided.doubt
+
+
+def test_of_two_borders_by_throughput_the_nearer_one_is_the_counted_one_seen_less_well() -> None:
+    fit = decide(curve((470 * MIB, 12.0)), seed=1, memory_bytes=None)
+    assert fit.counted is not None
+    near, far = (
+        FittedBorder(Interval(size * MIB, None, None, 9), "uniform", 2.0, 30.0)
+        for size in (700, 500)
+    )
+    for borders in ((far, near), (near, far)):
+        assert _seen(dataclasses.replace(fit.curve, borders=borders), fit.counted) is near
 
 
 def test_throughput_decides_where_nothing_is_counted() -> None:

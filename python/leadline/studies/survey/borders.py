@@ -169,7 +169,6 @@ def _apart(one: FittedBorder, other: FittedBorder) -> float:
 
 def _overlap(one: FittedBorder, other: FittedBorder) -> bool:
     a, b = one.bytes, other.bytes
-    ends = (a.low, a.high, b.low, b.high)
-    if any(end is None for end in ends):
+    if a.low is None or a.high is None or b.low is None or b.high is None:
         return True
-    return max(a.low or 0.0, b.low or 0.0) <= min(a.high or 0.0, b.high or 0.0)
+    return max(a.low, b.low) <= min(a.high, b.high)
