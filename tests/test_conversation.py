@@ -25,13 +25,19 @@ GOAL = Goal(threshold=Threshold(mean_ms=40.0))
 class Climb(Conversation):
     """Asks for 10/s more each time, for ten trials; then says what it was given to say."""
 
-    def __init__(self, goal: Goal = GOAL, rate: Interval | None = None, seconds: float = 60.0):
+    def __init__(
+        self,
+        goal: Goal = GOAL,
+        rate: Interval | None = None,
+        seconds: float = 60.0,
+        verdict: PeakVerdict = PeakVerdict.FOUND,
+    ):
         super().__init__("climb", goal, 1)
-        self._rate, self._seconds = rate, seconds
+        self._rate, self._seconds, self._verdict = rate, seconds, verdict
 
     def _decide(self) -> TrialRequest | Ending:
         if sum(len(load.ratios) for load in self.loads.values()) == 10:
-            return Ending(PeakVerdict.FOUND, "Ten are enough.")
+            return Ending(self._verdict, "Ten are enough.")
         rate = min(10.0 * (len(self.trials) + 1), self.ceiling_per_s)
         return TrialRequest(rate_per_s=rate, seconds=self._seconds)
 
@@ -114,6 +120,12 @@ def test_found_means_as_accurate_as_was_asked(rate: Interval | None, verdict: Pe
     assert found.rate_per_s == rate
     assert found.sentences[0].startswith("Ten are enough.")
     assert ("10.0% was asked" in found.sentences[0]) is (verdict is PeakVerdict.GAVE_UP)
+
+
+@pytest.mark.parametrize("verdict", [PeakVerdict.ALWAYS_SATURATED, PeakVerdict.NEVER_SATURATED])
+def test_where_the_rate_is_out_of_reach_none_is_told(verdict: PeakVerdict) -> None:
+    found = told(Climb(rate=Interval(100.0, 95.0, 105.0, 9), verdict=verdict))
+    assert (found.verdict, found.rate_per_s, found.accuracy) == (verdict, None, None)
 
 
 def test_found_follows_the_accuracy_of_the_goal() -> None:

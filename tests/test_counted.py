@@ -10,6 +10,7 @@ import pytest
 from counted_fixture import MIB, mixed_point
 from leadline.record import Interval, Measurement
 from leadline.studies.counted import (
+    _looked_up,
     _moving,
     always_held,
     border_by_lookups,
@@ -116,6 +117,17 @@ def test_points_that_are_not_admissible_say_nothing() -> None:
     alone = counted_border(bad, seed=1)
     assert alone is not None, "better than nothing"
     assert alone.border.bytes.value == pytest.approx(300 * MIB, rel=0.01)
+
+
+def test_lookups_of_requests_of_many_sizes_count_as_fewer() -> None:
+    """n / (1 + CV²), as large requests weigh more: Kish's effective number."""
+    point = mixed_point(900 * MIB, found=0.7)
+    for cv, effective in ((0.0, 4000.0), (1.0, 2000.0), (3.0, 400.0)):
+        assert point.result.realised is not None
+        realised = msgspec.structs.replace(point.result.realised, size_cv=cv)
+        result = msgspec.structs.replace(point.result, realised=realised)
+        ((_, lookups),) = _looked_up([msgspec.structs.replace(point, result=result)])
+        assert lookups.count == pytest.approx(effective)
 
 
 def test_a_border_with_nothing_measured_before_it_is_none() -> None:
