@@ -53,10 +53,10 @@ def resize_memory(at: Path, size_bytes: int) -> None:
     _do("mount", "-o", f"remount,size={size_bytes}", str(at))
 
 
-def unmount(at: Path, *how: str) -> None:
-    """Unmount, lazily where it is still in use; what is not mounted stays as it is."""
-    if os.path.ismount(at):
-        subprocess.run(["umount", *(how or ("-l",)), str(at)], check=False, capture_output=True)
+def unmount(at: Path) -> None:
+    """Unmount, also where it is still in use; what is not mounted stays as it is."""
+    # Not asked first whether it is a mount: of a dead file system nothing can be asked.
+    subprocess.run(["umount", "-l", str(at)], check=False, capture_output=True)
 
 
 def fill(folder: Path) -> Path:

@@ -24,6 +24,8 @@ class Attempt:
     """Files, processes, groups, devices, mounts and limits that should be gone."""
     wrong: list[str] = field(default_factory=list)
     """Exit codes, statuses and messages that are not as promised."""
+    ended: list[str] = field(default_factory=list)
+    """How each command ended: its exit code, and the last that it said."""
     untried: str = ""
     """Why this machine cannot do it; then nothing was tried."""
 
@@ -34,9 +36,10 @@ class Attempt:
 
     def expect_code(self, code: int | None, *promised: int, said: str = "") -> None:
         """Hold an exit code and what was said on stderr to what is promised."""
+        last = (said.strip().splitlines() or ["nothing was said"])[-1]
+        self.ended.append(f"{code}: {last[:300]}")
         if code not in promised:
-            last = said.strip().splitlines()[-1:] or ["nothing was said"]
-            self.wrong.append(f"exit code {code}, not one of {promised}: {last[0][:300]}")
+            self.wrong.append(f"exit code {code}, not one of {promised}: {last[:300]}")
         self.wrong += [f"{word}: {said.strip()[-600:]}" for word in DEFECT if word in said]
 
     def told(self) -> list[str]:

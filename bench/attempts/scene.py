@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import sys
 import tempfile
 import time
 import uuid
@@ -17,8 +16,6 @@ from pathlib import Path
 from subprocess import CompletedProcess, TimeoutExpired
 
 import msgspec
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 
 from attempts.outcome import Attempt
 from command import environment

@@ -138,7 +138,7 @@ TARGETS = (
     Target("root's directory, as a user", as_user=True),
     Target("a user's directory", lambda place: os.chown(place, NOBODY, NOBODY), codes=(0,)),
     Target("a name like an option", partial(_named, name="--help me"), codes=(0,)),
-    Target("a name with escapes", partial(_named, name="\x1b[31m[/]\nx"), codes=(0,)),
+    Target("a name with escapes", partial(_named, name="\x1b[31m[b]\nx"), codes=(0,)),
     Target("its .leadline is a link", partial(_linked, name="")),
     Target("its .leadline is a file", lambda place: (place / ".leadline").write_text("precious")),
     Target("its .leadline is another's", _of_another),
