@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from random import Random
 
-from attempts.kinds import POINT_S, SMALL, kind
+from attempts.kinds import SMALL, kind
 from attempts.outcome import Asked, Attempt
-from attempts.scene import Scene, ended, scene, wait_or_end, wait_until
+from attempts.scene import ended, scene, wait_or_end, wait_until
 
 FAMILY = "two at once"
 EVERYONE = 4
@@ -69,20 +69,17 @@ def _on_one_study(seed: int, draws: Random) -> Attempt:
     searched = kind("peak, simulated")
     with scene() as place:
         words = searched.words(place)
-        _killed(place, words, draws.uniform(0.2, 0.8))
+        with place.start(*words) as child:
+            wait_until(lambda: place.kept().items, child)
+            wait_or_end(child, draws.uniform(0.0, 0.3))
         before = place.kept()
-        again = [*words, *("--resume",) * bool(before.items)]
+        again = [*words, "--resume"]
         with place.start(*again) as first, place.start(*again) as second:
             both = [ended(first), ended(second)]
         attempt.lost += before.lost_in(place.kept())
         for done in both:
             attempt.expect_code(done.code, 0, 1, 2, 3, said=done.said)
-        if before.items and all(done.code for done in both):
+        if all(done.code for done in both):
             attempt.wrong.append(f"neither came to an end: {[done.said[-200:] for done in both]}")
         attempt.left += place.left()
     return attempt
-
-
-def _killed(place: Scene, words: list[str], moment_s: float) -> None:
-    with place.start(*words, point_s=POINT_S) as child:
-        wait_or_end(child, moment_s)
