@@ -138,7 +138,7 @@ def test_what_prepare_made_stays_for_the_sample_until_it_is_released(tmp_path: P
     assert trial_of(server).state is TrialState.DONE
     assert len(list(folder.glob("*/state/database"))) == 1
     release_server(server, [{}])
-    assert not list(folder.iterdir())
+    assert not folder.exists()
 
 
 def test_a_preparation_that_failed_is_done_again_from_the_start(tmp_path: Path) -> None:

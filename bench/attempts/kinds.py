@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -64,6 +65,8 @@ class Kind:
     simulated: bool = False
     beside: tuple[str, ...] = ()
     """Names that the user has, or asked for, in the target's directory."""
+    kept: tuple[str, ...] = ()
+    """Names below the temporary directory of what --resume finds again."""
 
 
 def _survey(scene: Scene) -> list[str]:
@@ -159,6 +162,7 @@ KINDS = (
         "experiment",
         _experiment(COMMAND_SERVER.format(python=sys.executable, generator=GENERATOR)),
         span_s=3.0,
+        kept=(f"leadline-{os.geteuid()}",),
     ),
     Kind(
         "peak, simulated", "experiment", _experiment(SIMULATED_SERVER), span_s=0.5, simulated=True

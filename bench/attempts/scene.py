@@ -138,7 +138,8 @@ class Scene:
         found = self.wait_gone()
         files = (path for path in self.target.rglob("*") if path.name not in allowed)
         found += [f"file {path.relative_to(self.base)}" for path in files]
-        found += [f"temporary {path.name}" for path in self.temporary.iterdir()]
+        places = (path for path in self.temporary.iterdir() if path.name not in allowed)
+        found += [f"temporary {path.name}" for path in places]
         found += [f"control group {path}" for pid in self.leaders for path in _groups_of(pid)]
         return found + ([f"lock {MACHINE_LOCK}"] if _lock_left() else [])
 

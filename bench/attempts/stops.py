@@ -66,7 +66,7 @@ def _signalled(place: Scene, kind: Kind, name: str, seed: int, draws: Random) ->
     attempt.expect_code(done.code, *((3, 0) if stops else (0,)), said=done.said)
     after = place.kept()
     attempt.lost += before.lost_in(after)
-    attempt.left += place.left(*kind.beside)
+    attempt.left += place.left(*kind.beside, *() if done.code == 0 else kind.kept)
     if after.starts.keys() != before.starts.keys():
         right = Status.DONE if done.code == 0 else Status.STOPPED
         expect_status(attempt, after, kind.records, right)
