@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import signal
@@ -80,7 +81,7 @@ class Scene:
         self.leaders: list[int] = []
         for folder in (self.target, self.temporary):
             folder.mkdir(parents=True, exist_ok=True)
-        self._limits = read_limits(VM)
+        self._limits = usual_limits()
 
     def start(self, *words: str, point_s: float = 0.0, steer: Steer | None = None) -> Forked:
         """Start a command; its points take at most `point_s` where that is not 0."""
@@ -226,6 +227,15 @@ def expect_status(attempt: Attempt, kept: Kept, kind: str, *right: Status) -> No
     newest = kept.newest(kind)
     if newest is not None and newest.status not in right:
         attempt.wrong.append(f"the {kind} is {newest.status} in the store")
+
+
+@functools.cache
+def usual_limits() -> dict[str, int]:
+    """Return the kernel's dirty limits at a moment at which no Leadline varies them."""
+    end_s = time.monotonic() + HANG_S
+    while (FOLDER / RECORD).exists() and time.monotonic() < end_s:
+        time.sleep(0.05)
+    return read_limits(VM)
 
 
 def _groups_of(pid: int) -> list[str]:
