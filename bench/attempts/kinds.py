@@ -74,8 +74,8 @@ def _survey(scene: Scene) -> list[str]:
 
 
 def _survey_first(scene: Scene) -> None:
-    # Without a cap: the largest requests of many processes are drawn as well.
-    size = ("--max-bytes", "96MiB", "--cache-limit", "none", "--budget", "2m")
+    # A larger cap than elsewhere: the largest requests of many processes are drawn as well.
+    size = ("--max-bytes", "384MiB", "--cache-limit", "256MiB", "--budget", "2m")
     words = ("survey", str(scene.target), "--name", "tried", *size)
     done = scene.run(*words, point_s=POINT_S)
     assert done.code == 0, done.said
