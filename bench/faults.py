@@ -16,6 +16,8 @@ import argparse
 import sys
 import tempfile
 import time
+import traceback
+from collections.abc import Iterator
 from pathlib import Path
 
 from attempts.families import FAMILIES
@@ -66,14 +68,23 @@ def tried(name: str, asked: Asked) -> list[Attempt]:
     """Try one family, saying at once what was found."""
     found = []
     begun_s = time.monotonic()
-    for attempt in FAMILIES[name](asked):
+    for attempt in attempts_of(name, asked):
         found.append(attempt)
         for line in attempt.told():
-            print(f"{name}, {attempt.kind}, seed {attempt.seed}: {line}", flush=True)
+            print(f"{name}, {attempt.kind} ({attempt.how}): {line}", flush=True)
     survived = sum(each.survived for each in found)
     took_s = time.monotonic() - begun_s
     print(f"{name}: {survived} of {len(found)} in {took_s:.0f} s", file=sys.stderr, flush=True)
     return found
+
+
+def attempts_of(name: str, asked: Asked) -> Iterator[Attempt]:
+    """Yield a family's attempts; one that cannot be made ends the family, and counts as wrong."""
+    try:
+        yield from FAMILIES[name](asked)
+    except Exception as error:
+        traceback.print_exc()
+        yield Attempt(name, "the bench itself", asked.seed, wrong=[repr(error)])
 
 
 def row_of(count: Count) -> Row:

@@ -59,8 +59,8 @@ def _begun(target: Path) -> bool:
 
 
 COURSES = (
-    Course("measure, laying out", _measure, _written("data.bin"), later_s=0.05),
-    Course("measure, writing", _measure, _written("data.bin", least_bytes=400 * MIB), later_s=2.0),
+    Course("measure", _measure, _written("data.bin"), later_s=0.05),
+    Course("measure", _measure, _written("data.bin", least_bytes=400 * MIB), later_s=2.0),
     Course(
         "survey",
         lambda target: ["survey", str(target), "--max-bytes", "400MiB", "--budget", "60s"],

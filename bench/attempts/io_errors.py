@@ -51,7 +51,8 @@ def _stream(target: Path) -> list[str]:
 class Course:
     """A command, and what fails of the disk in the middle of it."""
 
-    name: str
+    kind: str
+    how: str
     words: Callable[[Path], list[str]]
     fails: tuple[str, ...]
     at_once: bool = False
@@ -60,22 +61,22 @@ class Course:
 
 
 COURSES = (
-    Course("measure, pread: write", _measured(), ("write",)),
-    Course("measure, uring: write", _measured("--backend", "uring"), ("write",)),
-    Course("measure, mmap: write", _measured("--backend", "mmap"), ("write",)),
-    Course("measure, pread: read", _measured("--direct"), ("read",)),
-    Course("measure, uring: read", _measured("--direct", "--backend", "uring"), ("read",)),
-    Course("measure: fsync", _measured("--sync", "dsync"), ("fsync",)),
-    Course("measure: laying out", _measured(), ("write",), at_once=True),
-    Course("measure: create", _measured(), ("create",), at_once=True),
-    Course("measure: unlink", _measured(), ("unlink",)),
-    Course("survey: write", _survey, ("write",), point_s=POINT_S),
-    Course("survey: all", _survey, ("read", "write", "fsync"), point_s=POINT_S),
-    Course("cache: write", _cache, ("write",), point_s=POINT_S),
-    Course("files: write", _files, ("write",)),
-    Course("files: read", _files, ("read",)),
-    Course("stream: write", _stream, ("write",)),
-    Course("stream: read", _stream, ("read",)),
+    Course("measure", "write by pread", _measured(), ("write",)),
+    Course("measure", "write by uring", _measured("--backend", "uring"), ("write",)),
+    Course("measure", "write by mmap", _measured("--backend", "mmap"), ("write",)),
+    Course("measure", "read by pread", _measured("--direct"), ("read",)),
+    Course("measure", "read by uring", _measured("--direct", "--backend", "uring"), ("read",)),
+    Course("measure", "fsync", _measured("--sync", "dsync"), ("fsync",)),
+    Course("measure", "laying out", _measured(), ("write",), at_once=True),
+    Course("measure", "create", _measured(), ("create",), at_once=True),
+    Course("measure", "unlink", _measured(), ("unlink",)),
+    Course("survey", "write", _survey, ("write",), point_s=POINT_S),
+    Course("survey", "all", _survey, ("read", "write", "fsync"), point_s=POINT_S),
+    Course("cache", "write", _cache, ("write",), point_s=POINT_S),
+    Course("files", "write", _files, ("write",)),
+    Course("files", "read", _files, ("read",)),
+    Course("stream", "write", _stream, ("write",)),
+    Course("stream", "read", _stream, ("read",)),
 )
 
 
@@ -86,12 +87,12 @@ def attempts(asked: Asked) -> Iterator[Attempt]:
         return
     for course in COURSES[:2] if asked.short else COURSES:
         for number in range(asked.rounds(0.1)):
-            draws = asked.draws(FAMILY, course.name, number)
-            yield _tried(course, course.name, asked.seed, draws, _errors(course))
+            draws = asked.draws(FAMILY, course.kind, course.how, number)
+            yield _tried(course, course.how, asked.seed, draws, _errors(course))
     for name, harm in () if asked.short else HARMS.items():
         for course in (COURSES[0], COURSES[1], COURSES[9], COURSES[12]):
-            kind = f"{course.words(Path())[0]}: {name}"
-            yield _tried(course, kind, asked.seed, asked.draws(FAMILY, kind), harm)
+            draws = asked.draws(FAMILY, course.kind, name)
+            yield _tried(course, name, asked.seed, draws, harm)
     yield Attempt(FAMILY, "device mapper", asked.seed, untried=why_no_mapper())
 
 
@@ -115,8 +116,8 @@ def _pull_out(disk: Faulty) -> None:
 HARMS: dict[str, Harm] = {"stands still": _stand_still, "pulled out": _pull_out}
 
 
-def _tried(course: Course, kind: str, seed: int, draws: Random, harm: Harm) -> Attempt:
-    attempt = Attempt(FAMILY, kind, seed)
+def _tried(course: Course, how: str, seed: int, draws: Random, harm: Harm) -> Attempt:
+    attempt = Attempt(FAMILY, course.kind, seed, how)
     pulled = harm is _pull_out
     with scene() as place, faulty(place.target) as disk:
         if course.at_once:

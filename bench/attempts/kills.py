@@ -34,15 +34,13 @@ def _killed(kind: Kind, asked: Asked) -> Iterator[Attempt]:
         if kind.simulated and kind.resume:
             chain.remember_undisturbed()
         draws = asked.draws(FAMILY, kind.name)
-        for _ in range(asked.rounds(1.0)):
-            attempt = Attempt(FAMILY, kind.name, asked.seed)
+        kills = asked.rounds(1.0)
+        for number in range(1, kills + 1):
+            attempt = Attempt(FAMILY, kind.name, asked.seed, f"kill {number}")
             chain.kill(attempt, draws.uniform(0.0, kind.span_s))
-            if chain.sittings == SITTINGS_MOST:
+            if chain.sittings == SITTINGS_MOST or number == kills:
                 chain.finish(attempt)
             yield attempt
-        last = Attempt(FAMILY, f"{kind.name}: whole in the end", asked.seed)
-        chain.finish(last)
-        yield last
 
 
 class _Chain:

@@ -114,19 +114,20 @@ def attempts(asked: Asked) -> Iterator[Attempt]:
         if asked.short and name not in ("removed", "renamed"):
             continue
         for course in COURSES[:1] if asked.short else COURSES:
-            kind = f"{course.name}: {name}"
-            if name == "unmounted" and (why := why_no_mounts()):
-                yield Attempt(FAMILY, kind, asked.seed, untried=why)
-                continue
-            if name.endswith("as a user") and (why := why_no_user()):
-                yield Attempt(FAMILY, kind, asked.seed, untried=why)
-                continue
+            if why := why_not(name):
+                yield Attempt(FAMILY, name, asked.seed, untried=why)
+                break
             for number in range(asked.rounds(0.1)):
-                yield _tried(course, name, harm, asked.seed, asked.draws(FAMILY, kind, number))
+                draws = asked.draws(FAMILY, course.name, name, number)
+                yield _tried(course, name, harm, asked.seed, draws)
 
 
-def why_no_user() -> str:
-    """Say why an unprivileged user cannot run this Leadline; nothing when he can."""
+def why_not(name: str) -> str:
+    """Say why a harm cannot be done here; nothing when it can."""
+    if name == "unmounted":
+        return why_no_mounts()
+    if not name.endswith("as a user"):
+        return ""
     if os.geteuid() != 0:
         return "only root may become another user"
     try:
@@ -139,7 +140,7 @@ def why_no_user() -> str:
 def _tried(
     course: Course, name: str, harm: Callable[[Path], None], seed: int, draws: Random
 ) -> Attempt:
-    attempt = Attempt(FAMILY, f"{course.name}: {name}", seed)
+    attempt = Attempt(FAMILY, course.name, seed, name)
     with scene() as place, ExitStack() as stack:
         beside = place.base / "precious"
         beside.write_text("precious")

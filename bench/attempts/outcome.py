@@ -16,8 +16,11 @@ class Attempt:
 
     family: str
     kind: str
+    """What it was done to."""
     seed: int
     """Makes the same attempt again: `bench/faults.py --only FAMILY --seed SEED`."""
+    how: str = ""
+    """What was done, where a family has several ways."""
     lost: list[str] = field(default_factory=list)
     """What was stored or owned before and is not there, or not as it was."""
     left: list[str] = field(default_factory=list)

@@ -55,7 +55,7 @@ def attempts(asked: Asked) -> Iterator[Attempt]:
 
 
 def _raced(command: str, lay: Lay, seed: int, draws: Random) -> Attempt:
-    attempt = Attempt(FAMILY, command, seed)
+    attempt = Attempt(FAMILY, command, seed, lay.__name__)
     with scene() as place, arena_below_tmp() as arena:
         words = [*command.split(), str(arena.place), *COMMANDS[command]]
         point_s = POINT_S * (command in HURRIED)
@@ -131,7 +131,7 @@ def _link_for_ever(output: Path, victim: Path) -> None:
 
 def _temporary_taken(what: str, seed: int) -> Attempt:
     """What a peak search keeps lies below a temporary directory that everybody may write in."""
-    attempt = Attempt(FAMILY, f"peak: its place is {what}", seed)
+    attempt = Attempt(FAMILY, "peak", seed, f"its place is {what}")
     with scene() as place:
         victim = place.base / "victim"
         victim.mkdir()

@@ -170,7 +170,7 @@ def attempts(asked: Asked) -> Iterator[Attempt]:
 
 
 def _tried(command: str, name: str, seed: int, draws: Random) -> Attempt:
-    attempt = Attempt(FAMILY, f"{command}: server {name}", seed)
+    attempt = Attempt(FAMILY, command, seed, f"the server {name}")
     with scene() as place, _served(draws) as (server, wire):
         words = [command, f"nfs://127.0.0.1:{wire.port}/x", *COMMANDS[command]]
         with place.start(*words, point_s=POINT_S * (command == "survey")) as child:

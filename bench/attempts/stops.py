@@ -51,7 +51,7 @@ def attempts(asked: Asked) -> Iterator[Attempt]:
 
 
 def _signalled(place: Scene, kind: Kind, name: str, seed: int, draws: Random) -> Attempt:
-    attempt = Attempt(FAMILY, f"{kind.name}: {name}", seed)
+    attempt = Attempt(FAMILY, kind.name, seed, name)
     before = place.kept()
     with place.start(*kind.words(place), point_s=kind.point_s) as child:
         wait_until(lambda: hears(pid_of(child), HUP), child)

@@ -169,7 +169,7 @@ def attempts(asked: Asked) -> Iterator[Attempt]:
 
 
 def _named_to(command: str, target: Target, seed: int) -> Attempt:
-    attempt = Attempt(FAMILY, target.name, seed)
+    attempt = Attempt(FAMILY, command, seed, target.name)
     with scene() as place:
         (place.target / "beside").write_text("precious")
         at = target.lay(place.target)

@@ -14,6 +14,6 @@ pytestmark = pytest.mark.real
 def test_harm_is_survived(name: str) -> None:
     found = list(FAMILIES[name](Asked(seed=1, kills=1, short=True)))
     assert found
-    assert [f"{each.kind}: {line}" for each in found for line in each.told()] == []
+    assert [f"{each.kind} ({each.how}): {line}" for each in found for line in each.told()] == []
     if not any(each.survived for each in found):
         pytest.skip(f"nothing of it can be tried here: {found[0].untried}")
