@@ -16,7 +16,10 @@ from attempts.scene import Ended, Scene, ended, pid_of, scene, wait_or_end
 FAMILY = "kills"
 SITTINGS_MOST = 4
 """Of a study: then it is let go on to its end, so that ends are seen as well."""
-_OWN = {"point_id", "item_id", "study_id", "parent", "started_at", "wall_s", "facts"}
+_OWN = {
+    *("point_id", "item_id", "study_id", "job_id", "parent"),
+    *("started_at", "wall_s", "clock_s", "facts"),
+}
 """What differs between two studies that answer alike."""
 
 

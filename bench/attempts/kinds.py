@@ -75,7 +75,8 @@ def _survey(scene: Scene) -> list[str]:
 
 def _survey_first(scene: Scene) -> None:
     # A larger cap than elsewhere: the largest requests of many processes are drawn as well.
-    size = ("--max-bytes", "384MiB", "--cache-limit", "256MiB", "--budget", "2m")
+    # And all the points there are, for a curve of every parameter in every region.
+    size = ("--max-bytes", "384MiB", "--cache-limit", "256MiB", "--budget", "10m")
     words = ("survey", str(scene.target), "--name", "tried", *size)
     done = scene.run(*words, point_s=POINT_S)
     assert done.code == 0, done.said
