@@ -119,15 +119,10 @@ def _filled(course: Course, seed: int, draws: Random) -> Attempt:
         if not came:
             attempt.wrong.append(f"it ended before it wrote: {done.code}: {done.said[-300:]}")
         attempt.expect_code(done.code, 0, *ENDS, said=done.said)
-        attempt.left += _left_here(place, "filler")
+        attempt.left += place.left("filler")
         filler.unlink()
         _measured_again(attempt, place)
     return attempt
-
-
-def _left_here(place: Scene, *allowed: str) -> list[str]:
-    """What is left; the file system's own loop device is ours."""
-    return [found for found in place.left(*allowed) if not found.startswith("loop device")]
 
 
 def _measured_again(attempt: Attempt, place: Scene) -> None:
@@ -137,13 +132,13 @@ def _measured_again(attempt: Attempt, place: Scene) -> None:
     )
     if done.code != 0:
         attempt.wrong.append(f"no use with room again: {done.code}: {done.said[-300:]}")
-    attempt.left += _left_here(place)
+    attempt.left += place.left()
 
 
 def _store_filled(seed: int, draws: Random) -> Attempt:
     """The store's file system has room for some items, then for none, then for all."""
     attempt = Attempt(FAMILY, "the store", seed)
-    simulated = kind("survey, simulated")
+    simulated = kind("peak, simulated")
     room_bytes = STORE_BYTES + draws.randrange(0, 64) * 4096
     with scene() as place, mounted_memory(place.base / "store", room_bytes) as small:
         place.store = small / "store.sqlite"

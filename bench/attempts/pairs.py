@@ -47,10 +47,10 @@ def _on_one_target(seed: int, draws: Random) -> Attempt:
     """The second is refused, whenever it comes; the first does not notice."""
     attempt = Attempt(FAMILY, "one target", seed)
     with scene() as place:
-        words = ("measure", str(place.target), "--workload", SMALL, "--runs", "1", "--seconds", "3")
+        words = ("measure", str(place.target), "--workload", SMALL, "--runs", "1", "--seconds", "2")
         with place.start(*words) as first:
             wait_until(lambda: any(place.target.glob(".leadline/run-*")), first)
-            wait_or_end(first, draws.uniform(0.0, 1.5))
+            wait_or_end(first, draws.uniform(0.0, 1.0))
             second = place.run(*words)
             done = ended(first)
         attempt.expect_code(done.code, 0, said=done.said)

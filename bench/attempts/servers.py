@@ -162,7 +162,7 @@ def attempts(asked: Asked) -> Iterator[Attempt]:
         yield Attempt(FAMILY, "all", asked.seed, untried=why)
         return
     for command in COMMANDS:
-        for name in ("dies", "says noise") if asked.short else HARMS:
+        for name in ("dies",) if asked.short else HARMS:
             if asked.short and command != "measure":
                 continue
             for number in range(asked.rounds(0.2)):
