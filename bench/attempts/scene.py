@@ -19,6 +19,7 @@ from subprocess import CompletedProcess, TimeoutExpired
 import msgspec
 
 from attempts.outcome import Attempt
+from attempts.settle import Steer, settle
 from command import environment
 from forked_command import Forked
 from leadline.machine.dirty_guard import read_limits
@@ -28,14 +29,12 @@ from leadline.record import Status
 from leadline.record.study import Summary
 from leadline.store import StoreError, open_store
 from left_behind import loops_of, mounted_below, processes_with
-from steered_command import shorten
 
 HANG_S = 100.0
 """Nothing that is waited for takes this long, unless it hangs."""
 GONE_S = 20.0
 """What ends by itself after a kill has ended by then, however busy the machine is."""
 MACHINE_LOCK = Path("/run/lock/leadline-machine")
-Steer = Callable[[], None]
 
 
 class Kept(msgspec.Struct):
@@ -61,15 +60,6 @@ class Kept(msgspec.Struct):
         ]
 
 
-def _settle(temporary: str, point_s: float, then: Steer | None) -> None:
-    """In the command's process: give it the scene's temporary directory, and short points."""
-    tempfile.tempdir = temporary
-    if point_s:
-        shorten(point_s)
-    if then is not None:
-        then()
-
-
 class Scene:
     """Where one attempt, or one chain of them, happens."""
 
@@ -87,8 +77,8 @@ class Scene:
         """Start a command; its points take at most `point_s` where that is not 0."""
         variables = environment(self.store) | {"TMPDIR": str(self.temporary)}
         name, _, value = self.mark.partition("=")
-        settle = partial(_settle, str(self.temporary), point_s, steer)
-        child = Forked(words, variables | {name: value}, settle)
+        steered = partial(settle, str(self.temporary), point_s, steer)
+        child = Forked(words, variables | {name: value}, steered)
         assert child.process.pid is not None
         self.leaders.append(child.process.pid)
         return child
