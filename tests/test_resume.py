@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -14,7 +15,7 @@ from leadline.engine import TargetRefused
 from leadline.record import Status
 from leadline.record.streaming import STREAM, StreamStart
 from leadline.record.study import Said
-from leadline.store import open_store
+from leadline.store import Stored, open_store
 from leadline.studies.resume import find_unfinished, kept_when_stopped
 
 SCALING = StreamStart(
@@ -65,7 +66,7 @@ def test_a_study_that_stops_keeps_what_it_found_and_hears_why() -> None:
             kept_when_stopped(store, SCALING.study_id, lambda: said),
         ):
             raise KeyboardInterrupt("why")
-        found = store.find(SCALING.study_id)
+        found: Stored[Any, Any] = store.find(SCALING.study_id)
         assert (found.status, found.answer) == (Status.STOPPED, said)
 
         def cannot() -> Said:

@@ -209,7 +209,7 @@ def test_two_processes_make_one_store(tmp_path: Path) -> None:
 def test_a_stop_in_the_middle_of_a_transaction_comes_after_it(tmp_path: Path, moment: str) -> None:
     """An SQLAlchemy that is interrupted may go on holding the lock, which keeps everybody out."""
     point, study = sample_point("point-0", order=0), sample_start().study_id
-    hit = []
+    hit: list[str] = []
 
     def interrupt(*_: object) -> None:
         if not hit:

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -128,10 +127,14 @@ def why_not(name: str) -> str:
         return why_no_mounts()
     if not name.endswith("as a user"):
         return ""
+
+    def look() -> None:
+        Path(sys.executable).resolve().stat()
+
     if os.geteuid() != 0:
         return "only root may become another user"
     try:
-        as_nobody(partial(os.stat, Path(sys.executable).resolve()))
+        as_nobody(look)
     except AssertionError:
         return f"nobody but root may run {Path(sys.executable).resolve()}"
     return ""
