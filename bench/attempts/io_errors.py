@@ -21,12 +21,13 @@ FAMILY = "I/O errors"
 STILL_S = 2.0
 """How long the disk stands still."""
 _LAID_BYTES = 2 * MIB
-_SHORT = ("--seconds", "2", "--runs", "1")
 
 
 def _measured(*more: str) -> Callable[[Path], list[str]]:
     workload = "unique_bytes=4MiB,size_mean=16KiB,read_frac=0.5"
-    return lambda target: ["measure", str(target), "--workload", workload, *_SHORT, *more]
+    seconds = () if "--seconds" in more else ("--seconds", "2")
+    run = ("--runs", "1", *seconds, *more)
+    return lambda target: ["measure", str(target), "--workload", workload, *run]
 
 
 def _survey(target: Path) -> list[str]:
@@ -144,7 +145,7 @@ def _laid_out(target: Path) -> bool:
 
 def _well_again(attempt: Attempt, place: Scene) -> None:
     """What could not be removed is removed by the next start."""
-    done = place.run(*_measured("--seed", "2")(place.target))
+    done = place.run(*_measured("--seconds", "0.3")(place.target))
     if done.code != 0:
         attempt.wrong.append(f"no use of a disk that is well again: {done.said[-300:]}")
     attempt.left += place.left()

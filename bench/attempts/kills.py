@@ -26,7 +26,7 @@ _OWN = {
 def attempts(asked: Asked) -> Iterator[Attempt]:
     """Kill every kind of study at so many moments."""
     for kind in KINDS:
-        if not asked.short or kind.name in ("files", "peak, simulated"):
+        if not asked.short or kind.name in ("measure", "peak, simulated"):
             yield from _killed(kind, asked)
 
 
