@@ -10,15 +10,25 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
-import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from attacker import (
+    LAYS,
+    MIB,
+    NOBODY,
+    Arena,
+    Lay,
+    arena_below_tmp,
+    as_nobody,
+    attacker,
+    lay_linked_run,
+    swap,
+)
 from command import leadline
 from leadline.engine import (
     Limits,
@@ -37,117 +47,19 @@ from leadline.record.files import FilesCell, FileSystemUnderTest
 from leadline.record.job import Access
 from leadline.record.streaming import StreamOptions
 
-NOBODY = 65534
-MIB = 1 << 20
-PRECIOUS = b"precious" * (MIB // 8)
-"""As long as the files that are asked for, so that they could be taken for ready."""
 MOUNTED_S = 1.0
 """By then the file system is made and mounted, and its files are not yet done."""
-OURS = ("data.bin", "file.bin", "raw-0.bin", "stream-in", "stream-in.layout")
 
 pytestmark = pytest.mark.skipif(
     os.geteuid() != 0, reason="only root has something that an unprivileged user may not write"
 )
 
 
-class Arena:
-    """`home` is the attacker's, with the target in it; `victim` is root's."""
-
-    def __init__(self, base: Path) -> None:
-        self.home, self.victim = base / "home", base / "victim"
-        self.place, self.moved = self.home / "place", self.home / "place" / "moved"
-        for folder in (self.home, self.place):
-            folder.mkdir()
-            os.chown(folder, NOBODY, NOBODY)
-        self.victim.mkdir()
-        for name in OURS:
-            (self.victim / name).write_bytes(PRECIOUS)
-        self.before = self.facts()
-
-    def facts(self) -> dict[str, tuple[int, int, bytes]]:
-        """What root has: owner, permissions and content by name."""
-        found = {}
-        for path in sorted(self.victim.rglob("*")):
-            facts = path.lstat()
-            found[path.name] = (facts.st_uid, facts.st_mode, path.read_bytes())
-        return found
-
-    def run(self) -> str:
-        """The run's name, which leaks as the backing file of a loop device, for one."""
-        (run,) = (self.place / DIRECTORY).glob("run-*")
-        return run.name
-
-
 @pytest.fixture
 def arena() -> Iterator[Arena]:
-    # Below /tmp, since nobody but root gets into pytest's own directories.
-    with tempfile.TemporaryDirectory(prefix="leadline-attack-") as text:
-        base = Path(text)
-        base.chmod(0o755)
-        arena = Arena(base)
+    with arena_below_tmp() as arena:
         yield arena
         assert arena.facts() == arena.before, "something of root's was touched"
-
-
-def become_nobody() -> None:
-    os.setgroups([])
-    os.setresgid(NOBODY, NOBODY, NOBODY)
-    os.setresuid(NOBODY, NOBODY, NOBODY)
-
-
-def as_nobody(act: Callable[[], None]) -> None:
-    """Do something as the attacker, in a process of his own."""
-    child = os.fork()
-    if not child:
-        code = 1
-        try:
-            become_nobody()
-            act()
-            code = 0
-        finally:
-            os._exit(code)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0, "the attack itself failed"
-
-
-Lay = Callable[[Arena, Path], None]
-
-
-def lay_links(arena: Arena, run: Path) -> None:
-    """Files in a run directory of his own that are links to root's."""
-    run.mkdir()
-    for name in ("data.bin", "file.bin", "stream-in"):
-        (run / name).symlink_to(arena.victim / name)
-
-
-def lay_linked_run(arena: Arena, run: Path) -> None:
-    """A run directory that is a link to root's, where root's own files have the names."""
-    run.symlink_to(arena.victim)
-
-
-def lay_pipes(_: Arena, run: Path) -> None:
-    """Pipes that nobody else opens."""
-    run.mkdir()
-    for name in OURS:
-        os.mkfifo(run / name)
-
-
-LAYS = [lay_links, lay_linked_run, lay_pipes]
-
-
-def swap(arena: Arena, lay: Lay) -> None:
-    """Put the attacker's tree in the place of what was claimed."""
-    run = arena.run()
-
-    def act() -> None:
-        (arena.place / DIRECTORY).rename(arena.moved)
-        (arena.place / DIRECTORY).mkdir()
-        lay(arena, arena.place / DIRECTORY / run)
-
-    as_nobody(act)
-
-
-def left(arena: Arena) -> list[str]:
-    return sorted(path.name for path in arena.moved.rglob("*"))
 
 
 @pytest.mark.parametrize("lay", LAYS)
@@ -165,8 +77,8 @@ def test_plain_files_are_written_where_they_were_claimed(arena: Arena, lay: Lay)
         swap(arena, lay)
         result = tests.run(cell, asked)
         assert len(result.tests) == 3
-        assert [name for name in left(arena) if name.endswith(".bin")] == ["raw-0.bin"]
-    assert left(arena) == []
+        assert [name for name in arena.left() if name.endswith(".bin")] == ["raw-0.bin"]
+    assert arena.left() == []
 
 
 @pytest.mark.parametrize("lay", LAYS)
@@ -183,7 +95,7 @@ def test_a_workload_goes_where_it_was_claimed(arena: Arena, lay: Lay, backend: s
         assert (run / "data.bin").stat().st_size == MIB
         # Once more, when the child knows the file by then.
         engine.run(workload.with_value("unique_bytes", 2 * MIB), seed=2, limits=limits)
-    assert left(arena) == []
+    assert arena.left() == []
 
 
 @pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
@@ -193,7 +105,7 @@ def test_fio_runs_where_it_was_claimed(arena: Arena) -> None:
     with open_engine(Target.parse(str(arena.place)), engine="fio") as engine:
         swap(arena, lay_linked_run)
         assert engine.run(workload, seed=1, limits=limits).workload_bytes.write > 0
-    assert left(arena) == []
+    assert arena.left() == []
 
 
 @pytest.mark.parametrize("lay", LAYS)
@@ -218,7 +130,7 @@ def test_streams_go_where_they_were_claimed(arena: Arena, lay: Lay) -> None:
         assert disks.run(options, 1, seed=1, total_s_max=20.0).bytes_out == DATA_MULTIPLE_BYTES
         disks.capacities(effort)
         disks.lay(1, effort)
-    assert left(arena) == []
+    assert arena.left() == []
 
 
 def test_the_way_to_the_target_is_followed_once(arena: Arena) -> None:
@@ -264,23 +176,6 @@ def _backing_file(device: Path) -> str:
         return ""
 
 
-@contextmanager
-def attacker(act: Callable[[], None]) -> Iterator[None]:
-    """Something that the attacker does until the block ends."""
-    child = os.fork()
-    if not child:
-        try:
-            become_nobody()
-            act()
-        finally:
-            os._exit(1)
-    try:
-        yield
-    finally:
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-
-
 def test_a_loop_device_tells_the_runs_name_and_nothing_comes_of_it(
     arena: Arena, tmp_path: Path
 ) -> None:
@@ -294,7 +189,7 @@ def test_a_loop_device_tells_the_runs_name_and_nothing_comes_of_it(
     assert (arena.place / "moved").is_dir(), "the attack came too late"
     assert arena.facts() == arena.before, "root's file was overwritten"
     assert done.returncode in (0, 2), done.stderr
-    assert left(arena) == []
+    assert arena.left() == []
 
 
 def test_a_file_with_a_second_name_is_not_written(arena: Arena) -> None:

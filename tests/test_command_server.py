@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -137,7 +138,7 @@ def test_what_prepare_made_stays_for_the_sample_until_it_is_released(tmp_path: P
     assert trial_of(server).state is TrialState.DONE
     assert len(list(folder.glob("*/state/database"))) == 1
     release_server(server, [{}])
-    assert not list(folder.iterdir())
+    assert not folder.exists()
 
 
 def test_a_preparation_that_failed_is_done_again_from_the_start(tmp_path: Path) -> None:
@@ -314,6 +315,48 @@ def test_the_first_interruption_still_tears_down(tmp_path: Path) -> None:
     finally:
         signal.signal(signal.SIGALRM, before)
     assert (tmp_path / "notes").read_text() == "torn down\n"
+
+
+def guarded(*asked: dict[str, Any]) -> list[dict[str, Any]]:
+    """Ask a guardian all at once, as one that is just starting is asked; return its answers."""
+    lines = "".join(json.dumps(each) + "\n" for each in asked)
+    with subprocess.Popen(
+        [sys.executable, "-I", "-S", GUARDIAN],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as guardian:
+        assert guardian.stdin is not None
+        assert guardian.stdout is not None
+        guardian.stdin.write(lines)
+        guardian.stdin.flush()
+        commands = sum(bool(each) for each in asked)
+        answers = [json.loads(guardian.stdout.readline()) for _ in range(commands)]
+        _, said = guardian.communicate(timeout=LONG_S)
+        assert said == ""
+        return answers
+
+
+def asking(*argv: str) -> dict[str, Any]:
+    asked: dict[str, Any] = {"argv": argv, "cwd": "/", "env": {}, "stdout": "/dev/null"}
+    return asked | {
+        "stderr": "/dev/null",
+        "seconds_max": LONG_S,
+        "output_bytes_max": 1,
+        "leaves_server": False,
+    }
+
+
+def test_an_interruption_that_comes_with_its_command_ends_it() -> None:
+    (ended,) = guarded(asking("/bin/sleep", "600"), {})
+    assert ended["ended"] == "was interrupted"
+
+
+def test_an_interruption_that_comes_when_nothing_runs_is_none_of_the_next_command() -> None:
+    first, second = guarded(asking("/bin/true"), {}, asking("/bin/true"))
+    assert first["code"] is not None
+    assert second == {"code": 0, "ended": None}
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,14 @@ import pytest
 
 from cache_fixture import MIB, cache_point
 from leadline.engine import Limits, NothingCompleted, PointFailed
-from leadline.record import CachePlan, CacheSize, Measurement, Workload, WritePolicy
+from leadline.record import CachePlan, CacheSize, Interval, Measurement, Workload, WritePolicy
+from leadline.stats.borders import FittedBorder
 from leadline.studies.cache import CacheStudyRefused, find_file_cache
 from leadline.studies.cache.plan import make_plan
 from leadline.studies.cache.questions import GAP, Questions
-from leadline.studies.cache.sizes import disturbed_points, kind_curve, nearest_border
+from leadline.studies.cache.sizes import KindCurve, disturbed_points, kind_curve, nearest_border
 from leadline.studies.cache.study import fill_cache
+from leadline.studies.counted import CountedBorder
 from leadline.studies.memory import memory_bytes_of
 from leadline.testing.samples import sample_cache_start
 from leadline.testing.simulation import simulate_cache_study
@@ -190,6 +192,19 @@ def test_reads_and_writes_are_measured_at_both_rate_places() -> None:
     assert found.inside_bytes < 2**30 / 2 < 2 * 2**30 <= found.outside_bytes
     rates = (found.read_mb_s, found.write_mb_s, found.disk_read_mb_s, found.disk_write_mb_s)
     assert all(rate is not None and rate.n >= 3 for rate in rates)
+
+
+def test_a_border_that_lookups_alone_tell_places_the_rates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rest of the curve may be flat: on a busy machine, or with few readings."""
+    start = studied("two-level").study.start
+    told = FittedBorder(Interval(2**28, 2**27, 2**29, 9), "scan", 4.0, 20.0)
+
+    def flat(_points: Any, kind: float, **_: Any) -> KindCurve:
+        counted = CountedBorder(told, "lookups") if kind == 1.0 else None
+        return KindCurve((), "misses", None, counted)
+
+    monkeypatch.setattr("leadline.studies.cache.questions.kind_curve", flat)
+    assert Questions(start)._rate_places() == (2**26, 2**30)
 
 
 def test_too_little_time_or_room_is_refused_with_what_to_type() -> None:

@@ -21,35 +21,10 @@ from leadline.machine.loop_devices import loop_device, why_no_loop_devices
 from leadline.record.files import FILES, FilesCell, FileSystemUnderTest
 from leadline.store import open_store
 from leadline.studies.files import Asked, begin_files, plan_cells
+from left_behind import children_of, loops_of, mounted_below
 
 pytestmark = pytest.mark.real
 MIB = 1 << 20
-
-
-def loops_of(place: Path) -> list[str]:
-    """Loop devices whose image lies below a directory."""
-    found = []
-    for device in Path("/sys/block").glob("loop*"):
-        try:
-            backing = (device / "loop/backing_file").read_text().strip()
-        except OSError:
-            continue
-        if backing.startswith(str(place)):
-            found.append(device.name)
-    return found
-
-
-def mounted_below(place: Path, process: str = "self") -> list[str]:
-    try:
-        lines = Path(f"/proc/{process}/mountinfo").read_text().splitlines()
-    except OSError:
-        return []
-    return [line.split()[4] for line in lines if line.split()[4].startswith(f"{place}/")]
-
-
-def engines_of(pid: int) -> list[str]:
-    children = Path(f"/proc/{pid}/task/{pid}/children")
-    return children.read_text().split() if children.exists() else []
 
 
 def test_a_study_that_goes_on_says_what_was_typed_in_vain(tmp_path: Path) -> None:
@@ -208,7 +183,7 @@ def started(drive: Path, store: Path) -> subprocess.Popen[str]:
 
 def in_the_middle(drive: Path, leader: subprocess.Popen[str]) -> bool:
     """Whether the engine has mounted a made file system and works on it."""
-    return any(mounted_below(drive, engine) for engine in engines_of(leader.pid))
+    return any(mounted_below(drive, engine) for engine in children_of(leader.pid))
 
 
 @pytest.mark.usefixtures("makes_ext4")
@@ -233,7 +208,7 @@ def test_a_kill_in_the_middle_leaves_only_what_the_next_start_removes(
     store = tmp_path / "store.sqlite"
     child = started(drive, store)
     assert until(lambda: in_the_middle(drive, child))
-    engines = engines_of(child.pid)
+    engines = children_of(child.pid)
     child.kill()
     child.communicate(timeout=60)
     assert until(lambda: not any(Path(f"/proc/{engine}").exists() for engine in engines))
@@ -251,7 +226,7 @@ def test_a_kill_in_the_middle_leaves_only_what_the_next_start_removes(
 def test_a_dead_engine_is_a_fault_that_leaves_nothing(drive: Path, tmp_path: Path) -> None:
     child = started(drive, tmp_path / "store.sqlite")
     assert until(lambda: in_the_middle(drive, child))
-    for engine in engines_of(child.pid):
+    for engine in children_of(child.pid):
         os.kill(int(engine), signal.SIGKILL)
     _, talk = child.communicate(timeout=60)
     assert child.returncode == 1, talk

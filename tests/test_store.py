@@ -11,7 +11,9 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from sqlalchemy import event
 
+from leadline.machine.stop import Stopped, stop_on_signals
 from leadline.record.survey import SURVEY
 from leadline.store import Store, StoreError, default_path, open_store
 from leadline.testing.samples import sample_point, sample_start
@@ -201,3 +203,27 @@ def test_two_processes_make_one_store(tmp_path: Path) -> None:
         assert writer.returncode == 0, said.decode()
     with open_store(str(path)) as store:
         assert len(store.list()) == 3
+
+
+@pytest.mark.parametrize("moment", ["begin", "before_cursor_execute", "commit"])
+def test_a_stop_in_the_middle_of_a_transaction_comes_after_it(tmp_path: Path, moment: str) -> None:
+    """An SQLAlchemy that is interrupted may go on holding the lock, which keeps everybody out."""
+    point, study = sample_point("point-0", order=0), sample_start().study_id
+    hit: list[str] = []
+
+    def interrupt(*_: object) -> None:
+        if not hit:
+            hit.append(moment)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with open_store(str(tmp_path / "store.sqlite")) as store:
+            store.begin(SURVEY, sample_start())
+            event.listen(vars(store)["_engine"], moment, interrupt)
+            with pytest.raises(Stopped), stop_on_signals():
+                store.add(study, point)
+            assert hit
+            assert store.items(study) == (point,)
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -165,7 +165,8 @@ def test_a_survey_whose_points_overrun_ends_with_its_budget_and_keeps_them() -> 
     with pytest.raises(BudgetSpent):
         run(engine, kept)
     assert 0 < len(kept.points) == len(engine.asked) < POINTS
-    assert kept.survey is None, "not finished: it can be resumed"
+    assert kept.survey is not None
+    assert kept.survey.status is Status.STOPPED, "not finished: it can be resumed"
     left_s = 100.0 - (engine.clock_s - 1000.0)
     assert 0.98 * left_s / (POINTS - len(kept.points)) < 0.3, "no point before could say so"
     again = Stopwatch()

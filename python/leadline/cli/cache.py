@@ -34,10 +34,10 @@ from leadline.studies.cache import (
     CacheAsked,
     CacheStudyRefused,
     begin_study,
-    explain_study,
     run_study,
     usual_budget_s,
 )
+from leadline.studies.cache.stored import load_study
 from leadline.studies.resume import find_unfinished, say_kept
 from leadline.studies.survey import choose_cache_limit
 from leadline.units import format_bytes, format_seconds
@@ -120,6 +120,6 @@ def _run(
         kept = store.items(start.study_id)
         talk(say_kept(len(kept), start.plan.points, start.study_id))
         if kept:
-            for sentence in explain_study(start, kept).cache.sentences:
+            for sentence in load_study(store, start.study_id).cache.sentences:
                 talk(sentence)
         raise

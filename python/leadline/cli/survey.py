@@ -38,10 +38,10 @@ from leadline.studies.survey import (
     ResumeMismatch,
     begin_survey,
     choose_cache_limit,
-    explain,
     run_survey,
     usual_budget_s,
 )
+from leadline.studies.survey.stored import load_survey
 from leadline.units import format_bytes, format_seconds
 
 
@@ -137,5 +137,5 @@ def _tell_kept(store: Store, start: SurveyStart) -> None:
     kept = store.items(start.study_id)
     talk(say_kept(len(kept), start.plan.points, start.study_id))
     if kept:
-        for sentence in explain(start, kept).sentences:
+        for sentence in load_survey(store, start.study_id)[0].sentences:
             talk(sentence)

@@ -161,4 +161,6 @@ def _tell_kept(
             f"{len(kept)} of {start.plan.points} points are kept as {start.study_id[:8]}; "
             f"leadline validate {start.parent[:8]} --resume goes on"
         )
-        talk("\n".join(explained(kept).sentences))
+        told = explained(kept)
+        store.end(start.study_id, told, Status.STOPPED)
+        talk("\n".join(told.sentences))

@@ -3,7 +3,8 @@
 A program of its own (`python -I -S guardian.py`), so the standard library only. It is the reaper of
 everything below it (PR_SET_CHILD_SUBREAPER, Linux 3.4): a server that made itself a daemon, left
 its process group and overwrote its environment is still its child. Each line of its standard input
-is a command, each line of its output the answer; the end of its input is the end of all.
+is a command, each line of its output the answer; an empty one interrupts the command that runs,
+and the end of its input is the end of all.
 
 It is two processes, since one could be killed: the outer one waits for the inner one, which does
 the work, and ends what that leaves; the inner one is told when the outer one dies.
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import io
 import json
 import os
 import selectors
@@ -57,8 +59,13 @@ def _serve(outer: int) -> None:
     try:
         if os.getppid() != outer:
             raise _StarterGone
-        for line in iter(sys.stdin.buffer.readline, b""):
-            answer = _run(json.loads(line))
+        # Without a buffer: an interruption that came with its command would not be seen in one.
+        asks = io.FileIO(sys.stdin.fileno(), closefd=False)
+        for line in iter(asks.readline, b""):
+            asked = json.loads(line)
+            if not asked:
+                continue  # the command that was to be interrupted has just ended
+            answer = _run(asked, asks)
             sys.stdout.write(json.dumps(answer) + "\n")
             sys.stdout.flush()
     except (_StarterGone, BrokenPipeError):
@@ -77,7 +84,7 @@ def _leave(_number: int, _frame: object) -> None:
     raise _StarterGone
 
 
-def _run(asked: dict[str, Any]) -> dict[str, Any]:
+def _run(asked: dict[str, Any], asks: io.FileIO) -> dict[str, Any]:
     """Run one command to its end, its deadline, or as much output as is allowed."""
     with Path(asked["stdout"]).open("wb") as out, Path(asked["stderr"]).open("wb") as err:
         try:
@@ -93,7 +100,7 @@ def _run(asked: dict[str, Any]) -> dict[str, Any]:
         except OSError as error:
             return {"code": None, "ended": f"cannot be started: {error.strerror or error}"}
         try:
-            ended = _watch(process, out.fileno(), asked)
+            ended = _watch(process, out.fileno(), asked, asks)
             if ended or not asked["leaves_server"]:
                 # Before it is reaped, so that the number cannot be somebody else's by now.
                 _kill_group(process.pid)
@@ -103,14 +110,16 @@ def _run(asked: dict[str, Any]) -> dict[str, Any]:
         return {"code": process.wait(), "ended": ended}
 
 
-def _watch(process: subprocess.Popen[bytes], out: int, asked: dict[str, Any]) -> str | None:
+def _watch(
+    process: subprocess.Popen[bytes], out: int, asked: dict[str, Any], asks: io.FileIO
+) -> str | None:
     """Wait for the end without reaping; say why it has to be killed, if it has."""
     end_s = time.monotonic() + asked["seconds_max"]
     with selectors.DefaultSelector() as selector:
         pidfd = os.pidfd_open(process.pid)
         try:
             selector.register(pidfd, selectors.EVENT_READ, "ended")
-            selector.register(sys.stdin, selectors.EVENT_READ, "starter")
+            selector.register(asks, selectors.EVENT_READ, "starter")
             while True:
                 left_s = end_s - time.monotonic()
                 if left_s <= 0:
@@ -119,7 +128,7 @@ def _watch(process: subprocess.Popen[bytes], out: int, asked: dict[str, Any]) ->
                 if "ended" in seen:
                     return None
                 if "starter" in seen:
-                    if not sys.stdin.buffer.readline():
+                    if not asks.readline():
                         raise _StarterGone
                     return "was interrupted"  # all that is sent before the answer
                 _reap_others(process.pid)

@@ -59,8 +59,7 @@ def hold_state(server: ServerSpec, sample: Sample) -> Iterator[SampleState]:
             directory is not safe.
 
     """
-    folder = _folder(server, sample)
-    folder.mkdir(mode=0o711, exist_ok=True)
+    folder = _made(server, sample)
     lock = hold_file(folder / _LOCK)
     if lock is None:
         raise TargetRefused(
@@ -79,6 +78,16 @@ def remove_state(server: ServerSpec, sample: Sample) -> None:
     folder = _folder(server, sample)
     if folder.exists():
         _remove(folder)
+    with suppress(OSError):  # it holds what other trials keep
+        folder.parent.rmdir()
+
+
+def _made(server: ServerSpec, sample: Sample) -> Path:
+    while True:
+        folder = _folder(server, sample)
+        with suppress(FileNotFoundError):  # another process has just removed the empty root
+            folder.mkdir(mode=0o711, exist_ok=True)
+            return folder
 
 
 def _folder(server: ServerSpec, sample: Sample) -> Path:

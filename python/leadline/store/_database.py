@@ -24,6 +24,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import ArgumentError, IntegrityError, InvalidRequestError, SQLAlchemyError
 
+from leadline.machine.stop import shielded
 from leadline.store._place import as_it_is, is_read_only, masked
 from leadline.store._tables import SCHEMA_VERSION, metadata, schema
 from leadline.store.errors import StoreError
@@ -139,7 +140,8 @@ class Database:
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:
         try:
-            with self._engine.begin() as connection:
+            # A stop waits: where it interrupts SQLAlchemy, the lock may stay held.
+            with shielded(), self._engine.begin() as connection:
                 yield connection
         except IntegrityError as error:
             raise StoreError(

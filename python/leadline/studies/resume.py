@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 from leadline.engine import TargetRefused
 from leadline.record import Measurement, Status
 from leadline.record.study import Answer, Records, StudyStart
-from leadline.store import Store, Stored
+from leadline.store import Keeper, Store, Stored
 
 S = TypeVar("S", bound=StudyStart)
 A = TypeVar("A", bound=Answer)
@@ -52,6 +53,25 @@ def find_unfinished(
     raise TargetRefused(
         f"no unfinished {records.said} of {whose} is stored; leave out --resume to start one"
     )
+
+
+@contextmanager
+def kept_when_stopped(store: Keeper, study_id: str, answer: Callable[[], Answer]) -> Iterator[None]:
+    """Record that a study stopped, with what it found so far, when the block ends in an exception.
+
+    Args:
+        store: where it was begun.
+        study_id: which.
+        answer: makes what is recorded; is asked only then.
+
+    """
+    try:
+        yield
+    except BaseException:
+        # Whatever goes wrong here, why it stopped is what the caller must hear.
+        with suppress(Exception):
+            store.end(study_id, answer(), Status.STOPPED)
+        raise
 
 
 def clock_after(points: Sequence[Measurement]) -> float:

@@ -138,6 +138,8 @@ class Questions:
         if not ends:
             return plan.unique_bytes_min, plan.unique_bytes_max
         smaller = min(end.bytes.value for end in ends)
-        larger = max(border.bytes.value for curve in curves for border in curve.borders)
+        # Lookups may tell a border where the rest of the curve shows none.
+        shown = [border for curve in curves for border in curve.borders] or ends
+        larger = max(border.bytes.value for border in shown)
         inside = max(INSIDE * smaller, plan.unique_bytes_min)
         return round(inside), round(min(OUTSIDE * larger, plan.unique_bytes_max))

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from leadline.engine import Engine, Limits, NothingCompleted, Progress, Target
-from leadline.record import CacheStart, CacheStudy, Measurement, Workload
+from leadline.record import CacheStart, CacheStudy, Measurement, Status, Workload
 from leadline.store import Keeper
 from leadline.studies.cache.explain import explain_study
 from leadline.studies.cache.plan import make_plan
@@ -20,6 +20,7 @@ from leadline.studies.cache.write_costs import measure_write_costs
 from leadline.studies.loop import measure_points
 from leadline.studies.memory import memory_bytes_of
 from leadline.studies.pace import Pace
+from leadline.studies.resume import kept_when_stopped
 from leadline.studies.script import PointRequest
 
 BUDGET_S = 300.0
@@ -114,13 +115,20 @@ def run_study(
     """
     questions = Questions(start, points)
     filled = _filling(engine, start)
-    points_s = measure_points(
-        engine, store, start, questions, pace_of(start), on_progress=on_progress, before=filled
-    )
-    opened_s = engine.clock_s
-    study = explain_study(start, questions.points)
-    left_s = start.plan.budget_s - points_s
-    study = measure_write_costs(engine, target, study, left_s=left_s)
+
+    def stopped() -> CacheStudy:
+        return msgspec.structs.replace(
+            explain_study(start, questions.points), status=Status.STOPPED
+        )
+
+    with kept_when_stopped(store, start.study_id, stopped):
+        points_s = measure_points(
+            engine, store, start, questions, pace_of(start), on_progress=on_progress, before=filled
+        )
+        opened_s = engine.clock_s
+        study = explain_study(start, questions.points)
+        left_s = start.plan.budget_s - points_s
+        study = measure_write_costs(engine, target, study, left_s=left_s)
     study = msgspec.structs.replace(study, wall_s=points_s + engine.clock_s - opened_s)
     store.end(start.study_id, study, study.status)
     return study

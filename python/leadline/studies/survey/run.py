@@ -9,6 +9,7 @@ from leadline.record import Measurement, Survey, SurveyStart
 from leadline.store import Keeper
 from leadline.studies.loop import measure_points
 from leadline.studies.pace import Pace
+from leadline.studies.resume import kept_when_stopped
 from leadline.studies.survey.explain import explain_told
 from leadline.studies.survey.strategy import Surveyor
 
@@ -33,15 +34,16 @@ def run_survey(
 
     """
     surveyor = Surveyor(start, points)
-    wall_s = measure_points(
-        engine,
-        store,
-        start,
-        surveyor,
-        pace_of(start),
-        on_progress=on_progress,
-        precondition_bytes_max=start.precondition_bytes_max,
-    )
+    with kept_when_stopped(store, start.study_id, lambda: explain_told(surveyor)):
+        wall_s = measure_points(
+            engine,
+            store,
+            start,
+            surveyor,
+            pace_of(start),
+            on_progress=on_progress,
+            precondition_bytes_max=start.precondition_bytes_max,
+        )
     survey = explain_told(surveyor, wall_s=wall_s)
     store.end(start.study_id, survey, survey.status)
     return survey

@@ -1,0 +1,108 @@
+"""Harm Leadline in every way that is known, and count what it loses, leaves behind or says wrongly.
+
+Every attempt is made on a real command in a process of its own, in a place of its own below the
+temporary directory; what it is and when it comes is drawn from the seed. The goal is zero: nothing
+lost, nothing left, no wrong exit code. Most of it needs root; what could not be tried is said.
+
+    .venv/bin/python bench/faults.py [--seed 1] [--kills 10] [--only FAMILY] [--short] [--save]
+
+`--kills` is how often each kind of study is killed; the other families take a share of it. 10 take
+about half an hour, 100 a night. `--short` is what `make test` runs (tests/real/test_faults.py).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+
+from attempts.families import FAMILIES
+from attempts.outcome import Asked, Attempt, Count, counts
+from figures import Cell, Column, Content, Row, add_save_option, markdown, save, slug
+
+MEASURES = ("python/leadline", "crates", "bench/attempts")
+COLUMNS = (
+    Column("family", "harm"),
+    Column("kind", "done to"),
+    Column("tried", "tried", ("{value:.0f}",)),
+    Column("survived", "survived", ("{value:.0f}",)),
+    Column("lost", "lost something", ("{value:.0f}",)),
+    Column("left", "left something", ("{value:.0f}",)),
+    Column("wrong", "said wrongly", ("{value:.0f}",)),
+)
+
+
+def main() -> int:
+    """Try everything that is asked for; 1 when something was found."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--kills", type=int, default=10)
+    parser.add_argument("--only", choices=sorted(FAMILIES), action="append")
+    parser.add_argument("--short", action="store_true")
+    add_save_option(parser, "faults")
+    given = parser.parse_args()
+    asked = Asked(given.seed, given.kills, short=given.short)
+    found = [each for name in given.only or FAMILIES for each in tried(name, asked)]
+    told = counts(found)
+    rows = [row_of(count) for count in told]
+    total = row_of(summed(told))
+    print("\n" + "\n".join(markdown(COLUMNS, [*rows, total])))
+    save(
+        given,
+        COLUMNS,
+        [*rows, total],
+        directory=Path(tempfile.gettempdir()),
+        seeds=f"seed {given.seed}, {given.kills} kills of each kind of study",
+        interval="",
+    )
+    return 0 if all(each.survived or each.untried for each in found) else 1
+
+
+def tried(name: str, asked: Asked) -> list[Attempt]:
+    """Try one family, saying at once what was found."""
+    found = []
+    begun_s = time.monotonic()
+    for attempt in attempts_of(name, asked):
+        found.append(attempt)
+        for line in attempt.told():
+            print(f"{name}, {attempt.kind} ({attempt.how}): {line}", flush=True)
+    survived = sum(each.survived for each in found)
+    took_s = time.monotonic() - begun_s
+    print(f"{name}: {survived} of {len(found)} in {took_s:.0f} s", file=sys.stderr, flush=True)
+    return found
+
+
+def attempts_of(name: str, asked: Asked) -> Iterator[Attempt]:
+    """Yield a family's attempts; one that cannot be made ends the family, and counts as wrong."""
+    try:
+        yield from FAMILIES[name](asked)
+    except Exception as error:
+        traceback.print_exc()
+        yield Attempt(name, "the bench itself", asked.seed, wrong=[repr(error)])
+
+
+def row_of(count: Count) -> Row:
+    """Return a line of the table."""
+    cells: dict[str, Content] = {"family": count.family, "kind": count.kind}
+    cells |= {name: float(getattr(count, name)) for name in ("tried", "survived")}
+    cells |= {name: Cell(getattr(count, name), most=0) for name in ("lost", "left", "wrong")}
+    note = f"not tried: {count.untried}" if count.untried else ""
+    key = slug(f"{count.family} {count.kind}")
+    return Row(key=key, cells=cells, note=note)
+
+
+def summed(told: list[Count]) -> Count:
+    """Return the sum of all lines."""
+    names = ("tried", "survived", "lost", "left", "wrong")
+    sums = {name: sum(getattr(count, name) for count in told) for name in names}
+    return Count("all", "", **sums, untried="")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
