@@ -22,6 +22,7 @@ from pathlib import Path
 
 from attempts.families import FAMILIES
 from attempts.outcome import Asked, Attempt, Count, counts
+from attempts.scene import Scene
 from figures import Cell, Column, Content, Row, add_save_option, markdown, save, slug
 
 MEASURES = ("python/leadline", "crates", "bench/attempts")
@@ -48,6 +49,7 @@ def main() -> int:
     add_save_option(parser, "faults")
     given = parser.parse_args()
     asked = Asked(given.seed, given.kills, short=given.short)
+    Scene.alone = True
     found = [each for name in given.only or FAMILIES for each in tried(name, asked)]
     told = counts(found)
     rows = [row_of(count) for count in told]

@@ -8,6 +8,7 @@ from random import Random
 from attempts.kinds import SMALL, kind
 from attempts.outcome import Asked, Attempt
 from attempts.scene import ended, scene, wait_or_end, wait_until
+from leadline.record import Status
 
 FAMILY = "two at once"
 EVERYONE = 4
@@ -37,8 +38,9 @@ def _on_one_store(seed: int, draws: Random) -> Attempt:
                 done = ended(child)
                 attempt.expect_code(done.code, 0, said=done.said)
         kept = place.kept()
-        if len(kept.starts) != EVERYONE or kept.items.total() != EVERYONE:
-            attempt.lost.append(f"{EVERYONE} were told, {len(kept.starts)} are kept")
+        whole = [each for each in kept.summaries if each.status is Status.DONE]
+        if len(whole) != EVERYONE:
+            attempt.lost.append(f"{EVERYONE} were told, {len(whole)} are kept")
         attempt.left += place.left()
     return attempt
 
@@ -57,7 +59,7 @@ def _on_one_target(seed: int, draws: Random) -> Attempt:
         attempt.expect_code(second.code, 2, said=second.said)
         if "in use by another Leadline" not in second.said:
             attempt.wrong.append(f"the second does not say why: {second.said[-300:]}")
-        if place.kept().items.total() != 1:
+        if [each.status for each in place.kept().summaries].count(Status.DONE) != 1:
             attempt.lost.append("the first one's answer")
         attempt.left += place.left()
     return attempt

@@ -63,6 +63,9 @@ class Kept(msgspec.Struct):
 class Scene:
     """Where one attempt, or one chain of them, happens."""
 
+    alone = False
+    """Whether nothing else of Leadline's runs here: then the machine's lock is looked at, too."""
+
     def __init__(self, base: Path) -> None:
         self.base = base
         self.target, self.temporary = base / "target", base / "tmp"
@@ -136,7 +139,7 @@ class Scene:
         places = (path for path in self.temporary.iterdir() if path.name not in allowed)
         found += [f"temporary {path.name}" for path in places]
         found += [f"control group {path}" for pid in self.leaders for path in _groups_of(pid)]
-        return found + ([f"lock {MACHINE_LOCK}"] if _lock_left() else [])
+        return found + ([f"lock {MACHINE_LOCK}"] if self.alone and _lock_left() else [])
 
     def outside(self, *allowed: str) -> list[str]:
         """Say what lies outside `.leadline` after a kill."""
