@@ -7,7 +7,8 @@ lost, nothing left, no wrong exit code. Most of it needs root; what could not be
     .venv/bin/python bench/faults.py [--seed 1] [--kills 10] [--only FAMILY] [--short] [--save]
 
 `--kills` is how often each kind of study is killed; the other families take a share of it. 10 take
-about half an hour, 100 a night. `--short` is what `make test` runs (tests/real/test_faults.py).
+about an hour, 100 a night. `--short` is what `make test` runs (tests/real/test_faults.py). With
+`--keep FILE` a family that has ended is kept there, and not tried again by the same command.
 """
 
 from __future__ import annotations
@@ -19,11 +20,15 @@ import time
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from attempts.families import FAMILIES
 from attempts.outcome import Asked, Attempt, Count, counts
 from attempts.scene import Scene
 from figures import Cell, Column, Content, Row, add_save_option, markdown, save, slug
+from figures.origin import commit_now
 
 MEASURES = ("python/leadline", "crates", "bench/attempts")
 COLUMNS = (
@@ -46,11 +51,12 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=10)
     parser.add_argument("--only", choices=sorted(FAMILIES), action="append")
     parser.add_argument("--short", action="store_true")
+    parser.add_argument("--keep", type=Path, metavar="FILE")
     add_save_option(parser, "faults")
     given = parser.parse_args()
     asked = Asked(given.seed, given.kills, short=given.short)
     Scene.alone = True
-    found = [each for name in given.only or FAMILIES for each in tried(name, asked)]
+    found = [each for name in given.only or FAMILIES for each in once(name, asked, given.keep)]
     told = counts(found)
     rows = [row_of(count) for count in told]
     total = row_of(summed(told))
@@ -64,6 +70,21 @@ def main() -> int:
         interval="",
     )
     return 0 if all(each.survived or each.untried for each in found) else 1
+
+
+def once(name: str, asked: Asked, keep: Path | None) -> list[Attempt]:
+    """Try one family, or read what it came to when the same code tried it before."""
+    if keep is None:
+        return tried(name, asked)
+    head = [name, asked.seed, asked.kills, asked.short, commit_now(MEASURES)]
+    for line in keep.read_bytes().splitlines() if keep.exists() else ():
+        of, kept = msgspec.json.decode(line, type=tuple[list[Any], list[Attempt]])
+        if of == head:
+            return kept
+    found = tried(name, asked)
+    with keep.open("ab") as file:
+        file.write(msgspec.json.encode((head, found)) + b"\n")
+    return found
 
 
 def tried(name: str, asked: Asked) -> list[Attempt]:

@@ -7,16 +7,18 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from attempts.families import FAMILIES
 from attempts.faulty_fs import faulty, why_no_fuse
 from attempts.kills import _alike
 from attempts.outcome import Asked, Attempt, counts
 from attempts.scene import Kept, scene
 from attempts.unsafe import around
-from faults import row_of, summed
+from faults import once, row_of, summed
 
 
 def test_an_item_that_is_gone_or_changed_is_lost() -> None:
@@ -53,6 +55,26 @@ def test_attempts_are_counted_by_what_was_found() -> None:
     row = row_of(told[0])
     assert (row.cells["survived"], row.note) == (1.0, "")
     assert "no root" in row_of(told[1]).note
+
+
+def test_a_family_that_ended_is_kept_and_one_that_broke_is_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = []
+
+    def harm(asked: Asked) -> Iterator[Attempt]:
+        tried.append(asked.seed)
+        yield Attempt("f", "k", asked.seed, left=["a file"])
+        raise ZeroDivisionError
+
+    monkeypatch.setitem(FAMILIES, "f", harm)
+    monkeypatch.setattr("faults.traceback.print_exc", lambda: None)
+    first, again, other = (once("f", Asked(seed, 2), tmp_path / "keep") for seed in (1, 1, 2))
+    assert tried == [1, 2]
+    assert first == again
+    assert [each.kind for each in first] == ["k", "the bench itself"]
+    assert first[1].wrong == ["ZeroDivisionError()"]
+    assert other[0].seed == 2
 
 
 def test_a_moment_is_of_the_seed_and_the_name() -> None:

@@ -34,7 +34,7 @@ def _killed(kind: Kind, asked: Asked) -> Iterator[Attempt]:
     with scene() as place:
         kind.prepare(place)
         chain = _Chain(kind, place)
-        if kind.simulated and kind.resume:
+        if kind.simulated:
             chain.remember_undisturbed()
         draws = asked.draws(FAMILY, kind.name)
         kills = asked.rounds(1.0)
@@ -89,9 +89,8 @@ class _Chain:
     def _words(self) -> list[str]:
         """The command, going on with what the last kill left, if that is anything to go on with."""
         newest = self._before.newest(self.kind.records)
-        going = newest is not None and newest.status != "done" and newest.items > 0
-        self._resumed = going and self.kind.resume is not None
-        return [*self.kind.words(self.place), *(self.kind.resume or ())[: self._resumed]]
+        self._resumed = newest is not None and newest.status != "done" and newest.items > 0
+        return [*self.kind.words(self.place), *["--resume"] * self._resumed]
 
     def _held_to_its_end(self, attempt: Attempt, done: Ended) -> None:
         attempt.expect_code(done.code, 0, said=done.said)

@@ -14,7 +14,7 @@ POINT_S = 0.1
 """Most time of a point of a hurried study on a real target."""
 CAP = ("--cache-limit", "64MiB", "--max-bytes", "96MiB")
 SMALL = "unique_bytes=16MiB,size_mean=4KiB,read_frac=0.5"
-RUNS = ("--runs", "2", "--seconds", "0.5")
+RUNS = ("--runs", "3", "--seconds", "1")
 GENERATOR = Path(__file__).parents[2] / "tests" / "fake_generator.py"
 SIMULATED_SERVER = """
 name = "tried"
@@ -60,7 +60,6 @@ class Kind:
     span_s: float
     """A kill comes within this time of a sitting; some sittings make a study."""
     prepare: Callable[[Scene], None] = lambda _: None
-    resume: tuple[str, ...] | None = ("--resume",)
     point_s: float = 0.0
     simulated: bool = False
     beside: tuple[str, ...] = ()
@@ -175,15 +174,13 @@ KINDS = (
         "measure",
         "measurement",
         lambda scene: ["measure", str(scene.target), "--workload", SMALL, *RUNS],
-        span_s=4.0,
-        resume=None,
+        span_s=5.0,
     ),
     Kind(
         "measure, simulated",
         "measurement",
-        lambda _: ["measure", "sim:two-level", "--workload", SMALL, "--seconds", "60"],
+        lambda _: ["measure", "sim:two-level", "--workload", SMALL, "--runs", "40"],
         span_s=0.3,
-        resume=None,
         simulated=True,
     ),
 )
