@@ -19,6 +19,7 @@ from attempts.outcome import Asked, Attempt, counts
 from attempts.scene import Kept, scene
 from attempts.unsafe import around
 from faults import once, row_of, summed
+from left_behind import processes_with
 
 
 def test_an_item_that_is_gone_or_changed_is_lost() -> None:
@@ -98,6 +99,8 @@ def test_what_is_left_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
         (place.temporary / "half").touch()
         name, _, value = place.mark.partition("=")
         child = subprocess.Popen(["sleep", "60"], env=os.environ | {name: value})
+        while not processes_with(place.mark):  # Within exec(2), its environment reads as empty.
+            time.sleep(0.01)
         told = place.left()
         assert [line.split()[0] for line in told] == ["process", "file", "temporary"]
         assert place.left("data.bin", "half") == told[:1]
