@@ -28,6 +28,7 @@ from shared_results import FOLDER, share
 SERVED = frozenset(
     {
         "test_cluster.py",
+        "test_nfs.py",
         "test_nfs_load.py",
         "test_nfs_target.py",
         "test_pool_dask.py",
@@ -37,10 +38,14 @@ SERVED = frozenset(
 )
 """Real tests of servers and ranks, which ask little of the disk."""
 
+HARMED = frozenset({"test_attack.py", "test_faults.py", "test_measure_resume.py"})
+"""Tests of commands that are killed or attacked: what they wait for is mostly an end."""
+
 LONGEST_FIRST = (
     "real",
     "served",
     "pages",
+    "harmed",
     "test_profiles.py",
     "test_file_caches.py",
     "test_borders.py",
@@ -80,6 +85,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 def group_of(item: pytest.Item) -> str:
     """Name the tests that go to one process, one after the other."""
+    if item.path.name in HARMED:
+        return "harmed"
     if item.get_closest_marker("real"):
         return "served" if item.path.name in SERVED else "real"
     if "browser" in getattr(item, "fixturenames", ()):
