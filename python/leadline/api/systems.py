@@ -65,8 +65,7 @@ def survey(
         direct: bypass the file cache.
         sync: which writes wait for the device: `none`, `dsync`, `fsync` or `fsync=8`.
         seed: decides order, addresses and simulated noise.
-        accuracy: a point ends as soon as ± this fraction is reached; without one, all windows are
-            alike.
+        accuracy: a point ends as soon as ± this is reached; without one all windows are alike.
         focal: `middle` or `75%`.
         learn: share of the points put where predictions gain most.
         store: a file or URL; by default the one the command line uses.

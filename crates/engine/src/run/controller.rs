@@ -84,7 +84,8 @@ impl Controller {
             self.next_look = self.warm_up.len() + (self.warm_up.len() / 20).max(5);
             self.steady = is_steady(&self.warm_up);
         }
-        if self.steady || self.warm_up_spent_s >= self.limits.warm_up_s_max {
+        let long_enough = self.warm_up_spent_s >= self.limits.warm_up_s_min;
+        if (self.steady && long_enough) || self.warm_up_spent_s >= self.limits.warm_up_s_max {
             self.measuring = true;
             return Decision::Measure;
         }
