@@ -38,7 +38,7 @@ STEPS_MOST = 90
 
 
 def open_handles() -> int:
-    return len(os.listdir("/proc/self/fd"))
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
 
 
 class Claims(RuleBasedStateMachine):
@@ -90,14 +90,14 @@ class Claims(RuleBasedStateMachine):
         if not (self.own / name).exists():
             self.write(self.own / name)
 
-    @precondition(lambda self: self.runs())
+    @precondition(lambda self: bool(self.runs()))
     @rule(name=st.sampled_from(["thesis.tex", "data.bin.bak", "mount-x"]), which=st.integers(0, 3))
     def a_file_is_put_in_a_run(self, name: str, which: int) -> None:
         run = self.runs()[which % len(self.runs())]
         if not (run / name).exists():
             self.write(run / name)
 
-    @precondition(lambda self: [run for run in self.runs() if not self.is_alive(run)])
+    @precondition(lambda self: any(not self.is_alive(run) for run in self.runs()))
     @rule(link=st.booleans(), which=st.integers(0, 3))
     def a_name_of_ours_is_given_to_their_file(self, *, link: bool, which: int) -> None:
         dead = [run for run in self.runs() if not self.is_alive(run)]
@@ -201,7 +201,7 @@ class Claims(RuleBasedStateMachine):
         with suppress(TargetRefused):
             self.hold(Steps(before=(step, starts)))
 
-    @precondition(lambda self: self.holders)
+    @precondition(lambda self: bool(self.holders))
     @rule(which=st.integers(0, 3), name=st.sampled_from([*OURS, "mount-0"]))
     def it_makes_a_file(self, which: int, name: str) -> None:
         holder, names = self.holders[which % len(self.holders)]
@@ -212,7 +212,7 @@ class Claims(RuleBasedStateMachine):
             os.close(holder.claimed.folder.make_or_open_file(name))
         names.add(name)
 
-    @precondition(lambda self: self.holders)
+    @precondition(lambda self: bool(self.holders))
     @rule(which=st.integers(0, 3))
     def one_ends(self, which: int) -> None:
         holder, _ = self.holders.pop(which % len(self.holders))
@@ -223,16 +223,18 @@ class Claims(RuleBasedStateMachine):
             assert not (at / DIRECTORY).exists()
 
     def empty_runs(self) -> list[Path]:
-        return [path for path in self.root.rglob("run-*") if path.is_dir() and not any(path.iterdir())]
+        return [
+            path for path in self.root.rglob("run-*") if path.is_dir() and not any(path.iterdir())
+        ]
 
-    @precondition(lambda self: self.holders)
+    @precondition(lambda self: bool(self.holders))
     @rule(which=st.integers(0, 3), step=st.integers(0, STEPS_MOST))
     def one_ends_and_is_killed(self, which: int, step: int) -> None:
         holder, _ = self.holders.pop(which % len(self.holders))
         with suppress(Killed), stepping(Steps(kill_at=step)):
             holder.release()
 
-    @precondition(lambda self: self.holders)
+    @precondition(lambda self: bool(self.holders))
     @rule(which=st.integers(0, 3))
     def one_is_killed(self, which: int) -> None:
         self.holders.pop(which % len(self.holders))[0].die()
@@ -285,7 +287,7 @@ def explored(examples: int, steps: int) -> settings:
 
 
 def test_a_claim_keeps_its_word_in_whatever_order() -> None:
-    run_state_machine_as_test(Claims, settings=explored(60, 25))
+    run_state_machine_as_test(Claims, settings=explored(100, 25))
 
 
 @pytest.mark.long

@@ -88,8 +88,10 @@ def answer_of(study: Kept, status: Status) -> Any:
         return sample_validation(study.start, status)
     if study.records is CACHE:
         return sample_cache_study(study.start, status)
-    return stored_measurement().answer if study.records is MEASUREMENT else sample_survey(
-        study.start, status
+    return (
+        stored_measurement().answer
+        if study.records is MEASUREMENT
+        else sample_survey(study.start, status)
     )
 
 
@@ -163,7 +165,7 @@ class Stores(RuleBasedStateMachine):
         after = {**self.known, study_id: Kept(records, start)}
         self.does(lambda store: store.begin(records, start), after, how, step)
 
-    @precondition(lambda self: self.known)
+    @precondition(lambda self: bool(self.known))
     @rule(which=WHICH, group=st.sampled_from(GROUPS), how=HOW, step=STEP)
     def an_item_is_added(self, which: int, group: str, how: str, step: int) -> None:
         study_id = self.drawn(which)
@@ -179,7 +181,7 @@ class Stores(RuleBasedStateMachine):
             study.status, study.answer = Status.RUNNING, None
         self.does(lambda store: store.add(study_id, item, group), after, how, step)
 
-    @precondition(lambda self: self.known)
+    @precondition(lambda self: bool(self.known))
     @rule(which=WHICH, status=st.sampled_from([Status.STOPPED, Status.DONE]), how=HOW, step=STEP)
     def a_study_ends(self, which: int, status: Status, how: str, step: int) -> None:
         study_id = self.drawn(which)
@@ -209,7 +211,7 @@ class Stores(RuleBasedStateMachine):
 
     # ---- what is refused ----
 
-    @precondition(lambda self: self.known)
+    @precondition(lambda self: bool(self.known))
     @rule(which=WHICH, group=st.sampled_from(GROUPS), off=st.sampled_from([-1, 1, 7]))
     def a_place_that_is_not_next_is_refused(self, which: int, group: str, off: int) -> None:
         study_id = self.drawn(which)
@@ -227,14 +229,14 @@ class Stores(RuleBasedStateMachine):
         with pytest.raises(UpdateFinishedError):
             self.store.add(study_id, sample_point(taken.point_id, order, 50.0), group)
 
-    @precondition(lambda self: self.known)
+    @precondition(lambda self: bool(self.known))
     @rule(which=WHICH)
     def what_was_begun_is_not_begun_again(self, which: int) -> None:
         study = self.known[self.drawn(which)]
         with pytest.raises(UpdateFinishedError, match="begun already"):
             self.store.begin(study.records, study.start)
 
-    @precondition(lambda self: self.known)
+    @precondition(lambda self: bool(self.known))
     @rule(which=WHICH)
     def what_cannot_be_written_leaves_nothing(self, which: int) -> None:
         study_id = self.drawn(which)
@@ -290,7 +292,9 @@ def prepared(path: Path) -> None:
         store.begin(SURVEY, sample_start())
         store.add("survey-a", sample_point("point-0"))
         store.begin(SURVEY, sample_start("survey-b"))
-        store.end("survey-b", sample_survey(sample_start("survey-b"), Status.STOPPED), Status.STOPPED)
+        store.end(
+            "survey-b", sample_survey(sample_start("survey-b"), Status.STOPPED), Status.STOPPED
+        )
 
 
 ACTS: dict[str, Act] = {
