@@ -271,6 +271,7 @@ def explored(examples: int, steps: int) -> settings:
         database=None,
         deadline=None,
         suppress_health_check=list(HealthCheck),
+        report_multiple_bugs=False,
     )
 
 
