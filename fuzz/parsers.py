@@ -37,6 +37,10 @@ DIFFERENT_MOST = 20
 """Findings of one target; then it has told enough."""
 
 
+_ASKED_TO_END: list[int] = []
+"""Signals that came: a run then ends with what it has."""
+
+
 class TooLong(BaseException):
     """An input took more than its time; not an Exception, which a parser might catch."""
 
@@ -84,6 +88,8 @@ def run(name: str, seed: int, inputs: int, until_s: float = float("inf")) -> Fou
     for data in seeds:
         _try(name, data, found)
     while inputs and len(found.findings) < DIFFERENT_MOST and time.monotonic() < until_s:
+        if _ASKED_TO_END:
+            break
         for _ in range(min(inputs, 100)):
             _try(name, mutated(chance, seeds), found)
         inputs -= min(inputs, 100)
@@ -152,6 +158,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
     bad = False
+    signal.signal(signal.SIGUSR1, lambda number, _frame: _ASKED_TO_END.append(number))
     for name in asked.targets:
         until_s = float("inf") if asked.inputs else time.monotonic() + asked.seconds
         with watched():

@@ -53,6 +53,7 @@ STAT = words(0, 0) + bytes(52)
 LISTING = words(0, 0) + bytes(8) + words(1, 0, 5, 8) + b"data.bin" + words(0, 1, 0, 1)
 LOOKED_UP = words(0) + HANDLE + words(1) + attributes(1) + words(0)
 MADE = words(0, 1) + HANDLE + words(0, 0, 0)
+WROTE = words(0, 0, 0, 4096, 2, 1, 2)
 READ = words(0, 0, 8192, 1, 8192) + bytes(8192)
 """Bodies of answers that make sense."""
 
@@ -69,13 +70,11 @@ def nfs_seeds() -> dict[str, bytes]:
         LOOKED_UP,
         words(0, 0, 5, 1, 5) + b"bytes" + bytes(3),
     ]
-    said += [MADE, words(0) + attributes(1), INFO]
+    said += [MADE, words(0) + attributes(1), INFO, words(0, 0, 800, 1, 800) + bytes(800), WROTE]
+    said += [words(0, 0, 800, 0, 800) + bytes(800), WROTE, words(0, 0, 0, 1, 2)]
     script = b"".join(bytes([len(body) // 4, 0]) + body for body in said)
     head = words(77, 1, 0, 0, 0, 0)
-    wrote = words(0, 0, 0, 4096, 2, 1, 2)
-    each = {
-        f"reply/{number}": head + body for number, body in enumerate([*said, READ[:600], wrote])
-    }
+    each = {f"reply/{number}": head + body for number, body in enumerate([*said, READ[:600]])}
     return {"nfs/whole": script, "nfs/mounted": script[: len(mounted) + 2], **each}
 
 
