@@ -116,7 +116,7 @@ def measure(profile: dict[str, Any], seed: int, budget_s: float, workloads: int)
     target = Target(text=f"sim:{name}", kind="simulated", profile=profile)
     store = open_store("sqlite://")
     with open_engine(target, run_seed=seed) as engine:
-        asked = Asked(target.name, budget_s, None, seed, 0.02, "middle", learn_frac=LEARN_FRAC)
+        asked = Asked(target.name, budget_s, None, seed, learn_frac=LEARN_FRAC)
         start = begin_survey(engine, target, asked, study_id=f"{name}-{seed}")
         store.begin(SURVEY, start)
         survey = run_survey(engine, store, start)

@@ -58,8 +58,13 @@ def command(
     precondition: Precondition = None,
     seed: Seed = 1,
     accuracy: Annotated[
-        float, typer.Option(min=0.001, max=0.5, help="A point ends when ± this is reached.")
-    ] = 0.02,
+        float | None,
+        typer.Option(
+            min=0.001,
+            max=0.5,
+            help="A point ends as soon as ± this is reached, instead of with all windows alike.",
+        ),
+    ] = None,
     focal: Annotated[
         str, typer.Option(metavar="middle|75%", help="CP94 §8's focal points, or §7's.")
     ] = "middle",
@@ -78,7 +83,7 @@ def command(
     chosen = Target.parse(target)
     budget_s = budget or usual_budget_s(chosen)
     asked = Asked(
-        name or chosen.name, budget_s, max_bytes, seed, accuracy, focal, precondition, learn
+        name or chosen.name, budget_s, max_bytes, seed, accuracy or 0.0, focal, precondition, learn
     )
     own: Context = context.obj
     store = own.open_store()

@@ -64,7 +64,7 @@ def share_limits(share_s: float, *, left_s: float, accuracy: float) -> Limits:
     Args:
         share_s: what the point may take.
         left_s: what is left of the whole budget: the hard end.
-        accuracy: relative half-width of its own interval that ends a point early.
+        accuracy: relative half-width of its own interval that ends a point early; 0 where none does.
 
     """
     warm_up_s = _WARM_UP_SHARE * share_s

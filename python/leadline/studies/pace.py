@@ -20,7 +20,7 @@ class Pace:
     points: int
     """How many are planned."""
     accuracy: float
-    """Relative half-width of a point's own interval that ends it early."""
+    """Relative half-width of a point's own interval that ends it early; 0 where none does."""
     point_s_max: float = math.inf
     between: float = 0.0
     """What stands between two points, as a share of a point's time."""

@@ -116,7 +116,8 @@ pub struct Limits {
     /// Longest measured window.
     #[schemars(transform = bounded(ranges::MEASURE_S))]
     pub measure_s_max: f64,
-    /// Measuring ends when the 95 % interval's half-width is below this share of the mean.
+    /// Measuring ends when the 95 % interval's half-width is below this share of the mean; at
+    /// 0 the window is the longest.
     #[schemars(transform = bounded(ranges::SHARE))]
     pub accuracy: f64,
     /// Longest job, laying out the file included.
