@@ -81,6 +81,7 @@ def main() -> int:
     add_save_option(parser, "fuzzing")
     asked = parser.parse_args()
     os.nice(_NICE - os.nice(0))
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     until_s = time.monotonic() + 60 * asked.minutes
     counts, found = read_counts(), 0
     while left := [name for name in asked.targets if counts.get(name, 0) < asked.goal]:
@@ -134,11 +135,15 @@ def run_slice(name: str, seconds: float, pause: Path | None, seed: int) -> tuple
         program, cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True
     ) as running:
         told = False
-        while running.poll() is None:
-            if not told and pause is not None and pause.exists():
+        try:
+            while running.poll() is None:
+                if not told and pause is not None and pause.exists():
+                    os.killpg(running.pid, signal.SIGUSR1)
+                    told = True
+                time.sleep(_LOOK_S)
+        finally:
+            if running.poll() is None:
                 os.killpg(running.pid, signal.SIGUSR1)
-                told = True
-            time.sleep(_LOOK_S)
         said = running.stdout.read() if running.stdout else ""
     counted = _COUNTED.search(said)
     inputs, bad = (int(counted[1]), int(counted[2])) if counted else (0, 1)
