@@ -20,6 +20,7 @@ import msgspec
 
 from leadline.engine.targets.beneath import claimed
 from leadline.errors import EngineFault, NothingCompleted, PointFailed, ServerLost, TargetRefused
+from leadline.inputs import UNREADABLE_JSON
 from leadline.machine.cgroup import MemoryCgroup
 from leadline.machine.stop import shielded
 from leadline.record.job import Answer, Job
@@ -189,7 +190,7 @@ class EngineChild:
     def _event(self, line: bytes, job_id: str) -> dict[str, Any]:
         try:
             event = msgspec.json.decode(line)
-        except msgspec.DecodeError:
+        except UNREADABLE_JSON:
             raise EngineFault(self._nonsense(line)) from None
         if not isinstance(event, dict) or event.get("job_id") != job_id or "event" not in event:
             raise EngineFault(self._nonsense(line))
@@ -270,7 +271,7 @@ def read_answer(job: Job[Answer], event: dict[str, Any]) -> Answer:
     """
     try:
         return job.read(event)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, KeyError) as error:
         raise EngineFault(f"the engine's result does not fit the record: {error}") from error
 
 

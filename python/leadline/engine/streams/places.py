@@ -11,7 +11,7 @@ import msgspec
 
 from leadline.engine.targets.beneath import claimed, facts_of, open_input
 from leadline.errors import TargetRefused
-from leadline.inputs import TEXT_BYTES_MAX
+from leadline.inputs import TEXT_BYTES_MAX, UNREADABLE_JSON
 from leadline.machine.resources import available_memory_bytes
 from leadline.machine.space import read_space, require_room
 from leadline.record.job import (
@@ -130,13 +130,18 @@ def _striped(path: str, file: Path) -> DataSet:
     try:
         with open(open_input(file), "rb") as opened:  # noqa: PTH123 - a handle
             layout = msgspec.json.decode(opened.read(TEXT_BYTES_MAX), type=_Layout)
-    except (OSError, msgspec.MsgspecError) as error:
+    except (OSError, *UNREADABLE_JSON) as error:
         raise TargetRefused(
             f"{file} says where the stripes of {path} lie, and cannot be read: {error}; make the "
             "data anew"
         ) from error
     files = [Path(name) for part in layout.parts for name in part.files]
-    missing = [stripe for stripe in files if not _is_file(stripe)]
+    try:
+        missing = [stripe for stripe in files if not _is_file(stripe)]
+    except (OSError, ValueError) as error:  # a name that is too long, or holds a NUL
+        raise TargetRefused(
+            f"{file} names stripes of {path} that cannot be looked at: {error}; make the data anew"
+        ) from error
     if missing or not files:
         raise TargetRefused(
             f"{missing[0] if missing else 'every stripe'} of {path} is not there: is its disk "
