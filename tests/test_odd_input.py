@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from command import leadline
+from command import LEADLINE, environment, leadline
 from leadline.cli import main
 from leadline.cli.options import new_file
 from leadline.cli.talk import OutputLost, put_json, show, talk
@@ -32,6 +32,7 @@ from leadline.studies.workbench.errors import ExperimentRefused
 from leadline.studies.workbench.experiments.read import begin_peak, load_experiment, read_experiment
 from leadline.testing.samples import sample_result
 from leadline.units import parse_bytes, parse_seconds
+from shared_surveys import keep, surveyed
 
 GOLDEN = (Path(__file__).parent / "golden" / "server.toml").read_text(encoding="utf-8")
 GIB = 2**30
@@ -256,10 +257,46 @@ def test_commands_overwrite_nothing_by_themselves(tmp_path: Path) -> None:
     assert file.read_text(encoding="utf-8") == "precious"
     assert leadline(*asked, "--write-fio", str(file), "--force", store=store).returncode == 0
     assert "precious" not in file.read_text(encoding="utf-8")
-    for command in ("report", "export"):
-        done = leadline(command, "nobody", "-o", str(file), store=store)
-        assert done.returncode == 2
-        assert "add --force" in done.stderr
+    done = leadline("export", "nobody", "-o", str(file), store=store)
+    assert done.returncode == 2
+    assert "add --force" in done.stderr
+
+
+def test_a_report_overwrites_no_page_and_no_charts_by_itself(tmp_path: Path) -> None:
+    store = tmp_path / "store.sqlite"
+    with open_store(str(store)) as opened:
+        keep(opened, surveyed("two-level"))
+
+    def report(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [LEADLINE, "report", "two-level", *words]
+        return subprocess.run(
+            command,
+            cwd=tmp_path,  # where a page goes that has no name
+            env=environment(store),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+
+    page, charts = tmp_path / "leadline-two-level.html", tmp_path / "charts"
+    charts.mkdir()
+    for precious, words in (
+        (page, ()),
+        (page, ("-o", str(page))),
+        (charts / "unique_bytes.svg", ("--charts", str(charts))),
+    ):
+        precious.write_text("precious", encoding="utf-8")
+        before = sorted(tmp_path.rglob("*"))
+        refused = report(*words)
+        assert refused.returncode == 2
+        assert f"{precious.name} is there already; add --force" in refused.stderr
+        assert sorted(tmp_path.rglob("*")) == before, "nothing was written beside it"
+        assert precious.read_text(encoding="utf-8") == "precious"
+        forced = report(*words, "--force")
+        assert forced.returncode == 0, forced.stderr
+        assert "precious" not in precious.read_text(encoding="utf-8")
+        page.unlink()
 
 
 def test_the_floor_is_kept_while_data_is_laid_out() -> None:
