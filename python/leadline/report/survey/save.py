@@ -43,9 +43,14 @@ def save_all_charts(
     paths = tuple(directory / f"{name}.{image_format}" for name in drawn)
     for path in paths:
         check(path)
-    directory.mkdir(parents=True, exist_ok=True)
-    for path, chart in zip(paths, drawn.values(), strict=True):
-        save_chart(chart, path)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for path, chart in zip(paths, drawn.values(), strict=True):
+            save_chart(chart, path)
+    except OSError as error:
+        raise ReportError(
+            f"charts cannot be written to {directory}: {error.strerror}; give another directory"
+        ) from error
     return paths
 
 
