@@ -48,7 +48,8 @@ def main() -> int:
         run_here(plan(given)[given.course])
         return 0
     wanted = tuple(given.only or [""])
-    found = [once(name, given) for name in plan(given) if name.startswith(wanted)]
+    names = (name for name in plan(given) if "tiny" not in name or given.only)
+    found = [once(name, given) for name in names if name.startswith(wanted)]
     virtual = virtual_rows([each for each in found if each.name.startswith(VIRTUAL)])
     others = [each for each in found if not each.name.startswith(VIRTUAL) and len(each.looks) > 3]
     rows = list(map(row_of, others))
@@ -88,10 +89,10 @@ def plan(given: argparse.Namespace) -> dict[str, Run]:
         for hours in (given.hours / 8, given.hours):
             long = partial(courses.virtual_hours, profile=profile, virtual_s=hours * 3600)
             made[f"{VIRTUAL} survey of {profile}, min: {hours * 60:g}"] = long
-    for real, kind in ((False, "simulated"), (True, "real")):
+    for kind in courses.ASKED:
         for row, how in ((courses.api_row, "in one process"), (courses.command_row, "as commands")):
             name = f"{given.surveys} {kind} surveys {how}"
-            made[name] = partial(row, count=given.surveys, real=real)
+            made[name] = partial(row, count=given.surveys, kind=kind)
     if given.real_minutes > 0:
         name = f"one real survey of {given.real_minutes:g} min"
         made[name] = partial(courses.real_hour, minutes=given.real_minutes)

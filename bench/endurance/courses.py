@@ -24,12 +24,14 @@ from leadline.record import Workload
 from leadline.record.job import Limits
 from steered_command import shorten
 
-SIMULATED = "sim:two-level"
-SIMULATED_BUDGET = 300.0
-"""Virtual seconds of each of many."""
+ASKED: dict[str, tuple[str, dict[str, Any]]] = {
+    "simulated": ("sim:two-level", {"budget": "300s"}),
+    "tiny": ("sim:convex-c240", {"budget": "90s", "learn": 0.0}),
+    "real": ("", {"budget": "60s", "max_bytes": "96MiB", "cache_limit": "64MiB"}),
+}
+"""Target, none for the course's own directory, and options of each of many surveys."""
 POINT_S = 0.05
 """Most time of a point of each of many real surveys: a row of them is to end today."""
-SMALL = {"max_bytes": "96MiB", "cache_limit": "64MiB"}
 WINDOW_PROFILE = "convex-c240"
 WINDOW_BYTES_MAX = 4 << 30
 """Of address space: what needs more than this grows, and fails instead of filling the machine."""
@@ -48,35 +50,34 @@ def places(base: Path) -> Places:
     return made
 
 
-def api_row(base: Path, told: Told, *, count: int, real: bool) -> None:
+def api_row(base: Path, told: Told, *, count: int, kind: str) -> None:
     """Survey so often in this process, through the Python interface."""
     where, begun_s = places(base), time.monotonic()
-    if real:
+    target, asked = ASKED[kind]
+    if kind == "real":
         shorten(POINT_S)
     for number in range(count):
-        survey_once(where, number, real=real)
+        leadline.survey(
+            target or str(where.target),
+            name=f"round-{number}",
+            seed=number,
+            store=str(where.store),
+            **asked,
+        )
         told(look(time.monotonic() - begun_s, where))
 
 
-def survey_once(where: Places, number: int, *, real: bool) -> None:
-    """Make one survey into the store."""
-    asked: dict[str, Any] = {"budget": SIMULATED_BUDGET, "seed": number}
-    target = SIMULATED
-    if real:
-        target, asked = str(where.target), {"budget": "60s", "seed": number} | SMALL
-    leadline.survey(target, name=f"round-{number}", store=str(where.store), **asked)
-
-
-def command_row(base: Path, told: Told, *, count: int, real: bool) -> None:
+def command_row(base: Path, told: Told, *, count: int, kind: str) -> None:
     """Survey so often by the command, each a process; what is looked at is what each leaves."""
     where, begun_s = places(base), time.monotonic()
     tempfile.tempdir = None  # that of the commands is looked at, not what starts them
-    own = ["--budget", "60s", "--max-bytes", "96MiB", "--cache-limit", "64MiB"]
-    words = [str(where.target), *own] if real else [SIMULATED, "--budget", "300s"]
+    target, asked = ASKED[kind]
+    options = [f"--{key.replace('_', '-')}={value}" for key, value in asked.items()]
     variables = environment(where.store) | {"TMPDIR": str(where.temporary)}
-    steer = _hurried if real else _plain
+    steer = _hurried if kind == "real" else _plain
     for number in range(count):
-        with Forked(["survey", *words, "--seed", str(number)], variables, steer) as child:
+        words = ["survey", target or str(where.target), *options, f"--seed={number}"]
+        with Forked(words, variables, steer) as child:
             peak_kib = _watch(child)
             done = child.wait(600.0)
         if done.returncode != 0:
@@ -166,7 +167,7 @@ def real_hour(base: Path, told: Told, *, minutes: float) -> None:
 def _survey_for(where: Places, minutes: float) -> int:
     """Survey in a process that nothing else runs in; 0 for an end in order, a stop among them."""
     # Without such an accuracy a point ends when its rate is known, which on a calm disk is soon.
-    asked: dict[str, Any] = {"budget": 60.0 * minutes, "accuracy": 0.001} | SMALL
+    asked = ASKED["real"][1] | {"budget": 60.0 * minutes, "accuracy": 0.001}
     try:
         with stop_on_signals():
             leadline.survey(str(where.target), name="hour", store=str(where.store), **asked)
