@@ -84,18 +84,13 @@ def survey(
     if chosen.path is not None:
         limit = choose_cache_limit(Path(chosen.path), limit, budget_s, say)
     most = None if max_bytes is None else bytes_of(max_bytes)
-    kept = open_store(store)
-    with open_engine(
-        chosen,
-        Access(
-            backend=backend or "",
-            direct=direct,
-            sync=parse_sync(sync),
-            cache_limit_bytes=limit or None,
-        ),
-        max_bytes=most,
-        run_seed=seed,
-    ) as engine:
+    access = Access(
+        backend=backend or "", direct=direct, sync=parse_sync(sync), cache_limit_bytes=limit or None
+    )
+    with (
+        open_store(store) as kept,
+        open_engine(chosen, access, max_bytes=most, run_seed=seed) as engine,
+    ):
         findings = preflight(chosen, engine.facts)
         for finding in findings:
             say(str(finding))
@@ -105,7 +100,7 @@ def survey(
         start = begin_survey(engine, chosen, asked, warnings=warnings)
         kept.begin(SURVEY, start)
         found = run_survey(engine, kept, start)
-    return SurveyedSystem(found, kept.items(start.study_id))
+        return SurveyedSystem(found, kept.items(start.study_id))
 
 
 @dataclass(frozen=True, repr=False)

@@ -13,7 +13,7 @@ from leadline.engine.targets.beneath import claimed, facts_of, open_input
 from leadline.errors import TargetRefused
 from leadline.inputs import TEXT_BYTES_MAX, UNREADABLE_JSON
 from leadline.machine.resources import available_memory_bytes
-from leadline.machine.space import read_space, require_room
+from leadline.machine.space import Growth, read_space, require_room
 from leadline.record.job import (
     STREAM_MEMORY_BYTES_MIN,
     Capacity,
@@ -256,8 +256,30 @@ def _require_directory(what: str, directory: str) -> None:
 
 def _require_space(job: StreamJob, source: DataSet | None, output_bytes: int | None) -> None:
     """Add up what is written on every file system, and keep its floor."""
-    wanted: list[tuple[str, int]] = []
     size = source.size_bytes if source is not None else 0
+    for shown, count in _needed(job, size, output_bytes).values():
+        require_room(shown, read_space(_handle(shown)), count, _ROOM_ADVICE)
+
+
+def growth_of(job: StreamJob, output_bytes: int | None = None) -> Growth:
+    """Return what a job that is possible writes, to keep the floors while it runs."""
+    size = find_data_set(job.input).size_bytes if job.input is not None else 0
+    needed = _needed(job, size, output_bytes).values()
+    folders = [(_handle(shown), shown) for shown, _ in needed]
+    return Growth(
+        folders=folders, bytes=max((count for _, count in needed), default=0), advice=_ROOM_ADVICE
+    )
+
+
+def _handle(directory: str) -> str | int:
+    """Return a directory's handle where it is claimed."""
+    own = claimed().get(Path(directory))
+    return directory if own is None else own.fd
+
+
+def _needed(job: StreamJob, size: int, output_bytes: int | None) -> dict[int, tuple[str, int]]:
+    """Return what is written on each file system, with one of its directories."""
+    wanted: list[tuple[str, int]] = []
     if isinstance(job.kernel, Generate):
         size = job.kernel.records * RECORD_BYTES
     if isinstance(job.kernel, Capacity):
@@ -274,10 +296,7 @@ def _require_space(job: StreamJob, source: DataSet | None, output_bytes: int | N
             raise TargetRefused(f"{directory} is gone; make it again: mkdir -p {directory}")
         shown, before = needed.get(found.st_dev, (directory, 0))
         needed[found.st_dev] = shown, before + count
-    for shown, count in needed.values():
-        own = claimed().get(Path(shown))
-        space = read_space(shown if own is None else own.fd)
-        require_room(shown, space, count, _ROOM_ADVICE)
+    return needed
 
 
 def _is_file(path: Path) -> bool:
