@@ -33,8 +33,8 @@ mod tests {
     #[test]
     fn a_loop_that_is_one_page_too_long_never_hits_under_lru() {
         let mut memory = Replay::new(PolicyName::Lru, 10, 4096);
-        let mut hits = |pages: u64| (0..1000).filter(|use_| memory.touch(use_ % pages)).count();
+        let mut hits = |pages: u64| (0..1000).filter(|number| memory.touch(number % pages)).count();
         assert_eq!(hits(11), 0);
-        assert_eq!(hits(10), 1000 - 1, "the one of eleven that is not there");
+        assert_eq!(hits(10), 1000, "what was left out is asked for no more");
     }
 }

@@ -2,24 +2,26 @@
 //!
 //! A process may read several files, or several parts of one, each from its beginning to its end and
 //! by turns: CP94's "where this process's previous one ended" would see nothing sequential there.
-//! So the last ends are remembered, of those that were gone on from more than of others.
+//! So the last ends are remembered, and longer those that were gone on from twice. By chance a
+//! random request over U places is taken for sequential with a probability of 8 / U.
 
 /// Ends remembered of each sort.
 const ENDS: usize = 8;
+/// No request ends there.
+const NONE: u64 = u64::MAX;
 
 /// Ends of requests of one process in one file, each sort the latest first.
 #[derive(Clone, Copy, Debug)]
 pub struct Ends {
+    /// Of sequences.
     followed: [u64; ENDS],
-    new: [u64; ENDS],
+    /// Of single requests, and of pairs, which may be chance.
+    new: [(u64, bool); ENDS],
 }
-
-/// No request ends there.
-const NONE: u64 = u64::MAX;
 
 impl Ends {
     pub fn new() -> Self {
-        Self { followed: [NONE; ENDS], new: [NONE; ENDS] }
+        Self { followed: [NONE; ENDS], new: [(NONE, false); ENDS] }
     }
 
     /// Whether a request goes on from another; its own end is remembered.
@@ -29,16 +31,22 @@ impl Ends {
             self.followed[0] = end;
             return true;
         }
-        if let Some(place) = self.new.iter().position(|&each| each == offset) {
+        let Some(place) = self.new.iter().position(|&(each, _)| each == offset) else {
+            self.new.rotate_right(1);
+            self.new[0] = (end, false);
+            return false;
+        };
+        let (_, pair) = self.new[place];
+        if pair {
             self.new[place..].rotate_left(1);
-            self.new[ENDS - 1] = NONE;
+            self.new[ENDS - 1] = (NONE, false);
             self.followed.rotate_right(1);
             self.followed[0] = end;
-            return true;
+        } else {
+            self.new[..=place].rotate_right(1);
+            self.new[0] = (end, true);
         }
-        self.new.rotate_right(1);
-        self.new[0] = end;
-        false
+        true
     }
 }
 
@@ -55,8 +63,9 @@ mod tests {
                 let offset = (stream << 30) + turn * 4096;
                 sequential += u32::from(ends.goes_on(offset, offset + 4096));
             }
-            for other in 0..5 {
-                let offset = (9 << 30) + ((turn * 5 + other) * 7_919 % 4096) * 65536;
+            let others = if turn < 3 { 3 } else { 20 }; // once they are known, for longer
+            for other in 0..others {
+                let offset = (9 << 30) + ((turn * 20 + other) * 7_919 % 4096) * 65536;
                 assert!(!ends.goes_on(offset, offset + 4096));
             }
         }
