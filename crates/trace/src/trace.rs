@@ -75,8 +75,9 @@ pub struct Features {
     pub seq_frac: f64,
     /// Syncs for each request.
     pub syncs: f64,
-    /// Share of the references that use a page again after so few others.
-    pub near: [f64; NEAR.len()],
+    /// Share of the references that use a page again after so few others; None where the trace is
+    /// not yet so long.
+    pub near: [Option<f64>; NEAR.len()],
 }
 
 /// References that are alike: how long after a page's last use, of which class and size.
@@ -246,7 +247,13 @@ impl Trace {
     pub fn features(&self) -> Vec<Features> {
         let near = self.near();
         let slices = &self.digest.slices.all;
-        slices.iter().zip(near).map(|(slice, near)| features_of(slice, near)).collect()
+        let told = slices.iter().zip(near);
+        told.map(|(slice, near)| {
+            let old = |(share, least)| (slice.first_clock >= least).then_some(share);
+            let mut pairs = near.into_iter().zip(NEAR).map(old);
+            features_of(slice, std::array::from_fn(|_| pairs.next().flatten()))
+        })
+        .collect()
     }
 
     /// Of each slice the shares of references near to their page's last use.
@@ -309,7 +316,7 @@ impl Trace {
     }
 }
 
-fn features_of(slice: &Slice, near: [f64; NEAR.len()]) -> Features {
+fn features_of(slice: &Slice, near: [Option<f64>; NEAR.len()]) -> Features {
     let requests = slice.all_requests().max(1) as f64;
     let [random_reads, reads, random_writes, writes] = slice.requests;
     let mean = |bytes: u64, count: u64| (count > 0).then(|| bytes as f64 / count as f64);

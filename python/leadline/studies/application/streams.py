@@ -1,0 +1,281 @@
+"""A part of a trace as streams: requests that come back to the same data in the same way.
+
+Reads and writes, at random and in sequence, are four classes whose reuse is a mixture of its own
+(`leadline.stats.reuse_times`). What is alike in several classes is one stream with a share of reads
+and a share of sequential requests, when it can be the same data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leadline.record.application import SizeCount, Stream, StreamKind
+from leadline.stats.reuse_times import (
+    Component,
+    Uses,
+    fit_mixture,
+    mixture_survival,
+    responsibilities,
+    survival,
+)
+from leadline.studies.application.trace import Cell, Part
+
+SHARE_MIN = 0.005
+"""Of a part's requests and of its bytes: what is smaller in both is no stream of its own."""
+ALIKE = 1.35
+"""Ratio of two times between uses that are the same."""
+SHARED_MIN = 0.5
+"""Writes among the last uses before a read, against what they would be were the data shared."""
+MOVING_OVER = 2.5
+"""Pages that a stream touched, against those that a standing one of its size has."""
+OVER_ALL_USES_MIN = 1000
+"""Uses again at a stream's own pace: fewer tell nothing of whether it moves."""
+_NAMES: dict[str, StreamKind] = {"uniform": "uniform", "loop": "loop", "once": "once-only"}
+
+Array = NDArray[np.float64]
+
+
+class _Own(NamedTuple):
+    """A component of one class, and which share of each of its cells it has."""
+
+    component: Component
+    write: bool
+    sequential: bool
+    cells: Sequence[Cell]
+    owned: Array
+
+    def sum_of(self, field: str) -> float:
+        return float(self.owned @ np.array([getattr(cell, field) for cell in self.cells]))
+
+    def sum_again(self, field: str) -> float:
+        """The same over uses of pages that were used before."""
+        counts = np.array([getattr(cell, field) * cell.again for cell in self.cells])
+        return float(self.owned @ counts)
+
+
+class Streams(NamedTuple):
+    """What a part is made of."""
+
+    streams: tuple[Stream, ...]
+    error: float | None
+    """Largest difference between the survival that was seen and that of the mixture."""
+
+
+def find_streams(part: Part) -> Streams:
+    """Return the streams of a part, heaviest first."""
+    owns, error = [], 0.0
+    for write in (False, True):
+        for sequential in (False, True):
+            cells = [c for c in part.cells if (c.write, c.sequential) == (write, sequential)]
+            found, own_error = _of_class(cells, write, sequential)
+            owns += found
+            error = max(error, own_error * _references(cells) / max(1.0, _references(part.cells)))
+    groups = list(_grouped(owns))
+    if not groups:
+        return Streams((), None)
+    made = [_stream(group, part) for group in groups]
+    return Streams(_weighed(_moved(made, groups, part)), error)
+
+
+def _references(cells: Sequence[Cell]) -> float:
+    return sum(cell.references for cell in cells)
+
+
+def _of_class(cells: Sequence[Cell], write: bool, sequential: bool) -> tuple[list[_Own], float]:
+    """Fit one class; cells of requests that only continue in a page go with their page's."""
+    if _references(cells) <= 0:
+        return [], 0.0
+    uses = Uses(
+        np.array([cell.again for cell in cells]),
+        np.array([cell.least for cell in cells]),
+        np.array([cell.beyond for cell in cells]),
+        np.array([cell.references for cell in cells]),
+    )
+    components = fit_mixture(uses)
+    owned = responsibilities(components, uses)
+    times, seen = survival(uses)
+    error = float(np.max(np.abs(mixture_survival(components, times) - seen)))
+    return [
+        _Own(component, write, sequential, cells, own)
+        for component, own in zip(components, owned, strict=True)
+    ], error
+
+
+def _grouped(owns: Sequence[_Own]) -> Iterator[list[_Own]]:
+    """Put together what is one stream, seen in several classes."""
+    left = sorted(owns, key=lambda own: -own.sum_of("references"))
+    while left:
+        group = [left.pop(0)]
+        for other in list(left):
+            if all(_same(one, other) for one in group):
+                group.append(other)
+                left.remove(other)
+        yield group
+
+
+def _same(one: _Own, other: _Own) -> bool:
+    if one.component.kind != other.component.kind:
+        return False
+    if one.component.kind == "once":
+        return one.write == other.write
+    few = 3.0 / np.sqrt(max(1.0, min(own.sum_again("references") for own in (one, other))))
+    ratio = abs(np.log(one.component.time / other.component.time))
+    if ratio > np.log(ALIKE) + few:
+        return False
+    return one.write == other.write or _shared(one, other)
+
+
+def _shared(one: _Own, other: _Own) -> bool:
+    """Whether reads find what writes wrote as often as they would were it the same data."""
+    reads, writes = (other, one) if one.write else (one, other)
+    shares = [own.sum_of("references") for own in (reads, writes)]
+    expected = shares[1] / sum(shares)
+    seen = reads.sum_again("after_write") / max(1.0, reads.sum_again("references"))
+    return seen > SHARED_MIN * expected
+
+
+def _stream(group: Sequence[_Own], part: Part) -> Stream:
+    """Add up what a group's classes have; weights are put right when all are known."""
+    kind = group[0].component.kind
+    requests = {own: 0.0 for own in range(len(group))}
+    for place, own in enumerate(group):
+        requests[place] = own.sum_of("requests") / part.rate
+    total = max(sum(requests.values()), 1e-9)
+    total_bytes = sum(own.sum_of("bytes") for own in group) / part.rate
+    references = sum(own.sum_of("references") for own in group)
+    again = sum(own.sum_again("references") for own in group)
+
+    def share(chosen: Sequence[int]) -> float:
+        return sum(requests[place] for place in chosen) / total
+
+    return Stream(
+        kind=_NAMES[kind],
+        weight=total,
+        bytes_weight=total_bytes,
+        unique_bytes=_pages(group, part) * 4096,
+        size_mean=total_bytes / total,
+        read_frac=share([place for place, own in enumerate(group) if not own.write]),
+        seq_frac=share([place for place, own in enumerate(group) if own.sequential]),
+        read_size_mean=_size_mean([own for own in group if not own.write]),
+        write_size_mean=_size_mean([own for own in group if own.write]),
+        sizes=_sizes(group, part),
+        uses_apart=None if kind == "once" else _time(group),
+        seen_again=again / max(references, 1e-9),
+    )
+
+
+def _time(group: Sequence[_Own]) -> float:
+    weights = [own.sum_of("references") for own in group]
+    times = [own.component.time for own in group]
+    return float(np.average(times, weights=weights))
+
+
+def _pages(group: Sequence[_Own], part: Part) -> float:
+    """Pages: as many as are used between two uses of one; of what is used once every one."""
+    references = [own.sum_of("references") / part.rate for own in group]
+    if group[0].component.kind == "once":
+        return sum(references)
+    shares = [each / max(1, part.references) for each in references]
+    return sum(share * own.component.time for share, own in zip(shares, group, strict=True))
+
+
+def _size_mean(group: Sequence[_Own]) -> float | None:
+    requests = sum(own.sum_of("requests") for own in group)
+    return sum(own.sum_of("bytes") for own in group) / requests if requests > 0 else None
+
+
+def _sizes(group: Sequence[_Own], part: Part) -> tuple[SizeCount, ...]:
+    counts: dict[int, float] = {}
+    for own in group:
+        for cell, owned in zip(own.cells, own.owned, strict=True):
+            counts[cell.size] = counts.get(cell.size, 0.0) + owned * cell.requests / part.rate
+    return tuple(
+        SizeCount(bytes=size, requests=round(count))
+        for size, count in sorted(counts.items())
+        if round(count) > 0
+    )
+
+
+def _moved(made: list[Stream], groups: list[list[_Own]], part: Part) -> list[Stream]:
+    """Mark streams whose data moves on; the first touches there are theirs, and no data used once.
+
+    A standing stream of U pages uses no more than U again at its own pace. One that touches more
+    passes over its data.
+    """
+    found = list(made)
+    for place, (stream, group) in enumerate(zip(made, groups, strict=True)):
+        if stream.kind != "uniform":
+            continue
+        passed = _pages_passed(group, part)
+        if passed is None or passed < MOVING_OVER * stream.unique_bytes / 4096:
+            continue
+        found[place] = _replaced(stream, kind="moving")
+        for other, single in enumerate(found):
+            like = single.kind == "once-only" and abs(single.read_frac - stream.read_frac) < 0.5
+            if like:
+                pages = single.unique_bytes / 4096
+                taken = min(1.0, passed / max(pages, 1.0))
+                own, found[other] = found[place], _scaled(single, 1 - taken)
+                found[place] = _replaced(
+                    own,
+                    weight=own.weight + taken * single.weight,
+                    bytes_weight=own.bytes_weight + taken * single.bytes_weight,
+                )
+    return found
+
+
+def _pages_passed(group: Sequence[_Own], part: Part) -> float | None:
+    """Pages that a stream used again at its own pace, an octave wide; None where few were."""
+    octave = int(np.log2(max(1.0, _time(group))))
+    if octave >= len(part.pages_by_octave):
+        return None
+    own = sum(_in_octave(each.cells, octave, each.owned) for each in group)
+    every = _in_octave(part.cells, octave)
+    if own < OVER_ALL_USES_MIN:
+        return None
+    return part.pages_by_octave[octave] * own / every / part.rate
+
+
+def _in_octave(cells: Sequence[Cell], octave: int, owned: Array | None = None) -> float:
+    inside = [
+        cell.references if cell.again and 2**octave <= cell.least < 2 ** (octave + 1) else 0.0
+        for cell in cells
+    ]
+    return float(np.sum(inside) if owned is None else owned @ np.array(inside))
+
+
+def _replaced(stream: Stream, **fields: object) -> Stream:
+    return Stream(**{name: getattr(stream, name) for name in stream.__struct_fields__} | fields)  # type: ignore[arg-type]
+
+
+def _scaled(stream: Stream, share: float) -> Stream:
+    fields = ("weight", "bytes_weight", "unique_bytes")
+    return _replaced(stream, **{name: getattr(stream, name) * share for name in fields})
+
+
+def _weighed(made: Sequence[Stream]) -> tuple[Stream, ...]:
+    """Make weights of counts; what is too small goes."""
+    requests, moved = (
+        sum(getattr(each, name) for each in made) for name in ("weight", "bytes_weight")
+    )
+    kept = [
+        each
+        for each in made
+        if each.weight > SHARE_MIN * requests or each.bytes_weight > SHARE_MIN * moved
+    ]
+    requests, moved = (
+        sum(getattr(each, name) for each in kept) for name in ("weight", "bytes_weight")
+    )
+    weighed = [
+        _replaced(
+            each,
+            weight=each.weight / max(requests, 1e-9),
+            bytes_weight=each.bytes_weight / max(moved, 1e-9),
+        )
+        for each in kept
+    ]
+    return tuple(sorted(weighed, key=lambda each: -each.weight))
