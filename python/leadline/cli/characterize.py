@@ -36,7 +36,7 @@ def command(
     output: Path | None = None,
     json: Json = False,
 ) -> None:
-    """Describe an application by a trace of its I/O: CP94's five numbers, caches, streams, phases."""
+    """Describe an application by a trace of its I/O: five numbers, caches, streams, phases."""
     own: Context = context.obj
     kind = KINDS[APPLICATION.kind]
     require_output(output, kind)

@@ -1,4 +1,4 @@
-"""An application's I/O as its trace shows it: phases, in each its streams, and its reuse of data."""
+"""An application's I/O as its trace shows it: phases, their streams, and its reuse of data."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ class MissRatio(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reuse(msgspec.Struct, frozen=True, kw_only=True):
-    """How the application comes back to its data: the miss ratio of any cache can be asked of it."""
+    """How the application comes back to its data: any cache's miss ratio can be asked of it."""
 
     page_bytes: int
     references: int

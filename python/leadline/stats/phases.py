@@ -7,17 +7,19 @@ as noise. A change that is smaller than matters to a person is none, however sur
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
 GROUPS_MAX = 240
 """Slices are taken together until there are so few: every pair of them is a possible phase."""
-LEAST_GROUPS = 3
-"""Of a phase."""
+LEAST_GROUPS = 12
+"""Of a phase, a twentieth of the trace: shorter bursts by turns are how one phase goes."""
 PENALTY = 4.0
 """For each feature and the logarithm of the slices, against 1 of BIC: slices of a trace are not
 independent. On 100 traces of one phase (seeds 1 to 100) no second one was found."""
-PHASES_MAX = 12
+PHASES_MAX = 8
 
 
 def phase_starts(features: NDArray[np.float64], matters: NDArray[np.float64]) -> tuple[int, ...]:
@@ -30,7 +32,7 @@ def phase_starts(features: NDArray[np.float64], matters: NDArray[np.float64]) ->
     """
     count = len(features)
     each = max(1, -(-count // GROUPS_MAX))
-    if count < 2 * LEAST_GROUPS * each:
+    if count < 2 * LEAST_GROUPS * each or features.size == 0:
         return (0,)
     edges = np.arange(0, count, each)
     with np.errstate(invalid="ignore"):
@@ -95,11 +97,9 @@ def _joined(
 ) -> list[int]:
     """Join neighbours whose difference does not matter, the most alike first, and all too many."""
     while len(starts) > 1:
-        edges = [*starts, len(features)]
-        means = [_mean(features[a:b]) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+        means = [_mean(features[a:b]) for a, b in pairwise([*starts, len(features)])]
         steps = [
-            float(np.nanmax(np.abs(np.append((b - a) / matters, 0.0))))
-            for a, b in zip(means[:-1], means[1:], strict=True)
+            float(np.nanmax(np.abs(np.append((b - a) / matters, 0.0)))) for a, b in pairwise(means)
         ]
         least = int(np.argmin(steps))
         if steps[least] >= 1.0 and len(starts) <= PHASES_MAX:

@@ -1,8 +1,8 @@
-"""What a program's uses of pages are a mixture of, by how long each page waits to be used again.
+"""What uses of pages are a mixture of, by how long each page waits to be used again.
 
-A stream that uses U pages at random, with a share w of all uses, comes back to each after a time that
-is exponential with mean U / w; a loop after exactly U / w; what is used once never. Time is counted
-in uses of any page. A page that was not used before has waited for longer than the trace is old
+A stream that uses U pages at random, with a share w of all uses, comes back to each after a time
+that is exponential with mean U / w; a loop after exactly U / w; what is used once never. Time is
+counted in uses of any page. A page that was not used before has waited for longer than the trace is old
 then: such waits are censored, as in Kaplan and Meier (1958), so that the beginning of a trace does
 not look like data that is used once. The mixture is fitted by expectation and maximisation
 (Dempster, Laird and Rubin 1977) on binned times.
@@ -35,6 +35,8 @@ LOOP_COUNT_MIN = 200.0
 _PEAK, _AROUND = 3, 16
 """Bins on either side of a peak that belong to it, and that are its neighbours."""
 _LEAST = 1e-300
+_MARK_LEAST = 0.5
+"""Uses added to those of each mark, so that none is impossible (Jeffreys 1946)."""
 
 
 class Uses(NamedTuple):
@@ -46,7 +48,10 @@ class Uses(NamedTuple):
     """Least time of the bin, in uses."""
     beyond: Array
     """First time beyond it."""
-    count: Array
+    number: Array
+    """How many."""
+    mark: NDArray[np.int64]
+    """What else is known of them, as their size: numbers from 0."""
 
 
 class Component(NamedTuple):
@@ -59,18 +64,21 @@ class Component(NamedTuple):
     """Standard deviation of a loop's time."""
     share: float
     """Of the uses."""
+    marks: Array | None = None
+    """Of its uses the share with each mark, (marks,); None while only times are looked at."""
 
     def likelihood(self, uses: Uses) -> Array:
         """Probability of each bin's time, or of a wait beyond it, were a use of this component."""
         if self.kind == "once":
-            return np.where(uses.again, 0.0, 1.0)
+            return np.asarray(np.where(uses.again, 0.0, 1.0))
         middle = (uses.least + uses.beyond) / 2
         if self.kind == "uniform":
             within = np.exp(-uses.least / self.time) - np.exp(-uses.beyond / self.time)
-            return np.where(uses.again, within, np.exp(-middle / self.time))
+            return np.asarray(np.where(uses.again, within, np.exp(-middle / self.time)))
         from_mean = ndtr((uses.beyond - self.time) / self.spread)
         within = from_mean - ndtr((uses.least - self.time) / self.spread)
-        return np.where(uses.again, within, ndtr((self.time - middle) / self.spread))
+        beyond = ndtr((self.time - middle) / self.spread)
+        return np.asarray(np.where(uses.again, within, beyond))
 
 
 def survival(uses: Uses) -> tuple[Array, Array]:
@@ -81,32 +89,39 @@ def survival(uses: Uses) -> tuple[Array, Array]:
 
     """
     times, place = np.unique(uses.beyond, return_inverse=True)
-    again = np.bincount(place, uses.count * uses.again, len(times))
-    gone = np.bincount(place, uses.count, len(times))
+    again = np.bincount(place, uses.number * uses.again, len(times))
+    gone = np.bincount(place, uses.number, len(times))
     at_risk = np.cumsum(gone[::-1])[::-1]
     # Those whose wait ends in the same bin unseen are at risk for half of it.
     waiting = np.maximum(at_risk - (gone - again) / 2, 1.0)
-    return times, np.cumprod(1.0 - again / waiting)
+    return times, np.asarray(np.cumprod(1.0 - again / waiting), dtype=np.float64)
 
 
 def mixture_survival(components: list[Component], times: Array) -> Array:
     """Return the share of uses whose page waits for longer than each of the times, (times,)."""
-    edge = Uses(np.zeros(len(times), dtype=bool), times, times, np.ones(len(times)))
-    total = sum(each.share for each in components)
-    return np.asarray(sum(each.share * each.likelihood(edge) for each in components) / total)
+    none = np.zeros(len(times), dtype=np.int64)
+    edge = Uses(none.astype(bool), times, times, np.ones(len(times)), none)
+    total = max(sum(each.share for each in components), _LEAST)
+    waiting = [each.share * each.likelihood(edge) for each in components]
+    return np.asarray(np.sum(waiting, axis=0) / total)
 
 
 def responsibilities(components: list[Component], uses: Uses) -> Array:
     """Return the probability of each component for each bin, (components, bins)."""
-    likely = np.array([each.share * each.likelihood(uses) for each in components])
+    likely = np.array([each.share * _marked(each, uses) for each in components])
     return np.asarray(likely / np.maximum(likely.sum(axis=0), _LEAST))
+
+
+def _marked(each: Component, uses: Uses) -> Array:
+    likely = each.likelihood(uses)
+    return likely if each.marks is None else likely * each.marks[uses.mark]
 
 
 def improve(components: list[Component], uses: Uses, rounds: int = ROUNDS) -> list[Component]:
     """Return the components after rounds of expectation and maximisation."""
-    middle, total = (uses.least + uses.beyond) / 2, float(uses.count.sum())
+    middle, total = (uses.least + uses.beyond) / 2, float(uses.number.sum())
     for _ in range(rounds):
-        owned = responsibilities(components, uses) * uses.count
+        owned = responsibilities(components, uses) * uses.number
         grown = [
             _moved(each, own, uses, middle, total)
             for each, own in zip(components, owned, strict=True)
@@ -120,6 +135,9 @@ def improve(components: list[Component], uses: Uses, rounds: int = ROUNDS) -> li
 
 def _moved(each: Component, owned: Array, uses: Uses, middle: Array, total: float) -> Component:
     share = float(owned.sum()) / total
+    if each.marks is not None:
+        counts = np.bincount(uses.mark, owned, len(each.marks)) + _MARK_LEAST
+        each = each._replace(marks=counts / counts.sum())
     again = float((owned * uses.again).sum())
     if each.kind == "once" or again <= 0.0:
         return each._replace(share=share)
@@ -135,6 +153,8 @@ def _moved(each: Component, owned: Array, uses: Uses, middle: Array, total: floa
 def fit_mixture(uses: Uses) -> list[Component]:
     """Return what these uses are a mixture of: as few exponentials as describe them, loops, once.
 
+    How many there are is told by times alone; which use belongs to which by its mark as well.
+
     Components without uses are left out. Times are in uses, shares sum to 1.
     """
     loops = _loops(uses)
@@ -148,7 +168,16 @@ def fit_mixture(uses: Uses) -> list[Component]:
             best, best_error = tried, error
         if best_error < GOOD_ENOUGH:
             break
-    return [each for each in best if each.share > 0]
+    # What sizes tell, only now: they may not make two streams of one.
+    owned = responsibilities(best, uses) * uses.number
+    length = int(uses.mark.max()) + 1
+    sized = [
+        each._replace(
+            marks=(counts := np.bincount(uses.mark, own, length) + _MARK_LEAST) / counts.sum()
+        )
+        for each, own in zip(best, owned, strict=True)
+    ]
+    return [each for each in improve(sized, uses) if each.share > 0]
 
 
 def _error(components: list[Component], uses: Uses) -> float:
@@ -157,17 +186,17 @@ def _error(components: list[Component], uses: Uses) -> float:
 
 
 def _once(uses: Uses) -> Component:
-    share = float((uses.count * ~uses.again).sum() / uses.count.sum())
+    share = float((uses.number * ~uses.again).sum() / uses.number.sum())
     return Component("once", np.inf, 0.0, max(share / 2, 1e-3))
 
 
 def _exponentials(uses: Uses, count: int) -> list[Component]:
     """Begin with as many, spread over the times that were seen."""
-    if count == 0 or not np.any(uses.count * uses.again > 0):
+    if count == 0 or not np.any(uses.number * uses.again > 0):
         return []
     seen = np.flatnonzero(uses.again)
     order = seen[np.argsort(uses.beyond[seen])]
-    shares = np.cumsum(uses.count[order]) / uses.count[order].sum()
+    shares = np.cumsum(uses.number[order]) / uses.number[order].sum()
     places = np.searchsorted(shares, (np.arange(count) + 0.5) / count)
     times = uses.beyond[order][np.minimum(places, len(order) - 1)]
     return [Component("uniform", float(time), 0.0, 1.0 / count) for time in np.unique(times)]
@@ -180,10 +209,10 @@ def _loops(uses: Uses) -> list[Component]:
     starts, place = np.unique(edges[0], return_inverse=True)
     if len(starts) < 2:
         return []
-    counts = np.bincount(place, uses.count[uses.again][order])
+    counts = np.bincount(place, uses.number[uses.again][order])
     widths = np.bincount(place, edges[1] - edges[0]) / np.bincount(place)
     density = counts / widths * starts  # of the logarithm of time, in which bins are alike
-    total, loops = float(uses.count.sum()), []
+    total, loops = float(uses.number.sum()), list[Component]()
     for top in np.argsort(density)[::-1]:
         low, high = max(0, top - _PEAK), top + _PEAK + 1
         mass = float(counts[low:high].sum())

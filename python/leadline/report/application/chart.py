@@ -34,7 +34,7 @@ def miss_ratio_chart(study: Application) -> alt.LayerChart:
         ]
         if ratio is not None
     ]
-    x = bytes_x([row["x"] for row in rows], "Size of a file cache (log scale)")
+    x = bytes_x([float(point.cache_bytes) for point in points], "Size of a file cache (log scale)")
     y = alt.Y(
         "y:Q",
         scale=alt.Scale(domain=[0, 1], nice=False),

@@ -72,9 +72,14 @@ def cache_rows(study: Application) -> list[tuple[str, ...]]:
     ]
 
 
-def stream_rows(phases: tuple[PhaseFound, ...]) -> list[tuple[str, ...]]:
-    """Return a row for each stream of each phase."""
-    return [_stream(phase, stream) for phase in phases for stream in phase.streams]
+def stream_rows(phases: tuple[PhaseFound, ...], least: float = 0.0) -> list[tuple[str, ...]]:
+    """Return a row for each stream of each phase that has so much of its requests or bytes."""
+    return [
+        _stream(phase, stream)
+        for phase in phases
+        for stream in phase.streams
+        if max(stream.weight, stream.bytes_weight) >= least
+    ]
 
 
 def _stream(phase: PhaseFound, stream: Stream) -> tuple[str, ...]:
@@ -104,7 +109,7 @@ def phase_rows(phases: tuple[PhaseFound, ...]) -> list[tuple[str, ...]]:
             else format_bytes(phase.dirty_at_sync_bytes),
             UNKNOWN if phase.gaps is None else format_seconds(phase.gaps.p50_s),
             UNKNOWN if phase.gaps is None else format_seconds(phase.gaps.p99_s),
-            f"{phase.loop}: {phase.loop_because}",
+            phase.loop,
         )
         for phase in phases
     ]

@@ -12,6 +12,8 @@ from leadline.report.application import tables
 from leadline.report.drawing.terminal import Terminal, on_terminal
 
 _BAR = 40
+_LEAST = 0.05
+"""Of a phase's requests or bytes: lighter streams are on the page and in --json."""
 
 
 @on_terminal
@@ -22,7 +24,7 @@ def render_application(terminal: Terminal, study: Application) -> Iterator[Rende
         yield Text("")
     yield terminal.table(tables.FIVE_HEADS, tables.five_rows(study))
     yield from _curve(terminal, study)
-    yield terminal.table(tables.STREAM_HEADS, tables.stream_rows(study.phases))
+    yield terminal.table(tables.STREAM_HEADS, tables.stream_rows(study.phases, _LEAST))
     yield terminal.table(tables.PHASE_HEADS, tables.phase_rows(study.phases))
     calls = tables.call_rows(study.phases)
     if calls:

@@ -20,9 +20,9 @@ from leadline.record.application import (
     PhaseFound,
 )
 from leadline.store import Keeper
-from leadline.studies.application.phases import PAGE_BYTES, SYNC_CALLS, describe_phases, five_of
+from leadline.studies.application.phases import SYNC_CALLS, describe_phases, five_of
 from leadline.studies.application.times import has_durations, time_in_io
-from leadline.studies.application.trace import Part, Trace, read_trace
+from leadline.studies.application.trace import PAGE_BYTES, Part, Trace, read_trace
 from leadline.studies.application.words import (
     say_caches,
     say_five,

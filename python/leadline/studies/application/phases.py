@@ -9,13 +9,12 @@ from leadline.record.identity import point_id
 from leadline.stats.phases import phase_starts
 from leadline.studies.application.streams import find_streams
 from leadline.studies.application.times import closed_or_open, gaps_of, has_durations, time_in_io
-from leadline.studies.application.trace import Part, Trace
+from leadline.studies.application.trace import PAGE_BYTES, Part, Trace
 
 MATTERS = np.array([0.2, 0.2, 0.08, 0.08, 0.02, 0.15, 0.15, 0.15])
 """Of each feature the least change that makes another phase: a fifth in size, 8 % of the requests,
 of the references 15 %, 2 syncs in a hundred requests."""
 SYNC_CALLS = ("fsync", "fdatasync", "sync", "flush")
-PAGE_BYTES = 4096
 
 
 def describe_phases(trace: Trace, study_id: str) -> tuple[PhaseFound, ...]:

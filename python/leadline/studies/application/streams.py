@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,7 +23,7 @@ from leadline.stats.reuse_times import (
     responsibilities,
     survival,
 )
-from leadline.studies.application.trace import Cell, Part
+from leadline.studies.application.trace import PAGE_BYTES, Cell, Part
 
 SHARE_MIN = 0.005
 """Of a part's requests and of its bytes: what is smaller in both is no stream of its own."""
@@ -94,6 +95,7 @@ def _of_class(cells: Sequence[Cell], write: bool, sequential: bool) -> tuple[lis
         np.array([cell.least for cell in cells]),
         np.array([cell.beyond for cell in cells]),
         np.array([cell.references for cell in cells]),
+        np.unique([cell.size for cell in cells], return_inverse=True)[1],
     )
     components = fit_mixture(uses)
     owned = responsibilities(components, uses)
@@ -141,7 +143,7 @@ def _shared(one: _Own, other: _Own) -> bool:
 def _stream(group: Sequence[_Own], part: Part) -> Stream:
     """Add up what a group's classes have; weights are put right when all are known."""
     kind = group[0].component.kind
-    requests = {own: 0.0 for own in range(len(group))}
+    requests = dict.fromkeys(range(len(group)), 0.0)
     for place, own in enumerate(group):
         requests[place] = own.sum_of("requests") / part.rate
     total = max(sum(requests.values()), 1e-9)
@@ -156,7 +158,7 @@ def _stream(group: Sequence[_Own], part: Part) -> Stream:
         kind=_NAMES[kind],
         weight=total,
         bytes_weight=total_bytes,
-        unique_bytes=_pages(group, part) * 4096,
+        unique_bytes=_pages(group, part) * PAGE_BYTES,
         size_mean=total_bytes / total,
         read_frac=share([place for place, own in enumerate(group) if not own.write]),
         seq_frac=share([place for place, own in enumerate(group) if own.sequential]),
@@ -180,7 +182,8 @@ def _pages(group: Sequence[_Own], part: Part) -> float:
     if group[0].component.kind == "once":
         return sum(references)
     shares = [each / max(1, part.references) for each in references]
-    return sum(share * own.component.time for share, own in zip(shares, group, strict=True))
+    pages = sum(share * own.component.time for share, own in zip(shares, group, strict=True))
+    return max(1.0, pages)
 
 
 def _size_mean(group: Sequence[_Own]) -> float | None:
@@ -207,18 +210,15 @@ def _moved(made: list[Stream], groups: list[list[_Own]], part: Part) -> list[Str
     passes over its data.
     """
     found = list(made)
-    for place, (stream, group) in enumerate(zip(made, groups, strict=True)):
-        if stream.kind != "uniform":
-            continue
-        passed = _pages_passed(group, part)
-        if passed is None or passed < MOVING_OVER * stream.unique_bytes / 4096:
+    for place, stream in enumerate(made):
+        passed = _pages_passed(place, groups, part) if stream.kind == "uniform" else None
+        if passed is None or passed < MOVING_OVER * stream.unique_bytes / PAGE_BYTES:
             continue
         found[place] = _replaced(stream, kind="moving")
         for other, single in enumerate(found):
             like = single.kind == "once-only" and abs(single.read_frac - stream.read_frac) < 0.5
             if like:
-                pages = single.unique_bytes / 4096
-                taken = min(1.0, passed / max(pages, 1.0))
+                taken = min(1.0, passed * PAGE_BYTES / max(single.unique_bytes, 1.0))
                 own, found[other] = found[place], _scaled(single, 1 - taken)
                 found[place] = _replaced(
                     own,
@@ -228,28 +228,39 @@ def _moved(made: list[Stream], groups: list[list[_Own]], part: Part) -> list[Str
     return found
 
 
-def _pages_passed(group: Sequence[_Own], part: Part) -> float | None:
-    """Pages that a stream used again at its own pace, an octave wide; None where few were."""
-    octave = int(np.log2(max(1.0, _time(group))))
+def _pages_passed(place: int, groups: Sequence[Sequence[_Own]], part: Part) -> float | None:
+    """Pages that a stream used again at its own pace, an octave wide; None where few were.
+
+    Those that the others touched at that pace are taken away: of U pages, used m times,
+    U (1 - exp(-m / U)).
+    """
+    octave = int(np.log2(max(1.0, _time(groups[place]))))
     if octave >= len(part.pages_by_octave):
         return None
-    own = sum(_in_octave(each.cells, octave, each.owned) for each in group)
-    every = _in_octave(part.cells, octave)
-    if own < OVER_ALL_USES_MIN:
+    used = [
+        sum(_in_octave(each.cells, octave, each.owned) for each in group) / part.rate
+        for group in groups
+    ]
+    if used[place] * part.rate < OVER_ALL_USES_MIN or used[place] < max(used):
         return None
-    return part.pages_by_octave[octave] * own / every / part.rate
+    passed = part.pages_by_octave[octave] / part.rate
+    for other, (group, uses) in enumerate(zip(groups, used, strict=True)):
+        if other != place and uses > 0:
+            pages = max(1.0, _pages(group, part))
+            passed -= pages * (1 - np.exp(-uses / pages))
+    return float(passed)
 
 
-def _in_octave(cells: Sequence[Cell], octave: int, owned: Array | None = None) -> float:
+def _in_octave(cells: Sequence[Cell], octave: int, owned: Array) -> float:
     inside = [
         cell.references if cell.again and 2**octave <= cell.least < 2 ** (octave + 1) else 0.0
         for cell in cells
     ]
-    return float(np.sum(inside) if owned is None else owned @ np.array(inside))
+    return float(owned @ np.array(inside))
 
 
 def _replaced(stream: Stream, **fields: object) -> Stream:
-    return Stream(**{name: getattr(stream, name) for name in stream.__struct_fields__} | fields)  # type: ignore[arg-type]
+    return msgspec.structs.replace(stream, **fields)
 
 
 def _scaled(stream: Stream, share: float) -> Stream:

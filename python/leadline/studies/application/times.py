@@ -1,4 +1,4 @@
-"""What the times of a part say: in I/O, on their way, gaps, and whether requests wait for others."""
+"""What the times of a part say: time in I/O, gaps, and whether requests wait for others."""
 
 from __future__ import annotations
 
@@ -82,8 +82,13 @@ def closed_or_open(part: Part, facts: TraceFacts) -> tuple[Loop, str]:
             f"{say_percent(overlapping)} of the requests were made before their process's last had "
             "ended"
         )
+    return _by_what_is_found(part, time_in_io(part, facts).share or 0.0)
+
+
+def _by_what_is_found(part: Part, busy: float) -> tuple[Loop, str]:
+    """Say it by how many others requests find on their way."""
     found = part.outstanding
-    would = found.seen * (time_in_io(part, facts).share or 0.0)
+    would = found.seen * busy
     if found.most == 0 and would > EXPECTED_MIN:
         return "closed", "no request was made while another was on its way"
     if found.mean * found.seen < EXPECTED_MIN:

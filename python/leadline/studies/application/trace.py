@@ -14,6 +14,8 @@ from leadline.errors import LeadlineError
 from leadline.inputs import open_regular
 from leadline.record.application import Reuse, TraceFacts
 
+PAGE_BYTES = 4096
+"""Of what a cache keeps (crates/trace)."""
 REQUESTS_MIN = 1000
 """Of fewer, shares are known to no better than 3 %, and reuse not at all."""
 
@@ -148,8 +150,8 @@ class Trace:
     def features(self) -> NDArray[np.float64]:
         """Return what tells slices apart, (slices, features): NaN where one says nothing.
 
-        Logarithms of the mean sizes of reads and writes, shares of reads, of sequential requests, of
-        syncs to requests, and of references near to their page's last use, at three distances.
+        Logarithms of the mean sizes of reads and writes, shares of reads, of sequential requests,
+        of syncs to requests, and of references near to their page's last use, at three distances.
         """
         found = msgspec.json.decode(self._read.features(), type=list[_Features])
         rows = [

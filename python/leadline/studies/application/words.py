@@ -25,7 +25,7 @@ _UNSEEN = {
     "mmap": "file was mapped and its pages used without a call (mmap)",
     "io_uring": "call handed requests to io_uring, which strace does not show",
     "libaio": "call handed requests to libaio, which is not read",
-    "O_DIRECT": "file was opened past the file cache (O_DIRECT), so that no cache of pages helps it",
+    "O_DIRECT": "file was opened past the file cache (O_DIRECT), which holds none of it",
     "wait": "pause was written, which has no request to belong to",
     "MPI-IO": "request of MPI-IO is left out: those of POSIX that it became are there",
 }
@@ -118,9 +118,9 @@ def warnings_of(
     """Say what speaks against the answer, and what to do about it."""
     if facts.below_the_cache:
         yield (
-            "block trace: these are requests that a file cache let through, and their times are the "
-            "device's; reuse and caches are those below it. Trace system calls (strace -f -y -ttt -T) "
-            "for what the application asks"
+            "block trace: these are requests that a file cache let through, and their times are "
+            "the device's; reuse and caches are those below it. Trace system calls (strace -f -y "
+            "-ttt -T) for what the application asks"
         )
     yield from _about_times(facts, in_io)
     if reuse.first_touches > FIRST_TOUCHES_MAX:
@@ -137,8 +137,8 @@ def warnings_of(
     if guessed:
         yield (
             f"sizes guessed: {say_count(len(guessed), 'stream')} came back to fewer than "
-            f"{say_percent(FEW_AGAIN)} of its pages, so that the data may be larger or smaller than "
-            "is said; trace a longer run"
+            f"{say_percent(FEW_AGAIN)} of its pages, so that the data may be larger or smaller "
+            "than is said; trace a longer run"
         )
     yield from _about_lines(facts)
 
@@ -151,8 +151,8 @@ def _about_times(facts: TraceFacts, in_io: float | None) -> Iterator[str]:
         )
     if facts.times == "whole seconds":
         yield (
-            "times in whole seconds: gaps, concurrency and open or closed cannot be told from them; "
-            "what rests on the order of requests can"
+            "times in whole seconds: gaps, concurrency and open or closed cannot be told from "
+            "them; what rests on the order of requests can"
         )
     if facts.format == "strace" and facts.timed:
         yield (
@@ -169,13 +169,14 @@ def _about_times(facts: TraceFacts, in_io: float | None) -> Iterator[str]:
 def _about_lines(facts: TraceFacts) -> Iterator[str]:
     unread, first = facts.unread
     if unread:
-        yield f"{say_count(unread, 'line')} of its {facts.lines:,} not understood, first line {first}"
+        lines = say_count(unread, "line")
+        yield f"{lines} of its {facts.lines:,} make no sense, first line {first}"
     if facts.late:
         yield f"{say_count(facts.late, 'request')} came after later ones and count at their time"
     if facts.unplaced_bytes:
         yield (
-            f"{format_bytes(facts.unplaced_bytes)} moved over descriptors that were open before the "
-            "trace began, and may be no files: left out; strace -y says what they are"
+            f"{format_bytes(facts.unplaced_bytes)} moved over descriptors that were open before "
+            "the trace began, and may be no files: left out; strace -y says what they are"
         )
     for name, count in facts.unseen:
         yield f"not seen, {count:,} times: a {_UNSEEN.get(name, name)}"
