@@ -194,3 +194,95 @@ fn two_lists(
     };
     (sizes.iter().map(ratio).collect(), own_rate)
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::collections::VecDeque;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::digest::sample::Sample;
+
+    fn reference(page: u64, clock: u64) -> Reference {
+        let (bytes, pages) = (4096, 1);
+        Reference { page, clock, bytes, pages, class: (page % 4) as u8, continued: false }
+    }
+
+    fn references(pages: &[u64]) -> Vec<Reference> {
+        pages.iter().zip(0..).map(|(page, clock)| reference(*page, clock)).collect()
+    }
+
+    /// The cache itself, page by page.
+    fn missed_by_lru(pages: &[u64], size: usize) -> f64 {
+        let (mut held, mut missed) = (VecDeque::new(), 0);
+        for page in pages {
+            match held.iter().position(|each| each == page) {
+                Some(place) => drop(held.remove(place)),
+                None => missed += 1,
+            }
+            held.push_front(*page);
+            held.truncate(size);
+        }
+        f64::from(missed) / pages.len() as f64
+    }
+
+    proptest! {
+        #[test]
+        fn every_size_misses_what_a_cache_of_that_size_misses(
+            pages in proptest::collection::vec(0_u64..60, 1..400)
+        ) {
+            let sizes: Vec<u64> = (1..70).collect();
+            let found = misses_at(&references(&pages), 1.0, pages.len() as u64, &sizes);
+            for point in &found.points {
+                let naive = missed_by_lru(&pages, point.pages as usize);
+                prop_assert!((point.lru - naive).abs() < 1e-12, "{}: {} {naive}", point.pages, point.lru);
+            }
+            let counted: f64 = found.distances.iter().map(|each| each.reads + each.writes).sum();
+            let all = counted + found.first_reads + found.first_writes;
+            prop_assert!((all - pages.len() as f64).abs() < 1e-9);
+        }
+    }
+
+    /// Pages by a power of uniform numbers: some are used far more often than others.
+    fn skewed(uses: u64, pages: f64) -> Vec<u64> {
+        let drawn = |number| (mix(number) >> 11) as f64 / (1_u64 << 53) as f64;
+        (0..uses).map(|number| (drawn(number).powi(3) * pages) as u64).collect()
+    }
+
+    #[test]
+    fn a_sample_of_the_pages_tells_the_misses_within_its_own_error() {
+        let pages = skewed(400_000, 60_000.0);
+        let whole = references(&pages);
+        let mut sample = Sample::of_at_most(60_000);
+        whole.iter().for_each(|each| sample.offer(*each));
+        assert!(sample.rate() < 0.3, "{}", sample.rate());
+        let sizes: Vec<u64> = (9..16).map(|power| 1 << power).collect();
+        let exact = misses_at(&whole, 1.0, 400_000, &sizes);
+        let sampled = misses_at(&sample.references, sample.rate(), 400_000, &sizes);
+        for (one, other) in exact.points.iter().zip(&sampled.points) {
+            let error = other.lru_error.unwrap();
+            let off = (one.lru - other.lru).abs();
+            assert!(off < 0.01, "{}: {} {}", one.pages, one.lru, other.lru);
+            assert!(off < 4.0 * error + 0.002, "{}: off {off}, said {error}", one.pages);
+            if let (Some(one), Some(other)) = (one.two_lists, other.two_lists) {
+                assert!((one - other).abs() < 0.02, "{one} {other}");
+            }
+        }
+        assert!((exact.unique_pages / sampled.unique_pages - 1.0).abs() < 0.05);
+    }
+
+    #[test]
+    fn a_hot_set_survives_a_scan_in_the_two_lists_and_not_in_lru() {
+        let scan = |number: u64| 1_000_000 + number;
+        let hot = (0..200_000)
+            .map(|number| if number % 2 == 0 { mix(number) % 400 } else { scan(number) });
+        let pages: Vec<u64> = hot.collect();
+        let found = misses_at(&references(&pages), 1.0, 200_000, &[500]);
+        let (lru, lists) = (found.points[0].lru, found.points[0].two_lists.unwrap());
+        assert!((lru - missed_by_lru(&pages[..20_000], 500)).abs() < 0.02, "{lru}");
+        assert!(lists < lru - 0.1, "{lists} {lru}");
+    }
+}

@@ -86,3 +86,55 @@ impl<S: Sink> Sink for InOrder<S> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::record::Deed;
+
+    struct Times(Vec<u64>);
+
+    impl Sink for Times {
+        fn take(&mut self, record: Record) -> Result<(), Refused> {
+            self.0.push(record.at_ns);
+            Ok(())
+        }
+    }
+
+    fn ordered(times: impl Iterator<Item = u64>) -> Result<(Vec<u64>, u64), Refused> {
+        let mut order = InOrder::before(Times(Vec::new()));
+        for at_ns in times {
+            order.take(Record { at_ns, ..Record::of(Deed::Read) })?;
+        }
+        order.finish()?;
+        Ok((order.sink.0, order.late.0))
+    }
+
+    #[test]
+    fn neighbours_that_changed_places_are_put_right() {
+        let (found, late) = ordered((0..50_000).map(|number| number ^ 1023)).unwrap();
+        assert_eq!(
+            found,
+            (0..50_000 / 1024 * 1024 + 1024).filter(|at| at ^ 1023 < 50_000).collect::<Vec<_>>()
+        );
+        assert_eq!(late, 0);
+    }
+
+    #[test]
+    fn one_that_comes_far_too_late_counts_at_the_time_that_it_is_then() {
+        let times = (0..20_000).map(|number| if number == 15_000 { 3 } else { number });
+        let (found, late) = ordered(times).unwrap();
+        assert_eq!(late, 1);
+        assert!(found.is_sorted());
+        assert_eq!(found.len(), 20_000);
+    }
+
+    #[test]
+    fn two_recordings_one_after_the_other_are_refused_with_the_place() {
+        let refused = ordered((0..10_000).chain(0..10_000)).unwrap_err();
+        assert!(refused.0.contains("go backwards"), "{refused}");
+        assert!(refused.0.contains("of 1"), "{refused}");
+    }
+}

@@ -461,3 +461,102 @@ impl Reused {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn read(text: &str) -> Trace {
+        Trace::read(text.as_bytes(), &mut |_| Ok(())).unwrap()
+    }
+
+    /// 40000 requests by two processes, a loop and a scan, with a sync after each hundredth.
+    fn strace() -> String {
+        let mut text = String::new();
+        for number in 0..20_000_u64 {
+            let (second, rest) = (1_700_000_000 + number / 1000, number % 1000);
+            let (at, scanned) = (number % 50 * 4096, number * 8192);
+            text += &format!(
+                "1 {second}.{rest:03}100 pread64(3</a>, \"x\", 4096, {at}) = 4096 <0.000050>\n\
+                 2 {second}.{rest:03}120 pwrite64(4</b>, \"x\", 8192, {scanned}) = 8192 <0.000100>\n"
+            );
+            if number % 100 == 99 {
+                text += &format!("2 {second}.{rest:03}500 fsync(4</b>) = 0 <0.000200>\n");
+            }
+        }
+        text
+    }
+
+    #[test]
+    fn parts_add_up_to_the_whole() {
+        let trace = read(&strace());
+        let slices = trace.about().slices;
+        assert!(slices > 500, "{slices}");
+        let whole = trace.part(0, slices);
+        assert_eq!((whole.requests, whole.syncs), (40_000, 200));
+        assert_eq!(whole.dirty_at_sync, 819_200.0);
+        assert_eq!(whole.by_class, [20_000 - 19_600, 19_600, 1, 19_999]);
+        assert!((whole.unique_pages - (50.0 + 40_000.0)).abs() < 1e-9);
+        assert!(
+            (whole.busy_s - 20_000.0 * 120e-6 - 200.0 * 200e-6).abs() < 1e-9,
+            "{}",
+            whole.busy_s
+        );
+        assert_eq!((whole.outstanding.most, whole.processes), (1, 2));
+        let halves = [trace.part(0, slices / 2), trace.part(slices / 2, slices)];
+        for (place, count) in whole.by_class.iter().enumerate() {
+            assert_eq!(halves[0].by_class[place] + halves[1].by_class[place], *count);
+        }
+        assert_eq!(halves[0].references + halves[1].references, whole.references);
+        let of_cells: f64 = whole.cells.iter().map(|cell| cell.requests).sum();
+        assert!((of_cells - 40_000.0).abs() < 1e-6, "{of_cells}");
+    }
+
+    #[test]
+    fn a_loop_comes_back_after_as_many_references_as_lie_between() {
+        let whole = read(&strace()).part(0, usize::MAX);
+        let again: Vec<&Cell> = whole.cells.iter().filter(|cell| cell.again).collect();
+        assert!(again.iter().all(|cell| !cell.write && cell.least <= 150 && 150 < cell.beyond));
+        assert_eq!(again.iter().map(|cell| cell.references).sum::<u64>(), 20_000 - 50);
+    }
+
+    #[test]
+    fn pieces_of_one_page_are_one_use_of_it() {
+        let text: String =
+            (0..4000).map(|number| format!("{number}.5 read(3</a>, \"x\", 512) = 512\n")).collect();
+        let trace = read(&text);
+        let whole = trace.part(0, usize::MAX);
+        assert_eq!(whole.cells.iter().map(|cell| cell.references).sum::<u64>(), 500);
+        let requests: f64 = whole.cells.iter().map(|cell| cell.requests).sum();
+        assert!((requests - 4000.0).abs() < 1e-9);
+        let found = trace.misses(&[1, 100]);
+        assert_eq!(found.points.map_lru(), [0.125, 0.125]);
+        assert_eq!(trace.about().times, "known");
+    }
+
+    trait Lru {
+        fn map_lru(&self) -> Vec<f64>;
+    }
+
+    impl Lru for Vec<crate::misses::Point> {
+        fn map_lru(&self) -> Vec<f64> {
+            self.iter().map(|point| point.lru).collect()
+        }
+    }
+
+    #[test]
+    fn times_in_whole_seconds_and_none_are_told_from_others() {
+        let lines = |time: &str| format!("{time}pread64(3</a>, \"x\", 512, 0) = 512\n").repeat(10);
+        assert_eq!(read(&lines("12:00:00 ")).about().times, "whole seconds");
+        assert_eq!(read(&lines("12:00:00.25 ")).about().times, "known");
+        assert_eq!(read(&lines("")).about().times, "none");
+    }
+
+    #[test]
+    fn an_offset_beyond_all_files_is_refused() {
+        let refused = Trace::read(&b"0,R,9000000000000000000,4096,1\n"[..], &mut |_| Ok(()));
+        assert!(refused.is_err_and(|why| why.0.contains("beyond what any file holds")));
+    }
+}

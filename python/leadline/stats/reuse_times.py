@@ -2,9 +2,9 @@
 
 A stream that uses U pages at random, with a share w of all uses, comes back to each after a time
 that is exponential with mean U / w; a loop after exactly U / w; what is used once never. Time is
-counted in uses of any page. A page that was not used before has waited for longer than the trace is old
-then: such waits are censored, as in Kaplan and Meier (1958), so that the beginning of a trace does
-not look like data that is used once. The mixture is fitted by expectation and maximisation
+counted in uses of any page. A page that was not used before has waited for longer than the trace is
+old then: such waits are censored, as in Kaplan and Meier (1958), so that the beginning of a trace
+does not look like data that is used once. The mixture is fitted by expectation and maximisation
 (Dempster, Laird and Rubin 1977) on binned times.
 """
 

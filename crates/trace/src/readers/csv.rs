@@ -90,22 +90,24 @@ pub fn tencent(line: &[u8]) -> Option<Row<'_>> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use super::*;
 
     #[test]
     fn units_are_those_of_each_description() {
         let (row, disk) =
-            msr_cambridge(b"128166372003061629,usr,0,Read,7014609920,24576,41286").expect("a row");
+            msr_cambridge(b"128166372003061629,usr,0,Read,7014609920,24576,41286").unwrap();
         assert_eq!(disk, b"usr,0");
         assert_eq!((row.deed, row.offset, row.bytes), (Deed::Read, 7_014_609_920, 24_576));
         assert_eq!((row.at_ns, row.took_ns), (12_816_637_200_306_162_900, 4_128_600));
-        let (row, device) = alibaba(b"419,W,8792731648,16384,1577808144360767").expect("a row");
+        let (row, device) = alibaba(b"419,W,8792731648,16384,1577808144360767").unwrap();
         assert_eq!(
             (row.deed, row.at_ns, device),
             (Deed::Write, 1_577_808_144_360_767_000, &b"419"[..])
         );
         assert_eq!((row.offset, row.bytes), (8_792_731_648, 16_384));
-        let (row, volume) = tencent(b"1538323200,12910952,128,1,1063").expect("a row");
+        let (row, volume) = tencent(b"1538323200,12910952,128,1,1063").unwrap();
         assert_eq!(
             (row.deed, row.at_ns, volume),
             (Deed::Write, 1_538_323_200_000_000_000, &b"1063"[..])

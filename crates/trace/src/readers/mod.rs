@@ -8,6 +8,8 @@ mod csv;
 mod dxt;
 mod iolog;
 pub mod strace;
+#[cfg(test)]
+mod tests;
 
 use std::io::Read;
 

@@ -111,11 +111,10 @@ def _grouped(owns: Sequence[_Own]) -> Iterator[list[_Own]]:
     """Put together what is one stream, seen in several classes."""
     left = sorted(owns, key=lambda own: -own.sum_of("references"))
     while left:
-        group = [left.pop(0)]
-        for other in list(left):
-            if all(_same(one, other) for one in group):
-                group.append(other)
-                left.remove(other)
+        group, others, left = [left[0]], left[1:], []
+        for other in others:
+            belongs = all(_same(one, other) for one in group)
+            (group if belongs else left).append(other)
         yield group
 
 

@@ -205,13 +205,15 @@ fn after<'a>(text: &'a [u8], what: &[u8]) -> Option<&'a [u8]> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use super::*;
 
     #[test]
     fn a_line_is_read_however_strace_was_asked_to_write_it() {
         let written =
             b"[pid  77] 01:02:03.000004 read(3</a, b>, \"x) = \\\"7\"..., 10) = 9 <0.000010>";
-        let line = parse(written).expect("a call");
+        let line = parse(written).unwrap();
         assert_eq!((line.pid, line.name, line.returned), (&b"77"[..], &b"read"[..], &b"9"[..]));
         assert_eq!((line.time, line.took_ns), (Time::OfDay(3_723_000_004_000), 10_000));
         let (arguments, count) = arguments(line.arguments);
@@ -219,20 +221,17 @@ mod tests {
         assert_eq!(descriptor(arguments[0]), Some((3, Some(&b"/a, b"[..]))));
 
         let line = parse(b"77 1699999999.000001 close(4)        = -1 EBADF (Bad file descriptor)")
-            .expect("a call");
+            .unwrap();
         assert_eq!((line.time, line.took_ns), (Time::Absolute(1_699_999_999_000_001_000), UNKNOWN));
         assert_eq!(number(line.returned), Some(-1));
-        assert_eq!(
-            parse(b"     0.000123 getpid() = 7").expect("a call").time,
-            Time::Since(123_000)
-        );
+        assert_eq!(parse(b"     0.000123 getpid() = 7").unwrap().time, Time::Since(123_000));
     }
 
     #[test]
     fn a_call_may_be_told_in_two_parts() {
-        let begun = parse(b"7 fsync(3 <unfinished ...>").expect("its beginning");
+        let begun = parse(b"7 fsync(3 <unfinished ...>").unwrap();
         assert_eq!((begun.stage, begun.arguments), (Stage::Unfinished, &b"3"[..]));
-        let ended = parse(b"7 <... fsync resumed>) = 0 <0.5>").expect("its end");
+        let ended = parse(b"7 <... fsync resumed>) = 0 <0.5>").unwrap();
         assert_eq!(
             (ended.stage, ended.name, ended.took_ns),
             (Stage::Resumed, &b"fsync"[..], 500_000_000)
