@@ -25,15 +25,22 @@ STILL = 1e-7
 """A round that moves no share by more is the last."""
 UNIFORM_MAX = 4
 """Exponentials of one class of uses; a fifth changed no miss ratio of Zipf's law by 0.003."""
-GOOD_ENOUGH = 0.006
-"""Largest error of the survival curve at which no further exponential is tried."""
+GOOD_ENOUGH = 0.0015
+"""Largest error of the survival curve at which no further exponential is tried, and this over the
+root of the requests, for as much is chance (Kolmogorov and Smirnov at about 10 %):"""
+BY_CHANCE = 1.2
 LOOP_SHARE_MIN = 0.01
 """Of the uses: a smaller peak is no loop."""
 LOOP_OVER = 4.0
 """Uses in a peak against what its neighbours say that there would be."""
 LOOP_COUNT_MIN = 200.0
-_PEAK, _AROUND = 3, 16
-"""Bins on either side of a peak that belong to it, and that are its neighbours."""
+LOOPS_APART = 0.3
+"""Of the logarithms of two loops' times."""
+_PEAKS, _AROUND = (3, 8), 16
+"""Bins on either side of a peak that belong to it, a sharp one or one of a short loop among other
+streams; and those that are its neighbours."""
+SPREAD_MAX = 0.25
+"""Of a loop's time."""
 _LEAST = 1e-300
 _MARK_LEAST = 0.5
 """Uses added to those of each mark, so that none is impossible (Jeffreys 1946)."""
@@ -147,15 +154,22 @@ def _moved(each: Component, owned: Array, uses: Uses, middle: Array, total: floa
     seen = owned * uses.again
     time = float((seen * middle).sum()) / again
     spread = float(np.sqrt((seen * (middle - time) ** 2).sum() / again))
-    return each._replace(share=share, time=time, spread=max(spread, time / 64, 0.5))
+    return each._replace(
+        share=share, time=time, spread=min(max(spread, time / 64, 0.5), SPREAD_MAX * time)
+    )
 
 
-def fit_mixture(uses: Uses) -> list[Component]:
+def fit_mixture(uses: Uses, requests: float) -> list[Component]:
     """Return what these uses are a mixture of: as few exponentials as describe them, loops, once.
 
     How many there are is told by times alone; which use belongs to which by its mark as well.
 
+    Args:
+        uses: of pages.
+        requests: that made them: of one all pages are used together.
+
     Components without uses are left out. Times are in uses, shares sum to 1.
+
     """
     loops = _loops(uses)
     best: list[Component] = []
@@ -166,7 +180,7 @@ def fit_mixture(uses: Uses) -> list[Component]:
         # A further one has to earn its place: it may only split another.
         if error < 0.7 * best_error:
             best, best_error = tried, error
-        if best_error < GOOD_ENOUGH:
+        if best_error < max(GOOD_ENOUGH, BY_CHANCE / np.sqrt(max(requests, 1.0))):
             break
     # What sizes tell, only now: they may not make two streams of one.
     owned = responsibilities(best, uses) * uses.number
@@ -202,26 +216,41 @@ def _exponentials(uses: Uses, count: int) -> list[Component]:
     return [Component("uniform", float(time), 0.0, 1.0 / count) for time in np.unique(times)]
 
 
+def _bins(least: Array) -> NDArray[np.int64]:
+    """Return which bin of crates/trace begins there: below 32 each number, then 32 an octave."""
+    whole = least.astype(np.int64)
+    octave = np.maximum(np.floor(np.log2(np.maximum(whole, 1))).astype(np.int64) - 5, 0)
+    return np.where(whole < 32, whole, 32 * octave + (whole >> octave))
+
+
+def _starts(bins: NDArray[np.int64]) -> Array:
+    """Return where bins begin."""
+    octave = np.maximum(bins // 32 - 1, 0)
+    return np.where(bins < 32, bins, (32 + bins % 32) << octave).astype(np.float64)
+
+
 def _loops(uses: Uses) -> list[Component]:
     """Find the times at which far more uses come back than around them."""
-    order = np.argsort(uses.least[uses.again])
-    edges = np.stack([uses.least[uses.again][order], uses.beyond[uses.again][order]])
-    starts, place = np.unique(edges[0], return_inverse=True)
-    if len(starts) < 2:
+    if not np.any(uses.number * uses.again > 0):
         return []
-    counts = np.bincount(place, uses.number[uses.again][order])
-    widths = np.bincount(place, edges[1] - edges[0]) / np.bincount(place)
+    place = _bins(uses.least[uses.again])
+    counts = np.bincount(place, uses.number[uses.again], int(place.max()) + _AROUND + 2)
+    starts = _starts(np.arange(len(counts) + 1))
+    widths = np.diff(starts)
+    starts = np.maximum(starts[:-1], 1.0)
     density = counts / widths * starts  # of the logarithm of time, in which bins are alike
     total, loops = float(uses.number.sum()), list[Component]()
-    for top in np.argsort(density)[::-1]:
-        low, high = max(0, top - _PEAK), top + _PEAK + 1
-        mass = float(counts[low:high].sum())
-        if mass < max(LOOP_SHARE_MIN * total, LOOP_COUNT_MIN):
-            break
-        around = np.r_[density[max(0, low - _AROUND) : low], density[high : high + _AROUND]]
-        usual = float(around.mean()) if len(around) else 0.0
-        apart = all(abs(np.log(starts[top] / each.time)) > 0.2 for each in loops)
-        if apart and density[low:high].mean() > LOOP_OVER * max(usual, _LEAST):
-            time = float((counts[low:high] * starts[low:high]).sum() / mass) + widths[top] / 2
-            loops.append(Component("loop", time, max(time / 32, 0.5), mass / total))
+    for peak in _PEAKS:
+        for top in np.argsort(density)[::-1]:
+            low, high = max(0, top - peak), top + peak + 1
+            mass = float(counts[low:high].sum())
+            if mass < max(LOOP_SHARE_MIN * total, LOOP_COUNT_MIN):
+                continue
+            around = np.r_[density[max(0, low - _AROUND) : low], density[high : high + _AROUND]]
+            usual = float(around.mean()) if len(around) else 0.0
+            apart = all(abs(np.log(starts[top] / each.time)) > LOOPS_APART for each in loops)
+            if apart and density[low:high].mean() > LOOP_OVER * max(usual, _LEAST):
+                time = float((counts[low:high] * starts[low:high]).sum() / mass) + widths[top] / 2
+                spread = max(time * peak / 96, 0.5)
+                loops.append(Component("loop", time, spread, mass / total))
     return loops

@@ -1,8 +1,8 @@
 """A part of a trace as streams: requests that come back to the same data in the same way.
 
-Reads and writes, at random and in sequence, are four classes whose reuse is a mixture of its own
+Reads and writes of each octave of sizes are classes whose reuse is a mixture of its own
 (`leadline.stats.reuse_times`). What is alike in several classes is one stream with a share of reads
-and a share of sequential requests, when it can be the same data.
+and several sizes, when it can be the same data.
 """
 
 from __future__ import annotations
@@ -27,8 +27,12 @@ from leadline.studies.application.trace import PAGE_BYTES, Cell, Part
 
 SHARE_MIN = 0.005
 """Of a part's requests and of its bytes: what is smaller in both is no stream of its own."""
-ALIKE = 1.35
+CLASS_MIN = 0.04
+"""Of the reads, or of the writes: sizes of fewer requests are looked at together."""
+ALIKE = 1.15
 """Ratio of two times between uses that are the same."""
+ENDS = 8
+"""Ends of requests that are remembered: a random one goes on from one of them by chance."""
 SHARED_MIN = 0.5
 """Writes among the last uses before a read, against what they would be were the data shared."""
 MOVING_OVER = 2.5
@@ -45,12 +49,19 @@ class _Own(NamedTuple):
 
     component: Component
     write: bool
-    sequential: bool
     cells: Sequence[Cell]
     owned: Array
+    after_writes: float
+    """Of its uses of pages that were used before, those whose last use was a write."""
 
     def sum_of(self, field: str) -> float:
         return float(self.owned @ np.array([getattr(cell, field) for cell in self.cells]))
+
+    def sum_sequential(self) -> float:
+        """Requests that go on where another ended."""
+        return float(
+            self.owned @ np.array([cell.requests * cell.sequential for cell in self.cells])
+        )
 
     def sum_again(self, field: str) -> float:
         """The same over uses of pages that were used before."""
@@ -68,13 +79,12 @@ class Streams(NamedTuple):
 
 def find_streams(part: Part) -> Streams:
     """Return the streams of a part, heaviest first."""
-    owns, error = [], 0.0
+    owns, error = list[_Own](), 0.0
     for write in (False, True):
-        for sequential in (False, True):
-            cells = [c for c in part.cells if (c.write, c.sequential) == (write, sequential)]
-            found, own_error = _of_class(cells, write, sequential)
+        for cells in _classes([cell for cell in part.cells if cell.write == write]):
+            found, own_error = _of_class(cells, write)
             owns += found
-            error = max(error, own_error * _references(cells) / max(1.0, _references(part.cells)))
+            error = max(error, own_error * _references(cells) / _references(part.cells))
     groups = list(_grouped(owns))
     if not groups:
         return Streams((), None)
@@ -86,25 +96,51 @@ def _references(cells: Sequence[Cell]) -> float:
     return sum(cell.references for cell in cells)
 
 
-def _of_class(cells: Sequence[Cell], write: bool, sequential: bool) -> tuple[list[_Own], float]:
+def _classes(cells: Sequence[Cell]) -> Iterator[list[Cell]]:
+    """Take cells apart by size; sizes of few requests stay together."""
+    every, rest = sum(cell.requests for cell in cells), list[Cell]()
+    for size in sorted({cell.size for cell in cells}):
+        own = [cell for cell in cells if cell.size == size]
+        if sum(cell.requests for cell in own) >= CLASS_MIN * every:
+            yield own
+        else:
+            rest += own
+    if rest:
+        yield rest
+
+
+def _of_class(cells: Sequence[Cell], write: bool) -> tuple[list[_Own], float]:
     """Fit one class; cells of requests that only continue in a page go with their page's."""
     if _references(cells) <= 0:
         return [], 0.0
+    marks = [(cell.size, cell.sequential) for cell in cells]
+    numbers = {mark: number for number, mark in enumerate(sorted(set(marks)))}
     uses = Uses(
         np.array([cell.again for cell in cells]),
         np.array([cell.least for cell in cells]),
         np.array([cell.beyond for cell in cells]),
         np.array([cell.references for cell in cells]),
-        np.unique([cell.size for cell in cells], return_inverse=True)[1],
+        np.array([numbers[mark] for mark in marks]),
     )
-    components = fit_mixture(uses)
+    components = fit_mixture(uses, sum(cell.requests for cell in cells))
     owned = responsibilities(components, uses)
     times, seen = survival(uses)
     error = float(np.max(np.abs(mixture_survival(components, times) - seen)))
     return [
-        _Own(component, write, sequential, cells, own)
-        for component, own in zip(components, owned, strict=True)
+        _Own(component, write, cells, own, float(after))
+        for component, own, after in zip(
+            components, owned, _after_writes(cells, owned), strict=True
+        )
     ], error
+
+
+def _after_writes(cells: Sequence[Cell], owned: Array) -> Array:
+    """Return the share of each component's uses that follow a write, by least squares."""
+    again = np.array([cell.references * cell.again for cell in cells])
+    root = np.sqrt(np.maximum(again, 1e-9))
+    seen = np.array([cell.after_write for cell in cells]) / root
+    found, *_ = np.linalg.lstsq((owned * again / root).T, seen, rcond=1e-9)
+    return np.asarray(np.clip(found, 0.0, 1.0))
 
 
 def _grouped(owns: Sequence[_Own]) -> Iterator[list[_Own]]:
@@ -135,23 +171,16 @@ def _shared(one: _Own, other: _Own) -> bool:
     reads, writes = (other, one) if one.write else (one, other)
     shares = [own.sum_of("references") for own in (reads, writes)]
     expected = shares[1] / sum(shares)
-    seen = reads.sum_again("after_write") / max(1.0, reads.sum_again("references"))
-    return seen > SHARED_MIN * expected
+    return reads.after_writes > SHARED_MIN * expected
 
 
 def _stream(group: Sequence[_Own], part: Part) -> Stream:
     """Add up what a group's classes have; weights are put right when all are known."""
     kind = group[0].component.kind
-    requests = dict.fromkeys(range(len(group)), 0.0)
-    for place, own in enumerate(group):
-        requests[place] = own.sum_of("requests") / part.rate
-    total = max(sum(requests.values()), 1e-9)
+    total = max(sum(own.sum_of("requests") for own in group) / part.rate, 1e-9)
+    reads = sum(own.sum_of("requests") for own in group if not own.write) / part.rate
     total_bytes = sum(own.sum_of("bytes") for own in group) / part.rate
-    references = sum(own.sum_of("references") for own in group)
     again = sum(own.sum_again("references") for own in group)
-
-    def share(chosen: Sequence[int]) -> float:
-        return sum(requests[place] for place in chosen) / total
 
     return Stream(
         kind=_NAMES[kind],
@@ -159,14 +188,28 @@ def _stream(group: Sequence[_Own], part: Part) -> Stream:
         bytes_weight=total_bytes,
         unique_bytes=_pages(group, part) * PAGE_BYTES,
         size_mean=total_bytes / total,
-        read_frac=share([place for place, own in enumerate(group) if not own.write]),
-        seq_frac=share([place for place, own in enumerate(group) if own.sequential]),
+        read_frac=reads / total,
+        seq_frac=_seq_frac(group, total, part),
         read_size_mean=_size_mean([own for own in group if not own.write]),
         write_size_mean=_size_mean([own for own in group if own.write]),
         sizes=_sizes(group, part),
         uses_apart=None if kind == "once" else _time(group),
-        seen_again=again / max(references, 1e-9),
+        seen_again=again / max(_references_of(group), 1e-9),
     )
+
+
+def _seq_frac(group: Sequence[_Own], requests: float, part: Part) -> float:
+    """Share of sequential requests, without those that are so by chance."""
+    found = sum(own.sum_sequential() for own in group) / part.rate / requests
+    if group[0].component.kind != "uniform":
+        return min(1.0, found)
+    places = _pages(group, part) * requests / max(1.0, _references_of(group) / part.rate)
+    chance = min(0.9, ENDS * requests / max(1, part.requests) / places)
+    return float(np.clip((found - chance) / (1.0 - chance), 0.0, 1.0))
+
+
+def _references_of(group: Sequence[_Own]) -> float:
+    return sum(own.sum_of("references") for own in group)
 
 
 def _time(group: Sequence[_Own]) -> float:
