@@ -22,6 +22,7 @@ import msgspec
 from golden_run import fixed_ids, run
 
 import stream_fixture as streams
+from application_fixture import add_application
 from files_fixture import EXISTING, ScriptedTests, made, start_of
 from leadline.record import Measurement, SurveyStart
 from leadline.record.file_cache import CACHE
@@ -75,6 +76,7 @@ def make(path: Path) -> None:
         with open_store(str(whole)) as source, open_store(str(path)) as kept:
             _copy(source, kept)
             add_documents(kept)
+            add_application(kept, uuid.uuid4().hex, "program", Path(made_in))
     with sqlite3.connect(path) as connection:
         connection.execute("PRAGMA journal_mode = DELETE")
         connection.execute("PRAGMA page_size = 512")  # documents of 2.5 KB fill larger ones badly

@@ -22,7 +22,7 @@ const REUSE_BINS: Bins = Bins::per_octave(5);
 /// A power of two for each bin of sizes within a cell.
 const CELL_SIZES: Bins = Bins::per_octave(0);
 /// Uses this near to the last tell parts of a trace apart.
-const NEAR: [u64; 3] = [1 << 8, 1 << 12, 1 << 16];
+const NEAR: [u64; 3] = [1 << 8, 1 << 10, 1 << 12];
 const NS: f64 = 1e-9;
 
 /// What is known of a whole trace.
