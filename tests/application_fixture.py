@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from planted_traces import Planted, Requests, mixture, write_msr
 
 from leadline.record.application import (
     APPLICATION,
@@ -19,6 +18,7 @@ from leadline.record.application import (
 from leadline.record.study import Status
 from leadline.store import Store
 from leadline.studies.application import characterize_trace
+from planted_traces import Planted, Requests, mixture, write_msr
 
 
 @dataclass
@@ -44,10 +44,7 @@ def described(requests: Requests, folder: Path) -> Application:
 
 def add_application(kept: Store, study_id: str, name: str, folder: Path) -> None:
     """Add the description of a small trace, whose times are those of no machine."""
-    streams = (
-        Planted("uniform", 0.6, 64 * 4096, 4096, 0.5),
-        Planted("loop", 0.4, 32 * 8192, 8192),
-    )
+    streams = (Planted("uniform", 0.6, 64 * 4096, 4096, 0.5), Planted("loop", 0.4, 32 * 8192, 8192))
     made = described(mixture(streams, 1500, 7), folder)
     start = msgspec.structs.replace(
         made.start,
@@ -61,10 +58,7 @@ def add_application(kept: Store, study_id: str, name: str, folder: Path) -> None
 
 
 def _keep(
-    kept: Store,
-    start: ApplicationStart,
-    phases: tuple[PhaseFound, ...],
-    found: ApplicationFound,
+    kept: Store, start: ApplicationStart, phases: tuple[PhaseFound, ...], found: ApplicationFound
 ) -> None:
     kept.begin(APPLICATION, start)
     for phase in phases:

@@ -185,7 +185,8 @@ mod tests {
             ("fio version 3 iolog\n0 /a add\n", Format::FioIolog3),
             ("128166372003061629,usr,0,Read,7014609920,24576,41286\n", Format::MsrCambridge),
             (
-                "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime\n128166372003061629,usr,0,Write,7014609920,24576,41286\n",
+                "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime\n\
+                 128166372003061629,usr,0,Write,7014609920,24576,41286\n",
                 Format::MsrCambridge,
             ),
             ("0,R,126703644672,4096,1577808000000626\n", Format::Alibaba),

@@ -51,7 +51,12 @@ COMMANDS = {
 """Each command and its help: the first line of its docstring, which a test holds them to. Its
 module, `leadline.cli.NAME` where ROOMS names no other, is loaded only when its command is run,
 because what the commands need together takes a second to load, and `--help` needs none of it."""
-ROOMS = {"stream": "stream.commands", "peak": "workbench.peak", "surface": "workbench.surface"}
+ROOMS = {
+    "stream": "stream.commands",
+    "peak": "workbench.peak",
+    "surface": "workbench.surface",
+    "characterize": "application.characterize",
+}
 """Modules of the commands that share a room with others."""
 
 

@@ -41,6 +41,8 @@ _PEAKS, _AROUND = (3, 8), 16
 streams; and those that are its neighbours."""
 SPREAD_MAX = 0.25
 """Of a loop's time."""
+_BIN = 1.04
+"""One bin and a little more, in each direction."""
 _LEAST = 1e-300
 _MARK_LEAST = 0.5
 """Uses added to those of each mark, so that none is impossible (Jeffreys 1946)."""
@@ -176,7 +178,7 @@ def fit_mixture(uses: Uses, requests: float) -> list[Component]:
     best_error = np.inf
     for count in range(UNIFORM_MAX + 1):
         tried = improve([*_exponentials(uses, count), *loops, _once(uses)], uses)
-        error = _error(tried, uses)
+        error = mixture_error(tried, uses)
         # A further one has to earn its place: it may only split another.
         if error < 0.7 * best_error:
             best, best_error = tried, error
@@ -194,9 +196,14 @@ def fit_mixture(uses: Uses, requests: float) -> list[Component]:
     return [each for each in improve(sized, uses) if each.share > 0]
 
 
-def _error(components: list[Component], uses: Uses) -> float:
+def mixture_error(components: list[Component], uses: Uses) -> float:
+    """Return the largest difference between the survival that was seen and that of a mixture.
+
+    Times may be off by one bin, or else the step of a loop would count whole.
+    """
     times, seen = survival(uses)
-    return float(np.max(np.abs(mixture_survival(components, times) - seen)))
+    early, late = (mixture_survival(components, times * factor) for factor in (_BIN, 1 / _BIN))
+    return float(np.max(np.maximum(np.maximum(seen - late, early - seen), 0.0)))
 
 
 def _once(uses: Uses) -> Component:

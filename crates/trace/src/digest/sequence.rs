@@ -3,7 +3,7 @@
 //! A process may read several files, or several parts of one, each from its beginning to its end and
 //! by turns: CP94's "where this process's previous one ended" would see nothing sequential there.
 //! So the last ends are remembered, and longer those that were gone on from twice. By chance a
-//! random request over U places is taken for sequential with a probability of 8 / U.
+//! random request over U places is taken for sequential with a probability of up to 16 / U.
 
 /// Ends remembered of each sort.
 const ENDS: usize = 8;

@@ -15,14 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leadline.record.application import SizeCount, Stream, StreamKind
-from leadline.stats.reuse_times import (
-    Component,
-    Uses,
-    fit_mixture,
-    mixture_survival,
-    responsibilities,
-    survival,
-)
+from leadline.stats.reuse_times import Component, Uses, fit_mixture, mixture_error, responsibilities
 from leadline.studies.application.trace import PAGE_BYTES, Cell, Part
 
 SHARE_MIN = 0.005
@@ -31,8 +24,8 @@ CLASS_MIN = 0.04
 """Of the reads, or of the writes: sizes of fewer requests are looked at together."""
 ALIKE = 1.15
 """Ratio of two times between uses that are the same."""
-ENDS = 8
-"""Ends of requests that are remembered: a random one goes on from one of them by chance."""
+ENDS = 16
+"""Ends of requests that are remembered at most: a random one goes on from one of them by chance."""
 SHARED_MIN = 0.5
 """Writes among the last uses before a read, against what they would be were the data shared."""
 MOVING_OVER = 2.5
@@ -124,8 +117,7 @@ def _of_class(cells: Sequence[Cell], write: bool) -> tuple[list[_Own], float]:
     )
     components = fit_mixture(uses, sum(cell.requests for cell in cells))
     owned = responsibilities(components, uses)
-    times, seen = survival(uses)
-    error = float(np.max(np.abs(mixture_survival(components, times) - seen)))
+    error = mixture_error(components, uses)
     return [
         _Own(component, write, cells, own, float(after))
         for component, own, after in zip(

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
-from leadline.record.application import (
-    FiveParameters,
-    MissRatio,
-    PhaseFound,
-    Reuse,
-    Stream,
-    TraceFacts,
-)
+import numpy as np
+
+from leadline.record.application import FiveParameters, PhaseFound, Reuse, Stream, TraceFacts
 from leadline.record.wording import join_words, say_count, say_number, say_percent
 from leadline.units import format_bytes, format_seconds
 
 IN_IO_MIN = 0.05
 """Below it what storage does hardly matters to the application."""
 FIRST_TOUCHES_MAX = 0.5
-MMAP_SAID_MIN = 1
+NOTHING_TO_SAVE = 0.99
+"""First touches of all references."""
 FEW_AGAIN = 0.3
 """Of a stream's references: with fewer of pages that were used before, its size is a guess."""
 _UNSEEN = {
@@ -67,26 +64,41 @@ def say_time(
 
 
 def say_caches(reuse: Reuse) -> str:
-    """Say which caches help it, and which no cache can."""
-    first = say_percent(reuse.first_touches)
-    useful = _half_way(reuse)
-    none = f"{first} of its references to pages are the first to theirs, which no cache saves"
-    if useful is None:
+    """Say which cache saves half of what any can, and what no cache can."""
+    first = reuse.first_touches
+    none = (
+        f"{say_percent(first)} of its references to pages are the first to theirs, which no cache "
+        "saves"
+    )
+    if first > NOTHING_TO_SAVE:
         return f"No cache helps it: {none}."
-    lists = (
-        "" if useful.two_lists is None else f", {say_percent(useful.two_lists)} by Linux's lists"
-    )
+    size = half_way(reuse)
+    lists = _two_lists_at(reuse, size)
+    beside = "" if lists is None else f", {say_percent(lists)} by Linux's two lists"
     return (
-        f"A cache of {format_bytes(useful.cache_bytes)} misses {say_percent(useful.lru)} under LRU"
-        f"{lists}; {none}."
+        f"A cache of {format_bytes(size)} misses {say_percent(reuse.lru_misses(size))} under LRU"
+        f"{beside}; {none}."
     )
 
 
-def _half_way(reuse: Reuse) -> MissRatio | None:
-    """Return the smallest cache that saves half of what any can."""
-    least = reuse.first_touches
-    saved = [each for each in reuse.points if each.lru <= (1.0 + least) / 2]
-    return saved[0] if saved and least < 0.99 else None
+def half_way(reuse: Reuse) -> float:
+    """Return the bytes of the smallest LRU cache that saves half of what any can."""
+    wanted = (1.0 + reuse.first_touches) / 2
+    low, high = 0.0, 1.1 * reuse.unique_pages * reuse.page_bytes
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (low, middle) if reuse.lru_misses(middle) <= wanted else (middle, high)
+    return high
+
+
+def _two_lists_at(reuse: Reuse, size: float) -> float | None:
+    """Return the ratio between those of the sizes next to this one; None where there is none."""
+    known = [point for point in reuse.points if point.two_lists is not None]
+    if not known or not known[0].cache_bytes <= size <= known[-1].cache_bytes:
+        return None
+    sizes = [math.log(point.cache_bytes) for point in known]
+    ratios = [point.two_lists or 0.0 for point in known]
+    return float(np.interp(math.log(size), sizes, ratios))
 
 
 def say_phases(phases: Sequence[PhaseFound]) -> str:
