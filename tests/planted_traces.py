@@ -100,8 +100,8 @@ def drawn_mixture(seed: int) -> list[Planted]:
     count = int(draw.integers(2, 5))
     weights = draw.uniform(0.15, 1.0, count)
     weights /= weights.sum()
-    kinds: list[Kind] = ["uniform"]
-    kinds += [str(kind) for kind in draw.permutation(["uniform", "loop", "once-only"])]
+    others: list[Kind] = ["uniform", "loop", "once-only"]
+    kinds: list[Kind] = ["uniform", *(others[place] for place in draw.permutation(3))]
     # Requests between two uses of a block.
     paces = draw.permutation([600.0, 2600.0, 11_000.0, 40_000.0]) * draw.uniform(0.8, 1.25, 4)
     streams: list[Planted] = []

@@ -40,7 +40,7 @@ def assert_found(planted: Planted, streams: Sequence[Stream]) -> None:
         assert own.unique_bytes == pytest.approx(planted.unique_bytes, rel=0.1)
 
 
-@pytest.mark.parametrize("seed", range(8001, 8009))
+@pytest.mark.parametrize("seed", range(8001, 8005))
 def test_weights_sizes_and_data_of_a_mixture_are_found_within_a_tenth(
     seed: int, tmp_path: Path
 ) -> None:
@@ -53,7 +53,7 @@ def test_weights_sizes_and_data_of_a_mixture_are_found_within_a_tenth(
     assert phase.streams_error < 0.02
 
 
-@pytest.mark.parametrize("seed", range(8011, 8015))
+@pytest.mark.parametrize("seed", range(8011, 8013))
 def test_a_trace_made_of_what_was_found_misses_as_the_first_did(seed: int, tmp_path: Path) -> None:
     made = mixture(drawn_mixture(seed), REQUESTS, seed + 1)
     first = described(made, tmp_path)
