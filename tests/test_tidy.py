@@ -53,10 +53,11 @@ CRATES = {
     "wire": set[str](),
     "machine": set[str](),
     "stats": set[str](),
+    "trace": {"machine"},
     "base": {"wire"},
     "engine": {"base", "machine", "wire"},
     "kernels": {"base", "wire"},
-    "python": {"base", "engine", "kernels", "stats", "wire"},
+    "python": {"base", "engine", "kernels", "stats", "trace", "wire"},
 }
 """What each crate stands on, of ours."""
 

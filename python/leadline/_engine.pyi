@@ -1,5 +1,6 @@
 """The native module: a thin shim over the Rust crates."""
 
+from collections.abc import Callable
 from typing import Literal
 
 from leadline.stats.hierarchy import Codes, Floats, Readings
@@ -163,3 +164,35 @@ def log_peak(servers: Servers, aim: Aim, run_length_s: float, warm_up_s: float) 
 
 def student_t_log(residual: Floats, sd: float) -> bytearray:
     """Return the log density of Student's t of each residual, without its constant."""
+
+class TraceRead:
+    """A trace that has been read; what it answers is JSON (crates/trace/src/trace.rs)."""
+
+    def __init__(self, descriptor: int, progress: Callable[[int], object]) -> None:
+        """Read what a descriptor is open for.
+
+        Args:
+            descriptor: of a file, or of a pipe.
+            progress: told the bytes so far; what it raises ends the reading.
+
+        Raises:
+            ValueError: why it is not taken, in a sentence.
+
+        """
+
+    def about(self) -> str:
+        """Return what is known of the whole."""
+
+    def features(self) -> str:
+        """Return what tells each slice from the next."""
+
+    def part(self, from_slice: int, to_slice: int) -> str:
+        """Return the description of some slices."""
+
+    def misses(self, pages: list[int]) -> str:
+        """Return miss ratios of caches of so many pages.
+
+        Raises:
+            ValueError: they do not ascend.
+
+        """

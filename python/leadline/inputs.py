@@ -6,6 +6,8 @@ import os
 import stat
 import sys
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -50,14 +52,27 @@ def read_text(path: str | Path, *, bytes_max: int = TEXT_BYTES_MAX) -> str:
 
 def read_bytes(path: str | Path, *, bytes_max: int = TEXT_BYTES_MAX) -> bytes:
     """Return the content of a file, as `read_text` does."""
+    with open_regular(path) as file:
+        return _up_to(file, "standard input" if str(path) == STDIN else str(path), bytes_max)
+
+
+@contextmanager
+def open_regular(path: str | Path) -> Iterator[IO[bytes]]:
+    """Open a regular file, or standard input when it is `-`, to be read as long as it is.
+
+    Raises:
+        InputRefused: what is wrong with it.
+
+    """
     if str(path) == STDIN:
-        return _up_to(sys.stdin.buffer, "standard input", bytes_max)
+        yield sys.stdin.buffer
+        return
     try:
         # Opening a pipe would wait for whoever writes into it.
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise InputRefused(f"{path} is no regular file; give one, or - for standard input")
-            return _up_to(file, str(path), bytes_max)
+            yield file
     except FileNotFoundError:
         raise InputRefused(f"there is no file {path}; check the path") from None
     except ValueError as error:  # a NUL in its name

@@ -25,6 +25,7 @@ KINDS = {
     "stream-scaling": "6e09be19688b55afa4b2a422ba38f15b",
     "peak": "8b41a6effe4e59d7a1904357bfb9f5bd",
     "surface": "282bcc82a04a52cfbaa3ea06379c1343",
+    "application": "6d1f0c1a7be94d7d9f54c2b3a8e07715",
 }
 """A record of each kind in store-today.sqlite, by its id. Comparisons, balances and predictions
 are not stored: they are asked for below."""

@@ -21,6 +21,7 @@ from typing import Any
 import msgspec
 
 import stream_fixture as streams
+from application_fixture import add_application
 from files_fixture import EXISTING, ScriptedTests, made, start_of
 from golden_run import fixed_ids, run
 from leadline.record import Measurement, SurveyStart
@@ -75,6 +76,7 @@ def make(path: Path) -> None:
         with open_store(str(whole)) as source, open_store(str(path)) as kept:
             _copy(source, kept)
             add_documents(kept)
+            add_application(kept, uuid.uuid4().hex, "program", Path(made_in))
     with sqlite3.connect(path) as connection:
         connection.execute("PRAGMA journal_mode = DELETE")
         connection.execute("PRAGMA page_size = 512")  # documents of 2.5 KB fill larger ones badly

@@ -17,6 +17,7 @@ mod io;
 mod machine;
 mod parts;
 mod random;
+mod replay;
 #[cfg(test)]
 mod sample;
 pub mod server;
@@ -28,3 +29,4 @@ pub use document::{
 };
 pub use io::End;
 pub use machine::{EFFORT_MAX, Machine, Request, Safety, Setting};
+pub use replay::Replay;

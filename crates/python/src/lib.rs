@@ -4,6 +4,7 @@ mod arrays;
 mod belief;
 mod fits;
 mod rank;
+mod trace;
 
 use pyo3::prelude::*;
 
@@ -30,6 +31,8 @@ mod _engine {
     use crate::fits::{huber, ln_time, miss_ratio, refine, start_fits};
     #[pymodule_export]
     use crate::rank::{Rank, merge_ranks};
+    #[pymodule_export]
+    use crate::trace::TraceRead;
 
     /// How the engine was built; a debug build measures itself.
     #[pymodule_export]

@@ -41,6 +41,8 @@ COMMANDS = {
     "bring.",
     "peak": "Find the highest load a server takes before it is too slow, at a stated confidence.",
     "surface": "Find the peak rate over all configurations, measuring only some of them.",
+    "characterize": "Describe an application by a trace of its I/O: five numbers, caches, streams, "
+    "phases.",
     "report": "Draw a stored survey: one self-contained page that opens without a network.",
     "systems": "List the stored surveys, studies and experiments, newest first.",
     "show": "Show what is stored under an id: a survey, a study, an experiment, or one point.",
@@ -49,7 +51,12 @@ COMMANDS = {
 """Each command and its help: the first line of its docstring, which a test holds them to. Its
 module, `leadline.cli.NAME` where ROOMS names no other, is loaded only when its command is run,
 because what the commands need together takes a second to load, and `--help` needs none of it."""
-ROOMS = {"stream": "stream.commands", "peak": "workbench.peak", "surface": "workbench.surface"}
+ROOMS = {
+    "stream": "stream.commands",
+    "peak": "workbench.peak",
+    "surface": "workbench.surface",
+    "characterize": "application.characterize",
+}
 """Modules of the commands that share a room with others."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from leadline.record.application import APPLICATION
 from leadline.record.file_cache import CACHE
 from leadline.record.files import FILES
 from leadline.record.measurement import MEASUREMENT
@@ -21,4 +22,5 @@ KINDS: tuple[Records[Any, Any], ...] = (
     STREAM,
     EXPERIMENT,
     MEASUREMENT,
+    APPLICATION,
 )

@@ -11,6 +11,7 @@ from rich.console import Group, RenderableType
 
 from leadline.late import late
 from leadline.record import Measurement, Status, Survey, Validation
+from leadline.record.application import APPLICATION
 from leadline.record.file_cache import CACHE
 from leadline.record.files import FILES
 from leadline.record.measurement import MEASUREMENT, Measured
@@ -30,11 +31,13 @@ load_validation = late("leadline.studies.validation.stored:load_validation")
 load_files = late("leadline.studies.files.stored:load_files")
 load_stream = late("leadline.studies.streaming.stored:load_stream")
 load_measured = late("leadline.studies.measurement.stored:load_measured")
+load_application = late("leadline.studies.application.stored:load_application")
 experiment_of = late("leadline.studies.workbench.stored:experiment_of")
 find_in_survey = late("leadline.studies.cache:find_in_survey")
 survey_document = late("leadline.report.documents.survey:survey_document")
 point_rows = late("leadline.store:rows")
 render_terminal = late("leadline.report.survey.terminal:render_terminal")
+save_application = late("leadline.report.application.save:save_application")
 save_cache = late("leadline.report.cache.save:save_cache")
 save_measurement = late("leadline.report.measurement.save:save_measurement")
 save_report = late("leadline.report.survey.save:save_report")
@@ -235,6 +238,16 @@ KINDS = {
             rows=_rows(load_measured, _measured_rows),
             save=lambda _, study, path, __: save_measurement(study, path),
             ending="-measurement.html",
+        ),
+        Kind(
+            APPLICATION,
+            load=load_application,
+            document=late("leadline.report.documents.application:application_document"),
+            render=late("leadline.report.application.terminal:render_application"),
+            rows=_rows(load_application, late("leadline.studies.application.rows:stream_rows")),
+            save=lambda _, study, path, __: save_application(study, path),
+            ending="-application.html",
+            require_format=late("leadline.report.application.save:require_application_format"),
         ),
     )
 }

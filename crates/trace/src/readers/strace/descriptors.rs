@@ -1,0 +1,155 @@
+//! What each process's descriptors mean: files, where in them it is, and what is shared by whom.
+
+use crate::hash::ByNumber;
+use crate::names::Names;
+use crate::record::Refused;
+
+/// What an open file is.
+#[derive(Clone, Copy, Debug)]
+pub struct Open {
+    /// None of a pipe, a socket, a terminal.
+    pub file: Option<u32>,
+    /// Where the next read or write goes.
+    pub position: u64,
+    /// Every write goes to the end.
+    pub append: bool,
+}
+
+/// A process's name for an open file.
+#[derive(Clone, Copy, Debug)]
+struct Descriptor {
+    open: usize,
+    close_on_exec: bool,
+}
+
+type Table = ByNumber<u32, Descriptor>;
+
+/// All processes' descriptors.
+#[derive(Debug)]
+pub struct Descriptors {
+    pub files: Names,
+    opens: Vec<Open>,
+    tables: Vec<Table>,
+    table_of: ByNumber<u32, usize>,
+    /// Processes that are about to have a child, and whether it will share.
+    parents: Vec<(u32, bool)>,
+    /// Bytes of a file, as far as they are known.
+    sizes: ByNumber<u32, u64>,
+}
+
+impl Descriptors {
+    /// Nothing is known.
+    pub fn new() -> Self {
+        Self {
+            files: Names::of("files"),
+            opens: Vec::new(),
+            tables: Vec::new(),
+            table_of: ByNumber::default(),
+            parents: Vec::new(),
+            sizes: ByNumber::default(),
+        }
+    }
+
+    /// Somebody asks for a child, which may be seen before the call is done.
+    pub fn expect_child(&mut self, process: u32, shares: bool) {
+        self.parents.push((process, shares));
+    }
+
+    /// A child is there, or there will be none.
+    pub fn have_child(&mut self, process: u32, child: Option<u32>, shares: bool) {
+        if let Some(place) = self.parents.iter().rposition(|(each, _)| *each == process) {
+            self.parents.remove(place);
+        }
+        if let Some(child) = child.filter(|child| !self.table_of.contains_key(child)) {
+            self.inherit(process, child, shares);
+        }
+    }
+
+    fn inherit(&mut self, parent: u32, child: u32, shares: bool) {
+        let own = self.table_index(parent);
+        let table = if shares {
+            own
+        } else {
+            self.tables.push(self.tables[own].clone());
+            self.tables.len() - 1
+        };
+        self.table_of.insert(child, table);
+    }
+
+    fn table_index(&mut self, process: u32) -> usize {
+        if let Some(table) = self.table_of.get(&process) {
+            return *table;
+        }
+        if let Some((parent, shares)) = self.parents.last().copied()
+            && parent != process
+        {
+            self.inherit(parent, process, shares);
+        } else {
+            self.tables.push(Table::default());
+            self.table_of.insert(process, self.tables.len() - 1);
+        }
+        self.table_of[&process]
+    }
+
+    /// What was opened has this number now.
+    pub fn open(&mut self, process: u32, number: u32, open: Open, close_on_exec: bool) {
+        self.opens.push(open);
+        let table = self.table_index(process);
+        let descriptor = Descriptor { open: self.opens.len() - 1, close_on_exec };
+        self.tables[table].insert(number, descriptor);
+    }
+
+    /// A second number for the same.
+    pub fn duplicate(&mut self, process: u32, from: u32, to: u32, close_on_exec: bool) {
+        let table = self.table_index(process);
+        match self.tables[table].get(&from).copied() {
+            Some(known) => {
+                self.tables[table].insert(to, Descriptor { close_on_exec, ..known });
+            }
+            None => {
+                self.tables[table].remove(&to);
+            }
+        }
+    }
+
+    /// It is closed; what it was.
+    pub fn close(&mut self, process: u32, number: u32) -> Option<Open> {
+        let table = self.table_index(process);
+        self.tables[table].remove(&number).map(|gone| self.opens[gone.open])
+    }
+
+    /// Another program runs.
+    pub fn exec(&mut self, process: u32) {
+        let table = self.table_index(process);
+        let mut own = self.tables[table].clone();
+        own.retain(|_, descriptor| !descriptor.close_on_exec);
+        self.tables.push(own);
+        self.table_of.insert(process, self.tables.len() - 1);
+    }
+
+    /// What a number means; None where nothing was seen of it.
+    pub fn find(&mut self, process: u32, number: u32) -> Option<&mut Open> {
+        let table = self.table_index(process);
+        let open = self.tables[table].get(&number)?.open;
+        self.opens.get_mut(open)
+    }
+
+    /// A file that was open before the trace began, whose name is not known either.
+    pub fn unnamed(&mut self, process: u32, number: u32) -> Result<&mut Open, Refused> {
+        let file = Some(self.files.fresh()?);
+        self.open(process, number, Open { file, position: 0, append: false }, false);
+        let last = self.opens.len() - 1;
+        Ok(&mut self.opens[last])
+    }
+
+    /// How long a file is, as far as it was seen.
+    pub fn size(&self, file: u32) -> u64 {
+        self.sizes.get(&file).copied().unwrap_or(0)
+    }
+
+    /// It is at least so long.
+    pub fn at_least(&mut self, file: u32, bytes: u64) {
+        let known = self.sizes.entry(file).or_insert(0);
+        *known = bytes.max(*known);
+    }
+}

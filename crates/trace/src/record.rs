@@ -1,0 +1,115 @@
+//! What a trace says happened, the same for all formats.
+
+use std::fmt;
+
+/// Time that a trace does not say.
+pub const UNKNOWN: u64 = u64::MAX;
+/// No file in particular, or not known which.
+pub const NO_FILE: u32 = u32::MAX;
+/// First byte that no request may touch: twelve bits of it are the page, and a page's number has
+/// to leave room for the file's.
+pub const OFFSET_END: u64 = 1 << 52;
+
+/// What was done.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Deed {
+    /// Data was read.
+    Read,
+    /// Data was written.
+    Write,
+    /// Somebody waited until what was written is safe.
+    Sync,
+    /// A call about files and not about their data.
+    Metadata,
+    /// A device was at work; what it did is told by other records.
+    Device,
+    /// Data moved in a way in which this trace does not say where.
+    Unplaced,
+}
+
+/// One event.
+#[derive(Clone, Copy, Debug)]
+pub struct Record {
+    /// What was done.
+    pub deed: Deed,
+    /// Its name, of metadata and syncs: a place in [`CALLS`].
+    pub call: u8,
+    /// When it began, in ns from wherever the trace counts; 0 where it says no times.
+    pub at_ns: u64,
+    /// How long it took; [`UNKNOWN`] where the trace does not say.
+    pub took_ns: u64,
+    /// Who did it, numbered as they come.
+    pub process: u32,
+    /// Of which file or device, numbered as they come; [`NO_FILE`] means all.
+    pub file: u32,
+    /// First byte.
+    pub offset: u64,
+    /// Bytes moved.
+    pub bytes: u64,
+}
+
+impl Record {
+    /// One that says only what was done.
+    pub fn of(deed: Deed) -> Self {
+        let (at_ns, offset, bytes) = (0, 0, 0);
+        Self { deed, call: 0, at_ns, took_ns: UNKNOWN, process: 0, file: NO_FILE, offset, bytes }
+    }
+
+    /// First byte after it.
+    pub fn end(&self) -> u64 {
+        self.offset + self.bytes
+    }
+}
+
+/// Calls that are counted by name: those that wait for the device first, then metadata.
+pub const CALLS: [&str; 24] = [
+    "fsync",
+    "fdatasync",
+    "sync",
+    "flush",
+    "open",
+    "close",
+    "stat",
+    "access",
+    "getdents",
+    "unlink",
+    "rename",
+    "mkdir",
+    "rmdir",
+    "link",
+    "symlink",
+    "readlink",
+    "truncate",
+    "fallocate",
+    "chmod",
+    "chown",
+    "utime",
+    "fadvise",
+    "discard",
+    "end of file",
+];
+
+/// The place of a name in [`CALLS`].
+pub fn call_named(name: &str) -> u8 {
+    CALLS.iter().position(|call| *call == name).map_or(0, |place| place as u8)
+}
+
+/// Why a trace is not taken, in a sentence that says what to do instead.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Refused(pub String);
+
+impl fmt::Display for Refused {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+/// Takes records as they are read.
+pub trait Sink {
+    /// Takes the next one.
+    ///
+    /// # Errors
+    ///
+    /// The trace cannot be described.
+    fn take(&mut self, record: Record) -> Result<(), Refused>;
+}

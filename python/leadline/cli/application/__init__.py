@@ -1,0 +1,1 @@
+"""Commands about applications: what they ask of storage."""

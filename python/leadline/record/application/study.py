@@ -1,0 +1,87 @@
+"""An application's I/O as its trace shows it: the study, and what the trace does not say."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from leadline.record.application.phase import FiveParameters, PhaseFound
+from leadline.record.application.reuse import Reuse
+from leadline.record.study import Records, Status, StudyStart
+
+
+class TraceFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What the trace is, and what it does not say."""
+
+    format: str
+    below_the_cache: bool
+    """Its requests missed a file cache already."""
+    times: Literal["none", "whole seconds", "known"]
+    timed: int
+    """Requests and calls whose duration it says."""
+    processes_known: bool
+    processes: int
+    files: int
+    requests: int
+    references: int
+    lines: int
+    unread: tuple[int, int]
+    """Lines that are not of its format, and the first of them."""
+    late: int
+    """Requests that stand after later ones."""
+    unseen: tuple[tuple[str, int], ...]
+    """What it shows and does not tell, and how often."""
+    unplaced_bytes: int
+    """Moved to where the trace does not say."""
+
+
+class ApplicationStart(StudyStart, frozen=True, kw_only=True):
+    """What decides a description: the trace alone."""
+
+    trace: str
+    """The file as it was named."""
+    facts: TraceFacts
+
+    @property
+    def target(self) -> str:
+        """The trace."""
+        return self.trace
+
+
+class ApplicationFound(msgspec.Struct, frozen=True, kw_only=True):
+    """What a trace shows as a whole."""
+
+    wall_s: float
+    """That it took to describe it."""
+    seconds: float | None
+    """Of the trace."""
+    workload: FiveParameters
+    read_bytes: int
+    written_bytes: int
+    in_io: float | None
+    """Share of the time in which a request or call was on its way (CP94 Fig. 1)."""
+    in_calls_s: tuple[tuple[str, float], ...]
+    """That share by what it was for: reads, writes, syncs, metadata; seconds of calls added up."""
+    reuse: Reuse
+    sentences: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+class Application(msgspec.Struct, frozen=True, kw_only=True):
+    """An application as it is told."""
+
+    start: ApplicationStart
+    status: Status
+    found: ApplicationFound
+    phases: tuple[PhaseFound, ...]
+
+
+APPLICATION = Records(
+    "application",
+    ApplicationStart,
+    PhaseFound,
+    ApplicationFound,
+    said="application",
+    made_by="leadline characterize --trace FILE",
+)

@@ -1,0 +1,1 @@
+"""An application: its five numbers, its miss ratios, its streams."""

@@ -1,0 +1,58 @@
+"""An application as a file: the page, or the miss-ratio curve."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from leadline.record.application import Application
+from leadline.report.application import tables
+from leadline.report.application.chart import miss_ratio_chart
+from leadline.report.documents.application import application_document
+from leadline.report.drawing.drawable import Drawn
+from leadline.report.drawing.plain_page import PlainPage, PlainTable, render_plain
+from leadline.report.drawing.saving import Forms
+
+_FORMS = Forms("an application", ".html, .svg, .png or .pdf")
+
+
+def require_application_format(path: Path) -> None:
+    """Refuse what it cannot be drawn as, before a trace is read."""
+    _FORMS.require(path)
+
+
+def save_application(study: Application, path: Path) -> None:
+    """Write the application; .html the page, .svg, .png or .pdf the miss-ratio curve.
+
+    Raises:
+        ReportError: another suffix, or the file cannot be written.
+
+    """
+    _FORMS.save(path, html=lambda: render_application_html(study), charts=lambda: _charts(study))
+
+
+def _charts(study: Application) -> dict[str, Drawn]:
+    return {"miss-ratios": miss_ratio_chart(study)}
+
+
+def render_application_html(study: Application) -> str:
+    """Render the page: the answer, the five numbers, the curve, streams, phases and calls."""
+    start, found = study.start, study.found
+    return render_plain(
+        PlainPage(
+            brand="application",
+            title=f"What {start.system} asks of storage",
+            sub=f"{start.trace} · {start.started_at[:10]} · study {start.study_id[:8]}",
+            status=study.status,
+            sentences=found.sentences,
+            warnings=found.warnings,
+            charts=_charts(study),
+            tables=[
+                PlainTable("CP94's five numbers", tables.FIVE_HEADS, tables.five_rows(study)),
+                PlainTable("Streams", tables.STREAM_HEADS, tables.stream_rows(study.phases)),
+                PlainTable("Phases", tables.PHASE_HEADS, tables.phase_rows(study.phases)),
+                PlainTable("Caches", tables.CACHE_HEADS, tables.cache_rows(study)),
+                PlainTable("Syncs and metadata", tables.CALL_HEADS, tables.call_rows(study.phases)),
+            ],
+            document=application_document(study),
+        )
+    )

@@ -1,0 +1,194 @@
+"""What is told of an application: its five numbers, its time in I/O, its caches, its streams."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from leadline.record.application import FiveParameters, PhaseFound, Reuse, Stream, TraceFacts
+from leadline.record.wording import join_words, say_count, say_number, say_percent
+from leadline.units import format_bytes, format_seconds
+
+IN_IO_MIN = 0.05
+"""Below it what storage does hardly matters to the application."""
+FIRST_TOUCHES_MAX = 0.5
+NOTHING_TO_SAVE = 0.99
+"""First touches of all references."""
+FEW_AGAIN = 0.3
+"""Of a stream's references: with fewer of pages that were used before, its size is a guess."""
+_UNSEEN = {
+    "mmap": "file was mapped and its pages used without a call (mmap)",
+    "io_uring": "call handed requests to io_uring, which strace does not show",
+    "libaio": "call handed requests to libaio, which is not read",
+    "O_DIRECT": "file was opened past the file cache (O_DIRECT), which holds none of it",
+    "wait": "pause was written, which has no request to belong to",
+    "MPI-IO": "request of MPI-IO is left out: those of POSIX that it became are there",
+}
+
+
+def say_five(system: str, five: FiveParameters) -> str:
+    """Say CP94's five numbers in one sentence."""
+    at_once = (
+        "how many are on their way at once the trace does not say"
+        if five.process_num is None
+        else f"{say_number(five.process_num)} on their way at once"
+    )
+    return (
+        f"{system} touches {format_bytes(five.unique_bytes)} of data (unique_bytes) in requests of "
+        f"{format_bytes(five.size_mean)} (size_mean), {say_percent(five.read_frac)} of them reads "
+        f"(read_frac), {say_percent(five.seq_frac)} sequential (seq_frac), {at_once} (process_num)."
+    )
+
+
+def say_time(
+    facts: TraceFacts,
+    seconds: float | None,
+    in_io: float | None,
+    parts: Sequence[tuple[str, float]],
+) -> str:
+    """Say how much of the time is I/O, and what of that is for what."""
+    if seconds is None or facts.times == "none":
+        return "The trace says no times, so that nothing is known of its time in I/O."
+    if in_io is None:
+        return (
+            f"It took {format_seconds(seconds)}; the trace does not say how long requests took, so "
+            "that its time in I/O is not known."
+        )
+    all_s = sum(each for _, each in parts)
+    told = [f"{say_percent(each / all_s)} {name}" for name, each in parts if all_s > 0 and each > 0]
+    for_what = f": of the time of requests {join_words(told)}" if len(told) > 1 else ""
+    whose = "a device was at work" if facts.below_the_cache else "it was in I/O"
+    return f"In {say_percent(in_io)} of its {format_seconds(seconds)} {whose}{for_what}."
+
+
+def say_caches(reuse: Reuse) -> str:
+    """Say which cache saves half of what any can, and what no cache can."""
+    first = reuse.first_touches
+    none = (
+        f"{say_percent(first)} of its references to pages are the first to theirs, which no cache "
+        "saves"
+    )
+    if first > NOTHING_TO_SAVE:
+        return f"No cache helps it: {none}."
+    size = half_way(reuse)
+    lists = _two_lists_at(reuse, size)
+    beside = "" if lists is None else f", {say_percent(lists)} by Linux's two lists"
+    return (
+        f"A cache of {format_bytes(size)} misses {say_percent(reuse.lru_misses(size))} under LRU"
+        f"{beside}; {none}."
+    )
+
+
+def half_way(reuse: Reuse) -> float:
+    """Return the bytes of the smallest LRU cache that saves half of what any can."""
+    wanted = (1.0 + reuse.first_touches) / 2
+    low, high = 0.0, 1.1 * reuse.unique_pages * reuse.page_bytes
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (low, middle) if reuse.lru_misses(middle) <= wanted else (middle, high)
+    return high
+
+
+def _two_lists_at(reuse: Reuse, size: float) -> float | None:
+    """Return the ratio between those of the sizes next to this one; None where there is none."""
+    known = [point for point in reuse.points if point.two_lists is not None]
+    if not known or not known[0].cache_bytes <= size <= known[-1].cache_bytes:
+        return None
+    sizes = [math.log(point.cache_bytes) for point in known]
+    ratios = [point.two_lists or 0.0 for point in known]
+    return float(np.interp(math.log(size), sizes, ratios))
+
+
+def say_phases(phases: Sequence[PhaseFound]) -> str:
+    """Say how many phases there are, and what the longest is made of."""
+    longest = max(phases, key=lambda phase: phase.requests)
+    share = longest.requests / max(1, sum(phase.requests for phase in phases))
+    streams = join_words([say_stream(each) for each in longest.streams[:3]])
+    rest = len(longest.streams) - 3
+    more = f", and {say_count(rest, 'lighter stream')}" if rest > 0 else ""
+    if len(phases) == 1:
+        return f"It is one phase: {streams}{more}."
+    return (
+        f"It has {len(phases)} phases; phase {longest.order + 1}, {say_percent(share)} of the "
+        f"requests, is {streams}{more}."
+    )
+
+
+def say_stream(stream: Stream) -> str:
+    """Say a stream in a few words: `62 % uniform over 12 MiB`."""
+    over = f"over {format_bytes(stream.unique_bytes)}"
+    if stream.kind == "moving":
+        over = f"within {format_bytes(stream.unique_bytes)}"
+    return f"{say_percent(stream.weight)} {stream.kind} {over}"
+
+
+def warnings_of(
+    facts: TraceFacts, reuse: Reuse, in_io: float | None, phases: Sequence[PhaseFound]
+) -> Iterator[str]:
+    """Say what speaks against the answer, and what to do about it."""
+    if facts.below_the_cache:
+        yield (
+            "block trace: these are requests that a file cache let through, and their times are "
+            "the device's; reuse and caches are those below it. Trace system calls (strace -f -y "
+            "-ttt -T) for what the application asks"
+        )
+    yield from _about_times(facts, in_io)
+    if reuse.first_touches > FIRST_TOUCHES_MAX:
+        yield (
+            f"first touches: {say_percent(reuse.first_touches)} of the references are the first to "
+            "their page, so that reuse after longer than the trace is not seen; trace a longer run"
+        )
+    guessed = [
+        stream
+        for phase in phases
+        for stream in phase.streams
+        if stream.kind == "uniform" and stream.weight > 0.05 and stream.seen_again < FEW_AGAIN
+    ]
+    if guessed:
+        yield (
+            f"sizes guessed: {say_count(len(guessed), 'stream')} came back to fewer than "
+            f"{say_percent(FEW_AGAIN)} of its pages, so that the data may be larger or smaller "
+            "than is said; trace a longer run"
+        )
+    yield from _about_lines(facts)
+
+
+def _about_times(facts: TraceFacts, in_io: float | None) -> Iterator[str]:
+    if facts.times == "none":
+        yield (
+            "no times: nothing is said of time in I/O, of gaps, and of open or closed; record with "
+            "fio 3.31 or newer, or with strace -ttt -T"
+        )
+    if facts.times == "whole seconds":
+        yield (
+            "times in whole seconds: gaps, concurrency and open or closed cannot be told from "
+            "them; what rests on the order of requests can"
+        )
+    if facts.format == "strace" and facts.timed:
+        yield (
+            "durations by strace are up to ten times too long: believe their shares, and measure "
+            "the application itself for seconds"
+        )
+    if in_io is not None and in_io < IN_IO_MIN and not facts.below_the_cache:
+        yield (
+            f"little I/O: {say_percent(in_io)} of the time, so that faster storage hardly makes it "
+            "faster; a prediction of its whole time from storage means little"
+        )
+
+
+def _about_lines(facts: TraceFacts) -> Iterator[str]:
+    unread, first = facts.unread
+    if unread:
+        lines = say_count(unread, "line")
+        yield f"{lines} of its {facts.lines:,} make no sense, first line {first}"
+    if facts.late:
+        yield f"{say_count(facts.late, 'request')} came after later ones and count at their time"
+    if facts.unplaced_bytes:
+        yield (
+            f"{format_bytes(facts.unplaced_bytes)} moved over descriptors that were open before "
+            "the trace began, and may be no files: left out; strace -y says what they are"
+        )
+    for name, count in facts.unseen:
+        yield f"not seen, {count:,} times: a {_UNSEEN.get(name, name)}"
