@@ -122,6 +122,7 @@ def test_without_dask_the_refusal_says_what_to_install(monkeypatch: pytest.Monke
     [
         ("tcp://127.0.0.1:1", "no Dask scheduler answers at tcp://127.0.0.1:1"),
         ("ftp://127.0.0.1:1", "cannot be used as a scheduler's address"),
+        ("ucx://127.0.0.1:1", "ucx is none of tcp, tls, ws, wss"),
         ("tls://127.0.0.1:1", "TLS"),
     ],
 )
