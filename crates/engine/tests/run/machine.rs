@@ -54,8 +54,10 @@ fn number(result: &Value, path: &str) -> f64 {
 
 #[test]
 fn a_window_opens_after_the_shortest_warm_up_however_steady_the_rate_is() {
-    let soon = number(&result(|job| job["limits"]["warm_up_s_min"] = json!(0.0)), "/warm_up/seconds");
-    let late = number(&result(|job| job["limits"]["warm_up_s_min"] = json!(1.5)), "/warm_up/seconds");
+    let soon =
+        number(&result(|job| job["limits"]["warm_up_s_min"] = json!(0.0)), "/warm_up/seconds");
+    let late =
+        number(&result(|job| job["limits"]["warm_up_s_min"] = json!(1.5)), "/warm_up/seconds");
     assert!(soon < 1.0 && (1.5..1.6).contains(&late), "{soon} and {late}");
     let refused = last(|job| job["limits"]["warm_up_s_min"] = json!(2.5));
     assert_eq!(refused["event"], "error", "{refused}");
