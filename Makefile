@@ -8,7 +8,7 @@ DEMO := build/demo
 LOGS := build/test
 RUST := $(shell find crates -name '*.rs' -o -name '*.toml') Cargo.toml Cargo.lock
 
-.PHONY: demo test test-long lint lint-rust lint-python rust-test python-test goldens \
+.PHONY: demo test test-long lint lint-rust lint-python rust-test python-test goldens kept-store \
 	fuzz fuzz-build sanitize lock install build packages mutants bench check-machine figures \
 	figures-stale schemas format clean
 # Set in some containers; every one of the commands that tests start would compile itself again.
@@ -103,6 +103,11 @@ goldens: export UPDATE_GOLDENS := 1
 goldens: build
 	$(BIN)/pytest tests/golden -q
 	git --no-pager diff --stat -- tests/golden/expected
+
+# Adds a store of today's tables and records to those that must stay readable, if they are others
+# than in the newest there.
+kept-store: build
+	PYTHONPATH=tests:tests/stores $(BIN)/python tests/stores/keep_store.py
 
 # Writes what the types of the wire say; read the difference before keeping it.
 schemas: export UPDATE_SCHEMAS := 1

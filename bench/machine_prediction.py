@@ -30,7 +30,15 @@ from typing import Any
 import msgspec
 
 from figures import Cell, Column, Content, Row, add_save_option, markdown, save
-from leadline.engine import Engine, Limits, Target, open_engine, until_completed
+from leadline.engine import (
+    MEASURE_SHARE,
+    Engine,
+    Limits,
+    Target,
+    open_engine,
+    share_limits,
+    until_completed,
+)
 from leadline.predict import Predictor
 from leadline.record import Measurement, Survey, Workload
 from leadline.record.survey import SURVEY
@@ -116,20 +124,14 @@ def measure(profile: dict[str, Any], seed: int, budget_s: float, workloads: int)
     target = Target(text=f"sim:{name}", kind="simulated", profile=profile)
     store = open_store("sqlite://")
     with open_engine(target, run_seed=seed) as engine:
-        asked = Asked(target.name, budget_s, None, seed, 0.02, "middle", learn_frac=LEARN_FRAC)
+        asked = Asked(target.name, budget_s, None, seed, learn_frac=LEARN_FRAC)
         start = begin_survey(engine, target, asked, study_id=f"{name}-{seed}")
         store.begin(SURVEY, start)
         survey = run_survey(engine, store, start)
     points = store.items(start.study_id)
-    # What a machine does in its first second and in its tenth differs: equally long windows.
-    window_s = statistics.median(point.result.wall_s for point in points)
-    limits = Limits(
-        warm_up_s_max=window_s,
-        measure_s_min=window_s,
-        measure_s_max=window_s,
-        accuracy=0.0,
-        total_s_max=1e6,
-    )
+    # What a machine does in its first second and in its tenth differs: equally long, equally late.
+    share_s = statistics.median(point.result.wall_s for point in points) / MEASURE_SHARE
+    limits = share_limits(share_s, left_s=1e6, accuracy=0.0)
     with open_engine(target, run_seed=_TRUTH_SEED + seed) as engine:
         drawn = draw_workloads(profile, WORKLOADS_SEED, workloads)
         truths = tuple(truth(engine, workload, limits) for workload in drawn)

@@ -149,7 +149,7 @@ def measure(
 ) -> tuple[Survey, list[Measurement], Box]:
     """Survey a system by a design; `sobol` points follow the survey's own."""
     with open_engine(target, run_seed=seed) as engine:
-        asked = Asked(target.name, 14 * 3600.0, None, seed, 0.02, "middle")
+        asked = Asked(target.name, 14 * 3600.0, None, seed)
         start = begin_survey(engine, target, asked, study_id=f"{target.name}-{seed}")
         own = {name: count for name, count in counts.items() if name != "sobol"}
         stages = tuple(PlanStage(name, count, "") for name, count in own.items())

@@ -196,7 +196,6 @@ def surveyed(directory: str, cap_mib: int, seed: int, seconds: float) -> dict[st
         budget_s=seconds,
         max_bytes=None,
         seed=seed,
-        accuracy=0.02,
         focal_mode="middle",
         learn_frac=0.0,
     )

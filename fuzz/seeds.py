@@ -1,22 +1,30 @@
-"""Write the first inputs of the fuzz targets: the wire's examples and the shipped profiles.
+"""Write the first inputs of the fuzz targets, and what was found before (corpus/).
 
-fuzz/seeds.py FOLDER     fills FOLDER/job, FOLDER/profile and FOLDER/histogram
+fuzz/seeds.py FOLDER     fills FOLDER/TARGET for each: the wire's examples, the shipped profiles,
+                         answers as NFS servers give them
 """
 
 from __future__ import annotations
 
 import json
+import shutil
+import struct
 import sys
 import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+TARGETS = ("job", "profile", "histogram", "reply", "nfs", "layout", "server")
 
 
 def main(folder: Path) -> None:
     """Fill one folder per target."""
-    for target in ("job", "profile", "histogram"):
+    for target in TARGETS:
         (folder / target).mkdir(parents=True, exist_ok=True)
+        for found in sorted((ROOT / "fuzz" / "corpus" / target).glob("*")):
+            shutil.copyfile(found, folder / target / f"found-{found.name}")
+    for name, data in {**nfs_seeds(), **other_seeds()}.items():
+        (folder / name).write_bytes(data)
     for example in ROOT.glob("protocol/examples/**/*valid/*.json"):
         seed = folder / "job" / f"{example.parent.parent.name}-{example.parent.name}-{example.name}"
         # Without white space, which would waste the mutations.
@@ -27,6 +35,61 @@ def main(folder: Path) -> None:
         seed = folder / "profile" / f"{profile.stem}.json"
         seed.write_text(json.dumps(system, separators=(",", ":")), encoding="utf-8")
     (folder / "histogram" / "counting").write_bytes(bytes(range(256)))
+
+
+def words(*values: int) -> bytes:
+    """Return words of a server's."""
+    return struct.pack(f">{len(values)}I", *values)
+
+
+def attributes(kind: int) -> bytes:
+    """Return a file's (1) or directory's (2) attributes, of RFC 1813 `fattr3`."""
+    return words(kind, 0o700, 1, 0, 0) + bytes(4) + words(8192) + bytes(56)
+
+
+HANDLE = words(4) + b"hand"
+INFO = words(0, 0, *[65536] * 7) + bytes(16) + words(0x1B)
+STAT = words(0, 0) + bytes(52)
+LISTING = words(0, 0) + bytes(8) + words(1, 0, 5, 8) + b"data.bin" + words(0, 1, 0, 1)
+LOOKED_UP = words(0) + HANDLE + words(1) + attributes(1) + words(0)
+MADE = words(0, 1) + HANDLE + words(0, 0, 0)
+WROTE = words(0, 0, 0, 4096, 2, 1, 2)
+READ = words(0, 0, 8192, 1, 8192) + bytes(8192)
+"""Bodies of answers that make sense."""
+
+
+def nfs_seeds() -> dict[str, bytes]:
+    """Return a whole conversation, and each of its answers with a head."""
+    mounted, found = words(0) + HANDLE + words(1, 1), words(0) + attributes(2)
+    said = [
+        mounted,
+        found,
+        INFO,
+        STAT,
+        LISTING,
+        LOOKED_UP,
+        words(0, 0, 5, 1, 5) + b"bytes" + bytes(3),
+    ]
+    said += [MADE, words(0) + attributes(1), INFO, words(0, 0, 800, 1, 800) + bytes(800), WROTE]
+    said += [words(0, 0, 800, 0, 800) + bytes(800), WROTE, words(0, 0, 0, 1, 2)]
+    script = b"".join(bytes([len(body) // 4, 0]) + body for body in said)
+    head = words(77, 1, 0, 0, 0, 0)
+    each = {f"reply/{number}": head + body for number, body in enumerate([*said, READ[:600]])}
+    return {"nfs/whole": script, "nfs/mounted": script[: len(mounted) + 2], **each}
+
+
+def other_seeds() -> dict[str, bytes]:
+    """Return a layout, and simulated servers of both families."""
+    part = {"files": ["/disk1/set.part0.stripe0", "/disk2/set.part0.stripe1"], "bytes": 1000}
+    layout = {"version": 1, "parts": [part | {"stripe_bytes": 65536}]}
+    found = {"layout/two": json.dumps(layout).encode()}
+    for trial in sorted(ROOT.glob("protocol/examples/simulated_trials/valid/*.json")):
+        server = json.loads(trial.read_text(encoding="utf-8"))["server"]
+        found[f"server/{trial.name}"] = json.dumps(server, separators=(",", ":")).encode()
+    for experiment in sorted(ROOT.glob("workloads/*.toml")):
+        server = tomllib.loads(experiment.read_text(encoding="utf-8"))["server"]["system"]
+        found[f"server/{experiment.stem}"] = json.dumps(server, separators=(",", ":")).encode()
+    return found
 
 
 if __name__ == "__main__":

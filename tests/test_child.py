@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -225,3 +226,18 @@ def test_the_child_ends_with_a_killed_controller() -> None:
         controller.kill()
     assert select.select([descriptor], [], [], 60)[0], "the child still runs"
     os.close(descriptor)
+
+
+def test_a_job_is_looked_after_although_the_engine_says_nothing(started: list[EngineChild]) -> None:
+    engine = start(started, "hangs")
+    looks: list[float] = []
+
+    def look() -> None:
+        looks.append(time.monotonic())
+        if len(looks) == 2:
+            raise TargetRefused("the disk is full")
+
+    with pytest.raises(TargetRefused, match="the disk is full"):
+        engine.exchange(job(), look=look)
+    assert len(looks) == 2
+    assert not engine.alive

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from command import leadline
+from command import LEADLINE, environment, leadline
 from leadline.cli import main
 from leadline.cli.options import new_file
 from leadline.cli.talk import OutputLost, put_json, show, talk
@@ -25,13 +25,14 @@ from leadline.engine.targets.nfs_address import NfsAddress
 from leadline.fio import FioJobRefused, read_job
 from leadline.inputs import InputRefused, read_bytes, read_text
 from leadline.machine.space import Space, keep_floor
-from leadline.record import Access, EngineResult, Workload
+from leadline.record import Access, EngineResult, Status, Workload
 from leadline.record.job import Limits, NullTarget
 from leadline.store import StoreError, open_store
 from leadline.studies.workbench.errors import ExperimentRefused
 from leadline.studies.workbench.experiments.read import begin_peak, load_experiment, read_experiment
 from leadline.testing.samples import sample_result
 from leadline.units import parse_bytes, parse_seconds
+from shared_surveys import keep, surveyed
 
 GOLDEN = (Path(__file__).parent / "golden" / "server.toml").read_text(encoding="utf-8")
 GIB = 2**30
@@ -256,10 +257,94 @@ def test_commands_overwrite_nothing_by_themselves(tmp_path: Path) -> None:
     assert file.read_text(encoding="utf-8") == "precious"
     assert leadline(*asked, "--write-fio", str(file), "--force", store=store).returncode == 0
     assert "precious" not in file.read_text(encoding="utf-8")
-    for command in ("report", "export"):
-        done = leadline(command, "nobody", "-o", str(file), store=store)
-        assert done.returncode == 2
-        assert "add --force" in done.stderr
+    done = leadline("export", "nobody", "-o", str(file), store=store)
+    assert done.returncode == 2
+    assert "add --force" in done.stderr
+
+
+def test_a_report_overwrites_no_page_and_no_charts_by_itself(tmp_path: Path) -> None:
+    store = tmp_path / "store.sqlite"
+    with open_store(str(store)) as opened:
+        keep(opened, surveyed("two-level"))
+
+    def report(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [LEADLINE, "report", "two-level", *words]
+        return subprocess.run(
+            command,
+            cwd=tmp_path,  # where a page goes that has no name
+            env=environment(store),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+
+    page, charts = tmp_path / "leadline-two-level.html", tmp_path / "charts"
+    charts.mkdir()
+    for precious, words in (
+        (page, ()),
+        (page, ("-o", str(page))),
+        (charts / "unique_bytes.svg", ("--charts", str(charts))),
+    ):
+        precious.write_text("precious", encoding="utf-8")
+        before = sorted(tmp_path.rglob("*"))
+        refused = report(*words)
+        assert refused.returncode == 2
+        assert f"{precious.name} is there already; add --force" in refused.stderr
+        assert sorted(tmp_path.rglob("*")) == before, "nothing was written beside it"
+        assert precious.read_text(encoding="utf-8") == "precious"
+        forced = report(*words, "--force")
+        assert forced.returncode == 0, forced.stderr
+        assert "precious" not in precious.read_text(encoding="utf-8")
+        page.unlink()
+
+
+@pytest.fixture(scope="module")
+def two_level(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a store with a survey in it."""
+    store = tmp_path_factory.mktemp("two-level") / "store.sqlite"
+    with open_store(str(store)) as opened:
+        keep(opened, surveyed("two-level"))
+    return store
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("export", "-o", "{0}/nowhere/x.csv"), "x.csv cannot be written: No such file"),
+        (("export", "--format", "csv", "-o", "{0}"), "cannot be written: Is a directory"),
+        (
+            ("export", "--format", "json", "-o", "/dev/full"),
+            "/dev/full cannot be written: No space",
+        ),
+        (
+            ("report", "-o", "{0}/y.html", "--charts", "/dev/null"),
+            "charts cannot be written to /dev",
+        ),
+    ],
+)
+def test_what_cannot_be_written_is_told(
+    two_level: Path, tmp_path: Path, words: tuple[str, ...], said: str
+) -> None:
+    command, *options = (word.format(tmp_path) for word in words)
+    done = leadline(command, "two-level", *options, store=two_level)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_survey_that_ended_with_its_budget_goes_on_with_a_larger_one(tmp_path: Path) -> None:
+    store, words = tmp_path / "store.sqlite", ("survey", "sim:ibm-3090")
+    ended = leadline(*words, "--budget", "3m", store=store)
+    assert ended.returncode == 3, ended.stderr
+    assert "the same command with --resume and a larger --budget goes on" in ended.stderr
+    again = leadline(*words, "--budget", "3m", "--resume", store=store)
+    assert again.returncode == 3, "a budget is that of all sittings"
+    more = leadline(*words, "--budget", "20m", "--resume", store=store)
+    assert more.returncode == 0, more.stderr
+    with open_store(str(store)) as opened:
+        (found,) = opened.list()
+    assert (found.status, found.items) == (Status.DONE, 67)
 
 
 def test_the_floor_is_kept_while_data_is_laid_out() -> None:

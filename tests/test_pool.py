@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import subprocess
 import sys
 import threading
 import time
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -96,103 +93,6 @@ def test_an_error_is_the_futures_and_a_stop_is_the_callers() -> None:
             pool.submit(_stop, order())
 
 
-_HOLDER = """
-import sys, time
-from pathlib import Path
-from leadline.machine.lock import machine_locked
-with machine_locked(lambda line: print(line, flush=True), Path(sys.argv[1])):
-    begin = time.monotonic()
-    print("holds", flush=True)
-    time.sleep(float(sys.argv[2]))
-    print("held", begin, time.monotonic(), flush=True)
-"""
-
-
-def _holder(folder: Path, seconds: float) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", _HOLDER, str(folder), str(seconds)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-
-
-def _said(holder: subprocess.Popen[str]) -> list[str]:
-    return holder.communicate(timeout=60)[0].splitlines()
-
-
-def test_processes_have_the_machine_one_after_another_and_leave_no_file(tmp_path: Path) -> None:
-    with machine_locked(print, tmp_path):
-        holders = [_holder(tmp_path, 0.01) for _ in range(3)]
-        for each in holders:
-            assert each.stdout is not None
-            assert each.stdout.readline() == f"{WAITING}\n"
-    said = [_said(each) for each in holders]
-    held = sorted(tuple(map(float, lines[-1].split()[1:])) for lines in said)
-    assert len(held) == 3
-    for (_, end), (begin, _) in pairwise(held):
-        assert begin >= end
-    assert all(WAITING not in lines for lines in said), "it is told once"
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_killed_process_gives_the_machine_back(tmp_path: Path) -> None:
-    holder = _holder(tmp_path, 3600)
-    assert holder.stdout is not None
-    assert holder.stdout.readline() == "holds\n"
-    told: list[str] = []
-
-    def kill(line: str) -> None:
-        told.append(line)
-        holder.kill()
-
-    with machine_locked(kill, tmp_path):
-        assert told == [WAITING]
-    _said(holder)
-
-
-def test_a_lock_whose_file_is_gone_is_no_lock(tmp_path: Path) -> None:
-    first = os.open(tmp_path / "leadline-machine", os.O_CREAT)
-    fcntl.flock(first, fcntl.LOCK_EX)
-    waits, entered = threading.Event(), threading.Event()
-
-    def second() -> None:
-        with machine_locked(lambda _line: waits.set(), tmp_path):
-            entered.set()
-
-    waiting = threading.Thread(target=second)
-    waiting.start()
-    assert waits.wait(60)
-    (tmp_path / "leadline-machine").unlink()
-    with machine_locked(print, tmp_path):
-        os.close(first)
-        assert not entered.wait(0.4)
-    waiting.join(60)
-    assert entered.is_set()
-
-
-def test_a_lock_that_somebody_keeps_is_refused_in_time_and_says_who_has_it(tmp_path: Path) -> None:
-    holder = _holder(tmp_path, 3600)
-    assert holder.stdout is not None
-    assert holder.stdout.readline() == "holds\n"
-    told: list[str] = []
-    said = rf"leadline-machine was locked .*process {holder.pid}\).*end that process, or as root"
-    with (
-        pytest.raises(TargetRefused, match=said),
-        machine_locked(told.append, tmp_path, patience_s=0.0),
-    ):
-        pass
-    assert told == [WAITING]
-    assert (tmp_path / "leadline-machine").exists(), "it is the other's"
-    holder.kill()
-    _said(holder)
-
-
-def test_a_lock_that_is_no_file_is_refused_by_name(tmp_path: Path) -> None:
-    (tmp_path / "leadline-machine").symlink_to("/dev/null")
-    with (
-        pytest.raises(TargetRefused, match=r"leadline-machine: .*; remove it"),
-        machine_locked(print, tmp_path),
-    ):
-        pass
-
-
 def test_only_what_uses_the_machine_waits_for_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -222,6 +122,7 @@ def test_without_dask_the_refusal_says_what_to_install(monkeypatch: pytest.Monke
     [
         ("tcp://127.0.0.1:1", "no Dask scheduler answers at tcp://127.0.0.1:1"),
         ("ftp://127.0.0.1:1", "cannot be used as a scheduler's address"),
+        ("ucx://127.0.0.1:1", "ucx is none of tcp, tls, ws, wss"),
         ("tls://127.0.0.1:1", "TLS"),
     ],
 )

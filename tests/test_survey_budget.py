@@ -141,6 +141,13 @@ def test_a_long_point_may_end_by_its_own_interval_after_ten_seconds() -> None:
     assert share_limits(400.0, left_s=1000.0, accuracy=0.02).measure_s_min == 10.0
 
 
+def test_without_an_accuracy_every_warm_up_and_every_window_is_as_long_as_it_may_be() -> None:
+    limits = share_limits(10.0, left_s=100.0, accuracy=0.0)
+    assert limits.warm_up_s_min == limits.warm_up_s_max == pytest.approx(4.5)
+    assert limits.measure_s_min == limits.measure_s_max == pytest.approx(5.5)
+    assert share_limits(10.0, left_s=100.0, accuracy=0.02).warm_up_s_min == 0.0
+
+
 def test_the_budget_is_over_when_a_point_gets_less_than_three_tenths_of_a_second() -> None:
     least_s = 0.3 * 10 / 0.98
     pace_of(BEGIN).limits(100.0 - least_s - 1e-6, POINTS - 10)

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+import msgspec
+
 from leadline.errors import LeadlineError
 
 TEXT_BYTES_MAX = 4 * 2**20
@@ -18,6 +20,10 @@ TEXT_BYTES_MAX = 4 * 2**20
 STDIN = "-"
 _DEPTH_MAX = 20
 """Tables and lists inside one another; what ships has four."""
+
+
+UNREADABLE_JSON = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""All that msgspec raises of bytes from outside: no JSON or not of the type, no text, too deep."""
 
 
 class InputRefused(LeadlineError):

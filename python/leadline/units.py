@@ -36,6 +36,8 @@ _BYTES_MAX = 2**63 - 1
 _SECONDS_MAX = 1e9
 """Thirty years: what the engine takes for a whole job."""
 _NUMBER = re.compile(r"\s*([0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z]*)\s*\Z")
+_LENGTH_MAX = 100
+"""Of a number with its unit: the pattern takes the square of the time for twice the length."""
 
 
 def parse_bytes(text: str) -> int:
@@ -71,6 +73,8 @@ def parse_seconds(text: str) -> float:
 
 
 def _split(text: str, what: str) -> tuple[float, str]:
+    if len(text) > _LENGTH_MAX:
+        raise ValueError(f"{text[:20]!r}... is not {what}")
     match = _NUMBER.match(text)
     if not match or not math.isfinite(float(match[1])):
         raise ValueError(f"{text!r} is not {what}")

@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from golden_run import fixed_ids, run
 
 import stream_fixture as streams
 from application_fixture import add_application
 from files_fixture import EXISTING, ScriptedTests, made, start_of
+from golden_run import fixed_ids, run
 from leadline.record import Measurement, SurveyStart
 from leadline.record.file_cache import CACHE
 from leadline.record.files import FilesCell

@@ -19,10 +19,10 @@ from typing import Any
 import golden_normal as normal
 import pytest
 from golden_cases import CASES, HERE, KINDS, WIRE, Case
-from golden_run import Ran, fixed_ids, run
 from golden_wire import heard
 from make_store import add_documents
 
+from golden_run import Ran, fixed_ids, run
 from leadline.engine.nfs_load import prepare_data, remove_data, run_nfs_load
 from leadline.engine.targets.nfs_address import NfsAddress
 from leadline.errors import LeadlineError

@@ -73,19 +73,27 @@ impl Layout {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(wrong(&error)),
         }
-        let layout: Self = serde_json::from_str(&text).map_err(|error| wrong(&error))?;
+        Self::parse(&text).map(Some).map_err(|why| wrong(&why))
+    }
+
+    /// Reads the text of a layout.
+    ///
+    /// # Errors
+    /// Why it makes no sense.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let layout: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let sound = |part: &LayoutPart| {
             !part.files.is_empty()
                 && part.files.iter().all(|file| file.is_absolute())
                 && part.stripe_bytes > 0
         };
         if layout.version != VERSION || !layout.parts.iter().all(sound) {
-            return Err(wrong(&format!(
+            return Err(format!(
                 "it is not of version {VERSION}, or a part has no files, relative paths or units \
                 of 0 bytes"
-            )));
+            ));
         }
-        Ok(Some(layout))
+        Ok(layout)
     }
 
     /// The files that were made for `data_set`, by their names. A layout is a text that anybody may

@@ -47,7 +47,7 @@ def survey(
     direct: bool = False,
     sync: str = NO_SYNC,
     seed: int = 1,
-    accuracy: float = 0.02,
+    accuracy: float | None = None,
     focal: str = "middle",
     learn: float = LEARN_FRAC,
     store: str | None = None,
@@ -65,7 +65,7 @@ def survey(
         direct: bypass the file cache.
         sync: which writes wait for the device: `none`, `dsync`, `fsync` or `fsync=8`.
         seed: decides order, addresses and simulated noise.
-        accuracy: a point ends when ± this fraction is reached.
+        accuracy: a point ends as soon as ± this is reached; without one all windows are alike.
         focal: `middle` or `75%`.
         learn: share of the points put where predictions gain most.
         store: a file or URL; by default the one the command line uses.
@@ -84,27 +84,23 @@ def survey(
     if chosen.path is not None:
         limit = choose_cache_limit(Path(chosen.path), limit, budget_s, say)
     most = None if max_bytes is None else bytes_of(max_bytes)
-    kept = open_store(store)
-    with open_engine(
-        chosen,
-        Access(
-            backend=backend or "",
-            direct=direct,
-            sync=parse_sync(sync),
-            cache_limit_bytes=limit or None,
-        ),
-        max_bytes=most,
-        run_seed=seed,
-    ) as engine:
+    access = Access(
+        backend=backend or "", direct=direct, sync=parse_sync(sync), cache_limit_bytes=limit or None
+    )
+    with (
+        open_store(store) as kept,
+        open_engine(chosen, access, max_bytes=most, run_seed=seed) as engine,
+    ):
         findings = preflight(chosen, engine.facts)
         for finding in findings:
             say(str(finding))
-        asked = Asked(name or chosen.name, budget_s, most, seed, accuracy, focal, learn_frac=learn)
+        system, early = name or chosen.name, accuracy or 0.0
+        asked = Asked(system, budget_s, most, seed, early, focal, learn_frac=learn)
         warnings = tuple(str(finding) for finding in findings if not finding.note)
         start = begin_survey(engine, chosen, asked, warnings=warnings)
         kept.begin(SURVEY, start)
         found = run_survey(engine, kept, start)
-    return SurveyedSystem(found, kept.items(start.study_id))
+        return SurveyedSystem(found, kept.items(start.study_id))
 
 
 @dataclass(frozen=True, repr=False)

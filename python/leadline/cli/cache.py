@@ -24,7 +24,7 @@ from leadline.cli.options import (
 from leadline.cli.progress import progress_bar, tell_plan
 from leadline.cli.talk import talk, tell_findings
 from leadline.cli.tell import tell
-from leadline.engine import Engine, Stopped, Target, open_engine, preflight
+from leadline.engine import BudgetSpent, Engine, Stopped, Target, open_engine, preflight
 from leadline.errors import LeadlineError
 from leadline.record import Access, CacheStart, CacheStudy, Measurement
 from leadline.record.file_cache import CACHE
@@ -38,7 +38,7 @@ from leadline.studies.cache import (
     usual_budget_s,
 )
 from leadline.studies.cache.stored import load_study
-from leadline.studies.resume import find_unfinished, say_kept
+from leadline.studies.resume import RESUME, RESUME_LONGER, find_unfinished, say_kept
 from leadline.studies.survey import choose_cache_limit
 from leadline.units import format_bytes, format_seconds
 
@@ -89,7 +89,7 @@ def command(
         if earlier is None:
             store.begin(CACHE, start)
         _tell_plan(start, points)
-        study = _run(engine, chosen, store, start, points)
+        study = _run(engine, chosen, store, start, points, budget_s=budget if earlier else None)
     tell(study, KINDS[CACHE.kind], json=json)
 
 
@@ -109,16 +109,25 @@ def _tell_plan(start: CacheStart, points: Sequence[Measurement]) -> None:
 
 
 def _run(
-    engine: Engine, target: Target, store: Store, start: CacheStart, points: Sequence[Measurement]
+    engine: Engine,
+    target: Target,
+    store: Store,
+    start: CacheStart,
+    points: Sequence[Measurement],
+    *,
+    budget_s: float | None,
 ) -> CacheStudy:
     try:
         with progress_bar(start.plan.points) as on_progress:
-            return run_study(engine, target, store, start, points, on_progress=on_progress)
+            return run_study(
+                engine, target, store, start, points, budget_s=budget_s, on_progress=on_progress
+            )
     except CacheStudyRefused:
         raise
-    except (Stopped, LeadlineError, KeyboardInterrupt):
+    except (Stopped, LeadlineError, KeyboardInterrupt) as error:
         kept = store.items(start.study_id)
-        talk(say_kept(len(kept), start.plan.points, start.study_id))
+        options = RESUME_LONGER if isinstance(error, BudgetSpent) else RESUME
+        talk(say_kept(len(kept), start.plan.points, start.study_id, options=options))
         if kept:
             for sentence in load_study(store, start.study_id).cache.sentences:
                 talk(sentence)

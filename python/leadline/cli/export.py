@@ -10,6 +10,7 @@ import typer
 from leadline.cli.context import Context
 from leadline.cli.options import with_output
 from leadline.cli.talk import put_bytes, talk
+from leadline.engine import TargetRefused
 from leadline.report.kinds import KINDS, find_study
 from leadline.store import FORMATS, export_rows
 
@@ -41,5 +42,10 @@ def command(
     if output is None:
         put_bytes(data)
         return
-    output.write_bytes(data)
+    try:
+        output.write_bytes(data)
+    except OSError as error:
+        raise TargetRefused(
+            f"{output} cannot be written: {error.strerror}; give another file"
+        ) from error
     talk(f"wrote {output}")

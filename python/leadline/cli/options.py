@@ -134,8 +134,18 @@ def new_file(path: Path | None, *, force: bool) -> Path | None:
         TargetRefused: a file is there, and nobody said that it may be overwritten.
 
     """
-    if path is None or force:
-        return path
+    if path is not None and not force:
+        require_new(path)
+    return path
+
+
+def require_new(path: Path) -> None:
+    """Refuse to overwrite a file, or a chart that would be written beside it.
+
+    Raises:
+        TargetRefused: it is there.
+
+    """
     beside = f"{escape(path.stem)}-*{escape(path.suffix)}"
     charts = path.parent.glob(beside) if path.suffix.lower() in _CHARTS else ()
     for each in (path, *charts):
@@ -143,7 +153,6 @@ def new_file(path: Path | None, *, force: bool) -> Path | None:
             raise TargetRefused(
                 f"{each} is there already; add --force to overwrite it, or give another name"
             )
-    return path
 
 
 def with_output(

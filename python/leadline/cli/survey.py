@@ -25,13 +25,13 @@ from leadline.cli.options import (
 from leadline.cli.progress import progress_bar, tell_plan
 from leadline.cli.talk import talk, tell_findings
 from leadline.cli.tell import tell
-from leadline.engine import Engine, Stopped, Target, open_engine, preflight
+from leadline.engine import BudgetSpent, Engine, Stopped, Target, open_engine, preflight
 from leadline.errors import LeadlineError
 from leadline.record import Access, Measurement, Survey, SurveyStart
 from leadline.record.survey import SURVEY
 from leadline.report.kinds import KINDS, StoredSurvey
 from leadline.store import Store
-from leadline.studies.resume import find_unfinished, say_kept
+from leadline.studies.resume import RESUME, RESUME_LONGER, find_unfinished, say_kept
 from leadline.studies.survey import (
     LEARN_FRAC,
     Asked,
@@ -58,8 +58,13 @@ def command(
     precondition: Precondition = None,
     seed: Seed = 1,
     accuracy: Annotated[
-        float, typer.Option(min=0.001, max=0.5, help="A point ends when ± this is reached.")
-    ] = 0.02,
+        float | None,
+        typer.Option(
+            min=0.001,
+            max=0.5,
+            help="A point ends as soon as ± this is reached, instead of with all windows alike.",
+        ),
+    ] = None,
     focal: Annotated[
         str, typer.Option(metavar="middle|75%", help="CP94 §8's focal points, or §7's.")
     ] = "middle",
@@ -78,7 +83,7 @@ def command(
     chosen = Target.parse(target)
     budget_s = budget or usual_budget_s(chosen)
     asked = Asked(
-        name or chosen.name, budget_s, max_bytes, seed, accuracy, focal, precondition, learn
+        name or chosen.name, budget_s, max_bytes, seed, accuracy or 0.0, focal, precondition, learn
     )
     own: Context = context.obj
     store = own.open_store()
@@ -100,7 +105,7 @@ def command(
         if earlier is None:
             store.begin(SURVEY, start)
         _tell_plan(start, points)
-        survey = _run(engine, store, start, points)
+        survey = _run(engine, store, start, points, budget_s=budget if earlier else None)
     told = StoredSurvey(survey, store.items(start.study_id))
     tell(told, KINDS[SURVEY.kind], json=json)
 
@@ -122,20 +127,32 @@ def _tell_plan(start: SurveyStart, points: Sequence[Measurement]) -> None:
     )
 
 
-def _run(engine: Engine, store: Store, start: SurveyStart, points: Sequence[Measurement]) -> Survey:
+def _run(
+    engine: Engine,
+    store: Store,
+    start: SurveyStart,
+    points: Sequence[Measurement],
+    *,
+    budget_s: float | None,
+) -> Survey:
     try:
         with progress_bar(start.plan.points) as on_progress:
-            return run_survey(engine, store, start, points, on_progress=on_progress)
+            return run_survey(
+                engine, store, start, points, budget_s=budget_s, on_progress=on_progress
+            )
     except ResumeMismatch:
         raise
+    except BudgetSpent:
+        _tell_kept(store, start, RESUME_LONGER)
+        raise
     except (Stopped, LeadlineError, KeyboardInterrupt):
-        _tell_kept(store, start)
+        _tell_kept(store, start, RESUME)
         raise
 
 
-def _tell_kept(store: Store, start: SurveyStart) -> None:
+def _tell_kept(store: Store, start: SurveyStart, options: str) -> None:
     kept = store.items(start.study_id)
-    talk(say_kept(len(kept), start.plan.points, start.study_id))
+    talk(say_kept(len(kept), start.plan.points, start.study_id, options=options))
     if kept:
         for sentence in load_survey(store, start.study_id)[0].sentences:
             talk(sentence)

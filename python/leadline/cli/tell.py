@@ -41,9 +41,13 @@ def _heading(study: Any, kind: Kind) -> str:
     )
 
 
-def draw(store: Store, study: Any, kind: Kind, output: Path | None, beside: Sequence[str]) -> None:
-    """Write a study to a file, by default one that has its system's name."""
-    path = output or Path(f"leadline-{study.start.system.replace('/', '_')}{kind.ending}")
+def usual_output(study: Any, kind: Kind) -> Path:
+    """Return the file that a study is drawn to where none is named: with its system's name."""
+    return Path(f"leadline-{study.start.system.replace('/', '_')}{kind.ending}")
+
+
+def draw(store: Store, study: Any, kind: Kind, path: Path, beside: Sequence[str]) -> None:
+    """Write a study to a file."""
     require_output(path, kind)
     kind.save(store, study, path, beside)
     talk(f"wrote {path}")

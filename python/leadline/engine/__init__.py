@@ -6,6 +6,7 @@ from leadline.engine.fit import require_fit
 from leadline.engine.pace import (
     BUDGET_SHARE,
     LAYOUT_BYTES_PER_S,
+    MEASURE_SHARE,
     POINT_S_MIN,
     PRECONDITION_BYTES_PER_S_MIN,
     BudgetSpent,
@@ -38,6 +39,7 @@ from leadline.record.job import Limits
 __all__ = [
     "BUDGET_SHARE",
     "LAYOUT_BYTES_PER_S",
+    "MEASURE_SHARE",
     "POINT_S_MIN",
     "PRECONDITION_BYTES_PER_S_MIN",
     "BudgetSpent",

@@ -20,6 +20,7 @@ import msgspec
 
 from leadline.engine.targets.beneath import claimed
 from leadline.errors import EngineFault, NothingCompleted, PointFailed, ServerLost, TargetRefused
+from leadline.inputs import UNREADABLE_JSON
 from leadline.machine.cgroup import MemoryCgroup
 from leadline.machine.stop import shielded
 from leadline.record.job import Answer, Job
@@ -39,10 +40,14 @@ _KILL_S = 30.0
 """A process inside an uninterruptible write dies only when the device has answered."""
 _SELECT_S_MAX = 3600.0
 """The system call takes no more than some weeks at once."""
+_LOOK_S = 0.25
+"""How often a job is looked after that runs."""
 _LINE_MAX_BYTES = 64 * 2**20
 _STDERR_SHOWN_BYTES = 2000
 
 OnEvent = Callable[[dict[str, Any]], None]
+Look = Callable[[], None]
+"""Looks after a running job; what it raises ends the job, and the child with it."""
 
 
 class EngineChild:
@@ -77,6 +82,7 @@ class EngineChild:
         self._stdin = _open_pipe(self._process.stdin)
         self._stdout = _open_pipe(self._process.stdout)
         self._busy = False
+        self._looks = _Looks(None)
         if cgroup is not None:
             try:
                 cgroup.adopt(self._process.pid)
@@ -94,8 +100,12 @@ class EngineChild:
         """Process id."""
         return self._process.pid
 
-    def exchange(self, job: Job[Any], on_event: OnEvent | None = None) -> dict[str, Any]:
+    def exchange(
+        self, job: Job[Any], on_event: OnEvent | None = None, look: Look | None = None
+    ) -> dict[str, Any]:
         """Run one job and return its result event; `on_event` gets the events before it.
+
+        `look` is called four times a second meanwhile, whether or not the engine says anything.
 
         Raises:
             PointFailed: the job met an I/O error; the child is ready for another.
@@ -105,6 +115,7 @@ class EngineChild:
         """
         end = time.monotonic() + job.seconds_max + GRACE_S
         self._busy = True
+        self._looks = _Looks(look)
         try:
             self._send(msgspec.json.encode(job) + b"\n", end)
             while True:
@@ -179,7 +190,7 @@ class EngineChild:
         with selectors.DefaultSelector() as selector:
             selector.register(fd, events)
             while (rest := end - time.monotonic()) > 0:
-                if selector.select(min(rest, _SELECT_S_MAX)):
+                if selector.select(min(rest, self._looks.due_s())):
                     return
             raise EngineFault(
                 "the engine gave no answer in time and was ended; the device under the target "
@@ -189,7 +200,7 @@ class EngineChild:
     def _event(self, line: bytes, job_id: str) -> dict[str, Any]:
         try:
             event = msgspec.json.decode(line)
-        except msgspec.DecodeError:
+        except UNREADABLE_JSON:
             raise EngineFault(self._nonsense(line)) from None
         if not isinstance(event, dict) or event.get("job_id") != job_id or "event" not in event:
             raise EngineFault(self._nonsense(line))
@@ -223,6 +234,23 @@ class EngineChild:
         return f"; it said: {text.strip()}" if text.strip() else ""
 
 
+class _Looks:
+    """The moments at which a running job is looked after, the first a little after its start."""
+
+    def __init__(self, look: Look | None) -> None:
+        self._look = look
+        self._next_s = time.monotonic() + _LOOK_S
+
+    def due_s(self) -> float:
+        """Look if it is time to; return the seconds until it is again."""
+        if self._look is None:
+            return _SELECT_S_MAX
+        if time.monotonic() >= self._next_s:
+            self._look()
+            self._next_s = time.monotonic() + _LOOK_S
+        return max(0.0, self._next_s - time.monotonic())
+
+
 class Child:
     """An engine child that is started when there is none; `close` ends it."""
 
@@ -239,8 +267,10 @@ class Child:
         """Process id, of one that was started."""
         return None if self._started is None else self._started.pid
 
-    def run(self, job: Job[Answer], on_event: OnEvent | None = None) -> Answer:
-        """Run one job and return its answer; `on_event` gets the events before it.
+    def run(
+        self, job: Job[Answer], on_event: OnEvent | None = None, look: Look | None = None
+    ) -> Answer:
+        """Run one job and return its answer; see `EngineChild.exchange`.
 
         Raises:
             PointFailed: the job met an I/O error; the child is ready for another.
@@ -252,7 +282,7 @@ class Child:
             self.close()
             with shielded():  # a child that nobody knows could not be ended
                 self._started = EngineChild(self._command, self._group)
-        return read_answer(job, self._started.exchange(job, on_event))
+        return read_answer(job, self._started.exchange(job, on_event, look))
 
     def close(self) -> None:
         """End the process; what it has mounted goes with it."""
@@ -270,7 +300,7 @@ def read_answer(job: Job[Answer], event: dict[str, Any]) -> Answer:
     """
     try:
         return job.read(event)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, KeyError) as error:
         raise EngineFault(f"the engine's result does not fit the record: {error}") from error
 
 

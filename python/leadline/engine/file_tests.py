@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from pathlib import Path
 from typing import Protocol
 
 import msgspec
@@ -18,7 +17,7 @@ from leadline.engine.targets.target import Target
 from leadline.errors import EngineFault, PointFailed, TargetRefused
 from leadline.machine.file_systems import make_file_system, mount_document
 from leadline.machine.loop_devices import LoopDevice, loop_device
-from leadline.machine.space import capacity_bytes, require_space
+from leadline.machine.space import Growth, capacity_bytes, require_space
 from leadline.record.files import FilesCell
 from leadline.record.job import Drive, FileTestJob
 from leadline.record.jobs.file_test import FileProgram, FileTestResult
@@ -31,6 +30,9 @@ _IMAGE_SPARE_BYTES = 192 * 2**20
 _FILL_BYTES = 4 * 2**20
 _LEAST_S = 0.02
 """The shortest job that the wire takes."""
+_ADVICE = "ask for smaller files"
+_FILE = "file.bin"
+"""What the programs write (crates/engine/src/file_test/programs.rs)."""
 
 
 class ProgramsAsked(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,7 +119,7 @@ class DirectoryTests:
                 seed=asked.seed,
                 total_s_max=_left_s(end_s),
             )
-            result = self._child.run(job)
+            result = self._child.run(job, look=self._growth(cell, asked.file_bytes).keep_floors)
             _require_blocks(cell, result)
             return result
 
@@ -132,6 +134,7 @@ class DirectoryTests:
         raw = _filled(folder, f"raw-{number}.bin", file_bytes, end_s)
         system = cell.system
         if not system.made:
+            _require_room(folder, _FILE, file_bytes)
             raw_path = str(folder.shown / raw) if _takes_direct_io(folder, raw) else None
             return Drive(directory=str(folder.shown), raw=raw_path)
         assert system.block_bytes is not None  # noqa: S101 - the plan gives a made one its block
@@ -148,6 +151,12 @@ class DirectoryTests:
             mount=mount_document(system.fs, device.path),
             raw=str(raw_device.path),
         )
+
+    def _growth(self, cell: FilesCell, file_bytes: int) -> Growth:
+        """What the programs write while they run; a made file system has its room in its image."""
+        used = [] if cell.system.made else self._claims[: cell.drives]
+        folders = [(claim.folder.fd, str(claim.folder.shown)) for claim in used]
+        return Growth(folders=folders, bytes=file_bytes * cell.drives, advice=_ADVICE)
 
     def _file_bytes_max(self, directory: int, cells: Sequence[FilesCell]) -> int:
         count = len(self._claims)
@@ -173,13 +182,18 @@ def _filled(folder: Folder, name: str, size_bytes: int, end_s: float) -> str:
     """Make a file of written, incompressible blocks; one that is long enough stays."""
     fd = folder.make_or_open_file(name)
     try:
-        have = os.fstat(fd).st_size
-        if have < size_bytes:
-            require_space(folder.fd, str(folder.shown), size_bytes - have)
-            _fill(fd, folder.shown / name, size_bytes, end_s)
+        if os.fstat(fd).st_size < size_bytes:
+            _require_room(folder, name, size_bytes)
+            _fill(fd, folder, name, size_bytes, end_s)
     finally:
         os.close(fd)
     return name
+
+
+def _require_room(folder: Folder, name: str, size_bytes: int) -> None:
+    found = folder.look(name)
+    have = 0 if found is None else found.st_size
+    require_space(folder.fd, str(folder.shown), max(0, size_bytes - have))
 
 
 @contextmanager
@@ -192,18 +206,25 @@ def _loop_device(folder: Folder, name: str) -> Iterator[LoopDevice]:
         os.close(fd)
 
 
-def _fill(fd: int, shown: Path, size_bytes: int, end_s: float) -> None:
+def _fill(fd: int, folder: Folder, name: str, size_bytes: int, end_s: float) -> None:
     block = os.urandom(_FILL_BYTES)
+    before = os.fstat(fd).st_size
+    shown = [(folder.fd, str(folder.shown))]
+    growth = Growth(folders=shown, bytes=size_bytes - before, advice=_ADVICE)
+    at = before
     try:
-        at = os.fstat(fd).st_size
         while at < size_bytes:
             _left_s(end_s)
+            growth.keep_floors()
             at += os.pwrite(fd, block[: min(_FILL_BYTES, size_bytes - at)], at)
         os.fsync(fd)
         os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    except TargetRefused:
+        os.ftruncate(fd, before)  # the next cell may want less, and the room is needed now
+        raise
     except OSError as error:
         raise TargetRefused(
-            f"{shown} cannot be written: {error.strerror}; ask for smaller files"
+            f"{folder.shown / name} cannot be written: {error.strerror}; {_ADVICE}"
         ) from error
 
 

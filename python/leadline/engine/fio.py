@@ -211,7 +211,7 @@ class FioEngine:
             group=self._group,
         )
         self._runs += 1
-        result = fio_result(answer, workload, f"fio-{self._runs}", ramp_s=ramp_s)
+        result = read_result(answer, workload, f"fio-{self._runs}", ramp_s=ramp_s)
         return msgspec.structs.replace(
             result,
             warnings=(*result.warnings, *_cut_short(measure_s, limits)),
@@ -370,15 +370,40 @@ def _answer(text: str, complaint: str, code: int) -> dict[str, Any]:
         document = json.loads(text[start:]) if start >= 0 else None
         jobs = document["jobs"] if document else []
         job: dict[str, Any] = jobs[0]
-    except (ValueError, KeyError, IndexError, TypeError):
+        failed = job["error"] and os.strerror(job["error"])
+    except (ValueError, KeyError, IndexError, TypeError, OverflowError, RecursionError):
         raise EngineFault(f"fio ended with exit code {code} and no result{said}") from None
     if len(jobs) != 1:
         raise EngineFault(f"fio answered with {len(jobs)} groups of jobs instead of one{said}")
-    if job["error"]:
-        raise PointFailed(f"fio: {os.strerror(job['error'])}{said}")
+    if failed:
+        raise PointFailed(f"fio: {failed}{said}")
     if code:
         raise EngineFault(f"fio ended with exit code {code}{said}")
     return job
+
+
+def read_result(
+    job: Mapping[str, Any], workload: Workload, job_id: str, *, ramp_s: float
+) -> EngineResult:
+    """Return fio's numbers as a result.
+
+    Raises:
+        NothingCompleted: it counted or timed no request.
+        EngineFault: what it says is not what fio says, or no number.
+
+    """
+    try:
+        result = fio_result(job, workload, job_id, ramp_s=ramp_s)
+        # Numbers of another kind, and what is not finite, no store takes.
+        return msgspec.json.decode(msgspec.json.encode(result), type=EngineResult)
+    except (
+        *(KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError),
+        msgspec.MsgspecError,
+    ) as error:
+        raise EngineFault(
+            f"fio's answer cannot be understood ({type(error).__name__}: {error}); look whether "
+            "`fio --version` says that it is fio 3"
+        ) from error
 
 
 def fio_result(

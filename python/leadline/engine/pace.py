@@ -58,20 +58,31 @@ class Progress:
     """Of the point before; None ahead of the first."""
 
 
+MEASURE_SHARE = 1 - _WARM_UP_SHARE
+"""What of a point's time is its window, where nothing ends it early."""
+
+
 def share_limits(share_s: float, *, left_s: float, accuracy: float) -> Limits:
     """Time limits of one point.
+
+    Without an accuracy nothing ends a point early, and nothing begins its window early: requests
+    that a buffer takes in are as fast from one to the next as those of a steady state, until it is
+    full.
 
     Args:
         share_s: what the point may take.
         left_s: what is left of the whole budget: the hard end.
-        accuracy: relative half-width of its own interval that ends a point early.
+        accuracy: relative half-width of its own interval that ends a point early; 0 where nothing
+            does.
 
     """
     warm_up_s = _WARM_UP_SHARE * share_s
+    measure_s = share_s - warm_up_s
     return Limits(
         warm_up_s_max=warm_up_s,
-        measure_s_min=min(0.25 * share_s, _MEASURE_S_ENOUGH),
-        measure_s_max=share_s - warm_up_s,
+        warm_up_s_min=0.0 if accuracy else warm_up_s,
+        measure_s_min=min(0.25 * share_s, _MEASURE_S_ENOUGH) if accuracy else measure_s,
+        measure_s_max=measure_s,
         accuracy=accuracy,
         total_s_max=left_s,
     )

@@ -268,7 +268,7 @@ def _keep(record: Path, before: dict[str, int]) -> None:
 def _read(record: Path) -> dict[str, Any] | None:
     try:
         found = json.loads(record.read_text())
-    except (FileNotFoundError, ValueError):
+    except (FileNotFoundError, ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) and isinstance(found.get("before"), dict) else None
 
@@ -276,7 +276,7 @@ def _read(record: Path) -> dict[str, Any] | None:
 def _owner_lives(record: Path) -> bool:
     try:
         pid = int(json.loads(record.read_text())["pid"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return False
     return Path(f"/proc/{pid}").exists()
 

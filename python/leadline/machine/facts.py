@@ -6,6 +6,7 @@ A fact that the machine does not tell is None, never a guess. `docs/reference/fa
 
 from __future__ import annotations
 
+import functools
 import platform
 from collections.abc import Callable, Mapping
 from importlib import metadata
@@ -57,6 +58,7 @@ class TargetFact(Fact, frozen=True):
     read: Callable[[Place], Value]
 
 
+@functools.cache  # the library looks for it anew each time, and keeps something of each look
 def leadline_version() -> str | None:
     """Return the version of the installed package; None in a tree that was never installed."""
     try:

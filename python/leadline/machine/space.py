@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -73,7 +74,9 @@ def require_space(directory: int, shown: str, needed_bytes: int) -> None:
     require_room(shown, room_of(directory, shown), needed_bytes)
 
 
-def keep_floor(shown: str, space: Space, layout_bytes: int) -> None:
+def keep_floor(
+    shown: str, space: Space, layout_bytes: int, advice: str = "give a smaller --max-bytes"
+) -> None:
     """Refuse to go on laying out once the floor is touched: others write there, too.
 
     A file system's own books may take a little of what is left after a layout that fills the room
@@ -89,8 +92,28 @@ def keep_floor(shown: str, space: Space, layout_bytes: int) -> None:
         f"{shown}: somebody else writes to this file system: while Leadline laid out its data, "
         f"{format_bytes(space.free_bytes)} of {format_bytes(space.total_bytes)} were left free, "
         f"and {format_bytes(space.floor_bytes)} must stay free (the larger of 5 % and 1 GiB); the "
-        "layout was stopped and is removed: free some space, or give a smaller --max-bytes"
+        f"layout was stopped and is removed: free some space, or {advice}"
     )
+
+
+class Growth(msgspec.Struct, frozen=True, kw_only=True):
+    """What somebody writes below directories, and what he is told when others fill the disk."""
+
+    folders: Sequence[tuple[str | int, str]]
+    """Each by its path or a handle, and as it is shown."""
+    bytes: int
+    """In all."""
+    advice: str
+
+    def keep_floors(self) -> None:
+        """Look at all of their file systems as they are now.
+
+        Raises:
+            TargetRefused: as `keep_floor`; or one of them is not there any more.
+
+        """
+        for folder, shown in self.folders:
+            keep_floor(shown, room_of(folder, shown), self.bytes, self.advice)
 
 
 def require_room(

@@ -137,10 +137,13 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """When a job ends (ARCHITECTURE.md, the wire)."""
 
     warm_up_s_max: float = 10.0
+    warm_up_s_min: float = 0.0
+    """A rate is steady, too, while a buffer fills."""
     measure_s_min: float = 1.0
     measure_s_max: float = 5.0
     accuracy: float = 0.05
-    """Measuring ends when the 95 % interval's half-width is below this share of the mean."""
+    """Measuring ends when the 95 % interval's half-width is below this share of the mean; at 0 the
+    window is the longest."""
     total_s_max: float = 60.0
     """Bound of the whole job, prepare included."""
 

@@ -49,6 +49,7 @@ class SurveyStart(ReachedStart, frozen=True, kw_only=True):
     focal_mode: str
     """"middle" (CP94 §8) or "75%" (CP94 §7)."""
     accuracy: float
+    """Relative half-width of a point's own interval that ends it early; 0 for none."""
     plan: Plan
     facts: dict[str, Any]
     """Facts of the machine and the target by name, units last in the names."""

@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from leadline.inputs import UNREADABLE_JSON
 from leadline.record.workbench import Batch, Measured, ResponseMs, Threshold, TrialRequest
 
 BATCHES = 60
@@ -80,7 +81,7 @@ def read_document(output: bytes) -> LoadDocument:
     """
     try:
         document = msgspec.json.decode(output.strip(), type=LoadDocument)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNREADABLE_JSON as error:
         begins = output[:80].decode(errors="replace").strip()
         raise NonsensePrinted(f"{error}; it begins {begins!r}") from error
     if document.server_lost is None and (document.requests is None) == (document.counts is None):
@@ -104,8 +105,22 @@ def measured_of(document: LoadDocument, request: TrialRequest, threshold: Thresh
         document.aborted or seconds >= _SHORTEST_FRAC * request.seconds,
         f"only {seconds:g} s of {request.seconds:g} s were measured, and it is not `aborted`",
     )
+    # Numbers that make others infinite are refused below, without a word of numpy's before.
+    with np.errstate(over="ignore", invalid="ignore"):
+        measured = _measured(document, request, seconds, threshold.limit_ms)
+    try:
+        return msgspec.json.decode(msgspec.json.encode(measured), type=Measured)
+    except msgspec.ValidationError as error:
+        raise NonsensePrinted(
+            f"a number in it is too large to be a time or a count: {error}"
+        ) from error
+
+
+def _measured(
+    document: LoadDocument, request: TrialRequest, seconds: float, limit_ms: float | None
+) -> Measured:
     if document.requests is not None:
-        return _from_requests(document, document.requests, request, seconds, threshold.limit_ms)
+        return _from_requests(document, document.requests, request, seconds, limit_ms)
     assert document.counts is not None  # noqa: S101 - read_document has seen to it
     return _from_counts(document, document.counts, seconds)
 

@@ -24,6 +24,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import ArgumentError, IntegrityError, InvalidRequestError, SQLAlchemyError
 
+from leadline.inputs import UNREADABLE_JSON
 from leadline.machine.stop import shielded
 from leadline.store._place import as_it_is, is_read_only, masked
 from leadline.store._tables import SCHEMA_VERSION, metadata, schema
@@ -171,7 +172,7 @@ class Database:
     def _decode(self, document: str, kind: type[D]) -> D:
         try:
             return msgspec.json.decode(document, type=kind)
-        except msgspec.MsgspecError as error:
+        except UNREADABLE_JSON as error:
             said = getattr(kind, "__name__", "document")
             raise self._damaged(f"a {said} in it cannot be read: {error}") from error
 

@@ -11,18 +11,30 @@ from sqlalchemy import URL
 from leadline.store.errors import StoreError
 
 _HIDDEN = "***"
-_IN_AUTHORITY = re.compile(r"(://?[^:@/\s]*:)\S*(?=@)")
-"""`//user:secret@`, also a secret with signs that should have been escaped."""
-_IN_QUERY = re.compile(
-    r"((?:pass\w*|pwd|\w*password\w*|\w*secret\w*|\w*token\w*)\s*(?:=|%3[dD]))[^&\s;,'\"]+",
-    re.IGNORECASE,
-)
-"""`password=secret` and its like, wherever it stands."""
+_USER = re.compile(r":/{1,2}[^:@/\s]*:")
+"""`//user:`, before the secret of an address."""
+_VALUE = re.compile(r"(?<!\w)(\w++)(\s*+(?:=|%3[dD]))[^&\s;,'\"]+")
+"""A name and its value, wherever they stand. What was looked at is never looked at again: a long
+text costs no more than its length."""
+_SECRETS = ("pass", "pwd", "secret", "token")
 
 
 def masked(text: str) -> str:
     """Return an address, or words about one, without the passwords in it."""
-    return _IN_QUERY.sub(rf"\1{_HIDDEN}", _IN_AUTHORITY.sub(rf"\1{_HIDDEN}", text))
+    return _VALUE.sub(_without_value, re.sub(r"\S+", _without_password, text))
+
+
+def _without_password(word: re.Match[str]) -> str:
+    """Hide `secret` of `//user:secret@`, signs that should have been escaped included."""
+    text = word[0]
+    until = text.rfind("@")
+    user = _USER.search(text, 0, until) if until > 0 else None
+    return text if user is None else f"{text[: user.end()]}{_HIDDEN}{text[until:]}"
+
+
+def _without_value(found: re.Match[str]) -> str:
+    name = found[1].lower()
+    return f"{found[1]}{found[2]}{_HIDDEN}" if any(map(name.__contains__, _SECRETS)) else found[0]
 
 
 def is_read_only(file: str) -> bool:

@@ -12,7 +12,10 @@ from leadline.engine import BUDGET_SHARE, POINT_S_MIN, BudgetSpent, Limits, shar
 class Pace:
     """An equal share of what is left for every point that is left.
 
-    A point that ends early leaves its time to the others; a slow one takes it from them.
+    A slow point takes time from the others. One that ends early leaves its time to them where
+    points end by their accuracy; where none does, what is left over is for the slow ones, and no
+    point gets more than its share of the whole: what a system does in its first second and in its
+    tenth differs, and points are held against each other.
     """
 
     end_s: float
@@ -20,7 +23,7 @@ class Pace:
     points: int
     """How many are planned."""
     accuracy: float
-    """Relative half-width of a point's own interval that ends it early."""
+    """Relative half-width of a point's own interval that ends it early; 0 where none does."""
     point_s_max: float = math.inf
     between: float = 0.0
     """What stands between two points, as a share of a point's time."""
@@ -34,11 +37,17 @@ class Pace:
             BudgetSpent: nothing useful fits any more.
 
         """
-        left, left_s = self.points - done, self.end_s - now_s
-        share_s = min(self.point_s_max, BUDGET_SHARE * left_s / (left + self.between * (left - 1)))
+        left_s = self.end_s - now_s
+        share_s = min(self.point_s_max, self._share_s(left_s, self.points - done))
+        if not self.accuracy:
+            share_s = min(share_s, self._share_s(self.end_s, self.points))
         if share_s < POINT_S_MIN:
             raise BudgetSpent(self.ended(done) + self.advice)
         return share_limits(share_s, left_s=left_s, accuracy=self.accuracy)
+
+    def _share_s(self, seconds: float, points: int) -> float:
+        """What each of so many points gets of a time, the pauses between them taken off."""
+        return BUDGET_SHARE * seconds / (points + self.between * (points - 1))
 
     def ended(self, done: int) -> str:
         """Say that the budget ended after so many points."""

@@ -80,8 +80,13 @@ def clock_after(points: Sequence[Measurement]) -> float:
     return simulated.clock_s if simulated else 0.0
 
 
+RESUME = "--resume"
+RESUME_LONGER = "--resume and a larger --budget"
+"""What goes on with a study whose budget is spent: --resume alone would end at once."""
+
+
 def say_kept(
-    kept: int, planned: int, study_id: str, *, what: str = "points", options: str = "--resume"
+    kept: int, planned: int, study_id: str, *, what: str = "points", options: str = RESUME
 ) -> str:
     """Say what a study that stopped has, and how it goes on."""
     return (

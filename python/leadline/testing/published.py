@@ -9,7 +9,6 @@ figure. What a row can show is told by its role: "put in", the number stands in 
 from __future__ import annotations
 
 import functools
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Literal
 import msgspec
 
 from leadline.engine import Limits, Target, open_engine
+from leadline.inputs import parse_toml
 from leadline.record import CacheSize, Interval, Survey, Workload
 from leadline.record.findings import compare
 from leadline.stats import own_error, pooled_noise, reading_interval
@@ -167,8 +167,8 @@ def read_figures(path: Path) -> tuple[Figure, ...]:
 
     """
     try:
-        return tuple(msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), _File).figure)
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        return tuple(msgspec.convert(parse_toml(path.read_text(encoding="utf-8")), _File).figure)
+    except (ValueError, msgspec.ValidationError) as error:
         raise FiguresError(f"{path}: {error}") from error
 
 

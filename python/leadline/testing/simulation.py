@@ -64,7 +64,7 @@ def simulate_survey(
     seed: int,
     *,
     budget_s: float = VIRTUAL_BUDGET_S,
-    accuracy: float = 0.02,
+    accuracy: float = 0.0,
     focal_mode: str = "middle",
     learn_frac: float = 0.0,
     store: Store | None = None,
@@ -75,7 +75,7 @@ def simulate_survey(
         profile: a profile's name or the path of a TOML file.
         seed: decides order, addresses and noise.
         budget_s: virtual seconds.
-        accuracy: half-width, as a fraction, at which a point ends.
+        accuracy: half-width, as a fraction, at which a point ends early; 0 for none.
         focal_mode: "middle" or "75%".
         learn_frac: share of the points that go where predictions gain most.
         store: where the points go; by default a store in memory.

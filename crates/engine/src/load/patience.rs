@@ -31,6 +31,11 @@ impl Patience {
         }
     }
 
+    /// Whether it can end at all.
+    pub fn is_bounded(&self) -> bool {
+        self.bound_ns.is_some()
+    }
+
     /// A request is due.
     pub fn due(&mut self, due_ns: u64) {
         if due_ns >= self.from_ns {

@@ -6,8 +6,13 @@
 use leadline_wire::event::measure::Slice;
 use leadline_wire::job::measure::Limits;
 
+use crate::run::slices::joined;
 use crate::run::steady::is_steady;
 use crate::run::stop::StopRule;
+
+/// Most slices of a phase that are kept. When there are as many, neighbours are joined two by two
+/// and later ones are to be twice as long: memory does not grow with the length of a run.
+pub const SLICES_KEPT_MAX: usize = 16_384;
 
 /// What to do after a slice.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -33,6 +38,7 @@ pub struct Controller {
     rule: StopRule,
     accurate: bool,
     next_look: usize,
+    joins: u32,
 }
 
 impl Controller {
@@ -51,6 +57,7 @@ impl Controller {
             rule: StopRule::new(limits.accuracy),
             accurate: false,
             next_look: 0,
+            joins: 0,
         }
     }
 
@@ -65,18 +72,37 @@ impl Controller {
         (phase_s / 150.0).clamp(0.001, 0.05)
     }
 
+    /// Times as long as at its beginning that a phase's next slice should be.
+    #[must_use]
+    pub fn coarseness(&self) -> u64 {
+        1 << self.joins.min(32)
+    }
+
     /// Takes the next slice, in order; its `start_s` is set here.
     pub fn push(&mut self, mut slice: Slice) -> Decision {
         if self.measuring {
             slice.start_s = self.window_s;
             self.window_s += slice.seconds;
             self.window.push(slice);
+            if join_full(&mut self.window) {
+                self.joins += 1;
+                self.rule.slices_joined();
+            }
             return self.judge_window();
         }
         slice.start_s = self.warm_up_spent_s;
         self.warm_up_spent_s += slice.seconds;
         self.warm_up.push(slice);
+        if join_full(&mut self.warm_up) {
+            self.joins += 1;
+            self.next_look /= 2;
+        }
         self.judge_warm_up()
+    }
+
+    fn begin_window(&mut self) {
+        self.measuring = true;
+        self.joins = 0;
     }
 
     fn judge_warm_up(&mut self) -> Decision {
@@ -84,8 +110,9 @@ impl Controller {
             self.next_look = self.warm_up.len() + (self.warm_up.len() / 20).max(5);
             self.steady = is_steady(&self.warm_up);
         }
-        if self.steady || self.warm_up_spent_s >= self.limits.warm_up_s_max {
-            self.measuring = true;
+        let long_enough = self.warm_up_spent_s >= self.limits.warm_up_s_min;
+        if (self.steady && long_enough) || self.warm_up_spent_s >= self.limits.warm_up_s_max {
+            self.begin_window();
             return Decision::Measure;
         }
         Decision::Continue
@@ -108,7 +135,9 @@ impl Controller {
 
     /// Opens the window without a warm-up judgement (its time is up elsewhere).
     pub fn force_measure(&mut self) {
-        self.measuring = true;
+        if !self.measuring {
+            self.begin_window();
+        }
     }
 
     /// Whether the warm-up ended by the steadiness test.
@@ -156,5 +185,73 @@ impl Controller {
     #[must_use]
     pub fn window(&self) -> &[Slice] {
         &self.window
+    }
+}
+
+/// Joins neighbours when there are as many slices as are kept; whether it did.
+fn join_full(slices: &mut Vec<Slice>) -> bool {
+    if slices.len() < SLICES_KEPT_MAX {
+        return false;
+    }
+    let half: Vec<Slice> = slices.chunks(2).filter_map(joined).collect();
+    slices.clear(); // its room is used again
+    slices.extend(half);
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limits(warm_up_s_max: f64, measure_s_max: f64) -> Limits {
+        Limits {
+            warm_up_s_max,
+            measure_s_min: measure_s_max,
+            measure_s_max,
+            total_s_max: 1e9,
+            accuracy: 1e-9,
+        }
+    }
+
+    /// Pushes slices as long as wanted until the phase ends; how many there were.
+    fn follow(controller: &mut Controller, wanted: Decision, rate: impl Fn(u64) -> u64) -> u64 {
+        let mut pushed = 0;
+        loop {
+            let seconds = controller.coarseness() as f64;
+            let bytes = rate(pushed) * controller.coarseness();
+            pushed += 1;
+            if controller.push(Slice { start_s: 0.0, seconds, operations: 1, bytes }) == wanted {
+                return pushed;
+            }
+        }
+    }
+
+    #[test]
+    fn neither_slices_nor_memory_grow_with_the_length_of_a_run() {
+        let (warm_up_s, window_s) = (1e7, 1e8);
+        let mut controller = Controller::new(limits(warm_up_s, window_s), 0.0);
+        // A climb without an end is never steady.
+        let warm = follow(&mut controller, Decision::Measure, |number| 1 + number);
+        assert!(!controller.steady());
+        assert!(warm < 10 * SLICES_KEPT_MAX as u64, "{warm}");
+        assert!(controller.warm_up().len() < SLICES_KEPT_MAX);
+        assert_eq!(controller.coarseness(), 1, "the window begins as finely as it would have");
+        let measured = follow(&mut controller, Decision::Stop, |number| 100 + number % 7);
+        assert!(measured < 20 * SLICES_KEPT_MAX as u64, "{measured}");
+        let window = controller.window();
+        assert!(window.len() < SLICES_KEPT_MAX);
+        assert!((controller.window_s() / window_s - 1.0).abs() < 0.01);
+        assert_eq!(window.iter().map(|slice| slice.operations).sum::<u64>(), measured);
+        let gaps = window.windows(2).map(|two| two[0].start_s + two[0].seconds - two[1].start_s);
+        assert!(gaps.fold(0.0, |most: f64, gap| most.max(gap.abs())) < 1e-3, "none is lost");
+    }
+
+    #[test]
+    fn a_phase_that_fits_is_kept_slice_by_slice() {
+        let slices = SLICES_KEPT_MAX - 1;
+        let mut controller = Controller::new(limits(0.0, slices as f64), 0.0);
+        controller.force_measure();
+        assert_eq!(follow(&mut controller, Decision::Stop, |number| number % 3), slices as u64);
+        assert_eq!((controller.window().len(), controller.coarseness()), (slices, 1));
     }
 }

@@ -186,8 +186,8 @@ impl<'a> Conductor<'a> {
     /// Feeds slices to the controller until it decides `wanted`; false when the job's time or an
     /// issuer ended first.
     fn follow(&mut self, reporter: &mut Reporter, wanted: Decision) -> bool {
-        let slice_ns = ns_from_s(Controller::slice_s(&self.setting.limits));
-        let mut next_ns = self.last.0 + slice_ns;
+        let finest_ns = ns_from_s(Controller::slice_s(&self.setting.limits));
+        let mut next_ns = self.last.0 + finest_ns;
         loop {
             sleep_until(next_ns);
             let slice = self.slice();
@@ -198,6 +198,7 @@ impl<'a> Conductor<'a> {
                 return false;
             }
             reporter.progress(self.controller.done_frac());
+            let slice_ns = finest_ns * self.controller.coarseness();
             // After a late wake-up the next slice is whole again, not a burst of empty ones.
             next_ns = (next_ns + slice_ns).max(self.last.0 + slice_ns / 2);
         }

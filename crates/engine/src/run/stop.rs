@@ -125,6 +125,11 @@ impl StopRule {
         Self { accuracy, next_look: SLICES_MIN, once: false }
     }
 
+    /// Neighbouring slices were joined two by two.
+    pub fn slices_joined(&mut self) {
+        self.next_look /= 2;
+    }
+
     /// Whether the throughput over these slices is known well enough. Looks only when the window
     /// has grown by a tenth.
     pub fn reached(&mut self, slices: &[Slice]) -> bool {

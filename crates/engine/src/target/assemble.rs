@@ -254,7 +254,7 @@ fn warn(run: &mut Finished, half_width_frac: Option<f64>) {
     let warning = asked.and_then(|(asked, done)| plateau_warning(done, asked.bytes_max));
     run.warnings.extend(warning);
     match half_width_frac {
-        Some(share) if share <= limits.accuracy => {}
+        Some(share) if share <= limits.accuracy || limits.accuracy == 0.0 => {}
         Some(share) => run.warnings.push(format!(
             "time cap reached before the asked accuracy: ±{:.1} % instead of ±{:.1} % after \
             {:.3} s",

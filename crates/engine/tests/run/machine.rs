@@ -53,6 +53,15 @@ fn number(result: &Value, path: &str) -> f64 {
 }
 
 #[test]
+fn a_window_opens_after_the_shortest_warm_up_however_steady_the_rate_is() {
+    let soon = number(&result(|job| job["limits"]["warm_up_s_min"] = json!(0.0)), "/warm_up/seconds");
+    let late = number(&result(|job| job["limits"]["warm_up_s_min"] = json!(1.5)), "/warm_up/seconds");
+    assert!(soon < 1.0 && (1.5..1.6).contains(&late), "{soon} and {late}");
+    let refused = last(|job| job["limits"]["warm_up_s_min"] = json!(2.5));
+    assert_eq!(refused["event"], "error", "{refused}");
+}
+
+#[test]
 fn a_job_counts_what_the_mechanism_did() {
     let found = result(|_| ());
     // A quarter fits; the rest goes to four servers of 10,000 a second each.

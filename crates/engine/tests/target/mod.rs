@@ -4,5 +4,6 @@ mod conformance;
 mod data_file;
 mod full_disk;
 mod nfs;
+mod nfs_lies;
 mod nfs_queue;
 mod precondition;

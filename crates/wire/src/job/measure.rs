@@ -110,13 +110,18 @@ pub struct Limits {
     /// Longest warm-up.
     #[schemars(transform = bounded(ranges::WARM_UP_S))]
     pub warm_up_s_max: f64,
+    /// Shortest warm-up, no longer than the longest: a rate is steady, too, while a buffer fills.
+    #[serde(default)]
+    #[schemars(transform = bounded(ranges::WARM_UP_S))]
+    pub warm_up_s_min: f64,
     /// Shortest measured window, no longer than the longest.
     #[schemars(transform = bounded(ranges::MEASURE_S_MIN))]
     pub measure_s_min: f64,
     /// Longest measured window.
     #[schemars(transform = bounded(ranges::MEASURE_S))]
     pub measure_s_max: f64,
-    /// Measuring ends when the 95 % interval's half-width is below this share of the mean.
+    /// Measuring ends when the 95 % interval's half-width is below this share of the mean; at
+    /// 0 the window is the longest.
     #[schemars(transform = bounded(ranges::SHARE))]
     pub accuracy: f64,
     /// Longest job, laying out the file included.
@@ -198,6 +203,14 @@ impl Limits {
     /// Checks the ranges and that they fit each other.
     fn validate(&self) -> Result<(), Wrong> {
         within("limits.warm_up_s_max", self.warm_up_s_max, &ranges::WARM_UP_S, "seconds")?;
+        within("limits.warm_up_s_min", self.warm_up_s_min, &ranges::WARM_UP_S, "seconds")?;
+        require(
+            self.warm_up_s_min <= self.warm_up_s_max,
+            "limits.warm_up_s_min",
+            self.warm_up_s_min,
+            &format!("0 to {}", self.warm_up_s_max),
+            "no more than warm_up_s_max",
+        )?;
         within("limits.measure_s_max", self.measure_s_max, &ranges::MEASURE_S, "seconds")?;
         within("limits.measure_s_min", self.measure_s_min, &ranges::MEASURE_S_MIN, "seconds")?;
         require(

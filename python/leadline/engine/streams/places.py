@@ -11,9 +11,9 @@ import msgspec
 
 from leadline.engine.targets.beneath import claimed, facts_of, open_input
 from leadline.errors import TargetRefused
-from leadline.inputs import TEXT_BYTES_MAX
+from leadline.inputs import TEXT_BYTES_MAX, UNREADABLE_JSON
 from leadline.machine.resources import available_memory_bytes
-from leadline.machine.space import read_space, require_room
+from leadline.machine.space import Growth, read_space, require_room
 from leadline.record.job import (
     STREAM_MEMORY_BYTES_MIN,
     Capacity,
@@ -130,13 +130,18 @@ def _striped(path: str, file: Path) -> DataSet:
     try:
         with open(open_input(file), "rb") as opened:  # noqa: PTH123 - a handle
             layout = msgspec.json.decode(opened.read(TEXT_BYTES_MAX), type=_Layout)
-    except (OSError, msgspec.MsgspecError) as error:
+    except (OSError, *UNREADABLE_JSON) as error:
         raise TargetRefused(
             f"{file} says where the stripes of {path} lie, and cannot be read: {error}; make the "
             "data anew"
         ) from error
     files = [Path(name) for part in layout.parts for name in part.files]
-    missing = [stripe for stripe in files if not _is_file(stripe)]
+    try:
+        missing = [stripe for stripe in files if not _is_file(stripe)]
+    except (OSError, ValueError) as error:  # a name that is too long, or holds a NUL
+        raise TargetRefused(
+            f"{file} names stripes of {path} that cannot be looked at: {error}; make the data anew"
+        ) from error
     if missing or not files:
         raise TargetRefused(
             f"{missing[0] if missing else 'every stripe'} of {path} is not there: is its disk "
@@ -251,8 +256,30 @@ def _require_directory(what: str, directory: str) -> None:
 
 def _require_space(job: StreamJob, source: DataSet | None, output_bytes: int | None) -> None:
     """Add up what is written on every file system, and keep its floor."""
-    wanted: list[tuple[str, int]] = []
     size = source.size_bytes if source is not None else 0
+    for shown, count in _needed(job, size, output_bytes).values():
+        require_room(shown, read_space(_handle(shown)), count, _ROOM_ADVICE)
+
+
+def growth_of(job: StreamJob, output_bytes: int | None = None) -> Growth:
+    """Return what a job that is possible writes, to keep the floors while it runs."""
+    size = find_data_set(job.input).size_bytes if job.input is not None else 0
+    needed = _needed(job, size, output_bytes).values()
+    folders = [(_handle(shown), shown) for shown, _ in needed]
+    return Growth(
+        folders=folders, bytes=max((count for _, count in needed), default=0), advice=_ROOM_ADVICE
+    )
+
+
+def _handle(directory: str) -> str | int:
+    """Return a directory's handle where it is claimed."""
+    own = claimed().get(Path(directory))
+    return directory if own is None else own.fd
+
+
+def _needed(job: StreamJob, size: int, output_bytes: int | None) -> dict[int, tuple[str, int]]:
+    """Return what is written on each file system, with one of its directories."""
+    wanted: list[tuple[str, int]] = []
     if isinstance(job.kernel, Generate):
         size = job.kernel.records * RECORD_BYTES
     if isinstance(job.kernel, Capacity):
@@ -269,10 +296,7 @@ def _require_space(job: StreamJob, source: DataSet | None, output_bytes: int | N
             raise TargetRefused(f"{directory} is gone; make it again: mkdir -p {directory}")
         shown, before = needed.get(found.st_dev, (directory, 0))
         needed[found.st_dev] = shown, before + count
-    for shown, count in needed.values():
-        own = claimed().get(Path(shown))
-        space = read_space(shown if own is None else own.fd)
-        require_room(shown, space, count, _ROOM_ADVICE)
+    return needed
 
 
 def _is_file(path: Path) -> bool:

@@ -11,7 +11,7 @@ import msgspec
 
 from leadline.engine.child import ENGINE_COMMAND, Child
 from leadline.engine.pace import BudgetSpent
-from leadline.engine.streams.places import require_possible
+from leadline.engine.streams.places import growth_of, require_possible
 from leadline.errors import CacheLimitRefused, TargetRefused
 from leadline.machine.cgroup import MemoryCgroup, memory_cgroup
 from leadline.record.job import StreamJob
@@ -80,7 +80,7 @@ class ChildStreams:
         numbered = msgspec.structs.replace(job, job_id=f"{job.name}-{self._jobs}")
         began_s = time.monotonic()
         try:
-            return self._child.run(numbered)
+            return self._child.run(numbered, look=growth_of(job, output_bytes).keep_floors)
         except TargetRefused as refused:
             if time.monotonic() - began_s >= job.total_s_max:
                 raise BudgetSpent(str(refused)) from refused

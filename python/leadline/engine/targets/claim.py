@@ -30,6 +30,7 @@ from leadline.engine.targets.beneath import (
     why_not_ours,
 )
 from leadline.errors import EngineFault, TargetRefused
+from leadline.inputs import UNREADABLE_JSON
 from leadline.machine.stop import shielded
 
 DIRECTORY = ".leadline"
@@ -290,7 +291,7 @@ def _is_marker(text: bytes) -> bool:
         return True
     try:
         marker = msgspec.json.decode(text, type=_Marker)
-    except msgspec.MsgspecError:
+    except UNREADABLE_JSON:
         return False
     return marker.made_by == "leadline" and marker.version <= MARKER_VERSION
 

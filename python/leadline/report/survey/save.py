@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from leadline.record import Measurement, Survey, Validation
@@ -18,19 +18,40 @@ _FORMS = Forms("a report", ".html, .pdf, .svg or .png")
 
 
 def save_all_charts(
-    survey: Survey, directory: Path, image_format: str, validation: Validation | None = None
+    survey: Survey,
+    directory: Path,
+    image_format: str,
+    validation: Validation | None = None,
+    check: Callable[[Path], object] = Path,
 ) -> tuple[Path, ...]:
-    """Write every chart as `<name>.<format>` in `directory`, made when missing."""
+    """Write every chart as `<name>.<format>` in `directory`, made when missing.
+
+    Args:
+        survey: what is drawn.
+        directory: where.
+        image_format: svg, png or pdf.
+        validation: of the survey, drawn beside it.
+        check: is asked of every file before the first is written; what it raises stops all.
+
+    Raises:
+        ReportError: another format, or something cannot be written.
+
+    """
     if image_format not in CHART_FORMATS:
         raise ReportError(f"cannot write charts as {image_format!r}; use svg, png or pdf")
-    directory.mkdir(parents=True, exist_ok=True)
-    paths = []
     drawn = charts(survey) | (validation_charts(validation) if validation else {})
-    for name, chart in drawn.items():
-        path = directory / f"{name}.{image_format}"
-        save_chart(chart, path)
-        paths.append(path)
-    return tuple(paths)
+    paths = tuple(directory / f"{name}.{image_format}" for name in drawn)
+    for path in paths:
+        check(path)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for path, chart in zip(paths, drawn.values(), strict=True):
+            save_chart(chart, path)
+    except OSError as error:
+        raise ReportError(
+            f"charts cannot be written to {directory}: {error.strerror}; give another directory"
+        ) from error
+    return paths
 
 
 def save_report(

@@ -80,12 +80,13 @@ def tile_rows(survey: Survey) -> list[tuple[str, str]]:
 
 def sure_rows(survey: Survey, points: Sequence[Measurement], drift: str) -> list[tuple[str, str]]:
     """Say how sure the survey is, each doubt in one line."""
-    asked = say_percent(survey.start.accuracy)
+    early = survey.start.accuracy
+    aimed = f"; ±{say_percent(early)} was aimed at within a run" if early else ""
     bought = survey.accuracy_frac
     rows = [
         (
             "Accuracy bought",
-            f"{say_half_width(bought)} at the median point; ±{asked} was aimed at within a run"
+            f"{say_half_width(bought)} at the median point{aimed}"
             if bought is not None
             else "cannot tell: too few readings",
         ),

@@ -100,6 +100,7 @@ def run_study(
     start: CacheStart,
     points: Sequence[Measurement] = (),
     *,
+    budget_s: float | None = None,
     on_progress: Callable[[Progress], None] = lambda _: None,
 ) -> CacheStudy:
     """Measure every point still missing and return the explained study.
@@ -107,12 +108,22 @@ def run_study(
     Every point is durable in the store before the next one starts. On any exception the stored
     points remain, and the study can be resumed by passing them as `points`.
 
+    Args:
+        engine: the opened target.
+        target: the same, as it was spelled.
+        store: where the points go; the study was begun in it.
+        start: what decides the study.
+        points: what was measured in earlier sittings.
+        budget_s: hard cap on all sittings together; None is the plan's.
+        on_progress: told before each point.
+
     Raises:
         BudgetSpent: the budget ended early; the points so far are stored.
         PointFailed: the storage failed while measuring.
         CacheStudyRefused: `points` are not those of this study.
 
     """
+    end_s = budget_s or start.plan.budget_s
     questions = Questions(start, points)
     filled = _filling(engine, start)
 
@@ -123,21 +134,27 @@ def run_study(
 
     with kept_when_stopped(store, start.study_id, stopped):
         points_s = measure_points(
-            engine, store, start, questions, pace_of(start), on_progress=on_progress, before=filled
+            engine,
+            store,
+            start,
+            questions,
+            pace_of(start, end_s),
+            on_progress=on_progress,
+            before=filled,
         )
         opened_s = engine.clock_s
         study = explain_study(start, questions.points)
-        left_s = start.plan.budget_s - points_s
+        left_s = end_s - points_s
         study = measure_write_costs(engine, target, study, left_s=left_s)
     study = msgspec.structs.replace(study, wall_s=points_s + engine.clock_s - opened_s)
     store.end(start.study_id, study, study.status)
     return study
 
 
-def pace_of(start: CacheStart) -> Pace:
-    """How a study's budget is shared among its points and the filling between them."""
+def pace_of(start: CacheStart, budget_s: float) -> Pace:
+    """How a budget is shared among a study's points and the filling between them."""
     return Pace(
-        start.plan.budget_s - start.plan.writes_s,
+        budget_s - start.plan.writes_s,
         start.plan.points,
         start.accuracy,
         between=0.0 if start.system_profile is not None else FILL_SHARE_MAX,

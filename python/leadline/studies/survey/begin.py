@@ -35,8 +35,10 @@ class Asked:
     budget_s: float
     max_bytes: int | None
     seed: int
-    accuracy: float
-    focal_mode: str
+    accuracy: float = 0.0
+    """What ends a point early, as a share; 0 where all windows are alike, so that a system that
+    takes turns of seconds (a flusher and the writers it holds up) shows each point as many."""
+    focal_mode: str = "middle"
     precondition_bytes_max: int | None = None
     learn_frac: float = 0.0
     """Share of the points that go where predictions gain most."""

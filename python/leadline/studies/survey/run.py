@@ -20,12 +20,21 @@ def run_survey(
     start: SurveyStart,
     points: Sequence[Measurement] = (),
     *,
+    budget_s: float | None = None,
     on_progress: Callable[[Progress], None] = lambda _: None,
 ) -> Survey:
     """Measure every point still missing and return the explained survey.
 
     Every point is durable in the store before the next one starts. On any exception the stored
     points remain, and the survey can be resumed by passing them as `points`.
+
+    Args:
+        engine: the opened target.
+        store: where the points go; the survey was begun in it.
+        start: what decides the survey.
+        points: what was measured in earlier sittings.
+        budget_s: hard cap on all sittings together; None is the plan's.
+        on_progress: told before each point.
 
     Raises:
         BudgetSpent: the budget ended early; the points so far are stored.
@@ -40,7 +49,7 @@ def run_survey(
             store,
             start,
             surveyor,
-            pace_of(start),
+            pace_of(start, budget_s),
             on_progress=on_progress,
             precondition_bytes_max=start.precondition_bytes_max,
         )
@@ -49,6 +58,6 @@ def run_survey(
     return survey
 
 
-def pace_of(start: SurveyStart) -> Pace:
-    """How a survey's budget is shared among its points."""
-    return Pace(start.plan.budget_s, start.plan.points, start.accuracy)
+def pace_of(start: SurveyStart, budget_s: float | None = None) -> Pace:
+    """How a survey's budget, or another one, is shared among its points."""
+    return Pace(budget_s or start.plan.budget_s, start.plan.points, start.accuracy)

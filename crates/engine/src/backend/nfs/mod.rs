@@ -12,6 +12,7 @@ pub mod data;
 pub(crate) mod examples;
 mod inbox;
 pub mod queue;
+pub mod record;
 pub mod reply;
 pub mod rpc;
 pub mod volume;

@@ -1,6 +1,6 @@
 //! Remote procedure calls (RFC 5531) over TCP, one at a time: for everything but the hot loop.
 
-use std::io::{Cursor, Error, ErrorKind as IoErrorKind, Read, Write};
+use std::io::{Error, ErrorKind as IoErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
@@ -12,6 +12,8 @@ use nfs3_types::rpc::{
 use nfs3_types::xdr_codec::{Opaque, Pack, Unpack, Void};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
+use crate::backend::nfs::record::{self, Lengths};
 
 /// Longest wait for a connection.
 pub const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
@@ -158,7 +160,7 @@ impl Caller {
     ///
     /// # Errors
     /// `Lost` when the server does not answer, `Target` when it refuses to be asked.
-    pub fn call<T: Unpack>(
+    pub fn call<T: Unpack + Lengths>(
         &mut self,
         procedure: u32,
         arguments: &impl Pack,
@@ -171,7 +173,7 @@ impl Caller {
     ///
     /// # Errors
     /// As [`Self::call`].
-    pub fn call_patiently<T: Unpack>(
+    pub fn call_patiently<T: Unpack + Lengths>(
         &mut self,
         procedure: u32,
         arguments: &impl Pack,
@@ -189,10 +191,9 @@ impl Caller {
             }
         }
         let record = self.receive()?;
-        let mut cursor = Cursor::new(record.as_slice());
-        let (message, _) = rpc_msg::unpack(&mut cursor).map_err(|error| self.garbled(&error))?;
-        self.accepted(&message)?;
-        T::unpack(&mut cursor).map(|(answer, _)| answer).map_err(|error| self.garbled(&error))
+        let (xid, reply, rest) = record::head(&record).map_err(|why| self.garbled(&why))?;
+        self.accepted(xid, &reply)?;
+        record::body(rest).map_err(|why| self.garbled(&why))
     }
 
     fn send(&mut self, procedure: u32, arguments: &impl Pack) -> Result<(), EngineError> {
@@ -233,11 +234,8 @@ impl Caller {
         }
     }
 
-    fn accepted(&self, message: &rpc_msg) -> Result<(), EngineError> {
-        let msg_body::REPLY(reply) = &message.body else {
-            return Err(self.garbled(&"it is a call"));
-        };
-        if message.xid != self.xid {
+    fn accepted(&self, xid: u32, reply: &reply_body) -> Result<(), EngineError> {
+        if xid != self.xid {
             return Err(self.garbled(&"it answers something that was not asked"));
         }
         let why = match reply {

@@ -20,6 +20,7 @@ use nfs3_types::nfs3::{
 use nfs3_types::portmap::{self, PMAP_PROG, mapping};
 use nfs3_types::xdr_codec::{Opaque, Pack, Unpack, Void};
 
+use crate::backend::nfs::record::Lengths;
 use crate::backend::nfs::rpc::{Caller, resolve};
 
 /// Port of NFS where nobody says otherwise.
@@ -181,7 +182,7 @@ impl Volume {
         self.caller.peer()
     }
 
-    fn ask<T: Unpack>(
+    fn ask<T: Unpack + Lengths>(
         &mut self,
         procedure: NFS_PROGRAM,
         arguments: &impl Pack,
@@ -331,6 +332,8 @@ impl Volume {
         most: usize,
     ) -> Result<Vec<String>, EngineError> {
         let (mut names, mut cookie, mut cookieverf) = (Vec::new(), 0, cookieverf3::default());
+        // Two more than names: `.` and `..` are told once, where they are told at all.
+        let mut told = 0;
         loop {
             let dir = directory.handle.clone();
             let arguments = READDIR3args { dir, cookie, cookieverf, count: LISTING_BYTES };
@@ -339,6 +342,7 @@ impl Volume {
             let ended = page.reply.eof || page.reply.entries.is_empty();
             for entry in page.reply.entries.into_inner() {
                 cookie = entry.cookie;
+                told += 1;
                 let name = String::from_utf8_lossy(entry.name.as_ref()).into_owned();
                 if name != "." && name != ".." {
                     names.push(name);
@@ -347,7 +351,7 @@ impl Volume {
             if ended {
                 return Ok(names);
             }
-            if names.len() > most {
+            if told > most + 2 {
                 return Err(EngineError::target(format!(
                     "{} holds more than {most} entries, which Leadline did not make; give \
                     another directory",

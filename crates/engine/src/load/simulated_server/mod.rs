@@ -99,6 +99,9 @@ impl GivingUp {
 
     /// Learns of a request, due now, and decides.
     fn now(&mut self, now_ns: u64, done_ns: u64) -> bool {
+        if !self.patience.is_bounded() {
+            return false; // nor kept: under overload what waits grows with the trial
+        }
         self.waiting.push(Reverse((done_ns, now_ns)));
         self.patience.due(now_ns);
         while let Some(&Reverse((done_ns, due_ns))) = self.waiting.peek() {

@@ -36,6 +36,8 @@ use open::OpenSlots;
 
 /// Most requests one job simulates, so that it ends in a second or so of real time.
 pub const OPERATIONS_MAX: u64 = 2_000_000;
+/// Most of them that a shortest warm-up asks for.
+const WARM_UP_OPERATIONS_MAX: u64 = OPERATIONS_MAX / 8;
 
 /// Most requests that become due in one job, so that even a hopeless rate ends in seconds.
 const DUE_MAX: f64 = 1e8;
@@ -346,9 +348,14 @@ impl<'a, D: Counted, S: Slots<D>> Driver<'a, D, S> {
         let until_ns = self.start_ns + ns_from_s(self.limits.warm_up_s_max.max(1e-6));
         while self.operations < wanted && self.complete_before(until_ns).is_some() {}
         let spent_s = s_from_ns(self.now_ns - self.start_ns).max(1e-9);
-        self.controller = Controller::new(self.limits, spent_s);
-        let seen_per_s = self.operations.max(1) as f64 / spent_s;
+        // Where nothing completed all that is known is that one request takes longer.
+        let tried_s =
+            if self.operations == 0 { s_from_ns(until_ns - self.start_ns) } else { spent_s };
+        let seen_per_s = self.operations.max(1) as f64 / tried_s;
         let per_s = self.rate_per_s.map_or(seen_per_s, |rate_per_s| rate_per_s.min(seen_per_s));
+        // Warming up must leave requests for the window.
+        let warm_up_s_min = self.limits.warm_up_s_min.min(WARM_UP_OPERATIONS_MAX as f64 / per_s);
+        self.controller = Controller::new(Limits { warm_up_s_min, ..self.limits }, spent_s);
         let window_s = self.limits.measure_s_max.min(OPERATIONS_MAX as f64 / per_s);
         let finest_s = (window_s / SLICES_PER_WINDOW).min(self.limits.warm_up_s_max / SLICES_MIN);
         let slice_s = finest_s.max(OPERATIONS_PER_SLICE / per_s).max(window_s / SLICES_MOST);
@@ -359,7 +366,7 @@ impl<'a, D: Counted, S: Slots<D>> Driver<'a, D, S> {
         let deadline_ns = self.start_ns.saturating_add(ns_from_s(self.limits.total_s_max));
         let mut began_ns = self.now_ns;
         loop {
-            let until_ns = began_ns + slice_ns;
+            let until_ns = began_ns + slice_ns * self.controller.coarseness();
             self.fill_slice(until_ns);
             self.now_ns = until_ns;
             self.slice.seconds = s_from_ns(until_ns - began_ns);

@@ -2,13 +2,16 @@
 //!
 //! After a read the drive reads on into its buffer until it is full or the arm is wanted elsewhere,
 //! so that a sequential reader gets the rate of the platter however late it asks. Writes are told as
-//! done once they are in the buffer, if it has room and nobody insists on the platter.
+//! done once they are in the buffer, unless somebody insists on the platter; they wait for room in
+//! the order in which they came, and one of what still waits in the buffer takes no room.
 
 mod geometry;
 mod queue;
 
 #[cfg(test)]
 mod tests;
+
+use std::collections::{BTreeMap, VecDeque};
 
 use crate::calendar::Event;
 use crate::document::Disk as Document;
@@ -39,6 +42,10 @@ pub(crate) struct Disk {
     write_buffer: u64,
     /// Bytes of writes in the buffer.
     buffered: u64,
+    /// Where those begin and end whose turn has not come.
+    held: BTreeMap<u64, u64>,
+    /// Writes that wait for room in the buffer.
+    blocked: VecDeque<IoId>,
     cylinder: f64,
     ahead: Option<Ahead>,
     busy: bool,
@@ -56,6 +63,8 @@ impl Disk {
             read_buffer: document.read_buffer_bytes,
             write_buffer: document.write_buffer_bytes,
             buffered: 0,
+            held: BTreeMap::new(),
+            blocked: VecDeque::new(),
             cylinder: 0.0,
             ahead: None,
             busy: false,
@@ -66,24 +75,54 @@ impl Disk {
         transfer_ns(bytes, self.interface_mb_s)
     }
 
-    /// A write whose issuer need not wait for the platter; none if it must.
-    fn absorb(&mut self, hub: &mut Hub, io: IoId) -> Option<IoId> {
+    /// Whether a request is a write whose issuer need not wait for the platter.
+    fn buffers(&self, hub: &Hub, io: IoId) -> bool {
         let asked = hub.io(io);
-        let (span, issuer) = (asked.span, asked.issuer);
-        let room = self.write_buffer.saturating_sub(self.buffered);
-        if !span.write || asked.durable || span.bytes > room {
-            return None;
+        asked.span.write && !asked.durable && asked.span.bytes <= self.write_buffer
+    }
+
+    /// Takes writes into the buffer for as long as there is room.
+    fn admit(&mut self, hub: &mut Hub) {
+        while let Some(&io) = self.blocked.front() {
+            let (span, issuer) = (hub.io(io).span, hub.io(io).issuer);
+            let again = self.rewrites(span);
+            if !again && span.bytes > self.write_buffer.saturating_sub(self.buffered) {
+                return;
+            }
+            self.blocked.pop_front();
+            let end_ns = hub.now_ns as f64 + self.overhead_ns + self.transfer_ns(span.bytes);
+            hub.at(ns(end_ns), Event::Done(io));
+            if !again {
+                self.buffered += span.bytes;
+                self.held.insert(span.from, span.end());
+                let own = hub.open(span, issuer, Owner::Alone(self.id));
+                self.queue_up(hub, own);
+            }
         }
-        self.buffered += span.bytes;
-        let end_ns = hub.now_ns as f64 + self.overhead_ns + self.transfer_ns(span.bytes);
-        hub.at(ns(end_ns), Event::Done(io));
-        Some(hub.open(span, issuer, Owner::Alone(self.id)))
+    }
+
+    /// Whether all of a write takes the place of what waits in the buffer.
+    fn rewrites(&self, span: Span) -> bool {
+        let before = self.held.range(..=span.from).next_back();
+        before.is_some_and(|(_, &end)| span.end() <= end)
+    }
+
+    fn queue_up(&mut self, hub: &mut Hub, io: IoId) {
+        let byte = hub.io(io).span.from;
+        let cylinder = self.geometry.cylinder(byte);
+        self.queue.push(Waiting { io, byte, cylinder, since_ns: hub.now_ns });
+        if !self.busy {
+            self.start(hub);
+        }
     }
 
     fn start(&mut self, hub: &mut Hub) {
         let Some(next) = self.queue.pop(&self.geometry, self.cylinder, hub.now_ns) else { return };
         self.busy = true;
         let span = hub.io(next.io).span;
+        if span.write {
+            self.held.remove(&span.from);
+        }
         let now_ns = hub.now_ns as f64 + self.overhead_ns;
         let read_on = if span.write { None } else { self.through_buffer(now_ns, span) };
         let end_ns = read_on.unwrap_or_else(|| self.off_platter(now_ns, span, next.cylinder));
@@ -132,12 +171,11 @@ impl Disk {
 
 impl Part for Disk {
     fn submit(&mut self, hub: &mut Hub, io: IoId) {
-        let io = self.absorb(hub, io).unwrap_or(io);
-        let byte = hub.io(io).span.from;
-        let cylinder = self.geometry.cylinder(byte);
-        self.queue.push(Waiting { io, byte, cylinder, since_ns: hub.now_ns });
-        if !self.busy {
-            self.start(hub);
+        if self.buffers(hub, io) {
+            self.blocked.push_back(io);
+            self.admit(hub);
+        } else {
+            self.queue_up(hub, io);
         }
     }
 
@@ -149,6 +187,7 @@ impl Part for Disk {
 
     fn own_ended(&mut self, hub: &mut Hub, io: IoId) {
         self.buffered -= hub.io(io).span.bytes;
+        self.admit(hub);
     }
 
     fn warm(&mut self, _span: Span, _down: &mut Vec<(PartId, Span)>) {}

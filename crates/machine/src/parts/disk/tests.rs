@@ -95,3 +95,44 @@ fn a_write_buffer_takes_writes_at_once_until_it_is_full() {
     let later = closed(&mut machine, 1, 2000, anywhere(TIB, 4096, 0.0)) / 2000;
     assert!(later > 2_000_000, "the platter's rate in the end: {later} ns each");
 }
+
+/// Ends of writes to `turn` places in turn, eight at once, once the buffer is full.
+fn gaps_ns(turn: u64) -> Vec<u64> {
+    let mut document = disk(DiskQueue::Elevator);
+    if let Some(disk) = &mut document.disk {
+        disk.write_buffer_bytes = MIB;
+    }
+    let mut machine = machine(&document, TIB);
+    let place = |number: u64| (number * 7919 % turn) * (TIB / turn) / 4096 * 4096;
+    let write = |number: u64| crate::Request {
+        from_bytes: place(number),
+        bytes: 4096,
+        write: true,
+        issuer: 0,
+        safety: crate::Safety::None,
+    };
+    for slot in 0..8 {
+        machine.submit(0, slot, &write(slot));
+    }
+    let mut ends = vec![0];
+    for number in 8..4000 {
+        let end = machine.next_end(u64::MAX >> 1).unwrap_or_else(|| unreachable!());
+        ends.push(end.at_ns);
+        machine.submit(end.at_ns, end.token, &write(number));
+    }
+    ends.windows(2).skip(2000).map(|pair| pair[1] - pair[0]).collect()
+}
+
+#[test]
+fn a_full_write_buffer_takes_the_next_as_soon_as_one_has_left() {
+    let gaps = gaps_ns(100_000);
+    let longest = gaps.iter().max().copied().unwrap_or(0);
+    assert!(longest < 60_000_000, "no write waits for a whole round of the arm: {longest} ns");
+}
+
+#[test]
+fn what_is_written_again_while_it_waits_in_the_buffer_takes_no_room() {
+    let mean = |gaps: Vec<u64>| gaps.iter().sum::<u64>() / gaps.len() as u64;
+    let (few, many) = (mean(gaps_ns(200)), mean(gaps_ns(100_000)));
+    assert!(few * 10 < many, "{few} and {many} ns");
+}

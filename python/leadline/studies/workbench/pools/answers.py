@@ -9,6 +9,7 @@ import msgspec
 
 from leadline import errors
 from leadline.errors import LeadlineError
+from leadline.inputs import UNREADABLE_JSON
 from leadline.studies.workbench.pools.pool import PoolLost, PoolRefused
 
 _KNOWN: dict[str, type[LeadlineError]] = {
@@ -59,7 +60,7 @@ def read_answer(data: bytes, fn: Callable[..., Any]) -> Any:
         answer = msgspec.json.decode(data, type=_Answer)
         if answer.failure is None:
             return msgspec.json.decode(answer.found, type=get_type_hints(fn).get("return", Any))
-    except msgspec.MsgspecError as error:
+    except UNREADABLE_JSON as error:
         raise PoolRefused(
             f"a worker sent something that is no result ({error}); install the same Leadline there"
         ) from error

@@ -28,6 +28,8 @@ from leadline.record.workbench import SimulatedServer, Trial, TrialOrder
 P = ParamSpec("P")
 T = TypeVar("T")
 Tell = Callable[[str], None]
+_SCHEMES = ("tcp", "tls", "ws", "wss")
+"""Of Dask's addresses; with another one it starts threads first, and no process of it ends."""
 _ENCRYPTED = ("tls", "wss")
 """Schemes of Dask's addresses that no third party can read or join."""
 
@@ -126,6 +128,11 @@ def open_pool(
 def _require_tls(address: str, tell: Tell, *, insecure: bool) -> None:
     """Warn of a scheduler that anybody can talk to; refuse one on another machine."""
     scheme, there, place = address.rpartition("://")
+    if there and scheme.lower() not in _SCHEMES:
+        raise PoolRefused(
+            f"{address} cannot be used as a scheduler's address: {scheme} is none of "
+            f"{', '.join(_SCHEMES)}; give one as tls://host:8786"
+        )
     if there and scheme.lower() in _ENCRYPTED:
         return
     if not insecure and not _is_loopback(place):
