@@ -10,6 +10,9 @@ pub const NO_FILE: u32 = u32::MAX;
 /// to leave room for the file's.
 pub const OFFSET_END: u64 = 1 << 52;
 
+/// Bytes of a request at most: Linux moves 2 GiB in one call.
+pub const REQUEST_BYTES_MAX: u64 = 1 << 32;
+
 /// What was done.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Deed {
@@ -57,7 +60,7 @@ impl Record {
 
     /// First byte after it.
     pub fn end(&self) -> u64 {
-        self.offset + self.bytes
+        self.offset.saturating_add(self.bytes)
     }
 }
 

@@ -9,7 +9,7 @@ use std::collections::BinaryHeap;
 
 use crate::format::Format;
 use crate::hash::ByNumber;
-use crate::record::{Deed, NO_FILE, OFFSET_END, Record, Refused, Sink, UNKNOWN};
+use crate::record::{Deed, NO_FILE, OFFSET_END, REQUEST_BYTES_MAX, Record, Refused, Sink, UNKNOWN};
 use sample::{PAGE_BYTES, Reference, Sample, class_of};
 use sequence::Ends;
 use slices::{Slice, Slices};
@@ -18,6 +18,8 @@ use slices::{Slice, Slices};
 const PAGE_BITS: u32 = 40;
 /// Requests on their way at once that are told apart.
 const OUTSTANDING_MAX: usize = 1 << 16;
+/// Files in which ends of requests are remembered, by process: 250 MB.
+const ENDS_MAX: usize = 1 << 20;
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// Sums over the whole trace, and what it takes to make them.
@@ -65,16 +67,19 @@ impl Digest {
         if bytes == 0 {
             return Ok(());
         }
-        if offset.checked_add(bytes).is_none_or(|end| end > OFFSET_END) {
+        if record.end() > OFFSET_END || bytes > REQUEST_BYTES_MAX {
             return Err(Refused(format!(
-                "its request {} is for byte {offset}, beyond what any file holds: the file is \
-                 damaged, or of another format than it looks like",
+                "its request {} is for {bytes} bytes from byte {offset}, beyond what any file holds \
+                 or any call moves: the file is damaged, or of another format than it looks like",
                 self.requests + 1
             )));
         }
         self.requests += 1;
         let write = record.deed == Deed::Write;
         let whose = if self.has_processes { process } else { 0 };
+        if self.ends.len() >= ENDS_MAX {
+            self.ends.clear(); // each has a file of its own, and most are closed by now
+        }
         let ends = self.ends.entry((whose, file)).or_insert_with(Ends::new);
         let sequential = ends.goes_on(offset, record.end());
         let class = class_of(write, sequential);

@@ -294,3 +294,47 @@ fn a_file_of_which_too_much_makes_no_sense_is_refused_with_the_line() {
     let cut = [good.repeat(50).as_str(), "0,R,0,40"].concat();
     assert_eq!(records(&cut).len(), 50, "the last line may be cut off");
 }
+
+const SAMPLES: [&[u8]; 9] = [
+    b"fio version 2 iolog\n/a add\n/a open\n/a read 0 4096\n/a write 4096 512\n/a wait 5 0\n",
+    b"fio version 3 iolog\n0 /a add\n5 /a open\n7 /a read 4096 512\n9 /b write 0 8192\n",
+    b"128166372003061629,usr,0,Read,4096,512,10\n128166372003061630,usr,1,Write,0,1024,20\n",
+    b"0,R,126703644672,4096,1577808000000626\n1,W,0,512,1577808000000627\n",
+    b"1538323200,12910952,128,0,1063\n1538323201,1,8,1,1063\n",
+    b"  8,0 1 1 0.000000100 697 Q RA 16 + 8 [cat]\n  8,0 1 2 0.1 697 D RA 16 + 8 [cat]\n",
+    b"# DXT, file_id: 77, file_name: /a\n X_POSIX 1 write 0 0 4096 0.0300 0.0310\n",
+    b"1 100.0 openat(AT_FDCWD, \"/a\", O_RDWR) = 3 <0.1>\n1 100.1 read(3, \"x\"..., 9) = 9\n\
+      1 100.2 fork( <unfinished ...>\n2 100.3 pread64(3, \"x\", 5, 77) = 5\n\
+      1 100.4 <... fork resumed>) = 2\n2 100.5 +++ exited with 0 +++\n",
+    b"[pid 7] 23:59:59.5 lseek(3</a>, 8, SEEK_END) = 99\n[pid 7] 00:00:01 write(3, \"\", 1) = 1\n",
+];
+
+proptest::proptest! {
+    /// Whatever is in a file, it is read or refused: nothing panics, and nothing runs on.
+    #[test]
+    fn a_damaged_trace_of_any_format_is_read_or_refused(
+        which in 0..SAMPLES.len() + 1,
+        damage in proptest::collection::vec((0_usize..400, proptest::prelude::any::<u8>()), 0..12),
+        digits in proptest::collection::vec((0_usize..400, b'0'..=b'9'), 0..40),
+        cut in 0_usize..600,
+    ) {
+        let records = [blk(1, 9, 512, 1 | 1 << 16, 0), blk(5, 9, 512, 8 | 1 << 16, 3)].concat();
+        let mut trace = SAMPLES.get(which).map_or(records, |sample| sample.to_vec());
+        for (place, byte) in damage {
+            let place = place % trace.len();
+            trace[place] = byte;
+        }
+        for (place, digit) in digits {
+            trace.insert(place % trace.len(), digit);
+        }
+        trace.truncate(cut);
+        let mut progress = |_| Ok(());
+        if let Ok(read) = crate::Trace::read(&trace[..], &mut progress) {
+            let slices = read.about().slices;
+            let part = read.part(0, slices);
+            proptest::prop_assert!(part.requests == read.about().requests);
+            proptest::prop_assert!(read.features().len() == slices);
+            read.misses(&[1, 10, 100]);
+        }
+    }
+}

@@ -30,6 +30,8 @@ pub struct Descriptors {
     pub files: Names,
     opens: Vec<Open>,
     tables: Vec<Table>,
+    /// Processes that have each table.
+    users: Vec<u32>,
     table_of: ByNumber<u32, usize>,
     /// Processes that are about to have a child, and whether it will share.
     parents: Vec<(u32, bool)>,
@@ -44,6 +46,7 @@ impl Descriptors {
             files: Names::of("files"),
             opens: Vec::new(),
             tables: Vec::new(),
+            users: Vec::new(),
             table_of: ByNumber::default(),
             parents: Vec::new(),
             sizes: ByNumber::default(),
@@ -67,13 +70,29 @@ impl Descriptors {
 
     fn inherit(&mut self, parent: u32, child: u32, shares: bool) {
         let own = self.table_index(parent);
-        let table = if shares {
-            own
+        if shares {
+            self.users[own] += 1;
+            self.table_of.insert(child, own);
         } else {
-            self.tables.push(self.tables[own].clone());
-            self.tables.len() - 1
-        };
-        self.table_of.insert(child, table);
+            self.give(child, self.tables[own].clone());
+        }
+    }
+
+    /// A process has a table of its own.
+    fn give(&mut self, process: u32, table: Table) {
+        self.tables.push(table);
+        self.users.push(1);
+        self.table_of.insert(process, self.tables.len() - 1);
+    }
+
+    /// A process has ended, or wants another table; one that nobody has is forgotten.
+    pub fn end(&mut self, process: u32) {
+        if let Some(table) = self.table_of.remove(&process) {
+            self.users[table] -= 1;
+            if self.users[table] == 0 {
+                self.tables[table] = Table::default();
+            }
+        }
     }
 
     fn table_index(&mut self, process: u32) -> usize {
@@ -85,8 +104,7 @@ impl Descriptors {
         {
             self.inherit(parent, process, shares);
         } else {
-            self.tables.push(Table::default());
-            self.table_of.insert(process, self.tables.len() - 1);
+            self.give(process, Table::default());
         }
         self.table_of[&process]
     }
@@ -123,8 +141,8 @@ impl Descriptors {
         let table = self.table_index(process);
         let mut own = self.tables[table].clone();
         own.retain(|_, descriptor| !descriptor.close_on_exec);
-        self.tables.push(own);
-        self.table_of.insert(process, self.tables.len() - 1);
+        self.end(process);
+        self.give(process, own);
     }
 
     /// What a number means; None where nothing was seen of it.

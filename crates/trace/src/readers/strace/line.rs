@@ -115,8 +115,8 @@ fn of_day_ns(word: &[u8]) -> Option<u64> {
     let mut parts = word.split(|&sign| sign == b':');
     let (hours, minutes) = (whole(parts.next()?)?, whole(parts.next()?)?);
     let seconds = seconds_ns(parts.next()?)?;
-    let fits = hours < 24 && minutes < 60 && parts.next().is_none();
-    fits.then_some((hours * 60 + minutes) * 60 * NS + seconds)
+    let fits = hours < 24 && minutes < 60 && seconds < 61 * NS && parts.next().is_none();
+    fits.then(|| (hours * 60 + minutes) * 60 * NS + seconds)
 }
 
 /// `3, "…"..., 4096) = 4096 <0.000010>`: arguments, what was returned, and how long it took.

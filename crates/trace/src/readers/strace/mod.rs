@@ -36,8 +36,11 @@ pub fn read(source: &mut Source<'_, impl Read>, sink: &mut impl Sink) -> Result<
     let mut calls = Calls::new();
     source.lines(|text| {
         let Some(line) = line::parse(text) else {
-            let (_, time, rest) = line::beginning(text);
+            let (pid, time, rest) = line::beginning(text);
             clock.read(time);
+            if rest.starts_with(b"+++ ") {
+                calls.descriptors.end(processes.number(pid)?);
+            }
             return Ok(says_no_call(rest));
         };
         let at_ns = clock.read(line.time);
@@ -98,9 +101,9 @@ impl Clock {
         match time {
             Time::Unsaid => {}
             Time::Absolute(ns) => self.now_ns = ns,
-            Time::Since(ns) => self.now_ns += ns,
+            Time::Since(ns) => self.now_ns = self.now_ns.saturating_add(ns),
             Time::OfDay(ns) => {
-                if ns + self.days_ns + HALF_A_DAY_NS < self.now_ns {
+                if (ns + self.days_ns).saturating_add(HALF_A_DAY_NS) < self.now_ns {
                     self.days_ns += 2 * HALF_A_DAY_NS;
                 }
                 self.now_ns = ns + self.days_ns;
