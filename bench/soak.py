@@ -1,7 +1,7 @@
 """Run Leadline for long and many times in a row, and say whether anything of it grows.
 
 Surveys in a row, simulated and small real ones, in one process through the Python interface and as
-commands; windows and surveys of seconds to hours of virtual time; one survey of an hour of real
+commands; windows and surveys of seconds to hours of virtual time; a measurement of an hour of real
 time. Looked at: memory of the controller and of its engine, handles, threads, processes, temporary
 files, files in the target, the store. `endurance/trend.py` states the test.
 
@@ -94,8 +94,8 @@ def plan(given: argparse.Namespace) -> dict[str, Run]:
             name = f"{given.surveys} {kind} surveys {how}"
             made[name] = partial(row, count=given.surveys, kind=kind)
     if given.real_minutes > 0:
-        name = f"one real survey of {given.real_minutes:g} min"
-        made[name] = partial(courses.real_hour, minutes=given.real_minutes)
+        name = f"one real measurement of {given.real_minutes:g} min"
+        made[name] = partial(courses.real_time, minutes=given.real_minutes)
     return made
 
 

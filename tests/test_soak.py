@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import msgspec
@@ -121,7 +122,8 @@ def test_virtual_courses_stand_beside_the_shortest_of_their_kind() -> None:
     assert virtual_rows([Course("virtual c 1")])[0].cells["memory"] == float("inf")
 
 
-def test_what_a_process_holds_is_seen(tmp_path: Path) -> None:
+def test_what_a_process_holds_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", None)  # put back at the end: a course sets it
     where = courses.places(tmp_path)
     before = look(0.0, where)
     (where.target / "laid").write_bytes(b"x" * 8192)

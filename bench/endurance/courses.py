@@ -138,15 +138,16 @@ def window(base: Path, told: Told, *, seconds: float) -> None:
     told(look(time.monotonic() - begun_s, where))
 
 
-def real_hour(base: Path, told: Told, *, minutes: float) -> None:
-    """Make one survey of real time with a small target, looked at by another process.
+def real_time(base: Path, told: Told, *, minutes: float) -> None:
+    """Measure one workload in one window of so much real time, looked at by another process.
 
+    Not a survey: that holds its points, some hundred KiB each and at most 84, whatever the time.
     A signal ends it as it would end anybody's, and what was looked at by then is told.
     """
     where, begun_s = places(base), time.monotonic()
     pid = os.fork()
     if not pid:
-        os._exit(_survey_for(where, minutes))
+        os._exit(_measure_for(where, minutes))
     try:
         for at_s in _every(LOOK_S, begun_s):
             if os.waitpid(pid, os.WNOHANG)[0]:
@@ -164,13 +165,19 @@ def real_hour(base: Path, told: Told, *, minutes: float) -> None:
             raise RuntimeError(f"something was left: {ended}")
 
 
-def _survey_for(where: Places, minutes: float) -> int:
-    """Survey in a process that nothing else runs in; 0 for an end in order, a stop among them."""
-    # Without such an accuracy a point ends when its rate is known, which on a calm disk is soon.
-    asked = ASKED["real"][1] | {"budget": 60.0 * minutes, "accuracy": 0.001}
+def _measure_for(where: Places, minutes: float) -> int:
+    """Measure in a process that nothing else runs in; 0 for an end in order, a stop among them."""
+    work = Workload(unique_bytes=64 << 20, size_mean=16 << 10, read_frac=0.5, process_num=4)
     try:
         with stop_on_signals():
-            leadline.survey(str(where.target), name="hour", store=str(where.store), **asked)
+            leadline.measure(
+                str(where.target),
+                work,
+                seconds=60.0 * minutes,
+                runs=1,
+                accuracy=1e-6,  # else the window ends when the rate is known
+                store=str(where.store),
+            )
     except (Stopped, LeadlineError) as ended:
         print(ended, file=sys.stderr)
     return 0
