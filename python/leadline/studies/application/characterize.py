@@ -86,7 +86,7 @@ def _found(
 ) -> ApplicationFound:
     whole, facts = trace.whole, trace.facts
     five = five_of(whole, facts)
-    reuse = trace.reuse(_cache_pages(five.unique_bytes / PAGE_BYTES))
+    reuse = trace.reuse(_cache_pages(five.unique_bytes / PAGE_BYTES, whole.rate))
     in_io = time_in_io(whole, facts).share
     seconds = whole.to_s - whole.from_s if facts.times != "none" else None
     parts = _parts(whole) if has_durations(whole, facts) else ()
@@ -119,7 +119,11 @@ def _parts(whole: Part) -> tuple[tuple[str, float], ...]:
     return tuple((name, seconds) for name, seconds in parts if seconds > 0)
 
 
-def _cache_pages(unique_pages: float) -> list[int]:
-    """Sizes evenly spread, on a logarithmic scale, up to one that holds everything."""
-    most = max(2.0 * CACHE_PAGES_MIN, 1.1 * unique_pages)
-    return sorted({round(size) for size in np.geomspace(CACHE_PAGES_MIN, most, CACHES)})
+def _cache_pages(unique_pages: float, rate: float) -> list[int]:
+    """Sizes evenly spread, on a logarithmic scale, up to one that holds everything.
+
+    The smallest has so many pages in the sample: of fewer, one hot page decides the ratio.
+    """
+    least = CACHE_PAGES_MIN / rate
+    most = max(2.0 * least, 1.1 * unique_pages)
+    return sorted({round(size) for size in np.geomspace(least, most, CACHES)})
