@@ -16,7 +16,7 @@ from leadline.record.application import (
     PhaseFound,
 )
 from leadline.record.study import Status
-from leadline.store import Store
+from leadline.store import Keeper
 from leadline.studies.application import characterize_trace
 from planted_traces import Planted, Requests, mixture, write_msr
 
@@ -42,7 +42,7 @@ def described(requests: Requests, folder: Path) -> Application:
     return characterize_trace(str(write_msr(requests, folder / "made.csv")), Kept())
 
 
-def add_application(kept: Store, study_id: str, name: str, folder: Path) -> None:
+def add_application(kept: Keeper, study_id: str, name: str, folder: Path) -> None:
     """Add the description of a small trace, whose times are those of no machine."""
     streams = (Planted("uniform", 0.6, 64 * 4096, 4096, 0.5), Planted("loop", 0.4, 32 * 8192, 8192))
     made = described(mixture(streams, 1500, 7), folder)
@@ -58,7 +58,7 @@ def add_application(kept: Store, study_id: str, name: str, folder: Path) -> None
 
 
 def _keep(
-    kept: Store, start: ApplicationStart, phases: tuple[PhaseFound, ...], found: ApplicationFound
+    kept: Keeper, start: ApplicationStart, phases: tuple[PhaseFound, ...], found: ApplicationFound
 ) -> None:
     kept.begin(APPLICATION, start)
     for phase in phases:

@@ -25,6 +25,7 @@ from typing import Any
 import msgspec
 from kept_stores import KEPT, KeptStore, kept_stores, todays_records
 
+from application_fixture import add_application
 from command import ended_after, killed_after, leadline
 from fake_disks import FakeDisks
 from files_fixture import EXISTING, ScriptedTests, made, start_of
@@ -87,6 +88,9 @@ def make(path: Path) -> None:
         for keeper, whole in ((store, True), (store, False), (Killed(store), False)):
             _keep_files(keeper, whole=whole)
             _keep_streams(keeper, whole=whole)
+        for keeper in (store, Killed(store)):  # It is kept at once: nobody stops that.
+            with tempfile.TemporaryDirectory() as folder, suppress(StoreError):
+                add_application(keeper, uuid.uuid4().hex, "program", Path(folder))
     _lighten(path)
 
 

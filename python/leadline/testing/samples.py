@@ -92,6 +92,8 @@ from leadline.record.workbench import (
 )
 from leadline.store import Keeper
 from leadline.studies.measurement.stored import runs_group
+from leadline.testing.application_sample import stored_application
+from leadline.testing.study_sample import StudySample
 
 WORKLOAD = Workload(unique_bytes=64 * 2**20, size_mean=32 * 1024)
 
@@ -482,21 +484,6 @@ def sample_peak(trials: int = 1) -> PeakRate:
     )
 
 
-class StudySample(msgspec.Struct, frozen=True, kw_only=True):
-    """A study of one kind: what a store is given of it."""
-
-    records: Records[Any, Any]
-    start: Any
-    items: tuple[tuple[str, Any], ...]
-    """Each with its group."""
-    answer: Any
-
-    @property
-    def study_id(self) -> str:
-        """Its id."""
-        return str(self.start.study_id)
-
-
 def keep_study(store: Keeper, study: StudySample, status: Status | None = Status.DONE) -> None:
     """Give a store all of a study; without a status it runs still."""
     store.begin(study.records, study.start)
@@ -590,4 +577,5 @@ def sample_studies() -> tuple[StudySample, ...]:
         stored_stream(sample_stream_study()),
         stored_experiment(sample_experiment_start(), Prior(rate_per_s=80.0, sd_log=0.2)),
         stored_measurement(),
+        stored_application(),
     )

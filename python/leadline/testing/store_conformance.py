@@ -22,7 +22,6 @@ from leadline.record.survey import SURVEY
 from leadline.record.validation import VALIDATION
 from leadline.store import Store, Stored, StoredItem, StoreError, UpdateFinishedError
 from leadline.testing.samples import (
-    StudySample,
     keep_study,
     sample_cache_start,
     sample_point,
@@ -31,6 +30,7 @@ from leadline.testing.samples import (
     sample_survey,
     sample_validation_start,
 )
+from leadline.testing.study_sample import StudySample
 
 STUDIES = {study.records.kind: study for study in sample_studies()}
 every_kind = pytest.mark.parametrize("study", STUDIES.values(), ids=STUDIES)
