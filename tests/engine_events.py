@@ -19,7 +19,9 @@ def when_measuring(monkeypatch: pytest.MonkeyPatch, act: Callable[[], None]) -> 
     acted: list[str] = []
     exchange = EngineChild.exchange
 
-    def watched(self: EngineChild, job: Job[Any], told: OnEvent | None = None) -> dict[str, Any]:
+    def watched(
+        self: EngineChild, job: Job[Any], told: OnEvent | None = None, *others: Any
+    ) -> dict[str, Any]:
 
         def on_event(event: dict[str, Any]) -> None:
             real = not isinstance(
@@ -31,7 +33,7 @@ def when_measuring(monkeypatch: pytest.MonkeyPatch, act: Callable[[], None]) -> 
             if told is not None:
                 told(event)
 
-        return exchange(self, job, on_event)
+        return exchange(self, job, on_event, *others)
 
     monkeypatch.setattr(EngineChild, "exchange", watched)
     return acted

@@ -283,7 +283,6 @@ def test_a_report_overwrites_no_page_and_no_charts_by_itself(tmp_path: Path) -> 
     charts.mkdir()
     for precious, words in (
         (page, ()),
-        (page, ("-o", str(page))),
         (charts / "unique_bytes.svg", ("--charts", str(charts))),
     ):
         precious.write_text("precious", encoding="utf-8")

@@ -205,6 +205,7 @@ mod tests {
 
     fn limits(warm_up_s_max: f64, measure_s_max: f64) -> Limits {
         Limits {
+            warm_up_s_min: 0.0,
             warm_up_s_max,
             measure_s_min: measure_s_max,
             measure_s_max,
