@@ -43,6 +43,7 @@ Run = Callable[[Path, courses.Told], None]
 
 def main() -> int:
     """Run what is asked for; 1 when something grows or is left."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's & has it ignored
     given = asked()
     if given.course is not None:
         run_here(plan(given)[given.course])
