@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -52,6 +53,26 @@ def test_a_claim_comes_and_goes(tmp_path: Path) -> None:
         (claimed.run_directory / DATA).write_bytes(os.urandom(8192))
         assert claimed.data_bytes() == 8192
     assert tree(tmp_path) == {"mine": "kept"}
+
+
+def test_a_lock_on_a_file_system_that_is_gone_is_let_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    close = os.close
+    told: list[int] = []
+    with claim(tmp_path) as claimed:
+        assert claimed._held is not None
+        lock_fd = claimed._held.lock_fd
+
+        def gone(fd: int) -> None:
+            close(fd)
+            if fd == lock_fd and not told:
+                told.append(fd)
+                raise OSError(errno.ENOTCONN, os.strerror(errno.ENOTCONN))
+
+        monkeypatch.setattr(os, "close", gone)
+    assert told, "what it waits to be told was told"
+    assert tree(tmp_path) == {}
 
 
 class Boom(BaseException):

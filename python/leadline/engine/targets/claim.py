@@ -76,7 +76,8 @@ class _Held:
         self.lock_fd = lock_fd
 
     def close(self) -> None:
-        os.close(self.lock_fd)
+        with suppress(OSError):  # of a file system that is gone; the handle is let go all the same
+            os.close(self.lock_fd)
         for folder in (self.run, self.own, self.target):
             folder.close()
 
