@@ -14,7 +14,6 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -26,6 +25,7 @@ from hypothesis.stateful import (
 )
 
 from claim_steps import Holder, Killed, Steps, stepping, undisturbed
+from explored_states import explored
 from leadline.engine import TargetRefused
 from leadline.engine.targets.claim import DATA, DIRECTORY, LOCK, MARKER
 
@@ -272,19 +272,6 @@ def claimed_in(holder: Holder, place: Path) -> bool:
 
 def linked(path: Path) -> bool:
     return path.is_file() and path.stat().st_nlink > 1
-
-
-def explored(examples: int, steps: int) -> settings:
-    """The same sequences each time, and none kept from earlier runs."""
-    return settings(
-        max_examples=examples,
-        stateful_step_count=steps,
-        derandomize=True,
-        database=None,
-        deadline=None,
-        suppress_health_check=list(HealthCheck),
-        report_multiple_bugs=False,
-    )
 
 
 def test_a_claim_keeps_its_word_in_whatever_order() -> None:

@@ -18,7 +18,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -29,6 +28,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from explored_states import explored
 from leadline.record import Measurement, Status
 from leadline.record.file_cache import CACHE
 from leadline.record.measurement import MEASUREMENT
@@ -260,19 +260,6 @@ class Stores(RuleBasedStateMachine):
                 )
                 assert store.items(study_id) == study.items
                 assert found[study_id].items == len(study.items)
-
-
-def explored(examples: int, steps: int) -> settings:
-    """The same sequences each time, and none kept from earlier runs."""
-    return settings(
-        max_examples=examples,
-        stateful_step_count=steps,
-        derandomize=True,
-        database=None,
-        deadline=None,
-        suppress_health_check=list(HealthCheck),
-        report_multiple_bugs=False,
-    )
 
 
 def test_a_store_keeps_its_word_in_whatever_order() -> None:

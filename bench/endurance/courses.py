@@ -9,13 +9,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import leadline
 from command import environment
-from endurance.looks import Look, Places, look
+from endurance.looks import Look, Places, kib, look, status_of
 from forked_command import Forked
 from leadline.engine import Target, open_engine
 from leadline.errors import LeadlineError
@@ -102,12 +101,9 @@ def _hurried() -> None:
 
 def _watch(child: Forked) -> int:
     """Return the most memory that a command ever had, as far as it was seen, in KiB."""
-    most, pid = 0, child.process.pid
+    most, process = 0, Path(f"/proc/{child.process.pid}")
     while child.process.exitcode is None:
-        with suppress(OSError, IndexError):
-            for line in Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines():
-                if line.startswith("VmHWM:"):
-                    most = max(most, int(line.split()[1]))
+        most = max(most, kib(status_of(process), "VmHWM"))
         child.process.join(0.02)
     return most
 

@@ -48,21 +48,21 @@ def look(at_s: float, places: Places, pid: int | None = None) -> Look:
     process = Path(f"/proc/{os.getpid() if pid is None else pid}")
     own = status_of(process)
     children = children_of(process)
-    engines = [_kib(status_of(Path(f"/proc/{child}")), "VmRSS") for child in children]
-    laid = list(_below(places.target))
+    engines = [kib(status_of(Path(f"/proc/{child}")), "VmRSS") for child in children]
+    laid = list(places.target.rglob("*"))
     return Look(
         at_s=at_s,
-        rss_kib=_kib(own, "VmRSS"),
-        peak_kib=_kib(own, "VmHWM"),
+        rss_kib=kib(own, "VmRSS"),
+        peak_kib=kib(own, "VmHWM"),
         engine_kib=max(engines, default=None),
         # The listing itself is a handle.
         handles=len(os.listdir(process / "fd")) - (pid is None),  # noqa: PTH208 - a number
         threads=int(own.get("Threads", "0")),
         children=len(children),
-        temporary=len(list(_below(places.temporary))),
+        temporary=len(list(places.temporary.rglob("*"))),
         in_target=len(laid),
         target_kib=_room_kib(laid),
-        store_kib=_room_kib(_below(places.store.parent)),
+        store_kib=_room_kib(places.store.parent.rglob("*")),
     )
 
 
@@ -83,14 +83,9 @@ def children_of(process: Path) -> list[int]:
     return found
 
 
-def _kib(status: dict[str, str], key: str) -> int:
+def kib(status: dict[str, str], key: str) -> int:
+    """Return an amount of memory that a status tells; 0 where it tells none."""
     return int(status.get(key, "0 kB").split()[0])
-
-
-def _below(folder: Path) -> Iterable[Path]:
-    for path in folder.rglob("*"):
-        if path.parent != path:
-            yield path
 
 
 def _room_kib(paths: Iterable[Path]) -> int:
