@@ -224,6 +224,16 @@ def test_every_backend_has_its_engine_in_fio(
         assert engine.run(workload, seed=1, limits=SHORT).iops.value > 0
 
 
+def test_a_window_that_opens_late_for_direct_reads_is_laid_out_for_at_once(tmp_path: Path) -> None:
+    late = Limits(
+        warm_up_s_max=1.0, warm_up_s_min=1.0, measure_s_min=0.1, measure_s_max=0.3, accuracy=0.5
+    )
+    access = Access(direct=True)
+    with open_engine(Target.parse(str(tmp_path)), access, engine="fio") as engine:
+        result = engine.run(MIXED, seed=1, limits=late)
+    assert result.iops.value > 0
+
+
 def test_arrivals_are_no_faster_than_asked(tmp_path: Path) -> None:
     with open_engine(Target.parse(str(tmp_path)), engine="fio") as engine:
         result = engine.run(

@@ -233,7 +233,11 @@ class FioEngine:
             msgspec.structs.replace(workload, read_frac=1.0, think_time_s=0.0),
             seed=seed,
             limits=msgspec.structs.replace(
-                limits, warm_up_s_max=warm_up_s, measure_s_min=0.01, measure_s_max=0.05
+                limits,
+                warm_up_s_max=warm_up_s,
+                warm_up_s_min=0.0,
+                measure_s_min=0.01,
+                measure_s_max=0.05,
             ),
             on_event=on_event,
         )
