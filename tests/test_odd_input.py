@@ -281,7 +281,11 @@ def test_a_report_overwrites_no_page_and_no_charts_by_itself(tmp_path: Path) -> 
 
     page, charts = tmp_path / "leadline-two-level.html", tmp_path / "charts"
     charts.mkdir()
-    for precious, words in ((page, ()), (charts / "unique_bytes.svg", ("--charts", str(charts)))):
+    for precious, words in (
+        (page, ()),
+        (page, ("-o", str(page))),
+        (charts / "unique_bytes.svg", ("--charts", str(charts))),
+    ):
         precious.write_text("precious", encoding="utf-8")
         before = sorted(tmp_path.rglob("*"))
         refused = report(*words)

@@ -39,6 +39,9 @@ one can look exact between two bursts."""
 _WARM_UP_SHARE = 0.45
 """Most of a point's time that may go into reaching the steady state."""
 
+MEASURE_SHARE = 1 - _WARM_UP_SHARE
+"""What of a point's time is its window, where nothing ends it early."""
+
 
 class BudgetSpent(LeadlineError):
     """The time budget ended before the plan did; what was measured is kept."""
@@ -58,10 +61,6 @@ class Progress:
     """Of the point before; None ahead of the first."""
 
 
-MEASURE_SHARE = 1 - _WARM_UP_SHARE
-"""What of a point's time is its window, where nothing ends it early."""
-
-
 def share_limits(share_s: float, *, left_s: float, accuracy: float) -> Limits:
     """Time limits of one point.
 
@@ -77,7 +76,7 @@ def share_limits(share_s: float, *, left_s: float, accuracy: float) -> Limits:
 
     """
     warm_up_s = _WARM_UP_SHARE * share_s
-    measure_s = share_s - warm_up_s
+    measure_s = MEASURE_SHARE * share_s
     return Limits(
         warm_up_s_max=warm_up_s,
         warm_up_s_min=0.0 if accuracy else warm_up_s,
