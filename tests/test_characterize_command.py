@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from command import LEADLINE, environment, leadline
+from leadline.record.application.reuse import AtDistance, MissRatio, Reuse
+from leadline.studies.application.words import say_caches
 from planted_traces import Planted, mixture, write_msr
 
 MIB = 2**20
@@ -82,6 +86,50 @@ def test_a_trace_comes_through_a_pipe(trace: Path, tmp_path: Path) -> None:
     )
     answer = json.loads(done.stdout)
     assert (answer["system"], answer["trace"]) == ("piped", "standard input")
+
+
+def test_a_reading_that_is_stopped_keeps_nothing_and_says_so(tmp_path: Path) -> None:
+    store = tmp_path / "store.sqlite"
+    with subprocess.Popen(
+        [LEADLINE, "characterize", "--trace", "-"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(store),
+    ) as reading:
+        assert reading.stdin is not None
+        reading.stdin.write(ALIBABA.format(offset=0, at=1).encode("ascii") * 100_000)
+        reading.stdin.flush()  # more than the pipe holds: it reads
+        reading.send_signal(signal.SIGTERM)
+        assert reading.stderr is not None
+        said = b" ".join(reading.stderr.read().split()).decode()
+    assert reading.returncode == 3, said
+    assert "a description is kept only when it is whole" in said
+    assert json.loads(leadline("systems", "--json", store=store).stdout or "[]") == []
+
+
+def test_a_sampled_miss_ratio_is_told_with_its_error() -> None:
+    point = MissRatio(cache_bytes=4096 * 64, lru=0.5, lru_error=0.01, two_lists=None)
+    whole = Reuse(
+        page_bytes=4096,
+        references=1000,
+        rate=1.0,
+        two_lists_rate=1.0,
+        unique_pages=200,
+        first_reads=10,
+        first_writes=0,
+        distances=(
+            AtDistance(pages=64, reads=980, writes=0),
+            AtDistance(pages=128, reads=10, writes=0),
+        ),
+        points=(msgspec.structs.replace(point, lru_error=None),),
+    )
+    assert "misses 50 % under LRU" in say_caches(whole)
+    sampled = msgspec.structs.replace(whole, rate=0.1, points=(point,))
+    assert "misses 50 % ± 2.0 % under LRU" in say_caches(sampled)
+    beyond = msgspec.structs.replace(point, cache_bytes=2**30)
+    blind = msgspec.structs.replace(whole, rate=0.1, points=(beyond,))
+    assert "the sample tells nothing of caches so small" in say_caches(blind)
 
 
 def refused(path: Path | str, said: str, tmp_path: Path) -> None:

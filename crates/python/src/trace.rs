@@ -1,6 +1,9 @@
 //! A trace of an application, as Python sees it: read once, then asked.
 
 use std::fs::File;
+use std::io::{Error, ErrorKind, Read};
+use std::os::fd::AsRawFd;
+use std::sync::{Mutex, PoisonError};
 
 use leadline_trace::{Refused, Trace};
 use pyo3::exceptions::PyValueError;
@@ -17,23 +20,20 @@ impl TraceRead {
     #[new]
     fn new(py: Python<'_>, descriptor: u32, progress: &Bound<'_, PyAny>) -> PyResult<Self> {
         let told = progress.clone().unbind();
-        let mut raised = None;
+        let raised = Mutex::new(None);
         let read = py.detach(|| {
             // By the name that the kernel has for it: the descriptor itself stays Python's.
             let input = File::open(format!("/proc/self/fd/{descriptor}"))
                 .map_err(|error| Refused(format!("it cannot be read: {error}")))?;
-            Trace::read(input, &mut |bytes| {
-                let going_on = Python::attach(|py| {
-                    py.check_signals()?;
-                    told.call1(py, (bytes,)).map(|_| ())
-                });
+            Trace::read(Interruptible { input, raised: &raised }, &mut |bytes| {
+                let going_on = Python::attach(|py| told.call1(py, (bytes,)).map(|_| ()));
                 going_on.map_err(|error| {
-                    raised = Some(error);
+                    keep(&raised, error);
                     Refused(String::new())
                 })
             })
         });
-        match (read, raised) {
+        match (read, raised.into_inner().unwrap_or_else(PoisonError::into_inner)) {
             (_, Some(error)) => Err(error),
             (Err(refused), None) => Err(PyValueError::new_err(refused.0)),
             (Ok(trace), None) => Ok(Self(trace)),
@@ -62,6 +62,48 @@ impl TraceRead {
         }
         json_of(&py.detach(|| self.0.misses(&pages)))
     }
+}
+
+/// A file or a pipe whose reader can be stopped, also while nothing comes.
+struct Interruptible<'a> {
+    input: File,
+    /// What a handler of signals raised.
+    raised: &'a Mutex<Option<PyErr>>,
+}
+
+/// Between two looks for a signal that came just before the wait.
+const LOOK_MS: i32 = 200;
+
+impl Interruptible<'_> {
+    /// Waits until something can be read or the other side has closed it.
+    fn wait(&self) -> Result<(), Error> {
+        let mut ready =
+            libc::pollfd { fd: self.input.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        loop {
+            if let Err(error) = Python::attach(|py| py.check_signals()) {
+                keep(self.raised, error);
+                return Err(Error::other("stopped"));
+            }
+            // SAFETY: one descriptor is given, which lives as long as `self.input`.
+            match unsafe { libc::poll(&raw mut ready, 1, LOOK_MS) } {
+                0 => {}
+                1.. => return Ok(()),
+                _ if Error::last_os_error().kind() == ErrorKind::Interrupted => {}
+                _ => return Err(Error::last_os_error()),
+            }
+        }
+    }
+}
+
+impl Read for Interruptible<'_> {
+    fn read(&mut self, into: &mut [u8]) -> Result<usize, Error> {
+        self.wait()?;
+        self.input.read(into)
+    }
+}
+
+fn keep(raised: &Mutex<Option<PyErr>>, error: PyErr) {
+    *raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
 }
 
 fn json_of(document: &impl Serialize) -> PyResult<String> {

@@ -16,7 +16,7 @@ from leadline.cli.talk import console
 from leadline.cli.tell import draw, require_output, tell
 from leadline.record.application import APPLICATION
 from leadline.report.kinds import KINDS
-from leadline.studies.application import characterize_trace
+from leadline.studies.application import TraceStopped, characterize_trace
 from leadline.units import format_bytes
 
 
@@ -41,8 +41,13 @@ def command(
     kind = KINDS[APPLICATION.kind]
     require_output(output, kind)
     store = own.open_store()
-    with _reading() as (on_bytes, on_read):
-        study = characterize_trace(trace, store, name=name, on_bytes=on_bytes, on_read=on_read)
+    try:
+        with _reading() as (on_bytes, on_read):
+            study = characterize_trace(trace, store, name=name, on_bytes=on_bytes, on_read=on_read)
+    except KeyboardInterrupt as stopped:
+        raise TraceStopped(
+            "stopped early; a description is kept only when it is whole: start it again"
+        ) from stopped
     tell(study, kind, json=json, to_draw=output is None)
     if output is not None:
         draw(store, study, kind, output, ())

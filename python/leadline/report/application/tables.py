@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from leadline.record.application import Application, CallCount, FiveParameters, PhaseFound, Stream
+from leadline.record.application.reuse import MissRatio
 from leadline.record.wording import say_number, say_percent
 from leadline.units import format_bytes, format_seconds
 
@@ -59,8 +60,6 @@ def _five(name: str, five: FiveParameters, in_io: float | None) -> tuple[str, ..
 
 def cache_rows(study: Application) -> list[tuple[str, ...]]:
     """Return miss ratios of some sizes, evenly spread over those known."""
-    points = study.found.reuse.points
-    places = sorted({round(place * (len(points) - 1) / (_SHOWN - 1)) for place in range(_SHOWN)})
     return [
         (
             format_bytes(point.cache_bytes),
@@ -68,8 +67,15 @@ def cache_rows(study: Application) -> list[tuple[str, ...]]:
             + ("" if point.lru_error is None else f" ± {say_percent(1.96 * point.lru_error)}"),
             UNKNOWN if point.two_lists is None else say_percent(point.two_lists),
         )
-        for point in (points[place] for place in places)
+        for point in shown_points(study)
     ]
+
+
+def shown_points(study: Application) -> list[MissRatio]:
+    """Return the sizes of cache of the table's rows."""
+    points = study.found.reuse.points
+    places = sorted({round(place * (len(points) - 1) / (_SHOWN - 1)) for place in range(_SHOWN)})
+    return [points[place] for place in places]
 
 
 def stream_rows(phases: tuple[PhaseFound, ...], least: float = 0.0) -> list[tuple[str, ...]]:

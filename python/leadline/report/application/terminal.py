@@ -40,6 +40,8 @@ def _curve(terminal: Terminal, study: Application) -> Iterator[RenderableType]:
     if width < 10:
         yield terminal.table(tables.CACHE_HEADS, rows)
         return
-    shares = [float(row[1].split(" ")[0]) / 100 for row in rows]
-    drawn = [(*row, sign * round(width * share)) for row, share in zip(rows, shares, strict=True)]
+    points = tables.shown_points(study)
+    drawn = [
+        (*row, sign * round(width * point.lru)) for row, point in zip(rows, points, strict=True)
+    ]
     yield terminal.table((*tables.CACHE_HEADS, "Misses"), drawn)

@@ -2,6 +2,6 @@
 
 from leadline.studies.application.characterize import characterize_trace
 from leadline.studies.application.stored import load_application
-from leadline.studies.application.trace import TraceRefused
+from leadline.studies.application.trace import TraceRefused, TraceStopped
 
-__all__ = ["TraceRefused", "characterize_trace", "load_application"]
+__all__ = ["TraceRefused", "TraceStopped", "characterize_trace", "load_application"]

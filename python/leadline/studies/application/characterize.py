@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from leadline.inputs import STDIN
+from leadline.machine.stop import shielded
 from leadline.record import Status
 from leadline.record.application import (
     APPLICATION,
@@ -70,10 +71,11 @@ def characterize_trace(
     )
     phases = describe_phases(trace, start.study_id)
     found = _found(start, trace, phases, began)
-    store.begin(APPLICATION, start)
-    for phase in phases:
-        store.add(start.study_id, phase)
-    store.end(start.study_id, found, Status.DONE)
+    with shielded():  # a stop waits: half of it is nothing
+        store.begin(APPLICATION, start)
+        for phase in phases:
+            store.add(start.study_id, phase)
+        store.end(start.study_id, found, Status.DONE)
     return Application(start=start, status=Status.DONE, found=found, phases=phases)
 
 

@@ -26,6 +26,12 @@ class TraceRefused(LeadlineError):
     exit_code = 2
 
 
+class TraceStopped(LeadlineError):
+    """The reading of a trace was stopped."""
+
+    exit_code = 3
+
+
 class Cell(msgspec.Struct, frozen=True):
     """References that are alike (`Cell` of crates/trace)."""
 

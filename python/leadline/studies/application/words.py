@@ -76,9 +76,23 @@ def say_caches(reuse: Reuse) -> str:
     lists = _two_lists_at(reuse, size)
     beside = "" if lists is None else f", {say_percent(lists)} by Linux's two lists"
     return (
-        f"A cache of {format_bytes(size)} misses {say_percent(reuse.lru_misses(size))} under LRU"
-        f"{beside}; {none}."
+        f"A cache of {format_bytes(size)} misses {say_percent(reuse.lru_misses(size))}"
+        f"{_error_at(reuse, size)} under LRU{beside}; {none}."
     )
+
+
+def _error_at(reuse: Reuse, size: float) -> str:
+    """Say half of the 95 % interval of a sampled miss ratio; nothing where every page was seen.
+
+    It is that of the nearest size that is told.
+    """
+    told = [point for point in reuse.points if point.lru_error is not None]
+    if not told:
+        return ""
+    if size < told[0].cache_bytes:
+        return " (a guess: the sample tells nothing of caches so small)"
+    near = min(told, key=lambda point: abs(math.log(point.cache_bytes / size)))
+    return f" ± {say_percent(1.96 * (near.lru_error or 0.0))}"
 
 
 def half_way(reuse: Reuse) -> float:
