@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
-from leadline.predict.calibration import LeftOut, widening
+from leadline.predict.calibration import LeftOut, left_out_errors, widening
 from leadline.predict.gaussian_process import Axes, Beliefs, Kernel, learn
 from leadline.predict.model import Expected, Floats, PredictionRefused
 from leadline.predict.operation_time import BORDER, PLACE, OperationTime, Requests
@@ -30,7 +30,10 @@ ROUNDS = 3
 """Of fitting the mean and learning the kernel in turn."""
 ITERATIONS = 60
 OUTLIER_SIGMAS = 3.0
-"""A reading farther off than this counts less: its variance grows as its residual squared."""
+"""A reading that all others predict farther off than this counts less: its variance grows as its
+error squared."""
+DOUBTS = 3
+"""Rounds of that: a wild reading makes its neighbours look off until it counts little."""
 
 _PLACE_SD = (3.0, 1.5, 3.0, 1.5, 1.0, 1.5, 1.5, 0.5, 0.7, 0.1, 2.0)
 """Prior sd of a place's parameters, in their order: a cost is unknown by a factor of twenty, reads
@@ -43,9 +46,9 @@ _BORDER_SD = (0.7, 0.5)
 """Prior sd of ln width and of what writes add to ln C: a limit of dirty data may hold writes back
 long before the cache is full."""
 
-_SYSTEMATIC_SD = (0.03, 1.0)
+_SYSTEMATIC_SD = (0.1, 1.0)
 _SCALE = (0.7, 0.5)
-"""Beliefs about the kernel: effects of a few percent that change over most of an axis."""
+"""Beliefs about the kernel: effects of a tenth that change over most of an axis."""
 _NOISE_SPREAD = 0.4
 
 
@@ -100,11 +103,10 @@ class JointModel:
         `open_` is what they add to the prior's mean, `told_weight` the readings' weights before any
         was doubted: what looked far off may be what the model has no words for.
         """
-        inverse = cho_solve(self._factor, np.eye(self.n))
-        variance = 1 / np.diag(inverse)
+        error, variance = left_out_errors(self._factor, open_)
         scatter = self.noise_ln_sd**2
         return LeftOut(
-            ln_error=(inverse @ open_) * variance,
+            ln_error=error,
             model_var=np.maximum(variance - scatter * self.sample.noise_weight, 0.0),
             noise_var=scatter * told_weight,
             level=np.array(self.sample.noise.regions(self.sample.workloads)),
@@ -217,15 +219,17 @@ def fit_joint(sample: Sample, earlier: JointModel | None = None) -> JointModel:
     expected = sample.noise.overall_ln_sd
     beliefs = Beliefs(_SYSTEMATIC_SD, _SYSTEMATIC_SD, _SCALE, (expected, _NOISE_SPREAD))
     kernel, noise = Kernel(0.0, 0.0, 1.0), expected
-    told_weight = sample.noise_weight
+    told = sample
     for _ in range(ROUNDS if earlier is None else 1):
         fitted, jacobian = mean.ln_mb_s(jacobian_at, theta)
         residual = sample.ln_mb_s - fitted
         scaled = jacobian * prior.sd
         open_ = residual + jacobian @ (theta - prior.mean)
-        kernel, noise = learn(places, open_, scaled @ scaled.T, sample.noise_weight, beliefs)
-        sample = sample.doubting(residual, kernel, noise, OUTLIER_SIGMAS)
-        covariance = kernel.between(places, places) + np.diag(noise**2 * sample.noise_weight)
+        known = scaled @ scaled.T
+        kernel, noise = learn(places, open_, known, sample.noise_weight, beliefs)
+        unexplained = kernel.between(places, places)
+        sample = _doubted(told, sample, known + unexplained, noise, open_)
+        covariance = unexplained + np.diag(noise**2 * sample.noise_weight)
         factor = np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
         theta, _ = _fit_mean(sample, mean, prior, factor, theta)
     return JointModel(
@@ -235,8 +239,32 @@ def fit_joint(sample: Sample, earlier: JointModel | None = None) -> JointModel:
         theta=theta,
         kernel=kernel,
         noise_ln_sd=noise,
-        told_weight=told_weight,
+        told_weight=told.noise_weight,
     )
+
+
+def _doubted(
+    told: Sample, sample: Sample, explained: Floats, noise_ln_sd: float, open_: Floats
+) -> Sample:
+    """Return the sample as told, with the readings counting less that no others would predict.
+
+    A reading far off the mean's fit alone is none of them: where a whole level is, the mean lacks
+    words for it, and its readings bear each other out.
+
+    Args:
+        told: the readings with the weights that they came with.
+        sample: the same, as they are doubted so far.
+        explained: covariance of all but noise, (readings, readings).
+        noise_ln_sd: of a reading of weight one.
+        open_: what the readings add to the prior's mean, (readings,).
+
+    """
+    for _ in range(DOUBTS):
+        noise = noise_ln_sd**2 * sample.noise_weight
+        error, variance = left_out_errors(cho_factor(explained + np.diag(noise), lower=True), open_)
+        expected = variance - noise + noise_ln_sd**2 * told.noise_weight
+        sample = told.doubting(error / np.sqrt(expected), OUTLIER_SIGMAS)
+    return sample
 
 
 def _first_fit(sample: Sample) -> tuple[OperationTime, _Prior, Floats]:
