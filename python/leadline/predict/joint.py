@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
 from leadline.predict.calibration import LeftOut, left_out_errors, widening
-from leadline.predict.gaussian_process import Axes, Beliefs, Kernel, learn
+from leadline.predict.gaussian_process import Axes, Beliefs, Kernel, Places, Unexplained, learn
 from leadline.predict.model import Expected, Floats, PredictionRefused
 from leadline.predict.operation_time import BORDER, PLACE, OperationTime, Requests
 from leadline.predict.sample import Sample, sample_of
@@ -46,9 +47,9 @@ _BORDER_SD = (0.7, 0.5)
 """Prior sd of ln width and of what writes add to ln C: a limit of dirty data may hold writes back
 long before the cache is full."""
 
-_SYSTEMATIC_SD = (0.1, 1.0)
+_SYSTEMATIC_SD = (0.05, 1.0)
 _SCALE = (0.7, 0.5)
-"""Beliefs about the kernel: effects of a tenth that change over most of an axis."""
+"""Beliefs about the kernel: effects of a twentieth that change over most of an axis."""
 _NOISE_SPREAD = 0.4
 
 
@@ -82,7 +83,7 @@ class JointModel:
         self.n = len(sample.workloads)
         self._prior = prior
         self._axes = Axes.over(sample.workloads)
-        self._places = self._axes.place(sample.workloads)
+        self._places = self._place(sample.workloads)
         fitted, jacobian = mean.ln_mb_s(Requests.of(sample.workloads), theta)
         self._jacobian = jacobian * prior.sd
         unexplained = kernel.between(self._places, self._places)
@@ -109,7 +110,7 @@ class JointModel:
             ln_error=error,
             model_var=np.maximum(variance - scatter * self.sample.noise_weight, 0.0),
             noise_var=scatter * told_weight,
-            level=np.array(self.sample.noise.regions(self.sample.workloads)),
+            level=self._places.level,
             asked=np.array(self.sample.scattered or [True] * self.n),
         )
 
@@ -117,7 +118,7 @@ class JointModel:
         """Return what is expected of each workload."""
         ln_mb_s, jacobian, near = self._at(workloads)
         known = jacobian @ self._jacobian.T + near
-        variance = (jacobian**2).sum(axis=1) + self.kernel.at_a_place
+        variance = (jacobian**2).sum(axis=1) + self.kernel.variance(self._levels(workloads))
         variance -= np.einsum("ij,ji->i", known, cho_solve(self._factor, known.T))
         return Expected(
             ln_mb_s=ln_mb_s,
@@ -129,13 +130,19 @@ class JointModel:
         """Return the run-to-run sd of ln throughput of each workload."""
         return self.noise_ln_sd * np.sqrt(self.sample.noise.weight_at(workloads))
 
+    def _place(self, workloads: Sequence[Workload]) -> Places:
+        return Places(self._axes.place(workloads), self._levels(workloads))
+
+    def _levels(self, workloads: Sequence[Workload]) -> NDArray[np.intp]:
+        return self.sample.noise.regions(workloads)
+
     def _wider(self, workloads: Sequence[Workload]) -> Floats:
-        return self.widening[self.sample.noise.regions(workloads)]
+        return self.widening[self._levels(workloads)]
 
     def covariance(self, workloads: Sequence[Workload]) -> Floats:
         """Covariance of what is expected of these workloads, (workloads, workloads)."""
         _, jacobian, near = self._at(workloads)
-        places = self._axes.place(workloads)
+        places = self._place(workloads)
         known = jacobian @ self._jacobian.T + near
         prior = jacobian @ jacobian.T + self.kernel.between(places, places)
         wider = self._wider(workloads)
@@ -144,15 +151,15 @@ class JointModel:
 
     def _at(self, workloads: Sequence[Workload]) -> tuple[Floats, Floats, Floats]:
         fitted, jacobian = self.mean.ln_mb_s(Requests.of(workloads), self.theta)
-        near = self.kernel.between(self._axes.place(workloads), self._places)
+        near = self.kernel.between(self._place(workloads), self._places)
         return fitted + near @ self._weights, jacobian * self._prior.sd, near
 
     def embedded(self) -> dict[str, Any]:
         """Return all a browser needs to predict the same.
 
-        `theta` and `smeared` are `OperationTime`'s, `jacobian` is scaled by `prior_sd`, `places`
-        and `axes` are `Axes`', `weights` and `whitening` combine the readings:
-        mean = m(x) + k(x) weights, variance = |J(x)|^2 + k(x, x) - |whitening c|^2 with
+        `theta` and `smeared` are `OperationTime`'s, `jacobian` is scaled by `prior_sd`, `places`,
+        `levels` and `axes` are `Places`' and `Axes`', `weights` and `whitening` combine the
+        readings: mean = m(x) + k(x) weights, variance = |J(x)|^2 + k(x, x) - |whitening c|^2 with
         c = J(x) jacobian' + k(x), times the square of its level's `widening`. `whitening` is the
         inverse of the covariance's lower Cholesky factor: through the inverse covariance itself a
         quiet system would lose six digits.
@@ -167,7 +174,8 @@ class JointModel:
             "theta": self.theta.tolist(),
             "prior_sd": self._prior.sd.tolist(),
             "axes": {"low": self._axes.low.tolist(), "high": self._axes.high.tolist()},
-            "places": self._places.tolist(),
+            "places": self._places.at.tolist(),
+            "levels": self._places.level.tolist(),
             "jacobian": self._jacobian.tolist(),
             "weights": self._weights.tolist(),
             "whitening": solve_triangular(self._factor[0], identity, lower=True).tolist(),
@@ -175,6 +183,7 @@ class JointModel:
                 "additive_var": self.kernel.additive_var,
                 "joint_var": self.kernel.joint_var,
                 "scale": self.kernel.scale,
+                "strengths": list(self.kernel.strengths),
             },
             "noise_ln_sd": [
                 float(self.noise_ln_sd * np.sqrt(weight)) for weight in self.sample.noise.weights
@@ -215,10 +224,11 @@ def fit_joint(sample: Sample, earlier: JointModel | None = None) -> JointModel:
         mean, prior, theta = _first_fit(sample)
     jacobian_at = Requests.of(sample.workloads)
     axes = Axes.over(sample.workloads)
-    places = axes.place(sample.workloads)
+    places = Places(axes.place(sample.workloads), sample.noise.regions(sample.workloads))
     expected = sample.noise.overall_ln_sd
     beliefs = Beliefs(_SYSTEMATIC_SD, _SYSTEMATIC_SD, _SCALE, (expected, _NOISE_SPREAD))
-    kernel, noise = Kernel(0.0, 0.0, 1.0), expected
+    levels = len(sample.noise.weights)
+    kernel, noise = Kernel(0.0, 0.0, 1.0, (1.0,) * levels), expected
     told = sample
     for _ in range(ROUNDS if earlier is None else 1):
         fitted, jacobian = mean.ln_mb_s(jacobian_at, theta)
@@ -226,7 +236,8 @@ def fit_joint(sample: Sample, earlier: JointModel | None = None) -> JointModel:
         scaled = jacobian * prior.sd
         open_ = residual + jacobian @ (theta - prior.mean)
         known = scaled @ scaled.T
-        kernel, noise = learn(places, open_, known, sample.noise_weight, beliefs)
+        readings = Unexplained(places, levels, open_, known, sample.noise_weight)
+        kernel, noise = learn(readings, beliefs)
         unexplained = kernel.between(places, places)
         sample = _doubted(told, sample, known + unexplained, noise, open_)
         covariance = unexplained + np.diag(noise**2 * sample.noise_weight)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from leadline.predict.model import Floats
 from leadline.record import Interval, Measurement, Workload
@@ -30,11 +31,12 @@ class RegionNoise:
 
     def weight_at(self, workloads: Sequence[Workload]) -> Floats:
         """Return the relative noise variance of each workload."""
-        return np.array([self.weights[region] for region in self.regions(workloads)])
+        return np.array(self.weights)[self.regions(workloads)]
 
-    def regions(self, workloads: Sequence[Workload]) -> list[int]:
+    def regions(self, workloads: Sequence[Workload]) -> NDArray[np.intp]:
         """Return the place of each workload's region, from the nearest."""
-        return [bisect_right(self.edges_bytes, w.unique_bytes) for w in workloads]
+        found = [bisect_right(self.edges_bytes, w.unique_bytes) for w in workloads]
+        return np.array(found, dtype=np.intp)
 
 
 @dataclass(frozen=True)
