@@ -17,4 +17,4 @@ mod watch;
 
 pub use report::{Captured, Ended, FileUse, Report};
 pub use session::{Asked, Hear, Order, Target, Way};
-pub use watch::capture;
+pub use watch::{capture, run_unwatched};

@@ -3,7 +3,9 @@
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs;
+use std::io::Error;
 use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -50,6 +52,50 @@ pub fn capture(asked: Asked, hear: Hear<'_>) -> Result<Captured, Refused> {
     own.end(ended, counted)
 }
 
+/// Runs a command without looking; how many seconds it took.
+///
+/// # Errors
+///
+/// It cannot be started.
+pub fn run_unwatched(words: &[OsString], hear: Hear<'_>) -> Result<f64, Refused> {
+    let command = Command::found(words)?;
+    let mut session = Session::new(None, None, hear);
+    let process = start(&command)?;
+    session.began = Instant::now();
+    child::send(process, libc::SIGCONT);
+    while !child::has_ended(process) {
+        sleep(LOOK);
+        pass_on(&mut session, process);
+    }
+    let wall_s = session.began.elapsed().as_secs_f64();
+    child::reap(process);
+    Ok(wall_s)
+}
+
+/// A child that waits.
+fn start(command: &Command) -> Result<i32, Refused> {
+    let beginning = Beginning {
+        program: &command.program,
+        arguments: &command.arguments,
+        environment: &command.environment,
+        filter: None,
+    };
+    let process = child::fork(&beginning).map_err(failed)?;
+    child::await_stop(process).map_err(failed)?;
+    Ok(process)
+}
+
+fn failed(error: Error) -> Refused {
+    Refused(format!("the command cannot be started: {error}"))
+}
+
+/// Sends the command a signal that it has not got itself.
+fn pass_on(session: &mut Session<'_>, process: i32) {
+    if let Order::Stop { signal, theirs: false } = session.hear() {
+        child::send(process, signal);
+    }
+}
+
 type Counted = (Option<child::Ended>, Option<Totals>);
 
 struct ByBpf<'a> {
@@ -71,29 +117,17 @@ impl ByBpf<'_> {
     }
 
     fn command(&mut self, command: &Command) -> Result<Counted, Refused> {
-        let beginning = Beginning {
-            program: &command.program,
-            arguments: &command.arguments,
-            environment: &command.environment,
-            filter: None,
-        };
-        let failed = |error| Refused(format!("the command cannot be started: {error}"));
         let orphans = child::Orphans::adopt();
-        let process = child::fork(&beginning).map_err(failed)?;
-        child::await_stop(process).map_err(failed)?;
+        let process = start(command)?;
         self.watching.watch(process.cast_unsigned()).map_err(failed)?;
+        self.session.began = Instant::now();
         child::send(process, libc::SIGCONT);
         let mut counted = Totals::default();
         while !child::has_ended(process) {
             sleep(LOOK);
             self.look();
             counted = counted.sum(last_words(&orphans, process));
-            if let Order::Stop { signal, theirs } = self.session.hear() {
-                let signal = if signal == 0 { libc::SIGTERM } else { signal };
-                if !theirs {
-                    child::send(process, signal);
-                }
-            }
+            pass_on(&mut self.session, process);
         }
         self.look();
         let own = Totals::of(process);

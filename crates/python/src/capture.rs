@@ -45,23 +45,46 @@ pub fn capture(
     let (told, mut raised) = (hear.clone().unbind(), None);
     let done = py.detach(|| {
         leadline_capture::capture(asked, &mut |requests, bytes| {
-            let ordered = Python::attach(|py| {
-                let answer = told.call1(py, (requests, bytes))?;
-                answer.extract::<Option<(i32, bool)>>(py)
-            });
-            match ordered {
-                Ok(None) => Order::GoOn,
-                Ok(Some((signal, theirs))) => Order::Stop { signal, theirs },
-                Err(error) => {
-                    raised = Some(error);
-                    Order::Stop { signal: libc::SIGTERM, theirs: false }
-                }
-            }
+            order(&told, &mut raised, requests, bytes)
         })
     });
     match (done, raised) {
         (_, Some(error)) => Err(error),
         (Err(refused), None) => Err(PyValueError::new_err(refused.0)),
         (Ok(done), None) => Ok((TraceRead(done.trace), json_of(&done.report)?)),
+    }
+}
+
+/// Runs a command without looking; returns its seconds. `hear` as for `capture`.
+#[pyfunction]
+pub fn run_unwatched(
+    py: Python<'_>,
+    command: Vec<OsString>,
+    hear: &Bound<'_, PyAny>,
+) -> PyResult<f64> {
+    let (told, mut raised) = (hear.clone().unbind(), None);
+    let done = py.detach(|| {
+        leadline_capture::run_unwatched(&command, &mut |requests, bytes| {
+            order(&told, &mut raised, requests, bytes)
+        })
+    });
+    match (done, raised) {
+        (_, Some(error)) => Err(error),
+        (Err(refused), None) => Err(PyValueError::new_err(refused.0)),
+        (Ok(seconds), None) => Ok(seconds),
+    }
+}
+
+/// Asks Python what to do; what it raises ends the watching and is kept.
+fn order(told: &Py<PyAny>, raised: &mut Option<PyErr>, requests: u64, bytes: u64) -> Order {
+    let answered =
+        Python::attach(|py| told.call1(py, (requests, bytes))?.extract::<Option<(i32, bool)>>(py));
+    match answered {
+        Ok(None) => Order::GoOn,
+        Ok(Some((signal, theirs))) => Order::Stop { signal, theirs },
+        Err(error) => {
+            *raised = Some(error);
+            Order::Stop { signal: libc::SIGTERM, theirs: false }
+        }
     }
 }
