@@ -31,7 +31,6 @@ pub struct Call {
     /// When it began: CLOCK_MONOTONIC.
     pub at_ns: u64,
     pub took_ns: u64,
-    pub process: u32,
     pub thread: u32,
     pub number: u32,
     /// Arguments that pointed to an offset and hold it now, after the call; as bits.
@@ -59,7 +58,6 @@ impl Call {
         let mut call = Self {
             at_ns: long(event, 0)?,
             took_ns: long(event, 8)?,
-            process: word(event, 16)?,
             thread: word(event, 20)?,
             number: word(event, 24)?,
             followed: word(event, 28)?,

@@ -11,8 +11,10 @@ mod records;
 mod report;
 mod session;
 mod start;
+mod stops;
 mod system;
 mod totals;
+mod traced;
 mod watch;
 
 pub use report::{Captured, Ended, FileUse, Report};

@@ -346,9 +346,10 @@ impl Seen {
         self.threads.len() as u32
     }
 
-    /// What was seen and is told by no record, and how often.
-    pub fn unseen(&self) -> Vec<(&'static str, u64)> {
-        let mapped = self.mapped_files();
+    /// What was seen and is told by no record, and how often; of mappings only where nobody knows
+    /// how much they were used.
+    pub fn unseen(&self, pages_known: bool) -> Vec<(&'static str, u64)> {
+        let mapped = if pages_known { 0 } else { self.mapped_files() };
         let told = self.unseen.iter().map(|(name, count)| (*name, *count));
         told.chain((mapped > 0).then_some(("mmap", mapped))).collect()
     }

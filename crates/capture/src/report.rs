@@ -7,7 +7,7 @@ use std::fs;
 use std::hash::BuildHasher;
 use std::os::unix::fs::MetadataExt;
 
-use leadline_trace::Trace;
+use leadline_trace::{Live, Refused, Trace};
 use serde::Serialize;
 
 use crate::records::{Seen, Use};
@@ -111,35 +111,37 @@ pub struct Beside {
     pub ended: Option<child::Ended>,
 }
 
-impl Report {
-    pub(crate) fn of(
-        seen: &Seen,
-        beside: Beside,
-        files: Vec<FileUse>,
-        wall_s: f64,
-        stopped: Option<i32>,
-    ) -> Self {
-        let bytes = seen.bytes;
-        Self {
-            way: beside.way,
-            no_bpf: beside.no_bpf,
-            wall_s,
-            calls: seen.calls,
-            lost: beside.lost,
-            read_bytes: (bytes.read, bytes.other_read + beside.other.0, bytes.programs),
-            written_bytes: (bytes.written, bytes.other_written + beside.other.1),
-            uncounted_bytes: bytes.uncounted,
-            counted_bytes: beside.counted.map(|all| (all.read, all.written)),
-            mapped_bytes: beside.mapped_bytes,
-            mapped_files: seen.mapped_files(),
-            calls_of_32_bits: beside.calls_of_32_bits,
-            threads_missed: beside.threads_missed,
-            left_running: beside.left_running,
-            ended: beside.ended.map(Ended::from),
-            stopped,
-            files,
-        }
-    }
+/// Puts a trace and its report together; `heard` is how long it was watched, and what stopped it.
+pub fn finish(
+    seen: Seen,
+    live: Live,
+    beside: Beside,
+    files: Vec<FileUse>,
+    heard: (f64, Option<i32>),
+) -> Result<Captured, Refused> {
+    let bytes = seen.bytes;
+    let report = Report {
+        way: beside.way,
+        no_bpf: beside.no_bpf,
+        wall_s: heard.0,
+        calls: seen.calls,
+        lost: beside.lost,
+        read_bytes: (bytes.read, bytes.other_read + beside.other.0, bytes.programs),
+        written_bytes: (bytes.written, bytes.other_written + beside.other.1),
+        uncounted_bytes: bytes.uncounted,
+        counted_bytes: beside.counted.map(|all| (all.read, all.written)),
+        mapped_bytes: beside.mapped_bytes,
+        mapped_files: seen.mapped_files(),
+        calls_of_32_bits: beside.calls_of_32_bits,
+        threads_missed: beside.threads_missed,
+        left_running: beside.left_running,
+        ended: beside.ended.map(Ended::from),
+        stopped: heard.1,
+        files,
+    };
+    let unseen = seen.unseen(report.mapped_bytes.is_some());
+    let trace = live.finish(seen.uses.len() as u32, seen.threads(), unseen)?;
+    Ok(Captured { trace, report })
 }
 
 /// Names of files that are open, by their number, found while they are.

@@ -72,33 +72,22 @@ pub enum Order {
 pub type Hear<'a> = &'a mut dyn FnMut(u64, u64) -> Order;
 
 /// What was seen so far, and where it goes.
-pub struct Session<'a> {
+pub struct Taker {
     pub seen: Seen,
     pub live: Live,
     keep: Option<BufWriter<File>>,
     kept: Result<(), Refused>,
     refused: Option<Refused>,
-    hear: Hear<'a>,
-    heard_at: Instant,
-    pub began: Instant,
-    ends_at: Option<Instant>,
-    pub stopped: Option<i32>,
 }
 
-impl<'a> Session<'a> {
-    pub fn new(keep: Option<File>, seconds: Option<f64>, hear: Hear<'a>) -> Self {
-        let now = Instant::now();
+impl Taker {
+    pub fn new(keep: Option<File>) -> Self {
         let mut own = Self {
             seen: Seen::default(),
             live: Live::default(),
             keep: keep.map(BufWriter::new),
             kept: Ok(()),
             refused: None,
-            hear,
-            heard_at: now,
-            began: now,
-            ends_at: seconds.map(|seconds| now + Duration::from_secs_f64(seconds)),
-            stopped: None,
         };
         own.write(&[FIRST_LINE, b"\n"].concat());
         own
@@ -135,25 +124,6 @@ impl<'a> Session<'a> {
         self.refused = taken.and(all).err();
     }
 
-    /// Whether to stop, by a new order or because it is time.
-    pub fn hear(&mut self) -> Order {
-        let now = Instant::now();
-        if self.ends_at.is_some_and(|end| now >= end) {
-            self.ends_at = None;
-            return Order::Stop { signal: 0, theirs: false };
-        }
-        if now.duration_since(self.heard_at) < HEAR {
-            return Order::GoOn;
-        }
-        self.heard_at = now;
-        let bytes = self.seen.bytes;
-        let order = (self.hear)(self.seen.requests, bytes.read + bytes.written);
-        if let Order::Stop { signal, .. } = order {
-            self.stopped = Some(signal);
-        }
-        order
-    }
-
     /// All that was seen, or why it cannot be described.
     pub fn end(mut self) -> Result<(Seen, Live), Refused> {
         if let Some(mut keep) = self.keep.take()
@@ -164,5 +134,40 @@ impl<'a> Session<'a> {
         self.refused.map_or(Ok(()), Err)?;
         self.kept?;
         Ok((self.seen, self.live))
+    }
+}
+
+/// Tells how far it is, and hears when to stop.
+pub struct Listener<'a> {
+    hear: Hear<'a>,
+    heard_at: Instant,
+    pub began: Instant,
+    ends_at: Option<Instant>,
+    pub stopped: Option<i32>,
+}
+
+impl<'a> Listener<'a> {
+    pub fn new(seconds: Option<f64>, hear: Hear<'a>) -> Self {
+        let now = Instant::now();
+        let ends_at = seconds.map(|seconds| now + Duration::from_secs_f64(seconds));
+        Self { hear, heard_at: now, began: now, ends_at, stopped: None }
+    }
+
+    /// Whether to stop, by a new order or because it is time; requests and bytes so far are told.
+    pub fn hear(&mut self, requests: u64, bytes: u64) -> Order {
+        let now = Instant::now();
+        if self.ends_at.is_some_and(|end| now >= end) {
+            self.ends_at = None;
+            return Order::Stop { signal: 0, theirs: false };
+        }
+        if now.duration_since(self.heard_at) < HEAR {
+            return Order::GoOn;
+        }
+        self.heard_at = now;
+        let order = (self.hear)(requests, bytes);
+        if let Order::Stop { signal, .. } = order {
+            self.stopped = Some(signal);
+        }
+        order
     }
 }

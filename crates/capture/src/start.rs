@@ -12,14 +12,14 @@ use std::path::{Path, PathBuf};
 use leadline_trace::Refused;
 
 const WITH_OTHER_RIGHTS: u32 = 0o6000;
+const GROUP_RIGHTS: u32 = 0o2000;
 
 /// A command that is about to be run.
 pub struct Command {
     pub program: CString,
     pub arguments: Vec<CString>,
     pub environment: Vec<CString>,
-    /// It gets other rights than ours.
-    pub gains_rights: bool,
+    gains_rights: bool,
 }
 
 impl Command {
@@ -41,7 +41,8 @@ impl Command {
                 path.display()
             )));
         }
-        let other = about.uid() != fs::metadata("/proc/self").map_or(0, |own| own.uid());
+        let own = fs::metadata("/proc/self").map_or(0, |own| own.uid());
+        let other = own != 0 && (about.uid() != own || about.mode() & GROUP_RIGHTS != 0);
         let text = |word: OsString| {
             CString::new(word.into_vec())
                 .map_err(|_| Refused("a word of the command has a zero byte in it".into()))
@@ -58,6 +59,22 @@ impl Command {
             environment: environment.collect::<Result<_, _>>()?,
             gains_rights: about.mode() & WITH_OTHER_RIGHTS != 0 && other,
         })
+    }
+
+    /// Refuses a program that gets other rights than ours, and would not when it is traced.
+    ///
+    /// # Errors
+    ///
+    /// It is one.
+    pub fn require_no_more_rights(&self) -> Result<(), Refused> {
+        if self.gains_rights {
+            return Err(Refused(format!(
+                "{} is setuid or setgid, and would not get its rights while it is traced: run \
+                 Leadline as root",
+                self.program.to_string_lossy()
+            )));
+        }
+        Ok(())
     }
 }
 

@@ -65,7 +65,7 @@ pub fn with_descendants(process: i32) -> Vec<i32> {
 }
 
 /// The third word behind the name, which may hold anything (proc_pid_stat(5)).
-fn parent_of(process: i32) -> Option<i32> {
+pub fn parent_of(process: i32) -> Option<i32> {
     let told = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     told.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok()
 }

@@ -13,11 +13,12 @@ use std::time::{Duration, Instant};
 use leadline_trace::Refused;
 
 use crate::bpf::Watching;
-use crate::report::{Beside, Captured, Paths, Report};
-use crate::session::{Asked, Hear, LOOK, Order, Session, Target, Way};
+use crate::report::{Beside, Captured, Paths, finish};
+use crate::session::{Asked, Hear, LOOK, Listener, Order, Taker, Target, Way};
 use crate::start::Command;
 use crate::system::child::{self, Beginning};
 use crate::totals::{Totals, threads_of, with_descendants};
+use crate::traced::{By, by_ptrace};
 
 /// Between two looks at who has come to a control group, and what was counted.
 const MEMBERS: Duration = Duration::from_millis(100);
@@ -33,17 +34,37 @@ pub fn capture(asked: Asked, hear: Hear<'_>) -> Result<Captured, Refused> {
         Target::Command(words) => Some(Command::found(words)?),
         _ => None,
     };
-    let watching = Watching::new()
-        .map_err(|error| Refused(format!("the kernel does not let programs of BPF in: {error}")))?;
-    let _ = way;
+    let taker = Taker::new(keep);
+    let listener = Listener::new(seconds, hear);
+    let asked = By { target: &target, command: command.as_ref(), keep_paths };
+    if way == Some(Way::Ptrace) {
+        return by_ptrace(&asked, taker, listener, None);
+    }
+    match Watching::new() {
+        Ok(watching) => by_bpf(&asked, watching, taker, listener),
+        Err(error) if way == Some(Way::Bpf) => Err(Refused(format!(
+            "BPF is refused: {error}; run as root, or leave --way out: it is stopped at each call \
+             then (ptrace)"
+        ))),
+        Err(error) => by_ptrace(&asked, taker, listener, Some(error.to_string())),
+    }
+}
+
+fn by_bpf(
+    asked: &By<'_>,
+    watching: Watching,
+    taker: Taker,
+    listener: Listener<'_>,
+) -> Result<Captured, Refused> {
     let mut own = ByBpf {
         watching,
-        session: Session::new(keep, seconds, hear),
+        taker,
+        listener,
         paths: Paths::default(),
-        keep_paths,
+        keep_paths: asked.keep_paths,
         members: Members::default(),
     };
-    let (ended, counted) = match (&target, &command) {
+    let (ended, counted) = match (asked.target, asked.command) {
         (Target::Process(process), _) => own.process(*process)?,
         (Target::Group(folder), _) => own.group(folder)?,
         (Target::Command(_), Some(command)) => own.command(command)?,
@@ -59,15 +80,15 @@ pub fn capture(asked: Asked, hear: Hear<'_>) -> Result<Captured, Refused> {
 /// It cannot be started.
 pub fn run_unwatched(words: &[OsString], hear: Hear<'_>) -> Result<f64, Refused> {
     let command = Command::found(words)?;
-    let mut session = Session::new(None, None, hear);
+    let mut listener = Listener::new(None, hear);
     let process = start(&command)?;
-    session.began = Instant::now();
+    listener.began = Instant::now();
     child::send(process, libc::SIGCONT);
     while !child::has_ended(process) {
         sleep(LOOK);
-        pass_on(&mut session, process);
+        pass_on(&mut listener, (0, 0), process);
     }
-    let wall_s = session.began.elapsed().as_secs_f64();
+    let wall_s = listener.began.elapsed().as_secs_f64();
     child::reap(process);
     Ok(wall_s)
 }
@@ -90,8 +111,8 @@ fn failed(error: Error) -> Refused {
 }
 
 /// Sends the command a signal that it has not got itself.
-fn pass_on(session: &mut Session<'_>, process: i32) {
-    if let Order::Stop { signal, theirs: false } = session.hear() {
+fn pass_on(listener: &mut Listener<'_>, so_far: (u64, u64), process: i32) {
+    if let Order::Stop { signal, theirs: false } = listener.hear(so_far.0, so_far.1) {
         child::send(process, signal);
     }
 }
@@ -100,7 +121,8 @@ type Counted = (Option<child::Ended>, Option<Totals>);
 
 struct ByBpf<'a> {
     watching: Watching,
-    session: Session<'a>,
+    taker: Taker,
+    listener: Listener<'a>,
     paths: Paths,
     keep_paths: bool,
     members: Members,
@@ -109,25 +131,31 @@ struct ByBpf<'a> {
 impl ByBpf<'_> {
     /// Takes what has come.
     fn look(&mut self) {
-        let Self { watching, session, .. } = self;
-        watching.drain(|call| session.take(call));
+        let Self { watching, taker, .. } = self;
+        watching.drain(|call| taker.take(call));
         if self.keep_paths {
-            self.paths.look(&self.session.seen.uses);
+            self.paths.look(&self.taker.seen.uses);
         }
+    }
+
+    fn so_far(&self) -> (u64, u64) {
+        let seen = &self.taker.seen;
+        (seen.requests, seen.bytes.read + seen.bytes.written)
     }
 
     fn command(&mut self, command: &Command) -> Result<Counted, Refused> {
         let orphans = child::Orphans::adopt();
         let process = start(command)?;
         self.watching.watch(process.cast_unsigned()).map_err(failed)?;
-        self.session.began = Instant::now();
+        self.listener.began = Instant::now();
         child::send(process, libc::SIGCONT);
         let mut counted = Totals::default();
         while !child::has_ended(process) {
             sleep(LOOK);
             self.look();
             counted = counted.sum(last_words(&orphans, process));
-            pass_on(&mut self.session, process);
+            let so_far = self.so_far();
+            pass_on(&mut self.listener, so_far, process);
         }
         self.look();
         let own = Totals::of(process);
@@ -149,22 +177,12 @@ impl ByBpf<'_> {
     }
 
     fn process(&mut self, process: i32) -> Result<Counted, Refused> {
-        if Totals::of(process).is_none() {
-            return Err(Refused(format!(
-                "there is no process {process}: look for it with `pgrep -a NAME`"
-            )));
-        }
+        require_process(process)?;
         self.until_stopped(|| with_descendants(process), false)
     }
 
     fn group(&mut self, folder: &Path) -> Result<Counted, Refused> {
-        if !folder.join("cgroup.procs").exists() {
-            return Err(Refused(format!(
-                "{} is no control group: give its folder, such as /sys/fs/cgroup/NAME \
-                 (/proc/PID/cgroup says that of a process)",
-                folder.display()
-            )));
-        }
+        require_group(folder)?;
         self.until_stopped(|| members_of(folder), true)
     }
 
@@ -192,7 +210,8 @@ impl ByBpf<'_> {
                     break;
                 }
             }
-            if self.session.hear() != Order::GoOn {
+            let (requests, bytes) = self.so_far();
+            if self.listener.hear(requests, bytes) != Order::GoOn {
                 break;
             }
         }
@@ -221,8 +240,8 @@ impl ByBpf<'_> {
         let sums = self.watching.sums();
         let pages = self.watching.mapped();
         let left_running = self.running().len() as u64;
-        let (wall_s, stopped) = (self.session.began.elapsed().as_secs_f64(), self.session.stopped);
-        let (seen, live) = self.session.end()?;
+        let heard = (self.listener.began.elapsed().as_secs_f64(), self.listener.stopped);
+        let (seen, live) = self.taker.end()?;
         let beside = Beside {
             way: Way::Bpf,
             no_bpf: None,
@@ -236,9 +255,7 @@ impl ByBpf<'_> {
             ended,
         };
         let files = self.paths.told(&seen.uses, self.keep_paths);
-        let report = Report::of(&seen, beside, files, wall_s, stopped);
-        let trace = live.finish(seen.uses.len() as u32, seen.threads(), seen.unseen())?;
-        Ok(Captured { trace, report })
+        finish(seen, live, beside, files, heard)
     }
 }
 
@@ -260,8 +277,35 @@ fn process_of(thread: u32) -> Option<i32> {
     (!ends).then(|| field("Tgid:")?.trim().parse().ok())?
 }
 
+/// # Errors
+///
+/// There is no such process, or it is this one.
+pub fn require_process(process: i32) -> Result<(), Refused> {
+    let own = std::process::id().cast_signed();
+    if process == own || !Path::new(&format!("/proc/{process}/stat")).exists() {
+        return Err(Refused(format!(
+            "there is no process {process} to be watched: look for it with `pgrep -a NAME`"
+        )));
+    }
+    Ok(())
+}
+
+/// # Errors
+///
+/// It is no folder of a control group.
+pub fn require_group(folder: &Path) -> Result<(), Refused> {
+    if !folder.join("cgroup.procs").exists() {
+        return Err(Refused(format!(
+            "{} is no control group: give its folder, such as /sys/fs/cgroup/NAME \
+             (/proc/PID/cgroup says that of a process)",
+            folder.display()
+        )));
+    }
+    Ok(())
+}
+
 /// Processes of a control group and of those below it.
-fn members_of(folder: &Path) -> Vec<i32> {
+pub fn members_of(folder: &Path) -> Vec<i32> {
     let own = std::process::id().cast_signed();
     let told = fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
     let numbers = told.lines().filter_map(|line| line.trim().parse().ok());

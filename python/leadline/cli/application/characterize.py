@@ -34,6 +34,9 @@ class Files(NamedTuple):
     keep_trace: Path | None = None
 
 
+NOTHING = Files()
+
+
 def _new_files(
     *, output: Path | None = None, keep_trace: Path | None = None, force: bool = False
 ) -> Files:
@@ -107,7 +110,7 @@ def command(
             "it takes when watched. Not for a command that changes what it finds.",
         ),
     ] = 0,
-    files: Files = Files(),
+    files: Files = NOTHING,
     name: Name = None,
     json: Json = False,
 ) -> None:
