@@ -158,20 +158,20 @@ impl<'a> Tracer<'a> {
             if gone && is_ours(thread) {
                 self.counted = self.counted.sum(Totals::of(thread).unwrap_or_default());
             }
-            let Some(told) = tracing::reap(thread) else { continue };
+            let Some(status) = tracing::reap(thread) else { continue };
             if gone {
                 self.threads.remove(&thread);
                 if thread == command {
-                    ended = Some(child::ended(told.status));
+                    ended = Some(child::ended(status));
                     let other = self.threads.keys().next().copied().unwrap_or(0);
                     self.shared.process.store(other, Ordering::Relaxed);
                 }
             } else if leaving {
-                let signal = delivered(told.status).filter(|signal| *signal != WAKING);
+                let signal = delivered(status).filter(|signal| *signal != WAKING);
                 tracing::let_go(thread, signal.unwrap_or(0));
                 self.threads.remove(&thread);
             } else {
-                self.stopped(thread, told.status);
+                self.stopped(thread, status);
             }
         }
         ended

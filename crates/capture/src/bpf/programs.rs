@@ -268,6 +268,7 @@ pub fn leave(at: &Offsets, maps: Maps) -> Vec<u64> {
         asm.and(R1, 0xf000);
         asm.jump(When::Equal, R1, 0x8000, tell);
         asm.jump(When::Equal, R1, 0x6000, tell);
+        asm.jump(When::Equal, R1, 0x4000, tell);
     }
     asm.place(sum);
     asm.load(Size::U64, R7, 10, EVENT + 88);

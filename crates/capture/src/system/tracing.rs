@@ -50,13 +50,6 @@ pub enum On {
     Stopped,
 }
 
-/// What was waited for.
-#[derive(Clone, Copy, Debug)]
-pub struct Told {
-    pub thread: i32,
-    pub status: i32,
-}
-
 fn ask(request: libc::c_uint, thread: i32, address: usize, data: usize) -> Result<i64> {
     // SAFETY: the callers give numbers, or the address of a value of theirs that is as large as
     // the request fills.
@@ -151,12 +144,12 @@ pub fn next() -> Option<(i32, bool)> {
     }
 }
 
-/// Takes what `next` told.
-pub fn reap(thread: i32) -> Option<Told> {
+/// Takes what `next` told; its status as of wait(2).
+pub fn reap(thread: i32) -> Option<i32> {
     let mut status = 0;
     // SAFETY: a number of ours is filled.
     let found = unsafe { libc::waitpid(thread, &raw mut status, libc::__WALL | libc::WNOHANG) };
-    (found == thread).then_some(Told { thread, status })
+    (found == thread).then_some(status)
 }
 
 /// The filter of seccomp(2) with which these calls stop and all others do not.
