@@ -63,7 +63,7 @@ pub struct Bytes {
 pub struct Use {
     pub file: File,
     pub thread: u32,
-    /// By which it was used first.
+    /// By which it was used last.
     pub descriptor: u32,
     pub requests: u64,
     pub read: u64,
@@ -245,6 +245,7 @@ impl Seen {
         self.requests += 1;
         let used = &mut self.uses[number as usize];
         used.requests += 1;
+        (used.thread, used.descriptor) = (call.thread, descriptor as u32);
         let (own, all) = match deed {
             Deed::Read => (&mut used.read, &mut self.bytes.read),
             _ => (&mut used.written, &mut self.bytes.written),

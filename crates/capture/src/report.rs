@@ -17,6 +17,8 @@ use crate::totals::Totals;
 
 /// Files that are told, those with most bytes.
 const FILES_TOLD: usize = 16;
+/// Files whose names are looked for again, while they are used.
+const LOOKED_FOR: usize = 64;
 
 /// How a command ended.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -151,10 +153,14 @@ pub struct Paths {
 }
 
 impl Paths {
-    /// Looks for the names of files that are new.
+    /// Looks for the names of files that have none yet, the newest of them.
     pub fn look(&mut self, uses: &[Use]) {
-        for each in uses.iter().skip(self.found.len()) {
-            self.found.push(path_of(each));
+        self.found.resize(uses.len(), None);
+        let from = uses.len().saturating_sub(LOOKED_FOR);
+        for (found, each) in self.found.iter_mut().zip(uses).skip(from) {
+            if found.is_none() {
+                *found = path_of(each);
+            }
         }
     }
 

@@ -334,11 +334,14 @@ fn count(call: &mut Call, does: Does, before: Option<Totals>, thread: i32) {
 
 /// Whether it is a process, and we are told its end in place of a parent.
 fn is_ours(thread: i32) -> bool {
-    let status = fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default();
-    let field =
-        |name| status.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<i32>().ok());
     let own = std::process::id().cast_signed();
-    field("Tgid:") == Some(thread) && field("PPid:") == Some(own)
+    number_in_status(thread, "Tgid:") == Some(thread)
+        && number_in_status(thread, "PPid:") == Some(own)
+}
+
+fn number_in_status(thread: i32, name: &str) -> Option<i32> {
+    let status = fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
 }
 
 /// The signal that a thread was stopped for, to be handed on.
@@ -350,10 +353,9 @@ fn delivered(status: i32) -> Option<i32> {
 
 /// Why a process cannot be traced, and what to do.
 fn refusal(process: i32, error: &std::io::Error) -> String {
-    let told = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-    let tracer: Option<i32> =
-        told.lines().find_map(|line| line.strip_prefix("TracerPid:")?.trim().parse().ok());
-    if let Some(tracer @ 1..) = tracer {
+    let tracer = number_in_status(process, "TracerPid:").filter(|tracer| *tracer > 0);
+    if let Some(thread) = tracer {
+        let tracer = number_in_status(thread, "Tgid:").unwrap_or(thread);
         return format!(
             "process {process} is traced already, by process {tracer}: end that first, or run as \
              root, who sees it by BPF"
