@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
+import msgspec
 import typer
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -35,6 +36,7 @@ class Files(NamedTuple):
 
 
 NOTHING = Files()
+NOBODY = Watched()
 
 
 def _new_files(
@@ -47,6 +49,57 @@ def _written(help_: str, *names: str) -> Any:
     return Annotated[Path | None, typer.Option(*names, metavar="FILE", help=help_)]
 
 
+def _option(kind: Any, help_: str, **more: Any) -> Any:
+    return Annotated[kind, typer.Option(help=help_, **more)]
+
+
+_WATCHING: dict[str, tuple[Any, Any]] = {
+    "pid": (
+        _option(int | None, "Watch a running process and what it starts.", min=1, metavar="P"),
+        None,
+    ),
+    "cgroup": (_option(str | None, "Watch all processes of a control group.", metavar="DIR"), None),
+    "seconds": (
+        _option(
+            float | None,
+            "With --pid and --cgroup: for so long; else until Ctrl-C.",
+            parser=reader(positive_seconds),
+            metavar="TIME",
+        ),
+        None,
+    ),
+    "way": (
+        _option(
+            str | None,
+            "How calls are seen: by BPF (root), or by stopping the program at each; the first that "
+            "is allowed.",
+            metavar="bpf|ptrace",
+        ),
+        None,
+    ),
+    "keep_paths": (
+        Annotated[bool, typer.Option("--keep-paths", help="Tell files by path; else by a hash.")],
+        False,
+    ),
+    "perturbation": (
+        _option(
+            int,
+            "Run the command in so many pairs, watched and not, in turns, to say how much longer "
+            "it takes when watched. Not for a command that changes what it finds.",
+            min=0,
+            metavar="PAIRS",
+        ),
+        0,
+    ),
+}
+
+
+def _watched(**asked: Any) -> Watched:
+    process, group, pairs = asked.pop("pid"), asked.pop("cgroup"), asked.pop("perturbation")
+    return Watched(process=process, group=group, pairs=pairs, **asked)
+
+
+@with_group("watching", _WATCHING, _watched)
 @with_group(
     "files",
     {
@@ -75,41 +128,7 @@ def command(
             "Cambridge, Alibaba or Tencent; - for standard input.",
         ),
     ] = None,
-    pid: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="P", help="Watch a running process and what it has started."),
-    ] = None,
-    cgroup: Annotated[
-        str | None, typer.Option(metavar="DIR", help="Watch all processes of a control group.")
-    ] = None,
-    seconds: Annotated[
-        float | None,
-        typer.Option(
-            parser=reader(positive_seconds),
-            metavar="TIME",
-            help="With --pid and --cgroup: for so long; else until Ctrl-C.",
-        ),
-    ] = None,
-    way: Annotated[
-        str | None,
-        typer.Option(
-            metavar="bpf|ptrace",
-            help="How calls are seen: by BPF (root, or CAP_BPF and CAP_PERFMON), or by stopping "
-            "the program at each; the first that is allowed.",
-        ),
-    ] = None,
-    keep_paths: Annotated[
-        bool, typer.Option("--keep-paths", help="Tell files by path; else by a hash.")
-    ] = False,
-    perturbation: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            metavar="PAIRS",
-            help="Run the command so often more, watched and not, in turns, to say how much longer "
-            "it takes when watched. Not for a command that changes what it finds.",
-        ),
-    ] = 0,
+    watching: Watched = NOBODY,
     files: Files = NOTHING,
     name: Name = None,
     json: Json = False,
@@ -117,15 +136,8 @@ def command(
     """Describe an application's I/O, by a trace or as it runs: five numbers, caches, streams."""
     own: Context = context.obj
     kind = KINDS[APPLICATION.kind]
-    asked = Watched(
-        command=tuple(command or ()),
-        process=pid,
-        group=cgroup,
-        way=way,
-        seconds=seconds,
-        keep_paths=keep_paths,
-        keep_trace=files.keep_trace,
-        pairs=perturbation,
+    asked = msgspec.structs.replace(
+        watching, command=tuple(command or ()), keep_trace=files.keep_trace
     )
     _require_one(asked, trace)
     require_output(files.output, kind)
