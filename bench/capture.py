@@ -98,9 +98,9 @@ def row_of(what: str, way: str, found: dict[str, Any], pairs: int) -> Row:
         f"{what} {way}",
         {
             "what": f"{what}, {way}",
-            "ratio": ratio.aiming((None, RATIO_MOST)) if goals else ratio,
+            "ratio": ratio.aiming({"most": RATIO_MOST}) if goals else ratio,
             "calls": Cell(found["calls"]),
-            "off": off.aiming((None, OFF_MOST)) if goals else off,
+            "off": off.aiming({"most": OFF_MOST}) if goals else off,
             "lost": Cell(100.0 * found["lost_share"], unit=" %"),
         },
     )
@@ -112,7 +112,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--ways", default="bpf,ptrace")
     parser.add_argument("--rows", default="sqlite,compile")
-    add_save_option(parser)
+    add_save_option(parser, "capture")
     asked = parser.parse_args()
     rows = []
     for what in asked.rows.split(","):
@@ -125,8 +125,8 @@ def main() -> None:
                 f"({turns['low']} to {turns['high']}), {found['calls']:,} calls, "
                 f"{found['lost']} lost, bytes off {100 * (found['bytes_off'] or 0):.4f} %"
             )
-    if asked.save:
-        save("capture", MEASURES, COLUMNS, rows, rounds=asked.pairs)
+    load = f"Load average {os.getloadavg()[0]:.0f}."
+    save(asked, COLUMNS, rows, directory=Path(), rounds=asked.pairs, note=load)
 
 
 if __name__ == "__main__":

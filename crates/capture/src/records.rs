@@ -370,3 +370,6 @@ fn identity(file: &File) -> Option<Identity> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -104,3 +104,31 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
     let four = bytes.get(at..at.checked_add(4)?)?;
     Some(u32::from_le_bytes(four.try_into().ok()?))
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn this_kernel_says_where_its_fields_are_or_has_no_types() {
+        let Ok(bytes) = std::fs::read("/sys/kernel/btf/vmlinux") else { return };
+        let btf = Btf::parse(&bytes).unwrap();
+        // Arrays and unions without names lie between; these two come first wherever they are.
+        assert_eq!(btf.offset("list_head", "next"), Some(0));
+        assert_eq!(btf.offset("list_head", "prev"), Some(8));
+        assert_eq!(btf.offset("list_head", "nothing"), None);
+        assert!(btf.offset("inode", "i_rdev").is_some_and(|at| at > 0));
+        assert!(btf.offset("page", "mapping").is_some(), "a union without a name is gone into");
+    }
+
+    #[test]
+    fn what_is_no_description_of_types_is_none() {
+        assert!(Btf::parse(&[]).is_none());
+        assert!(Btf::parse(&[0; 64]).is_none());
+        let mut cut = vec![0x9f, 0xeb, 1, 0, 24, 0, 0, 0];
+        cut.extend([0_u32, 400, 400, 10].map(u32::to_le_bytes).concat());
+        assert!(Btf::parse(&cut).is_none());
+    }
+}

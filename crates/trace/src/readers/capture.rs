@@ -62,3 +62,37 @@ fn record_of(line: &[u8]) -> Option<Record> {
     };
     Some(Record { deed: *deed, call, at_ns, took_ns, process, file, offset, bytes })
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::record::{UNKNOWN, call_named};
+
+    #[test]
+    fn every_record_is_read_as_it_was_written() {
+        for name in CALLS {
+            let deed = if name.ends_with("sync") { Deed::Sync } else { Deed::Metadata };
+            let record = Record { call: call_named(name), process: 3, ..Record::of(deed) };
+            let read = record_of(line_of(&record).trim_end().as_bytes()).unwrap();
+            assert_eq!(
+                (read.deed, read.call, read.took_ns),
+                (deed, record.call, UNKNOWN),
+                "{name}"
+            );
+        }
+        let moved = Record {
+            file: 7,
+            offset: 4096,
+            bytes: 512,
+            at_ns: 5,
+            took_ns: 9,
+            ..Record::of(Deed::Write)
+        };
+        let read = record_of(line_of(&moved).trim_end().as_bytes()).unwrap();
+        assert_eq!((read.file, read.offset, read.bytes, read.took_ns), (7, 4096, 512, 9));
+        assert!(record_of(b"R 1 2 3").is_none());
+        assert!(record_of(b"X 0 0 0 0 0 0 ").is_none());
+    }
+}
