@@ -3,8 +3,9 @@
     .venv/bin/python bench/capture.py [--pairs 5] [--ways bpf,ptrace] [--rows sqlite,compile]
 
 Each program runs watched and not watched in turns, in a folder of its own; the ratio is of their
-times, with the 95 % interval of its geometric mean. Two pairs say little: give ten on a calm machine.
-SQLite: single updates and lookups with its rollback journal. A compile: small files of C, one by one.
+times, with the 95 % interval of its geometric mean. Two pairs say little: give ten on a calm
+machine. SQLite: single updates and lookups with its rollback journal. A compile: small files of C,
+one by one.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ FILES = 12
 
 def prepare(folder: Path) -> None:
     """Write what is compiled."""
-    body = "\n".join(f"int f{n}(int x) {{ return printf(\"%d\", x * {n}); }}" for n in range(200))
+    body = "\n".join(f'int f{n}(int x) {{ return printf("%d", x * {n}); }}' for n in range(200))
     for number in range(FILES):
         text = f"#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n{body}\n"
         (folder / f"c{number}.c").write_text(text, encoding="ascii")
