@@ -10,6 +10,8 @@ use crate::source::Source;
 
 /// How such a file begins.
 pub const FIRST_LINE: &[u8] = b"leadline capture 1";
+/// Numbers of files are below it (`FILES_MAX` of crates/capture).
+const FILES_END: u32 = 1 << 22;
 const DEEDS: [(Deed, &str); 5] = [
     (Deed::Read, "R"),
     (Deed::Write, "W"),
@@ -52,6 +54,9 @@ fn record_of(line: &[u8]) -> Option<Record> {
     let process = next().and_then(|number| u32::try_from(number).ok())?;
     let file = next().and_then(|number| u32::try_from(number).ok())?;
     let (offset, bytes, at_ns, took_ns) = (next()?, next()?, next()?, next()?);
+    if matches!(deed, Deed::Read | Deed::Write) && file >= FILES_END {
+        return None; // more than a capture has
+    }
     // What is left is a name, in which there may be spaces.
     let named =
         |call: &&str| line.strip_suffix(call.as_bytes()).is_some_and(|all| all.ends_with(b" "));
@@ -93,6 +98,7 @@ mod tests {
         let read = record_of(line_of(&moved).trim_end().as_bytes()).unwrap();
         assert_eq!((read.file, read.offset, read.bytes, read.took_ns), (7, 4096, 512, 9));
         assert!(record_of(b"R 1 2 3").is_none());
+        assert!(record_of(b"R 0 4194304 0 512 5 9 ").is_none());
         assert!(record_of(b"X 0 0 0 0 0 0 ").is_none());
     }
 }
