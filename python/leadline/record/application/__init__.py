@@ -1,6 +1,7 @@
 """An application's I/O as its trace shows it: phases, their streams, and its reuse of data."""
 
 from leadline.record.application.phase import (
+    SYNC_CALLS,
     CallCount,
     FiveParameters,
     Gaps,
@@ -21,6 +22,7 @@ from leadline.record.application.study import (
 
 __all__ = [
     "APPLICATION",
+    "SYNC_CALLS",
     "Application",
     "ApplicationFound",
     "ApplicationStart",

@@ -15,13 +15,14 @@ from leadline.machine.stop import shielded
 from leadline.record import Status
 from leadline.record.application import (
     APPLICATION,
+    SYNC_CALLS,
     Application,
     ApplicationFound,
     ApplicationStart,
     PhaseFound,
 )
 from leadline.store import Keeper
-from leadline.studies.application.phases import SYNC_CALLS, describe_phases, five_of
+from leadline.studies.application.phases import describe_phases, five_of
 from leadline.studies.application.times import has_durations, time_in_io
 from leadline.studies.application.trace import PAGE_BYTES, Part, Trace, read_trace
 from leadline.studies.application.words import (
