@@ -36,14 +36,13 @@ def write_strace(
         stats: calls of `fstat` at the beginning.
 
     """
-    at_s, lines, writes = 1_700_000_000.0, ['openat(3</d>, "file", O_RDWR) = 4</d/file> <0.000010>'], 0
+    at_s, lines, writes = 1_700_000_000.0, list[str](), 0
 
     def call(text: str, seconds: float) -> None:
         nonlocal at_s
         lines.append(f"100 {at_s:.6f} {text} <{seconds:.6f}>")
         at_s += seconds + think_s
 
-    lines = [f"100 {at_s - 1:.6f} {lines[0]}"]
     for _ in range(stats):
         call("fstat(4</d/file>, {st_mode=S_IFREG|0644, st_size=4096, ...}) = 0", took_s)
     for read, offset, size in zip(requests.reads, requests.offsets, requests.sizes, strict=True):

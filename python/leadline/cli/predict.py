@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
@@ -89,7 +90,7 @@ def _workloads(
     own: Context,
     survey: str,
     asked: Sequence[tuple[str, Workload]],
-    fio: str | None,
+    fio: Path | None,
     *,
     named: bool,
     model: str | None,

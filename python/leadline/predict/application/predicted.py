@@ -134,6 +134,10 @@ class _Asked:
             lists[:, border] = found.lru if found.two_lists is None else found.two_lists
         return lru, lists
 
+    def _middle(self, sizes: Sequence[float], more: float = 0.0) -> Floats:
+        lru, lists = self._misses(sizes, more)
+        return (lru + lists) / 2
+
     def _seconds(self, misses: Floats) -> tuple[Floats, Floats]:
         """Return seconds of each use, and their standard deviations by the model, (uses,)."""
         found = [
@@ -146,7 +150,7 @@ class _Asked:
     def _size_sd(self) -> float:
         """Standard deviation of ln seconds from what is not known of the caches' sizes."""
         ends = [
-            sum(self._misses([_end(border, low=low) for border in self.levels.borders])) / 2
+            self._middle([_end(border, low=low) for border in self.levels.borders])
             for low in (True, False)
         ]
         few, many = (float(self._seconds(each)[0].sum()) for each in ends)
@@ -158,7 +162,7 @@ class _Asked:
         error = max([self.reuse.lru_error(size) for size in sizes], default=0.0)
         if error == 0.0:
             return 0.0
-        more = self._seconds(sum(self._misses(sizes, error)) / 2)[0].sum()
+        more = self._seconds(self._middle(sizes, error))[0].sum()
         return abs(math.log(float(more) / total))
 
 
