@@ -394,8 +394,7 @@ pub struct MeasureResult {
     pub generator: Option<Generator>,
     /// What went over the network for the requests counted; null without one.
     pub network: Option<Network>,
-    /// Each stream of a job with several, in the job's order; absent of others.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    /// Each stream of a job with several, in the job's order.
     pub streams: Vec<StreamCount>,
     /// The clock that response times were read from.
     pub clock: ClockSource,

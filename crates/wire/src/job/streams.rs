@@ -154,3 +154,51 @@ impl StreamAsked {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::job::Job;
+
+    /// The example with three streams, its first one changed.
+    fn refused(field: &str, value: serde_json::Value) -> String {
+        let path = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../protocol/examples/valid/directory-streams.json"
+        );
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        let mut job: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+        job["streams"][0][field] = value;
+        Job::read(&job.to_string()).err().map_or(String::new(), |refused| refused.message)
+    }
+
+    #[test]
+    fn what_no_range_says_is_refused_by_its_field() {
+        let beyond = refused("from_bytes", serde_json::json!(768 << 20));
+        assert!(beyond.starts_with("streams[0].unique_bytes is 536870912; it must be at most"));
+        let odd = refused("sizes", serde_json::json!([{"bytes": 1000, "weight": 1.0}]));
+        assert!(odd.contains("streams[0].sizes[0].bytes is 1000"), "{odd}");
+        assert!(odd.contains("write 1024"), "{odd}");
+        let long = refused("sizes", serde_json::json!([{"bytes": 1 << 30, "weight": 1.0}]));
+        assert!(long.contains("no longer than the stream's unique_bytes"), "{long}");
+        for window_bytes in [512, 1 << 30] {
+            let places = serde_json::json!({"kind": "moving", "window_bytes": window_bytes, "fresh_frac": 0.5});
+            let wide = refused("places", places);
+            assert!(wide.contains("streams[0].places.window_bytes is"), "{wide}");
+        }
+        assert_eq!(refused("read_frac", serde_json::json!(0.5)), "");
+    }
+
+    #[test]
+    fn more_streams_than_may_be_are_refused() {
+        let path = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../protocol/examples/valid/directory-moving-stream.json"
+        );
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        let mut job: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+        job["streams"] = serde_json::json!(vec![job["streams"][0].clone(); 65]);
+        let refused = Job::read(&job.to_string()).err().map(|refused| refused.message);
+        let said = refused.unwrap_or_default();
+        assert!(said.starts_with("streams is 65; it must be at most 64"), "{said}");
+    }
+}

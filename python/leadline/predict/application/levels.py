@@ -25,6 +25,8 @@ from leadline.units import format_bytes
 MOSTLY_MISSED = 4.0
 """Bytes over those of a cache: so many are missed by three quarters."""
 PAGE_BYTES = 4096
+FRACTION_BESIDE = 0.1
+"""A share of the requests that is no farther from what was surveyed is not told of."""
 
 
 class Kind(NamedTuple):
@@ -111,8 +113,8 @@ class Levels:
             Workload(
                 unique_bytes=unique,
                 size_mean=size,
-                read_frac=0.0 if kind.write else 1.0,
-                seq_frac=min(1.0, max(0.0, kind.seq_frac)),
+                read_frac=self._fraction(unique, "read_frac", 0.0 if kind.write else 1.0),
+                seq_frac=self._fraction(unique, "seq_frac", kind.seq_frac),
                 process_num=processes,
                 size_dist="fixed" if whole_pages and size == kind.size_mean else "normal",
             )
@@ -176,6 +178,16 @@ class Levels:
         many = min(few + 1, math.floor(high))
         share = 0.0 if many == few else math.log(held / few) / math.log(many / few)
         return few, many, share
+
+    def _fraction(self, unique: int, parameter: str, value: float) -> float:
+        """Return the nearest share that was surveyed; a little beside it is taken as it is."""
+        region = self.predictor.ranges.nearest_region(unique)
+        if region is None:
+            return min(1.0, max(0.0, value))
+        nearest = self.predictor.ranges.of(region.index, parameter).nearest(value)
+        if abs(nearest - value) > FRACTION_BESIDE:
+            self._say(f"{parameter}={value:.3g}; predicted with {nearest:.3g}")
+        return nearest
 
     def _say(self, what: str) -> None:
         self.warnings[f"not surveyed: {what}"] = None

@@ -6,7 +6,6 @@ import msgspec
 
 STREAMS_MAX = 64
 """Streams of one job, and sizes of one stream."""
-WEIGHT_MIN, WEIGHT_MAX = 1e-9, 1e9
 
 
 class SizeShare(msgspec.Struct, frozen=True):
