@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import leadline as leadline_api
 from command import leadline
 from leadline.store import open_store
 from planted_traces import Planted, mixture
@@ -44,6 +45,13 @@ def test_a_stored_application_is_predicted(store: Path) -> None:
     assert "program on two-level: at least" in said
     assert "Not surveyed, and in neither time:" in said
     assert answer["sentences"][0].split(":")[0] == "program on two-level"
+
+
+def test_python_predicts_what_the_command_does(store: Path) -> None:
+    done = leadline("predict", "two-level", "--application", "program", "--json", store=store)
+    system = leadline_api.open("two-level", store=str(store))
+    found = system.predict_application("program", store=str(store))
+    assert found.io_s.value == pytest.approx(json.loads(done.stdout)["io_s"]["value"])
 
 
 def test_systems_are_compared_by_an_application(store: Path) -> None:

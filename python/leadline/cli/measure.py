@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from leadline.cli.application.measure import plan_application, tell_application, write_application
 from leadline.cli.context import Context
 from leadline.cli.fio_jobs import (
     DATA_NAME,
@@ -40,6 +39,7 @@ from leadline.cli.talk import talk, tell_findings
 from leadline.cli.tell import tell
 from leadline.engine import Stopped, Target
 from leadline.errors import LeadlineError
+from leadline.late import late
 from leadline.record import Access, Arrivals, Status, Workload
 from leadline.record.measurement import (
     MEASUREMENT,
@@ -66,6 +66,11 @@ from leadline.units import format_bytes, format_seconds
 if TYPE_CHECKING:
     from leadline.store import Store  # SQLAlchemy takes a while to load
 
+
+# Descriptions of applications load numpy, which a lone workload does without.
+plan_application = late("leadline.cli.application.measure:plan_application")
+tell_application = late("leadline.cli.application.measure:tell_application")
+write_application = late("leadline.cli.application.measure:write_application")
 
 _Workload = Annotated[
     str | None,
@@ -169,8 +174,7 @@ def command(
     """Measure one workload: throughput, response times, and where the bytes came from."""
     chosen = Target.parse(target)
     _check(fio, application, phase, typed=rate is not None or arrivals is not None)
-    if resume and write_fio is not None:
-        raise typer.BadParameter("--resume measures and --write-fio does not: leave one out")
+    _require_one(write_fio, resume=resume)
     alone = resume and workload is None and fio is None and application is None
     source = None if alone else one_of(workload, fio, application)
     reached = msgspec.structs.replace(capped(access, cache_limit), placement=placement)
@@ -213,6 +217,11 @@ def command(
     start = begin_measurements(chosen, asked) if before is None else before.start
     _tell_plan(start, before)
     _measure(store, chosen, start, before, json=json)
+
+
+def _require_one(write_fio: Path | None, *, resume: bool) -> None:
+    if resume and write_fio is not None:
+        raise typer.BadParameter("--resume measures and --write-fio does not: leave one out")
 
 
 def _check(fio: Path | None, application: str | None, phase: int | None, *, typed: bool) -> None:

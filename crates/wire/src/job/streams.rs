@@ -181,7 +181,9 @@ mod tests {
         let long = refused("sizes", serde_json::json!([{"bytes": 1 << 30, "weight": 1.0}]));
         assert!(long.contains("no longer than the stream's unique_bytes"), "{long}");
         for window_bytes in [512, 1 << 30] {
-            let places = serde_json::json!({"kind": "moving", "window_bytes": window_bytes, "fresh_frac": 0.5});
+            let places = serde_json::json!({
+                "kind": "moving", "window_bytes": window_bytes, "fresh_frac": 0.5,
+            });
             let wide = refused("places", places);
             assert!(wide.contains("streams[0].places.window_bytes is"), "{wide}");
         }
