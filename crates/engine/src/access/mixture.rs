@@ -63,6 +63,7 @@ impl MixedStream {
             for size in &stream.sizes {
                 check_granule(at, size, granule_bytes)?;
             }
+            check_room(at, stream, granule_bytes)?;
         }
         let part = Part { process: u64::from(process), of: u64::from(job.workload.process_num) };
         let mut random = Xoshiro256PlusPlus::seed_from_u64(sub_seed(seed ^ MIXTURE, process));
@@ -93,6 +94,26 @@ fn check_granule(at: usize, size: &SizeShare, granule_bytes: u64) -> Result<(), 
          transfer of this target",
         size.bytes
     )))
+}
+
+/// Its data, in whole granules, have room for its longest request.
+fn check_room(at: usize, stream: &StreamAsked, granule_bytes: u64) -> Result<(), EngineError> {
+    let (first, end) = granules_of(stream, granule_bytes);
+    let longest = longest_bytes(std::slice::from_ref(stream)) / granule_bytes;
+    if first + longest.max(1) <= end {
+        return Ok(());
+    }
+    Err(EngineError::bad_job(format!(
+        "streams[{at}] has {} bytes of data from byte {}; whole blocks of {granule_bytes} bytes, the \
+         smallest transfer of this target, leave no room for its longest request",
+        stream.unique_bytes, stream.from_bytes
+    )))
+}
+
+/// Where a stream's data begin and end.
+fn granules_of(stream: &StreamAsked, granule_bytes: u64) -> (u64, u64) {
+    let end = (stream.from_bytes + stream.unique_bytes) / granule_bytes;
+    (stream.from_bytes.div_ceil(granule_bytes), end)
 }
 
 impl Draw for MixedStream {
@@ -151,8 +172,7 @@ impl Walk {
         part: Part,
         random: &mut Xoshiro256PlusPlus,
     ) -> Self {
-        let first = asked.from_bytes.div_ceil(granule_bytes);
-        let end = (asked.from_bytes + asked.unique_bytes) / granule_bytes;
+        let (first, end) = granules_of(asked, granule_bytes);
         let lengths = asked.sizes.iter().map(|size| size.bytes / granule_bytes);
         let longest = lengths.max().unwrap_or(1).max(1);
         match asked.places {
@@ -172,7 +192,7 @@ impl Walk {
             Places::Moving { window_bytes, fresh_frac } => Self::Moving {
                 first,
                 end,
-                window: (window_bytes / granule_bytes).max(longest),
+                window: (window_bytes / granule_bytes).max(longest).min(end - first),
                 from: first,
                 fresh_frac,
                 carried: 0.0,

@@ -163,6 +163,17 @@ fn a_seed_gives_the_same_requests_and_processes_differ() {
 }
 
 #[test]
+fn data_without_a_whole_block_for_a_request_are_refused_by_name() {
+    let mut asked = stream(json!({"kind": "loop", "scattered": false}), 0, 1, pages(4096));
+    asked["from_bytes"] = json!(512);
+    asked["unique_bytes"] = json!(4096);
+    let job = job(&json!([asked]), 1);
+    assert!(MixedStream::new(&job, 512, 1, 0).is_ok());
+    let refused = MixedStream::new(&job, 4096, 1, 0).unwrap_err();
+    assert!(refused.message.contains("streams[0] has 4096 bytes of data"), "{}", refused.message);
+}
+
+#[test]
 fn a_size_below_the_targets_smallest_transfer_is_refused_by_name() {
     let asked = json!([stream(json!({"kind": "uniform", "seq_frac": 0.0}), 0, 64, pages(512))]);
     let refused = MixedStream::new(&job(&asked, 1), 4096, 1, 0).unwrap_err();
