@@ -45,12 +45,12 @@ def test_a_phase_runs_on_a_machine_made_of_parts(store: Path) -> None:
     assert json.loads(shown.stdout)["result"]["streams"] == answer["result"]["streams"]
 
 
-def test_a_phase_runs_on_a_directory(store: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("backend", ["pread", "uring", "mmap"])
+def test_a_phase_runs_on_a_directory(backend: str, store: Path, tmp_path: Path) -> None:
     target = tmp_path / "target"
     target.mkdir()
-    done = leadline(
-        "measure", str(target), "--application", "program", *SHORT, "--json", store=store
-    )
+    asked = ("measure", str(target), "--application", "program", "--backend", backend)
+    done = leadline(*asked, *SHORT, "--json", store=store)
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
     counts = answer["result"]["streams"]
