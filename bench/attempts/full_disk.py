@@ -63,7 +63,16 @@ COURSES = (
     Course("measure", _measure, _written("data.bin", least_bytes=400 * MIB), later_s=2.0),
     Course(
         "survey",
-        lambda target: ["survey", str(target), "--max-bytes", "400MiB", "--budget", "60s"],
+        lambda target: [
+            "survey",
+            str(target),
+            "--cache-limit",
+            "64MiB",
+            "--max-bytes",
+            "400MiB",
+            "--budget",
+            "60s",
+        ],
         _begun,
         later_s=2.0,
         point_s=POINT_S,
