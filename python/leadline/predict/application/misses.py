@@ -11,6 +11,7 @@ up to what was counted.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -133,7 +134,25 @@ def _unused(stream: Stream, ages: Floats) -> Floats:
     if stream.uses_apart is None:
         return np.ones(ages.size)
     if stream.kind == "loop":
-        again = (ages >= stream.uses_apart).astype(np.float64)
-    else:
-        again = 1.0 - np.exp(-ages / stream.uses_apart)
-    return np.asarray(1.0 - np.minimum(again, stream.seen_again))
+        return np.asarray(1.0 - stream.seen_again * (ages >= stream.uses_apart))
+    if stream.kind == "moving":
+        return np.asarray(1.0 - stream.seen_again * (1.0 - np.exp(-ages / stream.uses_apart)))
+    return _unused_since_begun(ages / stream.uses_apart, stream.seen_again)
+
+
+def _unused_since_begun(ages: Floats, seen_again: float) -> Floats:
+    """The same of a uniform stream that began with nothing used, in its times between uses.
+
+    Its references are evenly spread over as long as it ran, x: of those at time a the share
+    exp(-a) are first touches, 1 - (1 - exp(-x)) / x in all are none, and of one that has been
+    running for longer than an age t the share 1 - exp(-t) was used again within it.
+    """
+    low, high = 1e-6, 1e6
+    for _ in range(60):
+        middle = math.sqrt(low * high)
+        seen = 1.0 + math.expm1(-middle) / middle
+        low, high = (middle, high) if seen < seen_again else (low, middle)
+    ran = high
+    within = np.minimum(ages, ran)
+    again = 1.0 - np.exp(-within)
+    return np.asarray(1.0 - (within - again + (ran - within) * again) / ran)
