@@ -19,6 +19,7 @@ from leadline.record.job import (
     StreamJob,
     TrialJob,
 )
+from leadline.record.jobs import streams
 from leadline.record.workload import QUANTITIES, Workload, WorkloadError
 from leadline.studies.workbench.conversation import HIGHEST_PER_S
 
@@ -64,6 +65,11 @@ KNOWN = {
     "STRIPE_BYTES_MAX": (job.STRIPE_BYTES_MAX, max(STRIPES)),
     "SKEW_MAX": (job.SKEW_MAX, GENERATE["skew"]["maximum"]),
     "FSYNC_EACH_MAX": (discipline.FSYNC_EACH_MAX, FSYNC["maximum"]),
+    "STREAMS_MAX": (streams.STREAMS_MAX, of_kind("measure")["streams"]["maxItems"]),
+    "STREAMS_MAX of sizes": (
+        streams.STREAMS_MAX,
+        named("StreamAsked")["properties"]["sizes"]["maxItems"],
+    ),
     "WIRE_VERSION": (job.WIRE_VERSION, STREAM["version"]["const"]),
 }
 """What Python knows, and what the wire says of the same."""

@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use leadline_base::buffer;
 use leadline_base::error::EngineError;
 use leadline_base::events::Reporter;
+use leadline_engine::access::mixture::MixedStream;
 use leadline_engine::access::request::Request;
 use leadline_engine::access::stream::AccessStream;
 use leadline_engine::backend::data_file::DataFile;
@@ -149,6 +150,26 @@ fn job(arrivals: &Value) -> MeasureJob {
     measurement(&text)
 }
 
+/// The same with a stream of each kind of places.
+fn mixture(arrivals: &Value) -> MeasureJob {
+    let sizes = json!([{"bytes": 4096, "weight": 1.0}, {"bytes": 8192, "weight": 2.0}]);
+    let stream = |places: Value| {
+        json!({
+            "weight": 1.0, "read_frac": 0.5, "from_bytes": 0, "unique_bytes": 4 << 20,
+            "sizes": sizes, "places": places,
+        })
+    };
+    let mut job = job(arrivals);
+    let streams = json!([
+        stream(json!({"kind": "uniform", "seq_frac": 0.5})),
+        stream(json!({"kind": "loop", "scattered": false})),
+        stream(json!({"kind": "once", "scattered": true})),
+        stream(json!({"kind": "moving", "window_bytes": 1 << 20, "fresh_frac": 0.1})),
+    ]);
+    job.streams = serde_json::from_value(streams).unwrap();
+    job
+}
+
 /// Allocations of one issuer while it was watched, from its warm-up to the last of the requests
 /// that it makes in its window.
 fn allocations<I: Issue>(job: &MeasureJob, issuer: I) -> u64 {
@@ -196,6 +217,15 @@ fn no_backend_allocates_between_its_hundredth_request_and_its_last() {
         check("null", allocations(&job, null));
         let null = Queued::new(Watched::new(NullQueue::new(8)), demand(), 8);
         check("null queue", allocations(&job, null));
+        let several = mixture(&arrivals);
+        let mixed = || {
+            let stream = MixedStream::new(&several, data.direct_block_bytes(), 1, 0).unwrap();
+            Demand::new(&several, stream, Probe::default(), OwnCost::default())
+        };
+        let null = Blocking::new(Watched::new(NullBackend), mixed());
+        check("several streams", allocations(&several, null));
+        let null = Queued::new(Watched::new(NullQueue::new(8)), mixed(), 8);
+        check("several streams, queue", allocations(&several, null));
         for direct in [false, true] {
             let pread = PreadBackend::new(file(direct), buffers(1).remove(0), WriteSync::None {});
             let pread = Blocking::new(Watched::new(pread), demand());

@@ -12,6 +12,18 @@ pub const UNIQUE_BYTES_MAX: u64 = 1 << 60;
 /// Bytes of a workload's data, and of one request.
 pub const WORKLOAD_BYTES: RangeInclusive<u64> = SMALLEST_TRANSFER_BYTES..=UNIQUE_BYTES_MAX;
 
+/// Streams of one job.
+pub const STREAMS: RangeInclusive<usize> = 0..=64;
+
+/// Sizes of one stream's requests.
+pub const STREAM_SIZES: RangeInclusive<usize> = 1..=64;
+
+/// A stream's, or a size's, share of the requests against others'.
+pub const STREAM_WEIGHT: RangeInclusive<f64> = 1e-9..=1e9;
+
+/// Where a stream's data begin.
+pub const STREAM_FROM_BYTES: RangeInclusive<u64> = 0..=UNIQUE_BYTES_MAX;
+
 /// Bytes that preconditioning may write.
 pub const PRECONDITION_BYTES: RangeInclusive<u64> = 1..=UNIQUE_BYTES_MAX;
 

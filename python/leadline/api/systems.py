@@ -11,6 +11,7 @@ from typing import Any, overload
 from leadline.api.frames import bytes_of, columns, frame, seconds_of, table
 from leadline.engine import Target, open_engine, preflight
 from leadline.predict import Predictor, iops_of, response_us_of
+from leadline.predict.application import predict_application
 from leadline.record import (
     NO_SYNC,
     PARAMETERS,
@@ -22,10 +23,12 @@ from leadline.record import (
     Workload,
     parse_sync,
 )
+from leadline.record.application.prediction import ApplicationPrediction
 from leadline.record.survey import SURVEY
 from leadline.record.wording import say_rate, say_workload
 from leadline.report.survey.tables import level_rows
 from leadline.store import open_store
+from leadline.studies.application import load_application
 from leadline.studies.survey import (
     LEARN_FRAC,
     Asked,
@@ -133,6 +136,31 @@ class SurveyedSystem:
 
         """
         return self.predict_all([workload], model=model, extrapolate=extrapolate)[0]
+
+    def predict_application(
+        self,
+        application: str,
+        *,
+        model: str | None = None,
+        extrapolate: bool = False,
+        store: str | None = None,
+    ) -> ApplicationPrediction:
+        """Return how long a described application would take here.
+
+        Args:
+            application: its id or the first letters of it, or its name.
+            model: which model; None is the default.
+            extrapolate: answer beyond the surveyed ranges.
+            store: a file or URL; by default the one the command line uses.
+
+        Raises:
+            StoreError: there is no such application.
+            PredictionRefused: the survey is not finished.
+
+        """
+        with open_store(store, reading=True) as kept:
+            described = load_application(kept, application)
+        return predict_application(described, self._predictor(model, extrapolate=extrapolate))
 
     def predict_all(
         self,

@@ -69,6 +69,14 @@ _Workloads = Annotated[
         "the five named ones and each system's focal points.",
     ),
 ]
+_Application = Annotated[
+    str | None,
+    typer.Option(
+        metavar="A",
+        help="By how long this application would take, that `leadline characterize` described: "
+        "its id or the first letters of it, or its name.",
+    ),
+]
 _Measure = Annotated[
     bool, typer.Option("--measure", help="Measure now, turn by turn; every target must be here.")
 ]
@@ -107,6 +115,7 @@ def command(
     surveys: _Surveys,
     named: _Named = False,
     workload: _Workloads = None,
+    application: _Application = None,
     measure: _Measure = False,
     passes: _Passes = PASSES,
     seconds: _Seconds = None,
@@ -119,6 +128,17 @@ def command(
     json: Json = False,
 ) -> None:
     """Compare surveyed systems: ratios with intervals, and a verdict where there is one."""
+    if application is not None:
+        _require_alone(workload, price, fail_if, output, named=named, measure=measure)
+        _by_application(
+            context.obj.read_store(),
+            surveys,
+            application,
+            model=model,
+            extrapolate=extrapolate,
+            json=json,
+        )
+        return
     slower_frac = parse_rule(fail_if) if fail_if is not None else None
     own_questions = [Question(None, Workload.parse(text)) for text in workload or ()]
     if output is not None:
@@ -143,6 +163,31 @@ def command(
         Terms(questions=questions, prices=prices, slower_frac=slower_frac, measured=measured),
     )
     _answer(document, output, json=json)
+
+
+def _require_alone(*others: object, named: bool, measure: bool) -> None:
+    """Refuse what a comparison by an application has no use for."""
+    if named or measure or any(others):
+        raise typer.BadParameter(
+            "a comparison by an application is one of predicted times: leave out --workload, "
+            "--named, --measure, --price, --fail-if and -o, or --application"
+        )
+
+
+def _by_application(
+    store: Store, refs: Sequence[str], ref: str, *, model: str | None, extrapolate: bool, json: bool
+) -> None:
+    from leadline.compare.application import compare_application  # noqa: PLC0415 - only here
+    from leadline.report.comparison.application import render_application_comparison  # noqa: PLC0415
+    from leadline.studies.application import load_application  # noqa: PLC0415
+
+    described = load_application(store, ref)
+    systems = _systems(store, refs, model=model, extrapolate=extrapolate)
+    document = compare_application(systems, described)
+    if json:
+        put_json(document)
+    else:
+        show(render_application_comparison(document))
 
 
 def _systems(

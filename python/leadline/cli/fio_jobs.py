@@ -60,13 +60,13 @@ def without_files(job: FioWorkload, target: Target) -> FioWorkload:
     return msgspec.structs.replace(job, warnings=(*job.warnings, warning))
 
 
-def one_of(workload: str | None, fio: Path | None) -> str | Path:
-    """Return the one that was given; refuse both and neither."""
-    given = [each for each in (workload, fio) if each is not None]
+def one_of(workload: str | None, fio: Path | None, application: str | None = None) -> str | Path:
+    """Return the one that was given; refuse several and none."""
+    given = [each for each in (workload, fio, application) if each is not None]
     if len(given) != 1:
         raise typer.BadParameter(
             "say what to run: either --workload unique_bytes=2GiB,size_mean=32KiB,… or "
-            "--fio JOB.fio"
+            "--fio JOB.fio or --application A"
         )
     return given[0]
 

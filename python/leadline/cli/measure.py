@@ -12,6 +12,7 @@ import typer
 
 from leadline.cli.context import Context
 from leadline.cli.fio_jobs import (
+    DATA_NAME,
     EngineName,
     FioFile,
     one_of,
@@ -38,6 +39,7 @@ from leadline.cli.talk import talk, tell_findings
 from leadline.cli.tell import tell
 from leadline.engine import Stopped, Target
 from leadline.errors import LeadlineError
+from leadline.late import late
 from leadline.record import Access, Arrivals, Status, Workload
 from leadline.record.measurement import (
     MEASUREMENT,
@@ -65,11 +67,32 @@ if TYPE_CHECKING:
     from leadline.store import Store  # SQLAlchemy takes a while to load
 
 
+# Descriptions of applications load numpy, which a lone workload does without.
+plan_application = late("leadline.cli.application.measure:plan_application")
+tell_application = late("leadline.cli.application.measure:tell_application")
+write_application = late("leadline.cli.application.measure:write_application")
+
 _Workload = Annotated[
     str | None,
     typer.Option(
         metavar="k=v,…",
         help="unique_bytes=2GiB,size_mean=32KiB,read_frac=0.8,seq_frac=0.1,process_num=4",
+    ),
+]
+_Application = Annotated[
+    str | None,
+    typer.Option(
+        metavar="A",
+        help="What this application does, that `leadline characterize` described: its id or the "
+        "first letters of it, or its name.",
+    ),
+]
+_Phase = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=1,
+        help="With --application: which of its phases.  [default: that with most requests]",
     ),
 ]
 _Seconds = Annotated[
@@ -130,6 +153,8 @@ def command(
     target: TargetArgument,
     workload: _Workload = None,
     fio: FioFile = None,
+    application: _Application = None,
+    phase: _Phase = None,
     seconds: _Seconds = None,
     runs: _Runs = None,
     accuracy: _Accuracy = ACCURACY,
@@ -148,22 +173,31 @@ def command(
 ) -> None:
     """Measure one workload: throughput, response times, and where the bytes came from."""
     chosen = Target.parse(target)
-    if fio is not None and (rate is not None or arrivals is not None):
-        raise typer.BadParameter("--rate and --arrivals go with --workload: a job has its own")
-    if resume and write_fio is not None:
-        raise typer.BadParameter("--resume measures and --write-fio does not: leave one out")
-    alone = resume and workload is None and fio is None
-    workloads = _workloads(
-        None if alone else one_of(workload, fio),
-        chosen,
-        access=msgspec.structs.replace(capped(access, cache_limit), placement=placement),
-        seconds=seconds,
-        runs=runs,
-        arrivals=_arrivals(rate, arrivals),
-        files=chosen.kind == "directory" or bool(write_fio),
-    )
+    _check(fio, application, phase, typed=rate is not None or arrivals is not None)
+    _require_one(write_fio, resume=resume)
+    alone = resume and workload is None and fio is None and application is None
+    source = None if alone else one_of(workload, fio, application)
+    reached = msgspec.structs.replace(capped(access, cache_limit), placement=placement)
+    own: Context = context.obj
+    if application is not None:
+        workloads = plan_application(
+            own.read_store(), application, phase, chosen, reached, seconds=seconds, runs=runs
+        )
+    else:
+        workloads = _workloads(
+            source,
+            chosen,
+            access=reached,
+            seconds=seconds,
+            runs=runs,
+            arrivals=_arrivals(rate, arrivals),
+            files=chosen.kind == "directory" or bool(write_fio),
+        )
     if write_fio is not None:
-        write_workload(write_fio, workloads, chosen, source=fio)
+        if application is not None:
+            write_application(write_fio, workloads[0], chosen, DATA_NAME)
+        else:
+            write_workload(write_fio, workloads, chosen, source=fio)
         return
     asked = MeasurementAsked(
         workloads=workloads,
@@ -173,7 +207,6 @@ def command(
         max_bytes=max_bytes,
         engine=engine,
     )
-    own: Context = context.obj
     store, before = own.open_store(), None
     if resume:
         before = find_begun(store, chosen, workloads)
@@ -184,6 +217,23 @@ def command(
     start = begin_measurements(chosen, asked) if before is None else before.start
     _tell_plan(start, before)
     _measure(store, chosen, start, before, json=json)
+
+
+def _require_one(write_fio: Path | None, *, resume: bool) -> None:
+    if resume and write_fio is not None:
+        raise typer.BadParameter("--resume measures and --write-fio does not: leave one out")
+
+
+def _check(fio: Path | None, application: str | None, phase: int | None, *, typed: bool) -> None:
+    """Refuse options that do not go together."""
+    if fio is not None and typed:
+        raise typer.BadParameter("--rate and --arrivals go with --workload: a job has its own")
+    if application is not None and typed:
+        raise typer.BadParameter(
+            "--rate and --arrivals go with --workload: an application has its own pace"
+        )
+    if phase is not None and application is None:
+        raise typer.BadParameter("--phase is one of an application's: add --application A")
 
 
 def _workloads(
@@ -288,7 +338,10 @@ def _measure(
         with suppress(StoreError):  # refused before anything was begun
             _tell_kept(load_measured(store, start.study_id), json=json)
         raise
-    tell(study, KINDS[MEASUREMENT.kind], json=json, to_draw=False)
+    if start.workloads[0].application_id is not None and study.points:
+        tell_application(store, study, json=json)
+    else:
+        tell(study, KINDS[MEASUREMENT.kind], json=json, to_draw=False)
 
 
 def _tell_measured(study: Measured) -> None:

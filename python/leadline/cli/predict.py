@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 import typer
 
+from leadline.cli.application.predict import answer
 from leadline.cli.context import Context
 from leadline.cli.fio_jobs import FioFile, read_file
 from leadline.cli.options import Json, Ref
@@ -44,6 +46,14 @@ def command(
         bool, typer.Option("--named", help=f"The paper's workloads: {', '.join(NAMED)}.")
     ] = False,
     fio: FioFile = None,
+    application: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A",
+            help="How long this application would take, that `leadline characterize` described: "
+            "its id or the first letters of it, or its name.",
+        ),
+    ] = None,
     model: Annotated[
         str | None,
         typer.Option(
@@ -60,14 +70,41 @@ def command(
     Of several, those that were not surveyed are named; the command fails when that is all of them.
     """
     asked = [(text, Workload.parse(text)) for text in workload or ()]
+    own: Context = context.obj
+    if application is not None:
+        if asked or named or fio:
+            raise typer.BadParameter(
+                "an application is predicted by itself: leave out --workload, --fio and --named, "
+                "or --application"
+            )
+        store = own.read_store()
+        fitted = Predictor(*load_survey(store, survey), model=model, extrapolate=extrapolate)
+        answer(store, fitted, application, json=json)
+    else:
+        _workloads(
+            own, survey, asked, fio, named=named, model=model, extrapolate=extrapolate, json=json
+        )
+
+
+def _workloads(
+    own: Context,
+    survey: str,
+    asked: Sequence[tuple[str, Workload]],
+    fio: Path | None,
+    *,
+    named: bool,
+    model: str | None,
+    extrapolate: bool,
+    json: bool,
+) -> None:
+    """Predict workloads of every origin, and tell them."""
     jobs = read_file(fio, tell=False) if fio else ()
     if not asked and not named and not jobs:
         raise typer.BadParameter(
             "nothing to predict: give --workload "
             "unique_bytes=2GiB,size_mean=32KiB,read_frac=0.8,seq_frac=0.1,process_num=4, "
-            "--fio JOB.fio, or --named"
+            "--fio JOB.fio, --application A, or --named"
         )
-    own: Context = context.obj
     found, points = load_survey(own.read_store(), survey)
     predictor = Predictor(found, points, model=model, extrapolate=extrapolate)
     predictions = list(predictor.predict_all([item for _, item in asked]))

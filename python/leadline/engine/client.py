@@ -21,6 +21,7 @@ from leadline.machine.dirty_limits import restore_left_limits
 from leadline.machine.mounts import is_in_memory
 from leadline.record import EngineResult, Workload
 from leadline.record.job import CLOSED, Access, Arrivals, Limits
+from leadline.record.jobs.streams import StreamAsked
 
 BACKENDS = {
     "directory": ("pread", "uring", "mmap"),
@@ -72,6 +73,7 @@ class Engine(Protocol):
         arrivals: Arrivals = CLOSED,
         precondition_bytes_max: int | None = None,
         on_event: OnEvent | None = None,
+        streams: Sequence[StreamAsked] = (),
     ) -> EngineResult:
         """Run one workload.
 
@@ -83,6 +85,7 @@ class Engine(Protocol):
             precondition_bytes_max: most bytes to write before the warm-up until the rate is on its
                 plateau; None writes nothing.
             on_event: gets the events before the result.
+            streams: what takes the place of the workload's sizes, places and shares.
 
         Raises:
             PointFailed: this point met an I/O error; the engine is good for the next.

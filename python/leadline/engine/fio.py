@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -43,6 +43,7 @@ from leadline.record import (
     WrittenBytes,
 )
 from leadline.record.job import CLOSED, WIRE_VERSION, Access, Arrivals, Limits
+from leadline.record.jobs.streams import StreamAsked
 
 PROGRAM = "fio"
 # 1 is PR_SET_PDEATHSIG: a load generator must not outlive whoever asked for it.
@@ -129,8 +130,14 @@ class FioEngine:
         arrivals: Arrivals = CLOSED,
         precondition_bytes_max: int | None = None,
         on_event: OnEvent | None = None,
+        streams: Sequence[StreamAsked] = (),
     ) -> EngineResult:
         """Lay out with Leadline's engine, then run fio for `measure_s_max`."""
+        if streams:
+            raise TargetRefused(
+                "--engine fio runs one workload of five parameters; write the streams' jobs with "
+                "--write-fio and run them with fio"
+            )
         if precondition_bytes_max is not None:
             raise TargetRefused("--precondition is Leadline's; leave it or --engine fio out")
 

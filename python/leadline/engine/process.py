@@ -28,6 +28,7 @@ from leadline.record.job import (
     NullTarget,
     kind_of,
 )
+from leadline.record.jobs.streams import StreamAsked
 
 PROCESS_NUM_MAX = 16
 """A survey tries at least this many issuers; a disk's queue wants more than there are cores."""
@@ -130,6 +131,7 @@ class ProcessEngine:
         arrivals: Arrivals = CLOSED,
         precondition_bytes_max: int | None = None,
         on_event: OnEvent | None = None,
+        streams: Sequence[StreamAsked] = (),
     ) -> EngineResult:
         """Run one workload in the child, which is started when there is none."""
         kind = kind_of(self._target)
@@ -153,6 +155,7 @@ class ProcessEngine:
             ceiling_iops=self._ceiling.iops(workload.process_num, workload.queue_depth)
             if self._ceiling
             else None,
+            streams=streams,
         )
         return self._ask(job, on_event)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -24,6 +25,7 @@ from leadline.record.job import (
     MeasureJob,
     SimulatedTarget,
 )
+from leadline.record.jobs.streams import StreamAsked
 
 PROCESS_NUM_MAX = 16
 CAPACITY_BYTES = 2**40
@@ -81,6 +83,7 @@ class SimulatedEngine:
         arrivals: Arrivals = CLOSED,
         precondition_bytes_max: int | None = None,
         on_event: OnEvent | None = None,
+        streams: Sequence[StreamAsked] = (),
     ) -> EngineResult:
         """Run one workload in virtual time."""
         if precondition_bytes_max is not None:
@@ -99,6 +102,7 @@ class SimulatedEngine:
             seed=seed,
             limits=limits,
             arrivals=arrivals,
+            streams=streams,
         )
         try:
             result = run_here(job, on_event)

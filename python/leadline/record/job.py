@@ -7,6 +7,7 @@ made from them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
 import msgspec
@@ -16,6 +17,7 @@ from leadline.errors import EngineFault
 from leadline.record.discipline import NO_SYNC, fsync_each, parse_sync, say_discipline
 from leadline.record.jobs.file_test import FileProgram, FileTestResult
 from leadline.record.jobs.nfs import NfsAsked, NfsData, NfsLoadAnswer, NfsServerAddress
+from leadline.record.jobs.streams import StreamAsked
 from leadline.record.result import EngineResult
 from leadline.record.streaming import StreamResult
 from leadline.record.workbench import Measured
@@ -260,6 +262,8 @@ class MeasureJob(Job[EngineResult], frozen=True, kw_only=True):
     placement: str | UnsetType = UNSET
     precondition: Precondition | UnsetType = UNSET
     ceiling_iops: float | UnsetType = UNSET
+    streams: tuple[StreamAsked, ...] | UnsetType = UNSET
+    """In place of the workload's sizes, places and shares."""
 
     @classmethod
     def of(
@@ -274,6 +278,7 @@ class MeasureJob(Job[EngineResult], frozen=True, kw_only=True):
         arrivals: Arrivals = CLOSED,
         precondition_bytes_max: int | None = None,
         ceiling_iops: float | None = None,
+        streams: Sequence[StreamAsked] = (),
     ) -> MeasureJob:
         """Return the job."""
         return cls(
@@ -289,6 +294,7 @@ class MeasureJob(Job[EngineResult], frozen=True, kw_only=True):
             if precondition_bytes_max is None
             else Precondition(precondition_bytes_max),
             ceiling_iops=UNSET if ceiling_iops is None else ceiling_iops,
+            streams=tuple(streams) or UNSET,
         )
 
     @property

@@ -8,6 +8,7 @@ import msgspec
 
 from leadline.record.discipline import NO_SYNC
 from leadline.record.job import Access, Arrivals
+from leadline.record.jobs.streams import StreamAsked
 from leadline.record.result import EngineResult
 from leadline.record.study import Records, Status, StudyStart, Took
 from leadline.record.workload import Interval, Workload
@@ -53,6 +54,8 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     """The runs that `result` pools, of a lone `measure`."""
     sync: str = NO_SYNC
     """Which writes wait for the device (`leadline.record.discipline`)."""
+    streams: tuple[StreamAsked, ...] = ()
+    """Of an application: in place of the workload's sizes, places and shares."""
 
     @property
     def access(self) -> Access:
@@ -91,7 +94,13 @@ class WorkloadAsked(msgspec.Struct, frozen=True, kw_only=True):
     """Time to measure, at most, all runs together."""
     runs: int
     warnings: tuple[str, ...] = ()
-    """What of a fio job does not map."""
+    """What of a fio job, or of an application, does not map."""
+    streams: tuple[StreamAsked, ...] = ()
+    """Of an application: in place of the workload's sizes, places and shares."""
+    application_id: str | None = None
+    """Of the description that they are from."""
+    phase: int | None = None
+    """Of it, from 0."""
 
 
 class MeasurementAsked(msgspec.Struct, frozen=True, kw_only=True):

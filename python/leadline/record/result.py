@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from leadline.record.jobs.streams import StreamCount
 from leadline.record.workload import Interval, declared
 
 CAP_REACHED = "time cap reached"
@@ -311,6 +312,8 @@ class EngineResult(msgspec.Struct, frozen=True, kw_only=True):
     placement: Placed | None = None
     generator: Generator | None = None
     network: Network | None = None
+    streams: tuple[StreamCount, ...] = ()
+    """Of a job with several streams, in its order."""
     """None where no network is between."""
     clock: Annotated[Literal["tsc", "vdso", "virtual"] | None, LAST] = None
 

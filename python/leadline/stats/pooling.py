@@ -32,6 +32,7 @@ from leadline.record import (
     WarmUp,
     WrittenBytes,
 )
+from leadline.record.jobs.streams import StreamCount
 from leadline.record.result import NUMBERS
 from leadline.stats.intervals import own_error, runs_interval
 
@@ -321,6 +322,12 @@ def _network(runs: Sequence[EngineResult]) -> Network | None:
     return by_field(Network, NETWORK, runs)
 
 
+def _streams(runs: Sequence[EngineResult]) -> tuple[StreamCount, ...]:
+    """Add up each stream of a job with several."""
+    each = zip(*(run.streams for run in runs), strict=True)
+    return tuple(_added(StreamCount, list(counts)) for counts in each)
+
+
 def _spans(runs: _Runs) -> SpansUs | None:
     last = runs.all[-1].spans_us
     return last and msgspec.structs.replace(last, submitted_to_completed=runs.latency)
@@ -375,5 +382,6 @@ RESULT: Rules = {
     "placement": _last("placement"),
     "generator": lambda runs: _generator(runs.all),
     "network": lambda runs: _network(runs.all),
+    "streams": lambda runs: _streams(runs.all),
 }
 """Of `EngineResult`."""

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod arrival;
+pub mod mixture;
 pub mod request;
 pub mod sizes;
 pub mod stream;

@@ -20,10 +20,12 @@ pub struct Request {
     pub kind: Kind,
     /// True when it starts where this issuer's previous request ended.
     pub sequential: bool,
+    /// Which of several streams it is of, from 0.
+    pub stream: u16,
 }
 
 impl Request {
     /// No request: what a place for one holds before its first.
     pub const NONE: Self =
-        Self { offset_bytes: 0, length_bytes: 0, kind: Kind::Read, sequential: false };
+        Self { offset_bytes: 0, length_bytes: 0, kind: Kind::Read, sequential: false, stream: 0 };
 }

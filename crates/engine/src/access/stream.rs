@@ -28,6 +28,26 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use crate::access::request::{Kind, Request};
 use crate::access::sizes::Sizes;
 
+/// Where an issuer's requests come from. Which kind of source a run has is decided before its loop,
+/// which is compiled for each.
+pub trait Draw: Clone + std::fmt::Debug + Send {
+    /// Whether its requests are of several streams, which are counted apart.
+    const MIXED: bool = false;
+
+    /// The next request.
+    fn draw(&mut self) -> Request;
+
+    /// Tells how often each of several streams began its data anew.
+    fn count_rounds(&self, _rounds: &mut dyn FnMut(usize, u64)) {}
+}
+
+impl Draw for AccessStream {
+    #[inline]
+    fn draw(&mut self) -> Request {
+        Self::draw(self)
+    }
+}
+
 /// The endless stream of requests of one process.
 #[derive(Clone, Debug)]
 pub struct AccessStream {
@@ -97,6 +117,7 @@ impl AccessStream {
             length_bytes: length * self.granule_bytes,
             kind,
             sequential,
+            stream: 0,
         }
     }
 
@@ -155,7 +176,7 @@ pub(crate) fn below(random: &mut Xoshiro256PlusPlus, limit: u64) -> u64 {
 
 /// First granule of a random request of `length` among `granules`; see the module's text.
 #[inline]
-fn place(random: &mut Xoshiro256PlusPlus, granules: u64, length: u64) -> u64 {
+pub(crate) fn place(random: &mut Xoshiro256PlusPlus, granules: u64, length: u64) -> u64 {
     let places = granules / length;
     let gap = granules - places * length;
     let index = below(random, places);
@@ -168,14 +189,14 @@ fn place(random: &mut Xoshiro256PlusPlus, granules: u64, length: u64) -> u64 {
 
 /// A coin with a given probability, exact at 0 and 1.
 #[derive(Clone, Copy, Debug)]
-enum Chance {
+pub(crate) enum Chance {
     Never,
     Always,
     Below(u64),
 }
 
 impl Chance {
-    fn new(probability: f64) -> Self {
+    pub(crate) fn new(probability: f64) -> Self {
         if probability <= 0.0 {
             Self::Never
         } else if probability >= 1.0 {
@@ -186,7 +207,7 @@ impl Chance {
     }
 
     #[inline]
-    fn happens(self, random: &mut Xoshiro256PlusPlus) -> bool {
+    pub(crate) fn happens(self, random: &mut Xoshiro256PlusPlus) -> bool {
         match self {
             Self::Never => false,
             Self::Always => true,

@@ -10,6 +10,21 @@ use crate::access::request::{Kind, Request};
 use crate::backend::{Connection, Wire};
 use crate::evidence::residency::Found;
 
+/// Requests of one of several streams that completed within the window.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct StreamTally {
+    /// How many.
+    pub requests: u64,
+    /// Those that were reads.
+    pub reads: u64,
+    /// Bytes moved.
+    pub bytes: u64,
+    /// Response times, added up.
+    pub response_ns: u64,
+    /// How often its data began anew, warm-up included.
+    pub rounds: u64,
+}
+
 /// Requests of one kind that completed within the window.
 #[derive(Clone, Debug, Default)]
 pub struct KindTally {
@@ -58,6 +73,8 @@ pub struct Tally {
     pub connection: Option<Connection>,
     /// Set when the server went away.
     pub lost: Option<Lost>,
+    /// Each of several streams; empty where there is one.
+    pub streams: Vec<StreamTally>,
 }
 
 /// How late a request may be sent before it counts as late.
@@ -196,6 +213,22 @@ impl Tally {
         Self { open, ..Self::default() }
     }
 
+    /// With room to count so many streams apart.
+    #[must_use]
+    pub fn with_streams(self, streams: usize) -> Self {
+        Self { streams: vec![StreamTally::default(); streams], ..self }
+    }
+
+    /// Counts one completed request as one of its stream's.
+    #[inline]
+    pub fn count_stream(&mut self, request: &Request, response_ns: u64) {
+        let Some(own) = self.streams.get_mut(usize::from(request.stream)) else { return };
+        own.requests += 1;
+        own.reads += u64::from(request.kind == Kind::Read);
+        own.bytes += request.length_bytes;
+        own.response_ns += response_ns;
+    }
+
     /// Counts one request of an open loop that completed within the window: its spans, lateness,
     /// edge, and what its slot did before. Only for a tally made [`Self::of`] an open loop.
     #[inline]
@@ -321,6 +354,14 @@ impl Tally {
         self.wire.received += other.wire.received;
         if let Some(theirs) = &other.connection {
             self.connection.get_or_insert_default().merge(theirs);
+        }
+        self.streams.resize(self.streams.len().max(other.streams.len()), StreamTally::default());
+        for (mine, theirs) in self.streams.iter_mut().zip(&other.streams) {
+            mine.requests += theirs.requests;
+            mine.reads += theirs.reads;
+            mine.bytes += theirs.bytes;
+            mine.response_ns += theirs.response_ns;
+            mine.rounds += theirs.rounds;
         }
         match (&mut self.lost, &other.lost) {
             (Some(mine), Some(theirs)) => mine.requests += theirs.requests,

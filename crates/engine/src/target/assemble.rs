@@ -8,7 +8,8 @@ use leadline_base::host::HostUse;
 use leadline_wire::WIRE_VERSION;
 use leadline_wire::event::measure::{
     ClockSource, Generator, LatencyUs, Level, MeasureResult, MovedBytes, Network, Offered, Placed,
-    Preconditioned, Realised, SLICES_MAX, SimulatedFacts, SpansUs, Stall, WarmUp, WrittenBytes,
+    Preconditioned, Realised, SLICES_MAX, SimulatedFacts, SpansUs, Stall, StreamCount, WarmUp,
+    WrittenBytes,
 };
 use leadline_wire::job::measure::MeasureJob;
 
@@ -17,7 +18,7 @@ use crate::evidence::provenance::{self, Site, Verdict};
 use crate::evidence::stalls::{running, stall_warning, stalls};
 use crate::run::controller::Controller;
 use crate::run::offered::missed_rate;
-use crate::run::recorder::{Lost, Tally};
+use crate::run::recorder::{Lost, StreamTally, Tally};
 use crate::run::slices::{coalesce, joined};
 use crate::run::stop::rate;
 use crate::run::summary::{interval, latency_us, operations as operations_of};
@@ -158,6 +159,7 @@ pub fn assemble(mut run: Finished) -> Result<MeasureResult, EngineError> {
         placement: run.evidence.placement,
         generator: generator(run.job, operations as f64 / run.wall_s),
         network: run.evidence.network,
+        streams: tally.streams.iter().map(stream_count).collect(),
         clock: run.evidence.clock,
     })
 }
@@ -319,6 +321,16 @@ fn disturbances(run: &mut Finished, response_s: f64) -> (Vec<Level>, Vec<Stall>)
     run.warnings.extend(stalls.iter().map(stall_warning));
     run.warnings.extend(shift_warning(&levels));
     (levels, stalls)
+}
+
+fn stream_count(stream: &StreamTally) -> StreamCount {
+    StreamCount {
+        operations: stream.requests,
+        reads: stream.reads,
+        bytes: stream.bytes,
+        response_s: stream.response_ns as f64 * 1e-9,
+        rounds: stream.rounds,
+    }
 }
 
 fn realised(tally: &Tally) -> Realised {

@@ -13,7 +13,7 @@ use leadline_wire::job::backend::{BackendName, WriteSync};
 use leadline_wire::job::measure::MeasureJob;
 use leadline_wire::ranges::SMALLEST_TRANSFER_BYTES;
 
-use crate::access::stream::{AccessStream, sizes_of};
+use crate::access::stream::Draw;
 use crate::backend::data_file::DataFile;
 use crate::backend::mmap::{Mapping, MmapBackend};
 use crate::backend::pread::PreadBackend;
@@ -25,7 +25,7 @@ use crate::run::phases::{self, Run, Setting};
 use crate::run::worker::{Demand, OwnCost, Probe};
 use crate::target::assemble::Evidence;
 use crate::target::precondition::precondition;
-use crate::target::session::{Session, blocking, queued, streams};
+use crate::target::session::{Session, blocking, mixed_streams, queued, streams, usual_most_bytes};
 
 /// Share of the longest warm-up that the pass over the file may take.
 const PASS_SHARE: f64 = 1.0 / 3.0;
@@ -39,13 +39,27 @@ pub(crate) fn run(
     path: &str,
     reporter: &mut Reporter,
 ) -> Result<MeasureResult, EngineError> {
+    if job.streams.is_empty() {
+        run_by(job, path, streams, reporter)
+    } else {
+        run_by(job, path, mixed_streams, reporter)
+    }
+}
+
+/// The same with addresses from one source or another.
+fn run_by<S: Draw>(
+    job: &MeasureJob,
+    path: &str,
+    streams: impl FnOnce(&MeasureJob, u64) -> Result<Vec<S>, EngineError>,
+    reporter: &mut Reporter,
+) -> Result<MeasureResult, EngineError> {
     let session = Session::begin(job);
     reporter.phase(Phase::Prepare, 0);
     allow_many_files();
     let data = DataFile::open(path)?;
     let granule_bytes =
         if job.backend.direct { data.direct_block_bytes() } else { SMALLEST_TRANSFER_BYTES };
-    let sizes = sizes_of(&job.workload, granule_bytes)?;
+    let request_bytes = usual_most_bytes(job, granule_bytes)?;
     let deadline_ns = session.deadline_ns();
     let layout =
         data.extend(job.workload.unique_bytes, deadline_ns, &mut |share| reporter.progress(share))?;
@@ -56,7 +70,7 @@ pub(crate) fn run(
     let device = BlockDevice::of(data.file());
     let mut site = Site::of(data.file(), job.backend.direct, device.as_ref());
     site.unchecked.extend(check_written(data.file(), job.workload.unique_bytes)?);
-    let issuers = Issuers::new(job, &data, sizes.usual_most().saturating_mul(granule_bytes))?;
+    let issuers = Issuers::new(job, &data, request_bytes)?;
     let streams = streams(job, granule_bytes)?;
     let mut prepared = session.prepared(&streams, Some(data.file()), device);
 
@@ -124,9 +138,9 @@ impl Issuers {
         })
     }
 
-    fn run(
+    fn run<S: Draw>(
         self,
-        demands: Vec<Demand>,
+        demands: Vec<Demand<S>>,
         job: &MeasureJob,
         setting: &Setting,
         reporter: &mut Reporter,
@@ -144,13 +158,13 @@ impl Issuers {
 
 /// The issuers' demands. Buffered reads are looked up in the file cache; where they cannot be, the
 /// reason goes to what could not be checked.
-fn demands(
+fn demands<S: Draw>(
     job: &MeasureJob,
-    streams: Vec<AccessStream>,
+    streams: Vec<S>,
     cost: OwnCost,
     data: &DataFile,
     site: &mut Site,
-) -> Vec<Demand> {
+) -> Vec<Demand<S>> {
     let mut probe = || {
         if job.backend.direct || job.workload.read_frac <= 0.0 {
             return Probe::default();

@@ -12,7 +12,7 @@ use leadline_wire::job::measure::MeasureJob;
 use leadline_wire::job::target::NfsAddress;
 use leadline_wire::ranges::SMALLEST_TRANSFER_BYTES;
 
-use crate::access::stream::sizes_of;
+use crate::access::stream::Draw;
 use crate::backend::nfs::SILENCE_S_MAX;
 use crate::backend::nfs::claim::run_directory;
 use crate::backend::nfs::data::ServerFile;
@@ -23,7 +23,7 @@ use crate::run::phases;
 use crate::run::recorder::{Lost, Tally};
 use crate::run::worker::{Demand, Probe};
 use crate::target::assemble::Evidence;
-use crate::target::session::{Session, queued, streams};
+use crate::target::session::{Session, mixed_streams, queued, streams, usual_most_bytes};
 
 /// Share of the longest warm-up that the pass over the file may take.
 const PASS_SHARE: f64 = 1.0 / 3.0;
@@ -31,7 +31,21 @@ const PASS_SHARE: f64 = 1.0 / 3.0;
 /// Runs the job in the run directory `run` of a server.
 pub(crate) fn run(
     job: &MeasureJob,
+    place: (&NfsAddress, &str),
+    reporter: &mut Reporter,
+) -> Result<MeasureResult, EngineError> {
+    if job.streams.is_empty() {
+        run_by(job, place, streams, reporter)
+    } else {
+        run_by(job, place, mixed_streams, reporter)
+    }
+}
+
+/// The same with addresses from one source or another.
+fn run_by<S: Draw>(
+    job: &MeasureJob,
     (server, run): (&NfsAddress, &str),
+    streams: impl FnOnce(&MeasureJob, u64) -> Result<Vec<S>, EngineError>,
     reporter: &mut Reporter,
 ) -> Result<MeasureResult, EngineError> {
     let session = Session::begin(job);
@@ -40,14 +54,13 @@ pub(crate) fn run(
     let mut volume = Volume::open(server, Duration::from_secs_f64(SILENCE_S_MAX))?;
     let directory = run_directory(&mut volume, run)?;
     let mut file = ServerFile::open(&mut volume, &directory)?;
-    let sizes = sizes_of(&job.workload, SMALLEST_TRANSFER_BYTES)?;
+    let request_bytes = usual_most_bytes(job, SMALLEST_TRANSFER_BYTES)?;
     let layout =
         file.extend(&mut volume, job.workload.unique_bytes, deadline_ns, &mut |share| {
             reporter.progress(share);
         })?;
     file.settle(&mut volume, None)?; // what earlier jobs left unwritten, this one does not pay for
     let round_trip_us = volume.round_trip_ns()? as f64 * 1e-3;
-    let request_bytes = sizes.usual_most().saturating_mul(SMALLEST_TRANSFER_BYTES);
     let queues = connections(job, &mut volume, &file, request_bytes)?;
     let streams = streams(job, SMALLEST_TRANSFER_BYTES)?;
     let mut prepared = session.prepared(&streams, None, None);

@@ -12,7 +12,8 @@ use leadline_wire::event::measure::MeasureResult;
 use leadline_wire::job::measure::MeasureJob;
 
 use crate::access::arrival::ArrivalStream;
-use crate::access::stream::{AccessStream, sizes_of};
+use crate::access::mixture::{MixedStream, longest_bytes};
+use crate::access::stream::{AccessStream, Draw, sizes_of};
 use crate::backend::{Backend, QueueBackend};
 use crate::run::offered::due_spans;
 use crate::run::phases::{Run, Setting};
@@ -57,7 +58,7 @@ impl<'a> Session<'a> {
     /// Ends the preparation: places the issuers and allows for their own work.
     pub fn prepared(
         &self,
-        streams: &[AccessStream],
+        streams: &[impl Draw],
         file: Option<&File>,
         device: Option<BlockDevice>,
     ) -> Prepared {
@@ -106,17 +107,20 @@ impl<'a> Session<'a> {
 }
 
 /// Issuers with one request outstanding each.
-pub(crate) fn blocking<B: Backend>(backends: Vec<B>, demands: Vec<Demand>) -> Vec<Blocking<B>> {
+pub(crate) fn blocking<B: Backend, S: Draw>(
+    backends: Vec<B>,
+    demands: Vec<Demand<S>>,
+) -> Vec<Blocking<B, S>> {
     let pairs = backends.into_iter().zip(demands);
     pairs.map(|(backend, demand)| Blocking::new(backend, demand)).collect()
 }
 
 /// Issuers with `depth` requests outstanding each.
-pub(crate) fn queued<Q: QueueBackend>(
+pub(crate) fn queued<Q: QueueBackend, S: Draw>(
     backends: Vec<Q>,
-    demands: Vec<Demand>,
+    demands: Vec<Demand<S>>,
     depth: usize,
-) -> Vec<Queued<Q>> {
+) -> Vec<Queued<Q, S>> {
     let pairs = backends.into_iter().zip(demands);
     pairs.map(|(backend, demand)| Queued::new(backend, demand, depth)).collect()
 }
@@ -131,6 +135,25 @@ pub(crate) fn streams(
     Ok((0..workload.process_num)
         .map(|process| AccessStream::with_sizes(workload, &sizes, granule_bytes, job.seed, process))
         .collect())
+}
+
+/// The same of a job with several streams.
+pub(crate) fn mixed_streams(
+    job: &MeasureJob,
+    granule_bytes: u64,
+) -> Result<Vec<MixedStream>, EngineError> {
+    (0..job.workload.process_num)
+        .map(|process| MixedStream::new(job, granule_bytes, job.seed, process))
+        .collect()
+}
+
+/// Bytes that one request in more than a hundred thousand exceeds: what a buffer needs.
+pub(crate) fn usual_most_bytes(job: &MeasureJob, granule_bytes: u64) -> Result<u64, EngineError> {
+    if !job.streams.is_empty() {
+        return Ok(longest_bytes(&job.streams));
+    }
+    let sizes = sizes_of(&job.workload, granule_bytes)?;
+    Ok(sizes.usual_most().saturating_mul(granule_bytes))
 }
 
 /// Own seconds per request that Little's law allows for: as calibrated, times the issuers that

@@ -293,7 +293,13 @@ fn a_write_that_waited_leaves_nothing_to_write() {
             for number in 1..=8 {
                 let offset_bytes = number * 65_536;
                 let kind = Kind::Write;
-                let write = Request { offset_bytes, length_bytes: 8192, kind, sequential: false };
+                let write = Request {
+                    offset_bytes,
+                    length_bytes: 8192,
+                    kind,
+                    sequential: false,
+                    stream: 0,
+                };
                 backend.make(&write);
                 // A read between takes nobody's turn.
                 backend.make(&Request { kind: Kind::Read, ..write });

@@ -394,8 +394,26 @@ pub struct MeasureResult {
     pub generator: Option<Generator>,
     /// What went over the network for the requests counted; null without one.
     pub network: Option<Network>,
+    /// Each stream of a job with several, in the job's order.
+    pub streams: Vec<StreamCount>,
     /// The clock that response times were read from.
     pub clock: ClockSource,
+}
+
+/// What one of several streams did in the window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct StreamCount {
+    /// Its requests.
+    pub operations: u64,
+    /// Those that were reads.
+    pub reads: u64,
+    /// Bytes they moved.
+    pub bytes: u64,
+    /// Seconds of response times, added up.
+    pub response_s: f64,
+    /// Requests that began its data anew, warm-up included.
+    pub rounds: u64,
 }
 
 /// The clock response times were read from.

@@ -5,10 +5,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::check::{Wrong, begins_well, require, within};
 use crate::job::backend::{BackendChoice, BackendName};
+use crate::job::streams::{self, StreamAsked};
 use crate::job::target::Target;
 use crate::job::workload::Workload;
 use crate::ranges::{self, OUTSTANDING_MAX};
-use crate::schema::{bounded, version};
+use crate::schema::{bounded, counted, version};
 
 /// One run of one workload on one target.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -44,6 +45,11 @@ pub struct MeasureJob {
     #[serde(default)]
     #[schemars(transform = bounded(ranges::CEILING_IOPS))]
     pub ceiling_iops: Option<f64>,
+    /// Streams that take the place of the workload's sizes, places and shares; its data, issuers
+    /// and pauses are theirs together.
+    #[serde(default)]
+    #[schemars(transform = counted(ranges::STREAMS))]
+    pub streams: Vec<StreamAsked>,
 }
 
 /// What makes a request due.
@@ -142,6 +148,7 @@ impl MeasureJob {
         self.backend.validate(&self.target)?;
         self.check_queue_depth()?;
         self.check_arrivals()?;
+        streams::validate(&self.streams, &self.workload)?;
         self.check_extras()
     }
 

@@ -6,6 +6,7 @@ pub mod file_test;
 pub mod measure;
 pub mod nfs_load;
 pub mod stream;
+pub mod streams;
 pub mod target;
 pub mod trial;
 pub mod workload;

@@ -2,6 +2,7 @@
 
 from leadline.record.application.capture import Capture, CapturedFile, CommandEnded, Perturbation
 from leadline.record.application.phase import (
+    SYNC_CALLS,
     CallCount,
     FiveParameters,
     Gaps,
@@ -22,6 +23,7 @@ from leadline.record.application.study import (
 
 __all__ = [
     "APPLICATION",
+    "SYNC_CALLS",
     "Application",
     "ApplicationFound",
     "ApplicationStart",

@@ -11,6 +11,8 @@ StreamKind = Literal["uniform", "loop", "once-only", "moving"]
 to where it is."""
 Loop = Literal["closed", "open", "cannot tell"]
 """Whether the next request waits for the one before."""
+SYNC_CALLS = ("fsync", "fdatasync", "sync", "flush")
+"""Names of calls that wait until what was written is on the device; all others are metadata."""
 
 
 class SizeCount(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,6 +15,7 @@ from leadline.machine.stop import shielded
 from leadline.record import Status
 from leadline.record.application import (
     APPLICATION,
+    SYNC_CALLS,
     Application,
     ApplicationFound,
     ApplicationStart,
@@ -22,7 +23,7 @@ from leadline.record.application import (
 )
 from leadline.store import Keeper
 from leadline.studies.application.capture_words import say_capture, warnings_of_capture
-from leadline.studies.application.phases import SYNC_CALLS, describe_phases, five_of
+from leadline.studies.application.phases import describe_phases, five_of
 from leadline.studies.application.times import has_durations, time_in_io
 from leadline.studies.application.trace import PAGE_BYTES, Part, Trace, read_trace
 from leadline.studies.application.words import (

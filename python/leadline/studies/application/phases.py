@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from leadline.record.application import CallCount, FiveParameters, PhaseFound, SizeCount, TraceFacts
+from leadline.record.application import (
+    SYNC_CALLS,
+    CallCount,
+    FiveParameters,
+    PhaseFound,
+    SizeCount,
+    TraceFacts,
+)
 from leadline.record.identity import point_id
 from leadline.stats.phases import phase_starts
 from leadline.studies.application.streams import find_streams
@@ -14,7 +21,6 @@ from leadline.studies.application.trace import PAGE_BYTES, Part, Trace
 MATTERS = np.array([0.2, 0.2, 0.08, 0.08, 0.02, 0.15, 0.15, 0.15])
 """Of each feature the least change that makes another phase: a fifth in size, 8 % of the requests,
 of the references 15 %, 2 syncs in a hundred requests."""
-SYNC_CALLS = ("fsync", "fdatasync", "sync", "flush")
 
 
 def describe_phases(trace: Trace, study_id: str) -> tuple[PhaseFound, ...]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-import numpy as np
-
 from leadline.record.application import FiveParameters, PhaseFound, Reuse, Stream, TraceFacts
 from leadline.record.wording import join_words, say_count, say_number, say_percent
 from leadline.units import format_bytes, format_seconds
@@ -75,7 +73,7 @@ def say_caches(reuse: Reuse) -> str:
     if first > NOTHING_TO_SAVE:
         return f"No cache helps it: {none}."
     size = half_way(reuse)
-    lists = _two_lists_at(reuse, size)
+    lists = reuse.two_lists_misses(size)
     beside = "" if lists is None else f", {say_percent(lists)} by Linux's two lists"
     return (
         f"A cache of {format_bytes(size)} misses {say_percent(reuse.lru_misses(size))}"
@@ -105,16 +103,6 @@ def half_way(reuse: Reuse) -> float:
         middle = (low + high) / 2
         low, high = (low, middle) if reuse.lru_misses(middle) <= wanted else (middle, high)
     return high
-
-
-def _two_lists_at(reuse: Reuse, size: float) -> float | None:
-    """Return the ratio between those of the sizes next to this one; None where there is none."""
-    known = [point for point in reuse.points if point.two_lists is not None]
-    if not known or not known[0].cache_bytes <= size <= known[-1].cache_bytes:
-        return None
-    sizes = [math.log(point.cache_bytes) for point in known]
-    ratios = [point.two_lists or 0.0 for point in known]
-    return float(np.interp(math.log(size), sizes, ratios))
 
 
 def say_phases(phases: Sequence[PhaseFound]) -> str:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
+from typing import Any
 
 import msgspec
 
@@ -242,6 +243,7 @@ def _run(
             seed=seed,
             arrivals=workload.arrivals,
             precondition_bytes_max=asked.precondition_bytes_max if number == 0 else None,
+            **_streams_of(workload),
         )
     )
     return Measurement(
@@ -252,12 +254,18 @@ def _run(
         clock_s=clock_s,
         seed=seed,
         workload=workload.workload,
+        streams=workload.streams,
         **engine.access.stored_in(Measurement),
         arrivals=workload.arrivals,
         facts=engine.facts,
         warnings=warnings,
         result=result,
     )
+
+
+def _streams_of(workload: WorkloadAsked) -> dict[str, Any]:
+    """What an engine is told beside the workload, of an application only."""
+    return {"streams": workload.streams} if workload.streams else {}
 
 
 def _whole(growing: _Growing, workload: WorkloadAsked, last: Measurement) -> Measurement:

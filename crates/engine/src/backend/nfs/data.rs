@@ -200,7 +200,7 @@ fn one(
     length_bytes: u64,
 ) -> Result<(), EngineError> {
     let mut done = Vec::with_capacity(1);
-    queue.prepare(0, &Request { offset_bytes, length_bytes, kind, sequential: true })?;
+    queue.prepare(0, &Request { offset_bytes, length_bytes, kind, sequential: true, stream: 0 })?;
     queue.turn(None, &mut done)
 }
 

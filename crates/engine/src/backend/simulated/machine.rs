@@ -7,8 +7,9 @@ use leadline_wire::job::measure::MeasureJob;
 use leadline_wire::ranges::{OUTSTANDING_MAX, SMALLEST_TRANSFER_BYTES};
 use serde::{Deserialize, Serialize};
 
+use crate::access::mixture::{MixedStream, longest_bytes};
 use crate::access::request::{Kind, Request};
-use crate::access::stream::{AccessStream, sizes_of};
+use crate::access::stream::{AccessStream, Draw, sizes_of};
 
 use super::system::{Meta, SurveyHints, read};
 use super::validate::{check_meta, check_survey, refuse};
@@ -87,6 +88,7 @@ impl MachineRun {
         let longest = system.machine.size_mean_max();
         for (what, value, most) in [
             ("workload.size_mean", workload.size_mean, longest),
+            ("the longest of streams' sizes", longest_bytes(&job.streams), longest),
             ("process_num times queue_depth", outstanding, OUTSTANDING_MAX),
         ] {
             if value > most {
@@ -161,15 +163,25 @@ fn asked(request: &Request, issuer: usize, safety: Safety) -> Asked {
 
 fn warm(machine: &mut Machine, job: &MeasureJob) -> Result<(), EngineError> {
     let (workload, seed) = (&job.workload, job.seed ^ WARM_STREAM);
+    if !job.streams.is_empty() {
+        let stream = |process| MixedStream::new(job, SMALLEST_TRANSFER_BYTES, seed, process);
+        let streams = (0..workload.process_num).map(stream).collect::<Result<Vec<_>, _>>()?;
+        warm_by(machine, workload.size_mean.min(workload.unique_bytes), streams);
+        return Ok(());
+    }
     let sizes = sizes_of(workload, SMALLEST_TRANSFER_BYTES)?;
     let stream = |process| {
         AccessStream::with_sizes(workload, &sizes, SMALLEST_TRANSFER_BYTES, seed, process)
     };
-    let mut streams: Vec<AccessStream> = (0..workload.process_num).map(stream).collect();
+    let streams = (0..workload.process_num).map(stream).collect();
+    warm_by(machine, workload.size_mean.min(workload.unique_bytes), streams);
+    Ok(())
+}
+
+fn warm_by<S: Draw>(machine: &mut Machine, size_mean: u64, mut streams: Vec<S>) {
     let mut turn = 0;
-    machine.warm(workload.size_mean.min(workload.unique_bytes), || {
+    machine.warm(size_mean, || {
         turn = (turn + 1) % streams.len();
         asked(&streams[turn].draw(), turn, Safety::None)
     });
-    Ok(())
 }

@@ -11,6 +11,7 @@ use leadline_base::clock::sleep_until;
 use leadline_base::error::EngineError;
 
 use crate::access::request::Request;
+use crate::access::stream::{AccessStream, Draw};
 use crate::backend::Backend;
 use crate::run::recorder::{Passage, Tally};
 use crate::run::worker::pace::{Pace, wait_until};
@@ -22,14 +23,14 @@ const QUICK_NS: u64 = 1_500;
 
 /// An issuer whose backend returns when the request is done.
 #[derive(Debug)]
-pub struct Blocking<B> {
+pub struct Blocking<B, S = AccessStream> {
     backend: B,
-    demand: Demand,
+    demand: Demand<S>,
 }
 
-impl<B: Backend> Blocking<B> {
+impl<B: Backend, S: Draw> Blocking<B, S> {
     /// An issuer that has not started yet.
-    pub fn new(backend: B, demand: Demand) -> Self {
+    pub fn new(backend: B, demand: Demand<S>) -> Self {
         Self { backend, demand }
     }
 
@@ -53,13 +54,14 @@ impl<B: Backend> Blocking<B> {
                     let opened_ns = signals.opened_ns();
                     if ended_ns >= opened_ns {
                         self.demand.tally.record(&request, ended_ns - began_ns);
+                        self.demand.count_stream(&request, ended_ns - began_ns);
                         self.demand.tally.edge_ns -= opened_ns.saturating_sub(began_ns) as i64;
                         self.demand.tally.own_ns += began_ns.saturating_sub(free_ns.max(opened_ns));
                     }
                 }
                 STOPPED => {
                     self.finish(context, &request, [free_ns, began_ns, ended_ns]);
-                    return Ok(self.demand.tally);
+                    return Ok(self.demand.counted());
                 }
                 _ => {}
             }
@@ -85,7 +87,7 @@ impl<B: Backend> Blocking<B> {
                 if signals.opened_ns() != u64::MAX {
                     self.demand.tally.cut_held(&passage, signals.window());
                 }
-                return Ok(self.demand.tally);
+                return Ok(self.demand.counted());
             }
             passage.submitted_ns = clock.now_ns();
             let moved = self.backend.transfer(&request)?;
@@ -96,6 +98,7 @@ impl<B: Backend> Blocking<B> {
                     let opened_ns = signals.opened_ns();
                     if ended_ns >= opened_ns {
                         self.demand.tally.record_open(&request, &passage, ended_ns, opened_ns);
+                        self.demand.count_stream(&request, ended_ns - passage.submitted_ns);
                     }
                 }
                 STOPPED => {
@@ -106,8 +109,11 @@ impl<B: Backend> Blocking<B> {
                             ended_ns,
                             signals.window(),
                         );
+                        if ended_ns <= signals.closed_ns() && ended_ns >= signals.opened_ns() {
+                            self.demand.count_stream(&request, ended_ns - passage.submitted_ns);
+                        }
                     }
-                    return Ok(self.demand.tally);
+                    return Ok(self.demand.counted());
                 }
                 _ => {}
             }
@@ -116,7 +122,7 @@ impl<B: Backend> Blocking<B> {
     }
 }
 
-impl<B: Backend> Issue for Blocking<B> {
+impl<B: Backend, S: Draw> Issue for Blocking<B, S> {
     fn issue(self, context: &Context) -> Result<Tally, EngineError> {
         match context.schedule {
             None => self.follow(context),
@@ -125,7 +131,7 @@ impl<B: Backend> Issue for Blocking<B> {
     }
 }
 
-impl<B> Blocking<B> {
+impl<B, S: Draw> Blocking<B, S> {
     /// The request during which the window closed: counted if it was done in time, else only its
     /// time within.
     #[cold]
@@ -137,6 +143,7 @@ impl<B> Blocking<B> {
         }
         if ended_ns >= opened_ns && ended_ns <= closed_ns {
             self.demand.tally.record(request, ended_ns - began_ns);
+            self.demand.count_stream(request, ended_ns - began_ns);
             self.demand.tally.edge_ns -= opened_ns.saturating_sub(began_ns) as i64;
         } else {
             self.demand.tally.edge_ns += closed_ns.saturating_sub(began_ns.max(opened_ns)) as i64;

@@ -19,7 +19,7 @@ use leadline_base::error::EngineError;
 use leadline_wire::job::measure::MeasureJob;
 
 use crate::access::request::Request;
-use crate::access::stream::AccessStream;
+use crate::access::stream::{AccessStream, Draw};
 use crate::run::recorder::{Tally, Window};
 
 pub use blocking::Blocking;
@@ -56,9 +56,9 @@ pub trait Issue: Send {
 
 /// What an issuer asks for and what it counts, whatever its backend.
 #[derive(Debug)]
-pub struct Demand {
+pub struct Demand<S = AccessStream> {
     /// Its addresses.
-    pub stream: AccessStream,
+    pub stream: S,
     /// Pause between a completion and the next request of a closed loop, in nanoseconds.
     pub think_ns: u64,
     /// Its lookups in the file cache.
@@ -69,12 +69,28 @@ pub struct Demand {
     pub tally: Tally,
 }
 
-impl Demand {
+impl<S: Draw> Demand<S> {
     /// The demand of one issuer of a job.
     #[must_use]
-    pub fn new(job: &MeasureJob, stream: AccessStream, probe: Probe, cost: OwnCost) -> Self {
+    pub fn new(job: &MeasureJob, stream: S, probe: Probe, cost: OwnCost) -> Self {
         let think_ns = ns_from_s(job.workload.think_time_s);
-        Self { stream, think_ns, probe, cost, tally: Tally::of(&job.arrivals) }
+        let tally = Tally::of(&job.arrivals).with_streams(job.streams.len());
+        Self { stream, think_ns, probe, cost, tally }
+    }
+
+    /// Counts a request as one of its stream's, where there are several.
+    #[inline]
+    fn count_stream(&mut self, request: &Request, response_ns: u64) {
+        if S::MIXED {
+            self.tally.count_stream(request, response_ns);
+        }
+    }
+
+    /// What was counted, at the end.
+    fn counted(mut self) -> Tally {
+        let tally = &mut self.tally;
+        self.stream.count_rounds(&mut |stream, rounds| tally.streams[stream].rounds = rounds);
+        self.tally
     }
 
     /// The issuer starts at `now_ns`.
@@ -281,7 +297,7 @@ pub struct OwnCost {
 impl OwnCost {
     /// Measures it on the present processor.
     #[must_use]
-    pub fn measured(stream: &AccessStream, clock: Clock) -> Self {
+    pub fn measured(stream: &impl Draw, clock: Clock) -> Self {
         let mut stream = stream.clone();
         let mut tally = Tally::default();
         let live = Live::default();

@@ -14,6 +14,7 @@ use leadline_base::clock::sleep_until;
 use leadline_base::error::{EngineError, ErrorKind};
 
 use crate::access::request::Request;
+use crate::access::stream::{AccessStream, Draw};
 use crate::backend::{Completion, QueueBackend};
 use crate::run::recorder::{Lost, Passage, Tally};
 use crate::run::worker::pace::{Pace, SPIN_NS};
@@ -41,9 +42,9 @@ struct Idle {
 
 /// An issuer whose backend keeps a queue.
 #[derive(Debug)]
-pub struct Queued<Q> {
+pub struct Queued<Q, S = AccessStream> {
     backend: Q,
-    demand: Demand,
+    demand: Demand<S>,
     flights: Vec<Flight>,
     idle: VecDeque<Idle>,
     done: Vec<Completion>,
@@ -51,9 +52,9 @@ pub struct Queued<Q> {
     due_ns: Option<u64>,
 }
 
-impl<Q: QueueBackend> Queued<Q> {
+impl<Q: QueueBackend, S: Draw> Queued<Q, S> {
     /// An issuer with `depth` slots that has not started yet.
-    pub fn new(backend: Q, demand: Demand, depth: usize) -> Self {
+    pub fn new(backend: Q, demand: Demand<S>, depth: usize) -> Self {
         let passage = Passage { due_ns: 0, free_ns: 0, behind_ns: 0, submitted_ns: 0 };
         let flight = Flight { request: Request::NONE, passage, outstanding: false };
         Self {
@@ -146,6 +147,9 @@ impl<Q: QueueBackend> Queued<Q> {
                 tally.record(request, now_ns - passage.submitted_ns);
                 tally.edge_ns -= opened_ns.saturating_sub(passage.submitted_ns) as i64;
             }
+            if S::MIXED {
+                tally.count_stream(request, now_ns - passage.submitted_ns);
+            }
         }
     }
 
@@ -193,7 +197,7 @@ impl<Q: QueueBackend> Queued<Q> {
             left -= self.done.len();
         }
         self.demand.tally.connection = self.backend.connection();
-        Ok(self.demand.tally)
+        Ok(self.demand.counted())
     }
 
     /// The backend failed. Of a server that went away what was counted stays, and nothing is made
@@ -205,7 +209,7 @@ impl<Q: QueueBackend> Queued<Q> {
         context.signals.wait_for_close();
         self.cut(context);
         self.demand.tally.connection = self.backend.connection();
-        Ok(self.demand.tally)
+        Ok(self.demand.counted())
     }
 
     #[cold]
@@ -253,7 +257,7 @@ impl<Q: QueueBackend> Queued<Q> {
     }
 }
 
-impl<Q: QueueBackend> Issue for Queued<Q> {
+impl<Q: QueueBackend, S: Draw> Issue for Queued<Q, S> {
     fn begin(&mut self) -> Result<(), EngineError> {
         self.backend.begin()
     }

@@ -12,9 +12,9 @@ use leadline_base::clock::ns_from_s;
 use leadline_wire::job::measure::MeasureJob;
 
 use crate::access::request::Request;
-use crate::access::stream::AccessStream;
+use crate::access::stream::Draw;
 use crate::run::recorder::{Tally, Window};
-use crate::target::virtual_time::{Slots, VirtualDevice, serve};
+use crate::target::virtual_time::{Slots, VirtualDevice, count_rounds, serve};
 
 /// One outstanding request.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +42,7 @@ impl Flight {
     #[inline]
     pub(super) fn count(&self, opened_ns: u64, tally: &mut Tally) {
         tally.record(&self.request, self.ended_ns - self.began_ns);
+        tally.count_stream(&self.request, self.ended_ns - self.began_ns);
         tally.edge_ns -= opened_ns.saturating_sub(self.began_ns) as i64;
         tally.think_ns += self.began_ns.saturating_sub(self.thought_from_ns.max(opened_ns));
     }
@@ -57,8 +58,8 @@ impl Flight {
 
 /// All slots of a closed loop.
 #[derive(Debug)]
-pub struct ClosedSlots {
-    streams: Vec<AccessStream>,
+pub struct ClosedSlots<S> {
+    streams: Vec<S>,
     slots_per_stream: usize,
     think_ns: u64,
     flights: Vec<Flight>,
@@ -66,11 +67,11 @@ pub struct ClosedSlots {
     next: BinaryHeap<Reverse<(u64, usize)>>,
 }
 
-impl ClosedSlots {
+impl<S: Draw> ClosedSlots<S> {
     /// Issues the first request of every slot at `start_ns`.
     pub fn start(
         job: &MeasureJob,
-        streams: Vec<AccessStream>,
+        streams: Vec<S>,
         device: &mut impl VirtualDevice,
         start_ns: u64,
     ) -> Self {
@@ -102,7 +103,7 @@ impl ClosedSlots {
     }
 }
 
-impl<D: VirtualDevice> Slots<D> for ClosedSlots {
+impl<D: VirtualDevice, S: Draw> Slots<D> for ClosedSlots<S> {
     type Flight = Flight;
 
     fn number(&self) -> usize {
@@ -137,6 +138,7 @@ impl<D: VirtualDevice> Slots<D> for ClosedSlots {
     }
 
     fn close(self, window: Window, tally: &mut Tally) {
+        count_rounds(&self.streams, tally);
         for flight in &self.flights {
             flight.cut(window, tally);
         }

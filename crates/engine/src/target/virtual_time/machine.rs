@@ -11,10 +11,10 @@ use leadline_wire::job::measure::MeasureJob;
 
 use crate::access::arrival::ArrivalStream;
 use crate::access::request::{Kind, Request};
-use crate::access::stream::AccessStream;
+use crate::access::stream::Draw;
 use crate::backend::simulated::MachineRun;
 use crate::run::recorder::{Passage, Tally, Window};
-use crate::target::virtual_time::{Counted, Slots, closed, open};
+use crate::target::virtual_time::{Counted, Slots, closed, count_rounds, open};
 
 /// A warm-up may take this part of what a run may cost the host.
 const WARM_UP_SHARE: u64 = 3;
@@ -44,8 +44,8 @@ fn count_found(request: &Request, found_bytes: u64, tally: &mut Tally) {
 
 /// A closed loop: a slot issues again when its request has ended and it has thought.
 #[derive(Debug)]
-pub(super) struct ClosedSlots {
-    streams: Vec<AccessStream>,
+pub(super) struct ClosedSlots<S> {
+    streams: Vec<S>,
     slots_per_stream: usize,
     think_ns: u64,
     flights: Vec<closed::Flight>,
@@ -55,9 +55,9 @@ pub(super) struct ClosedSlots {
     ready: VecDeque<(u64, usize)>,
 }
 
-impl ClosedSlots {
+impl<S: Draw> ClosedSlots<S> {
     /// Every slot is ready at `start_ns`.
-    pub fn start(job: &MeasureJob, streams: Vec<AccessStream>, start_ns: u64) -> Self {
+    pub fn start(job: &MeasureJob, streams: Vec<S>, start_ns: u64) -> Self {
         let slots_per_stream = job.workload.queue_depth as usize;
         let slots = streams.len() * slots_per_stream;
         Self {
@@ -71,7 +71,7 @@ impl ClosedSlots {
     }
 }
 
-impl Slots<MachineRun> for ClosedSlots {
+impl<S: Draw> Slots<MachineRun> for ClosedSlots<S> {
     type Flight = (closed::Flight, u64);
 
     fn number(&self) -> usize {
@@ -116,6 +116,7 @@ impl Slots<MachineRun> for ClosedSlots {
     }
 
     fn close(self, window: Window, tally: &mut Tally) {
+        count_rounds(&self.streams, tally);
         for (flight, sent) in self.flights.iter().zip(self.sent) {
             if sent {
                 flight.cut(window, tally);
@@ -129,8 +130,8 @@ impl Slots<MachineRun> for ClosedSlots {
 
 /// An open loop: requests are due by a clock and wait, first come first served, for a slot.
 #[derive(Debug)]
-pub(super) struct OpenSlots {
-    streams: Vec<AccessStream>,
+pub(super) struct OpenSlots<S> {
+    streams: Vec<S>,
     slots_per_stream: usize,
     schedule: ArrivalStream,
     start_ns: u64,
@@ -143,11 +144,11 @@ pub(super) struct OpenSlots {
     free: VecDeque<(u64, usize)>,
 }
 
-impl OpenSlots {
+impl<S: Draw> OpenSlots<S> {
     /// Every slot is free at `start_ns`, when the schedule starts.
     pub fn start(
         job: &MeasureJob,
-        streams: Vec<AccessStream>,
+        streams: Vec<S>,
         schedule: ArrivalStream,
         start_ns: u64,
     ) -> Self {
@@ -183,7 +184,7 @@ impl OpenSlots {
     }
 }
 
-impl Slots<MachineRun> for OpenSlots {
+impl<S: Draw> Slots<MachineRun> for OpenSlots<S> {
     type Flight = (open::Flight, u64);
 
     fn number(&self) -> usize {
@@ -223,6 +224,7 @@ impl Slots<MachineRun> for OpenSlots {
     }
 
     fn close(self, window: Window, tally: &mut Tally) {
+        count_rounds(&self.streams, tally);
         for (flight, sent) in self.flights.iter().zip(&self.sent) {
             if *sent {
                 tally.cut_in_flight(&flight.passage, window);

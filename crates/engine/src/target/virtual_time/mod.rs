@@ -23,13 +23,13 @@ use leadline_wire::ranges::SMALLEST_TRANSFER_BYTES;
 
 use crate::access::arrival::ArrivalStream;
 use crate::access::request::{Kind, Request};
-use crate::access::stream::sizes_of;
+use crate::access::stream::{Draw, sizes_of};
 use crate::backend::simulated::{MachineRun, Profile, SimulatedRun, SimulatedSystem, truth};
 use crate::run::controller::{Controller, Decision};
 use crate::run::offered::{due_spans, offered};
 use crate::run::recorder::{Tally, Window};
 use crate::target::assemble::{Evidence, Finished, assemble};
-use crate::target::session::streams;
+use crate::target::session::{mixed_streams, streams};
 
 use closed::ClosedSlots;
 use open::OpenSlots;
@@ -153,6 +153,12 @@ fn run_law(
     start_ns: u64,
     reporter: &mut Reporter,
 ) -> Result<MeasureResult, EngineError> {
+    if !job.streams.is_empty() {
+        return Err(EngineError::bad_job(
+            "streams: a simulated law knows the five parameters of one workload; several streams \
+             need a machine made of parts (a profile with [machine])",
+        ));
+    }
     let sync = job.backend.sync;
     let mut device = SimulatedRun::new(system, &job.workload, run_seed, start_ns).waiting(sync);
     let run = simulate(&mut device, job, start_ns, reporter)?;
@@ -243,7 +249,26 @@ fn simulate_machine(
     start_ns: u64,
     reporter: &mut Reporter,
 ) -> Result<VirtualRun, EngineError> {
-    let streams = streams(job, SMALLEST_TRANSFER_BYTES)?;
+    if job.streams.is_empty() {
+        simulate_parts(device, streams(job, SMALLEST_TRANSFER_BYTES)?, job, start_ns, reporter)
+    } else {
+        simulate_parts(
+            device,
+            mixed_streams(job, SMALLEST_TRANSFER_BYTES)?,
+            job,
+            start_ns,
+            reporter,
+        )
+    }
+}
+
+fn simulate_parts<S: Draw>(
+    device: &mut MachineRun,
+    streams: Vec<S>,
+    job: &MeasureJob,
+    start_ns: u64,
+    reporter: &mut Reporter,
+) -> Result<VirtualRun, EngineError> {
     reporter.phase(Phase::WarmUp, 0);
     match ArrivalStream::new(&job.arrivals, job.seed) {
         None => {
@@ -270,7 +295,18 @@ impl VirtualRun {
 
 /// What a slot holds before its first request.
 const NO_REQUEST: Request =
-    Request { offset_bytes: 0, length_bytes: 0, kind: Kind::Read, sequential: false };
+    Request { offset_bytes: 0, length_bytes: 0, kind: Kind::Read, sequential: false, stream: 0 };
+
+/// Counts how often each of several streams began its data anew, by all issuers.
+fn count_rounds<S: Draw>(streams: &[S], tally: &mut Tally) {
+    for stream in streams {
+        stream.count_rounds(&mut |at, rounds| {
+            if let Some(own) = tally.streams.get_mut(at) {
+                own.rounds += rounds;
+            }
+        });
+    }
+}
 
 /// When a request sent at `now_ns` completes.
 #[inline]
@@ -319,7 +355,7 @@ impl<'a, D: Counted, S: Slots<D>> Driver<'a, D, S> {
             start_ns,
             operations: 0,
             slice: Slice::default(),
-            tally: Tally::of(&job.arrivals),
+            tally: Tally::of(&job.arrivals).with_streams(job.streams.len()),
             controller: Controller::new(job.limits, 0.0),
             opened_ns: None,
             now_ns: start_ns,

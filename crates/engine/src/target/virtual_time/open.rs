@@ -13,9 +13,9 @@ use leadline_wire::job::measure::MeasureJob;
 
 use crate::access::arrival::ArrivalStream;
 use crate::access::request::Request;
-use crate::access::stream::AccessStream;
+use crate::access::stream::Draw;
 use crate::run::recorder::{Passage, Tally, Window};
-use crate::target::virtual_time::{NO_REQUEST, Slots, VirtualDevice, serve};
+use crate::target::virtual_time::{NO_REQUEST, Slots, VirtualDevice, count_rounds, serve};
 
 /// One outstanding request.
 #[derive(Clone, Copy, Debug)]
@@ -37,13 +37,15 @@ impl Flight {
     #[inline]
     pub(super) fn count(&self, opened_ns: u64, tally: &mut Tally) {
         tally.record_open(&self.request, &self.passage, self.completed_ns, opened_ns);
+        let response_ns = self.completed_ns.saturating_sub(self.passage.submitted_ns);
+        tally.count_stream(&self.request, response_ns);
     }
 }
 
 /// All slots of an open loop, before the one queue they share.
 #[derive(Debug)]
-pub struct OpenSlots {
-    streams: Vec<AccessStream>,
+pub struct OpenSlots<S> {
+    streams: Vec<S>,
     slots_per_stream: usize,
     schedule: ArrivalStream,
     start_ns: u64,
@@ -58,11 +60,11 @@ pub struct OpenSlots {
     free: VecDeque<(u64, usize)>,
 }
 
-impl OpenSlots {
+impl<S: Draw> OpenSlots<S> {
     /// Every slot is free at `start_ns`, when the schedule starts.
     pub fn start(
         job: &MeasureJob,
-        streams: Vec<AccessStream>,
+        streams: Vec<S>,
         schedule: ArrivalStream,
         start_ns: u64,
     ) -> Self {
@@ -99,7 +101,7 @@ impl OpenSlots {
     }
 }
 
-impl<D: VirtualDevice> Slots<D> for OpenSlots {
+impl<D: VirtualDevice, S: Draw> Slots<D> for OpenSlots<S> {
     type Flight = Flight;
 
     fn number(&self) -> usize {
@@ -137,6 +139,7 @@ impl<D: VirtualDevice> Slots<D> for OpenSlots {
     }
 
     fn close(self, window: Window, tally: &mut Tally) {
+        count_rounds(&self.streams, tally);
         for Reverse((_, slot)) in &self.busy {
             tally.cut_in_flight(&self.flights[*slot].passage, window);
         }

@@ -74,6 +74,7 @@ impl Requests {
             length_bytes,
             kind: if is_read { Kind::Read } else { Kind::Write },
             sequential: self.rng.random::<f64>() < self.workload.seq_frac,
+            stream: 0,
         }
     }
 }

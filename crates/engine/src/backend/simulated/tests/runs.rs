@@ -208,8 +208,13 @@ fn every_byte_that_an_fsync_covers_is_counted_on_the_device() {
     workload.read_frac = 0.0;
     for (sync, writes) in [(WriteSync::Dsync {}, 10), (WriteSync::Fsync { each: 4 }, 8)] {
         let mut run = SimulatedRun::new(&system, &workload, 1, 0).waiting(sync);
-        let request =
-            Request { offset_bytes: 0, length_bytes: 7, kind: Kind::Write, sequential: false };
+        let request = Request {
+            offset_bytes: 0,
+            length_bytes: 7,
+            kind: Kind::Write,
+            sequential: false,
+            stream: 0,
+        };
         for _ in 0..10 {
             run.service_ns(0, &request);
         }

@@ -1,0 +1,313 @@
+//! The requests of one issuer when a job has several streams that share its data.
+//!
+//! Which stream the next request is of is drawn by their weights, its size by the stream's own
+//! histogram, and its place as the stream says. Every issuer draws by itself; what walks through
+//! its data (a loop, data used once) does so in a part of its own, or else several issuers would
+//! use again sooner what one of them has just used.
+
+use leadline_base::error::EngineError;
+use leadline_wire::job::measure::MeasureJob;
+use leadline_wire::job::streams::{Places, SizeShare, StreamAsked};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
+use crate::access::request::{Kind, Request};
+use crate::access::stream::{Chance, Draw, place, sub_seed};
+
+/// Streams of a mixture draw from generators of their own: the job's seed xor this.
+const MIXTURE: u64 = 0x4d_49_58_54;
+
+/// The golden section: multiples of it, in a ring, are never neighbours and nearly even.
+const GOLDEN: f64 = 0.618_033_988_749_894_9;
+
+/// The endless requests of one issuer of a job with several streams.
+#[derive(Clone, Debug)]
+pub struct MixedStream {
+    random: Xoshiro256PlusPlus,
+    granule_bytes: u64,
+    which: Shares,
+    streams: Vec<One>,
+}
+
+/// One of its streams. Space is counted in granules.
+#[derive(Clone, Debug)]
+struct One {
+    reads: Chance,
+    which_size: Shares,
+    sizes: Vec<u64>,
+    walk: Walk,
+    rounds: u64,
+}
+
+/// Where a stream's next request goes; all starts are counted from the beginning of the data.
+#[derive(Clone, Debug)]
+enum Walk {
+    Uniform { first: u64, granules: u64, sequentials: Chance, next: u64 },
+    InOrder { first: u64, end: u64, next: u64 },
+    Scattered { first: u64, slot: u64, slots: u64, stride: u64, turn: u64 },
+    Moving { first: u64, end: u64, window: u64, from: u64, fresh_frac: f64, carried: f64 },
+}
+
+impl MixedStream {
+    /// The requests of process `process` (from 0) under `seed`, in multiples of `granule_bytes`.
+    ///
+    /// # Errors
+    /// `BadJob` when a size is no multiple of the target's smallest transfer.
+    pub fn new(
+        job: &MeasureJob,
+        granule_bytes: u64,
+        seed: u64,
+        process: u32,
+    ) -> Result<Self, EngineError> {
+        for (at, stream) in job.streams.iter().enumerate() {
+            for size in &stream.sizes {
+                check_granule(at, size, granule_bytes)?;
+            }
+            check_room(at, stream, granule_bytes)?;
+        }
+        let part = Part { process: u64::from(process), of: u64::from(job.workload.process_num) };
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(sub_seed(seed ^ MIXTURE, process));
+        let one = |stream| One::new(stream, granule_bytes, part, &mut random);
+        let streams: Vec<One> = job.streams.iter().map(one).collect();
+        let which = Shares::new(job.streams.iter().map(|stream| stream.weight));
+        Ok(Self { random, granule_bytes, which, streams })
+    }
+
+    /// How often each stream began its data anew.
+    pub fn rounds(&self) -> impl Iterator<Item = u64> + '_ {
+        self.streams.iter().map(|stream| stream.rounds)
+    }
+}
+
+/// The longest request of any stream.
+#[must_use]
+pub fn longest_bytes(streams: &[StreamAsked]) -> u64 {
+    streams.iter().flat_map(|stream| &stream.sizes).map(|size| size.bytes).max().unwrap_or(0)
+}
+
+fn check_granule(at: usize, size: &SizeShare, granule_bytes: u64) -> Result<(), EngineError> {
+    if size.bytes.is_multiple_of(granule_bytes) {
+        return Ok(());
+    }
+    Err(EngineError::bad_job(format!(
+        "streams[{at}] has a size of {}; it must be a multiple of {granule_bytes}, the smallest \
+         transfer of this target",
+        size.bytes
+    )))
+}
+
+/// Its data, in whole granules, have room for its longest request.
+fn check_room(at: usize, stream: &StreamAsked, granule_bytes: u64) -> Result<(), EngineError> {
+    let (first, end) = granules_of(stream, granule_bytes);
+    let longest = longest_bytes(std::slice::from_ref(stream)) / granule_bytes;
+    if first + longest.max(1) <= end {
+        return Ok(());
+    }
+    Err(EngineError::bad_job(format!(
+        "streams[{at}] has {} bytes of data from byte {}; whole blocks of {granule_bytes} bytes, the \
+         smallest transfer of this target, leave no room for its longest request",
+        stream.unique_bytes, stream.from_bytes
+    )))
+}
+
+/// Where a stream's data begin and end.
+fn granules_of(stream: &StreamAsked, granule_bytes: u64) -> (u64, u64) {
+    let end = (stream.from_bytes + stream.unique_bytes) / granule_bytes;
+    (stream.from_bytes.div_ceil(granule_bytes), end)
+}
+
+impl Draw for MixedStream {
+    const MIXED: bool = true;
+
+    #[inline]
+    fn draw(&mut self) -> Request {
+        let which = self.which.draw(&mut self.random);
+        let stream = &mut self.streams[which];
+        let read = stream.reads.happens(&mut self.random);
+        let length = stream.sizes[stream.which_size.draw(&mut self.random)];
+        let (start, sequential) = stream.walk.next(&mut self.random, length, &mut stream.rounds);
+        Request {
+            offset_bytes: start * self.granule_bytes,
+            length_bytes: length * self.granule_bytes,
+            kind: if read { Kind::Read } else { Kind::Write },
+            sequential,
+            stream: which as u16,
+        }
+    }
+
+    fn count_rounds(&self, rounds: &mut dyn FnMut(usize, u64)) {
+        self.rounds().enumerate().for_each(|(stream, count)| rounds(stream, count));
+    }
+}
+
+/// One issuer of several.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    process: u64,
+    of: u64,
+}
+
+impl One {
+    fn new(
+        asked: &StreamAsked,
+        granule_bytes: u64,
+        part: Part,
+        random: &mut Xoshiro256PlusPlus,
+    ) -> Self {
+        let sizes: Vec<u64> = asked.sizes.iter().map(|size| size.bytes / granule_bytes).collect();
+        Self {
+            reads: Chance::new(asked.read_frac),
+            which_size: Shares::new(asked.sizes.iter().map(|size| size.weight)),
+            walk: Walk::new(asked, granule_bytes, part, random),
+            sizes,
+            rounds: 0,
+        }
+    }
+}
+
+impl Walk {
+    fn new(
+        asked: &StreamAsked,
+        granule_bytes: u64,
+        part: Part,
+        random: &mut Xoshiro256PlusPlus,
+    ) -> Self {
+        let (first, end) = granules_of(asked, granule_bytes);
+        let lengths = asked.sizes.iter().map(|size| size.bytes / granule_bytes);
+        let longest = lengths.max().unwrap_or(1).max(1);
+        match asked.places {
+            Places::Uniform { seq_frac } => {
+                let granules = end - first;
+                let next = place(random, granules, longest);
+                Self::Uniform { first, granules, sequentials: Chance::new(seq_frac), next }
+            }
+            Places::Loop { scattered } | Places::Once { scattered } => {
+                let (first, end) = part.of_data(first, end, longest);
+                if scattered {
+                    Self::scattered(first, end, longest)
+                } else {
+                    Self::in_order(first, end)
+                }
+            }
+            Places::Moving { window_bytes, fresh_frac } => Self::Moving {
+                first,
+                end,
+                window: (window_bytes / granule_bytes).max(longest).min(end - first),
+                from: first,
+                fresh_frac,
+                carried: 0.0,
+            },
+        }
+    }
+
+    fn in_order(first: u64, end: u64) -> Self {
+        Self::InOrder { first, end, next: first }
+    }
+
+    /// Slots of the longest request each, in an order that visits all of them and then again.
+    fn scattered(first: u64, end: u64, slot: u64) -> Self {
+        let slots = ((end - first) / slot).max(1);
+        let mut stride = ((slots as f64 * GOLDEN) as u64).max(1);
+        while common_divisor(stride, slots) != 1 {
+            stride += 1;
+        }
+        Self::Scattered { first, slot, slots, stride, turn: 0 }
+    }
+
+    /// Where the next request of this length begins, and whether it goes on from the last.
+    #[inline]
+    fn next(
+        &mut self,
+        random: &mut Xoshiro256PlusPlus,
+        length: u64,
+        rounds: &mut u64,
+    ) -> (u64, bool) {
+        match self {
+            Self::Uniform { first, granules, sequentials, next } => {
+                let sequential = sequentials.happens(random);
+                let start = match sequential {
+                    false => place(random, *granules, length),
+                    true if *next + length <= *granules => *next,
+                    true => 0,
+                };
+                *next = start + length;
+                (*first + start, sequential)
+            }
+            Self::InOrder { first, end, next } => {
+                let goes_on = *next + length <= *end;
+                let start = if goes_on { *next } else { *first };
+                *rounds += u64::from(!goes_on);
+                *next = start + length;
+                (start, goes_on)
+            }
+            Self::Scattered { first, slot, slots, stride, turn } => {
+                let start = *first + *turn * *slot;
+                *turn = (*turn + *stride) % *slots;
+                *rounds += u64::from(*turn == 0);
+                (start, false)
+            }
+            Self::Moving { first, end, window, from, fresh_frac, carried } => {
+                let start = *from + place(random, *window, length);
+                *carried += length as f64 * *fresh_frac;
+                let on = *carried as u64;
+                *carried -= on as f64;
+                *from += on;
+                if *from + *window > *end {
+                    *from = *first;
+                    *rounds += 1;
+                }
+                (start, false)
+            }
+        }
+    }
+}
+
+impl Part {
+    /// The part of the data from `first` to `end` that this issuer walks through: its own, or all
+    /// of it where the parts would be shorter than a request.
+    fn of_data(self, first: u64, end: u64, longest: u64) -> (u64, u64) {
+        let each = (end - first) / self.of;
+        if each < longest {
+            return (first, end);
+        }
+        (first + self.process * each, first + (self.process + 1) * each)
+    }
+}
+
+fn common_divisor(one: u64, other: u64) -> u64 {
+    if other == 0 { one } else { common_divisor(other, one % other) }
+}
+
+/// One of several with given weights.
+#[derive(Clone, Debug)]
+struct Shares {
+    /// Upper ends of all but the last, over 2^64.
+    ends: Vec<u64>,
+}
+
+impl Shares {
+    fn new(weights: impl Iterator<Item = f64> + Clone) -> Self {
+        let total: f64 = weights.clone().sum();
+        let mut sum = 0.0;
+        let mut ends: Vec<u64> = weights
+            .map(|weight| {
+                sum += weight / total;
+                (sum * 18_446_744_073_709_551_616.0) as u64
+            })
+            .collect();
+        ends.pop();
+        Self { ends }
+    }
+
+    #[inline]
+    fn draw(&self, random: &mut Xoshiro256PlusPlus) -> usize {
+        if self.ends.is_empty() {
+            return 0;
+        }
+        let point = random.next_u64();
+        self.ends.iter().take_while(|end| **end <= point).count()
+    }
+}
+
+#[cfg(test)]
+mod tests;

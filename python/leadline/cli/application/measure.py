@@ -1,0 +1,108 @@
+"""`leadline measure TARGET --application A`: a phase of an application, run as its streams."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import typer
+
+from leadline.cli.talk import put_json, show, talk
+from leadline.cli.tell import tell
+from leadline.engine import Target
+from leadline.fio import FioJobRefused, FioRun
+from leadline.fio.write_streams import write_streams
+from leadline.record import Access
+from leadline.record.application import Application
+from leadline.record.measurement import MEASUREMENT, Measured, WorkloadAsked
+from leadline.report.kinds import KINDS
+from leadline.store import Store
+from leadline.studies.application import load_application
+from leadline.studies.application.beside import beside, say_beside
+from leadline.studies.application.synthetic import Synthetic, synthetic_of
+from leadline.studies.measurement import plan_workload
+from leadline.studies.measurement.plan import ACCURACY, limits_of
+
+
+def plan_application(
+    store: Store,
+    ref: str,
+    phase: int | None,
+    target: Target,
+    access: Access,
+    *,
+    seconds: float | None,
+    runs: int | None,
+) -> tuple[WorkloadAsked, ...]:
+    """Return a phase as what is measured; a choice of the command goes over the application's.
+
+    Raises:
+        StoreError: there is no such application.
+        SyntheticRefused: it has no such phase.
+
+    """
+    described = load_application(store, ref)
+    found = synthetic_of(described, phase)
+    keeps = access.waits or target.kind == "null"
+    own = access if keeps else msgspec.structs.replace(access, sync=found.sync)
+    planned = plan_workload(
+        found.workload, own, arrivals=found.arrivals, seconds=seconds, runs=runs
+    )
+    return (
+        msgspec.structs.replace(
+            planned,
+            streams=found.streams,
+            warnings=found.losses,
+            application_id=described.start.study_id,
+            phase=found.phase.order,
+        ),
+    )
+
+
+def tell_application(store: Store, study: Measured, *, json: bool) -> None:
+    """Tell a measurement of an application, and how it stands beside the description."""
+    (asked,) = study.start.workloads
+    described, found = _described(store, asked)
+    document: dict[str, Any] = msgspec.to_builtins(KINDS[MEASUREMENT.kind].document(study))
+    both = beside(described, found, study.points[0])
+    if json:
+        put_json(document | {"beside": both, "application": described.start.study_id})
+        return
+    tell(study, KINDS[MEASUREMENT.kind], json=False, to_draw=False)
+    show("")
+    for sentence in say_beside(both):
+        show(sentence)
+
+
+def _described(store: Store, asked: WorkloadAsked) -> tuple[Application, Synthetic]:
+    described = load_application(store, asked.application_id or "")
+    return described, synthetic_of(described, None if asked.phase is None else asked.phase + 1)
+
+
+def write_application(path: Path, asked: WorkloadAsked, target: Target, filename: str) -> None:
+    """Write an application's streams as fio jobs.
+
+    Raises:
+        FioJobRefused: the file cannot be written, or fio cannot do this.
+
+    """
+    for said in asked.access.beyond(*FioRun.__struct_fields__):
+        raise typer.BadParameter(f"--{said} does not go with --write-fio: leave it out")
+    run = FioRun(
+        filename=f"{target.path}/{filename}" if target.path else filename,
+        backend=asked.access.backend or "pread",
+        direct=asked.access.direct,
+        sync=asked.access.sync,
+        arrivals=asked.arrivals,
+        seconds=asked.seconds,
+        ramp_s=limits_of(asked.seconds, ACCURACY).warm_up_s_max,
+    )
+    text = write_streams(asked.workload, asked.streams, run, losses=asked.warnings)
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise FioJobRefused(
+            f"{path} cannot be written: {error.strerror}; give another file"
+        ) from error
+    talk(f"wrote {path}; run it with: fio {path} (it makes {run.filename} and leaves it there)")

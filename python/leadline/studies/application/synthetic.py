@@ -1,0 +1,254 @@
+"""A phase of an application as a workload that the engine can run, and what that loses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import msgspec
+
+from leadline.errors import LeadlineError
+from leadline.record import PROCESSES_MAX, Arrivals, Workload
+from leadline.record.application import Application, PhaseFound, Stream
+from leadline.record.discipline import FSYNC_EACH_MAX, NO_SYNC
+from leadline.record.jobs.streams import (
+    STREAMS_MAX,
+    Loop,
+    Moving,
+    Once,
+    Places,
+    SizeShare,
+    StreamAsked,
+    Uniform,
+)
+from leadline.record.wording import say_count, say_number, say_percent
+from leadline.units import format_bytes
+
+GRANULE_BYTES = 512
+"""Smallest transfer, of which sizes are multiples."""
+PAGE_BYTES = 4096
+APART = 1.1
+"""Ratio of the mean sizes of a stream's reads and writes from which each gets its own."""
+THINK_S_MAX = 3600.0
+
+
+class SyntheticRefused(LeadlineError):
+    """A description that cannot be run; the message says why."""
+
+    exit_code = 2
+
+
+class Synthetic(msgspec.Struct, frozen=True, kw_only=True):
+    """What the engine is asked."""
+
+    phase: PhaseFound
+    workload: Workload
+    """The data of all streams, the issuers and their pauses; its other numbers are means."""
+    streams: tuple[StreamAsked, ...]
+    arrivals: Arrivals
+    sync: str
+    """As `--sync` spells it."""
+    losses: tuple[str, ...]
+    """What of the description it leaves out, each beginning with `not mapped:`."""
+
+
+def synthetic_of(application: Application, phase: int | None = None) -> Synthetic:
+    """Return a phase as streams that the engine can run.
+
+    Args:
+        application: its description.
+        phase: which of its phases, from 1; that with most requests by default.
+
+    Raises:
+        SyntheticRefused: there is no such phase, or it has no streams.
+
+    """
+    chosen = _chosen(application, phase)
+    if not chosen.streams:
+        raise SyntheticRefused(
+            f"phase {chosen.order + 1} of {application.start.system} has no streams; characterise "
+            "a longer trace"
+        )
+    losses = list(_losses(application, chosen))
+    streams, at = list[StreamAsked](), 0
+    for stream in chosen.streams:
+        made = _streams(stream, at, losses, chosen.requests)
+        streams += made
+        at += max(each.unique_bytes for each in made)
+    processes = min(PROCESSES_MAX, max(1, round(chosen.on_their_way or _processes(chosen))))
+    arrivals = _arrivals(chosen)
+    think_s = _think_s(chosen, processes) if arrivals.kind == "closed" else 0.0
+    workload = Workload(
+        unique_bytes=at,
+        size_mean=max(GRANULE_BYTES, round(_mean(streams, _size_mean))),
+        read_frac=_mean(streams, lambda each: each.read_frac),
+        seq_frac=min(1.0, max(0.0, chosen.workload.seq_frac)),
+        process_num=processes,
+        think_time_s=min(THINK_S_MAX, think_s),
+    )
+    return Synthetic(
+        phase=chosen,
+        workload=workload,
+        streams=tuple(streams),
+        arrivals=arrivals,
+        sync=_sync(chosen, workload.read_frac),
+        losses=tuple(dict.fromkeys(losses)),
+    )
+
+
+def _chosen(application: Application, phase: int | None) -> PhaseFound:
+    if phase is None:
+        return max(application.phases, key=lambda each: each.requests)
+    for each in application.phases:
+        if each.order == phase - 1:
+            return each
+    raise SyntheticRefused(
+        f"{application.start.system} has no phase {phase}: it has "
+        f"{say_count(len(application.phases), 'phase')}"
+    )
+
+
+def _processes(phase: PhaseFound) -> float:
+    return phase.workload.process_num or 1.0
+
+
+def _streams(stream: Stream, at: int, losses: list[str], requests: int) -> list[StreamAsked]:
+    """Return a stream as the engine takes it; two where its reads and writes differ in size."""
+    reads, writes = stream.read_size_mean, stream.write_size_mean
+    walks = stream.kind in ("loop", "once-only")
+    if not walks and _apart(reads, writes) and 0 < stream.read_frac < 1:
+        losses.append(
+            f"not mapped: sizes of a {stream.kind} stream, whose reads and writes differ; each "
+            "has its mean"
+        )
+        parts = [(stream.read_frac, 1.0, reads or 0.0), (1 - stream.read_frac, 0.0, writes or 0.0)]
+        return [
+            _asked(stream, at, (share, read), (SizeShare(_whole(size), 1.0),), requests)
+            for share, read, size in parts
+        ]
+    return [_asked(stream, at, (1.0, stream.read_frac), _sizes(stream, losses), requests)]
+
+
+def _apart(reads: float | None, writes: float | None) -> bool:
+    """Whether the mean sizes of reads and of writes differ by more than they may."""
+    return bool(reads and writes and max(reads / writes, writes / reads) > APART)
+
+
+def _asked(
+    stream: Stream, at: int, part: tuple[float, float], sizes: tuple[SizeShare, ...], requests: int
+) -> StreamAsked:
+    """`part` is its share of the stream's requests, and that of its reads."""
+    longest = max(size.bytes for size in sizes)
+    held = max(stream.unique_bytes, float(longest))
+    places, unique = _places(stream, held, requests)
+    return StreamAsked(
+        weight=max(1e-9, stream.weight * part[0]),
+        read_frac=min(1.0, max(0.0, part[1])),
+        from_bytes=at,
+        unique_bytes=-(-round(unique) // PAGE_BYTES) * PAGE_BYTES,
+        sizes=sizes,
+        places=places,
+    )
+
+
+def _places(stream: Stream, held: float, requests: int) -> tuple[Places, float]:
+    """Return where requests go, and over how many bytes."""
+    scattered = stream.seq_frac < 0.5
+    if stream.kind == "loop":
+        return Loop(scattered), held
+    if stream.kind == "once-only":
+        return Once(scattered), held
+    if stream.kind == "moving":
+        fresh = min(1.0, max(0.0, 1.0 - stream.seen_again))
+        passed = requests * stream.weight * stream.size_mean * fresh
+        return Moving(round(held), fresh), held + passed
+    return Uniform(min(1.0, max(0.0, stream.seq_frac))), held
+
+
+def _sizes(stream: Stream, losses: list[str]) -> tuple[SizeShare, ...]:
+    """Return the histogram's sizes, each as much above its bin's least as the mean is."""
+    bins = [each for each in stream.sizes if each.requests > 0]
+    if not bins:
+        return (SizeShare(_whole(stream.size_mean), 1.0),)
+    least = sum(each.bytes * each.requests for each in bins) / sum(each.requests for each in bins)
+    above = min(2.0, max(1.0, stream.size_mean / max(least, 1.0)))
+    counts: dict[int, float] = {}
+    for each in sorted(bins, key=lambda each: -each.requests)[:STREAMS_MAX]:
+        size = _whole(each.bytes * above)
+        counts[size] = counts.get(size, 0.0) + float(each.requests)
+    mean = sum(size * count for size, count in counts.items()) / sum(counts.values())
+    if abs(mean / stream.size_mean - 1) > 0.01:
+        losses.append(
+            f"not mapped: a mean size of {format_bytes(stream.size_mean)} becomes "
+            f"{format_bytes(mean)}, because sizes are whole sectors of 512 bytes"
+        )
+    return tuple(SizeShare(size, count) for size, count in sorted(counts.items()))
+
+
+def _whole(size: float) -> int:
+    return max(1, round(size / GRANULE_BYTES)) * GRANULE_BYTES
+
+
+def _size_mean(stream: StreamAsked) -> float:
+    total = sum(size.weight for size in stream.sizes)
+    return sum(size.bytes * size.weight for size in stream.sizes) / total
+
+
+def _mean(streams: Sequence[StreamAsked], value: Callable[[StreamAsked], float]) -> float:
+    total = sum(each.weight for each in streams)
+    return sum(each.weight * value(each) for each in streams) / total
+
+
+def _length_s(phase: PhaseFound) -> float | None:
+    if phase.from_s is None or phase.to_s is None or phase.to_s <= phase.from_s:
+        return None
+    return phase.to_s - phase.from_s
+
+
+def _arrivals(phase: PhaseFound) -> Arrivals:
+    length = _length_s(phase)
+    if phase.loop != "open" or length is None:
+        return Arrivals()
+    return Arrivals("poisson", phase.requests / length)
+
+
+def _think_s(phase: PhaseFound, processes: int) -> float:
+    """Return the pause of an issuer between two requests: what is neither I/O nor another call."""
+    length = _length_s(phase)
+    if length is not None and phase.in_io is not None and processes == 1:
+        return length * (1 - phase.in_io) / phase.requests
+    if phase.gaps is None:
+        return 0.0
+    calls_s = (phase.sync_s or 0.0) + (phase.metadata_s or 0.0)
+    return max(0.0, phase.gaps.mean_s - calls_s / max(1, phase.gaps.count))
+
+
+def _sync(phase: PhaseFound, read_frac: float) -> str:
+    writes = phase.requests * (1 - read_frac)
+    if not phase.syncs or writes < 1:
+        return NO_SYNC
+    each = min(FSYNC_EACH_MAX, max(1, round(writes / phase.syncs)))
+    return f"fsync={each}"
+
+
+def _losses(application: Application, phase: PhaseFound) -> Iterator[str]:
+    """Say what no job of the engine has, and what the description does not know."""
+    others = len(application.phases) - 1
+    if others:
+        share = 1 - phase.requests / sum(each.requests for each in application.phases)
+        yield (
+            f"not mapped: {say_count(others, 'other phase')}, {say_percent(share)} of the requests"
+        )
+    calls = sum(each.calls for each in phase.calls) - phase.syncs
+    if calls > 0:
+        yield f"not mapped: {calls:,} metadata calls"
+    if phase.syncs:
+        yield "not mapped: when a sync comes; one comes after a fixed number of writes"
+    if phase.gaps is None:
+        yield "not mapped: pauses, of which the trace says nothing; requests follow at once"
+    elif phase.loop != "open" and abs(phase.gaps.variation) > 0.1:
+        yield (
+            "not mapped: how pauses scatter (standard deviation over mean "
+            f"{say_number(phase.gaps.variation)}); each is their mean"
+        )
+    if any(stream.kind == "once-only" for stream in phase.streams):
+        yield "not mapped: data used once are as many as the trace has, and then begin again"

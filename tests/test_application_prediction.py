@@ -1,0 +1,223 @@
+"""Applications predicted on surveyed systems, held against what their requests truly cost there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import shared_surveys
+from application_fixture import Kept
+from leadline.compare import Disturbance, Named
+from leadline.compare.application import compare_application
+from leadline.engine import Target, open_engine
+from leadline.predict import Predictor
+from leadline.predict.application import predict_application
+from leadline.predict.application.misses import misses_at, moved, uses_of
+from leadline.record import Access, Workload
+from leadline.record.application import Application
+from leadline.record.job import Limits
+from leadline.record.survey import SURVEY
+from leadline.store import open_store
+from leadline.studies.application import characterize_trace
+from leadline.studies.survey import Asked, begin_survey, run_survey
+from planted_traces import Planted, Requests, mixture
+from traced_programs import lru_misses, seconds_of, write_strace
+
+KIB, MIB, GIB = 2**10, 2**20, 2**30
+SIZE = 64 * KIB
+CACHE_BYTES = GIB
+"""Of `sim:two-level`."""
+REQUESTS = 60_000
+PROGRAMS = {
+    "uniform and loop": (
+        Planted("uniform", 0.6, 2 * GIB, SIZE, 0.5),
+        Planted("loop", 0.4, 256 * MIB, SIZE),
+    ),
+    "uniform and written once": (
+        Planted("uniform", 0.7, 1536 * MIB, SIZE, 0.8),
+        Planted("once-only", 0.3, 0, SIZE, 0.0),
+    ),
+    "a loop too large": (
+        Planted("uniform", 0.5, 512 * MIB, SIZE),
+        Planted("loop", 0.5, 1200 * MIB, SIZE),
+    ),
+}
+
+
+def traced(requests: Requests, folder: Path, **how: float) -> Application:
+    """Describe a program's trace."""
+    return characterize_trace(
+        str(write_strace(requests, folder / "program.strace", **how)),  # type: ignore[arg-type]
+        Kept(),
+    )
+
+
+@pytest.fixture(scope="module")
+def predictor() -> Predictor:
+    run = shared_surveys.surveyed("two-level")
+    return Predictor(run.survey, run.points)
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Application:
+    """One that syncs every ten writes, and asks for what a file is."""
+    requests = mixture((Planted("uniform", 1.0, 2 * GIB, 4 * KIB, 0.5),), 8000, 3)
+    folder = tmp_path_factory.mktemp("small")
+    return traced(requests, folder, sync_every=10, stats=50)
+
+
+def costs(access: Access = Access(), size: int = SIZE) -> list[tuple[float, float]]:  # noqa: B008
+    """Seconds that the simulated law says of reads and of writes, found and missed."""
+    found = []
+    with open_engine(Target.parse("sim:two-level"), access, run_seed=5) as engine:
+        for read_frac in (1.0, 0.0):
+            few, many = (
+                size / 1e6 / result.simulated.law_mb_s
+                for unique_bytes in (64 * MIB, 16 * GIB)
+                for result in [
+                    engine.run(
+                        Workload(unique_bytes, size, read_frac, 0.0, size_dist="fixed"),
+                        seed=3,
+                        limits=Limits(measure_s_max=1.0),
+                    )
+                ]
+                if result.simulated is not None
+            )
+            found.append((few, few + (many - few) / (1 - CACHE_BYTES / (16 * GIB))))
+    return found
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_time_is_that_of_the_requests_through_an_lru_cache(
+    name: str, predictor: Predictor, tmp_path: Path
+) -> None:
+    requests = mixture(PROGRAMS[name], REQUESTS, 7)
+    truth_s = seconds_of(requests, lru_misses(requests, CACHE_BYTES), costs())
+    found = predict_application(traced(requests, tmp_path, think_s=1e-4), predictor)
+    assert found.io_s.value == pytest.approx(truth_s, rel=0.08)
+    assert found.io_s.covers(truth_s)
+    assert not found.io_at_least
+    assert found.elapsed_s is not None
+    assert found.elapsed_s.covers(truth_s + REQUESTS * 1e-4)
+
+
+def test_each_stream_misses_what_it_misses_beside_the_others(tmp_path: Path) -> None:
+    requests = mixture(PROGRAMS["a loop too large"], REQUESTS, 7)
+    described, missed = traced(requests, tmp_path), lru_misses(requests, CACHE_BYTES)
+    uses = uses_of(described.phases)
+    found = misses_at(uses, described.found.reuse, CACHE_BYTES).lru
+    looped = requests.offsets >= requests.offsets.max() // 2
+    for use, ratio in zip(uses, found, strict=True):
+        own = looped if use.stream.kind == "loop" else ~looped
+        assert ratio == pytest.approx(missed[own].mean(), abs=0.03), use.stream.kind
+    weights = np.array([use.references for use in uses])
+    counted = described.found.reuse.lru_misses(CACHE_BYTES)
+    assert np.average(found, weights=weights) == pytest.approx(counted, abs=1e-3)
+
+
+def test_a_hot_stream_and_a_cold_one_share_a_cache(tmp_path: Path) -> None:
+    hot_and_cold = (
+        Planted("uniform", 0.5, 64 * MIB, SIZE),
+        Planted("uniform", 0.5, 256 * MIB, SIZE),
+    )
+    requests = mixture(hot_and_cold, REQUESTS, 9)
+    described, missed = traced(requests, tmp_path), lru_misses(requests, 128 * MIB)
+    uses = uses_of(described.phases)
+    found = misses_at(uses, described.found.reuse, 128 * MIB).lru
+    cold = requests.offsets >= requests.offsets.max() // 2
+    for use, ratio in zip(uses, found, strict=True):
+        own = cold if use.stream.unique_bytes > 128 * MIB else ~cold
+        assert ratio == pytest.approx(missed[own].mean(), abs=0.03)
+
+
+def test_ratios_are_moved_to_what_was_counted() -> None:
+    ratios, weights = np.array([0.1, 0.5, 1.0]), np.array([5.0, 3.0, 2.0])
+    for wanted in (0.01, 0.3, 0.9):
+        found = moved(ratios, weights, wanted)
+        assert np.average(found, weights=weights) == pytest.approx(wanted, abs=1e-6)
+        assert (np.diff(found) > 0).all()
+    assert (moved(ratios, weights, 1.0) == 1.0).all()
+
+
+def test_the_miss_ratios_of_reads_and_writes_are_those_of_all(small: Application) -> None:
+    reuse = small.found.reuse
+    reads, writes = reuse.lru_misses_apart(64 * MIB)
+    share = sum(use.references for use in uses_of(small.phases) if not use.write)
+    share /= sum(use.references for use in uses_of(small.phases))
+    assert share * reads + (1 - share) * writes == pytest.approx(
+        reuse.lru_misses(64 * MIB), abs=0.01
+    )
+    assert reuse.two_lists_misses(100 * GIB) == reuse.first_touches
+    assert reuse.two_lists_misses(1) is None
+
+
+def test_what_was_not_surveyed_makes_a_lower_bound(
+    small: Application, predictor: Predictor
+) -> None:
+    found = predict_application(small, predictor)
+    terms = {term.name: term for term in found.terms}
+    assert found.io_at_least
+    assert terms["syncs"].seconds is None
+    assert terms["syncs"].because is not None
+    assert "--sync fsync" in terms["syncs"].because
+    assert terms["syncs"].calls == small.phases[0].syncs > 300
+    assert terms["metadata"].calls == 50
+    assert terms["metadata"].seconds is None
+    known = terms["reads"].seconds, terms["writes"].seconds
+    assert found.io_s.value == pytest.approx(sum(each.value for each in known if each is not None))
+    assert found.in_io is None
+
+
+def test_a_survey_that_synced_knows_what_syncs_take(small: Application) -> None:
+    access, target = Access(sync="fsync=10"), Target.parse("sim:two-level")
+    store = open_store("sqlite://")
+    with open_engine(target, access, run_seed=3) as engine:
+        start = begin_survey(engine, target, Asked("synced", 120.0, None, 3), study_id="synced")
+        store.begin(SURVEY, start)
+        survey = run_survey(engine, store, start)
+    found = predict_application(small, Predictor(survey, store.items("synced")))
+    terms = {term.name: term for term in found.terms}
+    ((copied_s, _), _), (_, (synced_s, _)) = costs(size=4 * KIB), costs(access, 4 * KIB)
+    truth_s = terms["syncs"].calls * 10 * (synced_s - copied_s)
+    seconds = terms["syncs"].seconds
+    assert seconds is not None
+    assert seconds.value == pytest.approx(truth_s, rel=0.25)
+    assert terms["writes"].seconds is not None
+    assert terms["writes"].seconds.value == pytest.approx(
+        terms["writes"].calls * copied_s, abs=0.05 * found.io_s.value
+    )
+    assert terms["metadata"].seconds is None
+
+
+def test_what_the_trace_cannot_tell_is_said(tmp_path: Path, predictor: Predictor) -> None:
+    log = tmp_path / "program.log"
+    lines = ["fio version 3 iolog\n", "0 /f add\n", "0 /f open\n"]
+    lines += [f"{n} /f read {n % 700 * 4096} 4096\n" for n in range(2000)]
+    log.write_text("".join(lines), encoding="ascii")
+    found = predict_application(characterize_trace(str(log), Kept()), predictor)
+    assert found.elapsed_s is None
+    assert found.elapsed_because is not None
+    assert "how long requests took" in found.elapsed_because
+    assert any("on their way at once" in warning for warning in found.warnings)
+
+
+def test_an_application_is_compared_by_its_time_in_io(tmp_path: Path) -> None:
+    runs = [shared_surveys.surveyed(name) for name in ("two-level", "no-cache")]
+    named = [Named(run.survey.start.system, Predictor(run.survey, run.points)) for run in runs]
+    within = (Planted("uniform", 1.0, 64 * MIB, SIZE, 0.5),)
+    plain = traced(mixture(within, 20_000, 5), tmp_path)
+    (pair,) = compare_application(named, plain).pairs
+    times = [predict_application(plain, each.predictor).io_s.value for each in named]
+    assert pair.io_ratio.value == pytest.approx(times[1] / times[0])
+    assert (pair.verdict, pair.reasons) == ("a", ())
+    synced = traced(mixture(within, 20_000, 5), tmp_path, sync_every=10)
+    (kept_back,) = compare_application(named, synced).pairs
+    assert kept_back.io_ratio.value == pytest.approx(pair.io_ratio.value)
+    assert kept_back.verdict == "cannot tell"
+    assert "not surveyed: of two-level syncs" in kept_back.reasons[0]
+    doubted = [
+        Named(each.name, each.predictor, None, Disturbance(9.0, ("it shook",))) for each in named
+    ]
+    assert "it shook" in compare_application(doubted, plain).pairs[0].reasons[0]
