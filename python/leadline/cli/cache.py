@@ -118,7 +118,7 @@ def _run(
     budget_s: float | None,
 ) -> CacheStudy:
     try:
-        with progress_bar(start.plan.points) as on_progress:
+        with progress_bar(start.plan.points, simulated=start.simulated) as on_progress:
             return run_study(
                 engine, target, store, start, points, budget_s=budget_s, on_progress=on_progress
             )

@@ -14,8 +14,10 @@ from leadline.cli.options import with_output
 from leadline.cli.talk import talk
 from leadline.engine import Target, granule_bytes, target_facts
 from leadline.fio import FioJobRefused, FioRun, FioWorkload, read_job, write_job
+from leadline.fio.words import Typed
 from leadline.record.discipline import NO_SYNC, say_discipline
 from leadline.record.measurement import WorkloadAsked
+from leadline.record.wording import say_workload
 from leadline.studies.measurement.plan import ACCURACY, limits_of
 
 DATA_NAME = "leadline-fio.bin"
@@ -60,15 +62,23 @@ def without_files(job: FioWorkload, target: Target) -> FioWorkload:
     return msgspec.structs.replace(job, warnings=(*job.warnings, warning))
 
 
-def one_of(workload: str | None, fio: Path | None) -> str | Path:
-    """Return the one that was given; refuse both and neither."""
-    given = [each for each in (workload, fio) if each is not None]
-    if len(given) != 1:
+def one_of(words: Sequence[str], fio: Path | None) -> Sequence[str] | Path:
+    """Return what says what to run; refuse both, and take no words as the usual workload."""
+    if words and fio is not None:
         raise typer.BadParameter(
-            "say what to run: either --workload unique_bytes=2GiB,size_mean=32KiB,… or "
+            "say what to run once: either in words, unique_bytes=2GiB size_mean=32KiB …, or with "
             "--fio JOB.fio"
         )
-    return given[0]
+    return words if fio is None else fio
+
+
+def tell_words(typed: Typed) -> None:
+    """Say which parameters are as usual, and what of fio's words differs here."""
+    if typed.usual:
+        workload = typed.workload
+        talk(f"workload: {say_workload(workload)}; as usual: {', '.join(typed.usual)}")
+    for warning in typed.warnings:
+        talk(f"warning: {warning}")
 
 
 def write_workload(

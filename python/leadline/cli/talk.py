@@ -64,10 +64,23 @@ class OutputLost(LeadlineError):
     exit_code = 3
 
 
+UNWRAPPED = 10_000
+"""Columns of an answer that goes into a pipe or a file: whatever reads it finds a row on a line."""
+
+
 def show(renderable: RenderableType) -> None:
-    """Put an answer for people on stdout."""
+    """Put an answer for people on stdout: wrapped on a terminal, or as COLUMNS says, only."""
     with _written():
-        _console(sys.stdout, soft_wrap=False).print(renderable)
+        if sys.stdout.isatty():
+            _console(sys.stdout, soft_wrap=False).print(renderable)
+            return
+        screen = _console(sys.stdout, soft_wrap=False)
+        if not os.environ.get("COLUMNS", "").isdigit():
+            screen.width = UNWRAPPED
+        with screen.capture() as said:
+            screen.print(renderable)
+        lines = said.get().splitlines()
+        sys.stdout.write("".join(f"{line.rstrip()}\n" for line in lines))
 
 
 def put_bytes(data: bytes) -> None:

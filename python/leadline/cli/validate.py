@@ -142,7 +142,7 @@ def _run(
     *,
     budget_s: float | None,
 ) -> tuple[Measurement, ...]:
-    with progress_bar(start.plan.points) as on_progress:
+    with progress_bar(start.plan.points, simulated=start.simulated) as on_progress:
         return measure_validation(
             engine, store, start, points, budget_s=budget_s, on_progress=on_progress
         )

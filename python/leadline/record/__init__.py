@@ -16,6 +16,7 @@ from leadline.record.measurement import Measurement, RunReading
 from leadline.record.prediction import Prediction
 from leadline.record.result import (
     CAP_REACHED,
+    RUNS_DIFFER,
     LOST_SHARE_MAX,
     CacheEvents,
     EngineResult,
@@ -81,6 +82,7 @@ from leadline.record.workload import (
 __all__ = [
     "BYTES_MAX",
     "CAP_REACHED",
+    "RUNS_DIFFER",
     "LOST_SHARE_MAX",
     "NO_SYNC",
     "PARAMETERS",

@@ -65,6 +65,10 @@ class Terminal:
         return table
 
 
+WIDTH_MAX = 160
+"""Of what is drawn: a pipe has no width."""
+
+
 @dataclass(frozen=True)
 class _Told:
     """What rich can print: told anew for every console."""
@@ -72,7 +76,7 @@ class _Told:
     tell: Callable[[Terminal], Iterable[RenderableType]]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        yield from self.tell(Terminal(options.ascii_only, options.max_width))
+        yield from self.tell(Terminal(options.ascii_only, min(options.max_width, WIDTH_MAX)))
 
 
 def on_terminal(
