@@ -47,6 +47,9 @@ COMMANDS = {
     "systems": "List the stored surveys, studies and experiments, newest first.",
     "show": "Show what is stored under an id: a survey, a study, an experiment, or one point.",
     "export": "Write the points or trials of what is stored as JSON, CSV, Parquet or Arrow.",
+    "rm": "Remove studies from the store, with what was measured in them and studied about them.",
+    "sims": "List the simulated systems, which can be measured as directories are.",
+    "doctor": "Say what this machine can measure, what disturbs it, and what to install.",
 }
 """Each command and its help: the first line of its docstring, which a test holds them to. Its
 module, `leadline.cli.NAME` where ROOMS names no other, is loaded only when its command is run,
@@ -56,6 +59,12 @@ ROOMS = {
     "peak": "workbench.peak",
     "surface": "workbench.surface",
     "characterize": "application.characterize",
+    "systems": "stored.systems",
+    "show": "stored.show",
+    "export": "stored.export",
+    "rm": "stored.rm",
+    "sims": "targets.sims",
+    "doctor": "targets.doctor",
 }
 """Modules of the commands that share a room with others."""
 
@@ -106,6 +115,14 @@ app = typer.Typer(
 )
 
 
+def _say_version(asked: bool) -> None:
+    if asked:
+        from leadline.machine.build import version_words  # noqa: PLC0415 - it loads the engine
+
+        typer.echo(version_words())
+        raise typer.Exit
+
+
 @app.callback()
 def _common(
     context: typer.Context,
@@ -117,7 +134,18 @@ def _common(
             metavar="URL",
         ),
     ] = None,
-    debug: Annotated[bool, typer.Option(help="Show a traceback when something fails.")] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show a traceback when something fails.")
+    ] = False,
+    version: Annotated[  # noqa: ARG001 - its callback answers
+        bool,
+        typer.Option(
+            "--version",
+            callback=_say_version,
+            is_eager=True,
+            help="Say the version, the commit and how the engine was built, and exit.",
+        ),
+    ] = False,
 ) -> None:
     context.obj = Context(store_url=store, debug=debug)
 
@@ -138,7 +166,7 @@ def main() -> None:
             raise
         if rank_started() > 0:  # the first rank keeps what was measured, and says so
             sys.exit(EXIT_STOPPED)
-        _leave("stopped early; what was measured is kept", EXIT_STOPPED, debug)
+        _leave("stopped early; what was finished before is kept", EXIT_STOPPED, debug)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(EXIT_FAULT)

@@ -10,10 +10,11 @@ from typing import Annotated
 import typer
 
 from leadline.cli.context import Context
+from leadline.cli.fio_jobs import read_workload
 from leadline.cli.load import surveyed_target
 from leadline.cli.options import Json, Seed, positive_seconds, reader, with_output
 from leadline.cli.talk import put_json, show, talk, tell_findings
-from leadline.cli.tell import require_directory
+from leadline.cli.tell import require_directory, say_study
 from leadline.compare import (
     NOT_TWO,
     PASSES,
@@ -39,6 +40,7 @@ from leadline.engine import Engine, Limits, open_engine, preflight
 from leadline.predict import Predictor
 from leadline.record import Workload
 from leadline.record.comparison import SystemsComparison
+from leadline.record.survey import SURVEY
 from leadline.record.wording import say_workload
 from leadline.report.comparison.terminal import render_comparison
 from leadline.store import Store
@@ -118,9 +120,12 @@ def command(
     seed: Seed = 1,
     json: Json = False,
 ) -> None:
-    """Compare surveyed systems: ratios with intervals, and a verdict where there is one."""
+    """Compare surveyed systems: ratios with intervals, and a verdict where there is one.
+
+    Example: leadline compare old new --fail-if slower=5%
+    """
     slower_frac = parse_rule(fail_if) if fail_if is not None else None
-    own_questions = [Question(None, Workload.parse(text)) for text in workload or ()]
+    own_questions = [Question(None, read_workload(text)) for text in workload or ()]
     if output is not None:
         require_directory(output)
         from leadline.report.comparison.save import require_format  # noqa: PLC0415 - it loads Altair
@@ -142,6 +147,9 @@ def command(
         systems,
         Terms(questions=questions, prices=prices, slower_frac=slower_frac, measured=measured),
     )
+    if not json:
+        compared = [say_study(SURVEY.said, each.predictor.survey.start) for each in systems]
+        show("comparison of " + "\n  and of ".join(compared) + "\n")
     _answer(document, output, json=json)
 
 

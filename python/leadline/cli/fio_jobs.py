@@ -14,7 +14,8 @@ from leadline.cli.options import with_output
 from leadline.cli.talk import talk
 from leadline.engine import Target, granule_bytes, target_facts
 from leadline.fio import FioJobRefused, FioRun, FioWorkload, read_job, write_job
-from leadline.fio.words import Typed
+from leadline.fio.words import Typed, read_words
+from leadline.record import Workload
 from leadline.record.discipline import NO_SYNC, say_discipline
 from leadline.record.measurement import WorkloadAsked
 from leadline.record.wording import say_workload
@@ -72,9 +73,27 @@ def one_of(words: Sequence[str], fio: Path | None) -> Sequence[str] | Path:
     return words if fio is None else fio
 
 
+def read_workload(text: str) -> Workload:
+    """Read a workload that nobody runs, of Leadline's words or fio's.
+
+    Raises:
+        typer.BadParameter: some of the words say how storage is reached, or when.
+
+    """
+    typed = read_words([text])
+    if typed.beyond:
+        raise typer.BadParameter(
+            f"{', '.join(typed.beyond)} is not of the workload: how storage is reached was decided "
+            "when it was surveyed; leave it out"
+        )
+    for warning in typed.warnings:
+        talk(f"warning: {warning}")
+    return typed.workload
+
+
 def tell_words(typed: Typed) -> None:
-    """Say which parameters are as usual, and what of fio's words differs here."""
-    if typed.usual:
+    """Say what runs where its size was left open, and what of fio's words differs here."""
+    if {"unique_bytes", "size_mean"} & {*typed.usual}:
         workload = typed.workload
         talk(f"workload: {say_workload(workload)}; as usual: {', '.join(typed.usual)}")
     for warning in typed.warnings:

@@ -32,6 +32,7 @@ from leadline.cli.options import (
     positive_seconds,
     reader,
     require_same_access,
+    share_between,
     tell_in_vain,
     with_access,
 )
@@ -78,7 +79,7 @@ if TYPE_CHECKING:
 _Words = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[k=v…]",
+        metavar="k=v…",
         help="The workload, in Leadline's words or fio's: size_mean=4KiB read_frac=80%, or bs=4k "
         "rw=randread iodepth=32 numjobs=4 direct=1 size=2g. What is not said is as in "
         f"{say_parameters(USUAL)}.",
@@ -105,7 +106,12 @@ _Runs = Annotated[
     ),
 ]
 _Accuracy = Annotated[
-    float, typer.Option(min=0.0005, max=0.5, help="Stop when ± this fraction is reached.")
+    float,
+    typer.Option(
+        parser=share_between(0.0005, 0.5),
+        metavar="SHARE",
+        help="A run stops when ± this share of its rate is reached, e.g. 0.5%.  [0.0005 to 0.5]",
+    ),
 ]
 _Rate = Annotated[
     float | None,
@@ -163,7 +169,10 @@ def command(
     resume: _Resume = False,
     json: Json = False,
 ) -> None:
-    """Measure one workload: throughput, response times, and where the bytes came from."""
+    """Measure one workload: throughput, response times, and where the bytes came from.
+
+    Example: leadline measure /data bs=4k rw=randread iodepth=32 direct=1 size=2g
+    """
     chosen = Target.parse(target)
     if fio is not None and (rate is not None or arrivals is not None):
         raise typer.BadParameter("--rate and --arrivals go with --workload: a job has its own")

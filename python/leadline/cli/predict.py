@@ -9,9 +9,10 @@ import msgspec
 import typer
 
 from leadline.cli.context import Context
-from leadline.cli.fio_jobs import FioFile, read_file
+from leadline.cli.fio_jobs import FioFile, read_file, read_workload
 from leadline.cli.options import Json, Ref
 from leadline.cli.talk import put_json, show, talk
+from leadline.cli.tell import say_study
 from leadline.fio import FioWorkload
 from leadline.fio.write import ENGINES
 from leadline.predict import (
@@ -23,7 +24,8 @@ from leadline.predict import (
     iops_of,
     response_us_of,
 )
-from leadline.record import Access, Prediction, Survey, SurveyStart, Workload
+from leadline.record import Access, Prediction, Survey, SurveyStart
+from leadline.record.survey import SURVEY
 from leadline.report.prediction.terminal import render_predictions
 from leadline.studies.survey.stored import load_survey
 
@@ -58,8 +60,10 @@ def command(
     """Predict workloads from a stored survey, without measuring anything.
 
     Of several, those that were not surveyed are named; the command fails when that is all of them.
+
+    Example: leadline predict data --workload size_mean=64KiB,unique_bytes=2GiB,read_frac=80%
     """
-    asked = [(text, Workload.parse(text)) for text in workload or ()]
+    asked = [(text, read_workload(text)) for text in workload or ()]
     jobs = read_file(fio, tell=False) if fio else ()
     if not asked and not named and not jobs:
         raise typer.BadParameter(
@@ -102,6 +106,7 @@ def _tell(
     refused: Mapping[str, str],
 ) -> None:
     if predictions:
+        show(f"predicted from {say_study(SURVEY.said, survey.start)}\n")
         show(render_predictions(survey, predictions, names))
     for name, said in refused.items():
         talk(f"{name}: {said}")

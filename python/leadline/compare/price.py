@@ -34,7 +34,8 @@ def parse_prices(texts: Sequence[str], names: Sequence[str]) -> dict[str, Price]
         match = _PRICE.match(value)
         if not equals or match is None or not 0 < float(match[1]) < math.inf:
             raise PriceRefused(
-                f"--price {part.strip()!r} is not SYSTEM=AMOUNT with an amount above zero and a currency or none; write "
+                f"--price {part.strip()!r} is not SYSTEM=AMOUNT with an amount above zero "
+                f"and a currency or none; write "
                 f"--price '{names[0]}=1200 EUR,{names[-1]}=800 EUR' (no commas within a number)"
             )
         if name not in names:

@@ -1,9 +1,9 @@
 """A workload typed in words: Leadline's (`size_mean=4KiB`), fio's (`bs=4k`), or both.
 
 What fio's words mean is asked of the reader of job files, so that it is written once. Three things
-are as who types expects and not as in a job file: sizes are read as everywhere on this command line
-(`1.5g` is that, `4KiB` is 4096 bytes), a depth without an engine is io_uring's, and places are drawn
-with norandommap, from a file that stays in the cache as it is.
+are as who types expects and not as in a job file: sizes are read as everywhere here (`1.5g` is
+that, `4KiB` is 4096 bytes), a depth without an engine is io_uring's, and places are drawn with
+norandommap, from a file that stays in the cache as it is.
 """
 
 from __future__ import annotations
@@ -86,12 +86,6 @@ class Typed(msgspec.Struct, frozen=True, kw_only=True):
             "runtime": self.seconds is not None,
         }
         return tuple(word for word, given in said.items() if given)
-
-
-def is_word(text: str) -> bool:
-    """Whether it is `key=value` with a key that is known here."""
-    key, equals, _ = text.partition("=")
-    return bool(equals) and (_name(key) in _FIELDS or key.strip() in KEYS)
 
 
 def read_words(words: Sequence[str], usual: Workload | None = None) -> Typed:

@@ -16,8 +16,8 @@ from leadline.record.measurement import Measurement, RunReading
 from leadline.record.prediction import Prediction
 from leadline.record.result import (
     CAP_REACHED,
-    RUNS_DIFFER,
     LOST_SHARE_MAX,
+    RUNS_DIFFER,
     CacheEvents,
     EngineResult,
     Generator,
@@ -82,11 +82,11 @@ from leadline.record.workload import (
 __all__ = [
     "BYTES_MAX",
     "CAP_REACHED",
-    "RUNS_DIFFER",
     "LOST_SHARE_MAX",
     "NO_SYNC",
     "PARAMETERS",
     "PROCESSES_MAX",
+    "RUNS_DIFFER",
     "Access",
     "Arrivals",
     "BinError",

@@ -89,6 +89,8 @@ def _choice(value: str) -> str:
 
 
 SIZE = Quantity(parse_bytes, 512, BYTES_MAX, "between 512 bytes and 2^60 (a million TiB)")
+
+
 def parse_share(text: str) -> float:
     """Read `0.8` or `80%`.
 

@@ -36,7 +36,10 @@ def command(
     output: Path | None = None,
     json: Json = False,
 ) -> None:
-    """Describe an application by a trace of its I/O: five numbers, caches, streams, phases."""
+    """Describe an application by a trace of its I/O: five numbers, caches, streams, phases.
+
+    Example: leadline characterize --trace io.log -o page.html
+    """
     own: Context = context.obj
     kind = KINDS[APPLICATION.kind]
     require_output(output, kind)

@@ -60,7 +60,11 @@ Source = Annotated[
     str, typer.Argument(metavar="SRC", help="The data set to read; it is only ever read.")
 ]
 Destination = Annotated[
-    str, typer.Argument(metavar="DST", help="The data set to make, named when it is whole; in a directory it is named as SRC is.",)
+    str,
+    typer.Argument(
+        metavar="DST",
+        help="The data set to make, named when it is whole; in a directory it is named as SRC is.",
+    ),
 ]
 Memory = Annotated[
     int | None,

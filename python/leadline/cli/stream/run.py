@@ -89,8 +89,7 @@ def _run_kernel(
     before = _unfinished(store, planned, start) if shown.resume else None
     study = _run(planned, start if before is None else before.study.start, store, shown, before)
     tell_stream(study, store, json=shown.json, output=shown.output)
-    if planned.options.kept:
-        talk(f"wrote {wanted.destination}")
+    talk(f"wrote {wanted.destination}")
 
 
 def _require_one_process(ranks: int, shown: Shown) -> None:

@@ -51,7 +51,10 @@ def command(
     output: Path | None = None,
     json: Json = False,
 ) -> None:
-    """Find the peak rate over all configurations, measuring only some of them."""
+    """Find the peak rate over all configurations, measuring only some of them.
+
+    Example: leadline surface workloads/simulated-server.toml
+    """
     file = load_experiment(experiment)
     own: Context = context.obj
     stored = None

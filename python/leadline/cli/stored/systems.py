@@ -23,7 +23,10 @@ HEADS = ("id", "kind", "system", "target", "started (UTC)", "took", "measured", 
 
 
 def command(context: typer.Context, json: Json = False) -> None:
-    """List the stored surveys, studies and experiments, newest first."""
+    """List the stored surveys, studies and experiments, newest first.
+
+    Example: leadline systems
+    """
     own: Context = context.obj
     found = _listed(own.read_store())
     if json:
@@ -69,9 +72,9 @@ class _List:
     def _lines(self) -> Iterator[RenderableType]:
         for study, kind, system, target, started, took, measured, state in self._rows:
             yield Text(f"{study}  {kind} of {system}", "bold", overflow="fold")
-            took = took and f", took {took}"
+            lasted = took and f", took {took}"
             yield Text(f"          {target}", overflow="fold", no_wrap=True)
-            yield Text(f"          {started} UTC{took}, {measured} measured, {state}")
+            yield Text(f"          {started} UTC{lasted}, {measured} measured, {state}")
 
 
 def _listed(store: Store) -> list[Summary]:
