@@ -11,7 +11,9 @@ GIB = 2**30
 
 
 def test_fios_words_mean_what_a_job_file_means_by_them() -> None:
-    typed = read_words("bs=4k rw=randread iodepth=32 numjobs=4 direct=1 size=2g".split(), USUAL)
+    typed = read_words(
+        ["bs=4k", "rw=randread", "iodepth=32", "numjobs=4", "direct=1", "size=2g"], USUAL
+    )
     assert typed.workload == Workload(
         unique_bytes=8 * GIB,
         size_mean=4096,
@@ -55,10 +57,10 @@ def test_each_word_decides_its_parameter(words: str, expected: dict[str, float])
 
 
 def test_words_that_are_not_of_the_workload_say_how_and_when() -> None:
-    typed = read_words("bs=4k ioengine=mmap fsync=8 rw=randrw runtime=1m".split(), USUAL)
+    typed = read_words(["bs=4k", "ioengine=mmap", "fsync=8", "rw=randrw", "runtime=1m"], USUAL)
     assert (typed.backend, typed.sync, typed.seconds) == ("mmap", "fsync=8", 60.0)
     assert typed.beyond == ("ioengine (mmap)", "sync", "runtime")
-    paced = read_words("bs=4k rw=randread rate_iops=500".split(), USUAL)
+    paced = read_words(["bs=4k", "rw=randread", "rate_iops=500"], USUAL)
     assert paced.arrivals == Arrivals("constant", 500.0)
     assert paced.beyond == ("rate",)
 
