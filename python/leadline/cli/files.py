@@ -84,7 +84,7 @@ _FileSize = Annotated[
     typer.Option(
         parser=reader(_file_bytes),
         metavar="SIZE",
-        help="The files' size, instead of scaling it until it decides nothing.",
+        help="The files' size, e.g. 8MB.  [default: scaled until it decides nothing]",
     ),
 ]
 _Paper = Annotated[

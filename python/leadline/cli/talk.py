@@ -10,8 +10,6 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from typing import IO, TYPE_CHECKING, Any
 
-import msgspec
-
 from leadline.errors import LeadlineError
 from leadline.inert import printable
 
@@ -113,6 +111,8 @@ def _written() -> Iterator[None]:
 
 def put_json(document: Any) -> None:
     """Put one JSON document on stdout."""
+    import msgspec  # noqa: PLC0415 - for the help alone it would take a tenth of the time
+
     data = msgspec.json.format(msgspec.json.encode(document), indent=2)
     put_bytes(_STEERING.sub(_escaped, data.decode()).encode() + b"\n")
 

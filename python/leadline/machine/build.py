@@ -9,16 +9,31 @@ from leadline.machine.facts import engine_build, leadline_version
 from leadline.machine.kernel_files import attempt, text
 
 PACKAGE = Path(__file__).parent.parent
-COMMIT = PACKAGE / "COMMIT"
-"""Written into a wheel by `make wheel`; a checkout has its .git instead."""
+COMMIT = "COMMIT"
+"""A file that `make wheel` puts into a wheel; a checkout has its .git instead."""
+EXTRAS = {
+    "charts": ("pages and charts (`leadline report`)", ("altair", "vl_convert")),
+    "frames": ("tables in Python, export as Parquet and Arrow", ("pandas", "pyarrow")),
+    "cluster": ("streams under mpirun, trials on a pool of machines", ("mpi4py", "distributed")),
+}
+"""Of each extra of the package what it is for, and the modules by which it is told."""
 _HASH = re.compile(r"[0-9a-f]{40}")
 SHORT = 10
 
 
+def say_missing(module: str | None) -> str | None:
+    """Say which extra brings a module that is not installed; None of one that none brings."""
+    top = (module or "").partition(".")[0]
+    for extra, (what_for, modules) in EXTRAS.items():
+        if top in modules:
+            return f"{top} is not installed, which {what_for} need: pip install 'leadline[{extra}]'"
+    return None
+
+
 def commit(package: Path = PACKAGE) -> str | None:
     """Return the commit that this was made of, shortened; None when nothing says it."""
-    written = (text(package / COMMIT.name) or "").strip()
-    found = written if _HASH.fullmatch(written) else _of_checkout(package.parent.parent)
+    written = (text(package / COMMIT) or "").strip()
+    found = _of_checkout(package.parent.parent) or (_HASH.fullmatch(written) and written)
     return found[:SHORT] if found else None
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
 
 import msgspec
 
+from leadline.errors import WorkloadError
 from leadline.units import parse_bytes, parse_seconds
 
 PARAMETERS = ("unique_bytes", "size_mean", "read_frac", "seq_frac", "process_num")
@@ -18,10 +19,6 @@ PROCESSES_MAX = 1024
 QUEUE_DEPTH_MAX = 4096
 """Most of `unique_bytes` and `size_mean`, of `process_num` and of `queue_depth`; all ranges here
 are the wire's, and `tests/conformance/test_ranges.py` holds them to it."""
-
-
-class WorkloadError(ValueError):
-    """A workload that makes no sense; the message says what to type instead."""
 
 
 def declared(kind: type[msgspec.Struct]) -> dict[str, tuple[Any, Any]]:

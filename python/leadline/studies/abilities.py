@@ -13,20 +13,13 @@ import msgspec
 
 from leadline.engine.fio import fio_version
 from leadline.errors import CacheLimitRefused, TargetRefused
+from leadline.machine.build import EXTRAS
 from leadline.machine.cgroup import LIMIT_MIN_BYTES, memory_cgroup
 from leadline.machine.dirty_limits import why_not
 from leadline.machine.file_systems import why_not_made
 from leadline.machine.loop_devices import why_no_loop_devices
 from leadline.machine.resources import io_uring_disabled_for
 from leadline.servers.ganesha import why_no_ganesha
-
-EXTRAS = {
-    "charts": ("pages and charts (`leadline report`)", ("altair", "vl_convert")),
-    "frames": ("tables in Python, export as Parquet and Arrow", ("pandas", "pyarrow")),
-    "cluster": ("streams under mpirun, trials on a pool of machines", ("mpi4py", "distributed")),
-}
-"""Of each extra of the package what it is for, and the modules by which it is told."""
-
 
 _USUAL_BLOCK_BYTES = 4096
 

@@ -111,14 +111,16 @@ def transpose(
 def generate(
     destination: Destination,
     *,
-    records: Annotated[int | None, typer.Option(min=1, help="How many of 100 bytes.")] = None,
+    records: Annotated[
+        int | None, typer.Option(min=1, help="How many of 100 bytes.  [default: by --bytes]")
+    ] = None,
     size: Annotated[
         int | None,
         typer.Option(
             "--bytes",
             parser=reader(positive_bytes),
             metavar="SIZE",
-            help="As many as fit into this size, instead of --records.",
+            help="As many as fit into this size.  [default: by --records]",
         ),
     ] = None,
     format: Annotated[  # noqa: A002 - the option's name
@@ -154,7 +156,9 @@ def check(
     against: Annotated[
         str | None, typer.Option(metavar="FILE", help="Must hold the same records, in any order.")
     ] = None,
-    records: Annotated[int | None, typer.Option(min=0, help="Must be this many.")] = None,
+    records: Annotated[
+        int | None, typer.Option(min=0, help="Must be this many.  [default: any]")
+    ] = None,
     checksum: Annotated[
         str | None, typer.Option(metavar="HEX", help="Must be the sum of their CRC-32.")
     ] = None,

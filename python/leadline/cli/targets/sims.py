@@ -14,7 +14,7 @@ from leadline.engine import profile_titles
 def command(context: typer.Context, json: Json = False) -> None:
     """List the simulated systems, which can be measured as directories are.
 
-    Example: leadline survey sim:hp-730
+    Example: leadline sims; leadline survey sim:hp-730
     """
     del context
     laws, machines = profile_titles(), profile_titles(machines=True)

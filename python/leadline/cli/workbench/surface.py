@@ -46,7 +46,12 @@ def command(
     scheduler: Scheduler = None,
     insecure_scheduler: InsecureScheduler = False,
     at_once: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Most samples measured at the same time.")
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Most samples measured at the same time.  [default: the file's, or one on each machine]",
+        ),
     ] = None,
     output: Path | None = None,
     json: Json = False,
