@@ -50,7 +50,8 @@ def command(
         typer.Option(
             min=1,
             metavar="N",
-            help="Most samples measured at the same time.  [default: the file's, or one on each machine]",
+            help="Most samples measured at the same time. "
+            "[default: the file's, or one on each machine]",
         ),
     ] = None,
     output: Path | None = None,
