@@ -127,9 +127,15 @@ class Workload(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = 0.0
 
     def __post_init__(self) -> None:
-        """Reject values outside their range."""
-        for name, (_, quantity) in QUANTITIES.items():
+        """Read what was given as text, `100MiB` or `80%`; reject values outside their range."""
+        for name, (kind, quantity) in QUANTITIES.items():
             value = getattr(self, name)
+            if isinstance(value, str) and kind in (int, float):
+                try:
+                    value = quantity.read(value)
+                except ValueError as error:
+                    raise WorkloadError(f"{name}: {error}") from error
+                msgspec.structs.force_setattr(self, name, value)
             if quantity.high is not None and not quantity.low <= value <= quantity.high:
                 said = quantity.said.format(low=quantity.low, high=quantity.high)
                 raise WorkloadError(f"{name} is {value}, it must be {said}")
