@@ -34,7 +34,8 @@ from leadline.record.discipline import parse_sync
 from leadline.record.job import AskJob, FileTestJob, MeasureJob, NfsLoadJob, StreamJob, TrialJob
 from leadline.record.kinds import KINDS
 from leadline.record.workbench import Measured, Threshold, TrialRequest
-from leadline.record.workload import WorkloadError
+from leadline.errors import WorkloadError
+
 from leadline.servers.load_document import NonsensePrinted, measured_of, read_document
 from leadline.store import StoreError, open_store
 from leadline.store._database import encode

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 import leadline
-from golden.golden_cases import HERE, KINDS
+from golden_cases import HERE, KINDS
 from leadline.api.frames import ChartsMissing, NoChart
-from leadline.record.workload import WorkloadError
+from leadline.errors import WorkloadError
+
 
 VERBS = ("cache", "compare", "files", "measure", "open", "peak", "predict", "stream", "surface")
 UNDRAWN = (

@@ -15,7 +15,7 @@ import pytest
 from rich.text import Text
 
 from command import leadline
-from golden.golden_cases import HERE, KINDS
+from golden_cases import HERE, KINDS
 from leadline.cli.app import main
 from leadline.cli.talk import show
 from leadline.record.wording import say_time

@@ -11,7 +11,7 @@ import pytest
 
 from command import leadline
 from compare_fixture import atlas, question, quicker, systems
-from golden.golden_cases import HERE
+from golden_cases import HERE
 from leadline.compare import Terms, compare_systems
 from leadline.record.comparison import Gate, GateFailure, SystemsComparison
 from leadline.report.comparison.gate_files import junit_xml, markdown

@@ -19,7 +19,8 @@ from leadline.record.job import (
     StreamJob,
     TrialJob,
 )
-from leadline.record.workload import QUANTITIES, Workload, WorkloadError
+from leadline.errors import WorkloadError
+from leadline.record.workload import QUANTITIES, Workload
 from leadline.studies.workbench.conversation import HIGHEST_PER_S
 
 SCHEMA = json.loads(

@@ -36,7 +36,7 @@ def said(*arguments: str, code: int = 0) -> str:
     done = CliRunner().invoke(app.app, [*store, *arguments])
     assert done.exit_code == code, (done.output, done.exception)
     # Beside a document on stdout stands what is told of progress.
-    return done.stdout if "--json" in arguments else done.output
+    return done.stdout if "--json" in arguments and code == 0 else done.output
 
 
 def last_job() -> dict[str, Any]:

@@ -70,14 +70,8 @@ from leadline.record.validation import (
     ValidationPlan,
     ValidationStart,
 )
-from leadline.record.workload import (
-    BYTES_MAX,
-    PARAMETERS,
-    PROCESSES_MAX,
-    Interval,
-    Workload,
-    WorkloadError,
-)
+from leadline.errors import WorkloadError
+from leadline.record.workload import BYTES_MAX, PARAMETERS, PROCESSES_MAX, Interval, Workload
 
 __all__ = [
     "BYTES_MAX",

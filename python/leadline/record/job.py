@@ -19,7 +19,8 @@ from leadline.record.jobs.nfs import NfsAsked, NfsData, NfsLoadAnswer, NfsServer
 from leadline.record.result import EngineResult
 from leadline.record.streaming import StreamResult
 from leadline.record.workbench import Measured
-from leadline.record.workload import Workload, WorkloadError, declared
+from leadline.errors import WorkloadError
+from leadline.record.workload import Workload, declared
 
 WIRE_VERSION = 1
 RATE_MIN_PER_S, RATE_MAX_PER_S = 1e-3, 1e7
