@@ -9,7 +9,7 @@ LOGS := build/test
 RUST := $(shell find crates -name '*.rs' -o -name '*.toml') Cargo.toml Cargo.lock
 
 .PHONY: demo test test-long lint lint-rust lint-python rust-test python-test goldens kept-store \
-	fuzz fuzz-build sanitize lock install build packages mutants bench check-machine figures \
+	fuzz sanitize lock install build packages mutants bench check-machine figures \
 	figures-stale schemas wheel check-wheel format clean
 # Set in some containers; every one of the commands that tests start would compile itself again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -56,7 +56,7 @@ test-long: packages build
 	@mkdir -p $(LOGS)
 	$(BIN)/pytest $(SPREAD) -n 2 -m long 2>&1 | tee $(LOGS)/long.log
 	cargo test --workspace --quiet -- --ignored
-	$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=60
+	$(MAKE) --no-print-directory fuzz
 	$(MAKE) --no-print-directory sanitize
 	$(MAKE) --no-print-directory wheel check-wheel
 	tests/audit
@@ -116,11 +116,8 @@ schemas:
 	cargo test --quiet -p leadline-wire schemas
 	git --no-pager diff --stat -- protocol
 
-# Seconds each fuzz target runs, all side by side.
-FUZZ_SECONDS := 10
-
-fuzz-build:
-	@fuzz/run 0
+# Seconds each fuzz target runs, three side by side.
+FUZZ_SECONDS := 60
 
 fuzz:
 	@fuzz/run $(FUZZ_SECONDS)

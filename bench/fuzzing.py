@@ -35,6 +35,7 @@ RUST = {
     "nfs": "NFS servers, over connections",
     "layout": "layouts of striped data sets, by the engine",
     "server": "simulated servers",
+    "trace": "traces of applications",
 }
 PYTHON = {
     "experiment": "experiment files",

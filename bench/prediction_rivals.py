@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from leadline.predict import NoFamilies, Predictor, Sample, sample_of
-from leadline.predict.gaussian_process import Axes, Beliefs, learn
+from leadline.predict.gaussian_process import Axes, Beliefs, Places, Unexplained, learn
 from leadline.record import Measurement, Survey, Workload
 
 Floats = NDArray[np.float64]
@@ -72,19 +72,22 @@ def _additive(points: Points) -> Fitted:
     """LITERATURE §1.5's additive+: no physics but the cached share."""
     sample = points.sample
     axes = Axes.over(sample.workloads)
-    places, basis = axes.place(sample.workloads), _features(sample, sample.workloads)
+    places = Places.of_one_level(axes.place(sample.workloads))
+    basis = _features(sample, sample.workloads)
     middle = float(sample.ln_mb_s.mean())
     known = FAR * basis @ basis.T
     beliefs = Beliefs((0.5, 1.0), (0.3, 1.0), (0.7, 0.5), (sample.noise.overall_ln_sd, 0.4))
-    kernel, noise = learn(places, sample.ln_mb_s - middle, known, sample.noise_weight, beliefs)
+    readings = Unexplained(places, 1, sample.ln_mb_s - middle, known, sample.noise_weight)
+    kernel, noise = learn(readings, beliefs)
     covariance = known + kernel.between(places, places)
     factor = cho_factor(covariance + np.diag(noise**2 * sample.noise_weight), lower=True)
 
     def expect(workloads: Sequence[Workload]) -> tuple[Floats, Floats | None, float]:
-        at, own = axes.place(workloads), _features(sample, workloads)
+        at = Places.of_one_level(axes.place(workloads))
+        own = _features(sample, workloads)
         cross = FAR * own @ basis.T + kernel.between(at, places)
         solved = cho_solve(factor, cross.T)
-        variance = FAR * (own**2).sum(axis=1) + kernel.at_a_place
+        variance = FAR * (own**2).sum(axis=1) + kernel.variance(at.level)
         variance -= np.einsum("ij,ji->i", cross, solved)
         mean = middle + solved.T @ (sample.ln_mb_s - middle)
         return mean, np.sqrt(np.maximum(variance, 1e-12)), float(len(sample.workloads) - 8)

@@ -14,7 +14,7 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-TARGETS = ("job", "profile", "histogram", "reply", "nfs", "layout", "server")
+TARGETS = ("job", "profile", "histogram", "reply", "nfs", "layout", "server", "trace")
 
 
 def main(folder: Path) -> None:
@@ -82,7 +82,7 @@ def other_seeds() -> dict[str, bytes]:
     """Return a layout, and simulated servers of both families."""
     part = {"files": ["/disk1/set.part0.stripe0", "/disk2/set.part0.stripe1"], "bytes": 1000}
     layout = {"version": 1, "parts": [part | {"stripe_bytes": 65536}]}
-    found = {"layout/two": json.dumps(layout).encode()}
+    found = {"layout/two": json.dumps(layout).encode(), **trace_seeds()}
     for trial in sorted(ROOT.glob("protocol/examples/simulated_trials/valid/*.json")):
         server = json.loads(trial.read_text(encoding="utf-8"))["server"]
         found[f"server/{trial.name}"] = json.dumps(server, separators=(",", ":")).encode()
@@ -90,6 +90,34 @@ def other_seeds() -> dict[str, bytes]:
         server = tomllib.loads(experiment.read_text(encoding="utf-8"))["server"]["system"]
         found[f"server/{experiment.stem}"] = json.dumps(server, separators=(",", ":")).encode()
     return found
+
+
+def trace_seeds() -> dict[str, bytes]:
+    """Return a few requests in every format that is read as text, and one of blktrace's records."""
+    msr = [
+        f"1281668{n:011},usr,0,{'Read' if n % 3 else 'Write'},{n % 9 * 4096},4096,{n}"
+        for n in range(60)
+    ]
+    alibaba = [
+        f"0,{'RW'[n % 2]},{n % 9 * 4096},4096,{1577808000000000 + 100 * n}" for n in range(60)
+    ]
+    tencent = [f"{1538323200 + n // 10},{8 * (n % 9)},8,{n % 2},1063" for n in range(60)]
+    strace = [
+        f'7 1700000000.{n:06} pread64(3</a>, "x"..., 4096, {n % 9 * 4096}) = 4096 <0.000100>'
+        for n in range(60)
+    ]
+    strace += ["7 1700000001.000000 fsync(3</a>) = 0 <0.000200>"]
+    iolog = ["fio version 3 iolog", "0 /a add", "1 /a open"]
+    iolog += [f"{n} /a read {n % 9 * 4096} 4096" for n in range(2, 60)]
+    dxt = ["# DXT, file_id: 1, file_name: /a", "# DXT, rank: 0, hostname: h"]
+    dxt += [f" X_POSIX 0 read {n} {n % 9 * 4096} 4096 {n}.0 {n}.1" for n in range(60)]
+    texts = {"msr": msr, "alibaba": alibaba, "tencent": tencent, "strace": strace}
+    texts |= {"iolog": iolog, "dxt": dxt}
+    head = struct.pack("<IIQQIIIIIHH", 0x65617407, 1, 1000, 8, 4096, 1 << 16 | 1, 7, 8, 0, 0, 0)
+    return {
+        "trace/blktrace": head * 20,
+        **{f"trace/{name}": ("\n".join(lines) + "\n").encode() for name, lines in texts.items()},
+    }
 
 
 if __name__ == "__main__":

@@ -41,8 +41,6 @@ PARTS = (
     Part("lint-rust"),
     Part("rust-test", needs=("lint-rust", "packages")),
     Part("lint-python", needs=("install",)),
-    Part("fuzz-build"),
-    Part("fuzz", needs=("fuzz-build",)),
 )
 """In the order in which a free place is given away: what others wait for, and what takes longest,
 comes first."""

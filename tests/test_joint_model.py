@@ -13,7 +13,7 @@ from scipy import optimize
 from scipy.special import stdtrit
 
 from leadline.predict import Box, JointModel, Sample, fit_joint, spread_out
-from leadline.predict.gaussian_process import Axes, Beliefs, Kernel, learn
+from leadline.predict.gaussian_process import Axes, Beliefs, Kernel, Places, Unexplained, learn
 from leadline.predict.operation_time import PLACE, OperationTime, Requests
 from leadline.predict.sample import RegionNoise
 from leadline.record import Workload
@@ -95,6 +95,26 @@ def test_one_wild_reading_spoils_nothing() -> None:
     assert spoiled.sample.noise_weight[17] > 25
 
 
+def strange_below(asked: list[Workload]) -> np.ndarray:
+    """A machine whose disk has effects of tens of percent that no sum of times has; memory none."""
+    places = Axes.over(spread_out(BOX, 64, 0)).place(asked)
+    below = np.array([w.unique_bytes > math.exp(BORDER_LN) for w in asked])
+    return np.asarray(
+        truth(asked) + below * 0.6 * np.sin(4 * places[:, 1]) * np.cos(4 * places[:, 2])
+    )
+
+
+def test_a_level_that_the_mean_has_no_words_for_neither_spoils_another_nor_is_doubted() -> None:
+    for seed in range(3):
+        model = fit_joint(sample(84, seed, strange_below))
+        asked = spread_out(BOX, 400, 998)
+        within = [each for each in asked if each.unique_bytes < 0.7 * math.exp(BORDER_LN)]
+        expected = model.expect(within)
+        assert np.median(np.abs(expected.ln_mb_s - strange_below(within))) < NOISE
+        assert np.median(expected.ln_sd) < 2 * NOISE, "the disk's oddities are no doubt of memory"
+        assert np.mean(model.sample.noise_weight > 25) <= 0.05
+
+
 def test_a_fit_is_the_same_again_and_goes_on_from_an_earlier_one() -> None:
     readings = sample(50, 4)
     first, second = fit_joint(readings), fit_joint(readings)
@@ -106,13 +126,13 @@ def test_a_fit_is_the_same_again_and_goes_on_from_an_earlier_one() -> None:
 
 def test_a_kernel_and_the_noise_are_learned_from_readings_of_one() -> None:
     random = np.random.default_rng(5)
-    places = random.random((150, 5))
+    places = Places.of_one_level(random.random((150, 5)))
     kernel = Kernel(0.02, 0.0, 0.7)
     drawn = random.multivariate_normal(np.zeros(150), kernel.between(places, places))
     beliefs = Beliefs((0.05, 1.0), (0.05, 1.0), (0.7, 0.5), (0.05, 1.0))
-    found, noise = learn(
-        places, drawn + random.normal(0, 0.1, 150), np.zeros((150, 150)), np.ones(150), beliefs
-    )
+    residual = drawn + random.normal(0, 0.1, 150)
+    readings = Unexplained(places, 1, residual, np.zeros((150, 150)), np.ones(150))
+    found, noise = learn(readings, beliefs)
     assert noise == pytest.approx(0.1, rel=0.3)
     assert 0.005 < found.additive_var < 0.08
 
@@ -125,10 +145,13 @@ def test_the_embedded_document_holds_all_that_a_prediction_needs() -> None:
     kernel = Kernel(**page["kernel"])
     mean = OperationTime(tuple(page["smeared"]), page["ln_unique_reference"])
     fitted, jacobian = mean.ln_mb_s(Requests.of(asked), np.array(page["theta"]))
-    near = kernel.between(axes.place(asked), np.array(page["places"]))
+    edges = np.array(page["noise_edges_bytes"])
+    levels = np.searchsorted(edges, [each.unique_bytes for each in asked], side="right")
+    there = Places(np.array(page["places"]), np.array(page["levels"]))
+    near = kernel.between(Places(axes.place(asked), levels), there)
     scaled = jacobian * np.array(page["prior_sd"])
     known = scaled @ np.array(page["jacobian"]).T + near
-    variance = (scaled**2).sum(axis=1) + kernel.at_a_place
+    variance = (scaled**2).sum(axis=1) + kernel.variance(levels)
     variance -= ((known @ np.array(page["whitening"]).T) ** 2).sum(axis=1)
     expected = model.expect(asked)
     assert np.allclose(fitted + near @ np.array(page["weights"]), expected.ln_mb_s)
@@ -140,7 +163,7 @@ def test_the_embedded_document_holds_all_that_a_prediction_needs() -> None:
 
 def test_the_kernel_is_learned_with_the_true_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(1)
-    places, residual = rng.random((30, 5)), 0.1 * rng.normal(size=30)
+    places, residual = Places(rng.random((30, 5)), np.arange(30) % 2), 0.1 * rng.normal(size=30)
     seen: list[tuple[np.ndarray, list[float]]] = []
     real = optimize.minimize
 
@@ -153,6 +176,6 @@ def test_the_kernel_is_learned_with_the_true_gradient(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(optimize, "minimize", watched)
     beliefs = Beliefs((0.1, 1.0), (0.05, 1.0), (0.5, 1.0), (0.03, 1.0))
-    learn(places, residual, 0.001 * np.eye(30), np.ones(30), beliefs)
+    learn(Unexplained(places, 2, residual, 0.001 * np.eye(30), np.ones(30)), beliefs)
     ((gradient, by_steps),) = seen
     assert gradient == pytest.approx(by_steps, rel=1e-5)

@@ -183,8 +183,11 @@ def test_the_readings_are_about_the_truth_and_so_the_scores_are(
     )
     middle = (true_errors[14] + true_errors[15]) / 2
     assert score.median_error.value == pytest.approx(middle, abs=0.02)
-    assert found.drift_frac is not None
-    assert found.drift_frac.covers(0.0)
+    drift = found.drift_frac
+    assert drift is not None
+    assert drift.low is not None
+    # One of twenty 95 % intervals leaves out what is true; of such twice as wide one of 10,000.
+    assert abs(drift.value) < 2 * (drift.value - drift.low)
 
 
 def test_a_validation_survives_being_written_and_read(validated: SimulatedValidation) -> None:

@@ -13,7 +13,7 @@ from random import Random
 
 from attempts.disks import MIB
 from attempts.faulty_fs import Faulty, faulty, why_no_fuse
-from attempts.kinds import POINT_S
+from attempts.kinds import CAP, POINT_S
 from attempts.outcome import Asked, Attempt
 from attempts.scene import Scene, ended, scene, wait_or_end, wait_until
 
@@ -31,11 +31,11 @@ def _measured(*more: str) -> Callable[[Path], list[str]]:
 
 
 def _survey(target: Path) -> list[str]:
-    return ["survey", str(target), "--max-bytes", "8MiB", "--budget", "60s"]
+    return ["survey", str(target), *CAP, "--budget", "60s"]
 
 
 def _cache(target: Path) -> list[str]:
-    return ["cache", str(target), "--max-bytes", "8MiB", "--budget", "60s", "--cache-limit", "none"]
+    return ["cache", str(target), *CAP, "--budget", "60s"]
 
 
 def _files(target: Path) -> list[str]:

@@ -13,11 +13,13 @@ from random import Random
 
 from attacker import NOBODY, as_nobody, become_nobody
 from attempts.disks import FLOOR_BYTES, MIB, mounted_memory, unmount, why_no_mounts
-from attempts.kinds import CAP, POINT_S
+from attempts.kinds import POINT_S
 from attempts.outcome import Asked, Attempt
 from attempts.scene import Scene, ended, scene, wait_or_end, wait_until
 
 FAMILY = "target lost"
+_SIZE = ("--max-bytes", "512MiB", "--cache-limit", "none")
+"""The least that is not refused without a control group, which a user may not make."""
 _WORKLOAD = "unique_bytes=16MiB,size_mean=4KiB,read_frac=0.5"
 
 
@@ -39,13 +41,13 @@ COURSES = (
     ),
     Course(
         "survey",
-        lambda at: ["survey", str(at), "--max-bytes", "64MiB", "--budget", "60s"],
+        lambda at: ["survey", str(at), *_SIZE, "--budget", "60s"],
         later_s=3.0,
         point_s=POINT_S,
     ),
     Course(
         "cache",
-        lambda at: ["cache", str(at), *CAP, "--budget", "60s", "--cache-limit", "none"],
+        lambda at: ["cache", str(at), *_SIZE, "--budget", "60s"],
         later_s=3.0,
         point_s=POINT_S,
     ),
@@ -148,7 +150,7 @@ def _tried(
         beside = place.base / "precious"
         beside.write_text("precious")
         if name == "unmounted":
-            stack.enter_context(mounted_memory(place.target, FLOOR_BYTES + 512 * MIB))
+            stack.enter_context(mounted_memory(place.target, FLOOR_BYTES + 1024 * MIB))
         steer = become_nobody if name.endswith("as a user") else None
         if steer is not None:
             for path in (place.base, place.target, place.temporary):

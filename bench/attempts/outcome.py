@@ -8,6 +8,8 @@ from random import Random
 
 DEFECT = ("defect in Leadline", "Traceback", "panicked")
 """Words of a message that must never be needed."""
+PLAN_REFUSED = "may be used on the target and"
+"""Words of a plan that is refused: nothing was harmed, whatever the exit code."""
 
 
 @dataclass
@@ -44,6 +46,7 @@ class Attempt:
         if code not in promised:
             self.wrong.append(f"exit code {code}, not one of {promised}: {last[:300]}")
         self.wrong += [f"{word}: {said.strip()[-600:]}" for word in DEFECT if word in said]
+        self.wrong += [f"refused, so that nothing was tried: {last[:300]}"] * (PLAN_REFUSED in said)
 
     def told(self) -> list[str]:
         """Return everything found, each with what it is."""

@@ -18,7 +18,7 @@ from pathlib import Path
 from random import Random
 
 from attacker import LAYS, NOBODY, PRECIOUS, Arena, Lay, arena_below_tmp, attacker
-from attempts.kinds import COMMAND_SERVER, GENERATOR, POINT_S, SMALL
+from attempts.kinds import CAP, COMMAND_SERVER, GENERATOR, POINT_S, SMALL
 from attempts.outcome import Asked, Attempt
 from attempts.scene import Scene, ended, scene, wait_or_end, wait_until
 from leadline.engine.targets.claim import DIRECTORY
@@ -26,8 +26,8 @@ from leadline.engine.targets.claim import DIRECTORY
 FAMILY = "races"
 COMMANDS: dict[str, list[str]] = {
     "measure": ["--workload", SMALL, "--seconds", "1", "--runs", "2"],
-    "survey": ["--max-bytes", "64MiB", "--budget", "30s"],
-    "cache": ["--max-bytes", "64MiB", "--cache-limit", "64MiB", "--budget", "60s"],
+    "survey": [*CAP, "--budget", "60s"],
+    "cache": [*CAP, "--budget", "60s"],
     "files": [
         *("--filesystems", "existing,ext4", "--block-sizes", "4KiB"),
         *("--file-size", "4MiB", "--runs", "10"),

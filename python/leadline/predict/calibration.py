@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import cho_solve
 
 from leadline.predict.model import Floats
 
@@ -44,6 +45,21 @@ class LeftOut:
     asked: NDArray[np.bool_]
     """Whether it was chosen as predictions are asked for: anywhere, and not along a curve, where
     its neighbours tell most of it."""
+
+
+def left_out_errors(factor: tuple[Floats, bool], readings: Floats) -> tuple[Floats, Floats]:
+    """Return the error of each reading as all others predict it, and the variance expected of it.
+
+    In closed form (Rasmussen and Williams, *Gaussian Processes for Machine Learning*, 5.4.2).
+
+    Args:
+        factor: Cholesky's, of the readings' covariance, noise included, as `cho_factor` gives it.
+        readings: less their expectation, (readings,).
+
+    """
+    inverse = cho_solve(factor, np.eye(len(readings)))
+    variance = 1 / np.diag(inverse)
+    return (inverse @ readings) * variance, np.asarray(variance)
 
 
 def widening(left_out: LeftOut, levels: int) -> Floats:

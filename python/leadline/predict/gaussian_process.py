@@ -8,7 +8,9 @@ The covariance of ln throughput is the sum of
     noise on the diagonal                 run-to-run differences and the runs' own error
 
 with k the Matern-3/2 correlation, rough enough for real systems (LITERATURE §1.1: robust under
-noise). With a constant mean this is LITERATURE §1.5's `additive+`.
+noise). The effects of one level of the hierarchy say nothing of another's: what a disk does that no
+sum of times has is not what memory does. With a constant mean and one level this is LITERATURE
+§1.5's `additive+`.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import cho_solve
 from scipy.linalg.lapack import dpotrf, dpotri
 
@@ -58,6 +61,21 @@ def _raw(workloads: Sequence[Workload]) -> Floats:
 
 
 @dataclass(frozen=True)
+class Places:
+    """Where workloads lie."""
+
+    at: Floats
+    """On the axes, (workloads, 5)."""
+    level: NDArray[np.intp]
+    """Of the hierarchy, from the nearest, (workloads,)."""
+
+    @staticmethod
+    def of_one_level(at: Floats) -> Places:
+        """Return these places as if there were no borders."""
+        return Places(at, np.zeros(len(at), dtype=np.intp))
+
+
+@dataclass(frozen=True)
 class Kernel:
     """Covariance of what the mean leaves unexplained."""
 
@@ -67,18 +85,22 @@ class Kernel:
     """Of all parameters together."""
     scale: float
     """Distance over which it changes, in units of the surveyed range."""
+    strengths: tuple[float, ...] = (1.0,)
+    """Factor on its standard deviation in each level of the hierarchy, from the nearest."""
 
-    def between(self, left: Floats, right: Floats) -> Floats:
-        """Covariance of places, (left, right)."""
-        apart = (left[:, None, :] - right[None, :, :]) / self.scale
+    def between(self, left: Places, right: Places) -> Floats:
+        """Covariance of places, (left, right): none where levels differ."""
+        apart = (left.at[:, None, :] - right.at[None, :, :]) / self.scale
         single = matern(np.abs(apart)).sum(axis=2)
         together = matern(np.sqrt((apart**2).sum(axis=2)))
-        return np.asarray(self.additive_var * single + self.joint_var * together)
+        same = left.level[:, None] == right.level[None, :]
+        strength = same * np.array(self.strengths)[left.level][:, None] ** 2
+        return np.asarray(strength * (self.additive_var * single + self.joint_var * together))
 
-    @property
-    def at_a_place(self) -> float:
-        """Variance anywhere."""
-        return self.additive_var * 5 + self.joint_var
+    def variance(self, level: NDArray[np.intp]) -> Floats:
+        """Return the variance at places of these levels."""
+        strength = np.array(self.strengths)[level] ** 2
+        return np.asarray(strength * (self.additive_var * 5 + self.joint_var))
 
 
 def matern(distance: Floats) -> Floats:
@@ -101,60 +123,105 @@ class Beliefs:
     joint_sd: tuple[float, float]
     scale: tuple[float, float]
     noise_sd: tuple[float, float]
+    strength: tuple[float, float] = (1.0, 0.7)
+    """Of a level, where there are several."""
+
+    def of(self, levels: int) -> Floats:
+        """Return medians and spreads of all that is learned, (4 or 4 + levels, 2)."""
+        every = [self.additive_sd, self.joint_sd, self.scale, self.noise_sd]
+        return np.array(every + [self.strength] * (levels if levels > 1 else 0))
 
 
-def learn(
-    places: Floats, residual: Floats, known: Floats, noise_weight: Floats, beliefs: Beliefs
-) -> tuple[Kernel, float]:
-    """Return the most probable kernel and noise sd.
+@dataclass(frozen=True)
+class Unexplained:
+    """Readings less what is known of them before; arrays of (readings,)."""
 
-    Args:
-        places: of the readings, (readings, 5).
-        residual: readings less the prior mean, (readings,).
-        known: covariance that is already known, J P J', (readings, readings).
-        noise_weight: variance of each reading relative to the common noise's, (readings,).
-        beliefs: priors.
+    places: Places
+    levels: int
+    """How many the hierarchy has, those without readings too."""
+    residual: Floats
+    known: Floats
+    """Covariance that is already known, J P J', (readings, readings)."""
+    noise_weight: Floats
+    """Variance of each reading relative to the common noise's."""
 
-    """
+
+def learn(readings: Unexplained, beliefs: Beliefs) -> tuple[Kernel, float]:
+    """Return the most probable kernel and noise sd."""
     from scipy.optimize import minimize  # noqa: PLC0415 - large, and only a fit needs it
 
-    priors = (beliefs.additive_sd, beliefs.joint_sd, beliefs.scale, beliefs.noise_sd)
-    start = np.log([median for median, _ in priors])
-    spread = np.array([sd for _, sd in priors])
-    # Everything here is symmetric: the pairs below the diagonal say all.
-    pairs = np.tril_indices(len(residual), -1)
-    apart = np.abs(places[pairs[0]] - places[pairs[1]]).T
-    far = np.sqrt((apart**2).sum(axis=0))
+    priors = beliefs.of(readings.levels)
+    start, spread = np.log(priors[:, 0]), priors[:, 1]
+    likelihood = _Likelihood.of(readings)
 
     def cost(at: Floats) -> tuple[float, Floats]:
         """Minus the log posterior, and its gradient by the logarithms."""
-        additive, joint, scale, noise = np.exp(np.clip(at, -12, 6))
-        single, single_by_scale = (part.sum(axis=0) for part in _matern_and_slope(apart / scale))
-        together, together_by_scale = _matern_and_slope(far / scale)
-        noisy = noise**2 * noise_weight
-        covariance = known + np.diag(additive**2 * len(apart) + joint**2 + noisy)
-        covariance[pairs] += additive**2 * single + joint**2 * together
+        value, by_log = likelihood.at(np.exp(np.clip(at, -12, 6)))
+        away = (at - start) / spread
+        return value + 0.5 * float(away @ away), by_log + away / spread
+
+    found = minimize(cost, start, jac=True, method="L-BFGS-B", options={"maxiter": 40})
+    additive, joint, scale, noise, *strengths = np.exp(np.clip(found.x, -12, 6)).tolist()
+    return Kernel(additive**2, joint**2, scale, tuple(strengths) or (1.0,)), noise
+
+
+@dataclass(frozen=True)
+class _Likelihood:
+    """Of what is unexplained, under a kernel.
+
+    All is symmetric: the pairs below the diagonal say all, those of one level, as no others share
+    anything.
+    """
+
+    readings: Unexplained
+    pairs: tuple[NDArray[np.intp], NDArray[np.intp]]
+    pair_level: NDArray[np.intp]
+    apart: Floats
+    """Distance of each pair along each axis, (axes, pairs)."""
+    far: Floats
+
+    @staticmethod
+    def of(readings: Unexplained) -> _Likelihood:
+        """Look at each pair of readings once."""
+        at, level = readings.places.at, readings.places.level
+        below, beside = np.nonzero(np.tril(level[:, None] == level[None, :], -1))
+        apart = np.abs(at[below] - at[beside]).T
+        far = np.sqrt((apart**2).sum(axis=0))
+        return _Likelihood(readings, (below, beside), level[below], apart, far)
+
+    def at(self, asked: Floats) -> tuple[float, Floats]:
+        """Return minus the log likelihood, and its derivatives by the logarithms of `asked`."""
+        additive, joint, scale, noise, *strengths = asked
+        level = self.readings.places.level
+        strong = np.array(strengths or [1.0] * self.readings.levels) ** 2
+        single, single_by_scale = (
+            part.sum(axis=0) for part in _matern_and_slope(self.apart / scale)
+        )
+        together, together_by_scale = _matern_and_slope(self.far / scale)
+        shared, alone = strong[self.pair_level], strong[level]
+        single, together = shared * additive**2 * single, shared * joint**2 * together
+        single_alone, joint_alone = alone * additive**2 * len(self.apart), alone * joint**2
+        noisy = noise**2 * self.readings.noise_weight
+        covariance = self.readings.known + np.diag(single_alone + joint_alone + noisy)
+        covariance[self.pairs] += single + together
         factor, failed = dpotrf(covariance, lower=True)
         if failed:
-            return 1e12, np.zeros(4)
+            return 1e12, np.zeros(len(asked))
+        residual = self.readings.residual
         pull = cho_solve((factor, True), residual, check_finite=False)
         inverse, _ = dpotri(factor, lower=True)
         # d cost = tr((K^-1 - K^-1 r r' K^-1) dK) / 2
-        lean = inverse[pairs] - pull[pairs[0]] * pull[pairs[1]]
+        lean = inverse[self.pairs] - pull[self.pairs[0]] * pull[self.pairs[1]]
         own = np.diag(inverse) - pull**2
-        by_log = np.array(
-            [
-                additive**2 * (2 * lean @ single + len(apart) * own.sum()),
-                joint**2 * (2 * lean @ together + own.sum()),
-                lean @ (additive**2 * single_by_scale + joint**2 * together_by_scale),
-                own @ noisy,
-            ]
-        )
+        by_scale = additive**2 * single_by_scale + joint**2 * together_by_scale
+        by_log = [
+            2 * lean @ single + own @ single_alone,
+            2 * lean @ together + own @ joint_alone,
+            lean @ (shared * by_scale),
+            own @ noisy,
+        ]
+        by_level = 2 * np.bincount(self.pair_level, lean * (single + together), len(strong))
+        by_level += np.bincount(level, own * (single_alone + joint_alone), len(strong))
         size = 2 * float(np.log(np.diag(factor)).sum())
-        away = (at - start) / spread
-        value = 0.5 * (float(residual @ pull) + size + float(away @ away))
-        return value, np.asarray(by_log + away / spread)
-
-    found = minimize(cost, start, jac=True, method="L-BFGS-B", options={"maxiter": 40})
-    additive, joint, scale, noise = np.exp(np.clip(found.x, -12, 6))
-    return Kernel(float(additive**2), float(joint**2), float(scale)), float(noise)
+        cost = 0.5 * (float(residual @ pull) + size)
+        return cost, np.array(by_log + list(by_level[: len(strengths)]))

@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
-from leadline.predict.calibration import LeftOut, widening
-from leadline.predict.gaussian_process import Axes, Beliefs, Kernel, learn
+from leadline.predict.calibration import LeftOut, left_out_errors, widening
+from leadline.predict.gaussian_process import Axes, Beliefs, Kernel, Places, Unexplained, learn
 from leadline.predict.model import Expected, Floats, PredictionRefused
 from leadline.predict.operation_time import BORDER, PLACE, OperationTime, Requests
 from leadline.predict.sample import Sample, sample_of
@@ -30,7 +31,10 @@ ROUNDS = 3
 """Of fitting the mean and learning the kernel in turn."""
 ITERATIONS = 60
 OUTLIER_SIGMAS = 3.0
-"""A reading farther off than this counts less: its variance grows as its residual squared."""
+"""A reading that all others predict farther off than this counts less: its variance grows as its
+error squared."""
+DOUBTS = 3
+"""Rounds of that: a wild reading makes its neighbours look off until it counts little."""
 
 _PLACE_SD = (3.0, 1.5, 3.0, 1.5, 1.0, 1.5, 1.5, 0.5, 0.7, 0.1, 2.0)
 """Prior sd of a place's parameters, in their order: a cost is unknown by a factor of twenty, reads
@@ -43,9 +47,9 @@ _BORDER_SD = (0.7, 0.5)
 """Prior sd of ln width and of what writes add to ln C: a limit of dirty data may hold writes back
 long before the cache is full."""
 
-_SYSTEMATIC_SD = (0.03, 1.0)
+_SYSTEMATIC_SD = (0.05, 1.0)
 _SCALE = (0.7, 0.5)
-"""Beliefs about the kernel: effects of a few percent that change over most of an axis."""
+"""Beliefs about the kernel: effects of a twentieth that change over most of an axis."""
 _NOISE_SPREAD = 0.4
 
 
@@ -79,7 +83,7 @@ class JointModel:
         self.n = len(sample.workloads)
         self._prior = prior
         self._axes = Axes.over(sample.workloads)
-        self._places = self._axes.place(sample.workloads)
+        self._places = self._place(sample.workloads)
         fitted, jacobian = mean.ln_mb_s(Requests.of(sample.workloads), theta)
         self._jacobian = jacobian * prior.sd
         unexplained = kernel.between(self._places, self._places)
@@ -100,14 +104,13 @@ class JointModel:
         `open_` is what they add to the prior's mean, `told_weight` the readings' weights before any
         was doubted: what looked far off may be what the model has no words for.
         """
-        inverse = cho_solve(self._factor, np.eye(self.n))
-        variance = 1 / np.diag(inverse)
+        error, variance = left_out_errors(self._factor, open_)
         scatter = self.noise_ln_sd**2
         return LeftOut(
-            ln_error=(inverse @ open_) * variance,
+            ln_error=error,
             model_var=np.maximum(variance - scatter * self.sample.noise_weight, 0.0),
             noise_var=scatter * told_weight,
-            level=np.array(self.sample.noise.regions(self.sample.workloads)),
+            level=self._places.level,
             asked=np.array(self.sample.scattered or [True] * self.n),
         )
 
@@ -115,7 +118,7 @@ class JointModel:
         """Return what is expected of each workload."""
         ln_mb_s, jacobian, near = self._at(workloads)
         known = jacobian @ self._jacobian.T + near
-        variance = (jacobian**2).sum(axis=1) + self.kernel.at_a_place
+        variance = (jacobian**2).sum(axis=1) + self.kernel.variance(self._levels(workloads))
         variance -= np.einsum("ij,ji->i", known, cho_solve(self._factor, known.T))
         return Expected(
             ln_mb_s=ln_mb_s,
@@ -127,13 +130,19 @@ class JointModel:
         """Return the run-to-run sd of ln throughput of each workload."""
         return self.noise_ln_sd * np.sqrt(self.sample.noise.weight_at(workloads))
 
+    def _place(self, workloads: Sequence[Workload]) -> Places:
+        return Places(self._axes.place(workloads), self._levels(workloads))
+
+    def _levels(self, workloads: Sequence[Workload]) -> NDArray[np.intp]:
+        return self.sample.noise.regions(workloads)
+
     def _wider(self, workloads: Sequence[Workload]) -> Floats:
-        return self.widening[self.sample.noise.regions(workloads)]
+        return self.widening[self._levels(workloads)]
 
     def covariance(self, workloads: Sequence[Workload]) -> Floats:
         """Covariance of what is expected of these workloads, (workloads, workloads)."""
         _, jacobian, near = self._at(workloads)
-        places = self._axes.place(workloads)
+        places = self._place(workloads)
         known = jacobian @ self._jacobian.T + near
         prior = jacobian @ jacobian.T + self.kernel.between(places, places)
         wider = self._wider(workloads)
@@ -142,15 +151,15 @@ class JointModel:
 
     def _at(self, workloads: Sequence[Workload]) -> tuple[Floats, Floats, Floats]:
         fitted, jacobian = self.mean.ln_mb_s(Requests.of(workloads), self.theta)
-        near = self.kernel.between(self._axes.place(workloads), self._places)
+        near = self.kernel.between(self._place(workloads), self._places)
         return fitted + near @ self._weights, jacobian * self._prior.sd, near
 
     def embedded(self) -> dict[str, Any]:
         """Return all a browser needs to predict the same.
 
-        `theta` and `smeared` are `OperationTime`'s, `jacobian` is scaled by `prior_sd`, `places`
-        and `axes` are `Axes`', `weights` and `whitening` combine the readings:
-        mean = m(x) + k(x) weights, variance = |J(x)|^2 + k(x, x) - |whitening c|^2 with
+        `theta` and `smeared` are `OperationTime`'s, `jacobian` is scaled by `prior_sd`, `places`,
+        `levels` and `axes` are `Places`' and `Axes`', `weights` and `whitening` combine the
+        readings: mean = m(x) + k(x) weights, variance = |J(x)|^2 + k(x, x) - |whitening c|^2 with
         c = J(x) jacobian' + k(x), times the square of its level's `widening`. `whitening` is the
         inverse of the covariance's lower Cholesky factor: through the inverse covariance itself a
         quiet system would lose six digits.
@@ -165,7 +174,8 @@ class JointModel:
             "theta": self.theta.tolist(),
             "prior_sd": self._prior.sd.tolist(),
             "axes": {"low": self._axes.low.tolist(), "high": self._axes.high.tolist()},
-            "places": self._places.tolist(),
+            "places": self._places.at.tolist(),
+            "levels": self._places.level.tolist(),
             "jacobian": self._jacobian.tolist(),
             "weights": self._weights.tolist(),
             "whitening": solve_triangular(self._factor[0], identity, lower=True).tolist(),
@@ -173,6 +183,7 @@ class JointModel:
                 "additive_var": self.kernel.additive_var,
                 "joint_var": self.kernel.joint_var,
                 "scale": self.kernel.scale,
+                "strengths": list(self.kernel.strengths),
             },
             "noise_ln_sd": [
                 float(self.noise_ln_sd * np.sqrt(weight)) for weight in self.sample.noise.weights
@@ -213,19 +224,23 @@ def fit_joint(sample: Sample, earlier: JointModel | None = None) -> JointModel:
         mean, prior, theta = _first_fit(sample)
     jacobian_at = Requests.of(sample.workloads)
     axes = Axes.over(sample.workloads)
-    places = axes.place(sample.workloads)
+    places = Places(axes.place(sample.workloads), sample.noise.regions(sample.workloads))
     expected = sample.noise.overall_ln_sd
     beliefs = Beliefs(_SYSTEMATIC_SD, _SYSTEMATIC_SD, _SCALE, (expected, _NOISE_SPREAD))
-    kernel, noise = Kernel(0.0, 0.0, 1.0), expected
-    told_weight = sample.noise_weight
+    levels = len(sample.noise.weights)
+    kernel, noise = Kernel(0.0, 0.0, 1.0, (1.0,) * levels), expected
+    told = sample
     for _ in range(ROUNDS if earlier is None else 1):
         fitted, jacobian = mean.ln_mb_s(jacobian_at, theta)
         residual = sample.ln_mb_s - fitted
         scaled = jacobian * prior.sd
         open_ = residual + jacobian @ (theta - prior.mean)
-        kernel, noise = learn(places, open_, scaled @ scaled.T, sample.noise_weight, beliefs)
-        sample = sample.doubting(residual, kernel, noise, OUTLIER_SIGMAS)
-        covariance = kernel.between(places, places) + np.diag(noise**2 * sample.noise_weight)
+        known = scaled @ scaled.T
+        readings = Unexplained(places, levels, open_, known, sample.noise_weight)
+        kernel, noise = learn(readings, beliefs)
+        unexplained = kernel.between(places, places)
+        sample = _doubted(told, sample, known + unexplained, noise, open_)
+        covariance = unexplained + np.diag(noise**2 * sample.noise_weight)
         factor = np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
         theta, _ = _fit_mean(sample, mean, prior, factor, theta)
     return JointModel(
@@ -235,8 +250,32 @@ def fit_joint(sample: Sample, earlier: JointModel | None = None) -> JointModel:
         theta=theta,
         kernel=kernel,
         noise_ln_sd=noise,
-        told_weight=told_weight,
+        told_weight=told.noise_weight,
     )
+
+
+def _doubted(
+    told: Sample, sample: Sample, explained: Floats, noise_ln_sd: float, open_: Floats
+) -> Sample:
+    """Return the sample as told, with the readings counting less that no others would predict.
+
+    A reading far off the mean's fit alone is none of them: where a whole level is, the mean lacks
+    words for it, and its readings bear each other out.
+
+    Args:
+        told: the readings with the weights that they came with.
+        sample: the same, as they are doubted so far.
+        explained: covariance of all but noise, (readings, readings).
+        noise_ln_sd: of a reading of weight one.
+        open_: what the readings add to the prior's mean, (readings,).
+
+    """
+    for _ in range(DOUBTS):
+        noise = noise_ln_sd**2 * sample.noise_weight
+        error, variance = left_out_errors(cho_factor(explained + np.diag(noise), lower=True), open_)
+        expected = variance - noise + noise_ln_sd**2 * told.noise_weight
+        sample = told.doubting(error / np.sqrt(expected), OUTLIER_SIGMAS)
+    return sample
 
 
 def _first_fit(sample: Sample) -> tuple[OperationTime, _Prior, Floats]:

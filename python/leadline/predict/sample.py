@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from leadline.predict.gaussian_process import Kernel
 from leadline.predict.model import Floats
 from leadline.record import Interval, Measurement, Workload
 from leadline.stats import own_error, pooled_noise
@@ -31,11 +31,12 @@ class RegionNoise:
 
     def weight_at(self, workloads: Sequence[Workload]) -> Floats:
         """Return the relative noise variance of each workload."""
-        return np.array([self.weights[region] for region in self.regions(workloads)])
+        return np.array(self.weights)[self.regions(workloads)]
 
-    def regions(self, workloads: Sequence[Workload]) -> list[int]:
+    def regions(self, workloads: Sequence[Workload]) -> NDArray[np.intp]:
         """Return the place of each workload's region, from the nearest."""
-        return [bisect_right(self.edges_bytes, w.unique_bytes) for w in workloads]
+        found = [bisect_right(self.edges_bytes, w.unique_bytes) for w in workloads]
+        return np.array(found, dtype=np.intp)
 
 
 @dataclass(frozen=True)
@@ -52,10 +53,15 @@ class Sample:
     scattered: tuple[bool, ...] = ()
     """Whether each reading was chosen anywhere among all, not along a curve; empty says: all."""
 
-    def doubting(self, residual: Floats, kernel: Kernel, noise: float, sigmas: float) -> Sample:
-        """Return the sample with readings far off their fit counting less; none is dropped."""
-        scale = np.sqrt(noise**2 * self.noise_weight + kernel.at_a_place)
-        far = np.maximum(np.abs(residual) / scale / sigmas, 1.0)
+    def doubting(self, off: Floats, sigmas: float) -> Sample:
+        """Return the sample with readings that are off so far counting less; none is dropped.
+
+        Args:
+            off: their errors in units of what was expected of them, (readings,).
+            sigmas: farther off than that is doubted.
+
+        """
+        far = np.maximum(np.abs(off) / sigmas, 1.0)
         return replace(self, noise_weight=self.noise_weight * far**2)
 
 

@@ -234,7 +234,7 @@ const leadlineModels = (() => {
 
   const joint = (model) => {
     const whitening = unpack(model.whitening), slopes = unpack(model.jacobian);
-    const { kernel, places, axes, prior_sd: priorSd } = model;
+    const { kernel, places, levels, axes, prior_sd: priorSd } = model;
     const anywhere = 5 * kernel.additive_var + kernel.joint_var;
     const levelOf = (bytes) => model.noise_edges_bytes.filter((edge) => edge <= bytes).length;
     return (workload) => {
@@ -244,10 +244,12 @@ const leadlineModels = (() => {
       const raw = [request.lnUnique, request.lnSize, request.read, request.sequential,
         request.lnOutstanding];
       const place = raw.map((value, at) => (value - axes.low[at]) / (axes.high[at] - axes.low[at]));
-      const near = places.map((each) => covariance(kernel, place, each));
-      const known = near.map((each, at) => each + dot(own, slopes[at]));
-      const variance = dot(own, own) + anywhere - squaredLength(whitening, known);
       const level = levelOf(workload.unique_bytes);
+      const strong = square(kernel.strengths[level]);
+      const near = places.map((each, at) =>
+        (levels[at] === level ? strong * covariance(kernel, place, each) : 0));
+      const known = near.map((each, at) => each + dot(own, slopes[at]));
+      const variance = dot(own, own) + strong * anywhere - squaredLength(whitening, known);
       return { lnMbS: lnMbS + dot(near, model.weights),
         lnSd: Math.sqrt(Math.max(variance, 1e-12)) * model.widening[level],
         noiseLnSd: model.noise_ln_sd[level] };
