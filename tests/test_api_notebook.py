@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from golden_cases import HERE, KINDS
 
 import leadline
-from golden_cases import HERE, KINDS
 from leadline.api.frames import ChartsMissing, NoChart
 from leadline.errors import WorkloadError
-
 
 VERBS = ("cache", "compare", "files", "measure", "open", "peak", "predict", "stream", "surface")
 UNDRAWN = (

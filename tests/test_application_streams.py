@@ -13,6 +13,7 @@ import pytest
 
 from application_fixture import Kept, described
 from leadline.record.application import Application, Stream
+from leadline.stats.reuse_times import Uses, fit_mixture
 from leadline.studies.application import characterize_trace
 from planted_traces import PAGE_BYTES, Kind, Planted, Requests, drawn_mixture, mixture
 
@@ -204,3 +205,11 @@ def test_closed_and_open_are_told_by_what_requests_find_on_their_way(
     assert phase.on_their_way is not None
     expected = 3 / 1.2 if closed else 2.5 / (1 - np.exp(-2.5))
     assert phase.on_their_way == pytest.approx(expected, rel=0.15)
+
+
+def test_a_class_of_one_use_is_a_stream_too() -> None:
+    """A mixture of nothing errs nowhere when all come back at one time: it was taken for best."""
+    one = np.array([1.0])
+    uses = Uses(np.array([True]), 992.0 * one, 1008.0 * one, one, np.array([0]))
+    (found,) = fit_mixture(uses, 7.0)
+    assert found.share == pytest.approx(1.0)

@@ -12,10 +12,10 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
+from golden_cases import HERE, KINDS
 from rich.text import Text
 
 from command import leadline
-from golden_cases import HERE, KINDS
 from leadline.cli.app import main
 from leadline.cli.talk import show
 from leadline.record.wording import say_time

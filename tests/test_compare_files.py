@@ -8,10 +8,10 @@ from xml.etree import ElementTree as Xml
 
 import msgspec
 import pytest
+from golden_cases import HERE
 
 from command import leadline
 from compare_fixture import atlas, question, quicker, systems
-from golden_cases import HERE
 from leadline.compare import Terms, compare_systems
 from leadline.record.comparison import Gate, GateFailure, SystemsComparison
 from leadline.report.comparison.gate_files import junit_xml, markdown

@@ -55,9 +55,10 @@ CRATES = {
     "stats": set[str](),
     "trace": {"machine"},
     "base": {"wire"},
+    "capture": {"trace"},
     "engine": {"base", "machine", "wire"},
     "kernels": {"base", "wire"},
-    "python": {"base", "engine", "kernels", "stats", "trace", "wire"},
+    "python": {"base", "capture", "engine", "kernels", "stats", "trace", "wire"},
 }
 """What each crate stands on, of ours."""
 

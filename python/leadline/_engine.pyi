@@ -1,6 +1,6 @@
 """The native module: a thin shim over the Rust crates."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from leadline.stats.hierarchy import Codes, Floats, Readings
@@ -164,6 +164,40 @@ def log_peak(servers: Servers, aim: Aim, run_length_s: float, warm_up_s: float) 
 
 def student_t_log(residual: Floats, sd: float) -> bytearray:
     """Return the log density of Student's t of each residual, without its constant."""
+
+def capture(
+    command: Sequence[str],
+    process: int | None,
+    group: str | None,
+    *,
+    way: str | None,
+    seconds: float | None,
+    keep_paths: bool,
+    keep: int | None,
+    hear: Callable[[int, int], tuple[int, bool] | None],
+) -> tuple[TraceRead, str]:
+    """Watch a command, a process or a control group until it ends or `hear` wants an end.
+
+    Args:
+        command: its words, where neither of the next two is given.
+        process: by its number.
+        group: folder of a control group.
+        way: `bpf`, `ptrace`, or the best that is allowed.
+        seconds: until then at most.
+        keep_paths: tell what files are called.
+        keep: descriptor that records are written to as well; it is closed.
+        hear: told requests and bytes every tenth of a second; returns the signal that wants an end
+            and whether the command has it already.
+
+    Raises:
+        ValueError: why not, in a sentence.
+
+    """
+
+def run_unwatched(
+    command: Sequence[str], hear: Callable[[int, int], tuple[int, bool] | None]
+) -> float:
+    """Run a command without looking; return its seconds. `hear` as for `capture`."""
 
 class TraceRead:
     """A trace that has been read; what it answers is JSON (crates/trace/src/trace.rs)."""

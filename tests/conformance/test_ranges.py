@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from leadline.errors import WorkloadError
 from leadline.record import discipline, job
 from leadline.record.job import (
     AskJob,
@@ -19,7 +20,6 @@ from leadline.record.job import (
     StreamJob,
     TrialJob,
 )
-from leadline.errors import WorkloadError
 from leadline.record.workload import QUANTITIES, Workload
 from leadline.studies.workbench.conversation import HIGHEST_PER_S
 

@@ -2,6 +2,7 @@
 
 mod arrays;
 mod belief;
+mod capture;
 mod fits;
 mod rank;
 mod trace;
@@ -27,6 +28,8 @@ mod _engine {
 
     #[pymodule_export]
     use crate::belief::{log_likelihood, log_peak, student_t_log};
+    #[pymodule_export]
+    use crate::capture::{capture, run_unwatched};
     #[pymodule_export]
     use crate::fits::{huber, ln_time, miss_ratio, refine, start_fits};
     #[pymodule_export]

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 /// A trace that has been read.
 #[pyclass(frozen, module = "leadline._engine")]
-pub struct TraceRead(Trace);
+pub struct TraceRead(pub Trace);
 
 #[pymethods]
 impl TraceRead {
@@ -106,6 +106,6 @@ fn keep(raised: &Mutex<Option<PyErr>>, error: PyErr) {
     *raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
 }
 
-fn json_of(document: &impl Serialize) -> PyResult<String> {
+pub fn json_of(document: &impl Serialize) -> PyResult<String> {
     serde_json::to_string(document).map_err(|error| PyValueError::new_err(error.to_string()))
 }

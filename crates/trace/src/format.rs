@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::fields::{commas, seconds_ns, whole, words};
-use crate::readers::strace::line as strace;
+use crate::readers::{capture, strace::line as strace};
 use crate::record::Refused;
 
 /// The formats that are read.
@@ -28,6 +28,8 @@ pub enum Format {
     DarshanDxt,
     /// What strace writes.
     Strace,
+    /// What Leadline saw itself, as it happened or as it kept it.
+    Capture,
 }
 
 impl Format {
@@ -46,14 +48,18 @@ impl Format {
 
     /// Whether it says who made a request.
     pub fn has_processes(self) -> bool {
-        matches!(self, Self::Blktrace | Self::Blkparse | Self::DarshanDxt | Self::Strace)
+        matches!(
+            self,
+            Self::Blktrace | Self::Blkparse | Self::DarshanDxt | Self::Strace | Self::Capture
+        )
     }
 }
 
 /// Lines of the beginning that are looked at.
 const LINES_LOOKED_AT: usize = 2000;
 const KNOWN: &str = "what is known: fio's iolog (version 2 and 3), blktrace and blkparse, the CSVs \
-                     of MSR Cambridge, Alibaba and Tencent, darshan-dxt-parser, strace";
+                     of MSR Cambridge, Alibaba and Tencent, darshan-dxt-parser, strace, leadline \
+                     characterize --keep-trace";
 /// `BLK_IO_TRACE_MAGIC` of linux/blktrace_api.h, without the version in its lowest byte.
 const BLKTRACE_MAGIC: [u8; 3] = [0x74, 0x61, 0x65];
 
@@ -73,6 +79,9 @@ pub fn format_of(head: &[u8]) -> Result<Format, Refused> {
     }
     if head.starts_with(b"fio version 3 iolog") {
         return Ok(Format::FioIolog3);
+    }
+    if head.starts_with(capture::FIRST_LINE) {
+        return Ok(Format::Capture);
     }
     if head.get(1..4) == Some(&BLKTRACE_MAGIC) {
         return Ok(Format::Blktrace);

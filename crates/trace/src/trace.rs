@@ -13,7 +13,7 @@ use crate::format::{Format, format_of};
 use crate::hash::ByNumber;
 use crate::misses::{Misses, misses_at};
 use crate::order::InOrder;
-use crate::readers::{self, NO_TIMES};
+use crate::readers::{self, NO_TIMES, Noted};
 use crate::record::{CALLS, Refused};
 use crate::source::{Progress, Source};
 
@@ -211,6 +211,16 @@ impl Trace {
         let mut ordered = InOrder::before(Digest::of(format));
         let noted = readers::read(format, &mut source, &mut ordered)?;
         ordered.finish()?;
+        Ok(Self::of(format, ordered, noted, (source.number, source.unread)))
+    }
+
+    /// What was taken, with what is known of it; `lines` are all and those not understood.
+    pub(crate) fn of(
+        format: Format,
+        ordered: InOrder<Digest>,
+        noted: Noted,
+        lines: (u64, (u64, u64)),
+    ) -> Self {
         let (late, digest) = (ordered.late.0, ordered.sink);
         let untimed = !format.has_times() || noted.unseen.iter().any(|(name, _)| *name == NO_TIMES);
         let times = match digest.between_seconds {
@@ -230,12 +240,12 @@ impl Trace {
             references: digest.clock,
             kept: digest.sample.references.len() as u64,
             slices: digest.slices.all.len(),
-            lines: source.number,
-            unread: source.unread,
+            lines: lines.0,
+            unread: lines.1,
             late,
             unseen: noted.unseen.into_iter().filter(|(name, _)| *name != NO_TIMES).collect(),
         };
-        Ok(Self { about, digest })
+        Self { about, digest }
     }
 
     /// What is known of the whole.

@@ -40,8 +40,8 @@ COMMANDS = {
     "bring.",
     "peak": "Find the highest load a server takes before it is too slow, at a stated confidence.",
     "surface": "Find the peak rate over all configurations, measuring only some of them.",
-    "characterize": "Describe an application by a trace of its I/O: five numbers, caches, streams, "
-    "phases.",
+    "characterize": "Describe an application's I/O, by a trace or as it runs: five numbers, "
+    "caches, streams.",
     "report": "Draw a stored survey: one self-contained page that opens without a network.",
     "systems": "List the stored surveys, studies and experiments, newest first.",
     "show": "Show what is stored under an id: a survey, a study, an experiment, or one point.",

@@ -1,5 +1,6 @@
 """The nouns of Leadline as immutable documents: what is stored, sent and shown."""
 
+from leadline.errors import WorkloadError
 from leadline.record.discipline import NO_SYNC, parse_sync
 from leadline.record.file_cache import (
     CachePlan,
@@ -70,7 +71,6 @@ from leadline.record.validation import (
     ValidationPlan,
     ValidationStart,
 )
-from leadline.errors import WorkloadError
 from leadline.record.workload import BYTES_MAX, PARAMETERS, PROCESSES_MAX, Interval, Workload
 
 __all__ = [

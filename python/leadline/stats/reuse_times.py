@@ -178,6 +178,8 @@ def fit_mixture(uses: Uses, requests: float) -> list[Component]:
     best_error = np.inf
     for count in range(UNIFORM_MAX + 1):
         tried = improve([*_exponentials(uses, count), *loops, _once(uses)], uses)
+        if not any(each.share > 0 for each in tried):
+            continue  # nothing once, and nothing else tried: a mixture of nothing errs nowhere
         error = mixture_error(tried, uses)
         # A further one has to earn its place: it may only split another.
         if error < 0.7 * best_error:

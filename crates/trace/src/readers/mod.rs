@@ -4,6 +4,7 @@
 mod blkparse;
 mod blktrace;
 mod block;
+pub mod capture;
 mod csv;
 mod dxt;
 mod iolog;
@@ -51,5 +52,6 @@ pub fn read(
         Format::Tencent => csv::read(source, sink, csv::tencent),
         Format::DarshanDxt => dxt::read(source, sink),
         Format::Strace => strace::read(source, sink),
+        Format::Capture => capture::read(source, sink),
     }
 }

@@ -1,5 +1,6 @@
 """An application's I/O as its trace shows it: phases, their streams, and its reuse of data."""
 
+from leadline.record.application.capture import Capture, CapturedFile, CommandEnded, Perturbation
 from leadline.record.application.phase import (
     CallCount,
     FiveParameters,
@@ -26,10 +27,14 @@ __all__ = [
     "ApplicationStart",
     "AtDistance",
     "CallCount",
+    "Capture",
+    "CapturedFile",
+    "CommandEnded",
     "FiveParameters",
     "Gaps",
     "Loop",
     "MissRatio",
+    "Perturbation",
     "PhaseFound",
     "Reuse",
     "SizeCount",

@@ -6,6 +6,7 @@ from typing import Literal
 
 import msgspec
 
+from leadline.record.application.capture import Capture
 from leadline.record.application.phase import FiveParameters, PhaseFound
 from leadline.record.application.reuse import Reuse
 from leadline.record.study import Records, Status, StudyStart
@@ -37,11 +38,13 @@ class TraceFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ApplicationStart(StudyStart, frozen=True, kw_only=True):
-    """What decides a description: the trace alone."""
+    """What decides a description: the trace alone, or what was seen of a running program."""
 
     trace: str
-    """The file as it was named."""
+    """The file as it was named, or who was watched."""
     facts: TraceFacts
+    capture: Capture | None = None
+    """None of a trace that was recorded before."""
 
     @property
     def target(self) -> str:
@@ -76,6 +79,11 @@ class Application(msgspec.Struct, frozen=True, kw_only=True):
     found: ApplicationFound
     phases: tuple[PhaseFound, ...]
 
+    @property
+    def predictable(self) -> bool:
+        """Whether a prediction may rest on it: nothing that counts was missed."""
+        return self.start.capture is None or self.start.capture.whole
+
 
 APPLICATION = Records(
     "application",
@@ -83,5 +91,5 @@ APPLICATION = Records(
     PhaseFound,
     ApplicationFound,
     said="application",
-    made_by="leadline characterize --trace FILE",
+    made_by="leadline characterize -- COMMAND",
 )

@@ -55,7 +55,13 @@ def render_application_html(study: Application) -> str:
                 PlainTable("Phases", tables.PHASE_HEADS, tables.phase_rows(study.phases)),
                 PlainTable("Caches", tables.CACHE_HEADS, tables.cache_rows(study)),
                 PlainTable("Syncs and metadata", tables.CALL_HEADS, tables.call_rows(study.phases)),
+                *_files(study),
             ],
             document=application_document(study),
         )
     )
+
+
+def _files(study: Application) -> list[PlainTable]:
+    rows = tables.file_rows(study)
+    return [PlainTable("Files", tables.FILE_HEADS, rows)] if rows else []

@@ -31,6 +31,7 @@ PHASE_HEADS = (
     "Loop",
 )
 CALL_HEADS = ("Call", "Calls", "Time")
+FILE_HEADS = ("File", "Requests", "Read", "Written")
 UNKNOWN = "n.m."
 _SHOWN = 8
 """Rows of the table of caches."""
@@ -132,6 +133,20 @@ def call_rows(phases: tuple[PhaseFound, ...]) -> list[tuple[str, ...]]:
     return [
         (each.name, f"{each.calls:,}", format_seconds(each.seconds) if each.seconds else UNKNOWN)
         for each in sorted(sums.values(), key=lambda each: -each.calls)
+    ]
+
+
+def file_rows(study: Application) -> list[tuple[str, ...]]:
+    """Return the files with most bytes, of a program that was seen as it ran."""
+    capture = study.start.capture
+    return [
+        (
+            each.name,
+            f"{each.requests:,}",
+            format_bytes(each.read_bytes),
+            format_bytes(each.written_bytes),
+        )
+        for each in (capture.files if capture is not None else ())
     ]
 
 

@@ -12,6 +12,8 @@ from leadline.report.application import tables
 from leadline.report.drawing.terminal import Terminal, on_terminal
 
 _BAR = 40
+_FILES = 5
+"""Of those with most bytes; the others are on the page and in --json."""
 _LEAST = 0.05
 """Of a phase's requests or bytes: lighter streams are on the page and in --json."""
 
@@ -29,6 +31,9 @@ def render_application(terminal: Terminal, study: Application) -> Iterator[Rende
     calls = tables.call_rows(study.phases)
     if calls:
         yield terminal.table(tables.CALL_HEADS, calls)
+    files = tables.file_rows(study)[:_FILES]
+    if files:
+        yield terminal.table(tables.FILE_HEADS, files)
     yield from terminal.warnings(study.found.warnings)
 
 

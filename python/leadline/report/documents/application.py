@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from leadline.record.application import Application
+import msgspec
+
+from leadline.record.application import Application, Capture
 
 
 def application_document(study: Application) -> dict[str, Any]:
@@ -26,6 +28,18 @@ def application_document(study: Application) -> dict[str, Any]:
         "reuse": found.reuse,
         "phases": study.phases,
         "facts": start.facts,
+        "capture": _capture(start.capture),
+        "predictable": study.predictable,
         "sentences": found.sentences,
         "warnings": found.warnings,
+    }
+
+
+def _capture(capture: Capture | None) -> dict[str, Any] | None:
+    """What was seen of a running program, with what it comes to; None of a trace."""
+    if capture is None:
+        return None
+    return msgspec.structs.asdict(capture) | {
+        "bytes_off": capture.bytes_off,
+        "lost_share": capture.lost_share,
     }

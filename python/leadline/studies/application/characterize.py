@@ -21,6 +21,7 @@ from leadline.record.application import (
     PhaseFound,
 )
 from leadline.store import Keeper
+from leadline.studies.application.capture_words import say_capture, warnings_of_capture
 from leadline.studies.application.phases import SYNC_CALLS, describe_phases, five_of
 from leadline.studies.application.times import has_durations, time_in_io
 from leadline.studies.application.trace import PAGE_BYTES, Part, Trace, read_trace
@@ -69,6 +70,11 @@ def characterize_trace(
         trace="standard input" if path == STDIN else path,
         facts=trace.facts,
     )
+    return describe(trace, start, store, began)
+
+
+def describe(trace: Trace, start: ApplicationStart, store: Keeper, began: float) -> Application:
+    """Describe what was read or seen, and keep it; `began` is a reading of the monotonic clock."""
     phases = describe_phases(trace, start.study_id)
     found = _found(start, trace, phases, began)
     with shielded():  # a stop waits: half of it is nothing
@@ -97,6 +103,7 @@ def _found(
         say_time(facts, seconds, in_io, parts),
         say_caches(reuse),
         say_phases(phases),
+        *say_capture(start.capture),
     )
     return ApplicationFound(
         wall_s=time.monotonic() - began,
@@ -108,7 +115,10 @@ def _found(
         in_calls_s=parts,
         reuse=reuse,
         sentences=sentences,
-        warnings=tuple(warnings_of(facts, reuse, in_io, phases)),
+        warnings=(
+            *warnings_of_capture(start.capture, whole.read_bytes + whole.written_bytes),
+            *warnings_of(facts, reuse, in_io, phases),
+        ),
     )
 
 

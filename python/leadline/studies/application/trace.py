@@ -215,10 +215,20 @@ def _require_enough(path: str, trace: Trace) -> None:
             f"{path} is not taken: of {facts.unplaced_bytes:,} of its "
             f"{facts.unplaced_bytes + placed:,} bytes it does not say where they lie, because the "
             "files were opened before it began, so that nothing can be said of locality; record "
-            "with `strace -f -y -ttt -T -o FILE COMMAND`"
+            "with `leadline characterize -- COMMAND`, or `strace -f -y -ttt -T -o FILE COMMAND`"
         )
-    if facts.requests < REQUESTS_MIN:
+    require_requests(facts.requests, f"{path} is not taken: it has", "trace a longer run")
+
+
+def require_requests(requests: int, beginning: str, instead: str) -> None:
+    """Refuse what has too few to be described.
+
+    Raises:
+        TraceRefused: fewer than `REQUESTS_MIN`.
+
+    """
+    if requests < REQUESTS_MIN:
         raise TraceRefused(
-            f"{path} is not taken: it has {facts.requests:,} reads and writes, and of fewer than "
-            f"{REQUESTS_MIN:,} neither streams nor reuse can be told; trace a longer run"
+            f"{beginning} {requests:,} reads and writes, and of fewer than {REQUESTS_MIN:,} "
+            f"neither streams nor reuse can be told; {instead}"
         )

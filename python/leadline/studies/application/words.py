@@ -20,7 +20,9 @@ FEW_AGAIN = 0.3
 """Of a stream's references: with fewer of pages that were used before, its size is a guess."""
 _UNSEEN = {
     "mmap": "file was mapped and its pages used without a call (mmap)",
-    "io_uring": "call handed requests to io_uring, which strace does not show",
+    "io_uring": "call handed requests to io_uring, which no system call shows",
+    "msync": "mapped file was made safe (msync), whose writes are not seen",
+    "O_DSYNC": "file was opened so that each write waits until it is safe (O_DSYNC, O_SYNC)",
     "libaio": "call handed requests to libaio, which is not read",
     "O_DIRECT": "file was opened past the file cache (O_DIRECT), which holds none of it",
     "wait": "pause was written, which has no request to belong to",

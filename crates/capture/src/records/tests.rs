@@ -1,0 +1,117 @@
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use crate::calls::wanted;
+
+const DATA: File = File {
+    known: true,
+    device: 7,
+    mode: REGULAR | 0o600,
+    inode: 11,
+    generation: 5,
+    is_device: 0,
+    magic: 0xef53,
+    size: 10_000,
+    position: 5000,
+    flags: 0,
+};
+
+fn call(number: u32, returned: i64, first: File) -> Call {
+    let counted = u64::try_from(returned).unwrap_or(0);
+    Call { number, returned, first, counted_read: counted, thread: 3, ..Call::default() }
+}
+
+fn records(seen: &mut Seen, call: &Call) -> Vec<Record> {
+    let mut made = Vec::new();
+    seen.take(call, &mut |record| {
+        made.push(record);
+        Ok(())
+    })
+    .unwrap();
+    made
+}
+
+#[test]
+fn a_read_was_where_the_file_stands_now_less_its_bytes() {
+    let mut seen = Seen::default();
+    let [record] = records(&mut seen, &call(0, 1000, DATA))[..] else { panic!() };
+    assert_eq!((record.deed, record.offset, record.bytes), (Deed::Read, 4000, 1000));
+    assert_eq!((seen.bytes.read, seen.bytes.other_read), (1000, 0));
+}
+
+#[test]
+fn an_append_went_to_the_end_whatever_offset_it_was_given() {
+    let mut seen = Seen::default();
+    let mut write = call(18, 300, File { flags: APPEND, ..DATA });
+    (write.arguments[3], write.counted_read, write.counted_written) = (40, 0, 300);
+    assert_eq!(records(&mut seen, &write)[0].offset, 9700);
+    write.first.flags = 0;
+    assert_eq!(records(&mut seen, &write)[0].offset, 40);
+}
+
+#[test]
+fn what_is_sent_from_a_file_into_a_pipe_is_read_and_its_other_half_counted() {
+    let mut seen = Seen::default();
+    let mut send = call(40, 500, DATA);
+    send.second = File { known: true, mode: 0x1000, ..File::default() };
+    (send.arguments[2], send.followed, send.counted_written) = (2500, 1 << 2, 500);
+    let [record] = records(&mut seen, &send)[..] else { panic!() };
+    assert_eq!((record.deed, record.offset), (Deed::Read, 2000));
+    assert_eq!((seen.bytes.written, seen.bytes.other_written), (0, 500));
+}
+
+#[test]
+fn a_file_is_another_when_it_was_truncated_or_its_inode_was_given_away() {
+    let mut seen = Seen::default();
+    let number = |seen: &mut Seen, file: File| records(seen, &call(0, 10, file))[0].file;
+    let first = number(&mut seen, DATA);
+    assert_eq!(number(&mut seen, DATA), first);
+    let mut open = call(257, 4, DATA);
+    open.arguments[2] = TRUNCATE;
+    records(&mut seen, &open);
+    let second = number(&mut seen, DATA);
+    assert_ne!(second, first);
+    let third = number(&mut seen, File { generation: 6, ..DATA });
+    assert!(third != first && third != second);
+}
+
+#[test]
+fn what_lies_in_proc_or_is_a_pipe_is_no_storage_and_its_bytes_are_counted() {
+    let mut seen = Seen::default();
+    for other in [File { magic: 0x9fa0, ..DATA }, File { mode: 0x1000, ..DATA }] {
+        assert!(records(&mut seen, &call(0, 64, other)).is_empty());
+    }
+    assert_eq!((seen.bytes.read, seen.bytes.other_read, seen.requests), (0, 128, 0));
+}
+
+#[test]
+fn splice_moves_what_the_kernel_does_not_count() {
+    let mut seen = Seen::default();
+    let mut splice = call(275, 100, DATA);
+    splice.counted_read = 0;
+    assert_eq!(records(&mut seen, &splice).len(), 1);
+    let bytes = seen.bytes;
+    assert_eq!((bytes.read, bytes.uncounted, bytes.other_read), (100, 100, 0));
+}
+
+#[test]
+fn mapped_files_count_no_more_than_they_hold_and_programs_not_at_all() {
+    let mut seen = Seen::default();
+    let mut map = call(9, 0x7f00_0000_0000, DATA);
+    map.counted_read = 0;
+    records(&mut seen, &map);
+    let pages = BTreeMap::from([((7, 11), 2), ((7, 12), 50)]);
+    assert_eq!(seen.mapped_bytes(&pages), 8192);
+    assert_eq!(seen.mapped_bytes(&BTreeMap::from([((7, 11), 50)])), 10_000);
+    map.arguments[2] = FOR_PROGRAMS;
+    records(&mut seen, &map);
+    assert_eq!((seen.mapped_bytes(&pages), seen.mapped_files()), (0, 0));
+}
+
+#[test]
+fn every_call_stands_once_in_the_table_and_is_found() {
+    for call in &crate::calls::WANTED {
+        assert_eq!(wanted(call.number).unwrap().does, call.does);
+        assert!(call.number < 512);
+    }
+}

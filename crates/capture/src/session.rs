@@ -1,0 +1,173 @@
+//! What is asked for, and what all ways of watching share.
+
+#![forbid(unsafe_code)]
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use leadline_trace::{FIRST_LINE, Live, Record, Refused, line_of};
+use serde::Serialize;
+
+use crate::call::Call;
+use crate::records::Seen;
+
+/// Between two looks at what has come.
+pub const LOOK: Duration = Duration::from_millis(5);
+/// Between two times that somebody is told, and asked whether to go on.
+const HEAR: Duration = Duration::from_millis(100);
+
+/// How calls are seen.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Way {
+    /// By programs in the kernel.
+    Bpf,
+    /// By stopping the program.
+    Ptrace,
+}
+
+/// Who is watched.
+#[derive(Clone, Debug)]
+pub enum Target {
+    /// A command that is run for it, and all that it starts.
+    Command(Vec<OsString>),
+    /// A process that runs already, and all that it has started or starts.
+    Process(i32),
+    /// All processes of a control group and those below it.
+    Group(PathBuf),
+}
+
+/// What to watch, and how.
+pub struct Asked {
+    /// Who.
+    pub target: Target,
+    /// How; the best that is allowed where it is not said.
+    pub way: Option<Way>,
+    /// Until then, where nothing ends it before.
+    pub seconds: Option<f64>,
+    /// What files are called is told.
+    pub keep_paths: bool,
+    /// Where every record is written too.
+    pub keep: Option<File>,
+}
+
+/// What is to be done next.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Order {
+    /// Nothing else.
+    GoOn,
+    /// Somebody wants an end: by this signal, which the command was sent too if `theirs`.
+    Stop {
+        /// Its number.
+        signal: i32,
+        /// The command has it already.
+        theirs: bool,
+    },
+}
+
+/// Told requests and bytes so far; what it answers is done.
+pub type Hear<'a> = &'a mut dyn FnMut(u64, u64) -> Order;
+
+/// What was seen so far, and where it goes.
+pub struct Taker {
+    pub seen: Seen,
+    pub live: Live,
+    keep: Option<BufWriter<File>>,
+    kept: Result<(), Refused>,
+    refused: Option<Refused>,
+}
+
+impl Taker {
+    pub fn new(keep: Option<File>) -> Self {
+        let mut own = Self {
+            seen: Seen::default(),
+            live: Live::default(),
+            keep: keep.map(BufWriter::new),
+            kept: Ok(()),
+            refused: None,
+        };
+        own.write(&[FIRST_LINE, b"\n"].concat());
+        own
+    }
+
+    fn write(&mut self, text: &[u8]) {
+        if let Some(keep) = &mut self.keep
+            && let Err(error) = keep.write_all(text)
+        {
+            self.kept = Err(Refused(format!("the trace cannot be kept: {error}")));
+            self.keep = None;
+        }
+    }
+
+    /// Takes a call. What is wrong with one is told at the end: the command is not to suffer.
+    pub fn take(&mut self, call: &Call) {
+        if self.refused.is_some() {
+            return;
+        }
+        let mut made: [Option<Record>; 2] = [None, None];
+        let taken = self.seen.take(call, &mut |record| {
+            let free = made.iter_mut().find(|each| each.is_none());
+            if let Some(free) = free {
+                *free = Some(record);
+            }
+            Ok(())
+        });
+        let all = made.into_iter().flatten().try_for_each(|record| {
+            if self.keep.is_some() {
+                self.write(line_of(&record).as_bytes());
+            }
+            self.live.take(record)
+        });
+        self.refused = taken.and(all).err();
+    }
+
+    /// All that was seen, or why it cannot be described.
+    pub fn end(mut self) -> Result<(Seen, Live), Refused> {
+        if let Some(mut keep) = self.keep.take()
+            && let Err(error) = keep.flush()
+        {
+            self.kept = Err(Refused(format!("the trace cannot be kept: {error}")));
+        }
+        self.refused.map_or(Ok(()), Err)?;
+        self.kept?;
+        Ok((self.seen, self.live))
+    }
+}
+
+/// Tells how far it is, and hears when to stop.
+pub struct Listener<'a> {
+    hear: Hear<'a>,
+    heard_at: Instant,
+    pub began: Instant,
+    ends_at: Option<Instant>,
+    pub stopped: Option<i32>,
+}
+
+impl<'a> Listener<'a> {
+    pub fn new(seconds: Option<f64>, hear: Hear<'a>) -> Self {
+        let now = Instant::now();
+        let ends_at = seconds.map(|seconds| now + Duration::from_secs_f64(seconds));
+        Self { hear, heard_at: now, began: now, ends_at, stopped: None }
+    }
+
+    /// Whether to stop, by a new order or because it is time; requests and bytes so far are told.
+    pub fn hear(&mut self, requests: u64, bytes: u64) -> Order {
+        let now = Instant::now();
+        if self.ends_at.is_some_and(|end| now >= end) {
+            self.ends_at = None;
+            return Order::Stop { signal: 0, theirs: false };
+        }
+        if now.duration_since(self.heard_at) < HEAR {
+            return Order::GoOn;
+        }
+        self.heard_at = now;
+        let order = (self.hear)(requests, bytes);
+        if let Order::Stop { signal, .. } = order {
+            self.stopped = Some(signal);
+        }
+        order
+    }
+}

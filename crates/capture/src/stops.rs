@@ -1,0 +1,368 @@
+//! Calls as a tracer sees them: the program stands still while each is looked at (ptrace).
+//!
+//! A command gets a filter of seccomp, with which only the calls that matter stop. A process that
+//! runs already cannot be given one, and stops at every call.
+
+#![forbid(unsafe_code)]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::time::{Instant, UNIX_EPOCH};
+
+use leadline_trace::Refused;
+
+use crate::call::{Call, File};
+use crate::calls::{Does, NONE, RESULT, WANTED, Wanted, wanted};
+use crate::report::Paths;
+use crate::session::Taker;
+use crate::start::Command;
+use crate::system::child::{self, Beginning, Ended};
+use crate::system::tracing::{self, At, On};
+use crate::totals::{Totals, threads_of};
+
+/// What two threads know of it: the one that traces, and the one that is asked.
+#[derive(Default)]
+pub struct Shared {
+    /// Whom signals go to; 0 before there is somebody.
+    pub process: AtomicI32,
+    /// An end is wanted.
+    pub stop: AtomicBool,
+    pub requests: AtomicU64,
+    pub bytes: AtomicU64,
+}
+
+/// What a tracer is woken with: of no use to anybody else, and kept from the program.
+pub const WAKING: i32 = libc::SIGURG;
+
+/// A call that has begun.
+struct Begun {
+    known: &'static Wanted,
+    at_ns: u64,
+    arguments: [u64; 6],
+    closed: File,
+    before: Option<Totals>,
+}
+
+/// All that are traced.
+pub struct Tracer<'a> {
+    taker: &'a mut Taker,
+    shared: &'a Shared,
+    began: Instant,
+    /// Threads, and what call each is in.
+    threads: BTreeMap<i32, Option<Begun>>,
+    magics: BTreeMap<u64, u64>,
+    filtered: bool,
+    pub foreign: u64,
+    counted: Totals,
+    pub paths: Option<Paths>,
+}
+
+/// What was found beside the calls.
+pub struct Followed {
+    pub ended: Option<Ended>,
+    pub counted: Option<Totals>,
+    pub foreign: u64,
+    pub paths: Option<Paths>,
+}
+
+impl<'a> Tracer<'a> {
+    pub fn new(taker: &'a mut Taker, shared: &'a Shared, keep_paths: bool) -> Self {
+        Self {
+            taker,
+            shared,
+            began: Instant::now(),
+            threads: BTreeMap::new(),
+            magics: BTreeMap::new(),
+            filtered: false,
+            foreign: 0,
+            counted: Totals::default(),
+            paths: keep_paths.then(Paths::default),
+        }
+    }
+
+    /// Runs a command to its end, and to that of all that it has started.
+    pub fn command(mut self, command: &Command) -> Result<Followed, Refused> {
+        let numbers: Vec<u32> = WANTED.iter().map(|call| call.number).collect();
+        let filter = tracing::filter(&numbers);
+        let beginning = Beginning {
+            program: &command.program,
+            arguments: &command.arguments,
+            environment: &command.environment,
+            filter: Some(&filter),
+        };
+        let failed = |error| Refused(format!("the command cannot be started: {error}"));
+        let _orphans = child::Orphans::adopt();
+        let process = child::fork(&beginning).map_err(failed)?;
+        child::await_stop(process).map_err(failed)?;
+        if let Err(error) = tracing::seize(process, true) {
+            child::send(process, libc::SIGKILL);
+            child::reap(process);
+            return Err(Refused(format!(
+                "the command may not be traced: {error}; run as root, or record with strace where \
+                 that is allowed"
+            )));
+        }
+        self.filtered = true;
+        self.threads.insert(process, None);
+        self.shared.process.store(process, Ordering::Relaxed);
+        child::send(process, libc::SIGCONT);
+        let ended = self.follow(process);
+        Ok(Followed {
+            ended,
+            counted: Some(self.counted),
+            foreign: self.foreign,
+            paths: self.paths,
+        })
+    }
+
+    /// Traces processes until they end, or an end is wanted.
+    pub fn processes(mut self, processes: &[i32]) -> Result<Followed, Refused> {
+        let before: Vec<_> = processes.iter().map(|each| (*each, Totals::of(*each))).collect();
+        for process in processes {
+            for thread in threads_of(*process) {
+                if let Err(error) = tracing::seize(thread, false) {
+                    self.release();
+                    return Err(Refused(refusal(*process, &error)));
+                }
+                self.threads.insert(thread, None);
+                tracing::interrupt(thread);
+            }
+        }
+        self.shared.process.store(processes.first().copied().unwrap_or(0), Ordering::Relaxed);
+        self.follow(0);
+        let mut counted = Some(Totals::default());
+        for (process, before) in before {
+            let meanwhile = before.and_then(|before| Some(Totals::of(process)?.beyond(before)));
+            counted = counted.and_then(|all| Some(all.sum(meanwhile?)));
+        }
+        Ok(Followed { ended: None, counted, foreign: self.foreign, paths: self.paths })
+    }
+
+    /// Lets go of those that were taken before one could not be.
+    fn release(&mut self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        self.follow(0);
+    }
+
+    /// Goes from stop to stop until nobody is traced; how the command ended.
+    fn follow(&mut self, command: i32) -> Option<Ended> {
+        let (mut ended, mut leaving) = (None, false);
+        while !self.threads.is_empty() {
+            if self.shared.stop.load(Ordering::Relaxed) && !leaving {
+                leaving = !self.filtered;
+                self.wind_up(leaving, ended.is_some());
+            }
+            let Some((thread, gone)) = tracing::next() else { break };
+            if gone && is_ours(thread) {
+                self.counted = self.counted.sum(Totals::of(thread).unwrap_or_default());
+            }
+            let Some(status) = tracing::reap(thread) else { continue };
+            if gone {
+                self.threads.remove(&thread);
+                if thread == command {
+                    ended = Some(child::ended(status));
+                    let other = self.threads.keys().next().copied().unwrap_or(0);
+                    self.shared.process.store(other, Ordering::Relaxed);
+                }
+            } else if leaving {
+                let signal = delivered(status).filter(|signal| *signal != WAKING);
+                tracing::let_go(thread, signal.unwrap_or(0));
+                self.threads.remove(&thread);
+            } else {
+                self.stopped(thread, status);
+            }
+        }
+        ended
+    }
+
+    /// An end is wanted: processes are left to themselves; what a command has left, and cannot do
+    /// a call without us, is ended.
+    fn wind_up(&self, leaving: bool, command_ended: bool) {
+        for thread in self.threads.keys() {
+            if leaving {
+                tracing::interrupt(*thread);
+            } else if command_ended {
+                child::send(*thread, libc::SIGTERM);
+            }
+        }
+    }
+
+    fn stopped(&mut self, thread: i32, status: i32) {
+        let signal = libc::WSTOPSIG(status);
+        let mut pass = 0;
+        match status >> 16 {
+            libc::PTRACE_EVENT_STOP if signal != libc::SIGTRAP => {
+                return tracing::go_on(thread, On::Stopped, 0);
+            }
+            libc::PTRACE_EVENT_STOP => {
+                self.threads.entry(thread).or_default();
+            }
+            libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE => {
+                self.threads.entry(tracing::about(thread)).or_default();
+            }
+            libc::PTRACE_EVENT_EXEC => {
+                let former = tracing::about(thread);
+                let call = self.threads.remove(&former).flatten();
+                self.threads.insert(thread, call);
+            }
+            libc::PTRACE_EVENT_SECCOMP => self.call(thread),
+            0 if signal == libc::SIGTRAP | 0x80 => self.call(thread),
+            0 if signal == WAKING && self.shared.stop.load(Ordering::Relaxed) => {}
+            0 => pass = signal,
+            _ => {}
+        }
+        let within = self.threads.get(&thread).is_some_and(Option::is_some);
+        let how = if within || !self.filtered { On::ToCall } else { On::Freely };
+        tracing::go_on(thread, how, pass);
+    }
+
+    /// A call begins or ends.
+    fn call(&mut self, thread: i32) {
+        match tracing::call_at(thread) {
+            At::Entry { number, arguments } => {
+                let known = u32::try_from(number).ok().and_then(wanted);
+                let begun = known.map(|known| self.begun(thread, known, arguments));
+                self.threads.insert(thread, begun);
+            }
+            At::Exit { returned } => {
+                if let Some(begun) = self.threads.insert(thread, None).flatten() {
+                    self.ended(thread, &begun, returned);
+                }
+            }
+            At::Foreign => self.foreign += 1,
+            At::Other => {}
+        }
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.began.elapsed().as_nanos() as u64
+    }
+
+    fn begun(&mut self, thread: i32, known: &'static Wanted, arguments: [u64; 6]) -> Begun {
+        let closes = matches!(known.does, Does::Close);
+        let closed = if closes { self.file(thread, arguments[0]) } else { File::default() };
+        let runs = matches!(known.does, Does::Exec);
+        let before = runs.then(|| Totals::of_thread(thread)).flatten();
+        Begun { known, at_ns: self.now_ns(), arguments, closed, before }
+    }
+
+    fn ended(&mut self, thread: i32, begun: &Begun, returned: i64) {
+        let took_ns = self.now_ns().saturating_sub(begun.at_ns);
+        let known = begun.known;
+        let mut call = Call {
+            at_ns: begun.at_ns,
+            took_ns,
+            thread: thread.cast_unsigned(),
+            number: known.number,
+            returned,
+            arguments: begun.arguments,
+            first: begun.closed,
+            ..Call::default()
+        };
+        for place in (0..6).filter(|place| known.pointers() >> place & 1 == 1) {
+            let address = begun.arguments[place];
+            let told = (address != 0).then(|| tracing::number_at(thread, address)).flatten();
+            if let Some(offset) = told {
+                call.arguments[place] = offset;
+                call.followed |= 1 << place;
+            }
+        }
+        if !matches!(known.does, Does::Close) {
+            let mut open = |which: u8| match which {
+                NONE => File::default(),
+                RESULT => self.file(thread, returned.cast_unsigned()),
+                place => self.file(thread, begun.arguments[usize::from(place)]),
+            };
+            (call.first, call.second) = (open(known.first), open(known.second));
+        }
+        count(&mut call, known.does, begun.before, thread);
+        self.taker.take(&call);
+        if let Some(paths) = &mut self.paths {
+            paths.look(&self.taker.seen.uses);
+        }
+        let bytes = self.taker.seen.bytes;
+        self.shared.requests.store(self.taker.seen.requests, Ordering::Relaxed);
+        self.shared.bytes.store(bytes.read + bytes.written, Ordering::Relaxed);
+    }
+
+    /// What a descriptor means, asked while the thread stands still.
+    fn file(&mut self, thread: i32, descriptor: u64) -> File {
+        let Ok(descriptor) = u32::try_from(descriptor & 0xffff_ffff) else {
+            return File::default();
+        };
+        let path = format!("/proc/{thread}/fd/{descriptor}");
+        let Ok(about) = fs::metadata(&path) else { return File::default() };
+        let told = fs::read_to_string(format!("/proc/{thread}/fdinfo/{descriptor}"));
+        let told = told.unwrap_or_default();
+        let field =
+            |name| told.lines().find_map(|line: &str| Some(line.strip_prefix(name)?.trim()));
+        let born = about.created().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+        let magic = *self.magics.entry(about.dev()).or_insert_with(|| tracing::magic_of(&path));
+        File {
+            known: true,
+            device: about.dev() as u32,
+            mode: about.mode(),
+            inode: about.ino(),
+            generation: born.map_or(0, |at| at.as_nanos() as u64),
+            is_device: about.rdev() as u32,
+            magic,
+            size: about.size(),
+            position: field("pos:").and_then(|at| at.parse().ok()).unwrap_or(0),
+            flags: field("flags:").and_then(|at| u32::from_str_radix(at, 8).ok()).unwrap_or(0),
+        }
+    }
+}
+
+/// What the kernel counts of a call: what it moved, or, to start a program, what it says itself.
+fn count(call: &mut Call, does: Does, before: Option<Totals>, thread: i32) {
+    let moved = u64::try_from(call.returned).unwrap_or(0);
+    match does {
+        Does::Read | Does::ReadAt | Does::ReadMaybeAt => call.counted_read = moved,
+        Does::Write | Does::WriteAt | Does::WriteMaybeAt => call.counted_written = moved,
+        Does::Send | Does::Copy => {
+            (call.counted_read, call.counted_written) = (moved, moved);
+        }
+        Does::Exec => {
+            let now = before.and_then(|before| Some(Totals::of_thread(thread)?.beyond(before)));
+            call.counted_read = now.map_or(0, |now| now.read);
+        }
+        _ => {}
+    }
+}
+
+/// Whether it is a process, and we are told its end in place of a parent.
+fn is_ours(thread: i32) -> bool {
+    let own = std::process::id().cast_signed();
+    number_in_status(thread, "Tgid:") == Some(thread)
+        && number_in_status(thread, "PPid:") == Some(own)
+}
+
+fn number_in_status(thread: i32, name: &str) -> Option<i32> {
+    let status = fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
+}
+
+/// The signal that a thread was stopped for, to be handed on.
+fn delivered(status: i32) -> Option<i32> {
+    let signal = libc::WSTOPSIG(status);
+    let own = status >> 16 != 0 || signal == libc::SIGTRAP | 0x80;
+    (!own).then_some(signal)
+}
+
+/// Why a process cannot be traced, and what to do.
+fn refusal(process: i32, error: &std::io::Error) -> String {
+    let tracer = number_in_status(process, "TracerPid:").filter(|tracer| *tracer > 0);
+    if let Some(thread) = tracer {
+        let tracer = number_in_status(thread, "Tgid:").unwrap_or(thread);
+        return format!(
+            "process {process} is traced already, by process {tracer}: end that first, or run as \
+             root, who sees it by BPF"
+        );
+    }
+    format!(
+        "process {process} may not be traced ({error}): it is somebody else's, or \
+         kernel.yama.ptrace_scope forbids it; run as root"
+    )
+}
