@@ -10,7 +10,7 @@ RUST := $(shell find crates -name '*.rs' -o -name '*.toml') Cargo.toml Cargo.loc
 
 .PHONY: demo test test-long lint lint-rust lint-python rust-test python-test goldens kept-store \
 	fuzz sanitize lock install build packages mutants bench check-machine figures \
-	figures-stale schemas format clean
+	figures-stale schemas wheel check-wheel format clean
 # Set in some containers; every one of the commands that tests start would compile itself again.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -58,6 +58,7 @@ test-long: packages build
 	cargo test --workspace --quiet -- --ignored
 	$(MAKE) --no-print-directory fuzz
 	$(MAKE) --no-print-directory sanitize
+	$(MAKE) --no-print-directory wheel check-wheel
 	tests/audit
 
 lint: lint-rust lint-python
@@ -74,8 +75,8 @@ lint-rust:
 	cargo build --profile test --workspace --all-targets --quiet
 
 lint-python: install
-	$(BIN)/ruff format --check --quiet python tests bench fuzz workloads
-	$(BIN)/ruff check --quiet python tests bench fuzz workloads
+	$(BIN)/ruff format --check --quiet python tests bench fuzz release workloads
+	$(BIN)/ruff check --quiet python tests bench fuzz release workloads
 	$(BIN)/mypy
 
 rust-test:
@@ -129,6 +130,14 @@ sanitize:
 check-machine: packages build
 	$(BIN)/python bench/check_machine.py
 
+# What is published: a wheel for every Python since 3.11, and an sdist (release/wheel says more).
+wheel: build
+	release/wheel
+
+# The wheel as a stranger meets it, without Rust; installs from the package index.
+check-wheel:
+	release/check_wheel
+
 # Small changes of the deciding code that the tests must notice: a sample, the same each time.
 mutants: build
 	@tests/mutants all
@@ -147,8 +156,8 @@ bench: build
 format:
 	cargo fmt --all
 	cargo fmt --manifest-path fuzz/Cargo.toml
-	$(BIN)/ruff format python tests bench fuzz workloads
-	$(BIN)/ruff check --fix python tests bench fuzz workloads
+	$(BIN)/ruff format python tests bench fuzz release workloads
+	$(BIN)/ruff check --fix python tests bench fuzz release workloads
 
 clean:
 	rm -rf build target $(VENV)

@@ -36,6 +36,8 @@ MEASURES = (
 SERVER = "workloads/simulated-server.toml"
 READS = "unique_bytes=2GiB,size_mean=4KiB,read_frac=1"
 SIMULATED = {
+    "survey": "leadline survey sim:hp-730 --budget 30m",
+    "measure": "leadline measure sim:two-level bs=4k rw=randread size=2g",
     "peak": f"leadline peak {SERVER} --at workers=64",
     "surface": f"leadline surface {SERVER}",
     "open-loop": f"leadline measure sim:two-level --workload {READS} --rate 9000",
@@ -55,7 +57,7 @@ STREAMS = {
 RECORDS = 2_000_000
 WIDTH = 140
 LEADLINE = "from leadline.cli import main; main()"
-IDS = re.compile(r"\b(?:experiment|measurement|stream|point) +([0-9a-f]{8})")
+IDS = re.compile(r"\b(?:survey|experiment|measurement|stream|point) +([0-9a-f]{8})")
 INSTANT = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC")
 COLUMNS = (Column("command", "command"), Column("text", "what it printed"))
 

@@ -25,7 +25,7 @@ from leadline.engine.streams.places import find_data_set
 from leadline.engine.targets import claim, profiles
 from leadline.engine.targets.nfs_address import NfsAddress
 from leadline.engine.targets.target import Target
-from leadline.errors import LeadlineError, TargetRefused
+from leadline.errors import LeadlineError, TargetRefused, WorkloadError
 from leadline.fio import FioJobRefused, read_job
 from leadline.inputs import parse_toml
 from leadline.machine import dirty_limits, mounts
@@ -34,7 +34,6 @@ from leadline.record.discipline import parse_sync
 from leadline.record.job import AskJob, FileTestJob, MeasureJob, NfsLoadJob, StreamJob, TrialJob
 from leadline.record.kinds import KINDS
 from leadline.record.workbench import Measured, Threshold, TrialRequest
-from leadline.record.workload import WorkloadError
 from leadline.servers.load_document import NonsensePrinted, measured_of, read_document
 from leadline.store import StoreError, open_store
 from leadline.store._database import encode

@@ -97,7 +97,7 @@ def test_without_pandas_it_is_said_what_to_install(
     system: SurveyedSystem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(FramesMissing, match="pip install pandas"):
+    with pytest.raises(FramesMissing, match=r"leadline\[frames\]"):
         system.predict(TEXT).to_frame()
 
 

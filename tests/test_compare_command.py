@@ -32,7 +32,9 @@ def test_facts_come_before_the_ratios_and_the_faster_system_is_named(store: Path
     assert done.returncode == 0, done.stderr
     differs, facts = done.stdout.index("What differs"), done.stdout.index("HP/UX 8.07")
     assert differs < facts < done.stdout.index("hp-730 faster on 1 of 1 workload")
-    assert "hp-730 is faster" in " ".join(done.stdout.split())
+    asked = ("compare", "hp-730", "sparcstation-1plus", "--workload", INSIDE, "--json")
+    (pair,) = json.loads(leadline(*asked, store=store).stdout)["pairs"]
+    assert pair["verdict"] == "a"
 
 
 def test_json_has_the_promised_keys(store: Path) -> None:
@@ -203,7 +205,7 @@ def test_the_comparison_is_drawn(store: Path, tmp_path: Path, name: str) -> None
         (("hp-730", "sparcstation-1plus", "--fail-if", "slower"), "slower=5%"),
         (("hp-730", "sparcstation-1plus", "--model", "oracle"), "no model called"),
         (("hp-730", "sparcstation-1plus", "--price", "hp-730=x"), "SYSTEM=AMOUNT"),
-        (("hp-730", "sparcstation-1plus", "--workload", "size=3"), "key=value"),
+        (("hp-730", "sparcstation-1plus", "--workload", "sizes=3"), "key=value"),
         (("hp-730", "sparcstation-1plus", "-o", "/nowhere/page.html"), "does not exist"),
         (("hp-730", "sparcstation-1plus", "-o", "page.doc"), ".doc"),
         (

@@ -135,7 +135,7 @@ def test_an_open_loop_shows_three_named_spans_and_who_fell_short() -> None:
         for name in ("due→submitted", "submitted→completed", "due→completed")
     ]
     assert order == sorted(order)
-    assert "p99 5,900.0" in text.partition("due→completed")[2].partition("\n")[0]
+    assert "p99 5.9 ms" in text.partition("due→completed")[2].partition("\n")[0]
     assert "poisson arrivals, 2,000 requests/s, 1,912 completed" in text
     assert "of 10,000 due 800 were late for the target, 3 for Leadline, 440 were never sent" in text
     assert "the target fell short, by 4.4 %" in text

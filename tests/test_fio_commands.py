@@ -237,8 +237,7 @@ def test_a_job_outside_the_survey_is_refused_and_the_others_are_told(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ([], "either --workload"),
-        (["--workload", WORKLOAD, "--fio", "JOBS"], "either --workload"),
+        (["--workload", WORKLOAD, "--fio", "JOBS"], "once: either in words"),
         (["--fio", "absent.fio"], "no file absent.fio"),
         (["--fio", "JOBS", "--rate", "5"], "a job has its own"),
         (["--fio", "JOBS", "--write-fio", "x.fio"], "2 jobs"),
@@ -298,10 +297,10 @@ def test_what_was_measured_is_told_when_a_later_job_fails(
 ) -> None:
     measured = measuring._measure
 
-    def fail_at_log(engine: Any, growing: Any, workload: WorkloadAsked, warnings: Any) -> Any:
+    def fail_at_log(engine: Any, growing: Any, workload: WorkloadAsked, *more: Any) -> Any:
         if workload.name == "log":
             raise PointFailed("the device is gone")
-        return measured(engine, growing, workload, warnings)
+        return measured(engine, growing, workload, *more)
 
     monkeypatch.setattr(measuring, "_measure", fail_at_log)
     with pytest.raises(PointFailed, match=r"^\[log\]: the device is gone") as failure:

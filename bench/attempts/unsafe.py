@@ -27,7 +27,7 @@ COMMANDS = {
         *("--workload", "unique_bytes=1MiB,size_mean=4KiB"),
         *("--seconds", "0.1", "--runs", "1"),
     ],
-    "survey": ["--budget", "30s"],
+    "survey": ["--budget", "60s"],
     "cache": ["--budget", "60s"],
     "files": ["--filesystems", "existing", "--file-size", "1MiB", "--runs", "2"],
     "stream scale": ["--size", "1MiB", "--memory", "64MiB", "--repeat", "1"],

@@ -10,6 +10,10 @@ class LeadlineError(Exception):
     """What the command line ends with (DESIGN.md: 0 done, 1 fault, 2 refused, 3 stopped early)."""
 
 
+class WorkloadError(ValueError):
+    """A workload that makes no sense; the message says what to type instead."""
+
+
 class TargetRefused(LeadlineError):
     """The target is unknown, unsafe or unusable; nothing was touched."""
 

@@ -92,8 +92,12 @@ def format_bytes(size_bytes: float) -> str:
 
 
 def format_seconds(seconds: float) -> str:
-    """Write a duration as people do: `250 ms`, `12 s`, `4 min 5 s`, `1 h 3 min`."""
-    if seconds < 1:
+    """Write a duration as people do: `5 µs`, `250 ms`, `12 s`, `4 min 5 s`, `1 h 3 min`."""
+    if 0 < seconds < 0.9995e-6:
+        return f"{_three(seconds * 1e9)} ns"
+    if 0 < seconds < 0.9995e-3:
+        return f"{_three(seconds * 1e6)} µs"
+    if seconds < 0.9995:
         return f"{_three(seconds * 1000)} ms"
     if seconds < 60:
         return f"{_three(seconds)} s"

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from leadline.errors import WorkloadError
 from leadline.record import discipline, job
 from leadline.record.job import (
     AskJob,
@@ -20,7 +21,7 @@ from leadline.record.job import (
     TrialJob,
 )
 from leadline.record.jobs import streams
-from leadline.record.workload import QUANTITIES, Workload, WorkloadError
+from leadline.record.workload import QUANTITIES, Workload
 from leadline.studies.workbench.conversation import HIGHEST_PER_S
 
 SCHEMA = json.loads(

@@ -35,7 +35,8 @@ def said(*arguments: str, code: int = 0) -> str:
     store = ("--store", str(HERE / "store.sqlite"))
     done = CliRunner().invoke(app.app, [*store, *arguments])
     assert done.exit_code == code, (done.output, done.exception)
-    return done.output
+    # Beside a document on stdout stands what is told of progress.
+    return done.stdout if "--json" in arguments and code == 0 else done.output
 
 
 def last_job() -> dict[str, Any]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 from typing import Any
 
 from leadline.errors import LeadlineError
-from leadline.record import Interval
+from leadline.fio.words import read_words
+from leadline.machine.build import say_missing
+from leadline.record import Interval, Workload
 from leadline.units import parse_bytes, parse_seconds
 
 
@@ -23,6 +25,11 @@ def seconds_of(value: str | float) -> float:
 def bytes_of(value: str | int) -> int:
     """Return bytes, given as a number or as `"1GiB"`."""
     return parse_bytes(value) if isinstance(value, str) else value
+
+
+def workload_of(value: Workload | str) -> Workload:
+    """Return a workload, given as such or as `size_mean=4KiB,…`, fio's words too."""
+    return read_words([value]).workload if isinstance(value, str) else value
 
 
 def columns(name: str, interval: Interval) -> dict[str, float | None]:
@@ -41,9 +48,40 @@ def frame(rows: list[dict[str, Any]]) -> Any:
         import pandas as pd  # noqa: PLC0415 - optional
     except ImportError:
         raise FramesMissing(
-            "a frame needs pandas, which is not installed: pip install pandas"
+            "a frame needs pandas, which is not installed: pip install 'leadline[frames]'"
         ) from None
     return pd.DataFrame(rows)
+
+
+class ChartsMissing(LeadlineError):
+    """Altair is not installed."""
+
+
+class NoChart(LeadlineError):
+    """There is no such chart of this."""
+
+    exit_code = 2
+
+
+def chosen(draw: Callable[[], dict[str, Any]], name: str | None) -> Any:
+    """Return one of the charts that `draw` makes: the first, or the one of this name.
+
+    Raises:
+        ChartsMissing: Altair is not installed.
+        NoChart: none of this name, or nothing to draw.
+
+    """
+    try:
+        charts = draw()
+    except ModuleNotFoundError as error:
+        raise ChartsMissing(say_missing(error.name) or str(error)) from error
+    if not charts:
+        raise NoChart("nothing was measured that can be drawn")
+    if name is None:
+        return next(iter(charts.values()))
+    if name not in charts:
+        raise NoChart(f"there is no chart {name!r}; there are {', '.join(charts)}")
+    return charts[name]
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from leadline.api.frames import bytes_of, seconds_of
+from leadline.api.frames import bytes_of, seconds_of, workload_of
 from leadline.api.studies import StoredStudy
 from leadline.engine import Finding, Target
 from leadline.record import Access, Arrivals, Workload
@@ -93,4 +93,4 @@ def measure(
 
 
 def _read(workloads: Sequence[Workload | str]) -> list[Workload]:
-    return [Workload.parse(each) if isinstance(each, str) else each for each in workloads]
+    return [workload_of(each) for each in workloads]

@@ -9,9 +9,10 @@ from math import nan
 from pathlib import Path
 from typing import Any
 
-from leadline.api.frames import columns, frame, seconds_of, table
+from leadline.api.frames import chosen, columns, frame, seconds_of, table
 from leadline.record import Interval
 from leadline.record.workbench import EXPERIMENT, Experiment, Level, PeakRate, Surface
+from leadline.report.plots import charts_of
 from leadline.store import open_store
 from leadline.studies.workbench.experiments.read import begin_peak, begin_surface, load_experiment
 from leadline.studies.workbench.mapping import run_experiment
@@ -158,6 +159,16 @@ class MeasuredServer:
                 for cell in self.surface.cells
             ]
         )
+
+    def plot(self, name: str | None = None) -> Any:
+        """Return a chart of its page for a notebook, an Altair chart: the first, or by name.
+
+        Raises:
+            ChartsMissing: Altair is not installed.
+            NoChart: none of this name, or nothing to draw.
+
+        """
+        return chosen(lambda: charts_of(EXPERIMENT.kind, self.experiment), name)
 
     def __repr__(self) -> str:
         return "\n".join([*self.experiment.sentences, *self.experiment.warnings])

@@ -8,10 +8,11 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from leadline.api.frames import bytes_of, frame, seconds_of, table
+from leadline.api.frames import bytes_of, chosen, frame, seconds_of, table
 from leadline.engine import open_streams
 from leadline.record.balance import Bound
-from leadline.record.streaming import KernelName, StreamResult, StreamStudy
+from leadline.record.streaming import STREAM, KernelName, StreamResult, StreamStudy
+from leadline.report.plots import charts_of
 from leadline.store import open_store
 from leadline.studies.streaming.phase_rows import phase_rows
 from leadline.studies.streaming.plan import BUDGET_S, Wanted, plan_run
@@ -110,6 +111,16 @@ class StreamedData:
     def to_frame(self) -> Any:
         """Return the phases as a pandas frame, one row each."""
         return frame(phase_rows(self.study))
+
+    def plot(self, name: str | None = None) -> Any:
+        """Return a chart of its page for a notebook, an Altair chart: the first, or by name.
+
+        Raises:
+            ChartsMissing: Altair is not installed.
+            NoChart: none of this name, or nothing to draw.
+
+        """
+        return chosen(lambda: charts_of(STREAM.kind, self.study), name)
 
     def __repr__(self) -> str:
         return "\n".join([f"Stream of {self.study.start.system}", *self.study.sentences])

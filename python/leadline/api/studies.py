@@ -9,14 +9,17 @@ from typing import Any
 
 import msgspec
 
-from leadline.api.frames import frame
+from leadline.api.frames import chosen, frame, table
 from leadline.api.servers import MeasuredServer
 from leadline.api.streams import StreamedData
 from leadline.api.systems import SurveyedSystem
+from leadline.record.measurement import Measured
 from leadline.record.streaming import STREAM
 from leadline.record.survey import SURVEY
+from leadline.record.wording import say_rate, say_workload
 from leadline.record.workbench import EXPERIMENT
 from leadline.report.kinds import KINDS, Kind, find_study
+from leadline.report.plots import charts_of
 from leadline.store import open_store
 
 
@@ -55,6 +58,16 @@ class StoredStudy:
         with open_store(self.where, reading=True) as kept:
             self._kind.save(kept, self.study, Path(path), ())
 
+    def plot(self, name: str | None = None) -> Any:
+        """Return a chart of its page for a notebook, an Altair chart: the first, or by name.
+
+        Raises:
+            ChartsMissing: Altair is not installed.
+            NoChart: none of this name, or nothing to draw.
+
+        """
+        return chosen(lambda: charts_of(self.kind, self.study), name)
+
     @property
     def _kind(self) -> Kind:
         return KINDS[self.kind]
@@ -64,7 +77,27 @@ class StoredStudy:
         return f"{self._kind.records.said} {start.study_id[:8]} of {start.system}"
 
     def _repr_html_(self) -> str:
-        return f"<p>{escape(repr(self))}</p>"
+        if not isinstance(self.study, Measured):
+            said = getattr(self._answer, "sentences", ())
+            return f"<h4>{escape(repr(self))}</h4>" + "".join(f"<p>{escape(s)}</p>" for s in said)
+        heads = ("workload", "throughput (95 %)", "requests/s", "warnings")
+        rows = [
+            (
+                say_workload(point.workload),
+                say_rate(point.result.throughput_mb_s),
+                f"{point.result.iops.value:,.0f}",
+                "; ".join((*point.warnings, *point.result.warnings)),
+            )
+            for point in self.study.points
+        ]
+        return f"<h4>{escape(repr(self))}</h4>{table(heads, rows)}"
+
+    @property
+    def _answer(self) -> Any:
+        """What has the sentences: the study, or of it what was found."""
+        inside = [getattr(self.study, name, None) for name in ("cache", "found")]
+        told = [each for each in (self.study, *inside) if hasattr(each, "sentences")]
+        return told[0] if told else None
 
 
 def open_study(ref: str, *, store: str | None = None) -> Any:

@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import Any, overload
 
-from leadline.api.frames import bytes_of, columns, frame, seconds_of, table
+from leadline.api.frames import bytes_of, chosen, columns, frame, seconds_of, table, workload_of
 from leadline.engine import Target, open_engine, preflight
 from leadline.predict import Predictor, iops_of, response_us_of
 from leadline.predict.application import predict_application
@@ -26,6 +26,7 @@ from leadline.record import (
 from leadline.record.application.prediction import ApplicationPrediction
 from leadline.record.survey import SURVEY
 from leadline.record.wording import say_rate, say_workload
+from leadline.report.plots import charts_of
 from leadline.report.survey.tables import level_rows
 from leadline.store import open_store
 from leadline.studies.application import load_application
@@ -37,6 +38,7 @@ from leadline.studies.survey import (
     run_survey,
     usual_budget_s,
 )
+from leadline.studies.survey.stored import load_survey
 
 
 def survey(
@@ -170,7 +172,7 @@ class SurveyedSystem:
         extrapolate: bool = False,
     ) -> Predictions:
         """Return the throughput expected of each workload; see `predict`."""
-        asked = [Workload.parse(item) if isinstance(item, str) else item for item in workloads]
+        asked = [workload_of(item) for item in workloads]
         predictor = self._predictor(model, extrapolate=extrapolate)
         return Predictions(tuple(Predicted(item) for item in predictor.predict_all(asked)))
 
@@ -186,6 +188,16 @@ class SurveyedSystem:
             ]
         )
 
+    def plot(self, name: str | None = None) -> Any:
+        """Return a chart of its page for a notebook, an Altair chart: the first, or by name.
+
+        Raises:
+            ChartsMissing: Altair is not installed.
+            NoChart: none of this name, or nothing to draw.
+
+        """
+        return chosen(lambda: charts_of(SURVEY.kind, self), name)
+
     def __repr__(self) -> str:
         return "\n".join([f"Survey of {self.survey.start.system}", *self.survey.sentences])
 
@@ -197,6 +209,33 @@ class SurveyedSystem:
             for row in level_rows(self.survey)
         ]
         return f"<h4>{escape(self.survey.start.system)}</h4>{sentences}{table(heads, rows)}"
+
+
+def predict(
+    system: str,
+    *workloads: Workload | str,
+    model: str | None = None,
+    extrapolate: bool = False,
+    store: str | None = None,
+) -> Predictions:
+    """Predict workloads from a stored survey, without measuring anything.
+
+    Args:
+        system: a survey's id or the first letters of it, or a system's name.
+        workloads: each as such or as `size_mean=4KiB,…`, fio's words too.
+        model: which predicts; the best without it.
+        extrapolate: answer beyond what was surveyed, marked.
+        store: a file or URL; by default the one the command line uses.
+
+    Raises:
+        StoreError: there is no such survey.
+        PredictionRefused: a workload lies outside what was surveyed.
+        WorkloadError: a text is no workload.
+
+    """
+    with open_store(store, reading=True) as kept:
+        found = SurveyedSystem(*load_survey(kept, system))
+    return found.predict_all(workloads, model=model, extrapolate=extrapolate)
 
 
 @dataclass(frozen=True, repr=False)

@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from leadline.cli.context import Context
 from leadline.cli.talk import talk
-from leadline.engine import stop_on_signals
-from leadline.errors import LeadlineError
-from leadline.record import WorkloadError
+from leadline.errors import LeadlineError, WorkloadError
+from leadline.machine.stop import stop_on_signals
 from leadline.studies.streaming.ranks.launcher import rank_started
 
 EXIT_FAULT = 1
@@ -47,6 +46,9 @@ COMMANDS = {
     "systems": "List the stored surveys, studies and experiments, newest first.",
     "show": "Show what is stored under an id: a survey, a study, an experiment, or one point.",
     "export": "Write the points or trials of what is stored as JSON, CSV, Parquet or Arrow.",
+    "rm": "Remove studies from the store, with what was measured in them and studied about them.",
+    "sims": "List the simulated systems, which can be measured as directories are.",
+    "doctor": "Say what this machine can measure, what disturbs it, and what to install.",
 }
 """Each command and its help: the first line of its docstring, which a test holds them to. Its
 module, `leadline.cli.NAME` where ROOMS names no other, is loaded only when its command is run,
@@ -56,6 +58,12 @@ ROOMS = {
     "peak": "workbench.peak",
     "surface": "workbench.surface",
     "characterize": "application.characterize",
+    "systems": "stored.systems",
+    "show": "stored.show",
+    "export": "stored.export",
+    "rm": "stored.rm",
+    "sims": "targets.sims",
+    "doctor": "targets.doctor",
 }
 """Modules of the commands that share a room with others."""
 
@@ -70,6 +78,7 @@ class _Commands(TyperGroup):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
+        self._only_named = False
         self.commands: Any = dict.fromkeys(COMMANDS)  # the names, for typer's "Did you mean"
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - typer calls it so
@@ -80,6 +89,8 @@ class _Commands(TyperGroup):
         """Load a command; None when there is none of this name."""
         if cmd_name not in COMMANDS:
             return None
+        if self._only_named:
+            return TyperCommand(cmd_name, callback=None, help=COMMANDS[cmd_name])
         module = importlib.import_module(module_of(cmd_name))
         if hasattr(module, "app"):  # it has sub-commands
             return typer.main.get_command(module.app)
@@ -88,6 +99,14 @@ class _Commands(TyperGroup):
         )
         alone.command(name=cmd_name)(module.command)
         return typer.main.get_command(alone)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> Any:
+        """Return what may follow; of a command its name and its help, without loading any."""
+        self._only_named = True
+        try:
+            return super().shell_complete(ctx, incomplete)
+        finally:
+            self._only_named = False
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - as above
         """Write the list of commands without loading any."""
@@ -98,12 +117,19 @@ class _Commands(TyperGroup):
 app = typer.Typer(
     cls=_Commands,
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     help="Sound a storage system to the bottom: `leadline survey DIR` finds its levels, "
     "measures what it does well, and says how sure it is.",
 )
+
+
+def _say_version(asked: bool) -> None:
+    if asked:
+        from leadline.machine.build import version_words  # noqa: PLC0415 - it loads the engine
+
+        typer.echo(version_words())
+        raise typer.Exit
 
 
 @app.callback()
@@ -117,7 +143,18 @@ def _common(
             metavar="URL",
         ),
     ] = None,
-    debug: Annotated[bool, typer.Option(help="Show a traceback when something fails.")] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show a traceback when something fails.")
+    ] = False,
+    version: Annotated[  # noqa: ARG001 - its callback answers
+        bool,
+        typer.Option(
+            "--version",
+            callback=_say_version,
+            is_eager=True,
+            help="Say the version, the commit and how the engine was built, and exit.",
+        ),
+    ] = False,
 ) -> None:
     context.obj = Context(store_url=store, debug=debug)
 
@@ -138,17 +175,28 @@ def main() -> None:
             raise
         if rank_started() > 0:  # the first rank keeps what was measured, and says so
             sys.exit(EXIT_STOPPED)
-        _leave("stopped early; what was measured is kept", EXIT_STOPPED, debug)
+        _leave("stopped early; what was finished before is kept", EXIT_STOPPED, debug)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(EXIT_FAULT)
     except Exception as error:
+        if isinstance(error, ModuleNotFoundError):
+            _require_extra(error, debug=debug)
         _leave(
             f"this is a defect in Leadline, please report it: {type(error).__name__}: {error} "
             f"at {_place(error)} (leadline --debug … shows the way there)",
             EXIT_FAULT,
             debug,
         )
+
+
+def _require_extra(error: ModuleNotFoundError, *, debug: bool) -> None:
+    """Leave with the name of the extra that brings the module, if one does."""
+    from leadline.machine.build import say_missing  # noqa: PLC0415 - it loads the facts
+
+    said = say_missing(error.name)
+    if said is not None:
+        _leave(f"{said}; what was measured is kept", EXIT_REFUSED, debug)
 
 
 def _place(error: Exception) -> str:

@@ -12,9 +12,10 @@ import typer
 from leadline.cli.context import Context
 from leadline.cli.options import Json, reader, with_output
 from leadline.cli.talk import put_json, show, talk
-from leadline.cli.tell import require_directory
+from leadline.cli.tell import require_directory, say_study
 from leadline.engine import TargetRefused
 from leadline.record.balance import StreamBalance
+from leadline.record.streaming import STREAM
 from leadline.studies.streaming.answer import balance_of, compared
 from leadline.studies.streaming.stored import load_stream
 from leadline.studies.streaming.what_if import WhatIfRefused, parse_changes, say_changes
@@ -52,16 +53,22 @@ def command(
     output: Path | None = None,
     json: Json = False,
 ) -> None:
-    """Say which resource gives out first as disks are added, and what more of it would bring."""
+    """Say which resource gives out first as disks are added, and what more of it would bring.
+
+    Example: leadline balance data --what-if disks=2
+    """
     _require_output(output)
     own: Context = context.obj
     store = own.read_store()
-    systems = [balance_of(load_stream(store, ref), what_if) for ref in studies]
+    loaded = [load_stream(store, ref) for ref in studies]
+    systems = [balance_of(each, what_if) for each in loaded]
     if json:
         put_json(balance_document(systems))
     else:
         from leadline.report.balance.terminal import render_balance  # noqa: PLC0415 - --json needs none of it
 
+        of = [say_study(STREAM.said, each.start) for each in loaded]
+        show("balance of " + "\n  and of ".join(of) + "\n")
         show(render_balance(systems))
     if what_if is not None and not any(one.what_if for one in systems):
         talk(f"nothing can be said of {say_changes(what_if)}: no capacity was measured")

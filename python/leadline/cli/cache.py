@@ -11,13 +11,13 @@ import typer
 from leadline.cli.context import Context
 from leadline.cli.options import (
     CacheLimit,
-    Duration,
     Json,
     MaxBytes,
     Name,
     Seed,
     TargetArgument,
     capped,
+    duration,
     same_access,
     with_access,
 )
@@ -45,6 +45,14 @@ from leadline.units import format_bytes, format_seconds
 CACHE_LIMIT_MOST = 512 * 2**20
 """A cap that Leadline chooses: a larger cache does not fill within a point's few seconds."""
 
+_Budget = Annotated[
+    float | None,
+    duration(
+        "It ends within this time, e.g. 90s or 5m.  [default: 5m; of a simulated system 10h of "
+        "its own time]"
+    ),
+]
+
 
 @with_access
 def command(
@@ -52,7 +60,7 @@ def command(
     *,
     target: TargetArgument,
     name: Name = None,
-    budget: Duration = None,
+    budget: _Budget = None,
     cache_limit: CacheLimit = None,
     max_bytes: MaxBytes = None,
     access: Access,
@@ -65,7 +73,10 @@ def command(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Find the file cache: its size for reads and for writes, and its write policy."""
+    """Find the file cache: its size for reads and for writes, and its write policy.
+
+    Example: leadline cache /data --cache-limit 512MiB
+    """
     chosen = Target.parse(target)
     asked = CacheAsked(
         name or chosen.name, budget or usual_budget_s(chosen), seed, write_costs=not sizes_only
@@ -118,7 +129,7 @@ def _run(
     budget_s: float | None,
 ) -> CacheStudy:
     try:
-        with progress_bar(start.plan.points) as on_progress:
+        with progress_bar(start.plan.points, simulated=start.simulated) as on_progress:
             return run_study(
                 engine, target, store, start, points, budget_s=budget_s, on_progress=on_progress
             )

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
 from leadline.cli.context import Context
+from leadline.cli.fio_jobs import read_workload
 from leadline.cli.load import surveyed_target
-from leadline.cli.options import Json, Seed, positive_seconds, reader, with_output
+from leadline.cli.options import Force, Json, Seed, new_file, positive_seconds, reader, with_group
 from leadline.cli.talk import put_json, show, talk, tell_findings
-from leadline.cli.tell import require_directory
+from leadline.cli.tell import require_directory, say_study
 from leadline.compare import (
     NOT_TWO,
     PASSES,
@@ -35,11 +36,13 @@ from leadline.compare import (
     parse_prices,
     parse_rule,
 )
-from leadline.engine import Engine, Limits, open_engine, preflight
+from leadline.engine import Engine, Limits, TargetRefused, open_engine, preflight
 from leadline.predict import Predictor
 from leadline.record import Workload
 from leadline.record.comparison import SystemsComparison
+from leadline.record.survey import SURVEY
 from leadline.record.wording import say_workload
+from leadline.report.comparison.gate_files import junit_xml, markdown
 from leadline.report.comparison.terminal import render_comparison
 from leadline.store import Store
 from leadline.studies.survey import derive_seed
@@ -99,6 +102,12 @@ _Prices = Annotated[
     list[str] | None,
     typer.Option(metavar="S=AMOUNT,…", help="Prices, for MB/s per money: A=1200 EUR,B=800 EUR"),
 ]
+
+
+def _path(*names: str, said: str) -> Any:
+    return Annotated[Path | None, typer.Option(*names, metavar="FILE", help=said)]
+
+
 _FailIf = Annotated[
     str | None,
     typer.Option(
@@ -108,7 +117,39 @@ _FailIf = Annotated[
 ]
 
 
-@with_output("Draw it: .html, .svg, .png or .pdf")
+class Files(NamedTuple):
+    """What a comparison is written to."""
+
+    output: Path | None
+    junit: Path | None
+    markdown: Path | None
+
+
+def _files(
+    *,
+    output: Path | None = None,
+    junit: Path | None = None,
+    markdown: Path | None = None,
+    force: bool = False,
+) -> Files:
+    found = Files(output, junit, markdown)
+    for path in found:
+        if path is not None:
+            require_directory(path)
+            new_file(path, force=force)
+    return found
+
+
+@with_group(
+    "files",
+    {
+        "output": (_path("-o", "--output", said="Draw it: .html, .svg, .png or .pdf"), None),
+        "junit": (_path("--junit", said="With --fail-if: the gate as JUnit's XML, for CI."), None),
+        "markdown": (_path("--markdown", said="The table as Markdown, for a job's summary."), None),
+        "force": (Force, False),
+    },
+    _files,
+)
 def command(
     context: typer.Context,
     *,
@@ -123,13 +164,16 @@ def command(
     extrapolate: _Extrapolate = False,
     price: _Prices = None,
     fail_if: _FailIf = None,
-    output: Path | None = None,
+    files: Files,
     seed: Seed = 1,
     json: Json = False,
 ) -> None:
-    """Compare surveyed systems: ratios with intervals, and a verdict where there is one."""
+    """Compare surveyed systems: ratios with intervals, and a verdict where there is one.
+
+    Example: leadline compare old new --fail-if slower=5%
+    """
     if application is not None:
-        _require_alone(workload, price, fail_if, output, named=named, measure=measure)
+        _require_alone(workload, price, fail_if, *files, named=named, measure=measure)
         _by_application(
             context.obj.read_store(),
             surveys,
@@ -140,12 +184,13 @@ def command(
         )
         return
     slower_frac = parse_rule(fail_if) if fail_if is not None else None
-    own_questions = [Question(None, Workload.parse(text)) for text in workload or ()]
-    if output is not None:
-        require_directory(output)
+    own_questions = [Question(None, read_workload(text)) for text in workload or ()]
+    if files.output is not None:
         from leadline.report.comparison.save import require_format  # noqa: PLC0415 - it loads Altair
 
-        require_format(output)
+        require_format(files.output)
+    if files.junit is not None and slower_frac is None:
+        raise GateRefused("--junit tells of a gate: add --fail-if slower=5%, or leave it out")
     if slower_frac is not None and len(surveys) != 2:
         raise GateRefused(NOT_TWO)
     own: Context = context.obj
@@ -162,7 +207,10 @@ def command(
         systems,
         Terms(questions=questions, prices=prices, slower_frac=slower_frac, measured=measured),
     )
-    _answer(document, output, json=json)
+    if not json:
+        compared = [say_study(SURVEY.said, each.predictor.survey.start) for each in systems]
+        show("comparison of " + "\n  and of ".join(compared) + "\n")
+    _answer(document, files, json=json)
 
 
 def _require_alone(*others: object, named: bool, measure: bool) -> None:
@@ -281,16 +329,28 @@ def _tell_reading(name: str, workload: Workload, turn: int) -> None:
     talk(f"  pass {turn + 1}: {name}, {say_workload(workload)}")
 
 
-def _answer(document: SystemsComparison, output: Path | None, *, json: bool) -> None:
+def _answer(document: SystemsComparison, files: Files, *, json: bool) -> None:
     if json:
         put_json(document)
     else:
         show(render_comparison(document))
-    if output is not None:
+    if files.output is not None:
         from leadline.report.comparison.save import save_comparison  # noqa: PLC0415 - it loads Altair
 
-        save_comparison(document, output)
-        talk(f"wrote {output}")
+        save_comparison(document, files.output)
+        talk(f"wrote {files.output}")
+    if files.junit is not None:
+        _write(files.junit, junit_xml(document))
+    if files.markdown is not None:
+        _write(files.markdown, markdown(document).encode())
     if document.gate is not None and document.gate.failed:
         talk(f"slower by more than {100 * document.gate.slower_frac:g} %: exit code {EXIT_GATE}")
         raise typer.Exit(EXIT_GATE)
+
+
+def _write(path: Path, data: bytes) -> None:
+    try:
+        path.write_bytes(data)
+    except OSError as error:
+        raise TargetRefused(f"{path} cannot be written: {error.strerror}") from error
+    talk(f"wrote {path}")

@@ -84,7 +84,7 @@ _FileSize = Annotated[
     typer.Option(
         parser=reader(_file_bytes),
         metavar="SIZE",
-        help="The files' size, instead of scaling it until it decides nothing.",
+        help="The files' size, e.g. 8MB.  [default: scaled until it decides nothing]",
     ),
 ]
 _Paper = Annotated[
@@ -120,7 +120,10 @@ def command(
     output: Path | None = None,
     json: Json = False,
 ) -> None:
-    """Time plain files: read, written and rewritten, over file systems, block sizes and drives."""
+    """Time plain files: read, written and rewritten, over file systems, block sizes and drives.
+
+    Example: leadline files /data --filesystems existing
+    """
     if paper and file_size is not None:
         raise FilesRefused("--paper is 8 MB by itself: leave --file-size or --paper out")
     kind = KINDS[FILES.kind]

@@ -14,8 +14,11 @@ from leadline.cli.options import with_output
 from leadline.cli.talk import talk
 from leadline.engine import Target, granule_bytes, target_facts
 from leadline.fio import FioJobRefused, FioRun, FioWorkload, read_job, write_job
+from leadline.fio.words import Typed, read_words
+from leadline.record import Workload
 from leadline.record.discipline import NO_SYNC, say_discipline
 from leadline.record.measurement import WorkloadAsked
+from leadline.record.wording import say_workload
 from leadline.studies.measurement.plan import ACCURACY, limits_of
 
 DATA_NAME = "leadline-fio.bin"
@@ -60,15 +63,43 @@ def without_files(job: FioWorkload, target: Target) -> FioWorkload:
     return msgspec.structs.replace(job, warnings=(*job.warnings, warning))
 
 
-def one_of(workload: str | None, fio: Path | None, application: str | None = None) -> str | Path:
-    """Return the one that was given; refuse several and none."""
-    given = [each for each in (workload, fio, application) if each is not None]
-    if len(given) != 1:
+def one_of(
+    words: Sequence[str], fio: Path | None, application: str | None = None
+) -> Sequence[str] | Path:
+    """Return what says what to run; refuse two, and take no words as the usual workload."""
+    if (len(words) > 0) + (fio is not None) + (application is not None) > 1:
         raise typer.BadParameter(
-            "say what to run: either --workload unique_bytes=2GiB,size_mean=32KiB,… or "
-            "--fio JOB.fio or --application A"
+            "say what to run once: either in words, unique_bytes=2GiB size_mean=32KiB …, or with "
+            "--fio JOB.fio, or with --application A"
         )
-    return given[0]
+    return words if fio is None else fio
+
+
+def read_workload(text: str) -> Workload:
+    """Read a workload that nobody runs, of Leadline's words or fio's.
+
+    Raises:
+        typer.BadParameter: some of the words say how storage is reached, or when.
+
+    """
+    typed = read_words([text])
+    if typed.beyond:
+        raise typer.BadParameter(
+            f"{', '.join(typed.beyond)} is not of the workload: how storage is reached was decided "
+            "when it was surveyed; leave it out"
+        )
+    for warning in typed.warnings:
+        talk(f"warning: {warning}")
+    return typed.workload
+
+
+def tell_words(typed: Typed) -> None:
+    """Say what runs where its size was left open, and what of fio's words differs here."""
+    if {"unique_bytes", "size_mean"} & {*typed.usual}:
+        workload = typed.workload
+        talk(f"workload: {say_workload(workload)}; as usual: {', '.join(typed.usual)}")
+    for warning in typed.warnings:
+        talk(f"warning: {warning}")
 
 
 def write_workload(

@@ -17,6 +17,7 @@ from leadline.cli.fio_jobs import (
     FioFile,
     one_of,
     read_file,
+    tell_words,
     with_write_fio,
     without_files,
     write_workload,
@@ -32,15 +33,18 @@ from leadline.cli.options import (
     positive_seconds,
     reader,
     require_same_access,
+    share_between,
     tell_in_vain,
     with_access,
 )
+from leadline.cli.progress import progress_bar
 from leadline.cli.talk import talk, tell_findings
 from leadline.cli.tell import tell
 from leadline.engine import Stopped, Target
 from leadline.errors import LeadlineError
+from leadline.fio.words import USUAL, read_words
 from leadline.late import late
-from leadline.record import Access, Arrivals, Status, Workload
+from leadline.record import Access, Arrivals, Status
 from leadline.record.measurement import (
     MEASUREMENT,
     Measured,
@@ -48,7 +52,14 @@ from leadline.record.measurement import (
     MeasurementStart,
     WorkloadAsked,
 )
-from leadline.record.wording import join_words, say_count, say_percent, say_rate, say_workload
+from leadline.record.wording import (
+    join_words,
+    say_count,
+    say_parameters,
+    say_percent,
+    say_rate,
+    say_workload,
+)
 from leadline.report.kinds import KINDS
 from leadline.store import StoreError
 from leadline.studies.measurement import (
@@ -57,7 +68,7 @@ from leadline.studies.measurement import (
     load_measured,
     measure_workloads,
     plan_jobs,
-    plan_workload,
+    plan_words,
 )
 from leadline.studies.measurement.plan import ACCURACY
 from leadline.studies.resume import say_kept
@@ -72,12 +83,17 @@ plan_application = late("leadline.cli.application.measure:plan_application")
 tell_application = late("leadline.cli.application.measure:tell_application")
 write_application = late("leadline.cli.application.measure:write_application")
 
-_Workload = Annotated[
-    str | None,
-    typer.Option(
-        metavar="k=v,…",
-        help="unique_bytes=2GiB,size_mean=32KiB,read_frac=0.8,seq_frac=0.1,process_num=4",
+_Words = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="k=v…",
+        help="The workload, in Leadline's words or fio's: size_mean=4KiB read_frac=80%, or bs=4k "
+        "rw=randread iodepth=32 numjobs=4 direct=1 size=2g. What is not said is as in "
+        f"{say_parameters(USUAL)}.",
     ),
+]
+_Workload = Annotated[
+    str | None, typer.Option(metavar="k=v,…", help="The same words, with commas between them.")
 ]
 _Application = Annotated[
     str | None,
@@ -99,7 +115,8 @@ _Seconds = Annotated[
     float | None,
     typer.Option(
         parser=reader(positive_seconds),
-        help="Time to measure, at most, all runs together.  [default: 5, or a fio job's runtime]",
+        metavar="TIME",
+        help="Time to measure, at most, all runs together.  [default: 5s, or a fio job's runtime]",
     ),
 ]
 _Runs = Annotated[
@@ -112,7 +129,12 @@ _Runs = Annotated[
     ),
 ]
 _Accuracy = Annotated[
-    float, typer.Option(min=0.0005, max=0.5, help="Stop when ± this fraction is reached.")
+    float,
+    typer.Option(
+        parser=share_between(0.0005, 0.5),
+        metavar="SHARE",
+        help="A run stops when ± this share of its rate is reached, e.g. 0.5%.  [0.0005 to 0.5]",
+    ),
 ]
 _Rate = Annotated[
     float | None,
@@ -151,6 +173,7 @@ def command(
     context: typer.Context,
     *,
     target: TargetArgument,
+    words: _Words = None,
     workload: _Workload = None,
     fio: FioFile = None,
     application: _Application = None,
@@ -171,12 +194,16 @@ def command(
     resume: _Resume = False,
     json: Json = False,
 ) -> None:
-    """Measure one workload: throughput, response times, and where the bytes came from."""
+    """Measure one workload: throughput, response times, and where the bytes came from.
+
+    Example: leadline measure /data bs=4k rw=randread iodepth=32 direct=1 size=2g
+    """
     chosen = Target.parse(target)
     _check(fio, application, phase, typed=rate is not None or arrivals is not None)
     _require_one(write_fio, resume=resume)
-    alone = resume and workload is None and fio is None and application is None
-    source = None if alone else one_of(workload, fio, application)
+    typed_words = [*(words or ()), *([workload] if workload is not None else ())]
+    alone = resume and not typed_words and fio is None and application is None
+    source = None if alone else one_of(typed_words, fio, application)
     reached = msgspec.structs.replace(capped(access, cache_limit), placement=placement)
     own: Context = context.obj
     if application is not None:
@@ -237,7 +264,7 @@ def _check(fio: Path | None, application: str | None, phase: int | None, *, type
 
 
 def _workloads(
-    source: str | Path | None,
+    source: Sequence[str] | Path | None,
     target: Target,
     *,
     access: Access,
@@ -249,9 +276,13 @@ def _workloads(
     """What to run; of a fio job the command's own choices go over the job's."""
     if source is None:
         return ()
-    if isinstance(source, str):
-        own = Workload.parse(source)
-        return (plan_workload(own, access, arrivals=arrivals, seconds=seconds, runs=runs),)
+    if not isinstance(source, Path):
+        typed = read_words(source, USUAL)
+        tell_words(typed)
+        planned = plan_words(
+            typed, access, arrivals=arrivals, seconds=seconds, runs=runs, files=files
+        )
+        return (planned,)
     read = read_file(source, tell=True, direct=access.direct)
     jobs = read if files else [without_files(job, target) for job in read]
     return plan_jobs(jobs, target, access, seconds=seconds, runs=runs, files=files)
@@ -331,9 +362,17 @@ def _measure(
 ) -> None:
     """Measure and tell; what was measured is told, whatever became of the next workload."""
     try:
-        study = measure_workloads(
-            target, store, start, before, on_findings=tell_findings, on_measured=_tell_measured
-        )
+        runs = sum(each.runs for each in start.workloads)
+        with progress_bar(runs, what="runs", simulated=start.simulated) as on_progress:
+            study = measure_workloads(
+                target,
+                store,
+                start,
+                before,
+                on_findings=tell_findings,
+                on_measured=_tell_measured,
+                on_progress=on_progress,
+            )
     except (Stopped, LeadlineError, KeyboardInterrupt):
         with suppress(StoreError):  # refused before anything was begun
             _tell_kept(load_measured(store, start.study_id), json=json)
@@ -354,6 +393,6 @@ def _tell_measured(study: Measured) -> None:
 def _tell_kept(study: Measured, *, json: bool) -> None:
     if study.points:
         tell(study, KINDS[MEASUREMENT.kind], json=json, to_draw=False)
-    if study.status is not Status.DONE and study.runs_kept:
+    if study.status is not Status.DONE:
         planned = sum(each.runs for each in study.start.workloads)
         talk(say_kept(study.runs_kept, planned, study.start.study_id, what="runs"))

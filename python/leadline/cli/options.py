@@ -17,6 +17,7 @@ from leadline.errors import TargetRefused
 from leadline.record import Access
 from leadline.record.job import ACCESS_OPTIONS
 from leadline.record.measurement import ReachedStart
+from leadline.record.workload import parse_share
 from leadline.units import parse_bytes, parse_seconds
 
 _Value = TypeVar("_Value")
@@ -50,9 +51,24 @@ def positive_seconds(text: str) -> float:
     return seconds
 
 
-Duration = Annotated[
-    float | None, typer.Option(parser=reader(positive_seconds), metavar="TIME", help="e.g. 10m")
-]
+def duration(said: str) -> Any:
+    """Return the option of a time, `90s` or `10m`, with what its help says."""
+    return typer.Option(parser=reader(positive_seconds), metavar="TIME", help=said)
+
+
+def share_between(low: float, high: float) -> Callable[[str | float], float]:
+    """Return what reads a share from `low` to `high`, for an option."""
+
+    def read(text: str) -> float:
+        value = parse_share(text)
+        if not low <= value <= high:
+            raise ValueError(
+                f"{text!r} is not between {low:g} and {high:g} ({100 * low:g} % to "
+                f"{100 * high:g} %)"
+            )
+        return value
+
+    return reader(read)
 
 
 def cache_limit_bytes(text: str) -> int:
@@ -66,16 +82,22 @@ CacheLimit = Annotated[
         parser=reader(cache_limit_bytes),
         metavar="SIZE|none",
         help="Run in a memory cgroup of this size, so that a machine with much memory has a "
-        "small file cache.",
+        "small file cache.  [default: as much as lets the budget reach the disk; for measure none]",
     ),
 ]
 Name = Annotated[
-    str | None, typer.Option(metavar="S", help="Name of the system, to find it again.")
+    str | None,
+    typer.Option(
+        metavar="S", help="Name of the system, to find it again.  [default: of the target]"
+    ),
 ]
 MaxBytes = Annotated[
     int | None,
     typer.Option(
-        parser=reader(positive_bytes), metavar="SIZE", help="Most data to write on the target."
+        parser=reader(positive_bytes),
+        metavar="SIZE",
+        help="Most data to write on the target.  [default: 5 % of the file system stay free, at "
+        "least 1 GiB]",
     ),
 ]
 Precondition = Annotated[
@@ -83,7 +105,8 @@ Precondition = Annotated[
     typer.Option(
         parser=reader(positive_bytes),
         metavar="SIZE",
-        help="Write at most this much first, until the device is on its sustained rate.",
+        help="Write at most this much first, until the device is on its sustained rate.  "
+        "[default: nothing]",
     ),
 ]
 

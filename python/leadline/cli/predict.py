@@ -11,9 +11,10 @@ import typer
 
 from leadline.cli.application.predict import answer
 from leadline.cli.context import Context
-from leadline.cli.fio_jobs import FioFile, read_file
+from leadline.cli.fio_jobs import FioFile, read_file, read_workload
 from leadline.cli.options import Json, Ref
 from leadline.cli.talk import put_json, show, talk
+from leadline.cli.tell import say_study
 from leadline.fio import FioWorkload
 from leadline.fio.write import ENGINES
 from leadline.predict import (
@@ -26,6 +27,7 @@ from leadline.predict import (
     response_us_of,
 )
 from leadline.record import Access, Prediction, Survey, SurveyStart, Workload
+from leadline.record.survey import SURVEY
 from leadline.report.prediction.terminal import render_predictions
 from leadline.studies.survey.stored import load_survey
 
@@ -68,8 +70,10 @@ def command(
     """Predict workloads from a stored survey, without measuring anything.
 
     Of several, those that were not surveyed are named; the command fails when that is all of them.
+
+    Example: leadline predict data --workload size_mean=64KiB,unique_bytes=2GiB,read_frac=80%
     """
-    asked = [(text, Workload.parse(text)) for text in workload or ()]
+    asked = [(text, read_workload(text)) for text in workload or ()]
     own: Context = context.obj
     if application is not None:
         if asked or named or fio:
@@ -139,6 +143,7 @@ def _tell(
     refused: Mapping[str, str],
 ) -> None:
     if predictions:
+        show(f"predicted from {say_study(SURVEY.said, survey.start)}\n")
         show(render_predictions(survey, predictions, names))
     for name, said in refused.items():
         talk(f"{name}: {said}")

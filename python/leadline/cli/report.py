@@ -33,7 +33,10 @@ def command(
         typer.Option(metavar="DIR", help="Also save every chart as SVG in this directory."),
     ] = None,
 ) -> None:
-    """Draw a stored survey: one self-contained page that opens without a network."""
+    """Draw a stored survey: one self-contained page that opens without a network.
+
+    Example: leadline report data -o page.html
+    """
     own: Context = context.obj
     store = own.read_store()
     found = find_study(store, survey)

@@ -11,7 +11,6 @@ import typer
 from leadline.cli.context import Context
 from leadline.cli.options import (
     CacheLimit,
-    Duration,
     Json,
     MaxBytes,
     Name,
@@ -19,7 +18,9 @@ from leadline.cli.options import (
     Seed,
     TargetArgument,
     capped,
+    duration,
     same_access,
+    share_between,
     with_access,
 )
 from leadline.cli.progress import progress_bar, tell_plan
@@ -44,6 +45,14 @@ from leadline.studies.survey import (
 from leadline.studies.survey.stored import load_survey
 from leadline.units import format_bytes, format_seconds
 
+_Budget = Annotated[
+    float | None,
+    duration(
+        "It ends within this time, e.g. 90s or 5m.  [default: 10m; of a simulated system 14h of "
+        "its own time]"
+    ),
+]
+
 
 @with_access
 def command(
@@ -51,7 +60,7 @@ def command(
     *,
     target: TargetArgument,
     name: Name = None,
-    budget: Duration = None,
+    budget: _Budget = None,
     cache_limit: CacheLimit = None,
     max_bytes: MaxBytes = None,
     access: Access,
@@ -60,9 +69,10 @@ def command(
     accuracy: Annotated[
         float | None,
         typer.Option(
-            min=0.001,
-            max=0.5,
-            help="A point ends as soon as ± this is reached, instead of with all windows alike.",
+            parser=share_between(0.001, 0.5),
+            metavar="SHARE",
+            help="A point ends as soon as ± this is reached, e.g. 1%, instead of with all windows "
+            "alike.  [default: alike; 0.001 to 0.5]",
         ),
     ] = None,
     focal: Annotated[
@@ -77,7 +87,10 @@ def command(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Find the levels of a storage hierarchy, and what each does well."""
+    """Find the levels of a storage hierarchy, and what each does well.
+
+    Example: leadline survey /data --budget 5m
+    """
     if focal not in ("middle", "75%"):
         raise typer.BadParameter(f"--focal is middle or 75%, not {focal!r}")
     chosen = Target.parse(target)
@@ -136,7 +149,7 @@ def _run(
     budget_s: float | None,
 ) -> Survey:
     try:
-        with progress_bar(start.plan.points) as on_progress:
+        with progress_bar(start.plan.points, simulated=start.simulated) as on_progress:
             return run_survey(
                 engine, store, start, points, budget_s=budget_s, on_progress=on_progress
             )

@@ -10,8 +10,6 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from typing import IO, TYPE_CHECKING, Any
 
-import msgspec
-
 from leadline.errors import LeadlineError
 from leadline.inert import printable
 
@@ -64,10 +62,23 @@ class OutputLost(LeadlineError):
     exit_code = 3
 
 
+UNWRAPPED = 10_000
+"""Columns of an answer that goes into a pipe or a file: whatever reads it finds a row on a line."""
+
+
 def show(renderable: RenderableType) -> None:
-    """Put an answer for people on stdout."""
+    """Put an answer for people on stdout: wrapped on a terminal, or as COLUMNS says, only."""
     with _written():
-        _console(sys.stdout, soft_wrap=False).print(renderable)
+        if sys.stdout.isatty():
+            _console(sys.stdout, soft_wrap=False).print(renderable)
+            return
+        screen = _console(sys.stdout, soft_wrap=False)
+        if not os.environ.get("COLUMNS", "").isdigit():
+            screen.width = UNWRAPPED
+        with screen.capture() as said:
+            screen.print(renderable)
+        lines = said.get().splitlines()
+        sys.stdout.write("".join(f"{line.rstrip()}\n" for line in lines))
 
 
 def put_bytes(data: bytes) -> None:
@@ -100,6 +111,8 @@ def _written() -> Iterator[None]:
 
 def put_json(document: Any) -> None:
     """Put one JSON document on stdout."""
+    import msgspec  # noqa: PLC0415 - for the help alone it would take a tenth of the time
+
     data = msgspec.json.format(msgspec.json.encode(document), indent=2)
     put_bytes(_STEERING.sub(_escaped, data.decode()).encode() + b"\n")
 

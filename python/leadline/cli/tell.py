@@ -8,6 +8,7 @@ from typing import Any
 
 from leadline.cli.talk import put_json, show, talk
 from leadline.engine import TargetRefused
+from leadline.record.study import StudyStart
 from leadline.report.kinds import Kind
 from leadline.store import Store
 
@@ -31,14 +32,14 @@ def tell(study: Any, kind: Kind, *, json: bool, to_draw: bool = True) -> None:
         talk(f"\nleadline report {study.start.study_id[:8]} -o page.html draws it")
 
 
-def _heading(study: Any, kind: Kind) -> str:
-    """Write `survey 1a2b3c4d of hp (sim:hp-730), 2026-01-01 12:00, done`."""
-    start = study.start
+def say_study(said: str, start: StudyStart) -> str:
+    """Write `survey 1a2b3c4d of hp (sim:hp-730), 2026-01-01 12:00 UTC`."""
     when = start.started_at[:16].replace("T", " ")
-    return (
-        f"{kind.records.said} {start.study_id[:8]} of {start.system} ({start.target}), {when} UTC, "
-        f"{study.status.value}\n"
-    )
+    return f"{said} {start.study_id[:8]} of {start.system} ({start.target}), {when} UTC"
+
+
+def _heading(study: Any, kind: Kind) -> str:
+    return f"{say_study(kind.records.said, study.start)}, {study.status.value}\n"
 
 
 def usual_output(study: Any, kind: Kind) -> Path:

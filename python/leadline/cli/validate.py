@@ -11,7 +11,7 @@ import typer
 
 from leadline.cli.context import Context
 from leadline.cli.load import surveyed_target
-from leadline.cli.options import Duration, Json, Ref, Seed, tell_in_vain
+from leadline.cli.options import Json, Ref, Seed, duration, tell_in_vain
 from leadline.cli.progress import progress_bar, tell_plan
 from leadline.cli.talk import talk, tell_findings
 from leadline.cli.tell import tell
@@ -34,6 +34,25 @@ from leadline.studies.validation import (
 )
 from leadline.units import format_seconds
 
+_Seconds = Annotated[
+    float | None,
+    duration("Time of one reading, at most, e.g. 2s.  [default: as the survey's points had]"),
+]
+_Budget = Annotated[
+    float | None,
+    duration("It ends within this time, e.g. 10m.  [default: what all readings need, and a tenth]"),
+]
+
+_Rivals = Annotated[
+    bool | None,
+    typer.Option(
+        "--rivals/--no-rivals",
+        help="Measure an orthogonal sample of the survey's cost and of twice that as well; "
+        "the default on a simulated system.",
+        show_default=False,
+    ),
+]
+
 
 def command(
     context: typer.Context,
@@ -43,17 +62,9 @@ def command(
         int, typer.Option(min=1, max=10_000, help="Random workloads; each is measured twice.")
     ] = 100,
     seed: Seed = 1,
-    seconds: Duration = None,
-    budget: Duration = None,
-    rivals: Annotated[
-        bool | None,
-        typer.Option(
-            "--rivals/--no-rivals",
-            help="Measure an orthogonal sample of the survey's cost and of twice that as well; "
-            "the default on a simulated system.",
-            show_default=False,
-        ),
-    ] = None,
+    seconds: _Seconds = None,
+    budget: _Budget = None,
+    rivals: _Rivals = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with this survey's unfinished validation.")
     ] = False,
@@ -63,7 +74,10 @@ def command(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Measure random workloads and hold them against what the survey's models predict."""
+    """Measure random workloads and hold them against what the survey's models predict.
+
+    Example: leadline validate data --count 20
+    """
     if model is not None and model not in MODELS:
         raise typer.BadParameter(f"--model is one of {', '.join(MODELS)}, not {model!r}")
     own: Context = context.obj
@@ -142,7 +156,7 @@ def _run(
     *,
     budget_s: float | None,
 ) -> tuple[Measurement, ...]:
-    with progress_bar(start.plan.points) as on_progress:
+    with progress_bar(start.plan.points, simulated=start.simulated) as on_progress:
         return measure_validation(
             engine, store, start, points, budget_s=budget_s, on_progress=on_progress
         )

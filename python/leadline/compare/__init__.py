@@ -16,6 +16,7 @@ from leadline.compare.gate import NOT_TWO, GateRefused, parse_rule
 from leadline.compare.measured import PASSES, Asked, Opened, Readings, measure_in_turns
 from leadline.compare.price import PriceRefused, parse_prices
 from leadline.compare.ratio import LogRatio, holm, paired_ratio, predicted_ratio
+from leadline.late import make_callable
 
 __all__ = [
     "NOT_TWO",
@@ -44,3 +45,5 @@ __all__ = [
     "parse_rule",
     "predicted_ratio",
 ]
+
+make_callable(__name__, "leadline.api.comparisons:compare")

@@ -10,7 +10,8 @@ from leadline.errors import LeadlineError
 from leadline.record import Interval
 from leadline.record.comparison import Price
 
-_PRICE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([^\W\d_]+|[$€£¥])?\s*\Z")
+_PRICE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([^\W\d_]{3,}|[$€£¥])?\s*\Z")
+"""A currency has three letters at least: `12x` and `12k` are no prices."""
 
 
 class PriceRefused(LeadlineError):
@@ -33,7 +34,8 @@ def parse_prices(texts: Sequence[str], names: Sequence[str]) -> dict[str, Price]
         match = _PRICE.match(value)
         if not equals or match is None or not 0 < float(match[1]) < math.inf:
             raise PriceRefused(
-                f"--price {part.strip()!r} is not SYSTEM=AMOUNT with an amount above zero; write "
+                f"--price {part.strip()!r} is not SYSTEM=AMOUNT with an amount above zero "
+                f"and a currency or none; write "
                 f"--price '{names[0]}=1200 EUR,{names[-1]}=800 EUR' (no commas within a number)"
             )
         if name not in names:

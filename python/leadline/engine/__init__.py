@@ -18,7 +18,12 @@ from leadline.engine.pace import (
 )
 from leadline.engine.streams.run import Streams, open_streams
 from leadline.engine.targets.preflight import Finding, preflight
-from leadline.engine.targets.profiles import load_profile, machine_names, profile_names
+from leadline.engine.targets.profiles import (
+    load_profile,
+    machine_names,
+    profile_names,
+    profile_titles,
+)
 from leadline.engine.targets.target import Target
 from leadline.errors import (
     CacheLimitRefused,
@@ -72,6 +77,7 @@ __all__ = [
     "open_streams",
     "preflight",
     "profile_names",
+    "profile_titles",
     "require_fit",
     "share_limits",
     "stop_on_signals",

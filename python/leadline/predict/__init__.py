@@ -1,5 +1,6 @@
 """Models of a surveyed system: throughput of workloads nobody measured (CP94 §9). Pure, no I/O."""
 
+from leadline.late import make_callable
 from leadline.predict.design import Box, spread_out
 from leadline.predict.joint import JointModel, fit_joint
 from leadline.predict.learning import BATCH, enough, next_points
@@ -33,3 +34,5 @@ __all__ = [
     "sample_of",
     "spread_out",
 ]
+
+make_callable(__name__, "leadline.api.systems:predict")

@@ -1,5 +1,6 @@
 """The nouns of Leadline as immutable documents: what is stored, sent and shown."""
 
+from leadline.errors import WorkloadError
 from leadline.record.discipline import NO_SYNC, parse_sync
 from leadline.record.file_cache import (
     CachePlan,
@@ -17,6 +18,7 @@ from leadline.record.prediction import Prediction
 from leadline.record.result import (
     CAP_REACHED,
     LOST_SHARE_MAX,
+    RUNS_DIFFER,
     CacheEvents,
     EngineResult,
     Generator,
@@ -69,14 +71,7 @@ from leadline.record.validation import (
     ValidationPlan,
     ValidationStart,
 )
-from leadline.record.workload import (
-    BYTES_MAX,
-    PARAMETERS,
-    PROCESSES_MAX,
-    Interval,
-    Workload,
-    WorkloadError,
-)
+from leadline.record.workload import BYTES_MAX, PARAMETERS, PROCESSES_MAX, Interval, Workload
 
 __all__ = [
     "BYTES_MAX",
@@ -85,6 +80,7 @@ __all__ = [
     "NO_SYNC",
     "PARAMETERS",
     "PROCESSES_MAX",
+    "RUNS_DIFFER",
     "Access",
     "Arrivals",
     "BinError",

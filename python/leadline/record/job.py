@@ -13,7 +13,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from leadline.errors import EngineFault
+from leadline.errors import EngineFault, WorkloadError
 from leadline.record.discipline import NO_SYNC, fsync_each, parse_sync, say_discipline
 from leadline.record.jobs.file_test import FileProgram, FileTestResult
 from leadline.record.jobs.nfs import NfsAsked, NfsData, NfsLoadAnswer, NfsServerAddress
@@ -21,7 +21,7 @@ from leadline.record.jobs.streams import StreamAsked
 from leadline.record.result import EngineResult
 from leadline.record.streaming import StreamResult
 from leadline.record.workbench import Measured
-from leadline.record.workload import Workload, WorkloadError, declared
+from leadline.record.workload import Workload, declared
 
 WIRE_VERSION = 1
 RATE_MIN_PER_S, RATE_MAX_PER_S = 1e-3, 1e7

@@ -13,6 +13,8 @@ from leadline.record.workload import Interval, declared
 CAP_REACHED = "time cap reached"
 """The engine's words for a point that ended by time: a survey says instead, in its intervals and
 its accuracy, what the budget bought."""
+RUNS_DIFFER = "runs differ"
+"""Of runs that each reached the asked accuracy before their time was up, and together did not."""
 
 
 SERVER_GONE = ("server lost:", "server silent:", "server restarted:")

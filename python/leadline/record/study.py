@@ -36,6 +36,11 @@ class StudyStart(msgspec.Struct, frozen=True, kw_only=True):
         raise NotImplementedError
 
     @property
+    def simulated(self) -> bool:
+        """Whether its time is a simulated system's, for which nobody waits."""
+        return self.target.startswith("sim:")
+
+    @property
     def parent(self) -> str | None:
         """Id of the study that this one is about."""
         return None

@@ -70,6 +70,11 @@ def say_percent(frac: float, *, signed: bool = False) -> str:
     return f"{text} %"
 
 
+def say_time(seconds: float, *, simulated: bool = False) -> str:
+    """Write a duration, `14 h of simulated time` where nobody has to wait so long."""
+    return f"{format_seconds(seconds)}{' of simulated time' if simulated else ''}"
+
+
 def say_half_width(frac: float) -> str:
     """Write half an interval's width as `±2.1 %`; one that tells nothing has no number."""
     return f"±{say_percent(frac)}" if frac <= 1.0 else "more than ±100 %"
@@ -150,6 +155,16 @@ def say_workload_at(parameter: str, x: float) -> str:
 def say_workload(work: Workload) -> str:
     """Write all five parameters: `120 MiB touched, 32 KiB requests, …`."""
     return ", ".join(say_workload_at(name, getattr(work, name)) for name in PARAMETERS)
+
+
+def say_parameters(work: Workload) -> str:
+    """Write a workload as it is typed: `unique_bytes=256MiB size_mean=32KiB read_frac=0.5 …`."""
+    said = {name: getattr(work, name) for name in PARAMETERS}
+    written = {
+        name: format_bytes(value).replace(" ", "") if name in SIZES else f"{value:g}"
+        for name, value in said.items()
+    }
+    return " ".join(f"{name}={value}" for name, value in written.items())
 
 
 def say_place(region: Region) -> str:

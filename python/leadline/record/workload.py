@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
 
 import msgspec
 
+from leadline.errors import WorkloadError
 from leadline.units import parse_bytes, parse_seconds
 
 PARAMETERS = ("unique_bytes", "size_mean", "read_frac", "seq_frac", "process_num")
@@ -18,10 +19,6 @@ PROCESSES_MAX = 1024
 QUEUE_DEPTH_MAX = 4096
 """Most of `unique_bytes` and `size_mean`, of `process_num` and of `queue_depth`; all ranges here
 are the wire's, and `tests/conformance/test_ranges.py` holds them to it."""
-
-
-class WorkloadError(ValueError):
-    """A workload that makes no sense; the message says what to type instead."""
 
 
 def declared(kind: type[msgspec.Struct]) -> dict[str, tuple[Any, Any]]:
@@ -89,7 +86,30 @@ def _choice(value: str) -> str:
 
 
 SIZE = Quantity(parse_bytes, 512, BYTES_MAX, "between 512 bytes and 2^60 (a million TiB)")
-SHARE = Quantity(float, 0, 1)
+
+
+def parse_share(text: str) -> float:
+    """Read `0.8` or `80%`.
+
+    Raises:
+        ValueError: neither; the message shows the spelling.
+
+    """
+    number = text.strip().removesuffix("%")
+    try:
+        return float(number) / (100 if number != text.strip() else 1)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a share; write for example 0.8 or 80%") from None
+
+
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a whole number; write for example 4") from None
+
+
+SHARE = Quantity(parse_share, 0, 1)
 
 
 class Workload(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -99,17 +119,23 @@ class Workload(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     size_mean: Annotated[int, SIZE]
     read_frac: Annotated[float, SHARE] = 0.5
     seq_frac: Annotated[float, SHARE] = 0.5
-    process_num: Annotated[int, Quantity(int, 1, PROCESSES_MAX)] = 1
+    process_num: Annotated[int, Quantity(_whole, 1, PROCESSES_MAX)] = 1
     size_dist: Annotated[Literal["normal", "fixed"], Quantity(_choice)] = "normal"
-    queue_depth: Annotated[int, Quantity(int, 1, QUEUE_DEPTH_MAX)] = 1
+    queue_depth: Annotated[int, Quantity(_whole, 1, QUEUE_DEPTH_MAX)] = 1
     think_time_s: Annotated[
         float, Quantity(parse_seconds, 0, 3600, "between {low} and {high} seconds")
     ] = 0.0
 
     def __post_init__(self) -> None:
-        """Reject values outside their range."""
-        for name, (_, quantity) in QUANTITIES.items():
+        """Read what was given as text, `100MiB` or `80%`; reject values outside their range."""
+        for name, (kind, quantity) in QUANTITIES.items():
             value = getattr(self, name)
+            if isinstance(value, str) and kind in (int, float):
+                try:
+                    value = quantity.read(value)
+                except ValueError as error:
+                    raise WorkloadError(f"{name}: {error}") from error
+                msgspec.structs.force_setattr(self, name, value)
             if quantity.high is not None and not quantity.low <= value <= quantity.high:
                 said = quantity.said.format(low=quantity.low, high=quantity.high)
                 raise WorkloadError(f"{name} is {value}, it must be {said}")
@@ -134,19 +160,16 @@ class Workload(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             WorkloadError: an unknown key, a missing one, or a value that cannot be read.
 
         """
-        values: dict[str, Any] = {}
-        for part in filter(None, (piece.strip() for piece in text.split(","))):
-            key, equals, value = part.partition("=")
-            key = "think_time_s" if key.strip() == "think_time" else key.strip()
-            if not equals or key not in QUANTITIES:
-                known = ", ".join(QUANTITIES)
-                raise WorkloadError(f"{part!r} is not key=value with a known key ({known})")
-            if key in values:
-                raise WorkloadError(f"{key} is given twice")
-            try:
-                values[key] = QUANTITIES[key][1].read(value.strip())
-            except ValueError as error:
-                raise WorkloadError(f"{key}: {error}") from error
+        return cls.of(read_values(filter(None, (piece.strip() for piece in text.split(",")))))
+
+    @classmethod
+    def of(cls, values: dict[str, Any]) -> Workload:
+        """Make a workload of parameters by name.
+
+        Raises:
+            WorkloadError: one without which it is none is missing.
+
+        """
         missing = [key for key in ("unique_bytes", "size_mean") if key not in values]
         if missing:
             raise WorkloadError(
@@ -156,7 +179,32 @@ class Workload(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return cls(**values)
 
 
+def read_values(parts: Iterable[str]) -> dict[str, Any]:
+    """Read `key=value` each, into what each parameter is.
+
+    Raises:
+        WorkloadError: an unknown key, one given twice, or a value that cannot be read.
+
+    """
+    values: dict[str, Any] = {}
+    for part in parts:
+        key, equals, value = part.partition("=")
+        key = KEYS.get(key.strip(), key.strip())
+        if not equals or key not in QUANTITIES:
+            known = ", ".join(QUANTITIES)
+            raise WorkloadError(f"{part!r} is not key=value with a known key ({known})")
+        if key in values:
+            raise WorkloadError(f"{key} is given twice")
+        try:
+            values[key] = QUANTITIES[key][1].read(value.strip())
+        except ValueError as error:
+            raise WorkloadError(f"{key}: {error}") from error
+    return values
+
+
 QUANTITIES: dict[str, tuple[Any, Quantity]] = declared(Workload)
 """What a workload says, in the order in which it is sent: of each its type and how it is read."""
+KEYS = {name: name for name in QUANTITIES} | {"think_time": "think_time_s"}
+"""How people write each of them."""
 FRACTIONS = tuple(name for name, (_, quantity) in QUANTITIES.items() if quantity is SHARE)
 SIZES = tuple(name for name, (_, quantity) in QUANTITIES.items() if quantity is SIZE)

@@ -73,9 +73,9 @@ class Store(Keeper, Protocol):
 
     Ownership: documents are immutable, those given and those returned; nothing is shared.
 
-    Immutability: an item is never changed or removed. A study that is `done` takes neither items
-    nor another end; one that is `stopped` may go on and end again. Breaking either raises
-    `UpdateFinishedError`, whatever the document says.
+    Immutability: an item is never changed, nor removed but with its whole study. A study that is
+    `done` takes neither items nor another end; one that is `stopped` may go on and end again.
+    Breaking either raises `UpdateFinishedError`, whatever the document says.
 
     References: `ref` is a study's id, the name of its system (which means the newest study of it,
     where a kind is `named`), or the first four or more characters of exactly one id; tried in this
@@ -100,6 +100,14 @@ class Store(Keeper, Protocol):
 
     def item(self, ref: str) -> StoredItem:
         """Return an item by its id or an unambiguous beginning (at least 4 characters) of it."""
+
+    def remove(self, study_id: str) -> None:
+        """Remove a study with its items and its answer.
+
+        Raises:
+            StoreError: it was never begun, or another study is about it and must go first.
+
+        """
 
     def close(self) -> None:
         """Let go of the connections; further calls open new ones."""

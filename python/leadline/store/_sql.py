@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, func, select, update
+from sqlalchemy import Connection, delete, func, select, update
 
 from leadline.record.kinds import KINDS
 from leadline.record.study import A_co, Answer, Item, Records, S_co, Status, StudyStart, Summary
@@ -86,6 +86,20 @@ class SqlStore(Database):
                 )
             values = {"status": status.value, "answer": encode(answer), "wall_s": answer.wall_s}
             connection.execute(update(studies).where(studies.c.id == study_id).values(values))
+
+    def remove(self, study_id: str) -> None:
+        """Remove a study with its items and its answer."""
+        with self._transaction() as connection:
+            if _locked(connection, study_id) is None:
+                raise StoreError(f"study {study_id} was never begun in {self._shown}")
+            about = select(studies.c.id).where(studies.c.parent == study_id).limit(1)
+            child = connection.execute(about).scalar()
+            if child is not None:
+                raise StoreError(
+                    f"study {child[:8]} is about {study_id[:8]}; remove that one first"
+                )
+            connection.execute(delete(items).where(items.c.study == study_id))
+            connection.execute(delete(studies).where(studies.c.id == study_id))
 
     def find(self, ref: str, kind: Records[S_co, A_co] | None = None) -> Stored[S_co, A_co]:
         """Return a study by its id, its system's name or the beginning of its id."""

@@ -62,7 +62,7 @@ _WATCHING: dict[str, tuple[Any, Any]] = {
     "seconds": (
         _option(
             float | None,
-            "With --pid and --cgroup: for so long; else until Ctrl-C.",
+            "With --pid and --cgroup: for so long.  [default: until Ctrl-C]",
             parser=reader(positive_seconds),
             metavar="TIME",
         ),
@@ -133,7 +133,10 @@ def command(
     name: Name = None,
     json: Json = False,
 ) -> None:
-    """Describe an application's I/O, by a trace or as it runs: five numbers, caches, streams."""
+    """Describe an application's I/O, by a trace or as it runs: five numbers, caches, streams.
+
+    Example: leadline characterize --trace io.log -o page.html
+    """
     own: Context = context.obj
     kind = KINDS[APPLICATION.kind]
     asked = msgspec.structs.replace(

@@ -47,7 +47,10 @@ def scan(
     match: Match = 0.5,
     asked: KernelAsked,
 ) -> None:
-    """Write the records of SRC whose keys lie in a range to DST."""
+    """Write the records of SRC whose keys lie in a range to DST.
+
+    Example: leadline stream scan /data/records /data/found --match 0.1
+    """
     run_kernel(
         context.obj,
         "scan",
@@ -68,7 +71,10 @@ def sort(
     temp: Temporary = None,
     asked: KernelAsked,
 ) -> None:
-    """Order the 100-byte records of SRC by their 10-byte keys into DST."""
+    """Order the 100-byte records of SRC by their 10-byte keys into DST.
+
+    Example: leadline stream sort /data/records /data/sorted --memory 1GiB
+    """
     wanted = asked.of(source, destination, temporary=temp or ())
     run_kernel(context.obj, "sort", wanted, asked.shown, name=asked.name)
 
@@ -88,7 +94,10 @@ def transpose(
     ] = None,
     asked: KernelAsked,
 ) -> None:
-    """Write the 4 KiB blocks of SRC, which lie row after row, column after column into DST."""
+    """Write the 4 KiB blocks of SRC, which lie row after row, column after column into DST.
+
+    Example: leadline stream transpose /data/rows /data/columns
+    """
     wanted = asked.of(source, destination)
     run_kernel(
         context.obj, "transpose", wanted, asked.shown, name=asked.name, rows=rows, columns=columns
@@ -102,14 +111,16 @@ def transpose(
 def generate(
     destination: Destination,
     *,
-    records: Annotated[int | None, typer.Option(min=1, help="How many of 100 bytes.")] = None,
+    records: Annotated[
+        int | None, typer.Option(min=1, help="How many of 100 bytes.  [default: by --bytes]")
+    ] = None,
     size: Annotated[
         int | None,
         typer.Option(
             "--bytes",
             parser=reader(positive_bytes),
             metavar="SIZE",
-            help="As many as fit into this size, instead of --records.",
+            help="As many as fit into this size.  [default: by --records]",
         ),
     ] = None,
     format: Annotated[  # noqa: A002 - the option's name
@@ -124,7 +135,10 @@ def generate(
     wanted: Wanted,
     json: Json = False,
 ) -> None:
-    """Make records of the sort benchmark, as gensort does."""
+    """Make records of the sort benchmark, as gensort does.
+
+    Example: leadline stream generate /data/records --bytes 1GiB
+    """
     if (records is None) == (size is None):
         raise TargetRefused("say how many: --records N, or --bytes SIZE, and not both")
     count = records if records is not None else (size or 0) // RECORD_BYTES
@@ -142,7 +156,9 @@ def check(
     against: Annotated[
         str | None, typer.Option(metavar="FILE", help="Must hold the same records, in any order.")
     ] = None,
-    records: Annotated[int | None, typer.Option(min=0, help="Must be this many.")] = None,
+    records: Annotated[
+        int | None, typer.Option(min=0, help="Must be this many.  [default: any]")
+    ] = None,
     checksum: Annotated[
         str | None, typer.Option(metavar="HEX", help="Must be the sum of their CRC-32.")
     ] = None,
@@ -150,7 +166,10 @@ def check(
     wanted: Wanted,
     json: Json = False,
 ) -> None:
-    """Count records, sum their checksums and say whether they are in order, as valsort does."""
+    """Count records, sum their checksums and say whether they are in order, as valsort does.
+
+    Example: leadline stream check /data/sorted --against /data/records
+    """
     wanted = msgspec.structs.replace(wanted, source=source)
     check_records(
         wanted, against=against, records=records, checksum=checksum, any_order=any_order, json=json

@@ -22,6 +22,7 @@ from leadline.cli.options import (
     with_group,
 )
 from leadline.cli.stream.run import Shown
+from leadline.errors import TargetRefused
 from leadline.record.job import (
     STREAM_DEPTH_MAX,
     STREAM_THREADS_MAX,
@@ -59,7 +60,11 @@ Source = Annotated[
     str, typer.Argument(metavar="SRC", help="The data set to read; it is only ever read.")
 ]
 Destination = Annotated[
-    str, typer.Argument(metavar="DST", help="The data set to make, named when it is whole.")
+    str,
+    typer.Argument(
+        metavar="DST",
+        help="The data set to make, named when it is whole; in a directory it is named as SRC is.",
+    ),
 ]
 Memory = Annotated[
     int | None,
@@ -172,7 +177,25 @@ class KernelAsked(NamedTuple):
 
     def of(self, source: str, destination: str, **more: Any) -> Wanted:
         """Return what is wanted of this data."""
-        return msgspec.structs.replace(self.wanted, source=source, destination=destination, **more)
+        made = within(source, destination)
+        return msgspec.structs.replace(self.wanted, source=source, destination=made, **more)
+
+
+def within(source: str, destination: str) -> str:
+    """Return the data set that DST means: in a directory one named as SRC is, as `cp` has it.
+
+    Raises:
+        TargetRefused: `DIR/`, and there is no such directory.
+
+    """
+    if Path(destination).is_dir():
+        return str(Path(destination) / Path(source).name)
+    if destination.endswith("/"):
+        raise TargetRefused(
+            f"there is no directory {destination}; make it first: mkdir {destination}, or name the "
+            f"file that is to be made: {destination.rstrip('/')}"
+        )
+    return destination
 
 
 _OPTIONS = {

@@ -89,6 +89,7 @@ def _run_kernel(
     before = _unfinished(store, planned, start) if shown.resume else None
     study = _run(planned, start if before is None else before.study.start, store, shown, before)
     tell_stream(study, store, json=shown.json, output=shown.output)
+    talk(f"wrote {wanted.destination}")
 
 
 def _require_one_process(ranks: int, shown: Shown) -> None:
@@ -258,6 +259,7 @@ def check_records(
 
     """
     _require_alone("check")
+    checksum = None if checksum is None else _sum_of(checksum)
     result = _one_job(plan_check(wanted))
     found = _checked(result)
     if against is not None:
@@ -267,9 +269,20 @@ def check_records(
     if json:
         put_json(result_document(result) | {"right": not wrong, "wrong": wrong})
     else:
-        _tell_check(result, found)
+        _tell_check(result, found, wrong)
     if wrong:
         raise RecordsWrong(f"{wanted.source} is wrong: {'; '.join(wrong)}")
+
+
+def _sum_of(text: str) -> str:
+    """Return a checksum as the engine writes it."""
+    try:
+        return f"{int(text, 16):x}"
+    except ValueError:
+        raise TargetRefused(
+            f"--checksum {text!r} is no number in hexadecimal digits; `leadline stream check SRC` "
+            "prints the one of its data"
+        ) from None
 
 
 def _wrong(
@@ -282,9 +295,9 @@ def _wrong(
             f"it has {found.records:,} records and should have {records:,} "
             f"({abs(records - found.records):,} {less})"
         )
-    if checksum is not None and found.checksum != checksum.lower().lstrip("0").rjust(1, "0"):
+    if checksum is not None and found.checksum != checksum:
         said.append(
-            f"its checksum is {found.checksum} and should be {checksum.lower()}: records were "
+            f"its checksum is {found.checksum} and should be {checksum}: records were "
             "changed, lost or doubled"
         )
     if found.unordered and not any_order:
@@ -295,9 +308,11 @@ def _wrong(
     return said
 
 
-def _tell_check(result: StreamResult, found: CheckResult) -> None:
-    """Say what valsort says."""
+def _tell_check(result: StreamResult, found: CheckResult, wrong: Sequence[str]) -> None:
+    """Say what valsort says; of records that are not what they should be no SUCCESS."""
     order = "SUCCESS - all records are in order"
+    if wrong:
+        order = "FAILURE - all records are in order, but they are not those asked for"
     if found.unordered:
         order = f"First unordered record is record {found.first_unordered}"
     show(

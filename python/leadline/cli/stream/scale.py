@@ -107,7 +107,10 @@ def scale(
     output: Path | None = None,
     json: Json = False,
 ) -> None:
-    """Run every kernel on 1 to n disks: what each disk adds, where that stops, and why."""
+    """Run every kernel on 1 to n disks: what each disk adds, where that stops, and why.
+
+    Example: leadline stream scale /disk1 /disk2
+    """
     require_stream_output(output)
     paths = [str(Target.parse(directory).path or directory) for directory in directories]
     asked = Asked(

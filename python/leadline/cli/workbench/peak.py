@@ -61,7 +61,10 @@ def command(
     ] = True,
     json: Json = False,
 ) -> None:
-    """Find the highest load a server takes before it is too slow, at a stated confidence."""
+    """Find the highest load a server takes before it is too slow, at a stated confidence.
+
+    Example: leadline peak workloads/simulated-server.toml --at workers=64
+    """
     file = load_experiment(experiment)
     own: Context = context.obj
     sample = _sample(at or ())

@@ -47,7 +47,8 @@ Deadline = Annotated[
         parser=reader(positive_seconds),
         metavar="TIME",
         show_default=False,
-        help="Most that it may cost, e.g. 20m; what is reached then is the answer.",
+        help="Most that it may cost, e.g. 20m; what is reached then is the answer.  [default: the "
+        "file's, or none]",
     ),
 ]
 OwnSeed = Annotated[

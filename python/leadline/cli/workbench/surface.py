@@ -46,12 +46,21 @@ def command(
     scheduler: Scheduler = None,
     insecure_scheduler: InsecureScheduler = False,
     at_once: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Most samples measured at the same time.")
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Most samples measured at the same time. "
+            "[default: the file's, or one on each machine]",
+        ),
     ] = None,
     output: Path | None = None,
     json: Json = False,
 ) -> None:
-    """Find the peak rate over all configurations, measuring only some of them."""
+    """Find the peak rate over all configurations, measuring only some of them.
+
+    Example: leadline surface workloads/simulated-server.toml
+    """
     file = load_experiment(experiment)
     own: Context = context.obj
     stored = None

@@ -32,6 +32,17 @@ def _names(folder: Traversable) -> tuple[str, ...]:
     return tuple(sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml")))
 
 
+def profile_titles(*, machines: bool = False) -> dict[str, str]:
+    """Return what the systems that ship with Leadline are, by name.
+
+    They are those that obey a law or, instead, the machines made of parts.
+    """
+    folder = _folder() / MACHINES if machines else _folder()
+    texts = {name: (folder / f"{name}.toml").read_text(encoding="utf-8") for name in _names(folder)}
+    metas = {name: parse_toml(text).get("meta", {}) for name, text in texts.items()}
+    return {name: str(meta.get("title", "")) for name, meta in metas.items()}
+
+
 def load_profile(name_or_file: str) -> dict[str, Any]:
     """Return the system called so, or described in the `.toml` file at this path, validated.
 
@@ -63,7 +74,7 @@ def _unknown(name: str, names: tuple[str, ...]) -> str:
     said = f"there is no simulated system called {name!r}" if name else "sim: needs a name"
     return (
         f"{said}; {guess}The systems are: {', '.join(names) or 'none in this installation'}. "
-        "Your own goes into a file: sim:FILE.toml"
+        "Your own goes into a file: sim:FILE.toml; `leadline sims` tells what each is"
     )
 
 

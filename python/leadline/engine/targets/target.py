@@ -12,7 +12,15 @@ import msgspec
 from leadline.engine.targets.nfs_address import NfsAddress
 from leadline.engine.targets.profiles import load_profile
 from leadline.errors import TargetRefused
+from leadline.machine.mounts import mount_of
 
+NO_STORAGE = frozenset(
+    {
+        *("proc", "sysfs", "cgroup", "cgroup2", "devpts", "debugfs", "tracefs", "securityfs"),
+        *("bpf", "pstore", "efivarfs", "configfs", "mqueue", "binfmt_misc", "autofs", "nsfs"),
+    }
+)
+"""File systems whose files are no stored data."""
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _SPELLINGS = "a target is a directory, sim:NAME, sim:FILE.toml, nfs://HOST/PATH or null:"
 
@@ -118,6 +126,12 @@ def _usable_directory(spelled: str) -> Path:
         raise TargetRefused(
             f"{spelled} is a file, not a directory; Leadline makes its own data file: "
             f"give a directory such as {path.parent}"
+        )
+    mount = mount_of(path)
+    if mount is not None and mount.type in NO_STORAGE:
+        raise TargetRefused(
+            f"{spelled} is on {mount.type}, a file system of the kernel that stores no data; give "
+            "a directory on a disk, for example one in your home"
         )
     if os.statvfs(path).f_flag & os.ST_RDONLY:
         raise TargetRefused(

@@ -27,10 +27,13 @@ def save_application(study: Application, path: Path) -> None:
         ReportError: another suffix, or the file cannot be written.
 
     """
-    _FORMS.save(path, html=lambda: render_application_html(study), charts=lambda: _charts(study))
+    _FORMS.save(
+        path, html=lambda: render_application_html(study), charts=lambda: application_charts(study)
+    )
 
 
-def _charts(study: Application) -> dict[str, Drawn]:
+def application_charts(study: Application) -> dict[str, Drawn]:
+    """Return the miss-ratio curve."""
     return {"miss-ratios": miss_ratio_chart(study)}
 
 
@@ -45,7 +48,7 @@ def render_application_html(study: Application) -> str:
             status=study.status,
             sentences=found.sentences,
             warnings=found.warnings,
-            charts=_charts(study),
+            charts=application_charts(study),
             tables=[
                 PlainTable("CP94's five numbers", tables.FIVE_HEADS, tables.five_rows(study)),
                 PlainTable("Streams", tables.STREAM_HEADS, tables.stream_rows(study.phases)),

@@ -26,10 +26,11 @@ def save_cache(study: CacheStudy, path: Path) -> None:
         ReportError: another suffix, nothing to draw, or the file cannot be written.
 
     """
-    _FORMS.save(path, html=lambda: render_cache_html(study), charts=lambda: _charts(study))
+    _FORMS.save(path, html=lambda: render_cache_html(study), charts=lambda: cache_charts(study))
 
 
-def _charts(study: CacheStudy) -> dict[str, Drawn]:
+def cache_charts(study: CacheStudy) -> dict[str, Drawn]:
+    """Return the chart of the sizes, if anything was measured."""
     chart = cache_chart(study)
     return {} if chart is None else {"cache": chart}
 
@@ -48,7 +49,7 @@ def render_cache_html(study: CacheStudy) -> str:
             status=study.status,
             sentences=[*found.sentences, *told, *(f"n.m.: {why}." for why in study.left_out)],
             warnings=study.warnings,
-            charts=_charts(study),
+            charts=cache_charts(study),
             tables=[
                 PlainTable("Sizes and rates", SIZE_HEADS, size_rows(found)),
                 PlainTable(

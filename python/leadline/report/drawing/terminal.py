@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import wraps
+from operator import ge
 from typing import Concatenate, ParamSpec
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
@@ -56,13 +58,49 @@ class Terminal:
             yield self.text(f"warning: {warning}", "yellow")
 
     def table(self, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
-        """A table that folds rather than cuts."""
-        table = Table(box=box.ASCII if self.plain else box.SIMPLE_HEAD, pad_edge=False)
-        for head in heads:
-            table.add_column(self.text(head), overflow="fold")
-        for row in rows:
+        """A table that folds rather than cuts, and breaks no word where all have room."""
+        told = list(rows)
+        widths, gap = _widths([*zip(heads, *told, strict=True)], self.width - _EDGES)
+        table = Table(
+            box=box.ASCII if self.plain else box.SIMPLE_HEAD, pad_edge=False, padding=(0, gap)
+        )
+        for head, width in zip(heads, widths, strict=True):
+            table.add_column(self.text(head), overflow="fold", width=width)
+        for row in told:
             table.add_row(*map(self.text, row))
         return table
+
+
+_EDGES = 2
+"""Signs that a table's frame takes."""
+
+
+def _widths(columns: Sequence[Sequence[str]], room: int) -> tuple[list[int | None], int]:
+    """Return how wide each column is, and the blanks beside a divider between two.
+
+    rich narrows the widest columns to one width, which breaks a word that is longer. Where all
+    words have room, the same is done here but for the columns of such words.
+    """
+    usual: list[int | None] = [None] * len(columns)
+    wanted = [max(map(cell_len, cells), default=0) for cells in columns]
+    longest = [
+        max((cell_len(word) for cell in cells for word in cell.split()), default=0)
+        for cells in columns
+    ]
+    for gap in (1, 0):
+        left = room - (2 * gap + 1) * len(columns)
+        for level in range(max(wanted, default=0), 0, -1):
+            narrowed = [min(each, level) for each in wanted]
+            if sum(narrowed) <= left and all(map(ge, narrowed, longest)):
+                return usual, gap
+            widths = [*map(max, narrowed, longest)]
+            if sum(widths) <= left:
+                return [*widths], gap
+    return usual, 1
+
+
+WIDTH_MAX = 160
+"""Of what is drawn: a pipe has no width."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +110,7 @@ class _Told:
     tell: Callable[[Terminal], Iterable[RenderableType]]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        yield from self.tell(Terminal(options.ascii_only, options.max_width))
+        yield from self.tell(Terminal(options.ascii_only, min(options.max_width, WIDTH_MAX)))
 
 
 def on_terminal(

@@ -125,10 +125,13 @@ def say_cache_events(result: EngineResult) -> str | None:
 
 def say_latency(latency: LatencyUs) -> str:
     """Say a span's response times."""
-    return (
-        f"{latency.mean:,.1f} us on the average; p50 {latency.p50:,.1f}, p90 {latency.p90:,.1f}, "
-        f"p99 {latency.p99:,.1f}, p99.9 {latency.p99_9:,.1f}, max {latency.max:,.0f} us"
-    )
+    shares = {"p50": latency.p50, "p90": latency.p90, "p99": latency.p99, "p99.9": latency.p99_9}
+    said = [f"{name} {_us(value)}" for name, value in {**shares, "max": latency.max}.items()]
+    return f"{_us(latency.mean)} on the average; {', '.join(said)}"
+
+
+def _us(microseconds: float) -> str:
+    return format_seconds(microseconds / 1e6)
 
 
 def span_rows(result: EngineResult) -> list[tuple[str, str]]:

@@ -28,10 +28,13 @@ def save_measurement(study: Measured, path: Path) -> None:
         ReportError: another suffix, nothing to draw, or the file cannot be written.
 
     """
-    _FORMS.save(path, html=lambda: render_measurement_html(study), charts=lambda: _charts(study))
+    _FORMS.save(
+        path, html=lambda: render_measurement_html(study), charts=lambda: window_charts(study)
+    )
 
 
-def _charts(study: Measured) -> dict[str, alt.LayerChart]:
+def window_charts(study: Measured) -> dict[str, alt.LayerChart]:
+    """Return what happened within each window, by name."""
     charts = {f"window-{point.order}": window_chart(point) for point in study.points}
     return {name: chart for name, chart in charts.items() if chart is not None}
 
@@ -47,7 +50,7 @@ def render_measurement_html(study: Measured) -> str:
             status=study.status,
             sentences=list(map(_sentence, study.names, points)),
             warnings=[text for point in points for text in point.result.reasons],
-            charts=_charts(study),
+            charts=window_charts(study),
             tables=[
                 PlainTable(_named(name, say_workload(point.workload)), (), measurement_rows(point))
                 for name, point in zip(study.names, points, strict=True)

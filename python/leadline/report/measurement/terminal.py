@@ -9,7 +9,7 @@ from rich.text import Text
 from leadline.record import EngineResult, Measurement, OperationSummary
 from leadline.record.measurement import Measured
 from leadline.record.result import NUMBERS
-from leadline.record.wording import say_count, say_percent, say_rate
+from leadline.record.wording import say_count, say_percent, say_rate, say_time
 from leadline.report.measurement import evidence
 from leadline.units import format_seconds
 
@@ -46,7 +46,7 @@ def measurement_rows(point: Measurement) -> list[tuple[str, str]]:
     written = result.written_bytes
     rows = [
         ("throughput", say_rate(result.throughput_mb_s, level=True)),
-        ("", f"{iops.value:,.0f} requests/s{within}, from {result.wall_s:.3g} s{_runs(point)}"),
+        ("", f"{iops.value:,.0f} requests/s{within}, from {_took(result)}{_runs(point)}"),
         ("discipline", _discipline(point)),
         ("offered", _offered(point)),
         *evidence.span_rows(result),
@@ -71,6 +71,10 @@ def measurement_rows(point: Measurement) -> list[tuple[str, str]]:
     rows += [(title, str(number)) for title, number in numbers if title and number is not None]
     rows += [("warning", warning) for warning in (*point.warnings, *result.warnings)]
     return [(name, text) for name, text in (*rows, ("point", point.point_id)) if text is not None]
+
+
+def _took(result: EngineResult) -> str:
+    return say_time(result.wall_s, simulated=result.simulated is not None)
 
 
 def _runs(point: Measurement) -> str:

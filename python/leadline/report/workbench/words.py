@@ -57,9 +57,11 @@ def say_half_brief(rate: Interval | None) -> str:
 
 
 def say_ms(value_ms: float) -> str:
-    """Write `4.97 ms`, `38 ms`, `1.4 s`."""
+    """Write `4.97 µs`, `38 ms`, `1.4 s`."""
     if value_ms >= 1000:
         return f"{value_ms / 1000:,.3g} s"
+    if 0 < value_ms < 0.9995:
+        return f"{value_ms * 1000:.3g} µs"
     return f"{value_ms:.3g} ms"
 
 

@@ -1,7 +1,12 @@
 """How fast are these workloads? Measurements that belong to no larger study."""
 
 from leadline.studies.measurement.begin import begin_measurements
-from leadline.studies.measurement.plan import MeasurementRefused, plan_jobs, plan_workload
+from leadline.studies.measurement.plan import (
+    MeasurementRefused,
+    plan_jobs,
+    plan_words,
+    plan_workload,
+)
 from leadline.studies.measurement.run import measure_workloads
 from leadline.studies.measurement.stored import find_begun, load_measured
 
@@ -12,5 +17,6 @@ __all__ = [
     "load_measured",
     "measure_workloads",
     "plan_jobs",
+    "plan_words",
     "plan_workload",
 ]

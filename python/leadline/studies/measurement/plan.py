@@ -10,6 +10,7 @@ import msgspec
 from leadline.engine import Limits, Target
 from leadline.errors import LeadlineError
 from leadline.fio import FioWorkload
+from leadline.fio.words import Typed
 from leadline.record import Access, Arrivals, Workload
 from leadline.record.job import CLOSED
 from leadline.record.measurement import WorkloadAsked
@@ -55,6 +56,44 @@ def plan_workload(
         seconds=seconds or SECONDS,
         runs=_runs(runs, arrivals),
     )
+
+
+def plan_words(
+    typed: Typed,
+    access: Access,
+    *,
+    arrivals: Arrivals = CLOSED,
+    seconds: float | None = None,
+    runs: int | None = None,
+    files: bool,
+) -> WorkloadAsked:
+    """Return a workload typed in words; what was said beside them goes over fio's words.
+
+    Args:
+        typed: the words.
+        access: as far as it was said, and the next three.
+        arrivals: closed where none was said.
+        seconds: as in `plan_workload`.
+        runs: as well.
+        files: whether the target has files, so that the words' way to them counts.
+
+    Raises:
+        MeasurementRefused: no run, or several of an open loop.
+
+    """
+    waiting = access if access.waits else msgspec.structs.replace(access, sync=typed.sync)
+    if files:
+        waiting = msgspec.structs.replace(
+            waiting, backend=access.backend or typed.backend, direct=access.direct or typed.direct
+        )
+    planned = plan_workload(
+        typed.workload,
+        waiting,
+        arrivals=typed.arrivals if arrivals == CLOSED else arrivals,
+        seconds=seconds or typed.seconds,
+        runs=runs,
+    )
+    return msgspec.structs.replace(planned, warnings=typed.warnings)
 
 
 def plan_jobs(

@@ -21,6 +21,8 @@ import msgspec
 from leadline.engine import (
     Engine,
     Finding,
+    Limits,
+    Progress,
     Target,
     TargetRefused,
     bounded,
@@ -32,6 +34,7 @@ from leadline.engine import (
 from leadline.late import late
 from leadline.record import (
     CAP_REACHED,
+    RUNS_DIFFER,
     EngineResult,
     Measurement,
     RunReading,
@@ -53,6 +56,7 @@ from leadline.store import Keeper
 from leadline.studies.measurement.plan import limits_of, naming
 from leadline.studies.measurement.stored import POINTS, runs_group
 from leadline.studies.resume import clock_after
+from leadline.units import format_seconds
 
 STAGE = "measure"
 PAUSE_S = 2.0
@@ -72,6 +76,7 @@ def measure_workloads(
     *,
     on_findings: Callable[[Sequence[Finding]], object] = lambda _: None,
     on_measured: Callable[[Measured], object] = lambda _: None,
+    on_progress: Callable[[Progress], object] = lambda _: None,
 ) -> Measured:
     """Measure every workload still missing and return all measurements.
 
@@ -85,6 +90,8 @@ def measure_workloads(
         before: what earlier sittings kept.
         on_findings: told what may disturb a workload, before its first run of this sitting.
         on_measured: told of the study after every workload.
+        on_progress: told before every run, but for those of a simulated system, which nobody waits
+            for.
 
     Raises:
         TargetRefused: the target cannot take a workload, or is not as it was in its earlier runs.
@@ -110,7 +117,7 @@ def measure_workloads(
                 findings = preflight(target, engine.facts)
                 on_findings(findings)
                 warnings = tuple(str(finding) for finding in findings if not finding.note)
-                point = _measure(engine, growing, workload, warnings)
+                point = _measure(engine, growing, workload, warnings, on_progress)
                 # Kept before the target is left: a server that went away cannot be tidied up.
                 growing.add_point(point)
                 on_measured(growing.study)
@@ -192,7 +199,11 @@ def _require_fit(workload: WorkloadAsked, engine: Engine) -> None:
 
 
 def _measure(
-    engine: Engine, growing: _Growing, workload: WorkloadAsked, warnings: tuple[str, ...]
+    engine: Engine,
+    growing: _Growing,
+    workload: WorkloadAsked,
+    warnings: tuple[str, ...],
+    on_progress: Callable[[Progress], object],
 ) -> Measurement:
     """Make the runs that a workload still needs, and of all of them its measurement."""
     asked, kept = growing.asked, growing.runs
@@ -215,14 +226,48 @@ def _measure(
     def timed(run: Callable[..., EngineResult]) -> EngineResult:
         return until_completed(run, limits, lambda: end_s - engine.clock_s)
 
+    ahead = _Ahead(workload, limits, pause_s, begun_s=engine.clock_s)
     for number in range(len(kept), workload.runs):
         if number > len(kept):
             time.sleep(pause_s)
+        if not engine.virtual:
+            on_progress(ahead.progress(growing, engine.clock_s))
         run = _run(engine, asked, workload, number, warnings=warnings, timed=timed)
         if run.result.server_lost or number + 1 == workload.runs:
             break
         growing.add_run(run)
     return _whole(growing, workload, run)
+
+
+class _Ahead:
+    """What is left to wait for, from how long the runs of this sitting took."""
+
+    def __init__(
+        self, workload: WorkloadAsked, limits: Limits, pause_s: float, *, begun_s: float
+    ) -> None:
+        self._workload, self._limits, self._pause_s = workload, limits, pause_s
+        self._begun_s = begun_s
+        self._first: int | None = None
+
+    def progress(self, growing: _Growing, now_s: float) -> Progress:
+        """Return where the measurement stands before its next run."""
+        work, runs = self._workload, growing.runs
+        if self._first is None:
+            self._first = len(runs)
+        made = len(runs) - self._first
+        usual_s = self._limits.warm_up_s_max + self._limits.measure_s_max + self._pause_s
+        each_s = (now_s - self._begun_s) / made if made else usual_s
+        planned = growing.asked.workloads
+        later = planned[len(growing.points) + 1 :]
+        left_s = each_s * (work.runs - len(runs)) + usual_s * sum(each.runs for each in later)
+        done = sum(each.runs for each in planned[: len(growing.points)]) + len(runs)
+        return Progress(
+            done=done,
+            planned=sum(each.runs for each in planned),
+            stage=work.name or "run",
+            left_s=left_s,
+            throughput_mb_s=runs[-1].result.throughput_mb_s.value if runs else None,
+        )
 
 
 def _run(
@@ -306,9 +351,15 @@ def _answer(results: list[EngineResult], accuracy: float) -> EngineResult:
         return pooled
     kept = [warning for warning in pooled.warnings if not warning.startswith(CAP_REACHED)]
     if reached > accuracy:
+        capped = len(kept) < len(pooled.warnings)
+        missed = f"±{reached:.1%} instead of ±{accuracy:.1%} over {len(results)} runs"
         kept.append(
-            f"{CAP_REACHED} before the asked accuracy: ±{reached:.1%} instead of ±{accuracy:.1%} "
-            f"over {len(results)} runs; more --seconds, or more --runs, narrow it"
+            f"{CAP_REACHED} before the asked accuracy: {missed}; more --seconds, or more --runs, "
+            "narrow it"
+            if capped
+            else f"{RUNS_DIFFER} by more than the asked accuracy: {missed}, though each of them "
+            f"ended early, sure of its own rate, after {format_seconds(pooled.wall_s)} in all; "
+            "more --runs narrow it"
         )
     return msgspec.structs.replace(pooled, warnings=tuple(kept))
 

@@ -31,7 +31,10 @@ def command(
         typer.Option(metavar="json|csv|parquet|arrow", help="Default: by FILE's ending."),
     ] = None,
 ) -> None:
-    """Write the points or trials of what is stored as JSON, CSV, Parquet or Arrow."""
+    """Write the points or trials of what is stored as JSON, CSV, Parquet or Arrow.
+
+    Example: leadline export 3f2a5b58 -o points.csv
+    """
     own: Context = context.obj
     store = own.read_store()
     chosen = format or (output.suffix.lstrip(".") if output else "json")

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from leadline.cli.context import Context
 from leadline.cli.options import Json
 from leadline.cli.talk import put_json, show
-from leadline.cli.tell import tell
+from leadline.cli.tell import say_study, tell
 from leadline.record import Measurement
 from leadline.report.documents.measurement import measurement_document
 from leadline.report.kinds import KINDS, find_study
 from leadline.report.measurement.terminal import render_measurement
-from leadline.store import Store, StoredItem, StoreError
+from leadline.store import Store, Stored, StoredItem, StoreError
 
 
 def command(
@@ -28,13 +28,16 @@ def command(
     ],
     json: Json = False,
 ) -> None:
-    """Show what is stored under an id: a survey, a study, an experiment, or one point."""
+    """Show what is stored under an id: a survey, a study, an experiment, or one point.
+
+    Example: leadline show 3f2a5b58
+    """
     own: Context = context.obj
     store = own.read_store()
     try:
         found = find_study(store, ref)
     except StoreError as no_study:
-        _show_point(_point(store, ref, no_study), json=json)
+        _show_point(store, _point(store, ref, no_study), json=json)
         return
     kind = KINDS[found.kind]
     tell(kind.load(store, found.start.study_id), kind, json=json)
@@ -50,8 +53,12 @@ def _point(store: Store, ref: str, no_study: StoreError) -> StoredItem:
     return item
 
 
-def _show_point(item: StoredItem, *, json: bool) -> None:
+def _show_point(store: Store, item: StoredItem, *, json: bool) -> None:
     if json:
         put_json(measurement_document(item.document, item.kind, item.study_id))
-    else:
-        show(render_measurement(item.document))
+        return
+    found: Stored[Any, Any] = store.find(item.study_id)
+    point = item.document
+    study = say_study(KINDS[found.kind].records.said, found.start)
+    show(f"point {point.point_id[:8]}, {point.started_at[:16].replace('T', ' ')} UTC, of {study}\n")
+    show(render_measurement(point))

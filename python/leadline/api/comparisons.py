@@ -1,0 +1,165 @@
+"""Surveyed systems side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from leadline.api.frames import chosen, columns, frame, table, workload_of
+from leadline.compare import (
+    NOT_TWO,
+    GateRefused,
+    Named,
+    Question,
+    Terms,
+    compare_systems,
+    disturbance_of,
+    focal_questions,
+    known_cache,
+    name_systems,
+    named_questions,
+    parse_prices,
+    parse_rule,
+)
+from leadline.late import late
+from leadline.predict import Predictor
+from leadline.record import PARAMETERS, Interval, Workload
+from leadline.record.comparison import SystemsComparison
+from leadline.record.wording import say_rate
+from leadline.report.comparison.words import say_ratio, say_title, say_verdict
+from leadline.store import open_store
+from leadline.studies.survey.stored import load_survey
+
+comparison_charts = late("leadline.report.comparison.charts:comparison_charts")
+save_comparison = late("leadline.report.comparison.save:save_comparison")
+
+
+def compare(
+    *systems: str,
+    workloads: Sequence[Workload | str] = (),
+    named: bool = False,
+    model: str | None = None,
+    extrapolate: bool = False,
+    prices: Sequence[str] = (),
+    fail_if: str | None = None,
+    store: str | None = None,
+) -> ComparedSystems:
+    """Compare surveyed systems: ratios with intervals, and a verdict where there is one.
+
+    Args:
+        systems: two or more surveys' ids, or systems' names.
+        workloads: to compare on; without them and `named` CP94's five and each system's own.
+        named: on CP94's five named workloads.
+        model: which predicts; the best without it.
+        extrapolate: answer beyond the surveyed ranges, marked.
+        prices: as `"A=1200 EUR"`, for MB/s per money.
+        fail_if: `slower=5%`: judge whether the second system is; `document.gate` tells.
+        store: a file or URL; by default the one the command line uses.
+
+    Raises:
+        StoreError: there is no such survey.
+        ComparisonRefused: they cannot be compared.
+        GateRefused: a rule for other than two systems.
+
+    """
+    slower_frac = parse_rule(fail_if) if fail_if is not None else None
+    if slower_frac is not None and len(systems) != 2:
+        raise GateRefused(NOT_TWO)
+    with open_store(store, reading=True) as kept:
+        loaded = [load_survey(kept, ref) for ref in systems]
+        names = name_systems([survey for survey, _ in loaded])
+        contenders = tuple(
+            Named(
+                name,
+                Predictor(survey, points, model=model, extrapolate=extrapolate),
+                known_cache(kept, survey, points),
+                disturbance_of(survey, points),
+            )
+            for name, (survey, points) in zip(names, loaded, strict=True)
+        )
+    asked = [Question(None, workload_of(each)) for each in workloads]
+    questions = [*(named_questions() if named or not asked else ()), *asked]
+    if not named and not asked:
+        questions += focal_questions(contenders)
+    unique = tuple({item.workload: item for item in reversed(questions)}.values())[::-1]
+    terms = Terms(
+        questions=unique,
+        prices=parse_prices(prices, names) if prices else {},
+        slower_frac=slower_frac,
+    )
+    return ComparedSystems(compare_systems(contenders, terms))
+
+
+@dataclass(frozen=True, repr=False)
+class ComparedSystems:
+    """What a comparison found."""
+
+    document: SystemsComparison
+
+    def to_frame(self) -> Any:
+        """Return a pandas frame, one row for each workload and pair of systems."""
+        nothing = Interval(float("nan"), None, None, 0)
+        return frame(
+            [
+                {"title": pair.title, "a": pair.a, "b": pair.b}
+                | {name: getattr(pair.workload, name) for name in PARAMETERS}
+                | columns("a_mb_s", pair.a_mb_s or nothing)
+                | columns("b_mb_s", pair.b_mb_s or nothing)
+                | columns("ratio", pair.ratio or nothing)
+                | {"verdict": say_verdict(pair)}
+                for pair in self.document.pairs
+            ]
+        )
+
+    def plot(self, name: str | None = None) -> Any:
+        """Return a chart of its page for a notebook, an Altair chart: the first, or by name.
+
+        Raises:
+            ChartsMissing: Altair is not installed.
+            NoChart: none of this name, or nothing to draw.
+
+        """
+        return chosen(lambda: comparison_charts(self.document), name)
+
+    def save(self, path: str | Path) -> None:
+        """Draw it to a file: .html, .svg, .png or .pdf.
+
+        Raises:
+            ReportError: another suffix, or the file cannot be written.
+
+        """
+        save_comparison(self.document, Path(path))
+
+    def to_dict(self) -> Any:
+        """Return what `leadline compare --json` puts out, as dictionaries and lists."""
+        return msgspec.to_builtins(self.document)
+
+    def __repr__(self) -> str:
+        rows = (" | ".join(row) for row in self._rows())
+        return "\n".join([" against ".join(self._names), *rows])
+
+    def _repr_html_(self) -> str:
+        heads = ("systems", "workload", "first", "second", "ratio (95 %)", "verdict")
+        return f"<h4>{escape(' against '.join(self._names))}</h4>{table(heads, self._rows())}"
+
+    @property
+    def _names(self) -> list[str]:
+        return [each.name for each in self.document.contenders]
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        return [
+            (
+                f"{pair.a} / {pair.b}",
+                say_title(pair.title, pair.workload),
+                say_rate(pair.a_mb_s) if pair.a_mb_s else "not known",
+                say_rate(pair.b_mb_s) if pair.b_mb_s else "not known",
+                say_ratio(pair.ratio),
+                say_verdict(pair),
+            )
+            for pair in self.document.pairs
+        ]
