@@ -15,10 +15,12 @@ from pathlib import Path
 
 from attacker import NOBODY, become_nobody
 from attempts.disks import unmount, why_no_mounts
+from attempts.kinds import POINT_S
 from attempts.outcome import Asked, Attempt
 from attempts.scene import Scene, ended, scene
 
 FAMILY = "unsafe targets"
+HURRIED = ("survey", "cache")
 RUN = "run-" + "0" * 32
 MARKED = '{"made_by":"leadline","version":1,"id":"x"}\n'
 SYSTEM = ("/", "/etc", "/dev", "/proc", "/sys")
@@ -30,7 +32,7 @@ COMMANDS = {
     "survey": ["--budget", "60s"],
     "cache": ["--budget", "60s"],
     "files": ["--filesystems", "existing", "--file-size", "1MiB", "--runs", "2"],
-    "stream scale": ["--size", "1MiB", "--memory", "64MiB", "--repeat", "1"],
+    "stream scale": ["--size", "2MiB", "--memory", "64MiB", "--repeat", "1"],
 }
 Lay = Callable[[Path], object]
 
@@ -180,7 +182,7 @@ def _named_to(command: str, target: Target, seed: int) -> Attempt:
             os.chown(place.base, NOBODY, NOBODY)
         steer = become_nobody if target.as_user else None
         words = [*command.split(), *COMMANDS[command], "--", spelled]
-        with place.start(*words, steer=steer) as child:
+        with place.start(*words, point_s=POINT_S * (command in HURRIED), steer=steer) as child:
             done = ended(child)
         attempt.expect_code(done.code, *target.codes, said=done.said)
         changed = before.items() ^ around(place, spelled).items()
