@@ -201,9 +201,7 @@ def command(
     chosen = Target.parse(target)
     _check(fio, application, phase, typed=rate is not None or arrivals is not None)
     _require_one(write_fio, resume=resume)
-    typed_words = [*(words or ()), *([workload] if workload is not None else ())]
-    alone = resume and not typed_words and fio is None and application is None
-    source = None if alone else one_of(typed_words, fio, application)
+    source = _source(words or (), workload, fio, application, resume=resume)
     reached = msgspec.structs.replace(capped(access, cache_limit), placement=placement)
     own: Context = context.obj
     if application is not None:
@@ -221,10 +219,7 @@ def command(
             files=chosen.kind == "directory" or bool(write_fio),
         )
     if write_fio is not None:
-        if application is not None:
-            write_application(write_fio, workloads[0], chosen, DATA_NAME)
-        else:
-            write_workload(write_fio, workloads, chosen, source=fio)
+        _write(write_fio, workloads, chosen, fio=fio, application=application)
         return
     asked = MeasurementAsked(
         workloads=workloads,
@@ -244,6 +239,35 @@ def command(
     start = begin_measurements(chosen, asked) if before is None else before.start
     _tell_plan(start, before)
     _measure(store, chosen, start, before, json=json)
+
+
+def _source(
+    words: Sequence[str],
+    workload: str | None,
+    fio: Path | None,
+    application: str | None,
+    *,
+    resume: bool,
+) -> Sequence[str] | Path | None:
+    """Return what says what to run; None where what is gone on with says it."""
+    typed = [*words, *([workload] if workload is not None else ())]
+    alone = resume and not typed and fio is None and application is None
+    return None if alone else one_of(typed, fio, application)
+
+
+def _write(
+    path: Path,
+    workloads: tuple[WorkloadAsked, ...],
+    target: Target,
+    *,
+    fio: Path | None,
+    application: str | None,
+) -> None:
+    """Write what would be run as fio's jobs."""
+    if application is not None:
+        write_application(path, workloads[0], target, DATA_NAME)
+    else:
+        write_workload(path, workloads, target, source=fio)
 
 
 def _require_one(write_fio: Path | None, *, resume: bool) -> None:
