@@ -137,6 +137,12 @@ def test_a_kernel_and_the_noise_are_learned_from_readings_of_one() -> None:
     assert 0.005 < found.additive_var < 0.08
 
 
+def test_a_single_reading_is_a_model_too() -> None:
+    expected = fit_joint(sample(1, 8)).expect(spread_out(BOX, 3, 9))
+    assert np.isfinite(expected.ln_mb_s).all()
+    assert (expected.ln_sd > 0.3).all()
+
+
 def test_the_embedded_document_holds_all_that_a_prediction_needs() -> None:
     model = fit_joint(sample(40, 6))
     page = model.embedded()

@@ -220,8 +220,11 @@ class _Likelihood:
             lean @ (shared * by_scale),
             own @ noisy,
         ]
-        by_level = 2 * np.bincount(self.pair_level, lean * (single + together), len(strong))
-        by_level += np.bincount(level, own * (single_alone + joint_alone), len(strong))
+        # No pairs at all, of one reading, are summed to integers.
+        of_pairs = np.bincount(self.pair_level, lean * (single + together), len(strong))
+        by_level = 2 * of_pairs + np.bincount(
+            level, own * (single_alone + joint_alone), len(strong)
+        )
         size = 2 * float(np.log(np.diag(factor)).sum())
         cost = 0.5 * (float(residual @ pull) + size)
         return cost, np.array(by_log + list(by_level[: len(strengths)]))
