@@ -12,7 +12,7 @@ import pytest
 from golden_cases import HERE, KINDS
 
 import leadline
-from leadline.api.frames import ChartsMissing, NoChart
+from leadline.api.frames import ChartsMissing, NoChart, workload_of
 from leadline.errors import WorkloadError
 
 VERBS = ("cache", "compare", "files", "measure", "open", "peak", "predict", "stream", "surface")
@@ -108,3 +108,9 @@ def test_without_charts_a_plot_names_what_to_install(
     with pytest.raises(ChartsMissing, match=r"pip install 'leadline\[charts\]'"):
         study.plot()
     assert "altair" not in repr(sys.exc_info())
+
+
+def test_words_that_are_arguments_are_refused_and_not_dropped() -> None:
+    with pytest.raises(WorkloadError, match="direct=1 is not of the workload"):
+        workload_of("bs=4k,rw=randread,size=64m,direct=1")
+    assert workload_of("bs=4k,rw=randread,size=64m").size_mean == 4096

@@ -12,14 +12,18 @@ from leadline.record import NO_SYNC, Access, parse_sync
 from leadline.record.file_cache import CACHE
 from leadline.record.files import FILES
 from leadline.store import open_store
-from leadline.studies.cache import CacheAsked, begin_study, run_study, usual_budget_s
+from leadline.studies.cache import (
+    CACHE_LIMIT_MOST,
+    CacheAsked,
+    begin_study,
+    run_study,
+    usual_budget_s,
+)
 from leadline.studies.files import Asked, begin_files, plan_cells, run_files
 from leadline.studies.files.plan import CHOICES
 from leadline.studies.files.protocol import RUNS
 from leadline.studies.survey import choose_cache_limit
 
-CACHE_LIMIT_MOST = 512 * 2**20
-"""A cap that Leadline chooses: a larger cache does not fill within a point's few seconds."""
 FILES_BUDGET_S = 600.0
 
 

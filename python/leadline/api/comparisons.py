@@ -19,12 +19,11 @@ from leadline.compare import (
     Terms,
     compare_systems,
     disturbance_of,
-    focal_questions,
     known_cache,
     name_systems,
-    named_questions,
     parse_prices,
     parse_rule,
+    questions_on,
 )
 from leadline.late import late
 from leadline.predict import Predictor
@@ -83,12 +82,8 @@ def compare(
             for name, (survey, points) in zip(names, loaded, strict=True)
         )
     asked = [Question(None, workload_of(each)) for each in workloads]
-    questions = [*(named_questions() if named or not asked else ()), *asked]
-    if not named and not asked:
-        questions += focal_questions(contenders)
-    unique = tuple({item.workload: item for item in reversed(questions)}.values())[::-1]
     terms = Terms(
-        questions=unique,
+        questions=questions_on(contenders, asked, named=named),
         prices=parse_prices(prices, names) if prices else {},
         slower_frac=slower_frac,
     )

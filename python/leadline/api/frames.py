@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from leadline.errors import LeadlineError
-from leadline.fio.words import read_words
+from leadline.fio.words import read_alone
 from leadline.machine.build import say_missing
 from leadline.record import Interval, Workload
 from leadline.units import parse_bytes, parse_seconds
@@ -28,8 +28,13 @@ def bytes_of(value: str | int) -> int:
 
 
 def workload_of(value: Workload | str) -> Workload:
-    """Return a workload, given as such or as `size_mean=4KiB,…`, fio's words too."""
-    return read_words([value]).workload if isinstance(value, str) else value
+    """Return a workload, given as such or as `size_mean=4KiB,…`, fio's words too.
+
+    Raises:
+        WorkloadError: it cannot be read, or says how storage is reached: `direct=1` is an argument.
+
+    """
+    return read_alone(value).workload if isinstance(value, str) else value
 
 
 def columns(name: str, interval: Interval) -> dict[str, float | None]:

@@ -31,6 +31,7 @@ from leadline.record.file_cache import CACHE
 from leadline.report.kinds import KINDS
 from leadline.store import Store
 from leadline.studies.cache import (
+    CACHE_LIMIT_MOST,
     CacheAsked,
     CacheStudyRefused,
     begin_study,
@@ -41,9 +42,6 @@ from leadline.studies.cache.stored import load_study
 from leadline.studies.resume import RESUME, RESUME_LONGER, find_unfinished, say_kept
 from leadline.studies.survey import choose_cache_limit
 from leadline.units import format_bytes, format_seconds
-
-CACHE_LIMIT_MOST = 512 * 2**20
-"""A cap that Leadline chooses: a larger cache does not fill within a point's few seconds."""
 
 _Budget = Annotated[
     float | None,

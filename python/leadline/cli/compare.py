@@ -28,13 +28,12 @@ from leadline.compare import (
     Terms,
     compare_systems,
     disturbance_of,
-    focal_questions,
     known_cache,
     measure_in_turns,
     name_systems,
-    named_questions,
     parse_prices,
     parse_rule,
+    questions_on,
 )
 from leadline.engine import Engine, Limits, TargetRefused, open_engine, preflight
 from leadline.predict import Predictor
@@ -197,7 +196,7 @@ def command(
     store = own.open_store() if measure else own.read_store()
     systems = _systems(store, surveys, model=model, extrapolate=extrapolate)
     names = [system.name for system in systems]
-    questions = _questions(systems, own_questions, named=named)
+    questions = questions_on(systems, own_questions, named=named)
     prices = parse_prices(price, names) if price else {}
     measured = None
     if measure:
@@ -252,15 +251,6 @@ def _systems(
         )
         for name, (survey, points) in zip(names, loaded, strict=True)
     )
-
-
-def _questions(
-    systems: Sequence[Named], own: Sequence[Question], *, named: bool
-) -> tuple[Question, ...]:
-    found = [*(named_questions() if named or not own else ()), *own]
-    if not named and not own:
-        found += focal_questions(systems)
-    return tuple({item.workload: item for item in reversed(found)}.values())[::-1]
 
 
 def _asked(systems: Sequence[Named], passes: int, seconds: float | None, seed: int) -> Asked:

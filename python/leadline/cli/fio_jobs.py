@@ -14,7 +14,7 @@ from leadline.cli.options import with_output
 from leadline.cli.talk import talk
 from leadline.engine import Target, granule_bytes, target_facts
 from leadline.fio import FioJobRefused, FioRun, FioWorkload, read_job, write_job
-from leadline.fio.words import Typed, read_words
+from leadline.fio.words import Typed, read_alone
 from leadline.record import Workload
 from leadline.record.discipline import NO_SYNC, say_discipline
 from leadline.record.measurement import WorkloadAsked
@@ -79,15 +79,10 @@ def read_workload(text: str) -> Workload:
     """Read a workload that nobody runs, of Leadline's words or fio's.
 
     Raises:
-        typer.BadParameter: some of the words say how storage is reached, or when.
+        WorkloadError: some of the words say how storage is reached, or when.
 
     """
-    typed = read_words([text])
-    if typed.beyond:
-        raise typer.BadParameter(
-            f"{', '.join(typed.beyond)} is not of the workload: how storage is reached was decided "
-            "when it was surveyed; leave it out"
-        )
+    typed = read_alone(text)
     for warning in typed.warnings:
         talk(f"warning: {warning}")
     return typed.workload

@@ -10,6 +10,7 @@ from leadline.compare.document import (
     focal_questions,
     name_systems,
     named_questions,
+    questions_on,
 )
 from leadline.compare.file_caches import known_cache
 from leadline.compare.gate import NOT_TWO, GateRefused, parse_rule
@@ -44,6 +45,7 @@ __all__ = [
     "parse_prices",
     "parse_rule",
     "predicted_ratio",
+    "questions_on",
 ]
 
 make_callable(__name__, "leadline.api.comparisons:compare")

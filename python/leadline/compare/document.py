@@ -104,6 +104,16 @@ def focal_questions(systems: Sequence[Named]) -> tuple[Question, ...]:
     return tuple(Question(title, workload) for workload, title in found.items())
 
 
+def questions_on(
+    systems: Sequence[Named], own: Sequence[Question], *, named: bool
+) -> tuple[Question, ...]:
+    """Return what to compare on, each workload once: without any, CP94's and each focal point."""
+    found = [*(named_questions() if named or not own else ()), *own]
+    if not named and not own:
+        found += focal_questions(systems)
+    return tuple({item.workload: item for item in reversed(found)}.values())[::-1]
+
+
 def compare_systems(systems: Sequence[Named], terms: Terms) -> SystemsComparison:
     """Compare every pair of systems on every question.
 

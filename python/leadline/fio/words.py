@@ -117,6 +117,22 @@ def read_words(words: Sequence[str], usual: Workload | None = None) -> Typed:
     return _typed(Workload.of(values), fio, job, ())
 
 
+def read_alone(text: str) -> Typed:
+    """Read a workload whose way to the storage is decided elsewhere.
+
+    Raises:
+        WorkloadError: as `read_words`, or some of the words say how storage is reached, or when.
+
+    """
+    typed = read_words([text])
+    if typed.beyond:
+        raise WorkloadError(
+            f"{', '.join(typed.beyond)} is not of the workload: how storage is reached, and when, "
+            "is decided elsewhere; leave it out"
+        )
+    return typed
+
+
 def _typed(
     workload: Workload, fio: dict[str, str], job: FioWorkload | None, usual: tuple[str, ...]
 ) -> Typed:

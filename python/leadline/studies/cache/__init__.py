@@ -12,9 +12,16 @@ from leadline.studies.cache.errors import CacheStudyRefused
 from leadline.studies.cache.explain import explain_study
 from leadline.studies.cache.find import find_file_cache
 from leadline.studies.cache.in_survey import find_in_survey
-from leadline.studies.cache.study import CacheAsked, begin_study, run_study, usual_budget_s
+from leadline.studies.cache.study import (
+    CACHE_LIMIT_MOST,
+    CacheAsked,
+    begin_study,
+    run_study,
+    usual_budget_s,
+)
 
 __all__ = [
+    "CACHE_LIMIT_MOST",
     "CacheAsked",
     "CacheStudyRefused",
     "begin_study",

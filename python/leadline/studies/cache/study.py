@@ -35,6 +35,9 @@ LAYOUT_S_MAX = 120.0
 VIRTUAL_BUDGET_S = 10 * 3600.0
 """Virtual time is free; an old disk needs its ten minutes a point (CP94 section 6)."""
 
+CACHE_LIMIT_MOST = 512 * 2**20
+"""A cap that Leadline chooses: a larger cache does not fill within a point's few seconds."""
+
 
 @dataclass(frozen=True)
 class CacheAsked:
