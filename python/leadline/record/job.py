@@ -150,8 +150,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     total_s_max: float = 60.0
     """Bound of the whole job, prepare included."""
     operations_max: int | None = None
-    """The run begins with nothing of its data in the file cache, has no warm-up, and ends after so
-    many requests, if not before: a program from its beginning to its end. Of a directory."""
+    """The run ends after so many requests, if not before, and none of them is a warm-up's: a
+    program from its beginning to its end. With `warm_up_s_max` 0 it begins with nothing of its
+    data in the file cache; else with what a pass over them leaves there. Of a directory."""
 
 
 class Arrivals(msgspec.Struct, frozen=True):
