@@ -291,6 +291,5 @@ def test_an_example_is_what_the_command_prints(key: str, tmp_path: Path) -> None
     """In virtual time and by a seed: run `bench/examples.py --save`, then `make figures`."""
     row = load("examples").row(key)
     assert row is not None
-    command = examples.SIMULATED[key]
-    assert row.cells["command"] == command
-    assert examples.printed(command, ROOT, tmp_path / "store.sqlite") == row.cells["text"]
+    assert row.cells["command"] == examples.SIMULATED[key]
+    assert examples.example(key, tmp_path / "store.sqlite") == row.cells["text"]
