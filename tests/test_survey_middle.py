@@ -43,8 +43,8 @@ def middle(surveyor: Surveyor) -> MiddleStrategy:
 
 
 def saturating(workload: Workload) -> float:
-    """Nothing gained from sizes past 64 KiB, nor from processes."""
-    return min(workload.size_mean, 65536) / 65536
+    """Nothing gained from sizes past 64 KiB, nor from processes; no request takes long."""
+    return 10 * min(workload.size_mean, 65536) / 65536
 
 
 def test_scouting_sizes_then_processes_then_sizes_at_both_ends() -> None:
@@ -101,6 +101,13 @@ def test_a_small_survey_scouts_the_ends_of_its_ranges_only() -> None:
     assert {w.size_mean for w in sizes} == {4096, top}
     assert {w.process_num for w in asked(surveyor, 4, saturating)} == {1, 16}
     assert surveyor.ask().stage == "ends"  # type: ignore[union-attr]
+
+
+def test_sizes_end_where_a_window_holds_two_requests_of_the_slow_end() -> None:
+    surveyor = Surveyor(start())
+    asked(surveyor, 6, lambda w: 0.5 if w.unique_bytes == HIGH else 50.0)
+    window_s = 0.55 * middle(surveyor).plan.point_s
+    assert middle(surveyor).tops["size_mean"] == 0.5e6 * window_s / 2 // 512 * 512 < 2 * MIB
 
 
 @pytest.mark.parametrize(("most", "top"), [(16, 64.0), (300, float(PROCESSES_MAX))])

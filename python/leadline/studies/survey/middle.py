@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from leadline.engine import MEASURE_SHARE
 from leadline.predict import BATCH, Box, JointModel, enough, fit_joint, next_points, sample_of
 from leadline.record import PARAMETERS, PROCESSES_MAX, Measurement, Plan, Workload
 from leadline.record.workload import FRACTIONS
@@ -55,6 +56,9 @@ SCOUT_NOISE_FRAC = 0.05
 
 RANGE_EXTENSION = 4.0
 """A range whose end still gains is made longer by this factor (CP94 §8: until it stops rising)."""
+
+REQUESTS_PER_WINDOW = 2.0
+"""A window that is shorter than so many of the largest requests measures where it was cut."""
 
 REGION_SPAN = 8.0
 """The last region's middle lies between its border and this many times the border."""
@@ -156,7 +160,22 @@ class MiddleStrategy:
             curves_found = self._curves_at_ends(parameter)
             if any(still_rising(xs, ys, SCOUT_NOISE_FRAC) for xs, ys in curves_found):
                 self.tops[parameter] = self._extended_top(parameter)
+            self.tops["size_mean"] = min(self.tops["size_mean"], self._size_in_time())
             self.focal = self.focal.with_value(parameter, half_way_of(curves_found, parameter))
+
+    def _size_in_time(self) -> float:
+        """Largest mean size of which the slow end completes a few in the window of one point.
+
+        By the rate of the largest that was tried there: a slow disk in a short survey would spend
+        it on waiting for single requests.
+        """
+        largest = max(
+            (p for p in self.readings.all if p.workload.unique_bytes == self._end_values()[1]),
+            key=lambda point: point.workload.size_mean,
+        )
+        window_s = MEASURE_SHARE * self.plan.point_s
+        size = 1e6 * throughput(largest) * window_s / REQUESTS_PER_WINDOW
+        return max(4.0 * self.plan.size_mean_min, float(size // 512 * 512))
 
     def _end_values(self) -> tuple[int, int]:
         return self.plan.unique_bytes_min, self.plan.unique_bytes_max
