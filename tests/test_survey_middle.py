@@ -18,7 +18,6 @@ from leadline.studies.survey.middle import (
     half_way,
     half_way_of,
     interleave,
-    nearest_power,
     region_bounds,
 )
 from simulated_answers import MIB, answer, plan, start, surveyed
@@ -57,7 +56,7 @@ def test_scouting_sizes_then_processes_then_sizes_at_both_ends() -> None:
     assert all(w.process_num == 1 for w in sizes)
     assert middle(surveyor).tops == {"size_mean": 2 * MIB, "process_num": 16.0}
     focal = middle(surveyor).focal.size_mean
-    assert focal == 4**7, "half-way between 4 KiB and the 90.5 KiB that reach it all, 19 KiB"
+    assert focal == 38 * 512, "half-way between 4 KiB and the 90.5 KiB that reach it all"
     processes = asked(surveyor, 6, saturating)
     assert Counter((w.unique_bytes, w.process_num) for w in processes) == {
         (end, count): 1 for end in (LOW, HIGH) for count in (1, 4, 16)
@@ -188,7 +187,7 @@ def test_a_range_of_one_value_is_measured_there_as_often_as_planned() -> None:
     assert found == {(LOW, 1, size): 3, (HIGH, 1, size): 3}
 
 
-def test_half_way_values_are_powers_and_a_flat_curve_has_none() -> None:
+def test_a_focal_value_is_half_way_and_a_flat_curve_has_none() -> None:
     assert half_way([1.0, 16.0], [0.0, 10.0], 3.0) == pytest.approx(4.0)
     assert half_way([1.0, 16.0], [100.0, 114.9], 3.0) == 3.0
     assert half_way([1.0, 16.0], [100.0, 115.1], 3.0) == pytest.approx(4.0)
@@ -197,15 +196,11 @@ def test_half_way_values_are_powers_and_a_flat_curve_has_none() -> None:
     assert half_way_of([rising, later], "process_num") == 8.0, "of 4 and 16"
     flat = ([1.0, 4.0], [1.0, 1.0])
     assert half_way_of([rising, flat], "process_num") == 2.0
-    assert half_way_of([flat, flat], "size_mean") == 65536.0, "begun at 32 KiB, 4 to the 7.5"
-    assert [nearest_power(4.0, x) for x in (0.1, 1.0, 1.9, 2.1, 31.0, 33.0)] == [
-        1.0,
-        1.0,
-        1.0,
-        4.0,
-        16.0,
-        64.0,
-    ]
+    assert half_way_of([flat, flat], "size_mean") == 32768.0, "where the search began"
+    steep = ([4096.0, 2.0**20], [0.0, 10.0])
+    assert half_way_of([steep, steep], "size_mean") == 65536.0
+    near = ([4096.0, 20480.0], [0.0, 10.0])
+    assert half_way_of([near, near], "size_mean") == 18 * 512, "9159 in whole sectors"
 
 
 def test_regions_lie_between_borders_and_the_last_focal_point_near_its_own() -> None:

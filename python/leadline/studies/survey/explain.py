@@ -45,7 +45,8 @@ READ_CACHE_RATIO = 2.0
 """Reads over writes, against the first region's, from which a cache holds reads only."""
 
 SETTLED_FACTOR = 3.0
-"""A half-way value is confirmed within this factor: focal sizes lie on a grid of powers of four."""
+"""A half-way value is confirmed within this factor: it was read off coarse curves, of three points
+each, and the families' have few more."""
 
 
 def explain(start: SurveyStart, points: Sequence[Measurement]) -> Survey:

@@ -42,11 +42,6 @@ CURVE_WEIGHTS = {
 CURVE_ENDS = {"focal": 1, "process_num": 2, "size_mean": 2, "read_frac": 2, "seq_frac": 2}
 """Fewest points of each in a region: a curve without one of its ends says nothing beyond the other,
 and a prediction there would be a guess."""
-GRID = {"size_mean": 4.0, "process_num": 2.0}
-"""Focal values are powers of these, so that two surveys of one system choose the same: half-way
-values carry the noise of the coarse curves they are read off, and focal points that differ a
-little between surveys would make their focal throughputs incomparable."""
-
 CLOSING = 4
 """So many of the last readings over unique_bytes go where lookups tell most of the file cache's
 size, while too few lie there."""
@@ -345,9 +340,13 @@ class MiddleStrategy:
 
 
 def half_way_of(curves: list[tuple[list[float], list[float]]], parameter: str) -> float:
-    """Focal value of one parameter: the half-way values' geometric mean over both ends."""
+    """Focal value of one parameter: the half-way values' geometric mean over both ends.
+
+    As it is, not rounded to a grid (docs/decisions/0017): it differs a little between two surveys
+    of one system, whose focal throughputs are then brought to one workload by their models.
+    """
     found = [half_way(xs, ys, float(getattr(START, parameter))) for xs, ys in curves]
-    return nearest_power(GRID[parameter], math.sqrt(math.prod(found)))
+    return _snap(math.sqrt(math.prod(found)), parameter)
 
 
 def half_way(xs: list[float], ys: list[float], fallback: float) -> float:
@@ -407,11 +406,6 @@ def _snap(x: float, parameter: str) -> float:
     if parameter == "process_num":
         return float(max(1, round(x)))
     return round(x, 3)
-
-
-def nearest_power(base: float, x: float) -> float:
-    """Round a focal value to a power of `base`, at least 1."""
-    return float(base ** max(0, round(math.log(x, base))))
 
 
 def _whole_blocks(x: float) -> int:
