@@ -20,28 +20,13 @@ from leadline.engine import MEASURE_SHARE
 from leadline.predict import BATCH, Box, JointModel, enough, fit_joint, next_points, sample_of
 from leadline.record import PARAMETERS, PROCESSES_MAX, Measurement, Plan, Workload
 from leadline.record.workload import FRACTIONS
-from leadline.stats import half_way_x, next_unique_bytes, still_rising
+from leadline.stats import next_unique_bytes, still_rising
 from leadline.studies.counted import telling_place, throughput
 from leadline.studies.survey.borders import Decided, decide
+from leadline.studies.survey.focal import START, half_way_of, snap
 from leadline.studies.survey.readings import Readings, curve_of, value
-from leadline.studies.survey.spread import share, spread
+from leadline.studies.survey.spread import curve_shares, spread
 
-FLAT_GAIN = 1.15
-"""A curve whose best is less than this factor above its worst has no half-way point to find."""
-
-START = Workload(unique_bytes=2**20, size_mean=32768)
-"""Where the search for the focal vector begins; unique_bytes is replaced at once."""
-
-CURVE_WEIGHTS = {
-    "focal": 4.0,
-    "size_mean": 5.0,
-    "read_frac": 4.0,
-    "seq_frac": 4.0,
-    "process_num": 3.0,
-}
-CURVE_ENDS = {"focal": 1, "process_num": 2, "size_mean": 2, "read_frac": 2, "seq_frac": 2}
-"""Fewest points of each in a region: a curve without one of its ends says nothing beyond the other,
-and a prediction there would be a guess."""
 CLOSING = 4
 """So many of the last readings over unique_bytes go where lookups tell most of the file cache's
 size, while too few lie there."""
@@ -156,7 +141,8 @@ class MiddleStrategy:
             if any(still_rising(xs, ys, SCOUT_NOISE_FRAC) for xs, ys in curves_found):
                 self.tops[parameter] = self._extended_top(parameter)
             self.tops["size_mean"] = min(self.tops["size_mean"], self._size_in_time())
-            self.focal = self.focal.with_value(parameter, half_way_of(curves_found, parameter))
+            found = half_way_of(curves_found, parameter, self.plan.edition)
+            self.focal = self.focal.with_value(parameter, found)
 
     def _size_in_time(self) -> float:
         """Largest mean size of which the slow end completes a few in the window of one point.
@@ -164,6 +150,8 @@ class MiddleStrategy:
         By the rate of the largest that was tried there: a slow disk in a short survey would spend
         it on waiting for single requests.
         """
+        if self.plan.edition < 2:
+            return math.inf
         largest = max(
             (p for p in self.readings.all if p.workload.unique_bytes == self._end_values()[1]),
             key=lambda point: point.workload.size_mean,
@@ -184,7 +172,7 @@ class MiddleStrategy:
         known = [value(point, parameter) for point in self.readings.along(parameter, at_end)]
         xs = spread(low, high, known, count, log=True)
         xs += [low] * (count - len(xs))
-        return [at_end.with_value(parameter, _snap(x, parameter)) for x in xs]
+        return [at_end.with_value(parameter, snap(x, parameter)) for x in xs]
 
     def _extended_top(self, parameter: str) -> float:
         if parameter == "size_mean":
@@ -245,7 +233,7 @@ class MiddleStrategy:
 
     def _family(self, region: RegionBounds, points: int) -> tuple[list[Workload], int]:
         """Workloads of the four curves of one region, and how often its focal point repeats."""
-        counts = share(points, CURVE_WEIGHTS, CURVE_ENDS)
+        counts = curve_shares(points, self.plan.edition)
         focal = self.focal_in(region)
         workloads: list[Workload] = []
         for parameter in PARAMETERS[1:]:
@@ -261,7 +249,7 @@ class MiddleStrategy:
                 low_first=parameter == "process_num" and counts[parameter] == 1,
             )
             for x in xs:
-                workload = focal.with_value(parameter, _snap(x, parameter))
+                workload = focal.with_value(parameter, snap(x, parameter))
                 if workload != focal and workload not in workloads:
                     workloads.append(workload)
         return workloads, points - len(workloads)
@@ -339,23 +327,6 @@ class MiddleStrategy:
         )
 
 
-def half_way_of(curves: list[tuple[list[float], list[float]]], parameter: str) -> float:
-    """Focal value of one parameter: the half-way values' geometric mean over both ends.
-
-    As it is, not rounded to a grid (docs/decisions/0017): it differs a little between two surveys
-    of one system, whose focal throughputs are then brought to one workload by their models.
-    """
-    found = [half_way(xs, ys, float(getattr(START, parameter))) for xs, ys in curves]
-    return _snap(math.sqrt(math.prod(found)), parameter)
-
-
-def half_way(xs: list[float], ys: list[float], fallback: float) -> float:
-    """Half-way x of a curve (CP94 §8); the fallback when the curve is flat."""
-    if max(ys) < FLAT_GAIN * min(ys):
-        return fallback
-    return half_way_x(xs, ys, log=True)
-
-
 def region_bounds(ends_bytes: Sequence[float], plan: Plan) -> tuple[RegionBounds, ...]:
     """Cut unique_bytes at the borders; each focal point is the middle of its region.
 
@@ -398,14 +369,6 @@ def _round_robin(focals: list[Workload]) -> list[Workload]:
 
 def _is_log(parameter: str) -> bool:
     return parameter in ("size_mean", "process_num", "unique_bytes")
-
-
-def _snap(x: float, parameter: str) -> float:
-    if parameter == "size_mean":
-        return float(max(512, round(x / 512) * 512))
-    if parameter == "process_num":
-        return float(max(1, round(x)))
-    return round(x, 3)
 
 
 def _whole_blocks(x: float) -> int:

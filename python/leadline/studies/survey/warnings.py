@@ -155,6 +155,11 @@ def _lengthened(survey: Survey, points: Sequence[Measurement]) -> str | None:
 def _unsettled(survey: Survey) -> str | None:
     if survey.settled:
         return None
+    if survey.start.focal_mode == "75%":
+        return (
+            "The focal vector had not settled when its search ended; the sentence on it says how "
+            "far it came. A larger --budget gives the search more points."
+        )
     return (
         "The focal vector had not settled at the step limit: the curves' own half-way points lie "
         "more than a factor of three from the focal values used."
