@@ -141,7 +141,7 @@ def test_the_75_percent_point_is_found_for_every_parameter_at_once() -> None:
     focal: Workload = survey.regions[0].focal
     assert focal.unique_bytes == pytest.approx(561 * MIB, rel=0.25), "75 %, past the cache's end"
     assert focal.seq_frac == 0.0, "sequential does nothing inside the cache"
-    assert focal.process_num == 1, "nor do processes"
+    assert focal.process_num <= 2, "processes do little there"
     assert survey.settled or any("settled" in warning for warning in survey.warnings)
 
 

@@ -255,7 +255,7 @@ def say_vector(strategy: SeventyFiveStrategy) -> str:
 def _say(vector: Workload) -> str:
     return (
         f"{format_bytes(vector.unique_bytes)} touched, {format_bytes(vector.size_mean)} requests, "
-        f"{vector.read_frac:.0%} reads, {vector.seq_frac:.0%} sequential, "
+        f"{100 * vector.read_frac:.0f} % reads, {100 * vector.seq_frac:.0f} % sequential, "
         f"{say_count(vector.process_num, 'process')}"
     )
 
