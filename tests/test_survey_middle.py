@@ -11,14 +11,12 @@ import pytest
 
 from leadline.record import PROCESSES_MAX, Workload
 from leadline.studies.survey import Surveyor
+from leadline.studies.survey.focal import half_way, half_way_of
 from leadline.studies.survey.middle import (
     MiddleStrategy,
     RegionBounds,
     _whole_blocks,
-    half_way,
-    half_way_of,
     interleave,
-    nearest_power,
     region_bounds,
 )
 from simulated_answers import MIB, answer, plan, start, surveyed
@@ -43,12 +41,12 @@ def middle(surveyor: Surveyor) -> MiddleStrategy:
 
 
 def saturating(workload: Workload) -> float:
-    """Nothing gained from sizes past 64 KiB, nor from processes."""
-    return min(workload.size_mean, 65536) / 65536
+    """Nothing gained from sizes past 64 KiB, nor from processes; no request takes long."""
+    return 10 * min(workload.size_mean, 65536) / 65536
 
 
 def test_scouting_sizes_then_processes_then_sizes_at_both_ends() -> None:
-    surveyor = Surveyor(start(budget_s=400.0))
+    surveyor = Surveyor(start(budget_s=215.0))
     sizes = asked(surveyor, 6, saturating)
     assert {w.unique_bytes for w in sizes} == {LOW, HIGH}
     assert Counter((w.unique_bytes, w.size_mean) for w in sizes) == {
@@ -57,7 +55,7 @@ def test_scouting_sizes_then_processes_then_sizes_at_both_ends() -> None:
     assert all(w.process_num == 1 for w in sizes)
     assert middle(surveyor).tops == {"size_mean": 2 * MIB, "process_num": 16.0}
     focal = middle(surveyor).focal.size_mean
-    assert focal == 4**7, "half-way between 4 KiB and the 90.5 KiB that reach it all, 19 KiB"
+    assert focal == 38 * 512, "half-way between 4 KiB and the 90.5 KiB that reach it all"
     processes = asked(surveyor, 6, saturating)
     assert Counter((w.unique_bytes, w.process_num) for w in processes) == {
         (end, count): 1 for end in (LOW, HIGH) for count in (1, 4, 16)
@@ -103,6 +101,13 @@ def test_a_small_survey_scouts_the_ends_of_its_ranges_only() -> None:
     assert surveyor.ask().stage == "ends"  # type: ignore[union-attr]
 
 
+def test_sizes_end_where_a_window_holds_two_requests_of_the_slow_end() -> None:
+    surveyor = Surveyor(start())
+    asked(surveyor, 6, lambda w: 0.5 if w.unique_bytes == HIGH else 50.0)
+    window_s = 0.55 * middle(surveyor).plan.point_s
+    assert middle(surveyor).tops["size_mean"] == 0.5e6 * window_s / 2 // 512 * 512 < 2 * MIB
+
+
 @pytest.mark.parametrize(("most", "top"), [(16, 64.0), (300, float(PROCESSES_MAX))])
 def test_a_range_that_still_gains_at_its_end_is_four_times_as_long(most: int, top: float) -> None:
     surveyor = Surveyor(start(process_num_max=most))
@@ -135,29 +140,29 @@ def test_a_request_never_spans_its_region() -> None:
 def test_a_family_holds_its_focal_point_as_often_as_curves_leave_room() -> None:
     strategy = middle(Surveyor(start()))
     region = RegionBounds(LOW, HIGH, 100 * MIB)
-    workloads, repeats = strategy._family(region, 20)
+    workloads, repeats = strategy._family(region, 24)
     focal = strategy.focal_in(region)
     assert focal.unique_bytes == 100 * MIB
     assert focal not in workloads
-    assert len(workloads) == len(set(workloads)) == 20 - repeats
-    assert repeats == 4, "four shares of twenty, of 4 + 5 + 4 + 4 + 3"
+    assert len(workloads) == len(set(workloads)) == 24 - repeats
+    assert repeats == 4, "four shares of twenty-four, of 4 + 5 + 5 + 5 + 5"
     changed = Counter(
         parameter
         for w in workloads
         for parameter in ("size_mean", "read_frac", "seq_frac", "process_num")
         if getattr(w, parameter) != getattr(focal, parameter)
     )
-    assert changed == {"size_mean": 5, "read_frac": 4, "seq_frac": 4, "process_num": 3}
+    assert changed == dict.fromkeys(("size_mean", "read_frac", "seq_frac", "process_num"), 5)
 
 
 def test_values_that_round_to_one_are_one_point_and_the_focal_point_has_the_others() -> None:
-    """Of 3, 1.7 and 2.3 processes two are 2, beside a focal point of one."""
+    """Of 3, 1.7, 2.3 and 1.3 processes two are 2, beside a focal point of one."""
     strategy = middle(Surveyor(start()))
     strategy.tops["process_num"] = 3.0
     workloads, repeats = strategy._family(RegionBounds(LOW, HIGH, 100 * MIB), 20)
     numbers = [workload.process_num for workload in workloads if workload.process_num > 1]
     assert sorted(numbers) == [2, 3]
-    assert (len(workloads), repeats) == (15, 5)
+    assert (len(workloads), repeats) == (14, 6)
 
 
 def test_values_of_a_curve_are_whole_processes_sectors_and_thousandths() -> None:
@@ -181,24 +186,22 @@ def test_a_range_of_one_value_is_measured_there_as_often_as_planned() -> None:
     assert found == {(LOW, 1, size): 3, (HIGH, 1, size): 3}
 
 
-def test_half_way_values_are_powers_and_a_flat_curve_has_none() -> None:
+def test_a_focal_value_is_half_way_and_a_flat_curve_has_none() -> None:
     assert half_way([1.0, 16.0], [0.0, 10.0], 3.0) == pytest.approx(4.0)
     assert half_way([1.0, 16.0], [100.0, 114.9], 3.0) == 3.0
     assert half_way([1.0, 16.0], [100.0, 115.1], 3.0) == pytest.approx(4.0)
     rising = ([1.0, 16.0], [0.0, 10.0])
     later = ([1.0, 256.0], [0.0, 10.0])
-    assert half_way_of([rising, later], "process_num") == 8.0, "of 4 and 16"
+    assert half_way_of([rising, later], "process_num", 2) == 8.0, "of 4 and 16"
     flat = ([1.0, 4.0], [1.0, 1.0])
-    assert half_way_of([rising, flat], "process_num") == 2.0
-    assert half_way_of([flat, flat], "size_mean") == 65536.0, "begun at 32 KiB, 4 to the 7.5"
-    assert [nearest_power(4.0, x) for x in (0.1, 1.0, 1.9, 2.1, 31.0, 33.0)] == [
-        1.0,
-        1.0,
-        1.0,
-        4.0,
-        16.0,
-        64.0,
-    ]
+    assert half_way_of([rising, flat], "process_num", 2) == 2.0
+    assert half_way_of([flat, flat], "size_mean", 2) == 32768.0, "where the search began"
+    steep = ([4096.0, 2.0**20], [0.0, 10.0])
+    assert half_way_of([steep, steep], "size_mean", 2) == 65536.0
+    near = ([4096.0, 20480.0], [0.0, 10.0])
+    assert half_way_of([near, near], "size_mean", 2) == 18 * 512, "9159 in whole sectors"
+    assert half_way_of([rising, rising], "process_num", 1) == 4.0
+    assert half_way_of([near, near], "size_mean", 1) == 16384.0, "begun by the first edition"
 
 
 def test_regions_lie_between_borders_and_the_last_focal_point_near_its_own() -> None:
@@ -242,3 +245,23 @@ def test_of_one_end_alone_a_region_is_asked_for_one_process_and_the_largest_requ
     more, repeats = strategy._family(region, 9)
     assert {w.process_num for w in more} == {1, 4, 16}
     assert repeats == 1
+
+
+@pytest.mark.parametrize("regions", [1, 2])
+def test_a_whole_survey_has_six_points_on_every_curve_of_two_regions(regions: int) -> None:
+    """CP94 section 6."""
+    strategy = middle(Surveyor(start(budget_s=4000.0)))
+    families = {stage.name: stage for stage in strategy.plan.stages}["families"]
+    workloads, repeats = strategy._family(
+        RegionBounds(LOW, HIGH, 100 * MIB), families.points // regions
+    )
+    for parameter in ("size_mean", "read_frac", "seq_frac", "process_num"):
+        focal = getattr(strategy.focal, parameter)
+        assert len({getattr(w, parameter) for w in workloads} | {focal}) >= 6, parameter
+    assert repeats >= 4
+    assert "of 6 points in two regions" in families.purpose
+
+
+def test_a_plan_that_holds_fewer_points_of_a_curve_says_so() -> None:
+    plan = start(budget_s=50.0).plan
+    assert "of 2 points in two regions" in plan.stages[3].purpose

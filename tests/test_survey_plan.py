@@ -32,10 +32,10 @@ def test_a_plan_on_a_real_target_by_hand() -> None:
     layout_s = 3 * GIB / 300e6
     measuring_s = 0.97 * 400 - layout_s
     assert stages(plan) == {
-        "scout": 18,
+        "scout": 12,
         "ends": 4,
-        "unique_bytes": 18,
-        "families": 42,
+        "unique_bytes": 16,
+        "families": 50,
         "closing": 2,
     }
     assert list(stages(plan))[-1] == "closing"
@@ -66,7 +66,7 @@ def test_virtual_time_writes_no_data() -> None:
         (121.0, 12, 9, 18),
         (187.0, 12, 15, 36),
         (188.0, 18, 15, 31),
-        (1000.0, 18, 18, 42),
+        (1000.0, 12, 16, 50),
     ],
 )
 def test_a_point_is_wanted_for_every_two_point_six_seconds_of_measuring(
@@ -109,8 +109,13 @@ def test_points_of_both_kinds_share_the_time_there_is() -> None:
     assert plan.expected_s == pytest.approx(970.0)
 
 
-def test_the_75_percent_point_is_one_stage_and_never_learns() -> None:
-    assert stages(planned(focal_mode="75%", learn_frac=0.5)) == {"75% point": 84}
+def test_the_75_percent_point_keeps_points_for_its_five_curves_and_never_learns() -> None:
+    assert stages(planned(focal_mode="75%", learn_frac=0.5)) == {
+        "75% point": 56,
+        "final curves": 28,
+    }
+    small = stages(planned(focal_mode="75%", budget_s=50.0))
+    assert small == {"75% point": 23, "final curves": 11}
 
 
 def test_a_budget_must_hold_34_points_of_eight_tenths_of_a_second_beside_the_data() -> None:

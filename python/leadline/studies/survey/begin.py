@@ -17,6 +17,7 @@ from leadline.engine import (
     memory_cgroup,
 )
 from leadline.record import SurveyStart
+from leadline.studies.survey.fits import require_fit
 from leadline.studies.survey.plan import PlanRefused, advised_cache_limit, make_plan
 from leadline.units import format_bytes
 
@@ -87,6 +88,7 @@ def begin_survey(
         raise PlanRefused(
             "--precondition writes to a real device; a simulated system has none: leave it out"
         )
+    require_fit(engine, target, plan, asked.seed)
     engine.prepare()
     return SurveyStart(
         study_id=study_id or uuid.uuid4().hex,

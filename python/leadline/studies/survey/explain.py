@@ -27,11 +27,12 @@ from leadline.stats import change_points, good_range, group_drift, group_step, s
 from leadline.studies.counted import throughput
 from leadline.studies.memory import memory_bytes_of
 from leadline.studies.survey.borders import Decided, decide_again
-from leadline.studies.survey.middle import MiddleStrategy, RegionBounds, half_way
+from leadline.studies.survey.focal import half_way
+from leadline.studies.survey.middle import MiddleStrategy, RegionBounds
 from leadline.studies.survey.noise import NoiseModel
 from leadline.studies.survey.readings import Readings, curve_of, value
 from leadline.studies.survey.sentences import sentences
-from leadline.studies.survey.seventy_five import SeventyFiveStrategy
+from leadline.studies.survey.seventy_five import SeventyFiveStrategy, say_vector
 from leadline.studies.survey.strategy import Surveyor
 from leadline.studies.survey.warnings import survey_warnings
 
@@ -45,7 +46,8 @@ READ_CACHE_RATIO = 2.0
 """Reads over writes, against the first region's, from which a cache holds reads only."""
 
 SETTLED_FACTOR = 3.0
-"""A half-way value is confirmed within this factor: focal sizes lie on a grid of powers of four."""
+"""A half-way value is confirmed within this factor: it was read off coarse curves, of three points
+each, and the families' have few more."""
 
 
 def explain(start: SurveyStart, points: Sequence[Measurement]) -> Survey:
@@ -110,7 +112,11 @@ class _Explanation:
             warnings=(),
         )
         doubt = decided.doubt if decided else ""
-        return _with_words(draft, self.points, contradicted=self.contradicted, doubt=doubt)
+        worded = _with_words(draft, self.points, contradicted=self.contradicted, doubt=doubt)
+        if isinstance(self.strategy, SeventyFiveStrategy):
+            told = (worded.sentences[0], say_vector(self.strategy), *worded.sentences[1:])
+            return msgspec.structs.replace(worded, sentences=told)
+        return worded
 
     # ---- borders and regions ----------------------------------------------------------------
 

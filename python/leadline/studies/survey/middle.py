@@ -16,35 +16,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from leadline.engine import MEASURE_SHARE
 from leadline.predict import BATCH, Box, JointModel, enough, fit_joint, next_points, sample_of
 from leadline.record import PARAMETERS, PROCESSES_MAX, Measurement, Plan, Workload
 from leadline.record.workload import FRACTIONS
-from leadline.stats import half_way_x, next_unique_bytes, still_rising
+from leadline.stats import next_unique_bytes, still_rising
 from leadline.studies.counted import telling_place, throughput
 from leadline.studies.survey.borders import Decided, decide
+from leadline.studies.survey.focal import START, half_way_of, snap
 from leadline.studies.survey.readings import Readings, curve_of, value
-from leadline.studies.survey.spread import share, spread
-
-FLAT_GAIN = 1.15
-"""A curve whose best is less than this factor above its worst has no half-way point to find."""
-
-START = Workload(unique_bytes=2**20, size_mean=32768)
-"""Where the search for the focal vector begins; unique_bytes is replaced at once."""
-
-CURVE_WEIGHTS = {
-    "focal": 4.0,
-    "size_mean": 5.0,
-    "read_frac": 4.0,
-    "seq_frac": 4.0,
-    "process_num": 3.0,
-}
-CURVE_ENDS = {"focal": 1, "process_num": 2, "size_mean": 2, "read_frac": 2, "seq_frac": 2}
-"""Fewest points of each in a region: a curve without one of its ends says nothing beyond the other,
-and a prediction there would be a guess."""
-GRID = {"size_mean": 4.0, "process_num": 2.0}
-"""Focal values are powers of these, so that two surveys of one system choose the same: half-way
-values carry the noise of the coarse curves they are read off, and focal points that differ a
-little between surveys would make their focal throughputs incomparable."""
+from leadline.studies.survey.spread import curve_shares, spread
 
 CLOSING = 4
 """So many of the last readings over unique_bytes go where lookups tell most of the file cache's
@@ -55,6 +36,9 @@ SCOUT_NOISE_FRAC = 0.05
 
 RANGE_EXTENSION = 4.0
 """A range whose end still gains is made longer by this factor (CP94 §8: until it stops rising)."""
+
+REQUESTS_PER_WINDOW = 2.0
+"""A window that is shorter than so many of the largest requests measures where it was cut."""
 
 REGION_SPAN = 8.0
 """The last region's middle lies between its border and this many times the border."""
@@ -156,7 +140,25 @@ class MiddleStrategy:
             curves_found = self._curves_at_ends(parameter)
             if any(still_rising(xs, ys, SCOUT_NOISE_FRAC) for xs, ys in curves_found):
                 self.tops[parameter] = self._extended_top(parameter)
-            self.focal = self.focal.with_value(parameter, half_way_of(curves_found, parameter))
+            self.tops["size_mean"] = min(self.tops["size_mean"], self._size_in_time())
+            found = half_way_of(curves_found, parameter, self.plan.edition)
+            self.focal = self.focal.with_value(parameter, found)
+
+    def _size_in_time(self) -> float:
+        """Largest mean size of which the slow end completes a few in the window of one point.
+
+        By the rate of the largest that was tried there: a slow disk in a short survey would spend
+        it on waiting for single requests.
+        """
+        if self.plan.edition < 2:
+            return math.inf
+        largest = max(
+            (p for p in self.readings.all if p.workload.unique_bytes == self._end_values()[1]),
+            key=lambda point: point.workload.size_mean,
+        )
+        window_s = MEASURE_SHARE * self.plan.point_s
+        size = 1e6 * throughput(largest) * window_s / REQUESTS_PER_WINDOW
+        return max(4.0 * self.plan.size_mean_min, float(size // 512 * 512))
 
     def _end_values(self) -> tuple[int, int]:
         return self.plan.unique_bytes_min, self.plan.unique_bytes_max
@@ -170,7 +172,7 @@ class MiddleStrategy:
         known = [value(point, parameter) for point in self.readings.along(parameter, at_end)]
         xs = spread(low, high, known, count, log=True)
         xs += [low] * (count - len(xs))
-        return [at_end.with_value(parameter, _snap(x, parameter)) for x in xs]
+        return [at_end.with_value(parameter, snap(x, parameter)) for x in xs]
 
     def _extended_top(self, parameter: str) -> float:
         if parameter == "size_mean":
@@ -231,7 +233,7 @@ class MiddleStrategy:
 
     def _family(self, region: RegionBounds, points: int) -> tuple[list[Workload], int]:
         """Workloads of the four curves of one region, and how often its focal point repeats."""
-        counts = share(points, CURVE_WEIGHTS, CURVE_ENDS)
+        counts = curve_shares(points, self.plan.edition)
         focal = self.focal_in(region)
         workloads: list[Workload] = []
         for parameter in PARAMETERS[1:]:
@@ -247,7 +249,7 @@ class MiddleStrategy:
                 low_first=parameter == "process_num" and counts[parameter] == 1,
             )
             for x in xs:
-                workload = focal.with_value(parameter, _snap(x, parameter))
+                workload = focal.with_value(parameter, snap(x, parameter))
                 if workload != focal and workload not in workloads:
                     workloads.append(workload)
         return workloads, points - len(workloads)
@@ -325,19 +327,6 @@ class MiddleStrategy:
         )
 
 
-def half_way_of(curves: list[tuple[list[float], list[float]]], parameter: str) -> float:
-    """Focal value of one parameter: the half-way values' geometric mean over both ends."""
-    found = [half_way(xs, ys, float(getattr(START, parameter))) for xs, ys in curves]
-    return nearest_power(GRID[parameter], math.sqrt(math.prod(found)))
-
-
-def half_way(xs: list[float], ys: list[float], fallback: float) -> float:
-    """Half-way x of a curve (CP94 §8); the fallback when the curve is flat."""
-    if max(ys) < FLAT_GAIN * min(ys):
-        return fallback
-    return half_way_x(xs, ys, log=True)
-
-
 def region_bounds(ends_bytes: Sequence[float], plan: Plan) -> tuple[RegionBounds, ...]:
     """Cut unique_bytes at the borders; each focal point is the middle of its region.
 
@@ -380,19 +369,6 @@ def _round_robin(focals: list[Workload]) -> list[Workload]:
 
 def _is_log(parameter: str) -> bool:
     return parameter in ("size_mean", "process_num", "unique_bytes")
-
-
-def _snap(x: float, parameter: str) -> float:
-    if parameter == "size_mean":
-        return float(max(512, round(x / 512) * 512))
-    if parameter == "process_num":
-        return float(max(1, round(x)))
-    return round(x, 3)
-
-
-def nearest_power(base: float, x: float) -> float:
-    """Round a focal value to a power of `base`, at least 1."""
-    return float(base ** max(0, round(math.log(x, base))))
 
 
 def _whole_blocks(x: float) -> int:

@@ -12,17 +12,27 @@ from __future__ import annotations
 from leadline.engine import LAYOUT_BYTES_PER_S
 from leadline.errors import LeadlineError
 from leadline.record import PROCESSES_MAX, Plan, PlanStage
+from leadline.studies.survey.spread import curve_shares
 from leadline.units import format_bytes, format_seconds
 
 POINTS_MAX = 84
 """CP94 §9: the SPARCstation's survey took 84 points."""
 
+EDITION = 2
+"""The rules of new plans; `Plan.edition` says which there were."""
+RESERVED_75 = 28
+"""Five new points of each of the five curves at the 75 % point, itself read three times."""
 POINTS_MIN = 34
 FAMILIES_FIRST = 18
 """Points that families get before the curve over unique_bytes has more than its least: both ends of
 each curve in two regions."""
 CURVE_POINTS_FIRST = 46
 """Points that go onto curves before any is learned from: both ends of each curve in two regions."""
+FAMILIES_OF_SIX = 50
+"""Six points on each of four curves in two regions (CP94 section 6), and every focal point five
+times: they share their readings."""
+SIX_POINTS_FROM = 80
+"""A plan of so many points on curves gives each six in two regions."""
 LEARNING_POINTS_MIN = 52
 """A plan of fewer points keeps all of them for the curves: it has none to spare for learning."""
 POINTS_MAX_LEARNING = 140
@@ -111,6 +121,7 @@ def make_plan(
         size_mean_min=SIZE_MEAN_MIN,
         size_mean_max=SIZE_MEAN_MAX,
         process_num_max=min(process_num_max, PROCESSES_MAX),
+        edition=EDITION,
     )
 
 
@@ -171,9 +182,13 @@ def _unique_bytes_range(
 
 
 def _stages(points: int, learning: int) -> tuple[PlanStage, ...]:
-    scout = 18 if points >= 70 else 12 if points >= 45 else 8
     ends, closing = 4, 2
+    scout = 18 if points >= 70 else 12 if points >= 45 else 8
+    if points >= SIX_POINTS_FROM:
+        scout = 12
     curve = max(7, min(round(points / 4.7), points - scout - ends - closing - FAMILIES_FIRST))
+    if points >= SIX_POINTS_FROM:
+        curve = points - scout - ends - closing - FAMILIES_OF_SIX
     families = points - scout - ends - curve - closing
     learned = PlanStage(
         "learning", learning, "where predictions gain most; ends when they are good"
@@ -182,11 +197,32 @@ def _stages(points: int, learning: int) -> tuple[PlanStage, ...]:
         PlanStage("scout", scout, "coarse size and process curves at both ends: the focal vector"),
         PlanStage("ends", ends, "both ends of unique_bytes, twice: noise and contrast"),
         PlanStage("unique_bytes", curve, "where it falls steepest: borders between levels"),
-        PlanStage("families", families, "four curves per region, focal points repeated"),
+        PlanStage("families", families, _of_families(families)),
         *((learned,) if learning else ()),
         PlanStage("closing", closing, "both ends once more: drift"),
     )
 
 
+def _of_families(points: int) -> str:
+    """Say what the families are, and how many points of a curve two regions leave."""
+    counts = curve_shares(points // 2, EDITION)
+    each = 1 + min(count for name, count in counts.items() if name != "focal")
+    return f"four curves per region, of {each} points in two regions; focal points repeated"
+
+
+def reserved_75(points: int) -> int:
+    """Points that stay for the final curves of the 75 % version; a third of a small survey."""
+    return min(RESERVED_75, points // 3)
+
+
 def _stages_75(points: int) -> tuple[PlanStage, ...]:
-    return (PlanStage("75% point", points, "rounds over all five curves until nothing moves"),)
+    """Say what the stages are; how many points each takes is found on the way."""
+    reserved = reserved_75(points)
+    return (
+        PlanStage(
+            "75% point",
+            points - reserved,
+            "rounds over all five until nothing moves, then its curves",
+        ),
+        PlanStage("final curves", reserved, "points kept for the five curves at the vector found"),
+    )

@@ -1,8 +1,9 @@
 """The first self-scaling benchmark (CP94 §7): every parameter at its 75 % point at once.
 
 The focal vector is found by going round the parameters: each curve is measured with the others
-at their present values and its 75 % point taken, until a whole round changes nothing or the
-plan's points are used up; a curve measured again at the same vector gets new x in between.
+at their present values and its 75 % point taken, until a whole round changes nothing, until the
+vector comes back to an earlier one, or until the search's points are used up. The rest of the plan,
+reserved from the start, goes onto the five curves at the vector that was found.
 """
 
 from __future__ import annotations
@@ -10,16 +11,26 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from collections.abc import Generator
 
 from leadline.record import PARAMETERS, Plan, Workload
+from leadline.record.wording import say_count
 from leadline.stats import good_range
 from leadline.studies.survey.borders import Decided
-from leadline.studies.survey.middle import START, RegionBounds, Script
+from leadline.studies.survey.focal import START
+from leadline.studies.survey.middle import RegionBounds, Script, interleave
+from leadline.studies.survey.plan import reserved_75
 from leadline.studies.survey.readings import Readings, curve_of
-from leadline.studies.survey.spread import spread
+from leadline.studies.survey.spread import share, spread
+from leadline.units import format_bytes
 
 GOOD_FRAC = 0.75
 """CP94 §7: workloads that reach 75 % of the maximum perform well."""
+
+SEARCH_POINTS = {"unique_bytes": 6, "size_mean": 5, "read_frac": 3, "seq_frac": 3, "process_num": 3}
+"""Of a curve while the vector is looked for; those that are known there count."""
+SEARCH_POINTS_NEW = 1
+"""A curve that is known is measured this often again, in between: noise must not settle it."""
 
 POINTS_PER_CURVE = {
     "unique_bytes": 8,
@@ -28,6 +39,7 @@ POINTS_PER_CURVE = {
     "seq_frac": 3,
     "process_num": 3,
 }
+"""Of every curve in plans of the first edition, which reserved nothing."""
 FOCAL_REPEATS = 3
 """Readings of the focal vector at the end: a focal value is never a single reading."""
 
@@ -43,6 +55,7 @@ class SeventyFiveStrategy:
         regions: one, the whole range; this version knows no families.
         decided: always None, borders are not looked for.
         settled: whether a whole round, the last one, moved nothing.
+        vectors: the vector after each round, first that at which the search began.
 
     """
 
@@ -52,6 +65,8 @@ class SeventyFiveStrategy:
         self.focal = START.with_value("unique_bytes", plan.unique_bytes_min)
         self.decided: Decided | None = None
         self.settled = False
+        self.vectors: list[Workload] = [self.focal]
+        self._last_step: dict[str, float] = {}
         self._random = random.Random(seed)  # noqa: S311 - order of points, not a secret
 
     @property
@@ -68,10 +83,84 @@ class SeventyFiveStrategy:
 
     def script(self) -> Script:
         """Yield (stage, workload) for every point of the plan, in order."""
+        if self.plan.edition < 2:
+            yield from self._script_first()
+            return
+        reserved = reserved_75(self.plan.points)
+        used = yield from self._search(self.plan.points - reserved)
+        yield from self._final_curves(self.plan.points - used, reserved)
+
+    def _search(self, most: int) -> Generator[tuple[str, Workload] | None, None, int]:
+        """Go round the parameters; return how many points that took."""
+        used = still = 0
+        for visits, parameter in enumerate(itertools.cycle(PARAMETERS), 1):
+            curve = self._curve(parameter, self._wanted(parameter))
+            if used + len(curve) > most:
+                break  # a curve cut short decides nothing
+            for workload in curve:
+                yield "75% point", workload
+            used += len(curve)
+            found = self._good_value(parameter)
+            moves = moved(parameter, float(getattr(self.focal, parameter)), found)
+            still = 0 if moves else still + 1
+            self.settled = still >= len(PARAMETERS)
+            if self.settled:
+                break
+            self.focal = self.focal.with_value(parameter, self._damped(parameter, found))
+            if visits % len(PARAMETERS) == 0:
+                self.vectors.append(self.focal)
+                if self.cycle:
+                    break
+        return used
+
+    def _damped(self, parameter: str, found: float) -> float:
+        """Where to go: all the way, but half-way (in ratio) where that would turn back.
+
+        unique_bytes and size_mean pull at each other around the border of a cache; full steps can
+        swing between two vectors for ever.
+        """
+        before = float(getattr(self.focal, parameter))
+        turns = (found - before) * self._last_step.get(parameter, 0.0) < 0
+        self._last_step[parameter] = found - before
+        if not turns or parameter.endswith("frac"):
+            return found
+        return rounded(math.sqrt(before * found), parameter)
+
+    def _wanted(self, parameter: str) -> int:
+        known = {getattr(p.workload, parameter) for p in self.readings.along(parameter, self.focal)}
+        return max(SEARCH_POINTS_NEW, SEARCH_POINTS[parameter] - len(known))
+
+    def _final_curves(self, points: int, reserved: int) -> Script:
+        """Measure the five curves at the vector, each as well as the others; known points stay.
+
+        What the search has left over is told as its own.
+        """
+        left = points - FOCAL_REPEATS
+        counts = share(left, dict.fromkeys(PARAMETERS, 1.0), dict.fromkeys(PARAMETERS, 1))
+        workloads = [w for name in PARAMETERS for w in self._curve(name, counts[name])]
+        self._random.shuffle(workloads)
+        for at, workload in enumerate(interleave(workloads, [self.focal] * FOCAL_REPEATS)):
+            yield "75% point" if at < points - reserved else "final curves", workload
+
+    @property
+    def cycle(self) -> tuple[Workload, ...]:
+        """The vectors between which the search goes round; none where it does not.
+
+        It does where a round ends at a vector that an earlier round ended at, with another between.
+        """
+        last = self.vectors[-1]
+        for at in range(len(self.vectors) - 2, -1, -1):
+            if same(self.vectors[at], last):
+                turn = self.vectors[at:-1]
+                return tuple(turn) if any(not same(vector, last) for vector in turn) else ()
+        return ()
+
+    def _script_first(self) -> Script:
+        """As plans of the first edition go: curves until the points are used up."""
         left = self.plan.points - FOCAL_REPEATS
         still = 0
         for visits, parameter in enumerate(itertools.cycle(PARAMETERS)):
-            curve = self._curve(parameter)
+            curve = self._curve(parameter, POINTS_PER_CURVE[parameter])
             for workload in curve[:left]:
                 yield "75% point", workload
             left -= len(curve)
@@ -96,14 +185,13 @@ class SeventyFiveStrategy:
             return found
         return rounded(math.sqrt(before * found), parameter)
 
-    def _curve(self, parameter: str) -> list[Workload]:
+    def _curve(self, parameter: str, count: int) -> list[Workload]:
         low, high = self.parameter_range(parameter)
         log = parameter in ("unique_bytes", "size_mean", "process_num")
         known = [
             float(getattr(p.workload, parameter))
             for p in self.readings.along(parameter, self.focal)
         ]
-        count = POINTS_PER_CURVE[parameter]
         xs = spread(low, high, known, count, log=log)
         curve = [self.focal.with_value(parameter, rounded(x, parameter) if log else x) for x in xs]
         curve += [self.focal] * (count - len(curve))
@@ -145,6 +233,39 @@ def moved(parameter: str, before: float, after: float) -> bool:
     if parameter.endswith("frac"):
         return abs(after - before) > 0.1
     return max(before, after) > MOVED_FACTOR * min(before, after)
+
+
+def say_vector(strategy: SeventyFiveStrategy) -> str:
+    """Say the focal vector, and how the search for it ended."""
+    rounds = say_count(len(strategy.vectors) - 1, "whole round")
+    if strategy.settled:
+        ended = f"It settled after {rounds}."
+    elif strategy.cycle:
+        turn = ", then ".join(_say(vector) for vector in strategy.cycle)
+        ended = f"It goes round, as seen after {rounds}: {turn}, and back."
+    else:
+        ended = f"It had not settled after {rounds}, the last of which began at "
+        ended += f"{_say(strategy.vectors[max(0, len(strategy.vectors) - 2)])}."
+    return (
+        "Focal vector, at which each parameter alone reaches 75 % of its best: "
+        f"{_say(strategy.focal)}. {ended}"
+    )
+
+
+def _say(vector: Workload) -> str:
+    return (
+        f"{format_bytes(vector.unique_bytes)} touched, {format_bytes(vector.size_mean)} requests, "
+        f"{100 * vector.read_frac:.0f} % reads, {100 * vector.seq_frac:.0f} % sequential, "
+        f"{say_count(vector.process_num, 'process')}"
+    )
+
+
+def same(one: Workload, other: Workload) -> bool:
+    """Whether two vectors differ by no more than a rounding."""
+    return not any(
+        moved(parameter, float(getattr(one, parameter)), float(getattr(other, parameter)))
+        for parameter in PARAMETERS
+    )
 
 
 def rounded(x: float, parameter: str) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from leadline.engine import MEASURE_SHARE
 from leadline.record import CAP_REACHED, Measurement, Status, Survey
 from leadline.record.wording import say_step
 from leadline.stats import DRIFT_FRAC_MIN
@@ -13,6 +14,8 @@ from leadline.units import format_bytes, format_rate, format_seconds
 FOREIGN_CPU_MAX = 0.25
 GENERATOR_BOUND, LEVEL_SHIFT, STALL = "generator-bound:", "level shift:", "stall:"
 """Names under which both the engine and a survey report; a survey counts them over its points."""
+LENGTHENED_FROM = 2.0
+"""A window of so many times a point's own was made longer: the next one tried is four times it."""
 ENGINE_WARNING_SHARE = 0.05
 """A warning of the engine at fewer points than this share is left to the table of points."""
 
@@ -34,6 +37,7 @@ def survey_warnings(
         _generator_bound(points),
         _level_shifts(points),
         _stalls(points),
+        _lengthened(survey, points),
         _unsettled(survey),
         _foreign_load(points),
         _no_border(survey),
@@ -133,9 +137,29 @@ def _stalls(points: Sequence[Measurement]) -> str | None:
     return f"{text}; at {own} of them Leadline itself did not run." if own else f"{text}."
 
 
+def _lengthened(survey: Survey, points: Sequence[Measurement]) -> str | None:
+    """Say which points had to wait longer for their first request, and what that took."""
+    own_s = MEASURE_SHARE * survey.start.plan.point_s
+    longer = [p for p in points if p.result.wall_s > LENGTHENED_FROM * own_s]
+    if not longer:
+        return None
+    ends = {p.order: p.clock_s + p.result.total_s for p in points}
+    took_s = sum(ends[p.order] - ends.get(p.order - 1, 0.0) for p in longer)
+    return (
+        f"lengthened: {len(longer)} of {len(points)} points saw no request end in the "
+        f"{format_seconds(own_s)} that each had, and were measured for longer; that took "
+        f"{format_seconds(took_s)} of the budget. A longer --budget gives every point its time."
+    )
+
+
 def _unsettled(survey: Survey) -> str | None:
     if survey.settled:
         return None
+    if survey.start.focal_mode == "75%":
+        return (
+            "The focal vector had not settled when its search ended; the sentence on it says how "
+            "far it came. A larger --budget gives the search more points."
+        )
     return (
         "The focal vector had not settled at the step limit: the curves' own half-way points lie "
         "more than a factor of three from the focal values used."
