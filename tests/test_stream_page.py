@@ -143,7 +143,8 @@ def test_the_page_says_first_what_was_found_and_names_what_was_not_counted(
 ) -> None:
     said = balance_of(atlas)
     text = _plain(render_stream_html(atlas))
-    assert text.index(said.sentences[0]) < text.index("<h2 id=") < text.index("Every phase")
+    first, listed = text.index(said.sentences[0]), text.index('class="contents"')
+    assert first < text.index("<figure") < listed < text.index('id="phases"')
     for words in (
         "n.m.: not measurable here. Instructions, cycles: perf_event_open",
         "12 of 12 runs: 21,474,836 records, in order, checksum a3b1c4d9e2f07",

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from rich.console import Group, RenderableType
 
 from leadline.late import late
-from leadline.record import Measurement, Status, Survey, Validation
+from leadline.record import Measurement, Status, Survey
 from leadline.record.application import APPLICATION
 from leadline.record.file_cache import CACHE
 from leadline.record.files import FILES
@@ -41,6 +41,7 @@ save_application = late("leadline.report.application.save:save_application")
 save_cache = late("leadline.report.cache.save:save_cache")
 save_measurement = late("leadline.report.measurement.save:save_measurement")
 save_report = late("leadline.report.survey.save:save_report")
+save_validation = late("leadline.report.validation.page:save_validation")
 
 
 class StoredSurvey(NamedTuple):
@@ -134,13 +135,6 @@ def _save_survey(store: Store, study: StoredSurvey, path: Path, beside: Sequence
     save_report(study.survey, study.points, path, others, newest)
 
 
-def _save_validation(store: Store, found: Validation, path: Path, beside: Sequence[str]) -> None:
-    """Draw the survey's page, with this validation in it."""
-    others = [load_survey(store, ref)[0] for ref in beside]
-    survey, points = load_survey(store, found.start.parent)
-    save_report(survey, points, path, others, found)
-
-
 def _measured_rows(study: Measured) -> list[Row]:
     rows: list[Row] = point_rows(study.points, MEASUREMENT.kind, study.start.study_id)
     return rows
@@ -183,7 +177,7 @@ KINDS = {
             document=late("leadline.report.documents.validation:validation_document"),
             render=late("leadline.report.validation.terminal:render_validation"),
             rows=_points(VALIDATION),
-            save=_save_validation,
+            save=lambda _, found, path, __: save_validation(found, path),
             ending="-validation.html",
         ),
         Kind(
