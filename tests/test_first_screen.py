@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from golden_cases import HERE, KINDS
 
 import experiment_fixture as experiments
 import stream_fixture as streams
 from command import leadline
-from golden_cases import HERE, KINDS
 from leadline.report.balance.page import render_balance_html
 from leadline.report.kinds import KINDS as TOLD
 from leadline.report.kinds import find_study
@@ -106,7 +106,8 @@ return [...document.querySelectorAll('main *')].filter(each =>
 _CUT_WITHOUT_A_WORD = """
 return [...document.querySelectorAll('.scroll')].filter(each =>
   (each.scrollWidth > each.clientWidth + 1 || each.scrollHeight > each.clientHeight + 1) &&
-  !each.nextElementSibling?.matches('.more:not([hidden])')).map(each => each.outerHTML.slice(0, 90));
+  !each.nextElementSibling?.matches('.more:not([hidden])')
+).map(each => each.outerHTML.slice(0, 90));
 """
 _HALF_EMPTY = """
 return [...document.querySelectorAll('figure')].filter(each => each.querySelector('svg') && (() => {

@@ -107,6 +107,21 @@ def render_page(name: str, **parts: Any) -> str:
     return html.replace("<!--contents-->", links, 1)
 
 
+def bare_page(name: str, **parts: Any) -> str:
+    """Render a packaged template of a page that has neither charts nor scripts."""
+    return (
+        _environment()
+        .get_template(name)
+        .render(
+            icon_href=data_uri("image/svg+xml", ICON.encode()),
+            policy=content_policy(()),
+            style=Markup(packaged_text("page.css")),  # noqa: S704 - our own style sheet
+            icon=Markup(ICON),  # noqa: S704 - our own drawing
+            **parts,
+        )
+    )
+
+
 def _bind(text: str) -> str:
     """Keep a number and its unit on one line; the result is escaped like any other text."""
     return _UNIT_GAP.sub("\N{NO-BREAK SPACE}", text)
@@ -126,8 +141,9 @@ def content_policy(scripts: Sequence[str]) -> str:
         f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
         for script in scripts
     )
+    scripts_from = f"script-src {hashes} 'unsafe-eval'; " if hashes else ""
     return (
-        f"default-src 'none'; script-src {hashes} 'unsafe-eval'; style-src 'unsafe-inline'; "
+        f"default-src 'none'; {scripts_from}style-src 'unsafe-inline'; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
 

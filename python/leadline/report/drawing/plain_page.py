@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from leadline.record import Status
 from leadline.report.drawing.drawable import Drawn
 from leadline.report.drawing.embedding import page_parts, render_page
+from leadline.report.drawing.paged import Sheet, paged_pdf
 
 
 class PlainTable(NamedTuple):
@@ -35,6 +36,11 @@ class PlainPage(NamedTuple):
     tables: Sequence[PlainTable]
     document: Any
     """All of it, for who saves the page's data."""
+
+
+def plain_pdf(page: PlainPage) -> bytes:
+    """Put the page's words and charts on paper."""
+    return paged_pdf(Sheet(page.title, page.sub, page.sentences, page.warnings, page.charts))
 
 
 def render_plain(page: PlainPage) -> str:

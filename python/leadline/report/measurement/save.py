@@ -8,7 +8,7 @@ from pathlib import Path
 from leadline.record import Measurement
 from leadline.record.measurement import Measured
 from leadline.record.wording import say_rate, say_span, say_workload
-from leadline.report.drawing.plain_page import PlainPage, PlainTable, render_plain
+from leadline.report.drawing.plain_page import PlainPage, PlainTable, plain_pdf, render_plain
 from leadline.report.drawing.saving import Forms
 from leadline.report.measurement.charts import measurement_charts
 from leadline.report.measurement.terminal import measurement_rows
@@ -29,28 +29,34 @@ def save_measurement(study: Measured, path: Path) -> None:
 
     """
     _FORMS.save(
-        path, html=lambda: render_measurement_html(study), charts=lambda: measurement_charts(study)
+        path,
+        html=lambda: render_measurement_html(study),
+        pdf=lambda: plain_pdf(measurement_page(study)),
+        charts=lambda: measurement_charts(study),
     )
 
 
 def render_measurement_html(study: Measured) -> str:
     """Render the page."""
+    return render_plain(measurement_page(study))
+
+
+def measurement_page(study: Measured) -> PlainPage:
+    """Return what the page says, in its order."""
     start, points = study.start, study.points
-    return render_plain(
-        PlainPage(
-            brand="measurement",
-            title=f"Measured on {start.system}",
-            sub=f"{start.target} · {start.started_at[:10]} · study {start.study_id[:8]}",
-            status=study.status,
-            sentences=_sentences(study),
-            warnings=list(_warnings(points)),
-            charts=measurement_charts(study),
-            tables=[
-                PlainTable(_named(name, say_workload(point.workload)), (), measurement_rows(point))
-                for name, point in zip(study.names, points, strict=True)
-            ],
-            document=list(points),
-        )
+    return PlainPage(
+        brand="measurement",
+        title=f"Measured on {start.system}",
+        sub=f"{start.target} · {start.started_at[:10]} · study {start.study_id[:8]}",
+        status=study.status,
+        sentences=sentences_of(study),
+        warnings=list(_warnings(points)),
+        charts=measurement_charts(study),
+        tables=[
+            PlainTable(_named(name, say_workload(point.workload)), (), measurement_rows(point))
+            for name, point in zip(study.names, points, strict=True)
+        ],
+        document=list(points),
     )
 
 
@@ -60,7 +66,7 @@ def _warnings(points: Sequence[Measurement]) -> Iterator[str]:
         yield from (*point.warnings, *point.result.warnings)
 
 
-def _sentences(study: Measured) -> list[str]:
+def sentences_of(study: Measured) -> list[str]:
     """Say the answer first: of several measurements how far they reach."""
     told = list(map(_sentence, study.names, study.points))
     if len(told) < 2:

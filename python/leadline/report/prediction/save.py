@@ -14,7 +14,7 @@ from leadline.record.application.prediction import ApplicationPrediction
 from leadline.record.wording import say_interval, say_rate, say_workload
 from leadline.report.drawing.bars import bar, bars
 from leadline.report.drawing.drawable import Drawn
-from leadline.report.drawing.plain_page import PlainPage, PlainTable, render_plain
+from leadline.report.drawing.plain_page import PlainPage, PlainTable, plain_pdf, render_plain
 from leadline.report.drawing.saving import Forms
 from leadline.report.drawing.scale import wants_log
 from leadline.report.prediction.application import TERM_NAMES, sentences_of, stream_rows, term_rows
@@ -37,7 +37,12 @@ def save_predictions(found: Predicted, path: Path) -> None:
         ReportError: another suffix, nothing to draw, or the file cannot be written.
 
     """
-    _FORMS.save(path, html=lambda: _page(found), charts=lambda: _charts(found))
+    _FORMS.save(
+        path,
+        html=lambda: render_plain(_page(found)),
+        pdf=lambda: plain_pdf(_page(found)),
+        charts=lambda: _charts(found),
+    )
 
 
 def save_application_prediction(found: ApplicationPrediction, path: Path, document: Any) -> None:
@@ -48,7 +53,10 @@ def save_application_prediction(found: ApplicationPrediction, path: Path, docume
 
     """
     charts = _term_charts(found)
-    _FORMS.save(path, html=lambda: _application(found, charts, document), charts=lambda: charts)
+    page = _application(found, charts, document)
+    _FORMS.save(
+        path, html=lambda: render_plain(page), pdf=lambda: plain_pdf(page), charts=lambda: charts
+    )
 
 
 def _charts(found: Predicted) -> dict[str, Drawn]:
@@ -73,7 +81,7 @@ def _charts(found: Predicted) -> dict[str, Drawn]:
     return {"predicted": bars(rows, axis, title, "Lines: 95 % intervals.", log=log)}
 
 
-def _page(found: Predicted) -> str:
+def _page(found: Predicted) -> PlainPage:
     start = found.survey.start
     regions = {region.index: region.name for region in found.survey.regions}
     several = len(found.predictions) > 1
@@ -87,25 +95,23 @@ def _page(found: Predicted) -> str:
         )
         for name, each in found.items()
     ]
-    return render_plain(
-        PlainPage(
-            brand="prediction",
-            title=f"Predicted for {start.system}",
-            sub=f"from survey {start.study_id[:8]} of {start.target} · {start.started_at[:10]}",
-            status=Status.DONE,
-            sentences=_sentences(found),
-            warnings=[
-                f"{name}: {text}" if several else text
-                for name, each in found.items()
-                for text in each.warnings
-            ],
-            charts=_charts(found),
-            tables=[
-                PlainTable("The workloads", _HEADS, rows),
-                PlainTable("Not predicted", ("Workload", "Why"), list(found.refused.items())),
-            ],
-            document=found.document,
-        )
+    return PlainPage(
+        brand="prediction",
+        title=f"Predicted for {start.system}",
+        sub=f"from survey {start.study_id[:8]} of {start.target} · {start.started_at[:10]}",
+        status=Status.DONE,
+        sentences=_sentences(found),
+        warnings=[
+            f"{name}: {text}" if several else text
+            for name, each in found.items()
+            for text in each.warnings
+        ],
+        charts=_charts(found),
+        tables=[
+            PlainTable("The workloads", _HEADS, rows),
+            PlainTable("Not predicted", ("Workload", "Why"), list(found.refused.items())),
+        ],
+        document=found.document,
     )
 
 
@@ -144,22 +150,20 @@ def _term_charts(found: ApplicationPrediction) -> dict[str, Drawn]:
 
 def _application(
     found: ApplicationPrediction, charts: Mapping[str, Drawn], document: Sequence[Any]
-) -> str:
+) -> PlainPage:
     term_heads, terms = term_rows(found)
     stream_heads, streams = stream_rows(found)
-    return render_plain(
-        PlainPage(
-            brand="prediction",
-            title=f"{found.application} on {found.system}",
-            sub=f"by the {found.model} model, from {found.io_s.n} readings",
-            status=Status.DONE,
-            sentences=list(sentences_of(found)),
-            warnings=found.warnings,
-            charts=charts,
-            tables=[
-                PlainTable("What takes the time", term_heads, terms),
-                PlainTable("Streams", stream_heads, streams),
-            ],
-            document=document,
-        )
+    return PlainPage(
+        brand="prediction",
+        title=f"{found.application} on {found.system}",
+        sub=f"by the {found.model} model, from {found.io_s.n} readings",
+        status=Status.DONE,
+        sentences=list(sentences_of(found)),
+        warnings=found.warnings,
+        charts=charts,
+        tables=[
+            PlainTable("What takes the time", term_heads, terms),
+            PlainTable("Streams", stream_heads, streams),
+        ],
+        document=document,
     )

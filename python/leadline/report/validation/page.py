@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from leadline.record import Validation
-from leadline.report.drawing.plain_page import PlainPage, PlainTable, render_plain
+from leadline.report.drawing.plain_page import PlainPage, PlainTable, plain_pdf, render_plain
 from leadline.report.drawing.saving import Forms
 from leadline.report.validation.charts import forecast_rows, validation_charts, validation_rows
 
@@ -39,29 +39,33 @@ def save_validation(validation: Validation, path: Path) -> None:
     _FORMS.save(
         path,
         html=lambda: render_validation_html(validation),
+        pdf=lambda: plain_pdf(validation_page(validation)),
         charts=lambda: validation_charts(validation),
     )
 
 
 def render_validation_html(validation: Validation) -> str:
     """Render the page; the survey's own page has the same in a section of its own."""
+    return render_plain(validation_page(validation))
+
+
+def validation_page(validation: Validation) -> PlainPage:
+    """Return what the page says, in its order."""
     start = validation.start
     of = f"survey {start.parent[:8]}"
-    return render_plain(
-        PlainPage(
-            brand="validation",
-            title=f"How well {start.system} is predicted",
-            sub=f"{of} · {start.started_at[:10]} · validation {start.study_id[:8]}",
-            status=validation.status,
-            sentences=validation.sentences,
-            warnings=validation.warnings,
-            charts=validation_charts(validation),
-            tables=[
-                PlainTable("Models and rivals", HEADS, validation_rows(validation)),
-                PlainTable("Every workload", _WORKLOADS, _workloads(validation), folded=True),
-            ],
-            document=validation,
-        )
+    return PlainPage(
+        brand="validation",
+        title=f"How well {start.system} is predicted",
+        sub=f"{of} · {start.started_at[:10]} · validation {start.study_id[:8]}",
+        status=validation.status,
+        sentences=validation.sentences,
+        warnings=validation.warnings,
+        charts=validation_charts(validation),
+        tables=[
+            PlainTable("Models and rivals", HEADS, validation_rows(validation)),
+            PlainTable("Every workload", _WORKLOADS, _workloads(validation), folded=True),
+        ],
+        document=validation,
     )
 
 

@@ -14,8 +14,7 @@ from leadline.report.survey.tables import fact_rows
 from leadline.report.workbench import table as peak_table
 from leadline.report.workbench.catalogue import experiment_charts, is_wide_chart
 from leadline.report.workbench.surface import table as surface_table
-from leadline.report.workbench.words import experiment_title, peak_of
-from leadline.studies.workbench.answer import BEST
+from leadline.report.workbench.words import answer_first, experiment_title, peak_of
 
 _STATUS = {
     Status.RUNNING: "still running",
@@ -37,7 +36,7 @@ def render_experiment_html(experiment: Experiment, others: Sequence[Experiment] 
         title=experiment_title(experiment),
         start=start,
         status=_STATUS[experiment.status],
-        sentences=_answer_first(experiment.sentences),
+        sentences=answer_first(experiment),
         wide=[name for name in charts if is_wide_chart(name)],
         narrow=[name for name in charts if not is_wide_chart(name)],
         goal=peak_table.goal_rows(start),
@@ -48,12 +47,6 @@ def render_experiment_html(experiment: Experiment, others: Sequence[Experiment] 
         **more,
         **page_parts(charts, _light(experiment), warnings=experiment.warnings),
     )
-
-
-def _answer_first(sentences: Sequence[str]) -> list[str]:
-    """Put what a surface was measured for before what it cost."""
-    best = [text for text in sentences if text.startswith(BEST)]
-    return best + [text for text in sentences if text not in best]
 
 
 def _light(experiment: Experiment) -> Experiment:
