@@ -139,12 +139,38 @@ def python_page() -> str:
 def _member(own: Any, name: str) -> list[str]:
     if isinstance(own, property) or not callable(own):
         return [_docstring(inspect.getdoc(own) or ""), ""]
+    return [
+        "```python",
+        f"{name}{_signature(own)}",
+        "```",
+        "",
+        _docstring(inspect.getdoc(own) or ""),
+        "",
+    ]
+
+
+def _signature(own: Any) -> str:
+    """Write a signature, a parameter a line where it is long; annotations are text here."""
     try:
-        signature = str(inspect.signature(own))
+        signature = inspect.signature(own)
     except ValueError:  # an exception has none
-        signature = "(…)"
-    shown = f"{name}{signature}".replace("'", "")
-    return ["```python", shown, "```", "", _docstring(inspect.getdoc(own) or ""), ""]
+        return "(…)"
+    said = [_plain(str(each)) for each in signature.parameters.values() if each.name != "self"]
+    kinds = [each.kind for each in signature.parameters.values() if each.name != "self"]
+    if inspect.Parameter.KEYWORD_ONLY in kinds and inspect.Parameter.VAR_POSITIONAL not in kinds:
+        said.insert(kinds.index(inspect.Parameter.KEYWORD_ONLY), "*")
+    returned = signature.return_annotation
+    end = "" if returned is inspect.Signature.empty else f" -> {returned}"
+    line = f"({', '.join(said)}){end}"
+    if len(line) < 80:
+        return line
+    return "(\n" + "".join(f"    {each},\n" for each in said) + f"){end}"
+
+
+def _plain(parameter: str) -> str:
+    """Take the quotes off an annotation, and the address off a function."""
+    plain = re.sub(r"(: )'((?:[^']|(?<=\[)'[^']*')*)'( = |$)", r"\1\2\3", parameter)
+    return re.sub(r"<function .*", "…", plain)
 
 
 def _docstring(text: str) -> str:
