@@ -60,7 +60,7 @@ def test_streams_have_the_weights_places_and_data_that_were_found(application: A
     assert phase.in_io is not None
     pause_s = length * (1 - phase.in_io) / phase.requests
     assert found.workload.think_time_s == pytest.approx(pause_s)
-    assert found.sync == "fsync=20"
+    assert found.sync == "fdatasync=20"
     said = " ".join(found.losses)
     assert "5 metadata calls" in said
     assert "when a sync comes" in said
@@ -145,7 +145,14 @@ def test_a_whole_phase_begins_nothing_again_and_a_later_one_misses_what_was_left
     assert "begin again" in " ".join(first.losses_of(whole=False))
     assert "begin again" not in " ".join(first.losses_of(whole=True))
     later = synthetic_of(changed(application, order=1), 2)
-    assert "what earlier phases left" in " ".join(later.losses_of(whole=True))
+    assert "earlier phases left" in " ".join(later.losses_of(whole=True))
+
+
+@pytest.mark.parametrize(("used_before", "cold"), [(0.9, False), (0.4, True), (0.0, True)])
+def test_a_phase_begins_with_what_earlier_ones_used(
+    application: Application, used_before: float, cold: bool
+) -> None:
+    assert synthetic_of(changed(application, used_before=used_before)).begins_cold is cold
 
 
 def test_small_requests_become_a_sector_and_it_is_said(application: Application) -> None:

@@ -68,7 +68,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
             title="Writes that wait for the device",
             description="Which writes wait for the device: every one (O_DSYNC), or with an fsync "
             "after each, or each N, of an issuer. Without it none does.",
-            extra={"metavar": "dsync|fsync|fsync=N", "parse": parse_sync},
+            extra={"metavar": "dsync|fsync=N|fdatasync=N", "parse": parse_sync},
         ),
     ] = NO_SYNC
     """As `parse_sync` spells it."""
@@ -112,7 +112,8 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
     def wire_backend(self) -> Backend:
         """Return the job's `backend`; `sync` is sent only when some write waits."""
         each = self.fsync_each
-        waits = Waits("fsync", each) if each else Waits(parse_sync(self.sync))
+        data_only = True if self.sync.startswith("fdatasync") else UNSET
+        waits = Waits("fsync", each, data_only) if each else Waits(parse_sync(self.sync))
         sync = waits if self.waits else UNSET
         return Backend(name=self.backend, direct=self.direct, sync=sync)
 
@@ -149,8 +150,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     total_s_max: float = 60.0
     """Bound of the whole job, prepare included."""
     operations_max: int | None = None
-    """The run begins with nothing of its data in the file cache, has no warm-up, and ends after so
-    many requests, if not before: a program from its beginning to its end. Of a directory."""
+    """The run ends after so many requests, if not before, and none of them is a warm-up's: a
+    program from its beginning to its end. With `warm_up_s_max` 0 it begins with nothing of its
+    data in the file cache; else with what a pass over them leaves there. Of a directory."""
 
 
 class Arrivals(msgspec.Struct, frozen=True):
@@ -236,6 +238,8 @@ class Waits(msgspec.Struct, frozen=True):
 
     kind: str
     each: int | UnsetType = UNSET
+    data_only: bool | UnsetType = UNSET
+    """`fdatasync`."""
 
 
 class Backend(msgspec.Struct, frozen=True, kw_only=True):

@@ -133,9 +133,9 @@ pub struct Limits {
     /// Longest job, laying out the file included.
     #[schemars(transform = bounded(ranges::TOTAL_S))]
     pub total_s_max: f64,
-    /// The run begins with nothing of its data in the file cache, has no warm-up, and ends with
-    /// the window or after so many requests: a program from its beginning to its end. Of a
-    /// directory.
+    /// The run ends with the window or after so many requests, and none of them is a warm-up's: a
+    /// program from its beginning to its end. With `warm_up_s_max` 0 it begins with nothing of its
+    /// data in the file cache; else with what a pass over them leaves there. Of a directory.
     #[serde(default)]
     #[schemars(transform = bounded(ranges::OPERATIONS))]
     pub operations_max: Option<u64>,
