@@ -15,7 +15,7 @@ import msgspec
 
 from leadline.record import Measurement, Survey, Validation
 from leadline.record.wording import say_place
-from leadline.report.drawing.embedding import data_uri, page_parts, script_json, template
+from leadline.report.drawing.embedding import data_uri, page_parts, render_page, script_json
 from leadline.report.survey import tables
 from leadline.report.survey.catalogue import charts, not_measured, summary_chart
 from leadline.report.survey.curves import FAMILY_PARAMETERS
@@ -56,7 +56,8 @@ def render_html(
     asked = what_if_document(survey, points, model)
     scripts = () if isinstance(asked, str) else ("what_if_models.js", "what_if.js")
     data = {"survey": survey, "points": [_light(point) for point in points]}
-    return template("template.html.j2").render(
+    return render_page(
+        "template.html.j2",
         survey=survey,
         status=survey.status.value,
         lead=_answer(survey)[0],
@@ -76,7 +77,8 @@ def render_html(
         point_heads=tables.POINT_HEADS,
         points=tables.point_rows(points),
         csv_href=data_uri("text/csv", tables.points_csv(points).encode()),
-        **page_parts(drawn, data, scripts) | {"missing": not_measured(survey)},
+        **page_parts(drawn, data, scripts, survey.warnings)
+        | {"missing": not_measured(survey), "first": "unique_bytes"},
     )
 
 

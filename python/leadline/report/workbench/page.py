@@ -9,12 +9,12 @@ import msgspec
 
 from leadline.record import Status
 from leadline.record.workbench import Experiment
-from leadline.report.drawing.embedding import page_parts, template
+from leadline.report.drawing.embedding import page_parts, render_page
 from leadline.report.survey.tables import fact_rows
 from leadline.report.workbench import table as peak_table
 from leadline.report.workbench.catalogue import experiment_charts, is_wide_chart
 from leadline.report.workbench.surface import table as surface_table
-from leadline.report.workbench.words import experiment_title, peak_of
+from leadline.report.workbench.words import answer_first, experiment_title, peak_of
 
 _STATUS = {
     Status.RUNNING: "still running",
@@ -31,12 +31,12 @@ def render_experiment_html(experiment: Experiment, others: Sequence[Experiment] 
     charts = experiment_charts(experiment, others)
     start = experiment.start
     more = _peak(experiment) if start.design is None else _surface(experiment)
-    return template("experiment.html.j2").render(
+    return render_page(
+        "experiment.html.j2",
         title=experiment_title(experiment),
         start=start,
         status=_STATUS[experiment.status],
-        sentences=experiment.sentences,
-        warnings=experiment.warnings,
+        sentences=answer_first(experiment),
         wide=[name for name in charts if is_wide_chart(name)],
         narrow=[name for name in charts if not is_wide_chart(name)],
         goal=peak_table.goal_rows(start),
@@ -45,7 +45,7 @@ def render_experiment_html(experiment: Experiment, others: Sequence[Experiment] 
         compared_heads=peak_table.ANSWER_HEADS,
         text=start.text,
         **more,
-        **page_parts(charts, _light(experiment)),
+        **page_parts(charts, _light(experiment), warnings=experiment.warnings),
     )
 
 

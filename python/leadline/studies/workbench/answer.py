@@ -22,6 +22,8 @@ from leadline.record.workbench import (
 from leadline.record.workload import Interval
 from leadline.units import format_seconds
 
+BEST = "The best rate for the least is"
+"""How the answer of a surface begins, if it has one."""
 _LATE_MS = 1.0
 """A generator that sends later than this, at its 99th percentile, is worth a warning."""
 
@@ -188,10 +190,10 @@ def _ideal(experiment: Experiment, ideal: Sample) -> str:
     cells = () if surface is None else surface.cells
     cell = next((cell for cell in cells if cell.sample == ideal), None)
     if cell is None or cell.rate_per_s is None:
-        return f"The best rate for the least is at {say_sample(ideal)}."
+        return f"{BEST} at {say_sample(ideal)}."
     how = "measured" if cell.measured else "by the model"
     rate = say_peak(cell.rate_per_s, experiment.start.goal.confidence)
-    return f"The best rate for the least is at {say_sample(ideal)}: {rate}, {how}."
+    return f"{BEST} at {say_sample(ideal)}: {rate}, {how}."
 
 
 def _warnings(experiment: Experiment) -> tuple[str, ...]:

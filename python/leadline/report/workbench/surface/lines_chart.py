@@ -49,7 +49,7 @@ def lines_chart(plane: Plane, surface: Surface) -> alt.LayerChart:
     bars = [row for row in rows if row["low"] is not None and row["high"] is not None]
     layers: list[AnyChart] = [
         alt.Chart(values(bars))
-        .mark_rule(strokeWidth=1.4, opacity=0.7)
+        .mark_rule(strokeWidth=1.4, opacity=0.7, clip=True)
         .encode(x=x, y=on_field(y, "low"), y2=alt.Y2("high:Q"), color=_colour(plane)),
         alt.Chart(values(rows))
         .mark_line(strokeWidth=1.8)
