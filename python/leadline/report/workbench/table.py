@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from leadline.record.wording import say_count, say_percent, say_span
+from leadline.record import Access
+from leadline.record.wording import say_count, say_percent, say_span, say_workload
 from leadline.record.workbench import (
     CommandServer,
     Experiment,
@@ -16,6 +17,7 @@ from leadline.record.workbench import (
     SamplePeak,
     ServerSpec,
     SimulatedServer,
+    StorageServer,
     Threshold,
     Trial,
 )
@@ -30,7 +32,7 @@ from leadline.report.workbench.words import (
     say_peak,
     say_response,
 )
-from leadline.studies.workbench.answer import say_sample, say_threshold
+from leadline.studies.workbench.answer import say_quantile, say_sample, say_threshold
 from leadline.units import format_seconds
 
 _SATURATED = {True: "yes", False: "no", None: "cannot tell"}
@@ -43,7 +45,7 @@ def load_heads(threshold: Threshold) -> tuple[str, ...]:
     if "mean" in measures(threshold):
         heads.append("Mean response")
     if "percentile" in measures(threshold):
-        heads.append(f"{100 * (threshold.percentile or 0):.4g} % within")
+        heads.append(f"{say_quantile(threshold.percentile or 0)} within")
     return (*heads, "Saturated")
 
 
@@ -153,6 +155,10 @@ def say_server(server: ServerSpec) -> str:
             return f"simulated: {said}"
         case NfsServer():
             return f"NFS, workload {server.workload}, in {server.directory}"
+        case StorageServer():
+            reached = Access.kept_by(server).discipline
+            said = [say_workload(server.workload), *server.workload.beyond()]
+            return f"{server.target}, {', '.join(said)}, {reached}"
         case CommandServer():
             return f"any, loaded by {' '.join(server.load)}"
 

@@ -19,9 +19,9 @@ from leadline.record.workbench import (
     PeakVerdict,
     Prior,
     Sample,
-    SimulatedServer,
     Trial,
     TrialOrder,
+    is_simulated,
 )
 from leadline.studies.workbench.errors import ReplayRefused
 from leadline.studies.workbench.policies import open_policy
@@ -44,7 +44,7 @@ class PeakSearch:
             start.policy, start.goal, derive_seed(start.seed, 2 * place), prior
         )
         self.trials: list[Trial] = []
-        self._clock = _Clock(simulated=isinstance(start.server, SimulatedServer))
+        self._clock = _Clock(simulated=is_simulated(start.server))
 
     def ask(self, left_s: float | None = None, overhead_s: float = 0.0) -> TrialOrder | PeakRate:
         """Return the next trial, or the answer.
