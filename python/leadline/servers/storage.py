@@ -46,6 +46,8 @@ from leadline.servers.verdict import Outcome, state_of
 
 _SHORT_FRAC = 0.03
 """Of the requests due: a run that leaves more undone missed its rate, as the engine says it."""
+_OTHERS_CPU = 0.25
+"""Processors that others must have for it to be said."""
 _MISSED = "missed rate:"
 
 
@@ -213,7 +215,20 @@ def _judge(order: TrialOrder, result: EngineResult) -> Outcome:
     disbelieved = [reason for reason in result.reasons if not reason.startswith(_MISSED)]
     if disbelieved:
         return Outcome(TrialState.FAILED, "; ".join(disbelieved), measured)
-    return Outcome(*state_of(measured, order.request, order.threshold), measured)
+    state, failure = state_of(measured, order.request, order.threshold)
+    if state is TrialState.GENERATOR_LIMITED:
+        failure = f"{failure}{_others(result)}"
+    return Outcome(state, failure, measured)
+
+
+def _others(result: EngineResult) -> str:
+    """Say that other programs had the processors, which is no limit of the generator's own."""
+    if result.others_cpu < _OTHERS_CPU:
+        return ""
+    return (
+        f"; other programs used {result.others_cpu:.1f} processors meanwhile: stop them, or wait, "
+        "and search again"
+    )
 
 
 def _generator_short(result: EngineResult) -> str | None:
@@ -224,8 +239,7 @@ def _generator_short(result: EngineResult) -> str | None:
     if offered.fell_short == "generator":
         return (
             f"the generator sent {offered.late_generator + offered.missed} of {offered.due} "
-            "requests late or not at all although it might have: stop what else uses the "
-            "processors, or search with fewer processes"
+            f"requests late or not at all although it might have{_others(result)}"
         )
     bound = result.generator is not None and result.generator.bound
     if bound and offered.shortfall_frac > _SHORT_FRAC:

@@ -33,6 +33,7 @@ from leadline.report.workbench.words import (
     say_response,
 )
 from leadline.studies.workbench.answer import say_quantile, say_sample, say_threshold
+from leadline.studies.workbench.latency_curve import latency_curve
 from leadline.units import format_seconds
 
 _SATURATED = {True: "yes", False: "no", None: "cannot tell"}
@@ -52,6 +53,37 @@ def load_heads(threshold: Threshold) -> tuple[str, ...]:
 def load_rows(peak: PeakRate, threshold: Threshold) -> list[tuple[str, ...]]:
     """Return a row for every load, lowest first."""
     return [_load_row(load, threshold) for load in peak.loads]
+
+
+CURVE_HEADS = ("Load (requests/s)", "Of peak", "Done/s", "Mean", "p50", "p99", "p99.9")
+
+
+def curve_rows(found: SamplePeak) -> list[tuple[str, ...]]:
+    """Return the load-latency curve, lowest rate first: a row for each rate that was kept."""
+    return [
+        (
+            say_load(point.rate_per_s),
+            "\N{EN DASH}" if point.part_of_peak is None else f"{100 * point.part_of_peak:.0f} %",
+            say_load(point.completed_per_s),
+            *(
+                say_ms(ms)
+                for ms in (
+                    point.response_ms.mean,
+                    point.response_ms.p50,
+                    point.response_ms.p99,
+                    point.response_ms.p99_9,
+                )
+            ),
+        )
+        for point in latency_curve(found)
+    ]
+
+
+def has_curve(experiment: Experiment) -> bool:
+    """Whether the load-latency curve is told: of storage, and where it was asked for."""
+    start = experiment.start
+    asked = start.curve_points > 0 or isinstance(start.server, StorageServer)
+    return asked and start.design is None and bool(experiment.peaks)
 
 
 def _load_row(load: Load, threshold: Threshold) -> tuple[str, ...]:
@@ -157,8 +189,8 @@ def say_server(server: ServerSpec) -> str:
             return f"NFS, workload {server.workload}, in {server.directory}"
         case StorageServer():
             reached = Access.kept_by(server).discipline
-            said = [say_workload(server.workload), *server.workload.beyond()]
-            return f"{server.target}, {', '.join(said)}, {reached}"
+            asked = [say_workload(server.workload), *server.workload.beyond()]
+            return f"{server.target}, {', '.join(asked)}, {reached}"
         case CommandServer():
             return f"any, loaded by {' '.join(server.load)}"
 

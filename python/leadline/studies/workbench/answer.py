@@ -238,6 +238,12 @@ def _warnings(experiment: Experiment) -> tuple[str, ...]:
             f"the server was lost in {say_count(len(lost), 'trial')}; the last one: "
             f"{lost[-1].failure or 'no reason given'}"
         )
+    limited = [trial for trial in trials if trial.state is TrialState.GENERATOR_LIMITED]
+    if limited:
+        said.append(
+            f"the generator fell short in {say_count(len(limited), 'trial')}, which say nothing of "
+            f"the server; the last one: {limited[-1].failure or 'no reason given'}"
+        )
     late = [
         trial.measured.sent_late_ms_p99
         for trial in trials

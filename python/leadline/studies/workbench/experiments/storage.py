@@ -9,7 +9,7 @@ import msgspec
 
 from leadline.engine import Target
 from leadline.fio.words import USUAL, Typed, read_words
-from leadline.machine.resources import io_uring_disabled_for
+from leadline.machine.resources import why_no_io_uring
 from leadline.record import Access, WorkloadError
 from leadline.record.job import CLOSED
 from leadline.record.workbench import Factor, Goal, Level, StorageServer, Threshold
@@ -114,7 +114,7 @@ def _with_slots(workload: Any, target: Target, backend: str) -> tuple[Any, str]:
     if backend in ("pread", "mmap"):
         return msgspec.structs.replace(workload, process_num=SLOTS // 2), backend
     if target.kind == "directory" and not backend:
-        if io_uring_disabled_for() is not None:
+        if why_no_io_uring() is not None:
             return msgspec.structs.replace(workload, process_num=SLOTS // 2), "pread"
         backend = "uring"
     return msgspec.structs.replace(workload, queue_depth=SLOTS), backend
