@@ -195,6 +195,8 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     """What, why, what to do; unless `done` or `aborted`."""
     worker: str | None = None
     """Machine of the pool."""
+    can_offer_per_s: float | None = None
+    """Of a generator that fell short: the rate it did; None when it does not know."""
     started_at: str = ""
     """UTC, ISO 8601."""
 

@@ -34,6 +34,7 @@ from leadline.errors import WorkloadError
 from leadline.record import Access, Arrivals, EngineResult, Workload
 from leadline.record.job import RATE_MAX_PER_S, LoadAsked
 from leadline.record.workbench import (
+    Measured,
     Sample,
     StorageServer,
     Trial,
@@ -48,6 +49,8 @@ _SHORT_FRAC = 0.03
 """Of the requests due: a run that leaves more undone missed its rate, as the engine says it."""
 _OTHERS_CPU = 0.25
 """Processors that others must have for it to be said."""
+_LATE_PART = 0.1
+"""Of the response, at their 99th percentiles: a generator later than this had a part in it."""
 _MISSED = "missed rate:"
 
 
@@ -216,9 +219,17 @@ def _judge(order: TrialOrder, result: EngineResult) -> Outcome:
     if disbelieved:
         return Outcome(TrialState.FAILED, "; ".join(disbelieved), measured)
     state, failure = state_of(measured, order.request, order.threshold)
-    if state is TrialState.GENERATOR_LIMITED:
-        failure = f"{failure}{_others(result)}"
-    return Outcome(state, failure, measured)
+    if state is not TrialState.GENERATOR_LIMITED:
+        return Outcome(state, failure, measured)
+    if _late_for_nothing(measured):
+        return Outcome(TrialState.ABORTED if measured.aborted else TrialState.DONE, None, measured)
+    return Outcome(state, f"{failure}{_others(result)}", measured)
+
+
+def _late_for_nothing(measured: Measured) -> bool:
+    """Whether requests waited so much longer for the target that the generator's part is none."""
+    response, late_ms = measured.response_ms, measured.sent_late_ms_p99
+    return response is not None and late_ms is not None and late_ms < _LATE_PART * response.p99
 
 
 def _others(result: EngineResult) -> str:
@@ -260,7 +271,11 @@ def _waited_frac(result: EngineResult) -> float | None:
 
 
 def _trial(order: TrialOrder, outcome: Outcome, cost_s: float) -> Trial:
+    measured = outcome.measured
+    # What is due is what the schedule says, so only what was done tells what the generator can.
+    short = outcome.state is TrialState.GENERATOR_LIMITED and measured is not None
     return Trial(
+        can_offer_per_s=measured.completed_per_s if short and measured is not None else None,
         order=order.order,
         request=order.request,
         seed=order.seed,

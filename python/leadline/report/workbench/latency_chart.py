@@ -49,10 +49,10 @@ def latency_chart(experiment: Experiment) -> alt.LayerChart | None:
         ),
     ]
     said = "at even parts of the peak" if own.curve else "trials of the search"
-    subtitle = [
+    subtitle = (
         f"Response times from when requests were due, {said} that kept their rate; log axis. "
         "Dashed: the targets."
-    ]
+    )
     return finish(layers, "Response time against load", subtitle, (WIDE_PX, _HEIGHT_PX))
 
 
