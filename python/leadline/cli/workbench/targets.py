@@ -9,9 +9,13 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from leadline.cli.options import MaxBytes, duration
+from leadline.cli.options import MaxBytes, duration, reader
 from leadline.record import Access
-from leadline.studies.workbench.experiments.latency import latency_targets, storage_experiment
+from leadline.studies.workbench.experiments.latency import (
+    latency_targets,
+    response_seconds,
+    storage_experiment,
+)
 from leadline.studies.workbench.experiments.read import ExperimentFile, load_experiment
 
 _SUFFIX = ".toml"
@@ -19,7 +23,10 @@ _QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
 
 def _limit(said: str) -> Any:
-    return Annotated[float | None, duration(f"TARGET: {said}, e.g. 2ms.")]
+    option = typer.Option(
+        parser=reader(response_seconds), metavar="TIME", help=f"TARGET: {said}, e.g. 2ms."
+    )
+    return Annotated[float | None, option]
 
 
 TARGET_OPTIONS: dict[str, tuple[Any, Any]] = {

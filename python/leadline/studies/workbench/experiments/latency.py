@@ -9,6 +9,7 @@ from leadline.engine import Target
 from leadline.errors import WorkloadError
 from leadline.record import Access
 from leadline.record.workbench import Threshold, Within
+from leadline.servers import check_server
 from leadline.studies.workbench import policies
 from leadline.studies.workbench.errors import ExperimentRefused
 from leadline.studies.workbench.experiments.quantities import SHARE
@@ -49,6 +50,7 @@ def storage_experiment(
     """
     try:
         server = storage_server(target, words, access, at_once={"max_bytes": max_bytes})
+        check_server(server, [{}])
     except WorkloadError as error:
         raise ExperimentRefused(str(error)) from error
     asked = {"deadline_s": DEADLINE_S} | dict(goal or {})
@@ -100,7 +102,19 @@ def _within(text: str) -> Within:
         percentile = SHARE.read(share.strip() if "%" in share else float(share))
     except ValueError as error:
         raise ValueError(f"--within {text!r}: {share!r} is no share: {error}") from error
-    seconds = parse_seconds(limit.strip())
+    return Within(percentile=percentile, limit_ms=1e3 * response_seconds(limit))
+
+
+def response_seconds(text: str) -> float:
+    """Read a response time, which says its unit: 2 may be seconds or milliseconds.
+
+    Raises:
+        ValueError: it has none, or is no time at all.
+
+    """
+    if not text.strip()[-1:].isalpha():
+        raise ValueError(f"{text!r} has no unit; write for example 2ms or 500us")
+    seconds = parse_seconds(text.strip())
     if seconds <= 0:
-        raise ValueError(f"--within {text!r}: {limit!r} is no time at all")
-    return Within(percentile=percentile, limit_ms=1e3 * seconds)
+        raise ValueError(f"{text!r} is no time at all; write for example 2ms or 500us")
+    return seconds
