@@ -155,9 +155,6 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     aborted: bool
     sent_late_ms_p99: float | None = None
     """How late the generator itself sent; None when it cannot be late."""
-    waited_frac: float | None = None
-    """Part of the mean response in which all of the generator's slots were taken: the limit was
-    how many requests it may have under way. None where that is not known."""
 
     @property
     def offered_per_s(self) -> float:
@@ -197,6 +194,9 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     """Machine of the pool."""
     can_offer_per_s: float | None = None
     """Of a generator that fell short: the rate it did; None when it does not know."""
+    waited_frac: float | None = None
+    """Part of the mean response in which all of the generator's slots were taken: the limit was
+    how many requests it may have under way. None where that is not known."""
     started_at: str = ""
     """UTC, ISO 8601."""
 

@@ -54,6 +54,15 @@ _LATE_PART = 0.1
 _MISSED = "missed rate:"
 
 
+class _Ran(msgspec.Struct, frozen=True):
+    """What a run of the engine came to."""
+
+    outcome: Outcome
+    waited_frac: float | None = None
+    prepare_s: float = 0.0
+    """Went into laying data out."""
+
+
 class _Held:
     """Targets that stay open until the block ends, each for one way to it."""
 
@@ -104,19 +113,19 @@ def run_storage_trial(order: TrialOrder, server: StorageServer) -> Trial:
     """
     workload = workload_of(server, order.sample)
     if order.request.rate_per_s > RATE_MAX_PER_S:
-        return _trial(order, Outcome(TrialState.GENERATOR_LIMITED, _TOO_FAST), 0.0)
+        return _trial(order, _Ran(Outcome(TrialState.GENERATOR_LIMITED, _TOO_FAST)), 0.0)
     if is_simulated(server):
         # In virtual time, from the same beginning for every trial: its noise is the trial's own.
         with _opened(server, order.seed) as engine:
             began_s = engine.clock_s
-            outcome, prepare_s = _conduct(engine, order, server, workload)
-            return _trial(order, outcome, engine.clock_s - began_s - prepare_s)
+            ran = _conduct(engine, order, server, workload)
+            return _trial(order, ran, engine.clock_s - began_s)
     held = _HELD.get()
     with ExitStack() as stack:
         engine = (stack.enter_context(_Held()) if held is None else held).engine(server)
         began_s = time.monotonic()
-        outcome, prepare_s = _conduct(engine, order, server, workload)
-        return _trial(order, outcome, time.monotonic() - began_s - prepare_s)
+        ran = _conduct(engine, order, server, workload)
+        return _trial(order, ran, time.monotonic() - began_s)
 
 
 _TOO_FAST = f"no generator of this machine offers more than {RATE_MAX_PER_S:g} requests/s"
@@ -175,10 +184,7 @@ def _opened(server: StorageServer, run_seed: int = 0) -> Iterator[Engine]:
         yield engine
 
 
-def _conduct(
-    engine: Engine, order: TrialOrder, server: StorageServer, workload: Workload
-) -> tuple[Outcome, float]:
-    """Return what became of the trial, and the seconds that went into laying data out."""
+def _conduct(engine: Engine, order: TrialOrder, server: StorageServer, workload: Workload) -> _Ran:
     request = order.request
     limits = Limits(
         warm_up_s_max=server.warm_up_s,
@@ -200,16 +206,16 @@ def _conduct(
             load=load,
         )
     except ServerLost as error:
-        return Outcome(TrialState.SERVER_LOST, str(error)), 0.0
+        return _Ran(Outcome(TrialState.SERVER_LOST, str(error)))
     except (EngineFault, PointFailed) as error:
-        return Outcome(TrialState.FAILED, f"the engine's run failed: {error}"), 0.0
-    return _judge(order, result), result.prepare_s
+        return _Ran(Outcome(TrialState.FAILED, f"the engine's run failed: {error}"))
+    return _Ran(_judge(order, result), _waited_frac(result), result.prepare_s)
 
 
 def _judge(order: TrialOrder, result: EngineResult) -> Outcome:
     if result.load is UNSET:
         raise EngineFault("the engine did not tell the parts of the window")
-    measured = msgspec.structs.replace(result.load, waited_frac=_waited_frac(result))
+    measured = result.load
     if result.server_lost:
         return Outcome(TrialState.SERVER_LOST, "; ".join(result.reasons), measured)
     short = _generator_short(result)
@@ -270,8 +276,8 @@ def _waited_frac(result: EngineResult) -> float | None:
     return min(1.0, spans.due_to_submitted.mean / whole) if whole > 0 else None
 
 
-def _trial(order: TrialOrder, outcome: Outcome, cost_s: float) -> Trial:
-    measured = outcome.measured
+def _trial(order: TrialOrder, ran: _Ran, took_s: float) -> Trial:
+    outcome, measured = ran.outcome, ran.outcome.measured
     # What is due is what the schedule says, so only what was done tells what the generator can.
     short = outcome.state is TrialState.GENERATOR_LIMITED and measured is not None
     return Trial(
@@ -280,7 +286,8 @@ def _trial(order: TrialOrder, outcome: Outcome, cost_s: float) -> Trial:
         request=order.request,
         seed=order.seed,
         state=outcome.state,
-        cost_s=max(cost_s, 0.0),
+        cost_s=max(took_s - ran.prepare_s, 0.0),
+        waited_frac=ran.waited_frac,
         measured=outcome.measured,
         failure=outcome.failure,
         started_at=datetime.now(UTC).isoformat(timespec="seconds"),

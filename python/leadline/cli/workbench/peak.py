@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -24,7 +24,7 @@ from leadline.cli.workbench.run import (
 from leadline.cli.workbench.targets import TARGET_OPTIONS, StorageAsked, experiment_of, is_file
 from leadline.errors import LeadlineError
 from leadline.record import Access
-from leadline.record.workbench import Level, PeakVerdict, Sample
+from leadline.record.workbench import Level, PeakRate, PeakVerdict, Sample
 from leadline.studies.workbench.experiments.read import begin_peak
 from leadline.studies.workbench.resuming import resume_peak
 
@@ -96,33 +96,28 @@ def command(
     """
     file = experiment_of(experiment, asked, access)
     own: Context = context.obj
-    sample = _sample(at or ())
-    stored = None
-    if resume:
-        stored = resume_peak(
-            file,
-            own.open_store(),
-            sample=sample,
-            policy=policy,
-            seed=seed,
-            deadline_s=deadline,
-            curve_points=curve,
-        )
-        start = stored.start
-    else:
-        start = begin_peak(
-            file, sample=sample, policy=policy, seed=seed, deadline_s=deadline, curve_points=curve
-        )
+    decided: dict[str, Any] = {
+        "sample": _sample(at or ()),
+        "policy": policy,
+        "seed": seed,
+        "deadline_s": deadline,
+        "curve_points": curve,
+    }
+    stored = resume_peak(file, own.open_store(), **decided) if resume else None
     found = run_and_tell(
         own,
-        start,
+        begin_peak(file, **decided) if stored is None else stored.start,
         Shown(
             json=json, output=output, compare=is_file(experiment) if compare is None else compare
         ),
         stored=stored,
         where=Where(scheduler=scheduler or file.scheduler, insecure=insecure_scheduler, at_once=1),
     )
-    peak = found.peaks[0].peak
+    _require_answer(found.peaks[0].peak)
+
+
+def _require_answer(peak: PeakRate | None) -> None:
+    """Leave with 3 where the search did not come to what was asked."""
     if peak is not None and peak.verdict is PeakVerdict.FAILED:
         raise TrialsFailed("trials failed again and again; `leadline show` tells how each ended")
     if peak is not None and peak.verdict is PeakVerdict.GAVE_UP:

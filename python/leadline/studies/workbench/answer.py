@@ -268,9 +268,9 @@ def _slots_warnings(experiment: Experiment, trials: list[Trial]) -> list[str]:
     """Warn of a peak that is that of the requests under way: their own queue stood before it."""
     server, threshold = experiment.start.server, experiment.start.goal.threshold
     waited = [
-        trial.measured.waited_frac or 0.0
+        trial.waited_frac or 0.0
         for trial in trials
-        if trial.measured is not None and (threshold_ratio(threshold, trial) or 2.0) < 1
+        if (threshold_ratio(threshold, trial) or 2.0) < 1
     ]
     if not isinstance(server, StorageServer) or max(waited, default=0.0) <= _WAITED_FRAC:
         return []
