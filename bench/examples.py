@@ -35,11 +35,13 @@ MEASURES = (
 
 SERVER = "workloads/simulated-server.toml"
 READS = "unique_bytes=2GiB,size_mean=4KiB,read_frac=1"
+VOLUME = "bs=16k,rw=randread,size=8g"
 SIMULATED = {
     "survey": "leadline survey sim:hp-730 --budget 30m",
     "measure": "leadline measure sim:two-level bs=4k rw=randread size=2g",
     "peak": f"leadline peak {SERVER} --at workers=64",
     "surface": f"leadline surface {SERVER}",
+    "latency-target": f"leadline peak sim:cloud-gp3 --p99 5ms --workload {VOLUME} --curve 5",
     "open-loop": f"leadline measure sim:two-level --workload {READS} --rate 9000",
 }
 STREAMS = {

@@ -25,8 +25,11 @@ from leadline.engine.simulated import SimulatedEngine
 from leadline.errors import LeadlineError
 from leadline.record import Workload
 from leadline.record.workbench import (
+    Goal,
     Measured,
+    PeakRate,
     PeakVerdict,
+    Prior,
     StorageServer,
     Threshold,
     TrialOrder,
@@ -36,6 +39,10 @@ from leadline.record.workbench import (
 )
 from leadline.servers import run_trial, storage
 from leadline.store import open_store
+from leadline.studies.workbench.answer import say_sample
+from leadline.studies.workbench.errors import ExperimentRefused
+from leadline.studies.workbench.experiments.read import begin_peak, read_experiment
+from leadline.studies.workbench.policies import open_policy
 from leadline.studies.workbench.stored import stored_experiment
 
 SERVICE_S = 1e-3
@@ -424,3 +431,117 @@ def test_a_real_target_stays_open_from_one_trial_to_the_next(
         assert trial.measured is not None
         assert trial.measured.due == sum(batch.due for batch in trial.measured.batches)
         assert trial.measured.sent_late_ms_p99 is not None, "a real one can be late"
+
+
+# ---- a surface of it -----------------------------------------------------------------------------
+
+FILE = """
+name = "volume"
+
+[server]
+kind = "storage"
+target = "sim:cloud-gp3"
+workload = "bs=4k,rw=randread,size=64g"
+max_bytes = "32GiB"
+
+[threshold]
+p99 = "5ms"
+p50 = "2ms"
+also = [{ percentile = "99.9%", limit = "20ms" }]
+
+[goal]
+run_length = "10s"
+
+[factors]
+size_mean = ["16KiB", "64KiB"]
+read_frac = [1.0, 0.5]
+unique_bytes = ["16GiB"]
+
+[sample]
+size_mean = "64KiB"
+read_frac = 1.0
+"""
+VOLUME_PER_S = 3000.0
+VOLUME_BYTES_PER_S = 131_072_000.0
+
+
+def test_a_file_of_storage_is_read_with_its_usual_goal() -> None:
+    file = read_experiment(FILE, "volume.toml")
+    server = file.server
+    assert isinstance(server, StorageServer)
+    assert (server.target, server.workload.read_frac, server.max_bytes) == (
+        "sim:cloud-gp3",
+        1.0,
+        32 * 2**30,
+    )
+    assert server.workload.queue_depth == 128, "more than any disk serves at once"
+    assert (file.goal.run_length_s, file.goal.rate_start_per_s) == (10.0, 500.0)
+    shares = [(each.percentile, each.limit_ms) for each in file.goal.threshold.shares]
+    assert shares == [(0.999, 20.0), (0.99, 5.0), (0.5, 2.0)]
+    size, reads, _ = file.factors
+    assert (size.levels, size.scale, size.role) == ((16384, 65536), "log", "workload")
+    assert reads.levels == (1.0, 0.5)
+    assert file.sample == {"size_mean": 65536, "read_frac": 1.0, "unique_bytes": 16 * 2**30}
+    other = begin_peak(file, sample={"size_mean": "16KiB"})
+    assert say_sample(other.samples[0]).startswith("size_mean=16 KiB, read_frac=1.0")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("sim:cloud-gp3", "sim:none-such", r"volume.toml:6: server.target: .*none-such"),
+        ("bs=4k", "bs=4q", r"volume.toml:7: server.workload: "),
+        ("bs=4k", "rate_iops=5", r"volume.toml:7: server.workload: .*is what is searched for"),
+        ("size_mean = [", "size_men = [", r"volume.toml:19: factors.size_men: .*no parameter"),
+        ('"16KiB", "64KiB"', '"16KiB", "16384"', r"volume.toml:19: factors.size_mean: .*twice"),
+        ("[1.0, 0.5]", "[1.0, 7]", r"volume.toml:.*read_frac is 7"),
+        ('p50 = "2ms"', 'p50 = "9ms"', r"volume.toml:10: \[threshold\]: .*needless"),
+        ('limit = "20ms"', 'limt = "20ms"', r"volume.toml:13: threshold.also"),
+    ],
+)
+def test_a_file_that_makes_no_sense_is_refused_by_its_line(old: str, new: str, said: str) -> None:
+    assert old in FILE
+    with pytest.raises(ExperimentRefused, match=said):
+        read_experiment(FILE.replace(old, new, 1), "volume.toml")
+
+
+def test_an_nfs_servers_load_is_counted_over_one_limit() -> None:
+    server = FILE[FILE.index("[server]") : FILE.index("[threshold]")]
+    nfs = '[server]\nkind = "nfs"\ndirectory = "/d"\nworkload = "mail"\ndata = "1GiB"\n\n'
+    text = FILE.replace(server, nfs)
+    text = text[: text.index("[factors]")]
+    with pytest.raises(ExperimentRefused, match="counted over one limit"):
+        read_experiment(text, "mail.toml")
+
+
+def test_a_volumes_peaks_are_its_limits(tmp_path: Path, store: Path) -> None:
+    """It serves 3000 requests or 125 MiB a second; an eighth of 16 GiB is in the file cache."""
+    path = tmp_path / "volume.toml"
+    path.write_text(FILE)
+    done = CliRunner().invoke(app, ["--store", str(store), "surface", str(path), "--json"])
+    assert done.exit_code == 0, done.exception
+    document = json.loads(done.stdout)
+    assert document["samples"]
+    missed = 1 - 2 / 16
+    for own in document["samples"]:
+        limit = min(VOLUME_PER_S, VOLUME_BYTES_PER_S / own["sample"]["size_mean"]) / missed
+        if own["sample"]["read_frac"] == 1.0:
+            assert own["peak_rate"]["value"] == pytest.approx(limit, rel=0.15)
+            assert own["peak_rate"]["value"] <= 1.05 * limit
+
+
+def test_one_overload_is_no_proof_that_no_load_is_held(target: str) -> None:
+    """A first trial far above the peak leaves the model with servers that hold nothing."""
+    for seed in range(3):
+        goal = Goal(threshold=Threshold(percentile=0.99, limit_ms=5.0), run_length_s=10.0)
+        prior = Prior(rate_per_s=20_000.0)
+        policy = open_policy("curve", goal, seed, prior)
+        order = order_of(target)
+        for number in range(40):
+            asked = policy.ask()
+            if isinstance(asked, PeakRate):
+                break
+            trial = msgspec.structs.replace(order, request=asked, order=number, seed=number)
+            policy.tell(run_trial(trial))
+        assert isinstance(asked, PeakRate)
+        assert asked.verdict is not PeakVerdict.ALWAYS_SATURATED

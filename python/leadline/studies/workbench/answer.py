@@ -7,11 +7,10 @@ from collections import Counter
 import msgspec
 
 from leadline.record import Status
-from leadline.record.wording import join_words, say_count, say_percent
+from leadline.record.wording import join_words, say_count, say_level, say_percent
 from leadline.record.workbench import (
     Experiment,
     Goal,
-    Level,
     PeakRate,
     PeakVerdict,
     Sample,
@@ -21,9 +20,9 @@ from leadline.record.workbench import (
     Trial,
     TrialState,
 )
-from leadline.record.workload import SIZES, Interval
+from leadline.record.workload import Interval
 from leadline.studies.workbench.threshold import threshold_ratio
-from leadline.units import format_bytes, format_seconds
+from leadline.units import format_seconds
 
 _WAITED_FRAC = 0.1
 """Part of a response that is waiting before the target, from which on it is worth a warning."""
@@ -76,11 +75,6 @@ def say_quantile(share: float) -> str:
 def say_sample(sample: Sample) -> str:
     """Write `threads=8, disks=2`; nothing for a sample without factors."""
     return ", ".join(f"{name}={say_level(name, level)}" for name, level in sample.items())
-
-
-def say_level(name: str, level: Level) -> str:
-    """Write a level; a size of a workload's as people write sizes."""
-    return format_bytes(level) if name in SIZES and isinstance(level, int) else str(level)
 
 
 def _tell_peak(experiment: Experiment) -> list[str]:

@@ -51,6 +51,7 @@ from leadline.studies.workbench.experiments.quantities import read_levels
 from leadline.studies.workbench.experiments.storage import (
     storage_factor,
     storage_goal,
+    storage_sample,
     storage_server,
 )
 from leadline.studies.workbench.experiments.thresholds import threshold_of
@@ -146,7 +147,7 @@ class _Reader:
             server=server,
             goal=self._goal(raw.get("goal", {}), threshold, storage=storage),
             factors=factors,
-            sample=self._sample(raw.get("sample"), factors),
+            sample=self._sample(raw.get("sample"), factors, storage=storage),
             **top,
             **self._table(raw.get("surface", {}), ("surface",), SURFACE),
             **self._table(raw.get("pool", {}), ("pool",), POOL),
@@ -274,14 +275,16 @@ class _Reader:
         role = "workload" if storage else "configuration"
         return Factor(name=name, **({"role": role} | fields))
 
-    def _sample(self, raw: dict[str, Any] | None, factors: Sequence[Factor]) -> Sample | None:
+    def _sample(
+        self, raw: dict[str, Any] | None, factors: Sequence[Factor], *, storage: bool
+    ) -> Sample | None:
         if raw is None:
             only = all(len(factor.levels) == 1 for factor in factors)
             return {factor.name: factor.levels[0] for factor in factors} if only else None
         self._refuse_unknown(raw, ("sample",), [factor.name for factor in factors])
         try:
-            return complete_sample(raw, factors)
-        except ExperimentRefused as error:
+            return complete_sample(storage_sample(raw) if storage else raw, factors)
+        except (ExperimentRefused, ValueError) as error:
             self._refuse(("sample",), str(error))
 
     def _server(self, raw: dict[str, Any] | None) -> ServerSpec:
@@ -418,8 +421,10 @@ def begin_peak(
     """
     chosen = dict(experiment.sample or {}) | dict(sample or {})
     try:
+        if isinstance(experiment.server, StorageServer):
+            chosen = storage_sample(chosen)
         complete = complete_sample(chosen, experiment.factors)
-    except ExperimentRefused as error:
+    except (ExperimentRefused, ValueError) as error:
         raise ExperimentRefused(
             f"{experiment.path}: {error}; say which with --at NAME=LEVEL or in [sample], or run "
             "`leadline surface`"

@@ -76,22 +76,24 @@ def storage_factor(factor: Factor) -> Factor:
         ValueError: it is no parameter of a workload, or a level cannot be read.
 
     """
-    if factor.name not in QUANTITIES:
-        raise ValueError(
-            f"a workload has no parameter {factor.name!r}; there are: {', '.join(QUANTITIES)}"
-        )
-    kind, quantity = QUANTITIES[factor.name]
-    if kind not in (int, float):
-        return factor
-
-    def number(level: Level) -> Level:
-        value = quantity.read(level) if isinstance(level, str) else level
-        return int(value) if kind is int else float(value)
-
-    levels = tuple(number(level) for level in factor.levels)
+    levels = tuple(storage_sample({factor.name: level})[factor.name] for level in factor.levels)
     if len(set(levels)) < len(levels):
         raise ValueError("a level is there twice")
     return msgspec.structs.replace(factor, levels=levels)
+
+
+def storage_sample(sample: Mapping[str, Level]) -> dict[str, Level]:
+    """Return a sample with its levels as numbers likewise; raises as `storage_factor`."""
+    found: dict[str, Level] = {}
+    for name, level in sample.items():
+        if name not in QUANTITIES:
+            raise ValueError(
+                f"a workload has no parameter {name!r}; there are: {', '.join(QUANTITIES)}"
+            )
+        kind, quantity = QUANTITIES[name]
+        value = quantity.read(level) if isinstance(level, str) else level
+        found[name] = kind(value) if kind in (int, float) else value
+    return found
 
 
 def _says_nothing_of_slots(typed: Typed, words: str) -> bool:
