@@ -60,6 +60,28 @@ def test_a_phase_runs_on_a_directory(backend: str, store: Path, tmp_path: Path) 
     assert list(target.iterdir()) == []
 
 
+def test_a_whole_phase_begins_with_an_empty_file_cache_and_ends_with_its_last_request(
+    store: Path, tmp_path: Path
+) -> None:
+    target = tmp_path / "target"
+    target.mkdir()
+    done = leadline(
+        "measure", str(target), "--application", "program", "--runs", "2", "--json", store=store
+    )
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    for run in answer["runs"]:
+        made = run["iops"]["value"] * run["wall_s"]
+        # It goes on to the end of a slice, whose length is the machine's affair.
+        assert made > 5999
+    assert not any("time cap" in said or "not steady" in said for said in answer["warnings"])
+    # 8 MiB are touched at random for the first time, and 160 MiB are read.
+    assert 0.03 < answer["beside"]["miss_ratio"] < 0.15
+    asked = ("measure", str(target), "--application", "program", "--seconds", "1", "--runs", "1")
+    steady = json.loads(leadline(*asked, "--json", store=store).stdout)
+    assert steady["beside"]["miss_ratio"] < 0.02, "what a warm file cache holds is not missed"
+
+
 def test_a_phase_is_written_as_fio_jobs(store: Path, tmp_path: Path) -> None:
     path = tmp_path / "job.fio"
     done = leadline(

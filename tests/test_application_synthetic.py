@@ -12,8 +12,8 @@ from leadline.errors import TargetRefused
 from leadline.fio import FioJobRefused, FioRun
 from leadline.fio.write_streams import write_streams
 from leadline.record import Arrivals, Workload
-from leadline.record.application import Application, PhaseFound
-from leadline.record.jobs.streams import Loop, Moving, Once, SizeShare, StreamAsked, Uniform
+from leadline.record.application import Application, PhaseFound, SizeCount
+from leadline.record.jobs.streams import Loop, Moving, Once, Pieces, SizeShare, StreamAsked, Uniform
 from leadline.stats import pooled_result
 from leadline.studies.application.synthetic import SyntheticRefused, synthetic_of
 from planted_traces import Planted, mixture
@@ -93,6 +93,59 @@ def test_a_moving_stream_is_a_window_that_goes_on(application: Application) -> N
     (stream,) = synthetic_of(changed(application, streams=(moving,))).streams
     assert stream.places == Moving(MIB, 0.25)
     assert stream.unique_bytes > 4 * MIB
+
+
+def test_what_is_written_once_is_whole_pages_with_their_mean(application: Application) -> None:
+    once = msgspec.structs.replace(
+        application.phases[0].streams[2],
+        size_mean=10_240.0,
+        write_size_mean=10_240.0,
+        read_size_mean=None,
+        sizes=(SizeCount(bytes=8192, requests=2000),),
+    )
+    found = synthetic_of(changed(application, streams=(once,)))
+    (stream,) = found.streams
+    assert [each.bytes for each in stream.sizes] == [8192, 12_288]
+    total = sum(each.weight for each in stream.sizes)
+    assert sum(each.bytes * each.weight for each in stream.sizes) / total == pytest.approx(10_240)
+    assert "not mapped: where a file ends" in " ".join(found.losses)
+    small = msgspec.structs.replace(once, size_mean=600.0, write_size_mean=600.0, sizes=())
+    (stream,) = synthetic_of(changed(application, streams=(small,))).streams
+    assert stream.sizes == (SizeShare(512, 1.0),)
+
+
+@pytest.mark.parametrize(
+    ("seq_frac", "by_turns", "pieces"),
+    [(1.0, 1.0, None), (0.95, 1.0, Pieces(167_936, 1)), (1.0, 4.2, Pieces(4 * MIB, 4))],
+)
+def test_what_is_read_once_lies_in_pieces_as_its_files_do(
+    application: Application, seq_frac: float, by_turns: float, pieces: Pieces | None
+) -> None:
+    (phase,) = application.phases
+    once = msgspec.structs.replace(
+        phase.streams[2],
+        weight=2000 / phase.requests,
+        unique_bytes=16.0 * MIB,
+        size_mean=8192.0,
+        read_frac=1.0,
+        seq_frac=seq_frac,
+        by_turns=by_turns,
+    )
+    (stream,) = synthetic_of(changed(application, streams=(once,))).streams
+    assert stream.places == Once(scattered=False, pieces=pieces)
+    assert stream.unique_bytes == pytest.approx(
+        16 * MIB * (1.0 if pieces is None else 1.1), rel=1e-3
+    )
+
+
+def test_a_whole_phase_begins_nothing_again_and_a_later_one_misses_what_was_left(
+    application: Application,
+) -> None:
+    first = synthetic_of(application)
+    assert "begin again" in " ".join(first.losses_of(whole=False))
+    assert "begin again" not in " ".join(first.losses_of(whole=True))
+    later = synthetic_of(changed(application, order=1), 2)
+    assert "what earlier phases left" in " ".join(later.losses_of(whole=True))
 
 
 def test_small_requests_become_a_sector_and_it_is_said(application: Application) -> None:

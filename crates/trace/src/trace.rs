@@ -129,6 +129,8 @@ pub struct Part {
     pub by_class: [u64; 4],
     /// Bytes of the classes.
     pub bytes_by_class: [u64; 4],
+    /// Other files that were gone to since a sequential read's own, in the mean; and a write's.
+    pub others_since: [f64; 2],
     /// Sizes of reads, and of writes: least bytes of a bin, and how many.
     pub sizes: [Vec<(u64, u64)>; 2],
     /// Reads, and writes, whose time is known, and that time in seconds.
@@ -350,6 +352,9 @@ fn part_of(whole: &Slice, begin_ns: u64, references: u64, reused: Reused, rate: 
         requests: whole.all_requests(),
         by_class: whole.requests,
         bytes_by_class: whole.bytes,
+        others_since: [0, 1].map(|write| {
+            whole.others_since[write] as f64 / whole.requests[2 * write + 1].max(1) as f64
+        }),
         sizes: [filled(&whole.sizes[0]), filled(&whole.sizes[1])],
         timed: whole.timed.map(|called| (called.calls, called.took_ns as f64 * NS)),
         calls: calls

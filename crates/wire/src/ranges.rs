@@ -26,8 +26,14 @@ pub const STREAM_WEIGHT: RangeInclusive<f64> = 1e-9..=1e9;
 /// Where a stream's data begin.
 pub const STREAM_FROM_BYTES: RangeInclusive<u64> = 0..=UNIQUE_BYTES_MAX;
 
+/// Pieces of a stream's data that an issuer is in at a time.
+pub const PIECES: RangeInclusive<u32> = 1..=64;
+
 /// Bytes that preconditioning may write.
 pub const PRECONDITION_BYTES: RangeInclusive<u64> = 1..=UNIQUE_BYTES_MAX;
+
+/// Requests of a program that is run from its beginning to its end.
+pub const OPERATIONS: RangeInclusive<u64> = 1..=1_000_000_000_000;
 
 /// Issuers at once.
 pub const PROCESSES: RangeInclusive<u32> = 1..=1024;

@@ -116,7 +116,8 @@ _Seconds = Annotated[
     typer.Option(
         parser=reader(positive_seconds),
         metavar="TIME",
-        help="Time to measure, at most, all runs together.  [default: 5s, or a fio job's runtime]",
+        help="Time to measure, at most, all runs together.  [default: 5s, a fio job's runtime, or "
+        "in a directory all of an application's phase]",
     ),
 ]
 _Runs = Annotated[
@@ -205,8 +206,16 @@ def command(
     reached = msgspec.structs.replace(capped(access, cache_limit), placement=placement)
     own: Context = context.obj
     if application is not None:
+        whole = chosen.kind == "directory" and seconds is None and write_fio is None
         workloads = plan_application(
-            own.read_store(), application, phase, chosen, reached, seconds=seconds, runs=runs
+            own.read_store(),
+            application,
+            phase,
+            chosen,
+            reached,
+            seconds=seconds,
+            runs=runs,
+            whole=whole,
         )
     else:
         workloads = _workloads(

@@ -156,9 +156,14 @@ def _places(number: int, stream: StreamAsked, kind: str, differs: list[str]) -> 
                 return [f"rw={kind}"]
             share = [f"percentage_random={100 - sequential}"] if sequential else []
             return [f"rw=rand{kind}", "norandommap=1", *share]
-        case Loop(scattered) | Once(scattered):
+        case Loop(scattered, pieces) | Once(scattered, pieces):
             if isinstance(stream.places, Once):
                 differs.append(f"stream {number + 1}: data used once begin again at their end")
+            if pieces is not None:
+                differs.append(
+                    f"stream {number + 1}: gone through in one piece, not in those of the "
+                    "application's files"
+                )
             if not scattered:
                 return [f"rw={kind}"]
             differs.append(

@@ -148,6 +148,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     window is the longest."""
     total_s_max: float = 60.0
     """Bound of the whole job, prepare included."""
+    operations_max: int | None = None
+    """The run begins with nothing of its data in the file cache, has no warm-up, and ends after so
+    many requests, if not before: a program from its beginning to its end. Of a directory."""
 
 
 class Arrivals(msgspec.Struct, frozen=True):

@@ -101,6 +101,9 @@ class WorkloadAsked(msgspec.Struct, frozen=True, kw_only=True):
     """Of the description that they are from."""
     phase: int | None = None
     """Of it, from 0."""
+    requests: int | None = None
+    """Of each run, which begins with an empty file cache and ends after so many; None is the steady
+    state."""
 
 
 class MeasurementAsked(msgspec.Struct, frozen=True, kw_only=True):

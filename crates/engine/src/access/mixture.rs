@@ -7,7 +7,7 @@
 
 use leadline_base::error::EngineError;
 use leadline_wire::job::measure::MeasureJob;
-use leadline_wire::job::streams::{Places, SizeShare, StreamAsked};
+use leadline_wire::job::streams::{Pieces, Places, SizeShare, StreamAsked};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
@@ -42,10 +42,61 @@ struct One {
 /// Where a stream's next request goes; all starts are counted from the beginning of the data.
 #[derive(Clone, Debug)]
 enum Walk {
-    Uniform { first: u64, granules: u64, sequentials: Chance, next: u64 },
-    InOrder { first: u64, end: u64, next: u64 },
-    Scattered { first: u64, slot: u64, slots: u64, stride: u64, turn: u64 },
-    Moving { first: u64, end: u64, window: u64, from: u64, fresh_frac: f64, carried: f64 },
+    Uniform {
+        first: u64,
+        granules: u64,
+        sequentials: Chance,
+        next: u64,
+    },
+    InOrder {
+        first: u64,
+        end: u64,
+        next: u64,
+    },
+    Scattered(Slots),
+    /// Places of those that are gone through by turns: the next and the end of each.
+    Pieces {
+        slots: Slots,
+        by_turns: Vec<(u64, u64)>,
+    },
+    Moving {
+        first: u64,
+        end: u64,
+        window: u64,
+        from: u64,
+        fresh_frac: f64,
+        carried: f64,
+    },
+}
+
+/// Equal parts of the data, in an order that visits all of them, and then again.
+#[derive(Clone, Debug)]
+struct Slots {
+    first: u64,
+    slot: u64,
+    number: u64,
+    stride: u64,
+    turn: u64,
+}
+
+impl Slots {
+    fn new(first: u64, end: u64, slot: u64) -> Self {
+        let number = ((end - first) / slot).max(1);
+        let mut stride = ((number as f64 * GOLDEN) as u64).max(1);
+        while common_divisor(stride, number) != 1 {
+            stride += 1;
+        }
+        Self { first, slot, number, stride, turn: 0 }
+    }
+
+    /// Where the next begins.
+    #[inline]
+    fn take(&mut self, rounds: &mut u64) -> u64 {
+        let start = self.first + self.turn * self.slot;
+        self.turn = (self.turn + self.stride) % self.number;
+        *rounds += u64::from(self.turn == 0);
+        start
+    }
 }
 
 impl MixedStream {
@@ -181,12 +232,12 @@ impl Walk {
                 let next = place(random, granules, longest);
                 Self::Uniform { first, granules, sequentials: Chance::new(seq_frac), next }
             }
-            Places::Loop { scattered } | Places::Once { scattered } => {
+            Places::Loop { scattered, pieces } | Places::Once { scattered, pieces } => {
                 let (first, end) = part.of_data(first, end, longest);
-                if scattered {
-                    Self::scattered(first, end, longest)
-                } else {
-                    Self::in_order(first, end)
+                match pieces {
+                    Some(pieces) => Self::in_pieces(first, end, pieces, (longest, granule_bytes)),
+                    None if scattered => Self::Scattered(Slots::new(first, end, longest)),
+                    None => Self::InOrder { first, end, next: first },
                 }
             }
             Places::Moving { window_bytes, fresh_frac } => Self::Moving {
@@ -200,18 +251,11 @@ impl Walk {
         }
     }
 
-    fn in_order(first: u64, end: u64) -> Self {
-        Self::InOrder { first, end, next: first }
-    }
-
-    /// Slots of the longest request each, in an order that visits all of them and then again.
-    fn scattered(first: u64, end: u64, slot: u64) -> Self {
-        let slots = ((end - first) / slot).max(1);
-        let mut stride = ((slots as f64 * GOLDEN) as u64).max(1);
-        while common_divisor(stride, slots) != 1 {
-            stride += 1;
-        }
-        Self::Scattered { first, slot, slots, stride, turn: 0 }
+    /// Nobody is in a piece yet; each begins one with its first request.
+    fn in_pieces(first: u64, end: u64, pieces: Pieces, (longest, granule): (u64, u64)) -> Self {
+        let slots = Slots::new(first, end, (pieces.bytes / granule).clamp(longest, end - first));
+        let at_once = u64::from(pieces.at_once).min(slots.number);
+        Self::Pieces { slots, by_turns: vec![(0, 0); at_once as usize] }
     }
 
     /// Where the next request of this length begins, and whether it goes on from the last.
@@ -240,11 +284,19 @@ impl Walk {
                 *next = start + length;
                 (start, goes_on)
             }
-            Self::Scattered { first, slot, slots, stride, turn } => {
-                let start = *first + *turn * *slot;
-                *turn = (*turn + *stride) % *slots;
-                *rounds += u64::from(*turn == 0);
-                (start, false)
+            Self::Scattered(slots) => (slots.take(rounds), false),
+            Self::Pieces { slots, by_turns } => {
+                let which = place(random, by_turns.len() as u64, 1) as usize;
+                let (next, end) = by_turns[which];
+                let goes_on = next + length <= end;
+                let (start, end) = if goes_on {
+                    (next, end)
+                } else {
+                    let start = slots.take(rounds);
+                    (start, start + slots.slot)
+                };
+                by_turns[which] = (start + length, end);
+                (start, goes_on)
             }
             Self::Moving { first, end, window, from, fresh_frac, carried } => {
                 let start = *from + place(random, *window, length);

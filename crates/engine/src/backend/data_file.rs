@@ -79,6 +79,21 @@ impl DataFile {
         &self.file
     }
 
+    /// Writes back what is dirty of it, and drops what the file cache holds.
+    ///
+    /// # Errors
+    /// `Io` when it cannot be written back, or the kernel refuses the advice.
+    pub fn drop_cached(&self) -> Result<(), EngineError> {
+        let failed = |error: Error| {
+            EngineError::io(format!("emptying the file cache of the data failed: {error}"))
+        };
+        self.file.sync_data().map_err(failed)?;
+        // SAFETY: a valid descriptor; 0 bytes from 0 are all of the file.
+        let code =
+            unsafe { libc::posix_fadvise(self.file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+        if code == 0 { Ok(()) } else { Err(failed(Error::from_raw_os_error(code))) }
+    }
+
     /// Present length in bytes.
     ///
     /// # Errors

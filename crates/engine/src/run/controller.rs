@@ -14,6 +14,9 @@ use crate::run::stop::StopRule;
 /// and later ones are to be twice as long: memory does not grow with the length of a run.
 pub const SLICES_KEPT_MAX: usize = 16_384;
 
+/// Longest slice of a run that ends after so many requests: it goes on to the end of one.
+const COUNTED_SLICE_S: f64 = 0.002;
+
 /// What to do after a slice.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Decision {
@@ -33,6 +36,7 @@ pub struct Controller {
     window: Vec<Slice>,
     warm_up_spent_s: f64,
     window_s: f64,
+    window_operations: u64,
     measuring: bool,
     steady: bool,
     rule: StopRule,
@@ -52,6 +56,7 @@ impl Controller {
             window: Vec::new(),
             warm_up_spent_s,
             window_s: 0.0,
+            window_operations: 0,
             measuring: false,
             steady: false,
             rule: StopRule::new(limits.accuracy),
@@ -69,7 +74,8 @@ impl Controller {
         } else {
             limits.measure_s_max
         };
-        (phase_s / 150.0).clamp(0.001, 0.05)
+        let most_s = if limits.operations_max.is_some() { COUNTED_SLICE_S } else { 0.05 };
+        (phase_s / 150.0).clamp(0.001, most_s)
     }
 
     /// Times as long as at its beginning that a phase's next slice should be.
@@ -83,6 +89,7 @@ impl Controller {
         if self.measuring {
             slice.start_s = self.window_s;
             self.window_s += slice.seconds;
+            self.window_operations += slice.operations;
             self.window.push(slice);
             if join_full(&mut self.window) {
                 self.joins += 1;
@@ -122,10 +129,22 @@ impl Controller {
         if self.window_s >= self.limits.measure_s_min {
             self.accurate = self.rule.reached(&self.window);
         }
-        if self.accurate || self.window_s >= self.limits.measure_s_max {
+        if self.accurate || self.counted_out() || self.window_s >= self.limits.measure_s_max {
             return Decision::Stop;
         }
         Decision::Continue
+    }
+
+    /// Whether there were as many requests as were asked for.
+    #[must_use]
+    pub fn counted_out(&self) -> bool {
+        self.limits.operations_max.is_some_and(|most| self.window_operations >= most)
+    }
+
+    /// Requests of the window.
+    #[must_use]
+    pub fn window_operations(&self) -> u64 {
+        self.window_operations
     }
 
     /// Changes the longest window, when time used elsewhere leaves less.
@@ -211,6 +230,7 @@ mod tests {
             measure_s_max,
             total_s_max: 1e9,
             accuracy: 1e-9,
+            operations_max: None,
         }
     }
 
@@ -254,5 +274,20 @@ mod tests {
         controller.force_measure();
         assert_eq!(follow(&mut controller, Decision::Stop, |number| number % 3), slices as u64);
         assert_eq!((controller.window().len(), controller.coarseness()), (slices, 1));
+    }
+
+    #[test]
+    fn a_counted_run_ends_with_the_slice_of_its_last_request() {
+        let counted = Limits { operations_max: Some(25), ..limits(0.0, 60.0) };
+        assert!(Controller::slice_s(&counted) <= COUNTED_SLICE_S);
+        let mut controller = Controller::new(counted, 0.0);
+        controller.force_measure();
+        let slice = Slice { start_s: 0.0, seconds: 0.002, operations: 10, bytes: 40_960 };
+        assert_eq!(controller.push(slice), Decision::Continue);
+        assert_eq!(controller.push(slice), Decision::Continue);
+        assert!(!controller.counted_out());
+        assert_eq!(controller.push(slice), Decision::Stop);
+        assert!(controller.counted_out());
+        assert_eq!(controller.window_operations(), 30);
     }
 }

@@ -169,7 +169,8 @@ impl<'a> Conductor<'a> {
     }
 
     fn conduct(mut self, reporter: &mut Reporter) -> Result<Run, EngineError> {
-        let warmed = self.follow(reporter, Decision::Measure);
+        let from_the_start = self.setting.limits.operations_max.is_some();
+        let warmed = from_the_start || self.follow(reporter, Decision::Measure);
         let watch = HostWatch::start(self.setting.device.clone());
         let opened_ns = self.signals.open_window();
         self.last = self.sample();

@@ -260,7 +260,14 @@ fn warn(run: &mut Finished, half_width_frac: Option<f64>) {
         return; // its one reason says all there is to say
     }
     let limits = &run.job.limits;
-    if !run.controller.steady() {
+    if let Some(most) = limits.operations_max {
+        if !run.controller.counted_out() {
+            let count = run.controller.window_operations();
+            run.warnings.push(format!(
+                "time cap reached after {count} of {most} requests; more --seconds have room for all"
+            ));
+        }
+    } else if !run.controller.steady() {
         run.warnings.push(format!(
             "not steady: the rate still changed within the {:.3} s of warm-up allowed \
             (limits.warm_up_s_max); the window may hold a transient",

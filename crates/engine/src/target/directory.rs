@@ -75,7 +75,9 @@ fn run_by<S: Draw>(
     let mut prepared = session.prepared(&streams, Some(data.file()), device);
 
     reporter.phase(Phase::WarmUp, prepared.spent_ns);
-    if !job.backend.direct {
+    if job.limits.operations_max.is_some() {
+        data.drop_cached()?;
+    } else if !job.backend.direct {
         prepared.setting.warm_up_spent_s = fill_cache(job, data.file(), deadline_ns);
     }
     let demands = demands(job, streams, prepared.cost, &data, &mut site);

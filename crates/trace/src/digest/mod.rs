@@ -11,7 +11,7 @@ use crate::format::Format;
 use crate::hash::ByNumber;
 use crate::record::{Deed, NO_FILE, OFFSET_END, REQUEST_BYTES_MAX, Record, Refused, Sink, UNKNOWN};
 use sample::{PAGE_BYTES, Reference, Sample, class_of};
-use sequence::Ends;
+use sequence::{Ends, Turns};
 use slices::{Slice, Slices};
 
 /// Bits of a page's number that are its place in its file.
@@ -38,6 +38,8 @@ pub struct Digest {
     has_processes: bool,
     ends: ByNumber<(u32, u32), Ends>,
     dirty: ByNumber<u32, u64>,
+    /// Of reads, and of writes.
+    turns: [Turns; 2],
     /// By process: when its last call ended, or began where that is not known.
     last_ns: ByNumber<u32, u64>,
     on_their_way: BinaryHeap<Reverse<u64>>,
@@ -56,6 +58,7 @@ impl Digest {
             has_processes: format.has_processes(),
             ends: ByNumber::default(),
             dirty: ByNumber::default(),
+            turns: [Turns::default(), Turns::default()],
             last_ns: ByNumber::default(),
             on_their_way: BinaryHeap::new(),
             busy_until_ns: 0,
@@ -83,7 +86,12 @@ impl Digest {
         let ends = self.ends.entry((whose, file)).or_insert_with(Ends::new);
         let sequential = ends.goes_on(offset, record.end());
         let class = class_of(write, sequential);
-        self.slices.next(self.clock, record.at_ns).request(class, bytes, process);
+        let others = self.turns[usize::from(write)].others_since((whose, file));
+        let slice = self.slices.next(self.clock, record.at_ns);
+        slice.request(class, bytes, process);
+        if sequential {
+            slice.others_since[usize::from(write)] += others.unwrap_or(0);
+        }
         if write {
             *self.dirty.entry(file).or_insert(0) += bytes;
         }

@@ -50,9 +50,46 @@ impl Ends {
     }
 }
 
+/// Places remembered, the latest first.
+const PLACES: usize = 64;
+
+/// Which files requests of one sort went to last.
+#[derive(Clone, Debug, Default)]
+pub struct Turns {
+    latest: Vec<(u32, u32)>,
+}
+
+impl Turns {
+    /// How many others were gone to since this one; none where it is new, or long ago.
+    pub fn others_since(&mut self, place: (u32, u32)) -> Option<u64> {
+        let found = self.latest.iter().position(|&each| each == place);
+        match found {
+            Some(depth) => self.latest[..=depth].rotate_right(1),
+            None => {
+                self.latest.truncate(PLACES - 1);
+                self.latest.insert(0, place);
+            }
+        }
+        found.map(|depth| depth as u64)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn turns_are_the_others_since() {
+        let mut turns = Turns::default();
+        assert_eq!(turns.others_since((1, 1)), None);
+        assert_eq!(turns.others_since((1, 1)), Some(0));
+        assert_eq!(turns.others_since((1, 2)), None);
+        assert_eq!(turns.others_since((1, 3)), None);
+        assert_eq!(turns.others_since((1, 1)), Some(2));
+        assert_eq!(turns.others_since((1, 3)), Some(1));
+        (10..80).for_each(|file| assert_eq!(turns.others_since((1, file)), None));
+        assert_eq!(turns.others_since((1, 3)), None, "forgotten");
+    }
 
     #[test]
     fn streams_by_turns_are_sequential_and_random_requests_between_them_do_not_hide_them() {

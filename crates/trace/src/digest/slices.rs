@@ -54,6 +54,8 @@ pub struct Slice {
     pub last_ns: u64,
     pub requests: [u64; CLASSES],
     pub bytes: [u64; CLASSES],
+    /// Other files gone to since a sequential request's own, of reads and of writes, added up.
+    pub others_since: [u64; 2],
     /// By [`SIZE_BINS`], of reads and of writes.
     pub sizes: [[u32; SIZES]; 2],
     /// Reads, and writes, whose time is known.
@@ -85,6 +87,7 @@ impl Slice {
             last_ns: first_ns,
             requests: [0; CLASSES],
             bytes: [0; CLASSES],
+            others_since: [0; 2],
             sizes: [[0; SIZES]; 2],
             timed: [Called::default(); 2],
             called: [Called::default(); CALLS.len()],
@@ -137,6 +140,7 @@ impl Slice {
         self.last_ns = self.last_ns.max(next.last_ns);
         add_each(&mut self.requests, &next.requests);
         add_each(&mut self.bytes, &next.bytes);
+        add_each(&mut self.others_since, &next.others_since);
         for (own, other) in self.sizes.iter_mut().zip(&next.sizes) {
             add_each(own, other);
         }

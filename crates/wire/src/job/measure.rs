@@ -173,6 +173,12 @@ pub struct Limits {
     /// Longest job, laying out the file included.
     #[schemars(transform = bounded(ranges::TOTAL_S))]
     pub total_s_max: f64,
+    /// The run begins with nothing of its data in the file cache, has no warm-up, and ends with
+    /// the window or after so many requests: a program from its beginning to its end. Of a
+    /// directory.
+    #[serde(default)]
+    #[schemars(transform = bounded(ranges::OPERATIONS))]
+    pub operations_max: Option<u64>,
 }
 
 impl MeasureJob {
@@ -242,6 +248,13 @@ impl MeasureJob {
     }
 
     fn check_extras(&self) -> Result<(), Wrong> {
+        require(
+            self.limits.operations_max.is_none() || matches!(self.target, Target::Directory { .. }),
+            "limits.operations_max",
+            "given",
+            "absent unless the target is a directory, whose file cache can be emptied of its data",
+            "leave it out",
+        )?;
         if let Some(ceiling_iops) = self.ceiling_iops {
             let write = "requests per second; leave it out when it was not measured";
             within("ceiling_iops", ceiling_iops, &ranges::CEILING_IOPS, write)?;
@@ -282,6 +295,8 @@ impl Limits {
         )?;
         within("limits.accuracy", self.accuracy, &ranges::SHARE, "0.02 asks for 2 %")?;
         let whole = "seconds for the whole job";
-        within("limits.total_s_max", self.total_s_max, &ranges::TOTAL_S, whole)
+        within("limits.total_s_max", self.total_s_max, &ranges::TOTAL_S, whole)?;
+        let Some(operations) = self.operations_max else { return Ok(()) };
+        within("limits.operations_max", operations, &ranges::OPERATIONS, "requests")
     }
 }

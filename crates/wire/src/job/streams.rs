@@ -58,11 +58,18 @@ pub enum Places {
     Loop {
         /// In an order that is the same each time and has no neighbours.
         scattered: bool,
+        /// In pieces of its data, each from its beginning to its end, as files are; they lie in an
+        /// order without neighbours. Not with `scattered`.
+        #[serde(default)]
+        pieces: Option<Pieces>,
     },
     /// Through the data once; the result says whether it began again.
     Once {
         /// As a loop's.
         scattered: bool,
+        /// As a loop's.
+        #[serde(default)]
+        pieces: Option<Pieces>,
     },
     /// Anywhere in a window, which goes on through the data.
     Moving {
@@ -73,6 +80,18 @@ pub enum Places {
         #[schemars(transform = bounded(ranges::SHARE))]
         fresh_frac: f64,
     },
+}
+
+/// Parts of a stream's data that are gone through one by one, or several by turns.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Pieces {
+    /// How long each is; one no longer than a request has that one.
+    #[schemars(transform = bounded(ranges::WORKLOAD_BYTES))]
+    pub bytes: u64,
+    /// How many an issuer is in at a time; which of them goes on is drawn anew each time.
+    #[schemars(transform = bounded(ranges::PIECES))]
+    pub at_once: u32,
 }
 
 /// Checks the ranges of all streams, and that they fit the workload's data.
@@ -136,7 +155,22 @@ impl StreamAsked {
                 let write = "0 for random places only";
                 within(&named("places.seq_frac"), seq_frac, &ranges::SHARE, write)
             }
-            Places::Loop { .. } | Places::Once { .. } => Ok(()),
+            Places::Loop { pieces: None, .. } | Places::Once { pieces: None, .. } => Ok(()),
+            Places::Loop { scattered, pieces: Some(pieces) }
+            | Places::Once { scattered, pieces: Some(pieces) } => {
+                require(
+                    !scattered,
+                    &named("places.pieces"),
+                    "given",
+                    "absent where requests are scattered",
+                    "a piece is gone through in order",
+                )?;
+                let (length, turns) =
+                    (named("places.pieces.bytes"), named("places.pieces.at_once"));
+                let bytes = "bytes, as a whole number";
+                within(&length, pieces.bytes, &ranges::WORKLOAD_BYTES, bytes)?;
+                within(&turns, pieces.at_once, &ranges::PIECES, "1 for one after the other")
+            }
             Places::Moving { window_bytes, fresh_frac } => {
                 let (window, fresh) = (named("places.window_bytes"), named("places.fresh_frac"));
                 within(&fresh, fresh_frac, &ranges::SHARE, "0 for a window that stands")?;
@@ -188,6 +222,11 @@ mod tests {
             assert!(wide.contains("streams[0].places.window_bytes is"), "{wide}");
         }
         assert_eq!(refused("read_frac", serde_json::json!(0.5)), "");
+        let pieces = serde_json::json!({
+            "kind": "loop", "scattered": true, "pieces": {"bytes": 65536, "at_once": 2},
+        });
+        let both = refused("places", pieces);
+        assert!(both.contains("places.pieces is given; it must be absent"), "{both}");
     }
 
     #[test]

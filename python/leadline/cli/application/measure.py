@@ -20,7 +20,7 @@ from leadline.report.kinds import KINDS
 from leadline.store import Store
 from leadline.studies.application import load_application
 from leadline.studies.application.beside import beside, say_beside
-from leadline.studies.application.synthetic import Synthetic, synthetic_of
+from leadline.studies.application.synthetic import Synthetic, longest_run_s, synthetic_of
 from leadline.studies.measurement import plan_workload
 from leadline.studies.measurement.plan import ACCURACY, limits_of
 
@@ -34,8 +34,12 @@ def plan_application(
     *,
     seconds: float | None,
     runs: int | None,
+    whole: bool,
 ) -> tuple[WorkloadAsked, ...]:
     """Return a phase as what is measured; a choice of the command goes over the application's.
+
+    A whole phase runs from its beginning to its end: nothing of its data is in the file cache, and
+    it makes as many requests; else it goes on in its steady state for so many seconds.
 
     Raises:
         StoreError: there is no such application.
@@ -49,11 +53,14 @@ def plan_application(
     planned = plan_workload(
         found.workload, own, arrivals=found.arrivals, seconds=seconds, runs=runs
     )
+    if whole:
+        longest_s = planned.runs * longest_run_s(found.phase)
+        planned = msgspec.structs.replace(planned, seconds=longest_s, requests=found.phase.requests)
     return (
         msgspec.structs.replace(
             planned,
             streams=found.streams,
-            warnings=found.losses,
+            warnings=found.losses_of(whole=whole),
             application_id=described.start.study_id,
             phase=found.phase.order,
         ),

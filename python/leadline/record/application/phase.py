@@ -57,6 +57,8 @@ class Stream(msgspec.Struct, frozen=True, kw_only=True):
     """References to any page between two to the same, in the mean; None of data used once."""
     seen_again: float
     """Share of its references whose page was used before; with few, `unique_bytes` is a guess."""
+    by_turns: float = 1.0
+    """Files that it goes through at a time, each from where it was left."""
 
 
 class CallCount(msgspec.Struct, frozen=True, kw_only=True):

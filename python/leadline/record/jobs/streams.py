@@ -22,17 +22,27 @@ class Uniform(msgspec.Struct, frozen=True, tag_field="kind", tag="uniform"):
     """Share of requests that go on where the issuer's last of this stream ended."""
 
 
+class Pieces(msgspec.Struct, frozen=True):
+    """Parts of a stream's data that are gone through as files are."""
+
+    bytes: int
+    at_once: int = 1
+    """How many an issuer is in at a time; which goes on is drawn anew each time."""
+
+
 class Loop(msgspec.Struct, frozen=True, tag_field="kind", tag="loop"):
     """Round and round; each issuer has a part of the data."""
 
     scattered: bool = False
     """In an order without neighbours."""
+    pieces: Pieces | None = None
 
 
 class Once(msgspec.Struct, frozen=True, tag_field="kind", tag="once"):
     """Through the data once."""
 
     scattered: bool = False
+    pieces: Pieces | None = None
 
 
 class Moving(msgspec.Struct, frozen=True, tag_field="kind", tag="moving"):

@@ -187,7 +187,17 @@ def _stream(group: Sequence[_Own], part: Part) -> Stream:
         sizes=_sizes(group, part),
         uses_apart=None if kind == "once" else _time(group),
         seen_again=again / max(_references_of(group), 1e-9),
+        by_turns=_by_turns(reads / total, part) if kind != "uniform" else 1.0,
     )
+
+
+def _by_turns(read_frac: float, part: Part) -> float:
+    """Files gone through at a time: of n that are drawn at random (n - 1) / 2 others come between.
+
+    The trace tells this of all that is read, and of all that is written.
+    """
+    reads, writes = part.others_since
+    return 1.0 + 2.0 * (read_frac * reads + (1.0 - read_frac) * writes)
 
 
 def _seq_frac(group: Sequence[_Own], requests: float, part: Part) -> float:

@@ -15,6 +15,7 @@ from leadline.record.jobs.streams import (
     Loop,
     Moving,
     Once,
+    Pieces,
     Places,
     SizeShare,
     StreamAsked,
@@ -26,9 +27,16 @@ from leadline.units import format_bytes
 GRANULE_BYTES = 512
 """Smallest transfer, of which sizes are multiples."""
 PAGE_BYTES = 4096
+SMALL_BYTES = PAGE_BYTES / 2
 APART = 1.1
 """Ratio of the mean sizes of a stream's reads and writes from which each gets its own."""
 THINK_S_MAX = 3600.0
+RUN_S_LEAST, RUN_S_MOST = 10.0, 600.0
+PIECES_MOST = 64
+PIECES_ROOM = 1.1
+"""A piece's last bytes may be fewer than a request."""
+SLOWER_MOST = 5.0
+"""Times as long as it took where it was traced."""
 
 
 class SyntheticRefused(LeadlineError):
@@ -49,6 +57,11 @@ class Synthetic(msgspec.Struct, frozen=True, kw_only=True):
     """As `--sync` spells it."""
     losses: tuple[str, ...]
     """What of the description it leaves out, each beginning with `not mapped:`."""
+
+    def losses_of(self, *, whole: bool) -> tuple[str, ...]:
+        """Return these and those of a run of the whole phase, or else of the steady state."""
+        own = _whole_losses(self.phase) if whole else _steady_losses(self.phase)
+        return (*self.losses, *own)
 
 
 def synthetic_of(application: Application, phase: int | None = None) -> Synthetic:
@@ -95,6 +108,11 @@ def synthetic_of(application: Application, phase: int | None = None) -> Syntheti
     )
 
 
+def longest_run_s(phase: PhaseFound) -> float:
+    """Return how long a run of a whole phase may take: slower storage needs longer."""
+    return min(RUN_S_MOST, max(RUN_S_LEAST, SLOWER_MOST * (_length_s(phase) or 0.0)))
+
+
 def _chosen(application: Application, phase: int | None) -> PhaseFound:
     if phase is None:
         return max(application.phases, key=lambda each: each.requests)
@@ -125,7 +143,8 @@ def _streams(stream: Stream, at: int, losses: list[str], requests: int) -> list[
             _asked(stream, at, (share, read), (SizeShare(_whole(size), 1.0),), requests)
             for share, read, size in parts
         ]
-    return [_asked(stream, at, (1.0, stream.read_frac), _sizes(stream, losses), requests)]
+    sizes = _fresh_sizes(stream, losses) if _writes_fresh(stream) else _sizes(stream, losses)
+    return [_asked(stream, at, (1.0, stream.read_frac), sizes, requests)]
 
 
 def _apart(reads: float | None, writes: float | None) -> bool:
@@ -153,15 +172,26 @@ def _asked(
 def _places(stream: Stream, held: float, requests: int) -> tuple[Places, float]:
     """Return where requests go, and over how many bytes."""
     scattered = stream.seq_frac < 0.5
-    if stream.kind == "loop":
-        return Loop(scattered), held
-    if stream.kind == "once-only":
-        return Once(scattered), held
+    if stream.kind in ("loop", "once-only"):
+        kind = Loop if stream.kind == "loop" else Once
+        pieces = None if scattered else _pieces(stream, held, requests)
+        return kind(scattered, pieces), held if pieces is None else PIECES_ROOM * held
     if stream.kind == "moving":
         fresh = min(1.0, max(0.0, 1.0 - stream.seen_again))
         passed = requests * stream.weight * stream.size_mean * fresh
         return Moving(round(held), fresh), held + passed
     return Uniform(min(1.0, max(0.0, stream.seq_frac))), held
+
+
+def _pieces(stream: Stream, held: float, requests: int) -> Pieces | None:
+    """Return the files that a stream goes through, alike in length; None of a single one."""
+    begun = max(1.0, requests * stream.weight * (1.0 - stream.seq_frac))
+    rounds = requests * stream.weight * stream.size_mean / held if stream.kind == "loop" else 1.0
+    number = max(round(begun / max(1.0, rounds)), round(stream.by_turns))
+    if number < 2:
+        return None
+    length = -(-round(held / number) // PAGE_BYTES) * PAGE_BYTES
+    return Pieces(max(length, GRANULE_BYTES), min(PIECES_MOST, max(1, round(stream.by_turns))))
 
 
 def _sizes(stream: Stream, losses: list[str]) -> tuple[SizeShare, ...]:
@@ -182,6 +212,36 @@ def _sizes(stream: Stream, losses: list[str]) -> tuple[SizeShare, ...]:
             f"{format_bytes(mean)}, because sizes are whole sectors of 512 bytes"
         )
     return tuple(SizeShare(size, count) for size, count in sorted(counts.items()))
+
+
+def _writes_fresh(stream: Stream) -> bool:
+    """Whether it writes data that were not there: to a file's end, or to a file of its own.
+
+    Many small writes to a page would become as many pages, which is worse than a page that is read.
+    """
+    return stream.kind == "once-only" and not stream.read_frac and stream.size_mean >= SMALL_BYTES
+
+
+def _fresh_sizes(stream: Stream, losses: list[str]) -> tuple[SizeShare, ...]:
+    """Return the histogram in whole pages, with its mean if that is a page or more.
+
+    What a program writes to a file's end needs no byte of the device; the streams' file has data
+    there, and a page that is written in part would be read first.
+    """
+    counts: dict[int, float] = {}
+    for size in _sizes(stream, losses):
+        pages, over = divmod(size.bytes, PAGE_BYTES)
+        more = over / PAGE_BYTES if pages else 1.0
+        for whole, share in ((pages, 1.0 - more), (pages + 1, more)):
+            if share > 0:
+                bytes_ = whole * PAGE_BYTES
+                counts[bytes_] = counts.get(bytes_, 0.0) + share * size.weight
+    most = sorted(counts.items(), key=lambda each: -each[1])[:STREAMS_MAX]
+    losses.append(
+        "not mapped: where a file ends; data written once are whole pages, which no device is read "
+        "for"
+    )
+    return tuple(SizeShare(size, count) for size, count in sorted(most))
 
 
 def _whole(size: float) -> int:
@@ -250,5 +310,16 @@ def _losses(application: Application, phase: PhaseFound) -> Iterator[str]:
             "not mapped: how pauses scatter (standard deviation over mean "
             f"{say_number(phase.gaps.variation)}); each is their mean"
         )
+
+
+def _steady_losses(phase: PhaseFound) -> Iterator[str]:
     if any(stream.kind == "once-only" for stream in phase.streams):
         yield "not mapped: data used once are as many as the trace has, and then begin again"
+
+
+def _whole_losses(phase: PhaseFound) -> Iterator[str]:
+    if phase.order:
+        yield (
+            "not mapped: what earlier phases left in the file cache; a run begins with none of its "
+            "data there"
+        )

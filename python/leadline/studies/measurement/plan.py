@@ -144,8 +144,23 @@ def naming(name: str | None) -> Iterator[None]:
         raise
 
 
-def limits_of(seconds: float, accuracy: float) -> Limits:
-    """Return the limits of one run of so many seconds; its bound is not among them."""
+def limits_of(seconds: float, accuracy: float, requests: int | None = None) -> Limits:
+    """Return the limits of one run of so many seconds; its bound is not among them.
+
+    Args:
+        seconds: to measure, at most.
+        accuracy: relative half-width of the rate that ends the window early.
+        requests: after which it ends, from an empty file cache; None is the steady state.
+
+    """
+    if requests is not None:
+        return Limits(
+            warm_up_s_max=0.0,
+            measure_s_min=seconds,
+            measure_s_max=seconds,
+            accuracy=0.0,
+            operations_max=requests,
+        )
     return Limits(
         warm_up_s_max=max(2.0, seconds),
         measure_s_min=min(1.0, seconds / 2),

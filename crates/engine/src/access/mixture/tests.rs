@@ -124,6 +124,35 @@ fn a_loop_comes_to_every_place_before_any_again_in_or_out_of_order() {
 }
 
 #[test]
+fn pieces_are_gone_through_in_order_one_after_the_other_or_by_turns() {
+    for at_once in [1, 3] {
+        let pieces = json!({"bytes": 64 << 10, "at_once": at_once});
+        let places = json!({"kind": "once", "scattered": false, "pieces": pieces});
+        let job = job(&json!([stream(places, 8, 4, pages(4096))]), 1);
+        let requests = drawn(&job, 0, 1024);
+        let mut next = vec![];
+        for request in &requests {
+            let at = request.offset_bytes;
+            match next.iter().position(|&end| end == at) {
+                Some(which) => next[which] = at + 4096,
+                None => next.push(at + 4096),
+            }
+            assert_eq!(request.sequential, !at.is_multiple_of(64 << 10), "{at}");
+        }
+        let places: HashSet<u64> = requests.iter().map(|each| each.offset_bytes).collect();
+        // Whoever comes to the end of the data first is in his next piece, which is used again.
+        assert!(places.len() > 1024 - 16 * at_once, "{}", places.len());
+        let first: Vec<&Request> = requests.iter().take(48).collect();
+        let within: HashSet<u64> = first.iter().map(|each| each.offset_bytes >> 16).collect();
+        assert!(within.len() >= at_once && within.len() <= 3 + at_once, "{}", within.len());
+        let changes =
+            requests.windows(2).filter(|two| two[1].offset_bytes != two[0].offset_bytes + 4096);
+        let changed = changes.count();
+        assert!(if at_once == 1 { changed == 63 } else { changed > 500 }, "{changed}");
+    }
+}
+
+#[test]
 fn issuers_walk_through_parts_of_their_own() {
     let asked = stream(json!({"kind": "once", "scattered": false}), 0, 16, pages(16384));
     let job = job(&json!([asked]), 4);

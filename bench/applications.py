@@ -1,0 +1,291 @@
+"""Real programs, characterised, then run as their streams and predicted: CP94 Figs. 1 and 3.
+
+    .venv/bin/python bench/applications.py [--parts same,predicted] [--programs sort,pgbench …]
+        [--pairs 10] [--seconds 4] [--budget 4m] [--folder DIR] [--save]
+
+`same`: each program runs in a memory cgroup and is watched; what it does is then run by `leadline
+measure --application` in a cgroup of the same size, in turns, one pair after the other, each
+beginning with nothing in the file cache. Compared is the time that one request takes: reads,
+writes and syncs; metadata calls are not run and not counted. Beside it stands CP94's own way: the
+same with one row of five parameters. Repeatability is the program's own: the standard deviation of
+one run.
+
+`predicted`: described once, at one memory; surveyed at three others, without syncs and with them;
+predicted there, and run there by itself, watched, three times. First touches count as misses on
+both sides.
+
+Root only (cgroups, BPF). A calm machine: what it says beside other work is no program's doing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from figures import Cell, Column, Row, add_save_option, save
+from leadline.machine.cgroup import memory_cgroup
+from leadline.stats import student_t
+from programs import PROGRAMS, Program, Unavailable
+
+MEASURES = (
+    "crates/capture/src",
+    "crates/engine/src/access",
+    "crates/trace/src",
+    "python/leadline/predict",
+    "python/leadline/studies/application",
+)
+LEADLINE = str(Path(sys.executable).with_name("leadline"))
+IO_SHARE_LEAST = 0.05
+"""Of a program's time, from which it is one of storage at all (issue 18, item 7)."""
+PHASE_SHARE_LEAST = 0.02
+"""Of the time in I/O, from which a phase is run."""
+GOALS = {"sort": 0.06, "sqlite-rollback": 0.10, "sqlite-wal": 0.10, "pgbench": 0.10}
+WORST = 0.20
+APP_RUNS = 3
+"""Of a program where it is predicted."""
+SAME_COLUMNS = (
+    Column("what", "program"),
+    Column("in_io", "time in I/O", ("{value:.0f} %",)),
+    Column("us", "us a request", ("{value:.1f}",)),
+    Column("ratio", "its streams over it", ("{value:.3f} ({low:.3f} to {high:.3f})",)),
+    Column("five", "five parameters over it", ("{value:.3f} ({low:.3f} to {high:.3f})",)),
+    Column("sd", "one run's spread", ("{value:.1f} %",)),
+)
+PREDICTED_COLUMNS = (
+    Column("what", "program, memory"),
+    Column("us", "us a request", ("{value:.1f}",)),
+    Column("ratio", "predicted over it", ("{value:.3f} ({low:.3f} to {high:.3f})",)),
+    Column("held", "90 % interval", ("{text}",)),
+    Column("misses", "misses said / seen", ("{text}",)),
+)
+
+
+def leadline(store: Path, *words: str) -> dict[str, Any]:
+    """Run a command of Leadline and return what it says as JSON."""
+    done = subprocess.run(
+        [LEADLINE, *words, "--json"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"LEADLINE_STORE": str(store)},
+    )
+    if done.returncode not in (0, 3):
+        raise RuntimeError(f"{' '.join(words)}: {done.stderr[-2000:]}")
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """Where a program's data lie, beside those of the runs of its streams."""
+
+    program: Program
+    folder: Path
+    store: Path
+    beside: Path
+
+    def watch(self, cap_mib: int, name: str) -> dict[str, Any]:
+        """Run the program watched in so much memory; return its description."""
+        data = self.folder / "data"
+        self.program.ready(data)
+        with memory_cgroup(cap_mib << 20) as group:
+            script = f"echo $$ > {group.path}/cgroup.procs; cd {data} && {self.program.script}"
+            words = ["characterize", "--name", name, "--", "sh", "-c", script]
+            done = subprocess.run(
+                [LEADLINE, words[0], "--json", *words[1:]],
+                capture_output=True,
+                text=True,
+                check=False,
+                env=os.environ | {"LEADLINE_STORE": str(self.store)},
+            )
+        if done.returncode not in (0, 3) or not done.stdout:
+            raise RuntimeError(f"{self.program.name}: {done.stderr[-2000:]}")
+        self.program.clean(data)
+        found: dict[str, Any] = json.loads(done.stdout[done.stdout.index("{\n") :])
+        return found
+
+    def measure(self, cap_mib: int, *words: str) -> dict[str, Any]:
+        """Measure streams, or a workload, in so much memory."""
+        limits = ["--cache-limit", f"{cap_mib}MiB", "--runs", "1"]
+        return leadline(self.store, "measure", str(self.beside), *limits, *words)
+
+
+def io_s(phase: dict[str, Any]) -> float:
+    """Return the time of a phase's requests and syncs, of all issuers added up."""
+    return float(phase["read_s"] + phase["write_s"] + phase["sync_s"])
+
+
+def request_us(described: dict[str, Any]) -> float:
+    """Return the time that a request took with its share of the syncs."""
+    phases = described["phases"]
+    return 1e6 * sum(map(io_s, phases)) / float(sum(each["requests"] for each in phases))
+
+
+def phases_that_count(described: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return those that are run: with streams, and some of the time."""
+    total = sum(map(io_s, described["phases"]))
+    return [
+        each
+        for each in described["phases"]
+        if each["streams"] and io_s(each) >= PHASE_SHARE_LEAST * total
+    ]
+
+
+def described_us(described: dict[str, Any]) -> float:
+    """Return the time of a request in the phases that are run."""
+    phases = phases_that_count(described)
+    return 1e6 * sum(map(io_s, phases)) / float(sum(each["requests"] for each in phases))
+
+
+def streams_us(place: Workplace, described: dict[str, Any], cap: int) -> float:
+    """Run a description's phases; return the time of one of their requests."""
+    total_s = requests = 0.0
+    for phase in phases_that_count(described):
+        words = ["--application", described["application"], "--phase", str(phase["order"] + 1)]
+        found = place.measure(cap, *words)
+        total_s += phase["requests"] * point_us(found) * 1e-6
+        requests += phase["requests"]
+    return 1e6 * total_s / requests
+
+
+def five_us(place: Workplace, described: dict[str, Any], cap: int, seconds: float) -> float:
+    """The same with CP94's five parameters of the whole trace."""
+    five = described["workload"]
+    size = max(512, round(five["size_mean"] / 512) * 512)
+    words = [
+        "--seconds",
+        f"{seconds}s",
+        f"unique_bytes={max(round(five['unique_bytes']), 4 * size)}",
+        f"size_mean={size}",
+        f"read_frac={five['read_frac']:.4f}",
+        f"seq_frac={five['seq_frac']:.4f}",
+        f"process_num={max(1, round(five['process_num'] or 1))}",
+    ]
+    return point_us(place.measure(cap, *words))
+
+
+def point_us(point: dict[str, Any]) -> float:
+    """Return the time in I/O of a request that was measured."""
+    processes = point["workload"]["process_num"]
+    return float(1e6 * processes * point["result"]["io_share"] / point["iops"]["value"])
+
+
+@dataclass
+class Pairs:
+    """One program and its streams, in turns."""
+
+    described: dict[str, Any]
+    app_us: list[float] = field(default_factory=list)
+    streams_us: list[float] = field(default_factory=list)
+    five_us: list[float] = field(default_factory=list)
+
+
+def ratio(over: Sequence[float], under: Sequence[float]) -> tuple[float, float, float]:
+    """Return the geometric mean of pairs' ratios with its 95 % interval."""
+    logs = np.log(over) - np.log(under)
+    middle = float(logs.mean())
+    if logs.size < 2:
+        return math.exp(middle), math.nan, math.nan
+    half = student_t(logs.size - 1, 0.95) * float(logs.std(ddof=1)) / math.sqrt(logs.size)
+    return math.exp(middle), math.exp(middle - half), math.exp(middle + half)
+
+
+def pairs_of(place: Workplace, asked: argparse.Namespace) -> Pairs:
+    """Run a program and its streams in turns."""
+    cap = place.program.caps_mib[0]
+    found = Pairs(place.watch(cap, place.program.name))
+    for pair in range(asked.pairs):
+        if pair % 2 == 0:
+            found.app_us.append(described_us(place.watch(cap, "again")))
+        found.streams_us.append(streams_us(place, found.described, cap))
+        found.five_us.append(five_us(place, found.described, cap, asked.seconds))
+        if pair % 2 == 1:
+            found.app_us.append(described_us(place.watch(cap, "again")))
+        print(
+            f"  {place.program.name}: {found.app_us[-1]:.1f} us, its streams "
+            f"{found.streams_us[-1]:.1f}, five parameters {found.five_us[-1]:.1f}",
+            flush=True,
+        )
+    return found
+
+
+def same_row(program: Program, found: Pairs) -> Row:
+    """Make a row of the first table."""
+    value, low, high = ratio(found.streams_us, found.app_us)
+    goal = GOALS.get(program.name, WORST)
+    cell = Cell(value, low, high, len(found.app_us))
+    spread = statistics.stdev(np.log(found.app_us)) if len(found.app_us) > 1 else math.nan
+    return Row(
+        program.name,
+        {
+            "what": program.name,
+            "in_io": Cell(100.0 * found.described["in_io"], unit=" %"),
+            "us": Cell(float(np.exp(np.mean(np.log(found.app_us))))),
+            "ratio": cell.aiming({"least": 1 - goal, "most": 1 + goal}),
+            "five": Cell(*ratio(found.five_us, found.app_us), len(found.app_us)),
+            "sd": Cell(100.0 * spread, unit=" %"),
+        },
+    )
+
+
+def in_workplaces(asked: argparse.Namespace) -> Iterable[Workplace]:
+    """Prepare each program in turn; one that is missing is said and left out."""
+    for name in asked.programs.split(","):
+        with tempfile.TemporaryDirectory(prefix="leadline-programs-", dir=asked.folder) as folder:
+            root = Path(folder)
+            root.chmod(0o755)
+            (root / "data").mkdir()
+            (root / "beside").mkdir()
+            try:
+                PROGRAMS[name].prepare(root / "data")
+            except Unavailable as missing:
+                print(f"{name} left out: {missing}", flush=True)
+                continue
+            yield Workplace(PROGRAMS[name], root, root / "store.sqlite", root / "beside")
+
+
+def same(asked: argparse.Namespace) -> None:
+    """Programs and their streams on the same system."""
+    rows, off = [], []
+    for place in in_workplaces(asked):
+        found = pairs_of(place, asked)
+        rows.append(same_row(place.program, found))
+        value, low, high = ratio(found.streams_us, found.app_us)
+        shares = f"{100 * found.described['in_io']:.0f} % in I/O"
+        print(f"{place.program.name}: {value:.3f} ({low:.3f} to {high:.3f}); {shares}", flush=True)
+        if found.described["in_io"] >= IO_SHARE_LEAST:
+            off.append(abs(value - 1))
+    print(f"median error {100 * statistics.median(off):.1f} %, worst {100 * max(off):.1f} %")
+    note = f"Load average {os.getloadavg()[0]:.1f}."
+    save(asked, SAME_COLUMNS, rows, directory=asked.folder, rounds=asked.pairs, note=note)
+
+
+def main() -> None:
+    """Run what was asked for."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--parts", default="same")
+    parser.add_argument("--programs", default=",".join(PROGRAMS))
+    parser.add_argument("--pairs", type=int, default=10)
+    parser.add_argument("--seconds", type=float, default=4.0)
+    parser.add_argument("--budget", default="4m")
+    parser.add_argument("--folder", type=Path, default=Path(__file__).parents[1] / "build")
+    add_save_option(parser, "applications")
+    asked = parser.parse_args()
+    if "same" in asked.parts.split(","):
+        same(asked)
+
+
+if __name__ == "__main__":
+    main()
