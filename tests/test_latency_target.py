@@ -379,10 +379,15 @@ def test_whose_limit_it_was_is_told_apart(target: str, monkeypatch: pytest.Monke
         assert trial.state is TrialState.GENERATOR_LIMITED
         assert "late or not at all" in (trial.failure or "")
         assert trial.can_offer_per_s == pytest.approx(500.0, rel=0.1)
-    with told(monkeypatch, load=late, foreign_cpu=lambda _: 1.5):
+    with told(monkeypatch, load=late):
         trial = run_trial(order_of(target))
         assert trial.state is TrialState.GENERATOR_LIMITED, "half of the least limit is 1 ms"
+    with told(monkeypatch, load=late, foreign_cpu=lambda _: 1.5):
+        trial = run_trial(order_of(target))
+        assert trial.state is TrialState.FAILED, "it may be tried again at the same load"
         assert "1.5 processors" in (trial.failure or "")
+        overloaded = run_trial(order_of(target, 2000.0))
+        assert overloaded.state is TrialState.DONE, "1.2 ms are nothing beside seconds"
     with told(monkeypatch, reasons=lambda _: ("missed rate: because",)):
         assert run_trial(order_of(target)).state is TrialState.DONE, "that is what is asked about"
     with told(monkeypatch, reasons=lambda _: ("cold: no device served it",)):

@@ -229,7 +229,10 @@ def _judge(order: TrialOrder, result: EngineResult) -> Outcome:
         return Outcome(state, failure, measured)
     if _late_for_nothing(measured):
         return Outcome(TrialState.ABORTED if measured.aborted else TrialState.DONE, None, measured)
-    return Outcome(state, f"{failure}{_others(result)}", measured)
+    others = _others(result)
+    # Who was late because others had the processors may not be so again: that is no limit of its.
+    late = TrialState.FAILED if others else state
+    return Outcome(late, f"{failure}{others}", measured)
 
 
 def _late_for_nothing(measured: Measured) -> bool:
