@@ -66,7 +66,7 @@ def curve_rows(
         iops: requests per second in place of MB/s.
 
     """
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for point in curve.points:
         own = latency_at(point, known)
         rate = say_rate(point.throughput_mb_s)
