@@ -46,6 +46,8 @@ MEASURES = (
     "python/leadline/predict",
     "python/leadline/studies/application",
 )
+CAPS_MIB = (96, 64, 128, 192)
+"""Memory that programs run in: where they are traced, and three others."""
 LEADLINE = str(Path(sys.executable).with_name("leadline"))
 IO_SHARE_LEAST = 0.05
 """Of a program's time, from which it is one of storage at all (issue 18, item 7)."""
@@ -53,6 +55,8 @@ PHASE_SHARE_LEAST = 0.02
 """Of the time in I/O, from which a phase is run."""
 GOALS = {"sort": 0.06, "sqlite-rollback": 0.10, "sqlite-wal": 0.10, "pgbench": 0.10}
 WORST = 0.20
+SYNC = "fsync=4"
+"""Of the surveys for programs that sync."""
 APP_RUNS = 3
 """Of a program where it is predicted."""
 SAME_COLUMNS = (
@@ -67,8 +71,8 @@ PREDICTED_COLUMNS = (
     Column("what", "program, memory"),
     Column("us", "us a request", ("{value:.1f}",)),
     Column("ratio", "predicted over it", ("{value:.3f} ({low:.3f} to {high:.3f})",)),
-    Column("held", "90 % interval", ("{text}",)),
-    Column("misses", "misses said / seen", ("{text}",)),
+    Column("interval", "predicted, 90 %", ("{value:.1f} ({low:.1f} to {high:.1f}) us",)),
+    Column("held", "holds"),
 )
 
 
@@ -204,7 +208,7 @@ def ratio(over: Sequence[float], under: Sequence[float]) -> tuple[float, float, 
 
 def pairs_of(place: Workplace, asked: argparse.Namespace) -> Pairs:
     """Run a program and its streams in turns."""
-    cap = place.program.caps_mib[0]
+    cap = CAPS_MIB[0]
     found = Pairs(place.watch(cap, place.program.name))
     for pair in range(asked.pairs):
         if pair % 2 == 0:
@@ -240,7 +244,7 @@ def same_row(program: Program, found: Pairs) -> Row:
     )
 
 
-def in_workplaces(asked: argparse.Namespace) -> Iterable[Workplace]:
+def in_workplaces(asked: argparse.Namespace, store: Path | None = None) -> Iterable[Workplace]:
     """Prepare each program in turn; one that is missing is said and left out."""
     for name in asked.programs.split(","):
         with tempfile.TemporaryDirectory(prefix="leadline-programs-", dir=asked.folder) as folder:
@@ -253,7 +257,7 @@ def in_workplaces(asked: argparse.Namespace) -> Iterable[Workplace]:
             except Unavailable as missing:
                 print(f"{name} left out: {missing}", flush=True)
                 continue
-            yield Workplace(PROGRAMS[name], root, root / "store.sqlite", root / "beside")
+            yield Workplace(PROGRAMS[name], root, store or root / "store.sqlite", root / "beside")
 
 
 def same(asked: argparse.Namespace) -> None:
@@ -272,6 +276,98 @@ def same(asked: argparse.Namespace) -> None:
     save(asked, SAME_COLUMNS, rows, directory=asked.folder, rounds=asked.pairs, note=note)
 
 
+@dataclass(frozen=True)
+class Foretold:
+    """A program predicted in another memory, and run there."""
+
+    name: str
+    cap_mib: int
+    app_us: tuple[float, ...]
+    predicted_us: float
+    low_us: float
+    high_us: float
+    """Of the 90 % interval."""
+
+    @property
+    def mean_us(self) -> float:
+        """Of the runs."""
+        return float(np.exp(np.mean(np.log(self.app_us))))
+
+    @property
+    def ln_error(self) -> float:
+        """Of the prediction, over the runs."""
+        return math.log(self.predicted_us / self.mean_us)
+
+    @property
+    def held(self) -> bool:
+        """Whether the interval holds the mean of the runs."""
+        return self.low_us <= self.mean_us <= self.high_us
+
+    def row(self) -> Row:
+        """Make a row of the second table."""
+        over = [self.predicted_us] * len(self.app_us)
+        value, low, high = ratio(over, self.app_us)
+        return Row(
+            f"{self.name} {self.cap_mib}",
+            {
+                "what": f"{self.name}, {self.cap_mib} MiB",
+                "us": Cell(self.mean_us),
+                "ratio": Cell(value, low, high, len(over)),
+                "interval": Cell(self.predicted_us, self.low_us, self.high_us),
+                "held": "yes" if self.held else "NO",
+            },
+        )
+
+
+def surveys(store: Path, folder: Path, caps_mib: Iterable[int], budget: str) -> None:
+    """Survey the disk in each memory: writes that nobody waits for, and with syncs."""
+    for cap in caps_mib:
+        for name, sync in (("plain", "none"), ("synced", SYNC)):
+            words = ["--cache-limit", f"{cap}MiB", "--sync", sync, "--budget", budget]
+            leadline(store, "survey", str(folder), "--name", f"{name}{cap}", *words)
+            print(f"  surveyed in {cap} MiB, {name}", flush=True)
+
+
+def foretold(place: Workplace, described: dict[str, Any], cap: int) -> Foretold:
+    """Predict a program in another memory, and run it there."""
+    syncs = sum(phase["syncs"] for phase in described["phases"])
+    system = f"{'synced' if syncs else 'plain'}{cap}"
+    found = leadline(place.store, "predict", system, "--application", described["application"])
+    requests = sum(phase["requests"] for phase in described["phases"])
+    half = student_t(found["df"], 0.9) * found["ln_sd"]
+    value = 1e6 * found["io_s"]["value"] / requests
+    runs = tuple(request_us(place.watch(cap, "there")) for _ in range(APP_RUNS))
+    low, high = value * math.exp(-half), value * math.exp(half)
+    return Foretold(place.program.name, cap, runs, value, low, high)
+
+
+def predicted(asked: argparse.Namespace) -> None:
+    """Programs in memories where they were not traced."""
+    rows, found = [], list[Foretold]()
+    with tempfile.TemporaryDirectory(prefix="leadline-surveyed-", dir=asked.folder) as folder:
+        store, target = Path(folder) / "store.sqlite", Path(folder) / "target"
+        target.mkdir()
+        surveys(store, target, CAPS_MIB[1:], asked.budget)
+        for place in in_workplaces(asked, store):
+            described = place.watch(CAPS_MIB[0], place.program.name)
+            if described["in_io"] < IO_SHARE_LEAST:
+                print(f"{place.program.name} left out: under 5 % of its time is I/O", flush=True)
+                continue
+            for cap in CAPS_MIB[1:]:
+                found.append(foretold(place, described, cap))
+                rows.append(found[-1].row())
+                print(f"  {found[-1]}", flush=True)
+    off = [abs(math.expm1(each.ln_error)) for each in found]
+    held = statistics.fmean(each.held for each in found)
+    print(
+        f"median error {100 * statistics.median(off):.1f} %, 90 % intervals hold "
+        f"{100 * held:.0f} % of {len(found)}"
+    )
+    note = f"Load average {os.getloadavg()[0]:.1f}."
+    about = {"directory": asked.folder, "rounds": APP_RUNS, "note": note}
+    save(asked, PREDICTED_COLUMNS, rows, part="predicted", **about)
+
+
 def main() -> None:
     """Run what was asked for."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -285,6 +381,8 @@ def main() -> None:
     asked = parser.parse_args()
     if "same" in asked.parts.split(","):
         same(asked)
+    if "predicted" in asked.parts.split(","):
+        predicted(asked)
 
 
 if __name__ == "__main__":

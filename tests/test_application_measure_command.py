@@ -35,7 +35,7 @@ def test_a_phase_runs_on_a_machine_made_of_parts(store: Path) -> None:
     assert both["phase"] == 1
     assert both["described_per_s"] == pytest.approx(2900, rel=0.3)
     assert both["weights_error"] < 0.03
-    assert answer["sync"] == "fsync=20"
+    assert answer["sync"] == "fdatasync=20"
     assert len(answer["result"]["streams"]) == 2
     assert any("when a sync comes" in said for said in both["not_mapped"])
     told = leadline(*asked, store=store).stdout
@@ -91,7 +91,7 @@ def test_a_phase_is_written_as_fio_jobs(store: Path, tmp_path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert f"filename={tmp_path}/leadline-fio.bin" in text
     assert text.count("[stream-") == 2
-    assert "fsync=20" in text
+    assert "fdatasync=20" in text
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def test_streams_have_the_weights_places_and_data_that_were_found(application: A
     assert phase.in_io is not None
     pause_s = length * (1 - phase.in_io) / phase.requests
     assert found.workload.think_time_s == pytest.approx(pause_s)
-    assert found.sync == "fsync=20"
+    assert found.sync == "fdatasync=20"
     said = " ".join(found.losses)
     assert "5 metadata calls" in said
     assert "when a sync comes" in said

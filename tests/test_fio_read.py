@@ -239,8 +239,10 @@ def test_the_engine_and_its_depth(options: str, backend: str, direct: bool, dept
         ("sync=dsync", "dsync", None),
         ("sync=1", "dsync", "O_SYNC in fio"),
         ("sync=sync\nfsync=8", "dsync", "fsync beside sync"),
-        ("fdatasync=4", "fsync=4", "times of the file"),
+        ("fdatasync=4", "fdatasync=4", None),
         ("fdatasync=4\nfsync=2", "fsync=2", "the more frequent one"),
+        ("fdatasync=2\nfsync=2", "fsync=2", "the more frequent one"),
+        ("fdatasync=1\nfsync=2", "fdatasync=1", "the more frequent one"),
     ],
 )
 def test_writes_wait_as_the_job_has_it(options: str, sync: str, said: str | None) -> None:

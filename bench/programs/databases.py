@@ -86,7 +86,6 @@ def _sqlite_program(name: str, journal: str, operations: int) -> Program:
         name,
         partial(_sqlite, journal=journal),
         f"{sys.executable} -I program.py {journal} {operations}",
-        (56, 40, 72, 112),
     )
 
 
@@ -100,7 +99,6 @@ DATABASES = (
         _pgbench,
         f"{_AS_SERVER} start $PWD on && pgbench -n -h $PWD/postgresql -U postgres -c {CLIENTS} "
         f"-t 4000 postgres > pgbench.log; {_AS_SERVER} stop $PWD",
-        (96, 72, 128, 192),
     ),
-    Program("duckdb", _duckdb, f"{sys.executable} -I program.py", (96, 80, 128, 192)),
+    Program("duckdb", _duckdb, f"{sys.executable} -I program.py"),
 )

@@ -23,8 +23,6 @@ class Program:
     """Makes its data in a folder; raises `Unavailable`."""
     script: str
     """What `sh` runs in that folder."""
-    caps_mib: tuple[int, int, int, int]
-    """Memory that it runs in: where it is traced, and three others."""
     clean: Callable[[Path], None] = lambda _folder: None
     """Removes what a run leaves."""
 

@@ -241,7 +241,7 @@ fn no_backend_allocates_between_its_hundredth_request_and_its_last() {
         let nfs = NfsQueue::connect(&server.remote, buffers(8), Durability::UNSTABLE).unwrap();
         let nfs = Queued::new(Watched::new(nfs), demand(), 8);
         check("nfs", allocations(&job, nfs));
-        let waiting = WriteSync::Fsync { each: 32 };
+        let waiting = WriteSync::Fsync { each: 32, data_only: false };
         let pread = PreadBackend::new(file(false), buffers(1).remove(0), waiting);
         let pread = Blocking::new(Watched::new(pread), demand());
         check("pread with fsync", allocations(&job, pread));

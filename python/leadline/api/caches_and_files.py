@@ -52,7 +52,7 @@ def cache(
         max_bytes: most data to write, in bytes or as `"8GiB"`.
         backend: `pread`, `uring` or `mmap`.
         direct: bypass the file cache.
-        sync: which writes wait for the device: `none`, `dsync`, `fsync` or `fsync=8`.
+        sync: which writes wait for the device: `none`, `dsync`, `fsync=8` or `fdatasync=8`.
         seed: decides order, addresses and simulated noise.
         sizes_only: leave out the disciplines of writes and the flusher.
         store: a file or URL; by default the one the command line uses.

@@ -68,7 +68,7 @@ def survey(
         max_bytes: most data to write, in bytes or as `"8GiB"`.
         backend: `pread`, `uring` or `mmap`.
         direct: bypass the file cache.
-        sync: which writes wait for the device: `none`, `dsync`, `fsync` or `fsync=8`.
+        sync: which writes wait for the device: `none`, `dsync`, `fsync=8` or `fdatasync=8`.
         seed: decides order, addresses and simulated noise.
         accuracy: a point ends as soon as ± this is reached; without one all windows are alike.
         focal: `middle` or `75%`.

@@ -40,14 +40,11 @@ def read_sync(options: Mapping[str, str], read_frac: float, warnings: list[str])
     if not called:
         return NO_SYNC
     every = min(called.values())
-    if "fdatasync" in called:
-        warnings.append(
-            f"approximated: fdatasync={called['fdatasync']} is an fsync here, which writes the "
-            "times of the file too"
-        )
     if len(called) > 1:
         warnings.append("approximated: fsync beside fdatasync; the more frequent one is kept")
-    return f"fsync={every}"
+    # Of two that are as frequent the one that does more; it is read first.
+    name = next(name for name, each in called.items() if each == every)
+    return f"{name}={every}"
 
 
 def _opened(value: str) -> str:

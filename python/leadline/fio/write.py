@@ -148,7 +148,7 @@ def _place(workload: Workload, run: FioRun) -> list[str]:
         "invalidate=0",
         f"ioengine={engine}",
         f"direct={int(run.direct)}",
-        *_waiting(run),
+        *waiting_of(run),
         "# Neither hints nor a map of places: as Leadline asks.",
         "fadvise_hint=0",
         "norandommap=1",
@@ -160,10 +160,10 @@ def _place(workload: Workload, run: FioRun) -> list[str]:
     ]
 
 
-def _waiting(run: FioRun) -> list[str]:
-    each = fsync_each(run.sync)
-    if each is not None:
-        return [f"fsync={each}"]
+def waiting_of(run: FioRun) -> list[str]:
+    """Return the lines that say which writes wait, as fio spells it."""
+    if fsync_each(run.sync) is not None:
+        return [run.sync]  # spelled as fio does
     return [] if run.sync == NO_SYNC else [f"sync={run.sync}"]
 
 

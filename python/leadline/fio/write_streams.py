@@ -6,9 +6,9 @@ import textwrap
 from collections.abc import Sequence
 
 from leadline.fio.errors import FioJobRefused
-from leadline.fio.write import ENGINES, FioRun, fitting_ramp_s
+from leadline.fio.write import ENGINES, FioRun, fitting_ramp_s, waiting_of
 from leadline.record import Workload
-from leadline.record.discipline import NO_SYNC, fsync_each
+from leadline.record.discipline import fsync_each
 from leadline.record.jobs.streams import Loop, Moving, Once, StreamAsked, Uniform
 
 FLOW_MAX = 1000
@@ -73,7 +73,7 @@ def _in_all(workload: Workload, streams: Sequence[StreamAsked], run: FioRun) -> 
             "a pause is between requests of one stream; it is as long as that stream's share of "
             "the requests makes it"
         )
-    if run.sync.startswith("fsync") and len(streams) > 1:
+    if fsync_each(run.sync) is not None and len(streams) > 1:
         differs.append("a sync comes after so many writes of one stream, not of all")
     if run.arrivals.kind != "closed":
         differs.append(
@@ -84,8 +84,7 @@ def _in_all(workload: Workload, streams: Sequence[StreamAsked], run: FioRun) -> 
 
 
 def _global(workload: Workload, streams: Sequence[StreamAsked], run: FioRun) -> list[str]:
-    each = fsync_each(run.sync)
-    waiting = [f"fsync={each}"] if each else [] if run.sync == NO_SYNC else [f"sync={run.sync}"]
+    waiting = waiting_of(run)
     ramp_s = fitting_ramp_s(run.ramp_s, workload, run.arrivals, run.seconds)
     return [
         "[global]",

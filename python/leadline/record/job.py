@@ -68,7 +68,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
             title="Writes that wait for the device",
             description="Which writes wait for the device: every one (O_DSYNC), or with an fsync "
             "after each, or each N, of an issuer. Without it none does.",
-            extra={"metavar": "dsync|fsync|fsync=N", "parse": parse_sync},
+            extra={"metavar": "dsync|fsync=N|fdatasync=N", "parse": parse_sync},
         ),
     ] = NO_SYNC
     """As `parse_sync` spells it."""
@@ -112,7 +112,8 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
     def wire_backend(self) -> Backend:
         """Return the job's `backend`; `sync` is sent only when some write waits."""
         each = self.fsync_each
-        waits = Waits("fsync", each) if each else Waits(parse_sync(self.sync))
+        data_only = True if self.sync.startswith("fdatasync") else UNSET
+        waits = Waits("fsync", each, data_only) if each else Waits(parse_sync(self.sync))
         sync = waits if self.waits else UNSET
         return Backend(name=self.backend, direct=self.direct, sync=sync)
 
@@ -236,6 +237,8 @@ class Waits(msgspec.Struct, frozen=True):
 
     kind: str
     each: int | UnsetType = UNSET
+    data_only: bool | UnsetType = UNSET
+    """`fdatasync`."""
 
 
 class Backend(msgspec.Struct, frozen=True, kw_only=True):

@@ -123,7 +123,8 @@ impl MmapBackend {
     #[inline]
     fn wait(&mut self, request: &Request) -> Result<(), Error> {
         if self.fsync_turn.comes(request.kind) {
-            return self.mapping.file.sync_all();
+            let file = &self.mapping.file;
+            return if self.fsync_turn.data_only { file.sync_data() } else { file.sync_all() };
         }
         if self.dsync && request.kind == Kind::Write {
             return self

@@ -121,16 +121,18 @@ pub trait QueueBackend: Send {
 #[derive(Clone, Copy, Debug)]
 struct FsyncTurn {
     each: Option<u32>,
+    /// Whether it is an `fdatasync`.
+    data_only: bool,
     writes: u32,
 }
 
 impl FsyncTurn {
     fn new(sync: WriteSync) -> Self {
-        let each = match sync {
-            WriteSync::Fsync { each } => Some(each),
-            WriteSync::None {} | WriteSync::Dsync {} => None,
+        let (each, data_only) = match sync {
+            WriteSync::Fsync { each, data_only } => (Some(each), data_only),
+            WriteSync::None {} | WriteSync::Dsync {} => (None, false),
         };
-        Self { each, writes: 0 }
+        Self { each, data_only, writes: 0 }
     }
 
     /// Whether the request that is done now is the write whose turn it is.

@@ -43,7 +43,12 @@ impl PreadBackend {
 
     fn fsync(&self) -> Result<(), Errno> {
         loop {
-            match rustix::fs::fsync(&self.file) {
+            let outcome = if self.fsync_turn.data_only {
+                rustix::fs::fdatasync(&self.file)
+            } else {
+                rustix::fs::fsync(&self.file)
+            };
+            match outcome {
                 Err(Errno::INTR) => {}
                 outcome => return outcome,
             }

@@ -14,7 +14,7 @@ use std::fs::{File, read_to_string};
 use std::io::{Error, ErrorKind};
 use std::os::fd::AsRawFd;
 
-use io_uring::types::{Fd, Fixed, SubmitArgs, Timespec};
+use io_uring::types::{Fd, Fixed, FsyncFlags, SubmitArgs, Timespec};
 use io_uring::{IoUring, opcode, squeue};
 use leadline_base::buffer::BufferSlice;
 use leadline_base::error::EngineError;
@@ -82,7 +82,7 @@ impl UringBackend {
         let left = transfer.request.length_bytes - transfer.moved;
         let length = left.min(buffer.len() as u64) as u32;
         let entry = if transfer.syncing {
-            ring.fsync(&self.file)
+            ring.fsync(&self.file, self.fsync_turn.data_only)
         } else {
             ring.entry(
                 transfer.request.kind,
@@ -234,11 +234,12 @@ impl Ring {
     }
 
     #[inline]
-    fn fsync(&self, file: &File) -> squeue::Entry {
+    fn fsync(&self, file: &File, data_only: bool) -> squeue::Entry {
+        let flags = if data_only { FsyncFlags::DATASYNC } else { FsyncFlags::empty() };
         if self.fixed_file {
-            opcode::Fsync::new(Fixed(0)).build()
+            opcode::Fsync::new(Fixed(0)).flags(flags).build()
         } else {
-            opcode::Fsync::new(Fd(file.as_raw_fd())).build()
+            opcode::Fsync::new(Fd(file.as_raw_fd())).flags(flags).build()
         }
     }
 

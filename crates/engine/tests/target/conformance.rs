@@ -288,7 +288,8 @@ fn a_write_that_waited_leaves_nothing_to_write() {
         let test = "target::conformance::a_write_that_waited_leaves_nothing_to_write";
         return skip(test, "this kernel has no cachestat (it came with Linux 6.5)");
     }
-    for (sync, each) in [(WriteSync::Dsync {}, 1), (WriteSync::Fsync { each: 4 }, 4)] {
+    let fsync = |data_only| WriteSync::Fsync { each: 4, data_only };
+    for (sync, each) in [(WriteSync::Dsync {}, 1), (fsync(false), 4), (fsync(true), 4)] {
         for (name, mut backend) in each_waiter(&data, sync) {
             for number in 1..=8 {
                 let offset_bytes = number * 65_536;

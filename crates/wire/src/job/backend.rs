@@ -61,6 +61,9 @@ pub enum WriteSync {
         /// Writes from one `fsync` to the next, 1 for all.
         #[schemars(transform = bounded(ranges::FSYNC_EACH))]
         each: u32,
+        /// `fdatasync` instead, which leaves the file's times for later; NFS knows one alone.
+        #[serde(default)]
+        data_only: bool,
     },
 }
 
@@ -111,7 +114,7 @@ impl BackendChoice {
             "none with the backend null, which writes nothing that could be waited for",
             "leave it out",
         )?;
-        let WriteSync::Fsync { each } = self.sync else { return Ok(()) };
+        let WriteSync::Fsync { each, .. } = self.sync else { return Ok(()) };
         within("backend.sync.each", each, &ranges::FSYNC_EACH, "1 for an fsync after every write")
     }
 }

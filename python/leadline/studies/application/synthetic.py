@@ -287,7 +287,9 @@ def _sync(phase: PhaseFound, read_frac: float) -> str:
     if not phase.syncs or writes < 1:
         return NO_SYNC
     each = min(FSYNC_EACH_MAX, max(1, round(writes / phase.syncs)))
-    return f"fsync={each}"
+    calls = {call.name: call.calls for call in phase.calls}
+    name = "fdatasync" if calls.get("fdatasync", 0) > phase.syncs / 2 else "fsync"
+    return f"{name}={each}"
 
 
 def _losses(application: Application, phase: PhaseFound) -> Iterator[str]:

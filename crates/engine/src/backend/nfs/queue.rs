@@ -55,7 +55,7 @@ impl From<WriteSync> for Durability {
         match sync {
             WriteSync::None {} => Self::UNSTABLE,
             WriteSync::Dsync {} => Self { stable: Stable::FileSync, commit_every: None },
-            WriteSync::Fsync { each } => {
+            WriteSync::Fsync { each, .. } => {
                 Self { stable: Stable::Unstable, commit_every: Some(each) }
             }
         }

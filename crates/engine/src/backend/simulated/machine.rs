@@ -123,7 +123,7 @@ impl MachineRun {
         match self.sync {
             WriteSync::None {} => Safety::None,
             WriteSync::Dsync {} => Safety::Through,
-            WriteSync::Fsync { each } => {
+            WriteSync::Fsync { each, .. } => {
                 let writes = &mut self.writes[issuer];
                 *writes += 1;
                 if *writes < each {

@@ -75,7 +75,7 @@ impl SimulatedRun {
     #[must_use]
     pub fn waiting(mut self, sync: WriteSync) -> Self {
         self.law = self.law.waiting(sync);
-        if let WriteSync::Fsync { each } = sync {
+        if let WriteSync::Fsync { each, .. } = sync {
             self.dirty = Some(Dirty { each, writes: 0, write_out_ns: 0.0, bytes: 0 });
         }
         self

@@ -177,7 +177,11 @@ fn writes_that_wait_cost_what_the_disk_costs() {
     let disk_us = 11.0 + 80.0 + 10_000.0 / 20.0 + seek_us + 500.0;
     let near = |found: f64, us: f64| (found * us / 10_000.0 - 1.0).abs() < 1e-9;
     assert!(near(rate(WriteSync::None {}), copy_us), "{}", rate(WriteSync::None {}));
-    for sync in [WriteSync::Dsync {}, WriteSync::Fsync { each: 1 }, WriteSync::Fsync { each: 64 }] {
+    for sync in [
+        WriteSync::Dsync {},
+        WriteSync::Fsync { each: 1, data_only: false },
+        WriteSync::Fsync { each: 64, data_only: false },
+    ] {
         assert!(near(rate(sync), copy_us + disk_us), "{sync:?}: {}", rate(sync));
     }
 }
@@ -189,7 +193,11 @@ fn random_systems_run_as_fast_as_the_truth_says_when_writes_wait() {
         let document = random_system(&mut rng);
         let (system, workload) = (read(&document), random_workload(&mut rng));
         let each = 1 << (case % 6);
-        let sync = if case % 4 == 0 { WriteSync::Dsync {} } else { WriteSync::Fsync { each } };
+        let sync = if case % 4 == 0 {
+            WriteSync::Dsync {}
+        } else {
+            WriteSync::Fsync { each, data_only: false }
+        };
         let truth = waiting_throughput_mb_s(&system, &workload, sync, 0, 0);
         let (found, error) = long_waiting_run(&system, &workload, sync, case, 60_000);
         let off = (found / truth - 1.0).abs();
@@ -206,7 +214,9 @@ fn every_byte_that_an_fsync_covers_is_counted_on_the_device() {
     let system = read(&plain_system());
     let mut workload = workload(5e6, 10_000);
     workload.read_frac = 0.0;
-    for (sync, writes) in [(WriteSync::Dsync {}, 10), (WriteSync::Fsync { each: 4 }, 8)] {
+    for (sync, writes) in
+        [(WriteSync::Dsync {}, 10), (WriteSync::Fsync { each: 4, data_only: false }, 8)]
+    {
         let mut run = SimulatedRun::new(&system, &workload, 1, 0).waiting(sync);
         let request = Request {
             offset_bytes: 0,
