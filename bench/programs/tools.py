@@ -76,18 +76,8 @@ TOOLS = (
         "sort -S 16M -T . -o sorted lines",
         lambda folder: _without(folder, "sorted"),
     ),
-    Program(
-        "tar",
-        _tree,
-        "tar -cf out.tar tree",
-        lambda folder: _without(folder, "out.tar"),
-    ),
-    Program(
-        "untar",
-        _archive,
-        "tar -xf archive.tar",
-        lambda folder: _without(folder, "tree"),
-    ),
+    Program("tar", _tree, "tar -cf out.tar tree", lambda folder: _without(folder, "out.tar")),
+    Program("untar", _archive, "tar -xf archive.tar", lambda folder: _without(folder, "tree")),
     Program("grep", _tree, "grep -r needle tree || true"),
     Program(
         "compile",
