@@ -35,12 +35,14 @@ MEASURES = (
 
 SERVER = "workloads/simulated-server.toml"
 READS = "unique_bytes=2GiB,size_mean=4KiB,read_frac=1"
+VOLUME = "bs=16k,rw=randread,size=8g"
 SIMULATED = {
     "survey": "leadline survey sim:hp-730 --budget 30m",
     "measure": "leadline measure sim:two-level bs=4k rw=randread size=2g",
     "peak": f"leadline peak {SERVER} --at workers=64",
     "surface": f"leadline surface {SERVER}",
     "application": "leadline compare hp-730 rs6000-550 --application lookups",
+    "latency-target": f"leadline peak sim:cloud-gp3 --p99 5ms --workload {VOLUME} --curve 5",
     "open-loop": f"leadline measure sim:two-level --workload {READS} --rate 9000",
 }
 BEFORE = {

@@ -19,6 +19,7 @@ from leadline.report.drawing.embedding import data_uri, page_parts, render_page,
 from leadline.report.survey import tables
 from leadline.report.survey.catalogue import charts, not_measured, summary_chart
 from leadline.report.survey.curves import FAMILY_PARAMETERS
+from leadline.report.survey.latency_charts import latency_charts
 from leadline.report.survey.overviews import drift_title
 from leadline.report.survey.what_if import what_if_document
 from leadline.report.validation.charts import validation_charts, validation_rows
@@ -46,7 +47,8 @@ def render_html(
         model: the one that the what-if section predicts with; None is the default.
 
     """
-    drawn = charts(survey)
+    slow = latency_charts(survey, points)
+    drawn = charts(survey) | slow
     if validation is not None:
         drawn |= validation_charts(validation)
     if others:
@@ -69,6 +71,7 @@ def render_html(
         validation_rows=validation_rows(validation) if validation else (),
         what_if=asked,
         what_if_json=script_json(asked),
+        latencies=list(slow),
         cache=find_in_survey(survey, points),
         sure=tables.sure_rows(survey, points, drift_title(survey)),
         plan=tables.plan_rows(survey, points),
