@@ -100,7 +100,10 @@ def _response_layers(
     x = alt.X("at:N", sort=list(_PERCENTILES), axis=alt.Axis(title=None, labelAngle=0))
     scale = alt.Scale(type="log", nice=False, padding=8) if log else alt.Scale(zero=True)
     axis = alt.Axis(
-        title=f"Response time{' (log scale)' if log else ''}", tickCount=5, labelExpr=_TIME_EXPR
+        title=f"Response time{' (log scale)' if log else ''}",
+        tickCount=5,
+        values=[10.0**power for power in range(-3, 9)] if log else alt.Undefined,
+        labelExpr=_TIME_EXPR,
     )
     y = alt.Y("y:Q", scale=scale, axis=axis)
     legend = alt.Legend(title=None)
