@@ -31,7 +31,8 @@ def store(tmp_path: Path) -> Path:
 
 
 def run(*arguments: str, store: Path) -> Any:
-    return CliRunner().invoke(app, ["--store", str(store), *arguments])
+    wide = {"COLUMNS": "200"}
+    return CliRunner().invoke(app, ["--store", str(store), *arguments], env=wide)
 
 
 def test_a_curves_point_has_the_mean_of_its_readings() -> None:
