@@ -206,16 +206,8 @@ def command(
     reached = msgspec.structs.replace(capped(access, cache_limit), placement=placement)
     own: Context = context.obj
     if application is not None:
-        whole = chosen.kind == "directory" and seconds is None and write_fio is None
         workloads = plan_application(
-            own.read_store(),
-            application,
-            phase,
-            chosen,
-            reached,
-            seconds=seconds,
-            runs=runs,
-            whole=whole,
+            own.read_store(), application, phase, chosen, reached, seconds=seconds, runs=runs
         )
     else:
         workloads = _workloads(

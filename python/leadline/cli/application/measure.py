@@ -22,7 +22,7 @@ from leadline.studies.application import load_application
 from leadline.studies.application.beside import beside, say_beside
 from leadline.studies.application.synthetic import Synthetic, longest_run_s, synthetic_of
 from leadline.studies.measurement import plan_workload
-from leadline.studies.measurement.plan import ACCURACY, limits_of
+from leadline.studies.measurement.plan import ACCURACY, SECONDS, limits_of
 
 
 def plan_application(
@@ -34,12 +34,11 @@ def plan_application(
     *,
     seconds: float | None,
     runs: int | None,
-    whole: bool,
 ) -> tuple[WorkloadAsked, ...]:
     """Return a phase as what is measured; a choice of the command goes over the application's.
 
-    A whole phase runs from its beginning to its end: nothing of its data is in the file cache, and
-    it makes as many requests; else it goes on in its steady state for so many seconds.
+    In a directory, where no seconds are asked for, each run is the whole phase; else it goes on in
+    its steady state for so many seconds.
 
     Raises:
         StoreError: there is no such application.
@@ -48,6 +47,7 @@ def plan_application(
     """
     described = load_application(store, ref)
     found = synthetic_of(described, phase)
+    whole = target.kind == "directory" and seconds is None
     keeps = access.waits or target.kind == "null"
     own = access if keeps else msgspec.structs.replace(access, sync=found.sync)
     planned = plan_workload(
@@ -98,14 +98,15 @@ def write_application(path: Path, asked: WorkloadAsked, target: Target, filename
     """
     for said in asked.access.beyond(*FioRun.__struct_fields__):
         raise typer.BadParameter(f"--{said} does not go with --write-fio: leave it out")
+    seconds = asked.seconds if asked.requests is None else SECONDS
     run = FioRun(
         filename=f"{target.path}/{filename}" if target.path else filename,
         backend=asked.access.backend or "pread",
         direct=asked.access.direct,
         sync=asked.access.sync,
         arrivals=asked.arrivals,
-        seconds=asked.seconds,
-        ramp_s=limits_of(asked.seconds, ACCURACY).warm_up_s_max,
+        seconds=seconds,
+        ramp_s=limits_of(seconds, ACCURACY).warm_up_s_max,
     )
     text = write_streams(asked.workload, asked.streams, run, losses=asked.warnings)
     try:
