@@ -10,7 +10,7 @@ RUST := $(shell find crates -name '*.rs' -o -name '*.toml') Cargo.toml Cargo.loc
 
 .PHONY: demo test test-long lint lint-rust lint-python rust-test python-test goldens kept-store \
 	fuzz sanitize lock install build packages mutants bench check-machine figures \
-	figures-stale schemas wheel check-wheel format clean
+	figures-stale schemas wheel check-wheel docs docs-lock format clean
 # Set in some containers; every one of the commands that tests start would compile itself again.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -137,6 +137,24 @@ wheel: build
 # The wheel as a stranger meets it, without Rust; installs from the package index.
 check-wheel:
 	release/check_wheel
+
+# The documentation as a site with a search of its own, in build/docs/site; its generator comes from
+# the package index, into a place of its own.
+DOCS := build/docs
+docs: build $(DOCS)/installed
+	$(BIN)/python release/site/build.py
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/venv/bin/mkdocs build --strict --quiet --config-file $(DOCS)/mkdocs.yml
+	@echo "open $(DOCS)/site/index.html"
+
+$(DOCS)/installed: release/site/requirements.txt
+	@mkdir -p $(DOCS)
+	test -x $(DOCS)/venv/bin/python || python3 -m venv $(DOCS)/venv
+	$(DOCS)/venv/bin/pip install --quiet --no-compile --require-hashes -r release/site/requirements.txt
+	@touch $@
+
+docs-lock:
+	$(BIN)/uv pip compile release/site/requirements.in --universal --python-version 3.11 \
+		--generate-hashes --no-header --upgrade --quiet -o release/site/requirements.txt
 
 # Small changes of the deciding code that the tests must notice: a sample, the same each time.
 mutants: build

@@ -35,13 +35,24 @@ MEASURES = (
 
 SERVER = "workloads/simulated-server.toml"
 READS = "unique_bytes=2GiB,size_mean=4KiB,read_frac=1"
+VOLUME = "bs=16k,rw=randread,size=8g"
 SIMULATED = {
     "survey": "leadline survey sim:hp-730 --budget 30m",
     "measure": "leadline measure sim:two-level bs=4k rw=randread size=2g",
     "peak": f"leadline peak {SERVER} --at workers=64",
     "surface": f"leadline surface {SERVER}",
+    "application": "leadline compare hp-730 rs6000-550 --application lookups",
+    "latency-target": f"leadline peak sim:cloud-gp3 --p99 5ms --workload {VOLUME} --curve 5",
     "open-loop": f"leadline measure sim:two-level --workload {READS} --rate 9000",
 }
+BEFORE = {
+    "application": (
+        "leadline characterize --trace workloads/traces/lookups.trace",
+        "leadline survey sim:hp-730 --budget 30m",
+        "leadline survey sim:rs6000-550 --budget 30m",
+    )
+}
+"""What an example needs in its store; what these print is not shown."""
 STREAMS = {
     "generate": "leadline stream generate blocks --records 262144 --seed 2",
     "sort": "leadline stream sort records sorted --memory 96MiB --threads 2 --name guide",
@@ -104,11 +115,18 @@ def settled(command: str, text: str) -> str:
     return "\n".join(line.rstrip() for line in INSTANT.sub("…", text).strip().splitlines())
 
 
+def example(key: str, store: Path) -> str:
+    """Return what an example on simulated systems prints."""
+    for command in BEFORE.get(key, ()):
+        printed(command, ROOT, store)
+    return printed(SIMULATED[key], ROOT, store)
+
+
 def simulated() -> Iterator[Row]:
     """Run the commands that always answer the same."""
     with tempfile.TemporaryDirectory() as folder:
         for key, command in SIMULATED.items():
-            text = printed(command, ROOT, Path(folder, f"{key}.sqlite"))
+            text = example(key, Path(folder, f"{key}.sqlite"))
             yield Row(key, {"command": command, "text": text})
 
 

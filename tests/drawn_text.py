@@ -7,7 +7,9 @@ from opened_page import OpenedPage
 _SCRIPT = """
 const found = [];
 for (const box of document.querySelectorAll('[data-chart]')) {
-  const svg = box.querySelector('svg'), frame = svg.getBoundingClientRect();
+  const svg = box.querySelector('svg');
+  if (!svg) continue; // folded away, and not drawn yet
+  const frame = svg.getBoundingClientRect();
   const texts = [...svg.querySelectorAll('text')].filter(t => t.textContent.trim() &&
     getComputedStyle(t).opacity !== '0');
   const rects = texts.map(t => t.getBoundingClientRect());

@@ -40,6 +40,9 @@ def start_browser(profile: Path) -> Iterator[Any]:
     chrome.quit()
 
 
+HEIGHT_PX = 800
+"""Of the window: a small laptop's, and a little less than a phone's."""
+
 _WAIT = """
 const [scheme, done] = arguments, drawn = document.documentElement.dataset;
 const look = () => drawn.charts === scheme ? done() : setTimeout(look, 40);
@@ -78,6 +81,13 @@ _MARKS = """
 return Object.fromEntries([...document.querySelectorAll('[data-chart]')].map(box => [
   box.dataset.chart, box.querySelectorAll(arguments[0]).length]))
 """
+
+
+_ALL_DRAWN = """new Promise(done => {
+  const look = () => [...document.querySelectorAll('[data-chart]')].every(box => box.dataset.drawn)
+    ? done() : setTimeout(look, 40);
+  look();
+})"""
 
 
 class OpenedPage:
@@ -123,7 +133,7 @@ class OpenedPage:
 
     def _emulate(self, width_px: int, scheme: str) -> None:
         self._width_px, self._scheme = width_px, scheme
-        size = {"width": width_px, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        size = {"width": width_px, "height": HEIGHT_PX, "deviceScaleFactor": 1, "mobile": False}
         self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
         media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
         self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
@@ -148,6 +158,11 @@ class OpenedPage:
             "return document.getElementById('vg-tooltip-element')?.textContent ?? ''"
         )
         return said
+
+    def unfold(self) -> None:
+        """Open all that is folded away, and wait for the charts in it."""
+        self.ask("document.querySelectorAll('details').forEach(each => { each.open = true; })")
+        self.wait(_ALL_DRAWN)
 
     def wait(self, promise: str) -> None:
         """Wait until a JavaScript promise is kept."""

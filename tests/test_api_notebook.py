@@ -16,14 +16,7 @@ from leadline.api.frames import ChartsMissing, NoChart, workload_of
 from leadline.errors import WorkloadError
 
 VERBS = ("cache", "compare", "files", "measure", "open", "peak", "predict", "stream", "surface")
-UNDRAWN = (
-    "survey-unfinished",
-    # A window whose slices were not kept has no chart.
-    "measurement-simulated",
-    "measurement-fio-job",
-    "measurement-directory",
-)
-CHARTED = [name for name in KINDS if name not in UNDRAWN]
+CHARTED = [name for name in KINDS if name != "survey-unfinished"]
 
 
 @pytest.fixture(scope="module")

@@ -145,7 +145,14 @@ def test_a_whole_phase_begins_nothing_again_and_a_later_one_misses_what_was_left
     assert "begin again" in " ".join(first.losses_of(whole=False))
     assert "begin again" not in " ".join(first.losses_of(whole=True))
     later = synthetic_of(changed(application, order=1), 2)
-    assert "what earlier phases left" in " ".join(later.losses_of(whole=True))
+    assert "earlier phases left" in " ".join(later.losses_of(whole=True))
+
+
+@pytest.mark.parametrize(("used_before", "cold"), [(0.9, False), (0.4, True), (0.0, True)])
+def test_a_phase_begins_with_what_earlier_ones_used(
+    application: Application, used_before: float, cold: bool
+) -> None:
+    assert synthetic_of(changed(application, used_before=used_before)).begins_cold is cold
 
 
 def test_small_requests_become_a_sector_and_it_is_said(application: Application) -> None:

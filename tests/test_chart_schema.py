@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import pytest
 from altair.utils.schemapi import SchemaValidationError
@@ -48,3 +49,24 @@ def test_a_chart_that_is_not_would_be_seen() -> None:
     with pytest.raises(SchemaValidationError, match="labelFontSize"):
         chart.to_dict(validate=True)
     assert drawable(chart)
+
+
+def _intervals(part: Any) -> Iterator[dict[str, Any]]:
+    """Yield every layer that draws from a low to a high end."""
+    if isinstance(part, dict):
+        ends = part.get("encoding", {})
+        if any(ends.get(end, {}).get("field") == "high" for end in ("x2", "y2")):
+            yield part
+        part = list(part.values())
+    if isinstance(part, list):
+        for each in part:
+            yield from _intervals(each)
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_no_interval_is_drawn_through_an_axis(kind: str) -> None:
+    found = [own for chart in KINDS[kind]().values() for own in _intervals(drawable(chart))]
+    lines = [own for own in found if own["mark"]["type"] in ("rule", "area")]
+    assert lines
+    through = [own["mark"] for own in lines if not own["mark"].get("clip")]
+    assert through == []

@@ -77,6 +77,7 @@ def test_a_page_is_drawn_quiet_offline_readable_and_never_too_wide(
 ) -> None:
     page = OpenedPage.opened(browser, pages(name), width_px, scheme)
     assert page.ask("return document.documentElement.dataset.charts") == scheme
+    page.unfold()
     drawn = page.marks(*_MARKS)
     assert set(drawn) == _CHARTS[name]
     assert all(marks > 3 for marks in drawn.values()), drawn
@@ -105,6 +106,8 @@ def test_the_solid_turns_under_the_pointer_and_by_its_sliders(
     browser: Any, pages: Callable[[str], Path]
 ) -> None:
     page = OpenedPage(browser, pages("surface"), 1280)
+    assert page.ask("return document.querySelector('[data-chart=solid] svg')") is None  # folded
+    page.unfold()
     before, angle = page.ask(_FACETS), float(page.ask(_ANGLE))
     page.ask(
         """const svg = document.querySelector('[data-chart="solid"] svg');
@@ -135,6 +138,7 @@ def test_no_word_of_the_solid_is_cut_however_it_is_turned(
     browser: Any, pages: Callable[[str], Path]
 ) -> None:
     page = OpenedPage(browser, pages("surface"), 400)
+    page.unfold()
     for elevation in (0, 26, 90):
         for azimuth in (-170, -90, -45, 0, 45, 90, 135):
             for name, value in (("azimuth", azimuth), ("elevation", elevation)):

@@ -93,6 +93,7 @@ def test_a_workload_killed_between_its_runs_makes_only_the_others(tmp_path: Path
     before = newest(cut)
     assert (len(before.points), len(before.runs)) == (0, 4)
     assert "4 runs of the next workload" in leadline("show", _id(before), store=cut).stdout
+    assert " 4 runs " in leadline("systems", store=cut).stdout
     resumed = leadline("measure", SYSTEM, "--resume", "--json", store=cut)
     assert resumed.returncode == 0, resumed.stderr
     assert json.loads(resumed.stdout)["result"]["job_id"] == "job-2", "two runs, and no more"

@@ -134,6 +134,8 @@ impl<B: QueueBackend> QueueBackend for Watched<B> {
 }
 
 fn job(arrivals: &Value) -> MeasureJob {
+    // What a trial of the workbench keeps, too.
+    let load = (arrivals["kind"] != "closed").then(|| json!({"limits_ms": [1.0, 2.0]}));
     let text = json!({
         "version": 1, "kind": "measure", "job_id": "j", "target": {"kind": "null"},
         "workload": {
@@ -141,6 +143,7 @@ fn job(arrivals: &Value) -> MeasureJob {
             "process_num": 1,
         },
         "backend": {"name": "null"}, "seed": 1, "arrivals": arrivals,
+        "load": load,
         // It ends by the number of requests.
         "limits": {
             "warm_up_s_max": 0.02, "measure_s_min": 600.0, "measure_s_max": 600.0, "accuracy": 0.5,

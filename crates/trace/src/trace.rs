@@ -129,6 +129,8 @@ pub struct Part {
     pub by_class: [u64; 4],
     /// Bytes of the classes.
     pub bytes_by_class: [u64; 4],
+    /// Share of its pages that were used before it.
+    pub used_before: f64,
     /// Other files that were gone to since a sequential read's own, in the mean; and a write's.
     pub others_since: [f64; 2],
     /// Sizes of reads, and of writes: least bytes of a bin, and how many.
@@ -311,7 +313,9 @@ impl Trace {
         slices.iter().take(to).skip(from + 1).for_each(|next| whole.add(next));
         let begin_ns = slices.first().map_or(0, |first| first.first_ns);
         let end = slices.get(to).map_or(self.digest.clock, |next| next.first_clock);
-        let reused = Reused::of(self.references(whole.first_clock, end), whole.first_clock);
+        let earlier = self.references(0, whole.first_clock);
+        let own = self.references(whole.first_clock, end);
+        let reused = Reused::of(own, whole.first_clock, earlier);
         part_of(&whole, begin_ns, end - whole.first_clock, reused, self.digest.sample.rate())
     }
 
@@ -352,6 +356,7 @@ fn part_of(whole: &Slice, begin_ns: u64, references: u64, reused: Reused, rate: 
         requests: whole.all_requests(),
         by_class: whole.requests,
         bytes_by_class: whole.bytes,
+        used_before: reused.used_before as f64 / reused.pages.max(1) as f64,
         others_since: [0, 1].map(|write| {
             whole.others_since[write] as f64 / whole.requests[2 * write + 1].max(1) as f64
         }),
@@ -406,6 +411,8 @@ fn outstanding_of(whole: &Slice) -> Outstanding {
 /// How pages of a part were used again.
 struct Reused {
     pages: u64,
+    /// Of these, used before the part.
+    used_before: u64,
     cells: BTreeMap<u64, Cell>,
     by_octave: Vec<u64>,
 }
@@ -423,13 +430,16 @@ struct Last {
 }
 
 impl Reused {
-    fn of(references: &[Reference], begin: u64) -> Self {
-        let mut own = Self { pages: 0, cells: BTreeMap::new(), by_octave: vec![0; 64] };
+    fn of(references: &[Reference], begin: u64, earlier: &[Reference]) -> Self {
+        let (pages, used_before) = (0, 0);
+        let mut own = Self { pages, used_before, cells: BTreeMap::new(), by_octave: vec![0; 64] };
         let mut last: ByNumber<u64, Last> = ByNumber::default();
         for each in references {
             own.add(each, begin, &mut last);
         }
         own.pages = last.len() as u64;
+        own.used_before =
+            earlier.iter().filter(|each| last.remove(&each.page).is_some()).count() as u64;
         while own.by_octave.last() == Some(&0) {
             own.by_octave.pop();
         }
@@ -525,6 +535,12 @@ mod tests {
             assert_eq!(halves[0].by_class[place] + halves[1].by_class[place], *count);
         }
         assert_eq!(halves[0].references + halves[1].references, whole.references);
+        // The second half's loop is of pages that the first used, what it scans is new.
+        let pages = halves[1].unique_pages;
+        assert_eq!((whole.used_before, halves[0].used_before), (0.0, 0.0));
+        assert!((halves[1].used_before - 50.0 / pages).abs() < 1e-9, "{}", halves[1].used_before);
+        // Each file is gone to by its own process, and others' files are none between.
+        assert_eq!(whole.others_since, [0.0, 0.0]);
         let of_cells: f64 = whole.cells.iter().map(|cell| cell.requests).sum();
         assert!((of_cells - 40_000.0).abs() < 1e-6, "{of_cells}");
     }

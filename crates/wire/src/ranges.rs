@@ -3,6 +3,8 @@
 
 use std::ops::RangeInclusive;
 
+use crate::event::load::LIMITS_MAX;
+
 /// Smallest transfer in bytes, buffered (METHODS §1); direct I/O uses the device's own block.
 pub const SMALLEST_TRANSFER_BYTES: u64 = 512;
 
@@ -93,6 +95,12 @@ pub const NFS_LOAD_CONNECTIONS: RangeInclusive<u32> = 1..=64;
 
 /// Bounds on response times, in milliseconds.
 pub const RESPONSE_MS: RangeInclusive<f64> = 1e-6..=1e9;
+
+/// Limits on the response time of one load, counted apart.
+pub const LIMITS: RangeInclusive<usize> = 0..=LIMITS_MAX;
+
+/// The same beside a first one.
+pub const ALSO_LIMITS: RangeInclusive<usize> = 0..=LIMITS_MAX - 1;
 
 /// Ports of a server.
 pub const PORT: RangeInclusive<u16> = 1..=u16::MAX;

@@ -44,6 +44,18 @@ pub(crate) fn bounded<T: Into<Value>>(range: RangeInclusive<T>) -> impl FnMut(&m
     }
 }
 
+/// Numbers of a list within the range that validation holds each to.
+pub(crate) fn bounded_items<T: Into<Value>>(range: RangeInclusive<T>) -> impl FnMut(&mut Schema) {
+    let (low, high) = range.into_inner();
+    let (low, high) = (low.into(), high.into());
+    move |schema| {
+        if let Some(items) = schema.get_mut("items").and_then(Value::as_object_mut) {
+            items.insert("minimum".to_owned(), low.clone());
+            items.insert("maximum".to_owned(), high.clone());
+        }
+    }
+}
+
 /// As many elements as validation allows.
 pub(crate) fn counted(range: RangeInclusive<usize>) -> impl FnMut(&mut Schema) {
     move |schema| {

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from leadline.api.frames import bytes_of, seconds_of
+from leadline.api.progress import progress_line
 from leadline.api.studies import StoredStudy
 from leadline.engine import Target, open_engine, open_file_tests, preflight
 from leadline.record import NO_SYNC, Access, parse_sync
@@ -41,6 +42,7 @@ def cache(
     sizes_only: bool = False,
     store: str | None = None,
     say: Callable[[str], None] = lambda _: None,
+    progress: bool | None = None,
 ) -> StoredStudy:
     """Find the file cache: its size for reads and for writes, and what it does with writes.
 
@@ -57,6 +59,7 @@ def cache(
         sizes_only: leave out the disciplines of writes and the flusher.
         store: a file or URL; by default the one the command line uses.
         say: is told what a person should know, one sentence at a time.
+        progress: shows how far it is; None where it runs in a notebook.
 
     Raises:
         LeadlineError: the target was refused or failed; the message says what to do.
@@ -83,7 +86,9 @@ def cache(
         warnings = tuple(str(finding) for finding in findings if not finding.note)
         start = begin_study(engine, chosen, asked, warnings=warnings)
         kept.begin(CACHE, start)
-        return StoredStudy(CACHE.kind, run_study(engine, chosen, kept, start), store)
+        with progress_line(progress, simulated=start.simulated) as told:
+            found = run_study(engine, chosen, kept, start, on_progress=told)
+        return StoredStudy(CACHE.kind, found, store)
 
 
 def files(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from leadline.api.frames import bytes_of, seconds_of, workload_of
+from leadline.api.progress import progress_line
 from leadline.api.studies import StoredStudy
 from leadline.engine import Finding, Target
 from leadline.record import Access, Arrivals, Workload
@@ -37,6 +38,7 @@ def measure(
     resume: bool = False,
     store: str | None = None,
     say: Callable[[str], None] = lambda _: None,
+    progress: bool | None = None,
 ) -> StoredStudy:
     """Measure workloads one after the other, store every run, and return what was measured.
 
@@ -57,6 +59,7 @@ def measure(
             arguments only the workloads count, which find it.
         store: a file or URL; by default the one the command line uses.
         say: is told what may disturb a measurement.
+        progress: shows how far it is; None where it runs in a notebook.
 
     Returns:
         What `leadline.open` returns of it: `study.points` are the measurements.
@@ -81,15 +84,22 @@ def measure(
         engine=engine,
     )
 
+    with open_store(store) as kept:
+        before = find_begun(kept, chosen, asked.workloads) if resume else None
+        start = begin_measurements(chosen, asked) if before is None else before.start
+        with progress_line(progress) as told:
+            found = measure_workloads(
+                chosen, kept, start, before, on_findings=_each(say), on_progress=told
+            )
+    return StoredStudy(MEASUREMENT.kind, found, store)
+
+
+def _each(say: Callable[[str], None]) -> Callable[[Sequence[Finding]], None]:
     def on_findings(findings: Sequence[Finding]) -> None:
         for finding in findings:
             say(str(finding))
 
-    with open_store(store) as kept:
-        before = find_begun(kept, chosen, asked.workloads) if resume else None
-        start = begin_measurements(chosen, asked) if before is None else before.start
-        found = measure_workloads(chosen, kept, start, before, on_findings=on_findings)
-    return StoredStudy(MEASUREMENT.kind, found, store)
+    return on_findings
 
 
 def _read(workloads: Sequence[Workload | str]) -> list[Workload]:

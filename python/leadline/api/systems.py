@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, overload
 
 from leadline.api.frames import bytes_of, chosen, columns, frame, seconds_of, table, workload_of
+from leadline.api.progress import progress_line
 from leadline.engine import Target, open_engine, preflight
 from leadline.predict import Predictor, iops_of, response_us_of
 from leadline.predict.application import predict_application
@@ -57,6 +58,7 @@ def survey(
     learn: float = LEARN_FRAC,
     store: str | None = None,
     say: Callable[[str], None] = lambda _: None,
+    progress: bool | None = None,
 ) -> SurveyedSystem:
     """Survey a storage system, store every point, and return what was found.
 
@@ -75,6 +77,7 @@ def survey(
         learn: share of the points put where predictions gain most.
         store: a file or URL; by default the one the command line uses.
         say: is told what a person should know, one sentence at a time.
+        progress: shows how far it is; None where it runs in a notebook.
 
     Raises:
         LeadlineError: the target was refused or failed; the message says what to do.
@@ -104,7 +107,8 @@ def survey(
         warnings = tuple(str(finding) for finding in findings if not finding.note)
         start = begin_survey(engine, chosen, asked, warnings=warnings)
         kept.begin(SURVEY, start)
-        found = run_survey(engine, kept, start)
+        with progress_line(progress, simulated=start.simulated) as told:
+            found = run_survey(engine, kept, start, on_progress=told)
         return SurveyedSystem(found, kept.items(start.study_id))
 
 

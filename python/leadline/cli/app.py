@@ -42,7 +42,7 @@ COMMANDS = {
     "surface": "Find the peak rate over all configurations, measuring only some of them.",
     "characterize": "Describe an application's I/O, by a trace or as it runs: five numbers, "
     "caches, streams.",
-    "report": "Draw a stored survey: one self-contained page that opens without a network.",
+    "report": "Draw what is stored: one self-contained page that opens without a network.",
     "systems": "List the stored surveys, studies and experiments, newest first.",
     "show": "Show what is stored under an id: a survey, a study, an experiment, or one point.",
     "export": "Write the points or trials of what is stored as JSON, CSV, Parquet or Arrow.",

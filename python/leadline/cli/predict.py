@@ -12,11 +12,12 @@ import typer
 from leadline.cli.application.predict import answer
 from leadline.cli.context import Context
 from leadline.cli.fio_jobs import FioFile, read_file, read_workload
-from leadline.cli.options import Json, Ref
+from leadline.cli.options import Json, Ref, with_output
 from leadline.cli.talk import put_json, show, talk
-from leadline.cli.tell import say_study
+from leadline.cli.tell import require_directory, say_study
 from leadline.fio import FioWorkload
 from leadline.fio.write import ENGINES
+from leadline.late import late
 from leadline.predict import (
     DEFAULT_MODEL,
     MODELS,
@@ -28,10 +29,16 @@ from leadline.predict import (
 )
 from leadline.record import Access, Prediction, Survey, SurveyStart, Workload
 from leadline.record.survey import SURVEY
+from leadline.report.prediction.predicted import Predicted
 from leadline.report.prediction.terminal import render_predictions
 from leadline.studies.survey.stored import load_survey
 
+# They load Altair, which few commands need.
+save_predictions = late("leadline.report.prediction.save:save_predictions")
+require_prediction_format = late("leadline.report.prediction.save:require_prediction_format")
 
+
+@with_output("Also draw them: .html, .svg, .png or .pdf.")
 def command(
     context: typer.Context,
     *,
@@ -65,6 +72,7 @@ def command(
     extrapolate: Annotated[
         bool, typer.Option("--extrapolate", help="Guess beyond what was surveyed, and say so.")
     ] = False,
+    output: Path | None = None,
     json: Json = False,
 ) -> None:
     """Predict workloads from a stored survey, without measuring anything.
@@ -75,6 +83,7 @@ def command(
     """
     asked = [(text, read_workload(text)) for text in workload or ()]
     own: Context = context.obj
+    _require_output(output)
     if application is not None:
         if asked or named or fio:
             raise typer.BadParameter(
@@ -83,11 +92,24 @@ def command(
             )
         store = own.read_store()
         fitted = Predictor(*load_survey(store, survey), model=model, extrapolate=extrapolate)
-        answer(store, fitted, application, json=json)
+        answer(store, fitted, application, json=json, output=output)
+        return
+    found = _workloads(own, survey, asked, fio, named=named, model=model, extrapolate=extrapolate)
+    if json:
+        put_json(found.document)
     else:
-        _workloads(
-            own, survey, asked, fio, named=named, model=model, extrapolate=extrapolate, json=json
-        )
+        _tell(found, named=named or fio is not None)
+    if output is not None and found.predictions:
+        save_predictions(found, output)
+        talk(f"wrote {output}")
+    if not found.predictions:
+        raise typer.Exit(PredictionRefused.exit_code)
+
+
+def _require_output(path: Path | None) -> None:
+    if path is not None:
+        require_directory(path)
+        require_prediction_format(path)
 
 
 def _workloads(
@@ -99,9 +121,8 @@ def _workloads(
     named: bool,
     model: str | None,
     extrapolate: bool,
-    json: bool,
-) -> None:
-    """Predict workloads of every origin, and tell them."""
+) -> Predicted:
+    """Predict workloads of every origin."""
     jobs = read_file(fio, tell=False) if fio else ()
     if not asked and not named and not jobs:
         raise typer.BadParameter(
@@ -128,24 +149,16 @@ def _workloads(
             names.append(name)
         except PredictionRefused as reason:
             refused[name] = str(reason)
-    if json:
-        put_json(predictions_document(found, names, predictions, refused))
-    else:
-        _tell(found, predictions, names if named or jobs else None, refused)
-    if not predictions:
-        raise typer.Exit(PredictionRefused.exit_code)
+    document = predictions_document(found, names, predictions, refused)
+    return Predicted(found, tuple(names), tuple(predictions), refused, document)
 
 
-def _tell(
-    survey: Survey,
-    predictions: Sequence[Prediction],
-    names: Sequence[str] | None,
-    refused: Mapping[str, str],
-) -> None:
-    if predictions:
-        show(f"predicted from {say_study(SURVEY.said, survey.start)}\n")
-        show(render_predictions(survey, predictions, names))
-    for name, said in refused.items():
+def _tell(found: Predicted, *, named: bool) -> None:
+    if found.predictions:
+        show(f"predicted from {say_study(SURVEY.said, found.survey.start)}\n")
+        names = found.names if named else None
+        show(render_predictions(found.survey, found.predictions, names))
+    for name, said in found.refused.items():
         talk(f"{name}: {said}")
 
 

@@ -1,4 +1,4 @@
-"""`leadline report S`: one page to look at, or to send; of a study of any kind."""
+"""`leadline report S`: one page to look at, or to send; of a study of any kind, or of all."""
 
 from __future__ import annotations
 
@@ -8,21 +8,37 @@ from typing import Annotated
 import typer
 
 from leadline.cli.context import Context
-from leadline.cli.options import Force, Ref, require_new
+from leadline.cli.options import Force, require_new
 from leadline.cli.talk import talk
 from leadline.cli.tell import draw, require_output, usual_output
+from leadline.late import late
+from leadline.record.wording import say_count
 from leadline.report.kinds import KINDS, StoredSurvey, find_study
+from leadline.store import Store
 from leadline.studies.validation.stored import load_validation
+
+save_site = late("leadline.report.site:save_site")  # it loads Altair
+START = "index.html"
 
 
 def command(
     context: typer.Context,
     *,
-    survey: Ref,
+    survey: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="S", help="A study's id or the first letters of it, or a system's name."
+        ),
+    ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", metavar="FILE", help=".html, .pdf, .svg or .png"),
+        typer.Option(
+            "-o", "--output", metavar="FILE", help=".html, .pdf, .svg or .png; with --all a folder."
+        ),
     ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="A page of every study, and a start page that lists them.")
+    ] = False,
     force: Force = False,
     beside: Annotated[
         list[str] | None,
@@ -33,12 +49,19 @@ def command(
         typer.Option(metavar="DIR", help="Also save every chart as SVG in this directory."),
     ] = None,
 ) -> None:
-    """Draw a stored survey: one self-contained page that opens without a network.
+    """Draw what is stored: one self-contained page that opens without a network.
 
     Example: leadline report data -o page.html
     """
     own: Context = context.obj
     store = own.read_store()
+    if every:
+        if survey is not None or beside or charts is not None:
+            raise typer.BadParameter("--all draws every study: leave out S, --with and --charts")
+        _draw_all(store, output or Path("leadline-site"), force=force)
+        return
+    if survey is None:
+        raise typer.BadParameter("give a study's id or a system's name, or --all")
     found = find_study(store, survey)
     kind = KINDS[found.kind]
     study = kind.load(store, found.start.study_id)
@@ -55,3 +78,13 @@ def command(
         save_all_charts(study.survey, charts, "svg", validation, check)
         talk(f"wrote the charts to {charts}")
     draw(store, study, kind, path, beside or ())
+
+
+def _draw_all(store: Store, folder: Path, *, force: bool) -> None:
+    """Write a folder of pages, and say how far it is: each takes a second or more."""
+    if not force:
+        require_new(folder / START)
+    entries = save_site(store, folder, lambda done, of: talk(f"page {done} of {of}"))
+    lost = sum(not each.page for each in entries)
+    said = f"; {say_count(lost, 'page')} could not be drawn" if lost else ""
+    talk(f"wrote {folder / START}{said}")

@@ -20,7 +20,7 @@ from leadline.machine.cgroup import memory_cgroup
 from leadline.machine.dirty_limits import restore_left_limits
 from leadline.machine.mounts import is_in_memory
 from leadline.record import EngineResult, Workload
-from leadline.record.job import CLOSED, Access, Arrivals, Limits
+from leadline.record.job import CLOSED, Access, Arrivals, Limits, LoadAsked
 from leadline.record.jobs.streams import StreamAsked
 
 BACKENDS = {
@@ -74,6 +74,7 @@ class Engine(Protocol):
         precondition_bytes_max: int | None = None,
         on_event: OnEvent | None = None,
         streams: Sequence[StreamAsked] = (),
+        load: LoadAsked | None = None,
     ) -> EngineResult:
         """Run one workload.
 
@@ -86,6 +87,7 @@ class Engine(Protocol):
                 plateau; None writes nothing.
             on_event: gets the events before the result.
             streams: what takes the place of the workload's sizes, places and shares.
+            load: what a trial of the workbench keeps of an open loop; then the result's `load`.
 
         Raises:
             PointFailed: this point met an I/O error; the engine is good for the next.

@@ -42,7 +42,7 @@ from leadline.record import (
     Workload,
     WrittenBytes,
 )
-from leadline.record.job import CLOSED, WIRE_VERSION, Access, Arrivals, Limits
+from leadline.record.job import CLOSED, WIRE_VERSION, Access, Arrivals, Limits, LoadAsked
 from leadline.record.jobs.streams import StreamAsked
 
 PROGRAM = "fio"
@@ -131,8 +131,11 @@ class FioEngine:
         precondition_bytes_max: int | None = None,
         on_event: OnEvent | None = None,
         streams: Sequence[StreamAsked] = (),
+        load: LoadAsked | None = None,
     ) -> EngineResult:
         """Lay out with Leadline's engine, then run fio for `measure_s_max`."""
+        if load is not None:
+            raise TargetRefused("--engine fio keeps no parts of a window: search with Leadline's")
         if streams:
             raise TargetRefused(
                 "--engine fio runs one workload of five parameters; write the streams' jobs with "

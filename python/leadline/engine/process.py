@@ -24,6 +24,7 @@ from leadline.record.job import (
     Arrivals,
     JobTarget,
     Limits,
+    LoadAsked,
     MeasureJob,
     NullTarget,
     kind_of,
@@ -132,6 +133,7 @@ class ProcessEngine:
         precondition_bytes_max: int | None = None,
         on_event: OnEvent | None = None,
         streams: Sequence[StreamAsked] = (),
+        load: LoadAsked | None = None,
     ) -> EngineResult:
         """Run one workload in the child, which is started when there is none."""
         kind = kind_of(self._target)
@@ -156,6 +158,7 @@ class ProcessEngine:
             if self._ceiling
             else None,
             streams=streams,
+            load=load,
         )
         return self._ask(job, on_event)
 

@@ -22,6 +22,7 @@ from leadline.record.job import (
     Arrivals,
     Job,
     Limits,
+    LoadAsked,
     MeasureJob,
     SimulatedTarget,
 )
@@ -84,6 +85,7 @@ class SimulatedEngine:
         precondition_bytes_max: int | None = None,
         on_event: OnEvent | None = None,
         streams: Sequence[StreamAsked] = (),
+        load: LoadAsked | None = None,
     ) -> EngineResult:
         """Run one workload in virtual time."""
         if precondition_bytes_max is not None:
@@ -103,6 +105,7 @@ class SimulatedEngine:
             limits=limits,
             arrivals=arrivals,
             streams=streams,
+            load=load,
         )
         try:
             result = run_here(job, on_event)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 from collections.abc import Iterator
@@ -109,6 +110,29 @@ def io_uring_disabled_for() -> str | None:
     """Return who may not use io_uring (kernel 6.6 and later have the switch)."""
     switch = number(PROC / "sys/kernel/io_uring_disabled")
     return None if switch is None else _IO_URING_DISABLED.get(switch)
+
+
+_IO_URING_SETUP = 425
+"""The number of the system call, the same on every architecture."""
+_PARAMETERS_BYTES = 120
+"""Of `struct io_uring_params`, all zero."""
+
+
+def why_no_io_uring() -> str | None:
+    """Return why io_uring cannot be used here; None when it can.
+
+    A ring is made and closed: a container may forbid what the kernel has.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    ring = libc.syscall(_IO_URING_SETUP, 1, ctypes.create_string_buffer(_PARAMETERS_BYTES))
+    if ring >= 0:
+        os.close(ring)
+        return None
+    said = os.strerror(ctypes.get_errno())
+    disabled = io_uring_disabled_for()
+    if disabled in (None, "nobody"):
+        return f"refused ({said}): an older kernel than 5.6, or a container that forbids it"
+    return f"switched off for {disabled}: sysctl kernel.io_uring_disabled=0 allows it"
 
 
 def reclaims_idle_file_cache(admin: Path = SYS / "kernel/mm/damon/admin") -> bool | None:

@@ -150,8 +150,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     total_s_max: float = 60.0
     """Bound of the whole job, prepare included."""
     operations_max: int | None = None
-    """The run begins with nothing of its data in the file cache, has no warm-up, and ends after so
-    many requests, if not before: a program from its beginning to its end. Of a directory."""
+    """The run ends after so many requests, if not before, and none of them is a warm-up's: a
+    program from its beginning to its end. With `warm_up_s_max` 0 it begins with nothing of its
+    data in the file cache; else with what a pass over them leaves there. Of a directory."""
 
 
 class Arrivals(msgspec.Struct, frozen=True):
@@ -255,6 +256,15 @@ class Precondition(msgspec.Struct, frozen=True):
     bytes_max: int
 
 
+class LoadAsked(msgspec.Struct, frozen=True, kw_only=True):
+    """Asks an open loop for what a trial of the workbench keeps of it."""
+
+    limits_ms: tuple[float, ...] = ()
+    """Slower requests are counted per batch, for each."""
+    abort_above_ms: float | None = None
+    """Give up when the mean response is above this."""
+
+
 class MeasureJob(Job[EngineResult], frozen=True, kw_only=True):
     """One workload on one target; `of` says only what differs from the wire's defaults."""
 
@@ -270,6 +280,7 @@ class MeasureJob(Job[EngineResult], frozen=True, kw_only=True):
     ceiling_iops: float | UnsetType = UNSET
     streams: tuple[StreamAsked, ...] | UnsetType = UNSET
     """In place of the workload's sizes, places and shares."""
+    load: LoadAsked | UnsetType = UNSET
 
     @classmethod
     def of(
@@ -285,6 +296,7 @@ class MeasureJob(Job[EngineResult], frozen=True, kw_only=True):
         precondition_bytes_max: int | None = None,
         ceiling_iops: float | None = None,
         streams: Sequence[StreamAsked] = (),
+        load: LoadAsked | None = None,
     ) -> MeasureJob:
         """Return the job."""
         return cls(
@@ -301,6 +313,7 @@ class MeasureJob(Job[EngineResult], frozen=True, kw_only=True):
             else Precondition(precondition_bytes_max),
             ceiling_iops=UNSET if ceiling_iops is None else ceiling_iops,
             streams=tuple(streams) or UNSET,
+            load=UNSET if load is None else load,
         )
 
     @property
@@ -427,6 +440,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     limit_ms: float | None = None
     abort_above_ms: float | None = None
+    also_limits_ms: tuple[float, ...] = ()
 
 
 class TrialJob(Job[Measured], frozen=True, kw_only=True):

@@ -102,8 +102,10 @@ class WorkloadAsked(msgspec.Struct, frozen=True, kw_only=True):
     phase: int | None = None
     """Of it, from 0."""
     requests: int | None = None
-    """Of each run, which begins with an empty file cache and ends after so many; None is the steady
-    state."""
+    """Of each run, which ends after so many; None is the steady state."""
+    begins_cold: bool = True
+    """Such a run: with nothing of its data in the file cache, or else with what a pass over them
+    leaves there."""
 
 
 class MeasurementAsked(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from leadline.record.jobs.streams import StreamCount
+from leadline.record.workbench import Measured
 from leadline.record.workload import Interval, declared
 
 CAP_REACHED = "time cap reached"
@@ -318,6 +319,8 @@ class EngineResult(msgspec.Struct, frozen=True, kw_only=True):
     """Of a job with several streams, in its order."""
     """None where no network is between."""
     clock: Annotated[Literal["tsc", "vdso", "virtual"] | None, LAST] = None
+    load: Measured | UnsetType = UNSET
+    """What a trial of the workbench keeps; only where it was asked for."""
 
     @property
     def server_lost(self) -> bool:

@@ -113,6 +113,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     status: Status
     items: int
     """Those that have an id: what was measured."""
+    parts: int = 0
+    """Those without one: of a measurement the single runs, of which it is made when it is whole."""
     parent: str | None
     wall_s: float | None
     """None until the study ended or stopped."""

@@ -152,6 +152,11 @@ def say_workload_at(parameter: str, x: float) -> str:
     return f"{100 * x:.3g} % {kind}"
 
 
+def say_level(name: str, level: str | float) -> str:
+    """Write a factor's level; a size of a workload's as people write sizes: `64 KiB`."""
+    return format_bytes(level) if name in SIZES and isinstance(level, int) else str(level)
+
+
 def say_workload(work: Workload) -> str:
     """Write all five parameters: `120 MiB touched, 32 KiB requests, …`."""
     return ", ".join(say_workload_at(name, getattr(work, name)) for name in PARAMETERS)

@@ -12,15 +12,28 @@ from typing import Any, Literal
 
 import msgspec
 
+from leadline.record.discipline import NO_SYNC
 from leadline.record.study import Records, Status, StudyStart
-from leadline.record.workload import Interval
+from leadline.record.workload import Interval, Workload
 
 Level = str | int | float
 """One setting of a factor."""
 
 
+class Within(msgspec.Struct, frozen=True, kw_only=True):
+    """A share of the responses that is to be within a time."""
+
+    percentile: float
+    """A fraction: 0.99."""
+    limit_ms: float
+
+
+LIMITS_MAX = 4
+"""Most limits that one load's requests are counted over (crates/wire/src/event/load.rs)."""
+
+
 class Threshold(msgspec.Struct, frozen=True, kw_only=True):
-    """When a server is saturated (SH08 §3.3): by the mean, by a percentile, or by either."""
+    """When a server is saturated (SH08 §3.3): by the mean, a percentile, or any of several."""
 
     mean_ms: float | None = None
     """R_sat."""
@@ -30,6 +43,20 @@ class Threshold(msgspec.Struct, frozen=True, kw_only=True):
     """L_sat: that share of the responses is to be within it."""
     width_frac: float = 0.1
     """s: the peak-rate region is R_sat ± s R_sat."""
+    also: tuple[Within, ...] = ()
+    """Further shares that are to be within a time, each; only beside a first."""
+
+    @property
+    def shares(self) -> tuple[Within, ...]:
+        """Every share that is to be within a time, in the order of `Batch.over_each`."""
+        if self.percentile is None or self.limit_ms is None:
+            return ()
+        return (Within(percentile=self.percentile, limit_ms=self.limit_ms), *self.also)
+
+    @property
+    def also_limits_ms(self) -> tuple[float, ...]:
+        """Limits beside the first."""
+        return tuple(within.limit_ms for within in self.also)
 
 
 class Goal(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,7 +101,7 @@ class TrialRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Run length of the measured window, without warm-up."""
     abort_above_ms: float | None = None
     """Give up once the mean response time is above this, no sooner than 10 s into the window."""
-    purpose: Literal["search", "probe", "confirm"] = "search"
+    purpose: Literal["search", "probe", "confirm", "curve"] = "search"
 
 
 class ResponseMs(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,7 +116,7 @@ class ResponseMs(msgspec.Struct, frozen=True, kw_only=True):
     max: float
 
 
-class Batch(msgspec.Struct, frozen=True, kw_only=True):
+class Batch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Requests due in one of the equal parts of a window."""
 
     due: int
@@ -99,6 +126,13 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
     """Slower than the threshold's `limit_ms`; 0 without one."""
     completed: int
     """Ended in it, whenever they were due."""
+    also_over: tuple[int, ...] = ()
+    """Slower than each of the threshold's further limits."""
+
+    @property
+    def over_each(self) -> tuple[int, ...]:
+        """Slower than each limit, the first one's first."""
+        return (self.over, *self.also_over)
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
@@ -158,6 +192,11 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     """What, why, what to do; unless `done` or `aborted`."""
     worker: str | None = None
     """Machine of the pool."""
+    can_offer_per_s: float | None = None
+    """Of a generator that fell short: the rate it did; None when it does not know."""
+    waited_frac: float | None = None
+    """Part of the mean response in which all of the generator's slots were taken: the limit was
+    how many requests it may have under way. None where that is not known."""
     started_at: str = ""
     """UTC, ISO 8601."""
 
@@ -281,7 +320,30 @@ class CommandServer(msgspec.Struct, frozen=True, kw_only=True, tag="command", ta
     """Where the commands run: the experiment file's own; empty: where Leadline runs."""
 
 
-ServerSpec = SimulatedServer | NfsServer | CommandServer
+class StorageServer(msgspec.Struct, frozen=True, kw_only=True, tag="storage", tag_field="kind"):
+    """Storage under the engine's own open loop; factors are parameters of the workload."""
+
+    target: str
+    """As `leadline measure` takes it: a directory, nfs://…, sim:…."""
+    workload: Workload
+    backend: str = ""
+    """This and the next three are those of `leadline.record.job.Access`."""
+    direct: bool = False
+    sync: str = NO_SYNC
+    cache_limit_bytes: int | None = None
+    warm_up_s: float = 1.0
+    max_bytes: int | None = None
+    """Use no more than this of the target."""
+
+
+ServerSpec = SimulatedServer | NfsServer | CommandServer | StorageServer
+
+
+def is_simulated(server: ServerSpec) -> bool:
+    """Whether its trials take no time of their own: what they cost is virtual."""
+    if isinstance(server, StorageServer):
+        return server.target.startswith("sim:")
+    return isinstance(server, SimulatedServer)
 
 
 class TrialOrder(msgspec.Struct, frozen=True, kw_only=True):
@@ -314,10 +376,14 @@ class ExperimentStart(StudyStart, frozen=True, kw_only=True):
     facts: dict[str, Any] = msgspec.field(default_factory=dict)
     text: str = ""
     """The experiment file as it was read."""
+    curve_points: int = 0
+    """Trials of a single peak at even parts of it, once it is known."""
 
     @property
     def target(self) -> str:
         """The server, in words."""
+        if isinstance(self.server, StorageServer):
+            return self.server.target
         if isinstance(self.server, CommandServer):
             return f"a server loaded by {self.server.load[0]}"
         return "a simulated server" if isinstance(self.server, SimulatedServer) else "an NFS server"
@@ -353,6 +419,14 @@ class PeakKnown(msgspec.Struct, frozen=True, kw_only=True, tag="peak"):
     peak: PeakRate
 
 
+class CurveEnded(msgspec.Struct, frozen=True, kw_only=True, tag="curve"):
+    """A trial at an even part of the peak ended; these come after the answer."""
+
+    order: int
+    item_id: str
+    trial: Trial
+
+
 class SamplePeak(msgspec.Struct, frozen=True, kw_only=True):
     """One sample of a surface, with its trials and, once it is known, its peak."""
 
@@ -361,6 +435,8 @@ class SamplePeak(msgspec.Struct, frozen=True, kw_only=True):
     peak: PeakRate | None
     prior: Prior | None = None
     """What was known before its first trial: a replay needs it."""
+    curve: tuple[Trial, ...] = ()
+    """Trials at even parts of the peak, the lowest first."""
 
 
 class SurfaceCell(msgspec.Struct, frozen=True, kw_only=True):
@@ -432,7 +508,7 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
 EXPERIMENT = Records(
     "experiment",
     ExperimentStart,
-    SampleBegun | TrialEnded | PeakKnown,
+    SampleBegun | TrialEnded | PeakKnown | CurveEnded,
     ExperimentAnswer,
     said="experiment",
     made_by="leadline peak EXPERIMENT.toml",

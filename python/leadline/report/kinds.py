@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from rich.console import Group, RenderableType
 
 from leadline.late import late
-from leadline.record import Measurement, Status, Survey, Validation
+from leadline.record import Measurement, Status, Survey
 from leadline.record.application import APPLICATION
 from leadline.record.file_cache import CACHE
 from leadline.record.files import FILES
@@ -41,6 +41,7 @@ save_application = late("leadline.report.application.save:save_application")
 save_cache = late("leadline.report.cache.save:save_cache")
 save_measurement = late("leadline.report.measurement.save:save_measurement")
 save_report = late("leadline.report.survey.save:save_report")
+save_validation = late("leadline.report.validation.page:save_validation")
 
 
 class StoredSurvey(NamedTuple):
@@ -80,6 +81,8 @@ class Kind:
     """How a file's usual name ends."""
     require_format: Callable[[Path], None] = lambda _: None
     """Refuse what it cannot be drawn as, before anything is measured."""
+    headline: Callable[[Any], str] = lambda _: ""
+    """The answer in a sentence, as its page begins; empty when there is none yet."""
 
 
 def find_study(store: Store, ref: str) -> Stored[Any, Any]:
@@ -134,13 +137,6 @@ def _save_survey(store: Store, study: StoredSurvey, path: Path, beside: Sequence
     save_report(study.survey, study.points, path, others, newest)
 
 
-def _save_validation(store: Store, found: Validation, path: Path, beside: Sequence[str]) -> None:
-    """Draw the survey's page, with this validation in it."""
-    others = [load_survey(store, ref)[0] for ref in beside]
-    survey, points = load_survey(store, found.start.parent)
-    save_report(survey, points, path, others, found)
-
-
 def _measured_rows(study: Measured) -> list[Row]:
     rows: list[Row] = point_rows(study.points, MEASUREMENT.kind, study.start.study_id)
     return rows
@@ -161,6 +157,11 @@ def _save_beside(
     )
 
 
+def _first(sentences: Callable[[Any], Sequence[str]]) -> Callable[[Any], str]:
+    """Return the first of an answer's sentences."""
+    return lambda study: next(iter(sentences(study)), "")
+
+
 def _points(kind: Records[Any, Any]) -> Callable[[Store, str], list[Row]]:
     return lambda store, study_id: point_rows(store.items(study_id), kind.kind, study_id)
 
@@ -176,6 +177,7 @@ KINDS = {
             rows=_points(SURVEY),
             save=_save_survey,
             ending=".html",
+            headline=_first(lambda study: study.survey.sentences),
         ),
         Kind(
             VALIDATION,
@@ -183,8 +185,9 @@ KINDS = {
             document=late("leadline.report.documents.validation:validation_document"),
             render=late("leadline.report.validation.terminal:render_validation"),
             rows=_points(VALIDATION),
-            save=_save_validation,
+            save=lambda _, found, path, __: save_validation(found, path),
             ending="-validation.html",
+            headline=_first(lambda study: study.sentences),
         ),
         Kind(
             CACHE,
@@ -194,6 +197,7 @@ KINDS = {
             rows=_points(CACHE),
             save=lambda _, study, path, __: save_cache(study, path),
             ending="-cache.html",
+            headline=_first(lambda study: study.cache.sentences),
         ),
         Kind(
             FILES,
@@ -203,6 +207,7 @@ KINDS = {
             rows=_rows(load_files, late("leadline.studies.files.rows:number_rows")),
             save=_save_beside(load_files, late("leadline.report.files.save:save_files")),
             ending="-files.html",
+            headline=late("leadline.report.files.headline:headline"),
             require_format=late("leadline.report.files.save:require_files_format"),
         ),
         Kind(
@@ -213,6 +218,7 @@ KINDS = {
             rows=_rows(load_stream, late("leadline.studies.streaming.phase_rows:phase_rows")),
             save=_save_beside(load_stream, late("leadline.report.streaming.save:save_stream")),
             ending="-stream.html",
+            headline=_first(late("leadline.report.streaming.words:sentences_of_study")),
             require_format=late("leadline.report.streaming.save:require_stream_format"),
         ),
         Kind(
@@ -228,6 +234,7 @@ KINDS = {
                 experiment_of, late("leadline.report.workbench.save:save_experiment")
             ),
             ending=".html",
+            headline=_first(late("leadline.report.workbench.words:answer_first")),
             require_format=late("leadline.report.workbench.save:require_experiment_format"),
         ),
         Kind(
@@ -238,6 +245,7 @@ KINDS = {
             rows=_rows(load_measured, _measured_rows),
             save=lambda _, study, path, __: save_measurement(study, path),
             ending="-measurement.html",
+            headline=_first(late("leadline.report.measurement.save:sentences_of")),
         ),
         Kind(
             APPLICATION,
@@ -247,6 +255,7 @@ KINDS = {
             rows=_rows(load_application, late("leadline.studies.application.rows:stream_rows")),
             save=lambda _, study, path, __: save_application(study, path),
             ending="-application.html",
+            headline=_first(lambda study: study.found.sentences),
             require_format=late("leadline.report.application.save:require_application_format"),
         ),
     )

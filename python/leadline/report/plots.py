@@ -26,7 +26,7 @@ _CHARTS: dict[str, Callable[[Any], dict[str, Any]]] = {
     FILES.kind: late("leadline.report.files.charts:files_charts"),
     STREAM.kind: lambda study: stream_charts(study, balance_of(study)),
     EXPERIMENT.kind: late("leadline.report.workbench.catalogue:experiment_charts"),
-    MEASUREMENT.kind: late("leadline.report.measurement.save:window_charts"),
+    MEASUREMENT.kind: late("leadline.report.measurement.charts:measurement_charts"),
     APPLICATION.kind: late("leadline.report.application.save:application_charts"),
 }
 """Of each kind what draws it; Altair is loaded when one is called."""

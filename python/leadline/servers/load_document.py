@@ -107,7 +107,8 @@ def measured_of(document: LoadDocument, request: TrialRequest, threshold: Thresh
     )
     # Numbers that make others infinite are refused below, without a word of numpy's before.
     with np.errstate(over="ignore", invalid="ignore"):
-        measured = _measured(document, request, seconds, threshold.limit_ms)
+        limits_ms = [within.limit_ms for within in threshold.shares]
+        measured = _measured(document, request, seconds, limits_ms)
     try:
         return msgspec.json.decode(msgspec.json.encode(measured), type=Measured)
     except msgspec.ValidationError as error:
@@ -117,10 +118,10 @@ def measured_of(document: LoadDocument, request: TrialRequest, threshold: Thresh
 
 
 def _measured(
-    document: LoadDocument, request: TrialRequest, seconds: float, limit_ms: float | None
+    document: LoadDocument, request: TrialRequest, seconds: float, limits_ms: Sequence[float]
 ) -> Measured:
     if document.requests is not None:
-        return _from_requests(document, document.requests, request, seconds, limit_ms)
+        return _from_requests(document, document.requests, request, seconds, limits_ms)
     assert document.counts is not None  # noqa: S101 - read_document has seen to it
     return _from_counts(document, document.counts, seconds)
 
@@ -130,7 +131,7 @@ def _from_requests(
     requests: _Requests,
     asked: TrialRequest,
     seconds: float,
-    limit_ms: float | None,
+    limits_ms: Sequence[float],
 ) -> Measured:
     rows = len(requests.due_s)
     _require(
@@ -160,7 +161,7 @@ def _from_requests(
         failed=len(failed_s),
         completed_per_s=len(done_s) / seconds,
         response_ms=_summary(counted.response_ms),
-        batches=_batches(counted, asked.seconds, seconds, limit_ms),
+        batches=_batches(counted, asked.seconds, seconds, limits_ms),
         aborted=document.aborted,
         sent_late_ms_p99=_late(document, requests, inside),
     )
@@ -187,7 +188,7 @@ def _summary(response_ms: Numbers) -> ResponseMs | None:
 
 
 def _batches(
-    counted: _Counted, asked_s: float, seconds: float, limit_ms: float | None
+    counted: _Counted, asked_s: float, seconds: float, limits_ms: Sequence[float]
 ) -> tuple[Batch, ...]:
     """The window asked for in equal parts; of one that ended early the whole parts of it."""
     part_s = asked_s / BATCHES
@@ -199,15 +200,16 @@ def _batches(
 
     due_s, response_ms = counted.due_s, counted.response_ms
     answered, sums_ms = count(due_s), count(due_s, response_ms)
-    over = count(due_s[response_ms > (math.inf if limit_ms is None else limit_ms)])
+    over = [count(due_s[response_ms > limit_ms]) for limit_ms in limits_ms or (math.inf,)]
     due, completed = answered + count(counted.failed_s), count(counted.done_s)
     means_ms = sums_ms / np.maximum(answered, 1)
     return tuple(
         Batch(
             due=int(due[k]),
             mean_ms=float(means_ms[k]),
-            over=int(over[k]),
+            over=int(over[0][k]),
             completed=int(completed[k]),
+            also_over=tuple(int(each[k]) for each in over[1:]),
         )
         for k in range(parts)
     )

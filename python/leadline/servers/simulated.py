@@ -76,6 +76,7 @@ def _simulate(system: dict[str, Any], request: TrialRequest, order: TrialOrder) 
         seed=order.seed,
         limit_ms=order.threshold.limit_ms,
         abort_above_ms=request.abort_above_ms,
+        also_limits_ms=order.threshold.also_limits_ms,
     )
     try:
         return run_here(TrialJob(server=system, order=offer))

@@ -81,5 +81,6 @@ def state_of(
 
 
 def _threshold_ms(threshold: Threshold) -> float | None:
-    given = [ms for ms in (threshold.mean_ms, threshold.limit_ms) if ms is not None]
+    given = [within.limit_ms for within in threshold.shares]
+    given += [threshold.mean_ms] if threshold.mean_ms is not None else []
     return min(given, default=None)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec import UNSET
 
 from leadline.record import (
     CacheEvents,
@@ -383,5 +384,6 @@ RESULT: Rules = {
     "generator": lambda runs: _generator(runs.all),
     "network": lambda runs: _network(runs.all),
     "streams": lambda runs: _streams(runs.all),
+    "load": lambda _: UNSET,  # only of an open loop, whose runs are not pooled
 }
 """Of `EngineResult`."""

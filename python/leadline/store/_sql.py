@@ -145,13 +145,16 @@ class SqlStore(Database):
         self, kind: Records[Any, Any] | None = None, parent: str | None = None
     ) -> tuple[Summary, ...]:
         """Return a summary of every study asked for, the newest first."""
-        counted = select(func.count(items.c.id)).where(items.c.study == studies.c.id)
+        own = items.c.study == studies.c.id
+        whole = select(func.count(items.c.id)).where(own)
+        parts = select(func.count()).select_from(items).where(own, items.c.id.is_(None))
         columns = (studies.c[name] for name in Summary.__struct_fields__ if name in studies.c)
         query = select(
             studies.c.id.label("study_id"),
             studies.c.name.label("system"),
             *columns,
-            counted.scalar_subquery().label("items"),
+            whole.scalar_subquery().label("items"),
+            parts.scalar_subquery().label("parts"),
         )
         if kind is not None:
             query = query.where(studies.c.kind == kind.kind)

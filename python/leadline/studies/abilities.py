@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
@@ -18,7 +16,7 @@ from leadline.machine.cgroup import LIMIT_MIN_BYTES, memory_cgroup
 from leadline.machine.dirty_limits import why_not
 from leadline.machine.file_systems import why_not_made
 from leadline.machine.loop_devices import why_no_loop_devices
-from leadline.machine.resources import io_uring_disabled_for
+from leadline.machine.resources import why_no_io_uring
 from leadline.servers.ganesha import why_no_ganesha
 
 _USUAL_BLOCK_BYTES = 4096
@@ -35,7 +33,7 @@ class Ability(msgspec.Struct, frozen=True, kw_only=True):
 
 def abilities() -> Iterator[Ability]:
     """Look for everything that is not on every machine; nothing is left behind."""
-    yield Ability(name="io_uring", what_for="--backend uring, iodepth", why_not=_no_uring())
+    yield Ability(name="io_uring", what_for="--backend uring, iodepth", why_not=why_no_io_uring())
     yield Ability(
         name="memory cgroup",
         what_for="--cache-limit, the size of the file cache",
@@ -65,26 +63,6 @@ def abilities() -> Iterator[Ability]:
 def _cap() -> None:
     with memory_cgroup(LIMIT_MIN_BYTES):
         pass
-
-
-_IO_URING_SETUP = 425
-"""The number of the system call, the same on every architecture."""
-_PARAMETERS_BYTES = 120
-"""Of `struct io_uring_params`, all zero."""
-
-
-def _no_uring() -> str | None:
-    """Make a ring and close it: a container may forbid what the kernel has."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    ring = libc.syscall(_IO_URING_SETUP, 1, ctypes.create_string_buffer(_PARAMETERS_BYTES))
-    if ring >= 0:
-        os.close(ring)
-        return None
-    said = os.strerror(ctypes.get_errno())
-    disabled = io_uring_disabled_for()
-    if disabled in (None, "nobody"):
-        return f"refused ({said}): an older kernel than 5.6, or a container that forbids it"
-    return f"switched off for {disabled}: sysctl kernel.io_uring_disabled=0 allows it"
 
 
 def _refusal(attempt: Callable[[], Any]) -> str | None:

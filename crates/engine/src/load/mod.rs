@@ -11,4 +11,4 @@ pub mod simulated;
 pub mod simulated_server;
 mod tally;
 
-pub use tally::{LoadTally, Window};
+pub use tally::{Limits, LoadTally, Window};

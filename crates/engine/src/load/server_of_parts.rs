@@ -10,7 +10,7 @@ use rand_xoshiro::rand_core::SeedableRng;
 
 use super::patience::Patience;
 use super::simulated_server::{DRAIN_S, exponential};
-use super::{LoadTally, Window};
+use super::{Limits, LoadTally, Window};
 use leadline_base::clock::ns_from_s;
 use leadline_base::error::EngineError;
 
@@ -28,8 +28,8 @@ pub fn run(document: &Document, order: &TrialOrder) -> Result<LoadResult, Engine
     let mut server = Server::new(document, order.seed).map_err(refused)?;
     let from_ns = ns_from_s(document.warm_up_s);
     let to_ns = from_ns + ns_from_s(order.seconds);
-    let limit_ns = order.limit_ms.map(|ms| (ms * 1e6) as u64);
-    let mut tally = LoadTally::new(Window { from_ns, to_ns, limit_ns });
+    let limits = Limits::of(order.limits_ms());
+    let mut tally = LoadTally::new(Window { from_ns, to_ns, limits });
     let mut arrivals = Xoshiro256PlusPlus::seed_from_u64(order.seed ^ ARRIVALS);
     let mut patience = Patience::new(order.abort_above_ms, from_ns);
     let mut now_ns = 0.0_f64;
@@ -93,7 +93,14 @@ mod tests {
     }
 
     fn order(rate_per_s: f64, seconds: f64) -> TrialOrder {
-        TrialOrder { rate_per_s, seconds, seed: 7, limit_ms: Some(50.0), abort_above_ms: None }
+        TrialOrder {
+            rate_per_s,
+            seconds,
+            seed: 7,
+            limit_ms: Some(50.0),
+            also_limits_ms: vec![],
+            abort_above_ms: None,
+        }
     }
 
     #[test]
@@ -138,7 +145,7 @@ mod tests {
     fn every_draw_follows_the_seed() {
         let (server, order) = (server(""), order(150.0, 30.0));
         assert_eq!(run(&server, &order).unwrap(), run(&server, &order).unwrap());
-        let other = TrialOrder { seed: 8, ..order };
+        let other = TrialOrder { seed: 8, ..order.clone() };
         assert_ne!(run(&server, &order).unwrap(), run(&server, &other).unwrap());
     }
 }

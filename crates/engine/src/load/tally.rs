@@ -4,7 +4,7 @@
 
 use leadline_base::clock::s_from_ns;
 use leadline_base::histogram::Histogram;
-use leadline_wire::event::load::{BATCHES, Batch, LoadResult, ResponseMs};
+use leadline_wire::event::load::{BATCHES, Batch, LIMITS_MAX, LoadResult, ResponseMs};
 
 const NS_PER_MS: f64 = 1e6;
 
@@ -15,12 +15,33 @@ pub struct Window {
     pub from_ns: u64,
     /// When it ends.
     pub to_ns: u64,
-    /// Response time above which a request is over the threshold's limit, if there is one.
-    pub limit_ns: Option<u64>,
+    /// Response times above which a request is over a threshold's limit.
+    pub limits: Limits,
+}
+
+/// Limits on the response time that a load is counted by, in the order asked.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// In nanoseconds; one that is not there is never exceeded.
+    ns: [u64; LIMITS_MAX],
+    count: usize,
+}
+
+impl Limits {
+    /// These, in milliseconds; a job that was checked has no more than are counted.
+    #[must_use]
+    pub fn of(limits_ms: impl IntoIterator<Item = f64>) -> Self {
+        let mut limits = Self { ns: [u64::MAX; LIMITS_MAX], count: 0 };
+        for (place, limit_ms) in limits.ns.iter_mut().zip(limits_ms) {
+            *place = (limit_ms * NS_PER_MS) as u64;
+            limits.count += 1;
+        }
+        limits
+    }
 }
 
 /// Counts what a generator sees. Recording allocates nothing.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct LoadTally {
     window: Window,
     part_ns: u64,
@@ -35,7 +56,7 @@ struct Part {
     due: u64,
     answered: u64,
     sum_ns: u64,
-    over: u64,
+    over: [u64; LIMITS_MAX],
     completed: u64,
 }
 
@@ -84,6 +105,16 @@ impl LoadTally {
         self.window.to_ns = to_ns.clamp(self.window.from_ns, self.window.to_ns);
     }
 
+    /// Adds what another issuer counted of the same window.
+    pub fn merge(&mut self, other: &Self) {
+        for (mine, theirs) in self.parts.iter_mut().zip(&other.parts) {
+            mine.merge(theirs);
+        }
+        self.responses.merge(&other.responses);
+        self.unanswered += other.unanswered;
+        self.failed += other.failed;
+    }
+
     /// Mean response time so far in nanoseconds; 0 without requests.
     #[must_use]
     pub fn mean_ns(&self) -> f64 {
@@ -97,6 +128,7 @@ impl LoadTally {
         let seconds = s_from_ns(to_ns - self.window.from_ns);
         let whole = ((to_ns - self.window.from_ns) / self.part_ns).min(BATCHES as u64) as usize;
         let completed: u64 = self.parts.iter().map(|part| part.completed).sum();
+        let limits = self.window.limits.count;
         LoadResult {
             seconds,
             warm_up_s: s_from_ns(self.window.from_ns),
@@ -105,7 +137,7 @@ impl LoadTally {
             failed: self.failed,
             completed_per_s: if seconds > 0.0 { completed as f64 / seconds } else { 0.0 },
             response_ms: self.response_ms(),
-            batches: self.parts[..whole].iter().map(Part::document).collect(),
+            batches: self.parts[..whole].iter().map(|part| part.document(limits)).collect(),
             aborted,
             sent_late_ms_p99: None,
         }
@@ -130,12 +162,13 @@ impl LoadTally {
     #[inline]
     fn counted(&mut self, due_ns: u64, response_ns: u64) -> bool {
         let Some(part) = self.part_of(due_ns) else { return false };
-        let over = self.window.limit_ns.is_some_and(|limit_ns| response_ns > limit_ns);
         let part = &mut self.parts[part];
         part.due += 1;
         part.answered += 1;
         part.sum_ns = part.sum_ns.saturating_add(response_ns);
-        part.over += u64::from(over);
+        for (over, limit_ns) in part.over.iter_mut().zip(&self.window.limits.ns) {
+            *over += u64::from(response_ns > *limit_ns);
+        }
         self.responses.record(response_ns);
         true
     }
@@ -151,14 +184,26 @@ impl LoadTally {
 }
 
 impl Part {
-    fn document(&self) -> Batch {
+    fn merge(&mut self, other: &Self) {
+        self.due += other.due;
+        self.answered += other.answered;
+        self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
+        self.completed += other.completed;
+        for (mine, theirs) in self.over.iter_mut().zip(&other.over) {
+            *mine += theirs;
+        }
+    }
+
+    /// What is told of it, with requests over so many limits.
+    fn document(&self, limits: usize) -> Batch {
         let mean_ns =
             if self.answered > 0 { self.sum_ns as f64 / self.answered as f64 } else { 0.0 };
         Batch {
             due: self.due,
             mean_ms: mean_ns / NS_PER_MS,
-            over: self.over,
+            over: self.over[0],
             completed: self.completed,
+            also_over: self.over[1.min(limits)..limits].to_vec(),
         }
     }
 }
@@ -172,8 +217,8 @@ mod tests {
     const MS_NS: u64 = 1_000_000;
 
     fn a_minute() -> LoadTally {
-        let limit_ns = Some(10 * MS_NS);
-        LoadTally::new(Window { from_ns: 5 * SECOND_NS, to_ns: 65 * SECOND_NS, limit_ns })
+        let limits = Limits::of([10.0, 3.0]);
+        LoadTally::new(Window { from_ns: 5 * SECOND_NS, to_ns: 65 * SECOND_NS, limits })
     }
 
     #[test]
@@ -186,11 +231,35 @@ mod tests {
         let result = tally.finish(65 * SECOND_NS, false);
         assert_eq!((result.due, result.batches.len()), (3, BATCHES));
         assert_eq!(result.batches[1].due, 2);
-        assert_eq!(result.batches[1].over, 1);
+        assert_eq!((result.batches[1].over, &result.batches[1].also_over[..]), (1, &[2][..]));
         assert!((result.batches[1].mean_ms - 12.0).abs() < 1e-9);
         assert_eq!(result.batches[1].completed, 3);
         assert!((result.completed_per_s - 3.0 / 60.0).abs() < 1e-12);
         assert!((result.response_ms.unwrap().mean - 2024.0 / 3.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn what_two_issuers_counted_is_what_one_would_have() {
+        let (mut one, mut other, mut both) = (a_minute(), a_minute(), a_minute());
+        for (mine, due_s, ms) in [(true, 6, 4), (false, 7, 20), (false, 64, 2_000)] {
+            let tally = if mine { &mut one } else { &mut other };
+            tally.answered(due_s * SECOND_NS, ms * MS_NS);
+            both.answered(due_s * SECOND_NS, ms * MS_NS);
+        }
+        one.unanswered(9 * SECOND_NS, SECOND_NS);
+        both.unanswered(9 * SECOND_NS, SECOND_NS);
+        one.merge(&other);
+        assert_eq!(one.finish(65 * SECOND_NS, false), both.finish(65 * SECOND_NS, false));
+        assert_eq!(one.finish(65 * SECOND_NS, false).due, 4);
+    }
+
+    #[test]
+    fn without_limits_nothing_is_over_one() {
+        let window = Window { limits: Limits::of([]), ..a_minute().window };
+        let mut tally = LoadTally::new(window);
+        tally.answered(6 * SECOND_NS, 20 * MS_NS);
+        let batch = &tally.finish(65 * SECOND_NS, false).batches[1];
+        assert_eq!((batch.due, batch.over, batch.also_over.len()), (1, 0, 0));
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! One run: issuers in step, what they count, when it is steady and when it is enough.
 
+pub mod backlog;
 pub mod controller;
+pub mod load_seen;
 pub mod offered;
 pub mod phases;
 pub mod placement;

@@ -12,6 +12,7 @@ use leadline_wire::event::measure::{Offered, Placed, Slice};
 use leadline_wire::job::measure::Limits;
 
 use crate::access::arrival::ArrivalStream;
+use crate::run::backlog::Backlog;
 use crate::run::controller::{Controller, Decision};
 use crate::run::offered::offered;
 use crate::run::placement::pin;
@@ -31,6 +32,8 @@ pub struct Run {
     pub host: HostUse,
     /// What an open loop offered.
     pub offered: Option<Offered>,
+    /// Whether an open loop was given up as hopeless.
+    pub given_up: bool,
 }
 
 impl Run {
@@ -61,6 +64,8 @@ pub struct Setting {
     pub device: Option<BlockDevice>,
     /// When requests are due, in an open loop.
     pub schedule: Option<ArrivalStream>,
+    /// Mean response time of an open loop above which it is given up.
+    pub abort_above_ms: Option<f64>,
 }
 
 /// Stack of an issuer thread: its loop is flat.
@@ -140,6 +145,9 @@ struct Conductor<'a> {
     controller: Controller,
     deadline_ns: u64,
     last: (u64, u64, u64),
+    /// When to give up, where a bound was asked for.
+    backlog: Option<Backlog>,
+    given_up: bool,
 }
 
 impl<'a> Conductor<'a> {
@@ -151,6 +159,12 @@ impl<'a> Conductor<'a> {
             controller: Controller::new(setting.limits, setting.warm_up_spent_s),
             deadline_ns: setting.job_began_ns.saturating_add(ns_from_s(setting.limits.total_s_max)),
             last: (setting.clock.now_ns(), 0, 0),
+            backlog: setting
+                .schedule
+                .clone()
+                .zip(setting.abort_above_ms)
+                .map(|(schedule, bound_ms)| Backlog::new(schedule, signals.started_ns(), bound_ms)),
+            given_up: false,
         }
     }
 
@@ -160,6 +174,9 @@ impl<'a> Conductor<'a> {
         let watch = HostWatch::start(self.setting.device.clone());
         let opened_ns = self.signals.open_window();
         self.last = self.sample();
+        if let Some(backlog) = &mut self.backlog {
+            backlog.open(opened_ns, self.last.1);
+        }
         if warmed {
             reporter.phase(Phase::Measure, opened_ns - self.setting.job_began_ns);
             self.controller.cut_window(s_from_ns(self.deadline_ns.saturating_sub(opened_ns)));
@@ -181,6 +198,7 @@ impl<'a> Conductor<'a> {
             window: Window { opened_ns, closed_ns },
             host,
             offered: None,
+            given_up: self.given_up,
         })
     }
 
@@ -193,6 +211,11 @@ impl<'a> Conductor<'a> {
             sleep_until(next_ns);
             let slice = self.slice();
             if self.controller.push(slice) == wanted {
+                return true;
+            }
+            let (now_ns, done, _) = self.last;
+            if self.backlog.as_mut().is_some_and(|backlog| backlog.hopeless(now_ns, done)) {
+                self.given_up = true;
                 return true;
             }
             if self.signals.failed() || self.last.0 >= self.deadline_ns {

@@ -3,12 +3,13 @@
 #![forbid(unsafe_code)]
 
 use leadline_base::histogram::Histogram;
-use leadline_wire::job::measure::Arrivals;
+use leadline_wire::job::measure::{Arrivals, LoadAsked};
 
 use crate::access::arrival::ArrivalStream;
 use crate::access::request::{Kind, Request};
 use crate::backend::{Connection, Wire};
 use crate::evidence::residency::Found;
+use crate::run::load_seen::LoadSeen;
 
 /// Requests of one of several streams that completed within the window.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -151,6 +152,8 @@ pub struct OpenTally {
     pub kept_by_generator: u64,
     /// Time slots waited for the next request to be due.
     pub idle_ns: u64,
+    /// What a trial of the workbench keeps, when it was asked for.
+    pub load: Option<Box<LoadSeen>>,
 }
 
 impl OpenTally {
@@ -187,6 +190,11 @@ impl OpenTally {
         self.kept_by_target += other.kept_by_target;
         self.kept_by_generator += other.kept_by_generator;
         self.idle_ns += other.idle_ns;
+        match (&mut self.load, &other.load) {
+            (Some(mine), Some(theirs)) => mine.merge(theirs),
+            (None, theirs) => self.load.clone_from(theirs),
+            (Some(_), None) => {}
+        }
     }
 }
 
@@ -211,6 +219,16 @@ impl Tally {
     pub fn of(arrivals: &Arrivals) -> Self {
         let open = (*arrivals != Arrivals::Closed {}).then(Box::default);
         Self { open, ..Self::default() }
+    }
+
+    /// An open loop's with what a trial of the workbench keeps, over a window that is to be
+    /// `seconds` long.
+    #[must_use]
+    pub fn with_load(mut self, asked: Option<&LoadAsked>, seconds: f64) -> Self {
+        if let (Some(open), Some(asked)) = (&mut self.open, asked) {
+            open.load = Some(Box::new(LoadSeen::new(asked, seconds)));
+        }
+        self
     }
 
     /// With room to count so many streams apart.
@@ -247,6 +265,9 @@ impl Tally {
         open.sent(passage, opened_ns);
         open.submitted_to_completed.record(completed_ns.saturating_sub(passage.submitted_ns));
         open.due_to_completed.record(waited_ns);
+        if let Some(load) = &mut open.load {
+            load.done(passage, completed_ns, opened_ns);
+        }
     }
 
     /// Counts the request during which the window closed: as completed if it was done by then,
@@ -284,6 +305,9 @@ impl Tally {
         let waited_ns = closed_ns.saturating_sub(passage.due_ns);
         open.keep(passage.generator_ns(), waited_ns);
         open.due_to_completed.record(waited_ns);
+        if let Some(load) = &mut open.load {
+            load.waiting(passage.due_ns, window);
+        }
     }
 
     /// Counts a slot that held a request it had not sent when the window closed (`submitted_ns` is
@@ -333,6 +357,9 @@ impl Tally {
         open.due_to_submitted.record(window.closed_ns - due_ns);
         open.due_to_completed.record(window.closed_ns - due_ns);
         open.missed += u64::from(due_ns >= window.opened_ns);
+        if let Some(load) = &mut open.load {
+            load.waiting(due_ns, window);
+        }
     }
 
     /// Adds another issuer's counts.

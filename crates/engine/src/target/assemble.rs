@@ -6,6 +6,7 @@ use leadline_base::error::EngineError;
 use leadline_base::histogram::Histogram;
 use leadline_base::host::HostUse;
 use leadline_wire::WIRE_VERSION;
+use leadline_wire::event::load::LoadResult;
 use leadline_wire::event::measure::{
     ClockSource, Generator, LatencyUs, Level, MeasureResult, MovedBytes, Network, Offered, Placed,
     Preconditioned, Realised, SLICES_MAX, SimulatedFacts, SpansUs, Stall, StreamCount, WarmUp,
@@ -73,6 +74,8 @@ pub struct Evidence {
     pub placement: Option<Placed>,
     /// The clock response times were read from.
     pub clock: ClockSource,
+    /// Whether the window was ended because the load was hopeless.
+    pub given_up: bool,
 }
 
 impl Evidence {
@@ -88,6 +91,7 @@ impl Evidence {
             network: None,
             placement: None,
             clock,
+            given_up: false,
         }
     }
 }
@@ -116,6 +120,7 @@ pub fn assemble(mut run: Finished) -> Result<MeasureResult, EngineError> {
     // With the requests still waiting at the end, which the two kinds' own histograms lack.
     let felt = tally.open.as_ref().map_or(&all, |open| &open.due_to_completed);
     let (levels, stalls) = disturbances(&mut run, all.quantile_ns(0.5) * 1e-9);
+    let load = load(&run);
     let device_bytes = run.host.device.map(|(read, write)| MovedBytes { read, write });
     Ok(MeasureResult {
         version: WIRE_VERSION,
@@ -161,7 +166,17 @@ pub fn assemble(mut run: Finished) -> Result<MeasureResult, EngineError> {
         network: run.evidence.network,
         streams: tally.streams.iter().map(stream_count).collect(),
         clock: run.evidence.clock,
+        load,
     })
+}
+
+/// What a trial of the workbench keeps; no virtual generator is late.
+fn load(run: &Finished) -> Option<LoadResult> {
+    let seen = run.tally.open.as_ref()?.load.as_ref()?;
+    let warm_up_s = run.controller.warm_up_s();
+    let load = seen.result(warm_up_s, run.wall_s, run.evidence.given_up);
+    let real = run.evidence.clock != ClockSource::Virtual;
+    Some(LoadResult { sent_late_ms_p99: load.sent_late_ms_p99.filter(|_| real), ..load })
 }
 
 /// A window in which nothing completed is no measurement, unless the server went away: that is one.

@@ -75,7 +75,7 @@ fn run_by<S: Draw>(
     let mut prepared = session.prepared(&streams, Some(data.file()), device);
 
     reporter.phase(Phase::WarmUp, prepared.spent_ns);
-    if job.limits.operations_max.is_some() {
+    if job.limits.operations_max.is_some() && job.limits.warm_up_s_max == 0.0 {
         data.drop_cached()?;
     } else if !job.backend.direct {
         prepared.setting.warm_up_spent_s = fill_cache(job, data.file(), deadline_ns);

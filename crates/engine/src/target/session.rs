@@ -72,6 +72,7 @@ impl<'a> Session<'a> {
             warm_up_spent_s: 0.0,
             device,
             schedule: ArrivalStream::new(&self.job.arrivals, self.job.seed),
+            abort_above_ms: self.job.load.as_ref().and_then(|load| load.abort_above_ms),
         };
         Prepared { setting, spent_ns: self.clock.now_ns() - self.began_ns, cost }
     }
@@ -100,6 +101,7 @@ impl<'a> Session<'a> {
                 placement,
                 due_spans: due_spans(&run.tally),
                 offered: run.offered,
+                given_up: run.given_up,
                 ..evidence
             },
         })

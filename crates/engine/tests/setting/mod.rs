@@ -25,5 +25,6 @@ pub fn setting(job: &MeasureJob) -> Setting {
         warm_up_spent_s: 0.0,
         device: None,
         schedule: ArrivalStream::new(&job.arrivals, job.seed),
+        abort_above_ms: job.load.as_ref().and_then(|load| load.abort_above_ms),
     }
 }

@@ -11,6 +11,9 @@ use crate::schema::version;
 /// together, few enough to keep with every trial.
 pub const BATCHES: usize = 60;
 
+/// Limits on the response time that are counted apart, at most.
+pub const LIMITS_MAX: usize = 4;
+
 /// Response times of the window in milliseconds, from when requests were due.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -32,7 +35,7 @@ pub struct ResponseMs {
 }
 
 /// Requests due in one part of the window; all parts are equally long.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Batch {
     /// Requests due in it.
@@ -43,6 +46,10 @@ pub struct Batch {
     pub over: u64,
     /// Requests that ended in it, whenever they were due.
     pub completed: u64,
+    /// Of those due in it slower than each further limit, in the order asked; absent without any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = LIMITS_MAX - 1))]
+    pub also_over: Vec<u64>,
 }
 
 /// What the generator measured at one rate.

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::event::load::LoadResult;
 use crate::ranges;
 use crate::schema::{bounded, version};
 
@@ -398,6 +399,9 @@ pub struct MeasureResult {
     pub streams: Vec<StreamCount>,
     /// The clock that response times were read from.
     pub clock: ClockSource,
+    /// What a trial of the workbench keeps of it; absent unless the job asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub load: Option<LoadResult>,
 }
 
 /// What one of several streams did in the window.

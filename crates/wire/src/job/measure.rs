@@ -9,7 +9,7 @@ use crate::job::streams::{self, StreamAsked};
 use crate::job::target::Target;
 use crate::job::workload::Workload;
 use crate::ranges::{self, OUTSTANDING_MAX};
-use crate::schema::{bounded, counted, version};
+use crate::schema::{bounded, bounded_items, counted, version};
 
 /// One run of one workload on one target.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -50,6 +50,46 @@ pub struct MeasureJob {
     #[serde(default)]
     #[schemars(transform = counted(ranges::STREAMS))]
     pub streams: Vec<StreamAsked>,
+    /// Asks an open loop for what a trial of the workbench keeps of it.
+    #[serde(default)]
+    pub load: Option<LoadAsked>,
+}
+
+/// What a trial of the workbench keeps of an open loop beside the usual, and when it gives up.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LoadAsked {
+    /// Requests slower than each of these are counted per part of the window.
+    #[serde(default)]
+    #[schemars(transform = counted(ranges::LIMITS), transform = bounded_items(ranges::RESPONSE_MS))]
+    pub limits_ms: Vec<f64>,
+    /// End the window when the mean response time, that of requests without an answer their age, is
+    /// above this.
+    #[serde(default)]
+    #[schemars(transform = bounded(ranges::RESPONSE_MS))]
+    pub abort_above_ms: Option<f64>,
+}
+
+impl LoadAsked {
+    fn validate(&self) -> Result<(), Wrong> {
+        check_limits("load.limits_ms", &self.limits_ms, &ranges::LIMITS)?;
+        let write = "milliseconds; leave it out for none";
+        self.abort_above_ms.map_or(Ok(()), |bound_ms| {
+            within("load.abort_above_ms", bound_ms, &ranges::RESPONSE_MS, write)
+        })
+    }
+}
+
+/// Checks limits on a response time: how many, and each.
+pub(crate) fn check_limits(
+    field: &'static str,
+    limits_ms: &[f64],
+    count: &std::ops::RangeInclusive<usize>,
+) -> Result<(), Wrong> {
+    let many = format!("{} to {} limits", count.start(), count.end());
+    require(count.contains(&limits_ms.len()), field, limits_ms.len(), &many, "leave some out")?;
+    let write = "milliseconds each";
+    limits_ms.iter().try_for_each(|limit_ms| within(field, *limit_ms, &ranges::RESPONSE_MS, write))
 }
 
 /// What makes a request due.
@@ -133,9 +173,9 @@ pub struct Limits {
     /// Longest job, laying out the file included.
     #[schemars(transform = bounded(ranges::TOTAL_S))]
     pub total_s_max: f64,
-    /// The run begins with nothing of its data in the file cache, has no warm-up, and ends with
-    /// the window or after so many requests: a program from its beginning to its end. Of a
-    /// directory.
+    /// The run ends with the window or after so many requests, and none of them is a warm-up's: a
+    /// program from its beginning to its end. With `warm_up_s_max` 0 it begins with nothing of its
+    /// data in the file cache; else with what a pass over them leaves there. Of a directory.
     #[serde(default)]
     #[schemars(transform = bounded(ranges::OPERATIONS))]
     pub operations_max: Option<u64>,
@@ -155,6 +195,7 @@ impl MeasureJob {
         self.check_queue_depth()?;
         self.check_arrivals()?;
         streams::validate(&self.streams, &self.workload)?;
+        self.check_load()?;
         self.check_extras()
     }
 
@@ -192,6 +233,18 @@ impl MeasureJob {
             "0 when requests arrive by a clock",
             "leave the think time or the rate out",
         )
+    }
+
+    fn check_load(&self) -> Result<(), Wrong> {
+        let Some(load) = &self.load else { return Ok(()) };
+        require(
+            self.arrivals.rate_per_s().is_some(),
+            "load",
+            "given",
+            "absent in a closed loop",
+            "give arrivals a rate, or leave it out",
+        )?;
+        load.validate()
     }
 
     fn check_extras(&self) -> Result<(), Wrong> {

@@ -6,8 +6,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use crate::check::{Wrong, begins_well, require, within};
+use crate::job::measure::check_limits;
 use crate::ranges;
-use crate::schema::{bounded, version};
+use crate::schema::{bounded, bounded_items, counted, version};
 
 /// One trial of one simulated server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -236,7 +237,7 @@ fn thousand() -> f64 {
 }
 
 /// One trial.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TrialOrder {
     /// Requests due per second in the mean (Poisson).
@@ -251,10 +252,21 @@ pub struct TrialOrder {
     #[serde(default)]
     #[schemars(transform = bounded(ranges::RESPONSE_MS))]
     pub limit_ms: Option<f64>,
+    /// Further limits that requests are counted over, each apart; only beside a first.
+    #[serde(default)]
+    #[schemars(transform = counted(ranges::ALSO_LIMITS), transform = bounded_items(ranges::RESPONSE_MS))]
+    pub also_limits_ms: Vec<f64>,
     /// Give up when the mean response time is above this.
     #[serde(default)]
     #[schemars(transform = bounded(ranges::RESPONSE_MS))]
     pub abort_above_ms: Option<f64>,
+}
+
+impl TrialOrder {
+    /// Every limit that requests are counted over, in order.
+    pub fn limits_ms(&self) -> impl Iterator<Item = f64> {
+        self.limit_ms.into_iter().chain(self.also_limits_ms.iter().copied())
+    }
 }
 
 impl SimulatedServer {
@@ -324,6 +336,14 @@ impl TrialOrder {
         let rates = &ranges::TRIAL_RATE_PER_S;
         within("rate_per_s", self.rate_per_s, rates, "requests due per second")?;
         within("seconds", self.seconds, &ranges::TRIAL_S, "of the window")?;
+        check_limits("also_limits_ms", &self.also_limits_ms, &ranges::ALSO_LIMITS)?;
+        require(
+            self.limit_ms.is_some() || self.also_limits_ms.is_empty(),
+            "also_limits_ms",
+            "given",
+            "absent without limit_ms",
+            "name the first limit there",
+        )?;
         let bounds = [("limit_ms", self.limit_ms), ("abort_above_ms", self.abort_above_ms)];
         bounds.into_iter().try_for_each(|(field, bound)| {
             let write = "milliseconds; leave it out for none";

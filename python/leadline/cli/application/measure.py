@@ -55,7 +55,9 @@ def plan_application(
     )
     if whole:
         longest_s = planned.runs * longest_run_s(found.phase)
-        planned = msgspec.structs.replace(planned, seconds=longest_s, requests=found.phase.requests)
+        planned = msgspec.structs.replace(
+            planned, seconds=longest_s, requests=found.phase.requests, begins_cold=found.begins_cold
+        )
     return (
         msgspec.structs.replace(
             planned,

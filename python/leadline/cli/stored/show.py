@@ -10,11 +10,16 @@ from leadline.cli.context import Context
 from leadline.cli.options import Json
 from leadline.cli.talk import put_json, show
 from leadline.cli.tell import say_study, tell
+from leadline.late import late
 from leadline.record import Measurement
+from leadline.record.survey import SURVEY
 from leadline.report.documents.measurement import measurement_document
 from leadline.report.kinds import KINDS, find_study
 from leadline.report.measurement.terminal import render_measurement
 from leadline.store import Store, Stored, StoredItem, StoreError
+
+# Loaded with the library of charts, which a lone measurement does without.
+render_curves = late("leadline.report.survey.terminal:render_curves")
 
 
 def command(
@@ -26,12 +31,24 @@ def command(
             help="A survey, a system, a validation, a study, an experiment, or a point.",
         ),
     ],
+    curves: Annotated[
+        bool,
+        typer.Option(
+            "--curves",
+            help="Of a survey: every curve as a table, with p50 and p99 beside throughput.",
+        ),
+    ] = False,
+    iops: Annotated[
+        bool, typer.Option("--iops", help="With --curves: requests/s in place of MB/s.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Show what is stored under an id: a survey, a study, an experiment, or one point.
 
     Example: leadline show 3f2a5b58
     """
+    if iops and not curves:
+        raise typer.BadParameter("--iops goes with --curves")
     own: Context = context.obj
     store = own.read_store()
     try:
@@ -40,7 +57,18 @@ def command(
         _show_point(store, _point(store, ref, no_study), json=json)
         return
     kind = KINDS[found.kind]
-    tell(kind.load(store, found.start.study_id), kind, json=json)
+    study = kind.load(store, found.start.study_id)
+    if not curves:
+        tell(study, kind, json=json)
+        return
+    if found.kind != SURVEY.kind or json:
+        raise typer.BadParameter(
+            "--curves shows a survey's as tables; --json has them without being asked"
+            if json
+            else f"--curves is of a survey, and this is a {kind.records.said}"
+        )
+    show(f"{say_study(SURVEY.said, study.start)}, {study.status.value}\n")
+    show(render_curves(study.survey, study.points, iops=iops))
 
 
 def _point(store: Store, ref: str, no_study: StoreError) -> StoredItem:

@@ -14,8 +14,10 @@ from rich.text import Text
 from leadline.cli.context import Context
 from leadline.cli.options import Json
 from leadline.cli.talk import put_json, show, talk
-from leadline.record import Summary
+from leadline.record import Status, Summary
 from leadline.record.kinds import KINDS
+from leadline.record.measurement import MEASUREMENT
+from leadline.record.wording import say_count
 from leadline.store import Store
 from leadline.units import format_seconds
 
@@ -46,9 +48,18 @@ def _cells(item: Summary) -> tuple[str, ...]:
         item.target,
         item.started_at[:19].replace("T", " "),
         "" if item.wall_s is None else format_seconds(item.wall_s),
-        str(item.items),
+        _measured(item),
         item.status.value,
     )
+
+
+def _measured(item: Summary) -> str:
+    """Write how much was measured; of a measurement that was stopped the runs that are kept."""
+    unfinished = item.kind == MEASUREMENT.kind and item.status is not Status.DONE
+    if not unfinished or not item.parts:
+        return str(item.items)
+    runs = say_count(item.parts, "run")
+    return f"{item.items} and {runs}" if item.items else runs
 
 
 class _List:

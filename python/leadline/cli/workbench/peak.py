@@ -1,17 +1,16 @@
-"""`leadline peak EXPERIMENT.toml`: how much load can this server take?"""
+"""`leadline peak`: how much load can this server, or this storage, take?"""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from leadline.cli.context import Context
-from leadline.cli.options import Json
+from leadline.cli.options import Json, with_access, with_group
 from leadline.cli.workbench.run import (
     Deadline,
-    ExperimentPath,
     InsecureScheduler,
     OwnSeed,
     PolicyName,
@@ -22,9 +21,11 @@ from leadline.cli.workbench.run import (
     run_and_tell,
     with_page,
 )
+from leadline.cli.workbench.targets import TARGET_OPTIONS, StorageAsked, experiment_of, is_file
 from leadline.errors import LeadlineError
-from leadline.record.workbench import Level, PeakVerdict, Sample
-from leadline.studies.workbench.experiments.read import begin_peak, load_experiment
+from leadline.record import Access
+from leadline.record.workbench import Level, PeakRate, PeakVerdict, Sample
+from leadline.studies.workbench.experiments.read import begin_peak
 from leadline.studies.workbench.resuming import resume_peak
 
 
@@ -41,10 +42,32 @@ class PolicyGaveUp(LeadlineError):
 
 
 @with_page
+@with_access
+@with_group("asked", TARGET_OPTIONS, StorageAsked.of)
 def command(
     context: typer.Context,
     *,
-    experiment: ExperimentPath,
+    experiment: Annotated[
+        str,
+        typer.Argument(
+            metavar="EXPERIMENT.toml|TARGET",
+            help="A server's file (docs/reference/experiment.md), or storage with a latency "
+            "target: DIR, nfs://HOST/PATH, sim:NAME.",
+        ),
+    ],
+    asked: StorageAsked,
+    access: Access,
+    curve: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            max=100,
+            metavar="N",
+            help="Then so many trials at even parts of the peak: the load-latency curve. They "
+            "come on top of the deadline.  [default: none]",
+            show_default=False,
+        ),
+    ] = 0,
     policy: PolicyName = None,
     at: Annotated[
         list[str] | None,
@@ -57,33 +80,44 @@ def command(
     insecure_scheduler: InsecureScheduler = False,
     output: Path | None = None,
     compare: Annotated[
-        bool, typer.Option(help="Say how the other policies would have fared; takes some seconds.")
-    ] = True,
+        bool | None,
+        typer.Option(
+            "--compare/--no-compare",
+            show_default=False,
+            help="Say how the other policies would have fared; takes some seconds.  [default: "
+            "of a file, not of a target]",
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Find the highest load a server takes before it is too slow, at a stated confidence.
 
-    Example: leadline peak workloads/simulated-server.toml --at workers=64
+    Example: leadline peak /data --p99 2ms --workload bs=4k,rw=randread,direct=1,size=2g
     """
-    file = load_experiment(experiment)
+    file = experiment_of(experiment, asked, access)
     own: Context = context.obj
-    sample = _sample(at or ())
-    stored = None
-    if resume:
-        stored = resume_peak(
-            file, own.open_store(), sample=sample, policy=policy, seed=seed, deadline_s=deadline
-        )
-        start = stored.start
-    else:
-        start = begin_peak(file, sample=sample, policy=policy, seed=seed, deadline_s=deadline)
+    decided: dict[str, Any] = {
+        "sample": _sample(at or ()),
+        "policy": policy,
+        "seed": seed,
+        "deadline_s": deadline,
+        "curve_points": curve,
+    }
+    stored = resume_peak(file, own.open_store(), **decided) if resume else None
     found = run_and_tell(
         own,
-        start,
-        Shown(json=json, output=output, compare=compare),
+        begin_peak(file, **decided) if stored is None else stored.start,
+        Shown(
+            json=json, output=output, compare=is_file(experiment) if compare is None else compare
+        ),
         stored=stored,
         where=Where(scheduler=scheduler or file.scheduler, insecure=insecure_scheduler, at_once=1),
     )
-    peak = found.peaks[0].peak
+    _require_answer(found.peaks[0].peak)
+
+
+def _require_answer(peak: PeakRate | None) -> None:
+    """Leave with 3 where the search did not come to what was asked."""
     if peak is not None and peak.verdict is PeakVerdict.FAILED:
         raise TrialsFailed("trials failed again and again; `leadline show` tells how each ended")
     if peak is not None and peak.verdict is PeakVerdict.GAVE_UP:

@@ -26,7 +26,13 @@ from leadline.record.workbench import (
     TrialState,
 )
 from leadline.report.kinds import KINDS
-from leadline.studies.workbench.answer import say_peak, say_requests, say_sample, say_threshold
+from leadline.studies.workbench.answer import (
+    say_peak,
+    say_quantile,
+    say_requests,
+    say_sample,
+    say_threshold,
+)
 from leadline.studies.workbench.mapping import Watcher, run_experiment
 from leadline.studies.workbench.pools.pool import open_pool
 from leadline.studies.workbench.threshold import percentile_ms
@@ -48,7 +54,7 @@ Deadline = Annotated[
         metavar="TIME",
         show_default=False,
         help="Most that it may cost, e.g. 20m; what is reached then is the answer.  [default: the "
-        "file's, or none]",
+        "file's, or none; 5m on a target]",
     ),
 ]
 OwnSeed = Annotated[
@@ -175,6 +181,19 @@ class _Teller(Watcher):
             f"{format_seconds(self._cost_s)} so far"
         )
 
+    def on_curve(self, sample: Sample, trial: Trial) -> None:
+        del sample
+        request = trial.request
+        response = None if trial.measured is None else trial.measured.response_ms
+        said = trial.state.value
+        if response is not None:
+            named = {"p50": response.p50, "p99": response.p99, "p99.9": response.p99_9}
+            said = ", ".join(f"{name} {_ms(value)}" for name, value in named.items())
+        talk(
+            f"  curve {say_requests(request.rate_per_s):>15} for "
+            f"{format_seconds(request.seconds):<8} {said}"
+        )
+
     def on_peak(self, sample: Sample, peak: PeakRate, surface: Surface | None) -> None:
         if surface is None:
             return
@@ -203,5 +222,5 @@ def _outcome(trial: Trial, threshold: Threshold) -> str:
     said = "no answer" if response is None else f"mean {_ms(response.mean)}"
     if response is not None and threshold.mean_ms is None and threshold.percentile is not None:
         within = percentile_ms(threshold, trial.measured)
-        said = f"{say_percent(threshold.percentile)} within {_ms(within)}"
+        said = f"{say_quantile(threshold.percentile)} within {_ms(within)}"
     return f"{said}, given up" if trial.state is TrialState.ABORTED else said

@@ -119,3 +119,5 @@ class PhaseFound(msgspec.Struct, frozen=True, kw_only=True):
     """Share of the time in which a request or call was on its way (CP94 Fig. 1)."""
     on_their_way: float | None
     """Requests, in the mean over those times."""
+    used_before: float = 0.0
+    """Share of its data that earlier phases used."""

@@ -60,7 +60,7 @@ def miss_ratio_chart(study: Application) -> alt.LayerChart:
     if any(point.lru_error for point in points):
         layers.insert(
             0,
-            chart.mark_rule(strokeWidth=1.4).encode(
+            chart.mark_rule(strokeWidth=1.4, clip=True).encode(
                 x=x, y=on_field(y, "low"), y2=alt.Y2("high:Q"), color=colour
             ),
         )

@@ -9,7 +9,7 @@ from leadline.report.application import tables
 from leadline.report.application.chart import miss_ratio_chart
 from leadline.report.documents.application import application_document
 from leadline.report.drawing.drawable import Drawn
-from leadline.report.drawing.plain_page import PlainPage, PlainTable, render_plain
+from leadline.report.drawing.plain_page import PlainPage, PlainTable, plain_pdf, render_plain
 from leadline.report.drawing.saving import Forms
 
 _FORMS = Forms("an application", ".html, .svg, .png or .pdf")
@@ -28,7 +28,10 @@ def save_application(study: Application, path: Path) -> None:
 
     """
     _FORMS.save(
-        path, html=lambda: render_application_html(study), charts=lambda: application_charts(study)
+        path,
+        html=lambda: render_application_html(study),
+        pdf=lambda: plain_pdf(application_page(study)),
+        charts=lambda: application_charts(study),
     )
 
 
@@ -39,26 +42,29 @@ def application_charts(study: Application) -> dict[str, Drawn]:
 
 def render_application_html(study: Application) -> str:
     """Render the page: the answer, the five numbers, the curve, streams, phases and calls."""
+    return render_plain(application_page(study))
+
+
+def application_page(study: Application) -> PlainPage:
+    """Return what the page says, in its order."""
     start, found = study.start, study.found
-    return render_plain(
-        PlainPage(
-            brand="application",
-            title=f"What {start.system} asks of storage",
-            sub=f"{start.trace} · {start.started_at[:10]} · study {start.study_id[:8]}",
-            status=study.status,
-            sentences=found.sentences,
-            warnings=found.warnings,
-            charts=application_charts(study),
-            tables=[
-                PlainTable("CP94's five numbers", tables.FIVE_HEADS, tables.five_rows(study)),
-                PlainTable("Streams", tables.STREAM_HEADS, tables.stream_rows(study.phases)),
-                PlainTable("Phases", tables.PHASE_HEADS, tables.phase_rows(study.phases)),
-                PlainTable("Caches", tables.CACHE_HEADS, tables.cache_rows(study)),
-                PlainTable("Syncs and metadata", tables.CALL_HEADS, tables.call_rows(study.phases)),
-                *_files(study),
-            ],
-            document=application_document(study),
-        )
+    return PlainPage(
+        brand="application",
+        title=f"What {start.system} asks of storage",
+        sub=f"{start.trace} · {start.started_at[:10]} · study {start.study_id[:8]}",
+        status=study.status,
+        sentences=found.sentences,
+        warnings=found.warnings,
+        charts=application_charts(study),
+        tables=[
+            PlainTable("CP94's five numbers", tables.FIVE_HEADS, tables.five_rows(study)),
+            PlainTable("Streams", tables.STREAM_HEADS, tables.stream_rows(study.phases)),
+            PlainTable("Phases", tables.PHASE_HEADS, tables.phase_rows(study.phases)),
+            PlainTable("Caches", tables.CACHE_HEADS, tables.cache_rows(study)),
+            PlainTable("Syncs and metadata", tables.CALL_HEADS, tables.call_rows(study.phases)),
+            *_files(study),
+        ],
+        document=application_document(study),
     )
 
 

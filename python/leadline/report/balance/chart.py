@@ -185,7 +185,7 @@ def _marks(rows: Sequence[Row], frame: Frame) -> list[AnyChart]:
     place: dict[str, Any] = {"x": frame.x, "xOffset": frame.offset}
     whiskers = (
         alt.Chart(values(row for row in rows if row["low"] != row["high"]))
-        .mark_rule(style="whisker")
+        .mark_rule(style="whisker", clip=True)
         .encode(**place, y=on_field(frame.y, "low"), y2=alt.Y2("high:Q"))
     )
     parts = [(list(rows), "gain")]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from leadline.record.balance import StreamBalance
 from leadline.report.balance import table
 from leadline.report.balance.chart import balance_charts
-from leadline.report.drawing.embedding import page_parts, template
+from leadline.report.drawing.embedding import page_parts, render_page
 from leadline.report.streaming.table import not_counted_lines
 from leadline.studies.streaming.answer import compared
 
@@ -17,17 +17,21 @@ def render_balance_html(systems: Sequence[StreamBalance]) -> str:
     charts = balance_charts(systems)
     names = list(dict.fromkeys(each.system for each in systems))
     several = len(systems) > 1
-    return template("balance.html.j2").render(
+    beside = compared(systems)
+    told = beside or [text for each in systems for text in each.sentences]
+    warnings = [
+        f"{each.system}: {warning}" if several else warning
+        for each in systems
+        for warning in each.warnings
+    ]
+    return render_page(
+        "balance.html.j2",
         title=f"Balance of {' and '.join(names)}",
         several=several,
         systems=table.say_systems(systems),
-        compared=compared(systems),
+        lead=told[0] if told else "Nothing was measured.",
+        compared=beside[1:],
         sentences=[(each.system, each.sentences) for each in systems],
-        warnings=[
-            f"{each.system}: {warning}" if several else warning
-            for each in systems
-            for warning in each.warnings
-        ],
         heads=table.SATURATION_HEADS,
         rows=table.saturation_rows(systems),
         what_if=table.what_if_rows(systems),
@@ -41,5 +45,5 @@ def render_balance_html(systems: Sequence[StreamBalance]) -> str:
             for each in systems
             for line in not_counted_lines(each.not_measurable)
         ],
-        **page_parts(charts, list(systems)),
+        **page_parts(charts, list(systems), warnings=warnings),
     )

@@ -74,7 +74,7 @@ def _curves(curves: Sequence[Curve], x: alt.X, y: alt.Y) -> list[AnyChart]:
     chart = alt.Chart(values(rows))
     bars = alt.Chart(values(row for row in rows if row["low"] is not None))
     return [
-        bars.mark_rule(strokeWidth=1.4).encode(
+        bars.mark_rule(strokeWidth=1.4, clip=True).encode(
             x=x, y=on_field(y, "low"), y2=alt.Y2("high:Q"), color=colour
         ),
         chart.mark_line(strokeWidth=2).encode(x=x, y=y, color=colour),

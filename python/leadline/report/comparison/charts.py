@@ -128,7 +128,7 @@ def _ratios_chart(a: str, b: str, rows: Sequence[ComparedWorkload]) -> alt.Layer
     layers: list[AnyChart] = [
         alt.Chart(values([{"x": 1.0}])).mark_rule(style="average").encode(x=x),
         row_names(drawn, "title", y),
-        chart.mark_rule(strokeWidth=2).encode(
+        chart.mark_rule(strokeWidth=2, clip=True).encode(
             x=on_field(x, "low"), x2=alt.X2("high:Q"), y=y, color=colour
         ),
         chart.mark_point(filled=True, size=90, opacity=1).encode(

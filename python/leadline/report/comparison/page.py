@@ -8,21 +8,21 @@ from leadline.record.comparison import ComparedWorkload, SystemsComparison
 from leadline.record.wording import say_rate, say_workload
 from leadline.report.comparison import words
 from leadline.report.comparison.charts import comparison_charts, missing_charts
-from leadline.report.drawing.embedding import page_parts, template
+from leadline.report.drawing.embedding import page_parts, render_page
 
 
 def render_comparison_html(document: SystemsComparison) -> str:
     """Render the page; like the survey's, it holds its own data and asks nothing of the network."""
     drawn = comparison_charts(document)
     missing = missing_charts(document)
-    return template("comparison.html.j2").render(
+    return render_page(
+        "comparison.html.j2",
         contenders=_contenders(document),
         heads=[each.name for each in document.contenders],
         facts=[
             (each.group, each.title, words.fact_cells(each)) for each in document.differing_facts
         ],
         caches=words.cache_rows(document),
-        doubts=words.survey_doubts(document),
         pairs=_pairs(document),
         currency=words.currency(document),
         price_unit=words.PRICE_UNIT,
@@ -31,7 +31,7 @@ def render_comparison_html(document: SystemsComparison) -> str:
         gate=words.gate_lines(document.gate) if document.gate else [],
         gate_failed=document.gate is not None and document.gate.failed,
         left_out={name: why for name, why in missing.items() if name in drawn},
-        **page_parts(drawn, document)
+        **page_parts(drawn, document, warnings=words.survey_doubts(document))
         | {"missing": {name: why for name, why in missing.items() if name not in drawn}},
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from leadline.record.workbench import Experiment, Load, PeakRate, SamplePeak
+from leadline.studies.workbench.latency_curve import CurvePoint, latency_curve
 
 
 def experiment_document(experiment: Experiment) -> dict[str, Any]:
@@ -49,7 +50,20 @@ def _sample(own: SamplePeak) -> dict[str, Any]:
         | _peak(own.peak)
         | known
         | {"prior": own.prior, "trial_records": own.trials}
+        | {"curve": [_curve_point(point) for point in latency_curve(own)]}
+        | {"curve_records": own.curve}
     )
+
+
+def _curve_point(point: CurvePoint) -> dict[str, Any]:
+    """Return response times at a rate; the curve is of the even points, or of the search."""
+    return {
+        "rate": point.rate_per_s,
+        "part_of_peak": point.part_of_peak,
+        "trials": point.trials,
+        "completed_per_s": point.completed_per_s,
+        "response_ms": point.response_ms,
+    }
 
 
 def _peak(peak: PeakRate | None) -> dict[str, Any]:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from leadline.record import PARAMETERS, Measurement, Survey
+from leadline.record import PARAMETERS, CurvePoint, Measurement, Survey
 from leadline.record.job import ACCESS_OPTIONS
+from leadline.report.survey.latency import PointLatency, every_curve, latencies, latency_at
 from leadline.studies.cache import find_in_survey
 
 
 def survey_document(survey: Survey, points: Sequence[Measurement]) -> dict[str, Any]:
     """The keys DESIGN.md promises for `survey --json`, and more beside them."""
     start = survey.start
-    curves = [survey.unique_bytes_curve, *(c for f in survey.families for c in f.curves)]
+    known = latencies(points)
     return {
         "system": start.system,
         "survey": start.study_id,
@@ -42,14 +43,11 @@ def survey_document(survey: Survey, points: Sequence[Measurement]) -> dict[str, 
             {
                 "region": curve.region,
                 "parameter": curve.parameter,
-                "points": [
-                    {"x": point.x, "throughput_mb_s": point.throughput_mb_s}
-                    for point in curve.points
-                ],
+                "points": [_point(point, known) for point in curve.points],
                 "good_low": curve.good_low,
                 "good_high": curve.good_high,
             }
-            for curve in curves
+            for curve in every_curve(survey)
         ],
         "slope": survey.slope,
         "drift_frac": survey.drift_frac,
@@ -64,4 +62,17 @@ def survey_document(survey: Survey, points: Sequence[Measurement]) -> dict[str, 
         "plan": start.plan,
         "sentences": survey.sentences,
         "warnings": survey.warnings,
+    }
+
+
+def _point(point: CurvePoint, known: Mapping[str, PointLatency]) -> dict[str, Any]:
+    """Return a point of a curve, with the response times of its readings where they are known."""
+    own = latency_at(point, known)
+    return {
+        "x": point.x,
+        "throughput_mb_s": point.throughput_mb_s,
+        "iops": None if own is None else own.iops,
+        "latency_us": None
+        if own is None
+        else {"mean": own.mean_us, "p50": own.p50_us, "p99": own.p99_us},
     }

@@ -65,7 +65,7 @@ def bars(
         mark.encode(x=x, y=y, tooltip=tips),
         row_names(placed, "name", y),
         alt.Chart(values(banded))
-        .mark_rule(style="interval")
+        .mark_rule(style="interval", clip=True)
         .encode(x=on_field(x, "low"), x2=alt.X2("high:Q"), y=y),
         chart.mark_text(style="region-label", align="left", dx=8, fontSize=12).encode(
             x=on_field(x, "end"), y=y, text=alt.Text("said:N")

@@ -15,6 +15,8 @@ from altair.utils.schemapi import debug_mode
 
 from leadline.report.drawing.theme import config
 
+_NUMBERED = re.compile(r'\bid="((?:clip|gradient)[\w-]*\d+)"')
+_NUMBERED_USE = re.compile(r'(\bid="|url\(#)((?:clip|gradient)[\w-]*\d+)(["\)])')
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -63,10 +65,16 @@ def is_vega(spec: dict[str, Any]) -> bool:
     return "/vega/" in spec.get("$schema", "")
 
 
-def to_svg(spec: dict[str, Any]) -> str:
-    """Draw a specification, of either kind."""
+def to_svg(spec: dict[str, Any], name: str = "chart") -> str:
+    """Draw a specification, of either kind.
+
+    The converter numbers what it clips by through all drawings of a process; here the numbers
+    begin anew, behind `name`, so that a drawing is the same each time and several share a page.
+    """
     svg: str = (vl_convert.vega_to_svg if is_vega(spec) else vl_convert.vegalite_to_svg)(spec)
-    return svg
+    found = dict.fromkeys(_NUMBERED.findall(svg))
+    own = {each: f"{name}-{number}" for number, each in enumerate(found)}
+    return _NUMBERED_USE.sub(lambda use: f"{use[1]}{own.get(use[2], use[2])}{use[3]}", svg)
 
 
 def _clean(part: Any) -> Any:

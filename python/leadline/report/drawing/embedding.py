@@ -11,7 +11,7 @@ import base64
 import functools
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 from typing import Any
 
@@ -20,10 +20,13 @@ import msgspec
 import vl_convert
 from markupsafe import Markup
 
+from leadline.report.drawing.doubts import in_two_groups
 from leadline.report.drawing.drawable import Drawn, drawable, is_vega, to_svg
 from leadline.report.drawing.theme import config
 
 _UNIT_GAP = re.compile(r"(?<=\d) (?=(?:%|[kKMGT]?i?B(?:/s)?|ms|s|min|h)(?![a-zA-Z]))")
+
+_SECTION = re.compile(r'<h2 id="([\w-]+)">(.*?)</h2>')
 
 ICON = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32" width="32" height="32">'
@@ -50,7 +53,7 @@ def _figure(name: str, drawn: dict[str, Any]) -> dict[str, Any]:
     spec = {key: part for key, part in drawn.items() if key != "title"}
     title = drawn["title"]
     lines = title["subtitle"]
-    svg = to_svg(spec)
+    svg = to_svg(spec, name)
     # vl-convert writes XML with every text escaped, so the drawing can stand in the page as it is.
     return {
         "name": name,
@@ -61,12 +64,20 @@ def _figure(name: str, drawn: dict[str, Any]) -> dict[str, Any]:
 
 
 def page_parts(
-    charts: Mapping[str, Drawn], document: Any, scripts: Sequence[str] = ()
+    charts: Mapping[str, Drawn],
+    document: Any,
+    scripts: Sequence[str] = (),
+    warnings: Iterable[str] = (),
 ) -> dict[str, Any]:
     """Return what every page of charts needs beside its own text: drawings, scripts, style, data.
 
-    Names of charts become elements of the page; they are ours, never a stranger's. `scripts` are
-    names of packaged ones that a page needs beside those of all pages.
+    Args:
+        charts: under names that become elements of the page; they are ours, never a stranger's.
+            The one that comes first is seen first, right below the verdict.
+        document: what the page's data is saved as.
+        scripts: names of packaged ones that a page needs beside those of all pages.
+        warnings: all that is to be said, in the order in which it matters.
+
     """
     drawn = {name: drawable(chart) for name, chart in charts.items()}
     specs = {name: _responsive(each) for name, each in drawn.items()}
@@ -75,6 +86,8 @@ def page_parts(
     return {
         "figures": {name: _figure(name, each) for name, each in drawn.items()},
         "missing": {},
+        "first": next(iter(charts), None),
+        "doubts": in_two_groups(warnings),
         "icon_href": data_uri("image/svg+xml", ICON.encode()),
         "policy": content_policy(packaged),
         "scripts": [Markup(script) for script in packaged],  # noqa: S704 - our own scripts
@@ -83,6 +96,30 @@ def page_parts(
         "chart_json": script_json({"specs": specs, "looks": looks}),
         "data_json": script_json(document),
     }
+
+
+def render_page(name: str, **parts: Any) -> str:
+    """Render a packaged template that extends `page.html.j2`, with the list of its sections."""
+    html = _environment().get_template(name).render(**parts)
+    links = "".join(
+        f'<a href="#{anchor}">{title}</a>' for anchor, title in _SECTION.findall(html)
+    )  # the titles were escaped when they were rendered
+    return html.replace("<!--contents-->", links, 1)
+
+
+def bare_page(name: str, **parts: Any) -> str:
+    """Render a packaged template of a page that has neither charts nor scripts."""
+    return (
+        _environment()
+        .get_template(name)
+        .render(
+            icon_href=data_uri("image/svg+xml", ICON.encode()),
+            policy=content_policy(()),
+            style=Markup(packaged_text("page.css")),  # noqa: S704 - our own style sheet
+            icon=Markup(ICON),  # noqa: S704 - our own drawing
+            **parts,
+        )
+    )
 
 
 def _bind(text: str) -> str:
@@ -104,8 +141,9 @@ def content_policy(scripts: Sequence[str]) -> str:
         f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
         for script in scripts
     )
+    scripts_from = f"script-src {hashes} 'unsafe-eval'; " if hashes else ""
     return (
-        f"default-src 'none'; script-src {hashes} 'unsafe-eval'; style-src 'unsafe-inline'; "
+        f"default-src 'none'; {scripts_from}style-src 'unsafe-inline'; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
 
@@ -128,11 +166,6 @@ def vega_bundle() -> str:
 def packaged_text(name: str) -> str:
     """Return a text file of this package."""
     return resources.files("leadline.report").joinpath(name).read_text(encoding="utf-8")
-
-
-def template(name: str) -> jinja2.Template:
-    """Return a packaged template; every text in it is escaped."""
-    return _environment().get_template(name)
 
 
 @functools.cache

@@ -69,11 +69,11 @@ def _error_bars(bars: list[dict[str, Any]], x: alt.X, y: alt.Y) -> list[AnyChart
     low, high = on_field(y, "low"), on_field(y, "high")
     chart = alt.Chart(values(bars))
     return [
-        chart.mark_rule(style="interval").encode(x=x, y=low, y2=alt.Y2("high:Q")),
+        chart.mark_rule(style="interval", clip=True).encode(x=x, y=low, y2=alt.Y2("high:Q")),
         *(
-            chart.mark_tick(style="interval", orient="horizontal", size=7, thickness=1.4).encode(
-                x=x, y=end
-            )
+            chart.mark_tick(
+                style="interval", orient="horizontal", size=7, thickness=1.4, clip=True
+            ).encode(x=x, y=end)
             for end in (low, high)
         ),
     ]

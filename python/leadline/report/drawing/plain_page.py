@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 from leadline.record import Status
 from leadline.report.drawing.drawable import Drawn
-from leadline.report.drawing.embedding import page_parts, template
+from leadline.report.drawing.embedding import page_parts, render_page
+from leadline.report.drawing.paged import Sheet, paged_pdf
 
 
 class PlainTable(NamedTuple):
@@ -16,6 +17,8 @@ class PlainTable(NamedTuple):
     title: str
     heads: Sequence[str]
     rows: Sequence[Sequence[str]]
+    folded: bool = False
+    """Whether only who asks for it sees it."""
 
 
 class PlainPage(NamedTuple):
@@ -35,11 +38,19 @@ class PlainPage(NamedTuple):
     """All of it, for who saves the page's data."""
 
 
+def plain_pdf(page: PlainPage) -> bytes:
+    """Put the page's words and charts on paper."""
+    return paged_pdf(Sheet(page.title, page.sub, page.sentences, page.warnings, page.charts))
+
+
 def render_plain(page: PlainPage) -> str:
     """Render the page; it holds its own data and asks nothing of the network."""
     own = page._asdict()
-    del own["charts"], own["document"], own["status"]
+    del own["charts"], own["document"], own["status"], own["warnings"]
     unfinished = "" if page.status is Status.DONE else page.status.value
-    return template("plain.html.j2").render(
-        **own, unfinished=unfinished, **page_parts(page.charts, page.document)
+    return render_page(
+        "plain.html.j2",
+        **own,
+        unfinished=unfinished,
+        **page_parts(page.charts, page.document, warnings=page.warnings),
     )

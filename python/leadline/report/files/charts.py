@@ -49,7 +49,7 @@ def _chart(test: str, rows: Sequence[FilesRow]) -> alt.LayerChart:
     known = [point for point in data if point["low"] is not None]
     layers: list[AnyChart] = [
         alt.Chart(values(known))
-        .mark_rule(strokeWidth=1.6)
+        .mark_rule(strokeWidth=1.6, clip=True)
         .encode(y=y, yOffset=offset, x=alt.X("low:Q"), x2=alt.X2("high:Q"), color=colour),
         alt.Chart(values(data))
         .mark_point(filled=True, size=70, opacity=1)

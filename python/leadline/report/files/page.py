@@ -7,8 +7,9 @@ from typing import Any
 
 from leadline.record.files import FilesRow, FilesStudy
 from leadline.record.jobs.file_test import FILE_PROGRAMS
-from leadline.report.drawing.embedding import page_parts, template
+from leadline.report.drawing.embedding import page_parts, render_page
 from leadline.report.files.charts import files_charts
+from leadline.report.files.headline import headline
 from leadline.report.files.table import NOT_MEASURED, SUSPECT, TableSection, table_of
 from leadline.report.files.terminal import (
     say_fs,
@@ -27,14 +28,19 @@ def render_files_html(study: FilesStudy, others: Sequence[FilesStudy] = ()) -> s
     """
     drawn = files_charts(study)
     table = table_of(study, *others)
-    return template("files.html.j2").render(
+    rows = [_row(row) for row in study.rows]
+    return render_page(
+        "files.html.j2",
         study=study,
         title=table.title,
+        headline=headline(study),
+        sentences=study.sentences,
+        doubted=any(row["doubt"] for row in rows),
         sections=[_section(section) for section in table.sections],
         starred=SUSPECT if any(row.suspect for row in study.rows) else "",
         how=say_how(study),
         missing_lines=say_missing(study.rows),
-        rows=[_row(row) for row in study.rows],
+        rows=rows,
         steps=[
             {
                 "size": format_bytes(step.file_bytes),
@@ -43,7 +49,7 @@ def render_files_html(study: FilesStudy, others: Sequence[FilesStudy] = ()) -> s
             }
             for step in study.size_steps
         ],
-        **page_parts(drawn, study),
+        **page_parts(drawn, study, warnings=study.warnings),
     )
 
 

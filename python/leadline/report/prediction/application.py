@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.console import RenderableType
-from rich.table import Table
 
 from leadline.record.application.prediction import ApplicationPrediction, Term
 from leadline.record.wording import join_words, say_bytes, say_interval, say_percent
@@ -20,8 +19,8 @@ def render_application(
     """Tell the answer, its terms, its streams, what speaks against it."""
     yield from terminal.sentences(sentences_of(found))
     yield from terminal.warnings(found.warnings)
-    yield _terms(terminal, found)
-    yield _streams(terminal, found)
+    yield terminal.table(*term_rows(found))
+    yield terminal.table(*stream_rows(found))
     yield terminal.text(
         f"model: {found.model}, from {found.io_s.n} readings of {found.system}", "dim"
     )
@@ -59,26 +58,28 @@ def sentences_of(found: ApplicationPrediction) -> Iterator[str]:
 
 def _missing(term: Term) -> str:
     traced = "" if term.traced_s is None else f" ({format_seconds(term.traced_s)} where traced)"
-    return f"{term.calls:,} {_NAMES[term.name]}{traced}, because {term.because}"
+    return f"{term.calls:,} {TERM_NAMES[term.name]}{traced}, because {term.because}"
 
 
-_NAMES = {"reads": "reads", "writes": "writes", "syncs": "syncs", "metadata": "metadata calls"}
+TERM_NAMES = {"reads": "reads", "writes": "writes", "syncs": "syncs", "metadata": "metadata calls"}
 
 
-def _terms(terminal: Terminal, found: ApplicationPrediction) -> Table:
-    rows = [
+def term_rows(found: ApplicationPrediction) -> tuple[Sequence[str], list[tuple[str, ...]]]:
+    """Return heads and a row for each kind of call: how many, and the time in them."""
+    rows: list[tuple[str, ...]] = [
         (
-            _NAMES[term.name],
+            TERM_NAMES[term.name],
             f"{term.calls:,}",
             "not surveyed" if term.seconds is None else say_interval(term.seconds, format_seconds),
             "" if term.traced_s is None else format_seconds(term.traced_s),
         )
         for term in found.terms
     ]
-    return terminal.table(("Term", "Calls", "Time in I/O (95 %)", "Where traced"), rows)
+    return ("Term", "Calls", "Time in I/O (95 %)", "Where traced"), rows
 
 
-def _streams(terminal: Terminal, found: ApplicationPrediction) -> Table:
+def stream_rows(found: ApplicationPrediction) -> tuple[Sequence[str], list[tuple[str, ...]]]:
+    """Return heads and a row for each stream of each phase."""
     caches = [f"Misses {format_bytes(cache.cache_bytes.value)}" for cache in found.caches]
     rows = [
         (
@@ -92,6 +93,4 @@ def _streams(terminal: Terminal, found: ApplicationPrediction) -> Table:
         )
         for each in found.streams
     ]
-    return terminal.table(
-        ("Phase", "Stream", "Requests", "Mean size", *caches, "Time", "Each"), rows
-    )
+    return ("Phase", "Stream", "Requests", "Mean size", *caches, "Time", "Each"), rows

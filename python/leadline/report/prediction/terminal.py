@@ -27,7 +27,14 @@ def render_predictions(
     """
     regions = {region.index: region.name for region in survey.regions}
     table = Table(box=None, pad_edge=False, header_style="dim")
-    heads = ["workload", "throughput (95 %)", "one run (95 %)", "requests/s", "response", "region"]
+    heads = [
+        "workload",
+        "throughput (95 %)",
+        "one run (95 %)",
+        "requests/s",
+        "mean response (95 %)",
+        "region",
+    ]
     for head in heads if names is None else ["", *heads]:
         table.add_column(head, overflow="fold")
     notes: list[Text] = []
@@ -59,4 +66,8 @@ def _span(prediction: Prediction) -> str:
 
 
 def _seconds(response_us: Interval) -> str:
-    return format_seconds(response_us.value / 1e6)
+    said = format_seconds(response_us.value / 1e6)
+    if response_us.low is None or response_us.high is None:
+        return said
+    span = say_span(format_seconds(response_us.low / 1e6), format_seconds(response_us.high / 1e6))
+    return f"{said} ({span})"

@@ -9,7 +9,7 @@ import altair as alt
 
 from leadline.record.streaming import Platform, StreamStudy
 from leadline.record.wording import say_count
-from leadline.report.drawing.embedding import page_parts, template
+from leadline.report.drawing.embedding import page_parts, render_page
 from leadline.report.streaming.catalogue import is_wide, stream_charts
 from leadline.report.streaming.table import (
     PHASE_HEADS,
@@ -50,11 +50,11 @@ def render_stream_html(study: StreamStudy, others: Sequence[StreamStudy] = ()) -
         own = {name if number == 1 else f"{name}-{number}": one for name, one in charts.items()}
         groups.append(_group(stream_title(each) if others else "Charts", own, each))
         drawn |= own
-    return template("stream.html.j2").render(
+    return render_page(
+        "stream.html.j2",
         study=study,
         title=stream_title(study),
         sentences=study.sentences or said.sentences,
-        warnings=list(dict.fromkeys((*study.warnings, *said.warnings))),
         heads=PHASE_HEADS,
         rows=phase_rows(study, said),
         not_counted=not_counted_lines(said.not_measurable),
@@ -63,7 +63,7 @@ def render_stream_html(study: StreamStudy, others: Sequence[StreamStudy] = ()) -
         how=how_rows(study),
         facts=fact_rows(study.start.facts),
         groups=groups,
-        **page_parts(drawn, study),
+        **page_parts(drawn, study, warnings=(*study.warnings, *said.warnings)),
     )
 
 

@@ -78,7 +78,7 @@ def _measured(
         .mark_bar(style="gain")
         .encode(x=x, xOffset=offset, y=y, tooltip=_tips()),
         alt.Chart(values(known))
-        .mark_rule(style="whisker")
+        .mark_rule(style="whisker", clip=True)
         .encode(x=x, xOffset=offset, y=on_field(y, "low"), y2=alt.Y2("high:Q")),
     ]
 

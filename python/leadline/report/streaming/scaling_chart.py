@@ -47,7 +47,7 @@ def scaling_chart(scaling: Sequence[Scaling]) -> alt.LayerChart | None:
         _bars([row for row in rows if not row["limit"]], x, offset, y, "gain"),
         _bars(short, x, offset, y, "short-gain"),
         alt.Chart(values(known))
-        .mark_rule(style="whisker")
+        .mark_rule(style="whisker", clip=True)
         .encode(x=x, xOffset=offset, y=on_field(y, "low"), y2=alt.Y2("high:Q")),
         alt.Chart(values(ideal))
         .mark_bar(style="model-bar")

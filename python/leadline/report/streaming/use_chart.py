@@ -105,7 +105,7 @@ def _lines(rows: Sequence[Row], x: alt.X, y: alt.Y) -> list[AnyChart]:
     chart = alt.Chart(values(rows))
     return [
         alt.Chart(values(known))
-        .mark_rule(strokeWidth=1.4)
+        .mark_rule(strokeWidth=1.4, clip=True)
         .encode(x=x, y=on_field(y, "low"), y2=alt.Y2("high:Q"), color=colour),
         chart.mark_line(strokeWidth=2).encode(x=x, y=y, color=colour),
         chart.mark_point(filled=True, size=52, opacity=1).encode(

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from leadline.record.balance import Balance, Bus, Ratio
+from leadline.record.streaming import StreamStudy
 from leadline.record.wording import say_interval, say_number
+from leadline.studies.streaming.answer import balance_of
 
 BUS_WORDS: dict[Bus, str] = {"io": "I/O bus", "memory": "memory bus"}
 NOT_HERE = "not measurable here"
@@ -20,3 +24,8 @@ def say_ratio(ratio: Ratio) -> str:
 def system_name(balance: Balance) -> str:
     """Write a system and its platform: `atlas, threads`."""
     return f"{balance.system}, {balance.platform}"
+
+
+def sentences_of_study(study: StreamStudy) -> Sequence[str]:
+    """Return what a study says; one that was stopped says what it would."""
+    return study.sentences or balance_of(study).sentences

@@ -118,7 +118,7 @@ def system_layers(
     tips = tooltips(system="System", where="At", rate="Throughput (95 %)")
     banded = [row for row in lined if row["low"] is not None and row["high"] is not None]
     chart = alt.Chart(values(rows))
-    band = alt.Chart(values(banded)).mark_area(opacity=0.16)
+    band = alt.Chart(values(banded)).mark_area(opacity=0.16, clip=True)
     return [
         band.encode(x=x, y=on_field(y, "low"), y2=alt.Y2("high:Q"), color=colour),
         alt.Chart(values(lined))

@@ -15,10 +15,11 @@ import msgspec
 
 from leadline.record import Measurement, Survey, Validation
 from leadline.record.wording import say_place
-from leadline.report.drawing.embedding import data_uri, page_parts, script_json, template
+from leadline.report.drawing.embedding import data_uri, page_parts, render_page, script_json
 from leadline.report.survey import tables
 from leadline.report.survey.catalogue import charts, not_measured, summary_chart
 from leadline.report.survey.curves import FAMILY_PARAMETERS
+from leadline.report.survey.latency_charts import latency_charts
 from leadline.report.survey.overviews import drift_title
 from leadline.report.survey.what_if import what_if_document
 from leadline.report.validation.charts import validation_charts, validation_rows
@@ -46,7 +47,8 @@ def render_html(
         model: the one that the what-if section predicts with; None is the default.
 
     """
-    drawn = charts(survey)
+    slow = latency_charts(survey, points)
+    drawn = charts(survey) | slow
     if validation is not None:
         drawn |= validation_charts(validation)
     if others:
@@ -56,7 +58,8 @@ def render_html(
     asked = what_if_document(survey, points, model)
     scripts = () if isinstance(asked, str) else ("what_if_models.js", "what_if.js")
     data = {"survey": survey, "points": [_light(point) for point in points]}
-    return template("template.html.j2").render(
+    return render_page(
+        "template.html.j2",
         survey=survey,
         status=survey.status.value,
         lead=_answer(survey)[0],
@@ -68,6 +71,7 @@ def render_html(
         validation_rows=validation_rows(validation) if validation else (),
         what_if=asked,
         what_if_json=script_json(asked),
+        latencies=list(slow),
         cache=find_in_survey(survey, points),
         sure=tables.sure_rows(survey, points, drift_title(survey)),
         plan=tables.plan_rows(survey, points),
@@ -76,7 +80,8 @@ def render_html(
         point_heads=tables.POINT_HEADS,
         points=tables.point_rows(points),
         csv_href=data_uri("text/csv", tables.points_csv(points).encode()),
-        **page_parts(drawn, data, scripts) | {"missing": not_measured(survey)},
+        **page_parts(drawn, data, scripts, survey.warnings)
+        | {"missing": not_measured(survey), "first": "unique_bytes"},
     )
 
 

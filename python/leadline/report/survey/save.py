@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from leadline.record import Measurement, Survey, Validation
+from leadline.report.drawing.drawable import Drawn
 from leadline.report.drawing.images import CHART_FORMATS, ReportError, save_chart
 from leadline.report.drawing.layers import AnyChart
+from leadline.report.drawing.paged import Sheet, paged_pdf
 from leadline.report.drawing.saving import Forms
 from leadline.report.survey.catalogue import charts, not_measured
 from leadline.report.survey.page import render_html
-from leadline.report.survey.poster import poster_pdf
 from leadline.report.validation.charts import validation_charts
 
 _FORMS = Forms("a report", ".html, .pdf, .svg or .png")
@@ -63,15 +64,37 @@ def save_report(
 ) -> None:
     """Write the report; the suffix of `path` decides what.
 
-    .html: the whole page. .pdf: sentences and all charts on one sheet. .svg or .png: the chart of
+    .html: the whole page. .pdf: sentences and all charts on A4. .svg or .png: the chart of
     throughput against bytes touched. `others` join the page's summary of several systems (CP94
     Fig. 10), `validation` has a section of its own there.
     """
     _FORMS.save(
         path,
         html=lambda: render_html(survey, points, others, validation),
-        pdf=lambda: poster_pdf(survey),
+        pdf=lambda: _pdf(survey, validation),
         charts=lambda: _levels(survey),
+    )
+
+
+_FIRST = ("unique_bytes", "slope", "sentinels")
+
+
+def _pdf(survey: Survey, validation: Validation | None) -> bytes:
+    """Put the sentences and every chart on paper."""
+    start = survey.start
+    drawn: dict[str, Drawn] = dict(charts(survey))
+    drawn.pop("summary", None)  # of one survey it is the first chart again
+    first = {name: drawn.pop(name) for name in _FIRST if name in drawn}
+    checked = validation_charts(validation) if validation else {}
+    return paged_pdf(
+        Sheet(
+            title=start.system,
+            sub=f"{start.target} · {start.started_at[:10]} · {survey.status.value}",
+            sentences=survey.sentences,
+            warnings=survey.warnings,
+            charts={**first, **drawn, **checked},
+            notes=list(not_measured(survey).values()),
+        )
     )
 
 

@@ -10,10 +10,17 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from leadline.record import CurvePoint, FileCache, Survey
+from leadline.record import CurvePoint, FileCache, Measurement, Survey
 from leadline.record.wording import say_border, say_percent, say_rate
 from leadline.report.drawing.scale import wants_log
 from leadline.report.drawing.terminal import Terminal, on_terminal
+from leadline.report.survey.latency import (
+    curve_heads,
+    curve_rows,
+    every_curve,
+    latencies,
+    say_curve,
+)
 from leadline.units import format_bytes, format_rate
 
 ROWS = 9
@@ -59,6 +66,18 @@ def _table(terminal: Terminal, survey: Survey) -> Table:
         )
         rows.append(cells)
     return terminal.table(("Level", "Holds (95 %)", "Throughput (95 %)", "Noise"), rows)
+
+
+@on_terminal
+def render_curves(
+    terminal: Terminal, survey: Survey, points: Sequence[Measurement], *, iops: bool = False
+) -> Iterator[RenderableType]:
+    """Tell every curve as a table: throughput, or requests per second, with p50 and p99."""
+    known = latencies(points)
+    for curve in every_curve(survey):
+        if curve.points:
+            yield terminal.text(f"{say_curve(survey, curve)}:")
+            yield terminal.table(curve_heads(curve, iops=iops), curve_rows(curve, known, iops=iops))
 
 
 def chart_lines(survey: Survey, width: int, *, plain: bool = False) -> list[str]:

@@ -48,12 +48,12 @@ def _chart(
     tips = tooltips(where="At", rate="Throughput (95 %)")
     layers: list[AnyChart] = border_layers(survey, x) if parameter == "unique_bytes" else []
     layers += [
-        chart.mark_area(style="band").encode(
+        chart.mark_area(style="band", clip=True).encode(
             y=low, y2=alt.Y2("high:Q"), detail=alt.Detail("region:N")
         ),
         chart.mark_line(style="curve").encode(y=y, detail=alt.Detail("region:N")),
         here.mark_rule(style="focal-rule"),
-        here.mark_rule(style="interval").encode(y=low, y2=alt.Y2("high:Q")),
+        here.mark_rule(style="interval", clip=True).encode(y=low, y2=alt.Y2("high:Q")),
         here.mark_point(style="focal").encode(y=y),
         chart.mark_point(style="touch").encode(y=y, tooltip=tips),
     ]

@@ -80,7 +80,7 @@ def validation_rows(validation: Validation) -> list[tuple[str, ...]]:
 
 def scatter_chart(validation: Validation, score: ModelScore) -> alt.LayerChart:
     """Draw predicted against measured throughput with 95 % intervals (CP94 Fig. 12)."""
-    rows = _forecast_rows(validation, score.model)
+    rows = forecast_rows(validation, score.model)
     rates = [float(row[key]) for row in rows for key in ("x", "y")]
     singles = [
         {
@@ -170,7 +170,7 @@ def models_chart(validation: Validation) -> alt.LayerChart:
             )
             for key, size in (("p75", 9), ("p90", 13))
         ),
-        chart.mark_rule(style="interval", strokeWidth=5).encode(
+        chart.mark_rule(style="interval", strokeWidth=5, clip=True).encode(
             y=y, x=on_field(x, "low"), x2=alt.X2("high:Q")
         ),
         chart.mark_point(style="mean", size=70).encode(y=y, x=on_field(x, "median"), tooltip=tips),
@@ -231,7 +231,7 @@ def coverage_chart(validation: Validation) -> alt.LayerChart:
         alt.Chart(values(rows))
         .mark_line(interpolate="step-after", strokeWidth=2)
         .encode(x=x, y=y, color=colour, strokeDash=dash),
-        marked.mark_rule(strokeWidth=1.6).encode(
+        marked.mark_rule(strokeWidth=1.6, clip=True).encode(
             x=x, y=on_field(y, "low"), y2=alt.Y2("high:Q"), color=colour
         ),
         marked.mark_point(filled=True, size=60, opacity=1).encode(
@@ -253,7 +253,7 @@ def _coverage_title(score: ModelScore) -> str:
 
 def error_chart(validation: Validation, score: ModelScore, parameter: str) -> alt.LayerChart:
     """Draw the error of every workload against one parameter, and medians (CP94 Fig. 13)."""
-    rows = _forecast_rows(validation, score.model)
+    rows = forecast_rows(validation, score.model)
     for row in rows:
         row["x"] = row[parameter]
         row["y"] = max(ERROR_FRAC_MIN, abs(float(row["signed"])))
@@ -328,7 +328,8 @@ def _first(validation: Validation, model: str) -> Sequence[Any]:
     return [f for row in validation.workloads for f in row.forecasts if f.model == model][:1]
 
 
-def _forecast_rows(validation: Validation, model: str) -> list[dict[str, Any]]:
+def forecast_rows(validation: Validation, model: str) -> list[dict[str, Any]]:
+    """Return every workload that a model predicted: numbers for a chart, words for a reader."""
     rows = []
     for item in validation.workloads:
         for forecast in item.forecasts:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from leadline.record.workbench import Experiment
+from leadline.record.workbench import Experiment, StorageServer
 from leadline.report.drawing.drawable import Drawn
 from leadline.report.workbench.cost_charts import cost_charts
 from leadline.report.workbench.fares_chart import fares_chart
+from leadline.report.workbench.latency_chart import latency_chart
 from leadline.report.workbench.response_chart import response_charts
 from leadline.report.workbench.surface.lines_chart import lines_chart
 from leadline.report.workbench.surface.map_chart import map_chart
@@ -16,7 +17,7 @@ from leadline.report.workbench.surface.table import sample_costs
 from leadline.report.workbench.surface.turning_chart import surface_picture
 from leadline.report.workbench.time_chart import compared_time_chart, time_chart
 
-_WIDE = ("response", "response-percentile", "time", "times", "map")
+_WIDE = ("latency", "response", "response-percentile", "time", "times", "map")
 
 
 def experiment_charts(
@@ -37,10 +38,16 @@ def peak_charts(experiment: Experiment) -> dict[str, Drawn]:
     if not experiment.peaks:
         return {}
     charts: dict[str, Drawn] = {}
+    latency = latency_chart(experiment) if experiment.peaks[0].curve else None
+    if latency is not None:
+        charts["latency"] = latency
     charts |= response_charts(experiment.peaks[0], experiment.start.goal.threshold)
     for name, chart in (("fares", fares_chart(experiment)), ("time", time_chart(experiment))):
         if chart is not None:
             charts[name] = chart
+    if "latency" not in charts and isinstance(experiment.start.server, StorageServer):
+        latency = latency_chart(experiment)
+        charts |= {} if latency is None else {"latency": latency}
     return charts
 
 

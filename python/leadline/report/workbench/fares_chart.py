@@ -31,7 +31,7 @@ def fares_chart(experiment: Experiment) -> alt.LayerChart | None:
         axis=alt.Axis(title=f"Bench time ({clock.name})", format=",~r", tickCount=5, grid=True),
     )
     order = [row["policy"] for row in rows]
-    y = alt.Y("policy:N", sort=order, axis=alt.Axis(title=None, labelLimit=130, domain=False))
+    y = alt.Y("policy:N", sort=order, axis=alt.Axis(title=None, labelLimit=220, domain=False))
     tips = tooltips(policy="Policy", took="Would take", finds="Would find", runs="From")
     layers: list[AnyChart] = []
     for style, own in (("gain", False), ("short-gain", True)):
@@ -41,7 +41,9 @@ def fares_chart(experiment: Experiment) -> alt.LayerChart | None:
             layers.append(mark.encode(x=x, y=y, tooltip=tips))
     chart = alt.Chart(values(rows))
     layers.append(
-        chart.mark_rule(style="whisker").encode(x=on_field(x, "low"), x2=alt.X2("high:Q"), y=y)
+        chart.mark_rule(style="whisker", clip=True).encode(
+            x=on_field(x, "low"), x2=alt.X2("high:Q"), y=y
+        )
     )
     text = chart.mark_text(style="small-label", align="left", dx=6)
     layers.append(text.encode(x=on_field(x, "high"), y=y, text=alt.Text("said:N")))

@@ -8,13 +8,13 @@ from typing import Any
 import msgspec
 
 from leadline.record import Status
-from leadline.record.workbench import Experiment
-from leadline.report.drawing.embedding import page_parts, template
+from leadline.record.workbench import Experiment, Trial
+from leadline.report.drawing.embedding import page_parts, render_page
 from leadline.report.survey.tables import fact_rows
 from leadline.report.workbench import table as peak_table
 from leadline.report.workbench.catalogue import experiment_charts, is_wide_chart
 from leadline.report.workbench.surface import table as surface_table
-from leadline.report.workbench.words import experiment_title, peak_of
+from leadline.report.workbench.words import answer_first, experiment_title, peak_of
 
 _STATUS = {
     Status.RUNNING: "still running",
@@ -31,12 +31,12 @@ def render_experiment_html(experiment: Experiment, others: Sequence[Experiment] 
     charts = experiment_charts(experiment, others)
     start = experiment.start
     more = _peak(experiment) if start.design is None else _surface(experiment)
-    return template("experiment.html.j2").render(
+    return render_page(
+        "experiment.html.j2",
         title=experiment_title(experiment),
         start=start,
         status=_STATUS[experiment.status],
-        sentences=experiment.sentences,
-        warnings=experiment.warnings,
+        sentences=answer_first(experiment),
         wide=[name for name in charts if is_wide_chart(name)],
         narrow=[name for name in charts if not is_wide_chart(name)],
         goal=peak_table.goal_rows(start),
@@ -45,7 +45,7 @@ def render_experiment_html(experiment: Experiment, others: Sequence[Experiment] 
         compared_heads=peak_table.ANSWER_HEADS,
         text=start.text,
         **more,
-        **page_parts(charts, _light(experiment)),
+        **page_parts(charts, _light(experiment), warnings=experiment.warnings),
     )
 
 
@@ -57,14 +57,16 @@ def _light(experiment: Experiment) -> Experiment:
     replace = msgspec.structs.replace
     peaks = []
     for peak in experiment.peaks:
-        trials = [
-            trial
-            if trial.measured is None
-            else replace(trial, measured=replace(trial.measured, batches=()))
-            for trial in peak.trials
-        ]
-        peaks.append(replace(peak, trials=tuple(trials)))
+        trials = map(_bare, peak.trials)
+        peaks.append(replace(peak, trials=tuple(trials), curve=tuple(map(_bare, peak.curve))))
     return replace(experiment, peaks=tuple(peaks))
+
+
+def _bare(trial: Trial) -> Trial:
+    if trial.measured is None:
+        return trial
+    bare = msgspec.structs.replace(trial.measured, batches=())
+    return msgspec.structs.replace(trial, measured=bare)
 
 
 def _peak(experiment: Experiment) -> dict[str, Any]:
@@ -76,10 +78,17 @@ def _peak(experiment: Experiment) -> dict[str, Any]:
         "loads": [] if peak is None else peak_table.load_rows(peak, threshold),
         "trial_heads": peak_table.TRIAL_HEADS,
         "trials": peak_table.trial_lines(experiment.peaks[0]) if experiment.peaks else [],
+        "curve_heads": peak_table.CURVE_HEADS,
+        "curve": _curve(experiment),
         "fare_heads": peak_table.FARE_HEADS,
         "fares": peak_table.fare_rows(experiment),
         "fares_on": experiment.fares_on,
     }
+
+
+def _curve(experiment: Experiment) -> list[tuple[str, ...]]:
+    shown = peak_table.has_curve(experiment)
+    return peak_table.curve_rows(experiment.peaks[0]) if shown else []
 
 
 def _surface(experiment: Experiment) -> dict[str, Any]:

@@ -298,7 +298,9 @@ def _means(
         return []
     tips = tooltips(load="Offered", said="Mean over trials", trials="From")
     chart = alt.Chart(values(rows))
-    bars = chart.mark_rule(style="interval").encode(x=x, y=on_field(y, "low"), y2=alt.Y2("high:Q"))
+    bars = chart.mark_rule(style="interval", clip=True).encode(
+        x=x, y=on_field(y, "low"), y2=alt.Y2("high:Q")
+    )
     return [bars, chart.mark_point(style="mean").encode(x=x, y=y, tooltip=tips)]
 
 

@@ -8,10 +8,12 @@ from typing import Any
 
 from leadline.inert import to_csv
 from leadline.record.workbench import Experiment, SurfaceCell
+from leadline.report.drawing.paged import Sheet, paged_pdf
 from leadline.report.drawing.saving import Forms
-from leadline.report.workbench.catalogue import experiment_charts
+from leadline.report.workbench.catalogue import experiment_charts, is_wide_chart
 from leadline.report.workbench.page import render_experiment_html
 from leadline.report.workbench.surface.table import sample_costs
+from leadline.report.workbench.words import answer_first, experiment_title
 from leadline.studies.workbench.answer import say_sample
 from leadline.studies.workbench.trial_rows import trial_rows
 
@@ -27,7 +29,8 @@ def save_experiment(experiment: Experiment, path: Path, others: Sequence[Experim
     """Write the experiment; the suffix of `path` decides what.
 
     .html: the page; `others` are compared with it there. .csv: a line for each configuration of a
-    surface, or for each trial of a single search. .svg, .png or .pdf: the charts, the first of
+    surface, or for each trial of a single search. .pdf: words and charts on A4. .svg or .png: the
+    charts, the first of
     response against load, or the map.
 
     Raises:
@@ -37,8 +40,23 @@ def save_experiment(experiment: Experiment, path: Path, others: Sequence[Experim
     _FORMS.save(
         path,
         html=lambda: render_experiment_html(experiment, others),
+        pdf=lambda: _pdf(experiment, others),
         csv=lambda: _csv([experiment, *others]),
         charts=lambda: experiment_charts(experiment, others),
+    )
+
+
+def _pdf(experiment: Experiment, others: Sequence[Experiment]) -> bytes:
+    start = experiment.start
+    return paged_pdf(
+        Sheet(
+            experiment_title(experiment),
+            f"Policy {start.policy} · {start.started_at[:10]} · experiment {start.study_id[:8]}",
+            answer_first(experiment),
+            experiment.warnings,
+            experiment_charts(experiment, others),
+            wide=is_wide_chart,
+        )
     )
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from leadline.record.wording import say_count, say_percent, say_span
+from leadline.record import Access
+from leadline.record.wording import say_count, say_percent, say_span, say_workload
 from leadline.record.workbench import (
     CommandServer,
     Experiment,
@@ -16,6 +17,7 @@ from leadline.record.workbench import (
     SamplePeak,
     ServerSpec,
     SimulatedServer,
+    StorageServer,
     Threshold,
     Trial,
 )
@@ -30,7 +32,8 @@ from leadline.report.workbench.words import (
     say_peak,
     say_response,
 )
-from leadline.studies.workbench.answer import say_sample, say_threshold
+from leadline.studies.workbench.answer import say_quantile, say_sample, say_threshold
+from leadline.studies.workbench.latency_curve import latency_curve
 from leadline.units import format_seconds
 
 _SATURATED = {True: "yes", False: "no", None: "cannot tell"}
@@ -43,13 +46,44 @@ def load_heads(threshold: Threshold) -> tuple[str, ...]:
     if "mean" in measures(threshold):
         heads.append("Mean response")
     if "percentile" in measures(threshold):
-        heads.append(f"{100 * (threshold.percentile or 0):.4g} % within")
+        heads.append(f"{say_quantile(threshold.percentile or 0)} within")
     return (*heads, "Saturated")
 
 
 def load_rows(peak: PeakRate, threshold: Threshold) -> list[tuple[str, ...]]:
     """Return a row for every load, lowest first."""
     return [_load_row(load, threshold) for load in peak.loads]
+
+
+CURVE_HEADS = ("Load (requests/s)", "Of peak", "Done/s", "Mean", "p50", "p99", "p99.9")
+
+
+def curve_rows(found: SamplePeak) -> list[tuple[str, ...]]:
+    """Return the load-latency curve, lowest rate first: a row for each rate that was kept."""
+    return [
+        (
+            say_load(point.rate_per_s),
+            "\N{EN DASH}" if point.part_of_peak is None else f"{100 * point.part_of_peak:.0f} %",
+            say_load(point.completed_per_s),
+            *(
+                say_ms(ms)
+                for ms in (
+                    point.response_ms.mean,
+                    point.response_ms.p50,
+                    point.response_ms.p99,
+                    point.response_ms.p99_9,
+                )
+            ),
+        )
+        for point in latency_curve(found)
+    ]
+
+
+def has_curve(experiment: Experiment) -> bool:
+    """Whether the load-latency curve is told: of storage, and where it was asked for."""
+    start = experiment.start
+    asked = start.curve_points > 0 or isinstance(start.server, StorageServer)
+    return asked and start.design is None and bool(experiment.peaks)
 
 
 def _load_row(load: Load, threshold: Threshold) -> tuple[str, ...]:
@@ -153,6 +187,10 @@ def say_server(server: ServerSpec) -> str:
             return f"simulated: {said}"
         case NfsServer():
             return f"NFS, workload {server.workload}, in {server.directory}"
+        case StorageServer():
+            reached = Access.kept_by(server).discipline
+            asked = [say_workload(server.workload), *server.workload.beyond()]
+            return f"{server.target}, {', '.join(asked)}, {reached}"
         case CommandServer():
             return f"any, loaded by {' '.join(server.load)}"
 

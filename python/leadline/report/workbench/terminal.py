@@ -11,7 +11,15 @@ from rich.text import Text
 from leadline.record.workbench import Experiment, PeakRate
 from leadline.report.drawing.terminal import Terminal, on_terminal
 from leadline.report.workbench.surface.terminal import tell_surface
-from leadline.report.workbench.table import FARE_HEADS, fare_rows, load_heads, load_rows
+from leadline.report.workbench.table import (
+    CURVE_HEADS,
+    FARE_HEADS,
+    curve_rows,
+    fare_rows,
+    has_curve,
+    load_heads,
+    load_rows,
+)
 from leadline.report.workbench.words import peak_of
 
 _BAR = 12
@@ -32,6 +40,14 @@ def _tell_peak(terminal: Terminal, experiment: Experiment) -> Iterator[Renderabl
     if peak is not None and peak.loads:
         yield Text("")
         yield _loads(terminal, experiment, peak)
+    if has_curve(experiment) and (rows := curve_rows(experiment.peaks[0])):
+        even = bool(experiment.peaks[0].curve)
+        yield terminal.text(
+            "The load-latency curve, at even parts of the peak:"
+            if even
+            else "The load-latency curve, from the trials that kept their rate:"
+        )
+        yield terminal.table(["Load/s", *CURVE_HEADS[1:]], rows)
     if experiment.fares:
         yield terminal.text(f"How the policies would have fared, on {experiment.fares_on}:")
         yield terminal.table(FARE_HEADS, fare_rows(experiment))

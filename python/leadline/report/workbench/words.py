@@ -5,6 +5,7 @@ from __future__ import annotations
 from leadline.record import Interval
 from leadline.record.wording import say_interval, say_percent, say_span
 from leadline.record.workbench import Experiment, ExperimentStart, PeakRate, PeakVerdict, TrialState
+from leadline.studies.workbench.answer import BEST
 
 VERDICTS: dict[PeakVerdict, str] = {
     PeakVerdict.FOUND: "found",
@@ -99,3 +100,9 @@ def experiment_title(experiment: Experiment) -> str:
     names = [factor.name for factor in start.factors]
     over = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
     return f"Peak rates of {start.system} over {over}"
+
+
+def answer_first(experiment: Experiment) -> list[str]:
+    """Return its sentences: what a surface was measured for before what it cost."""
+    best = [text for text in experiment.sentences if text.startswith(BEST)]
+    return best + [text for text in experiment.sentences if text not in best]

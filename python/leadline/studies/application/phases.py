@@ -74,6 +74,7 @@ def _phase(order: int, part: Part, facts: TraceFacts, study_id: str) -> PhaseFou
         write_sizes=_sizes(part.sizes[1]),
         streams=found.streams,
         streams_error=found.error,
+        used_before=part.used_before,
         syncs=part.syncs,
         dirty_at_sync_bytes=part.dirty_at_sync if part.syncs else None,
         sync_s=sum(each.seconds for each in syncs) if durations else None,

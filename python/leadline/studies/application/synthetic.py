@@ -35,6 +35,7 @@ RUN_S_LEAST, RUN_S_MOST = 10.0, 600.0
 PIECES_MOST = 64
 PIECES_ROOM = 1.1
 """A piece's last bytes may be fewer than a request."""
+USED_MOSTLY = 0.5
 SLOWER_MOST = 5.0
 """Times as long as it took where it was traced."""
 
@@ -58,10 +59,14 @@ class Synthetic(msgspec.Struct, frozen=True, kw_only=True):
     losses: tuple[str, ...]
     """What of the description it leaves out, each beginning with `not mapped:`."""
 
+    begins_cold: bool
+    """Whether little of its data was used before it."""
+
     def losses_of(self, *, whole: bool) -> tuple[str, ...]:
         """Return these and those of a run of the whole phase, or else of the steady state."""
-        own = _whole_losses(self.phase) if whole else _steady_losses(self.phase)
-        return (*self.losses, *own)
+        if not whole:
+            return (*self.losses, *_steady_losses(self.phase))
+        return (*self.losses, *_whole_losses(self.phase, cold=self.begins_cold))
 
 
 def synthetic_of(application: Application, phase: int | None = None) -> Synthetic:
@@ -105,6 +110,7 @@ def synthetic_of(application: Application, phase: int | None = None) -> Syntheti
         arrivals=arrivals,
         sync=_sync(chosen, workload.read_frac),
         losses=tuple(dict.fromkeys(losses)),
+        begins_cold=chosen.used_before < USED_MOSTLY,
     )
 
 
@@ -319,9 +325,9 @@ def _steady_losses(phase: PhaseFound) -> Iterator[str]:
         yield "not mapped: data used once are as many as the trace has, and then begin again"
 
 
-def _whole_losses(phase: PhaseFound) -> Iterator[str]:
+def _whole_losses(phase: PhaseFound, *, cold: bool) -> Iterator[str]:
     if phase.order:
         yield (
-            "not mapped: what earlier phases left in the file cache; a run begins with none of its "
-            "data there"
+            "not mapped: what exactly earlier phases left in the file cache; a run begins with "
+            + ("nothing of its data there" if cold else "as much of its data there as has room")
         )

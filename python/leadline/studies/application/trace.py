@@ -82,6 +82,7 @@ class Part(msgspec.Struct, frozen=True):
     requests: int
     by_class: tuple[int, int, int, int]
     bytes_by_class: tuple[int, int, int, int]
+    used_before: float
     others_since: tuple[float, float]
     sizes: tuple[list[tuple[int, int]], list[tuple[int, int]]]
     timed: tuple[tuple[int, float], tuple[int, float]]

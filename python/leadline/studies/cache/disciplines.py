@@ -22,6 +22,7 @@ from leadline.record.wording import say_percent, say_rate, say_times
 from leadline.record.writes import DisciplineRate, WriteDisciplines
 from leadline.stats import pooled_noise, pooled_result
 from leadline.stats.intervals import reading_interval
+from leadline.units import format_seconds
 
 FSYNC_EACH = 8
 """Writes from one fsync to the next, where nobody says otherwise: a small transaction."""
@@ -199,9 +200,13 @@ def _row(rate: DisciplineRate) -> tuple[str, str, str, str, str]:
         rate.name,
         say_rate(rate.throughput_mb_s),
         _times(ratio) if ratio is not None else "",
-        f"{p50:.4g} us, {p99:.4g} us" if p50 is not None and p99 is not None else "n.m.",
+        "n.m." if p50 is None or p99 is None else f"{_time(p50)}, {_time(p99)}",
         "n.m." if rate.device_reach is None else say_percent(rate.device_reach),
     )
+
+
+def _time(us: float) -> str:
+    return format_seconds(us / 1e6)
 
 
 def _times(ratio: Interval) -> str:

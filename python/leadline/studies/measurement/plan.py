@@ -20,6 +20,8 @@ RUNS = 5
 short to become steady in."""
 SECONDS = 5.0
 ACCURACY = 0.01
+FILL_S = 60.0
+"""A third of it is the most that a pass over the data may take."""
 
 
 class MeasurementRefused(LeadlineError):
@@ -144,18 +146,21 @@ def naming(name: str | None) -> Iterator[None]:
         raise
 
 
-def limits_of(seconds: float, accuracy: float, requests: int | None = None) -> Limits:
+def limits_of(
+    seconds: float, accuracy: float, requests: int | None = None, *, begins_cold: bool = True
+) -> Limits:
     """Return the limits of one run of so many seconds; its bound is not among them.
 
     Args:
         seconds: to measure, at most.
         accuracy: relative half-width of the rate that ends the window early.
-        requests: after which it ends, from an empty file cache; None is the steady state.
+        requests: after which it ends; None is the steady state.
+        begins_cold: with an empty file cache, where it ends so.
 
     """
     if requests is not None:
         return Limits(
-            warm_up_s_max=0.0,
+            warm_up_s_max=0.0 if begins_cold else FILL_S,
             measure_s_min=seconds,
             measure_s_max=seconds,
             accuracy=0.0,

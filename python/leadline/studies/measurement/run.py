@@ -213,7 +213,12 @@ def _measure(
     nothing = engine.access.backend == "null"
     pause_s = 0.0 if engine.virtual or nothing else PAUSE_S
     limits = bounded(
-        limits_of(workload.seconds / workload.runs, asked.accuracy, workload.requests),
+        limits_of(
+            workload.seconds / workload.runs,
+            asked.accuracy,
+            workload.requests,
+            begins_cold=workload.begins_cold,
+        ),
         runs=workload.runs,
         pause_s=pause_s,
         layout_bytes=0 if nothing else workload.workload.unique_bytes,

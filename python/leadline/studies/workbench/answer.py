@@ -7,7 +7,7 @@ from collections import Counter
 import msgspec
 
 from leadline.record import Status
-from leadline.record.wording import join_words, say_count, say_percent
+from leadline.record.wording import join_words, say_count, say_level, say_percent
 from leadline.record.workbench import (
     Experiment,
     Goal,
@@ -15,13 +15,19 @@ from leadline.record.workbench import (
     PeakVerdict,
     Sample,
     SamplePeak,
+    StorageServer,
     Threshold,
     Trial,
     TrialState,
 )
 from leadline.record.workload import Interval
+from leadline.studies.workbench.threshold import threshold_ratio
 from leadline.units import format_seconds
 
+BEST = "The best rate for the least is"
+"""How the answer of a surface begins, if it has one."""
+_WAITED_FRAC = 0.1
+"""Part of a response that is waiting before the target, from which on it is worth a warning."""
 _LATE_MS = 1.0
 """A generator that sends later than this, at its 99th percentile, is worth a warning."""
 
@@ -55,17 +61,22 @@ def say_threshold(threshold: Threshold) -> str:
     said = []
     if threshold.mean_ms is not None:
         said.append(f"the mean response is above {_digits(threshold.mean_ms)} ms")
-    if threshold.percentile is not None and threshold.limit_ms is not None:
-        said.append(
-            f"fewer than {say_percent(threshold.percentile)} of the responses are within "
-            f"{_digits(threshold.limit_ms)} ms"
-        )
+    said += [
+        f"fewer than {say_quantile(within.percentile)} of the responses are within "
+        f"{_digits(within.limit_ms)} ms"
+        for within in threshold.shares
+    ]
     return " or ".join(said)
+
+
+def say_quantile(share: float) -> str:
+    """Write a share as many nines as it has: `99.9 %`."""
+    return f"{100 * share:.6g} %"
 
 
 def say_sample(sample: Sample) -> str:
     """Write `threads=8, disks=2`; nothing for a sample without factors."""
-    return ", ".join(f"{name}={level}" for name, level in sample.items())
+    return ", ".join(f"{name}={say_level(name, level)}" for name, level in sample.items())
 
 
 def _tell_peak(experiment: Experiment) -> list[str]:
@@ -96,7 +107,7 @@ def _verdict(name: str, goal: Goal, peak: PeakRate) -> str:
         PeakVerdict.NEVER_SATURATED: f"{name} was not saturated at any load: {bound}.",
         PeakVerdict.ALWAYS_SATURATED: (
             f"{name} was saturated at every load tried, down to {say_requests(lowest)}: "
-            f"{saturated} whatever the load."
+            f"{saturated} whatever the load.{_unloaded(peak)}"
         ),
         PeakVerdict.GENERATOR_LIMITED: f"The load generator gave out before {name} did: {bound}.",
         PeakVerdict.SERVER_LOST: f"{name} died or stopped answering under load: {bound}.",
@@ -121,6 +132,19 @@ def _reached(name: str, goal: Goal, peak: PeakRate) -> str:
         return f"{takes}, {allowed}: it is not confirmed."
     reached = "no accuracy" if peak.accuracy is None else f"accuracy {peak.accuracy:.2g}"
     return f"{takes}, {allowed}: {reached} was reached, {goal.accuracy:.2g} was asked."
+
+
+def _unloaded(peak: PeakRate) -> str:
+    """Say what the responses are with next to no load, which is less than anything asked."""
+    load = min(peak.loads, key=lambda load: load.rate_per_s, default=None)
+    if load is None:
+        return ""
+    found = [
+        f"{what} is {_digits(of.value)} ms"
+        for what, of in (("the mean", load.response_ms), ("the share's time", load.percentile_ms))
+        if of is not None
+    ]
+    return f" There {join_words(found)}: the target is below the unloaded latency." if found else ""
 
 
 def _at_least(peak: PeakRate) -> str:
@@ -188,10 +212,10 @@ def _ideal(experiment: Experiment, ideal: Sample) -> str:
     cells = () if surface is None else surface.cells
     cell = next((cell for cell in cells if cell.sample == ideal), None)
     if cell is None or cell.rate_per_s is None:
-        return f"The best rate for the least is at {say_sample(ideal)}."
+        return f"{BEST} at {say_sample(ideal)}."
     how = "measured" if cell.measured else "by the model"
     rate = say_peak(cell.rate_per_s, experiment.start.goal.confidence)
-    return f"The best rate for the least is at {say_sample(ideal)}: {rate}, {how}."
+    return f"{BEST} at {say_sample(ideal)}: {rate}, {how}."
 
 
 def _warnings(experiment: Experiment) -> tuple[str, ...]:
@@ -210,6 +234,12 @@ def _warnings(experiment: Experiment) -> tuple[str, ...]:
             f"the server was lost in {say_count(len(lost), 'trial')}; the last one: "
             f"{lost[-1].failure or 'no reason given'}"
         )
+    limited = [trial for trial in trials if trial.state is TrialState.GENERATOR_LIMITED]
+    if limited:
+        said.append(
+            f"the generator fell short in {say_count(len(limited), 'trial')}, which say nothing of "
+            f"the server; the last one: {limited[-1].failure or 'no reason given'}"
+        )
     late = [
         trial.measured.sent_late_ms_p99
         for trial in trials
@@ -226,7 +256,27 @@ def _warnings(experiment: Experiment) -> tuple[str, ...]:
         if own.peak is not None
         for warning in own.peak.warnings
     ]
+    said += _slots_warnings(experiment, trials)
     return tuple(said + _without_number(experiment))
+
+
+def _slots_warnings(experiment: Experiment, trials: list[Trial]) -> list[str]:
+    """Warn of a peak that is that of the requests under way: their own queue stood before it."""
+    server, threshold = experiment.start.server, experiment.start.goal.threshold
+    waited = [
+        trial.waited_frac or 0.0
+        for trial in trials
+        if (threshold_ratio(threshold, trial) or 2.0) < 1
+    ]
+    if not isinstance(server, StorageServer) or max(waited, default=0.0) <= _WAITED_FRAC:
+        return []
+    slots = server.workload.process_num * server.workload.queue_depth
+    said = (
+        f"in trials that kept the target up to {say_percent(max(waited))} of the response was "
+        f"waiting to be sent: {slots} at most are under way at once (process_num × queue_depth), "
+        "and with more the rate may be higher"
+    )
+    return [said]
 
 
 def _where(own: SamplePeak) -> str:

@@ -251,6 +251,8 @@ _NUMBERED = (PeakVerdict.FOUND, PeakVerdict.DEADLINE, PeakVerdict.GAVE_UP, PeakV
 def _can_offer(trial: Trial) -> float:
     """Rate to ask of a generator that fell short in this trial."""
     asked = trial.request.rate_per_s
+    if trial.can_offer_per_s is not None:
+        return min(trial.can_offer_per_s, asked) * _BELOW_OFFERED
     if trial.measured is None or not 0 < trial.measured.offered_per_s < asked:
         return asked / 2
     return trial.measured.offered_per_s * _BELOW_OFFERED

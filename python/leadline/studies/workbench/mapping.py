@@ -23,14 +23,15 @@ from leadline.record.workbench import (
     PeakRate,
     Prior,
     Sample,
-    SimulatedServer,
     Surface,
     Trial,
+    is_simulated,
 )
-from leadline.servers import release_server, run_trial
+from leadline.servers import held_open, release_server, run_trial
 from leadline.store import Keeper
 from leadline.studies.workbench.answer import explain
 from leadline.studies.workbench.fares import with_fares
+from leadline.studies.workbench.latency_curve import even_orders
 from leadline.studies.workbench.pools.pool import Pool
 from leadline.studies.workbench.search import PeakSearch, overhead_s
 from leadline.studies.workbench.stored import KeptExperiment
@@ -42,6 +43,9 @@ class Watcher:
 
     def on_trial(self, sample: Sample, trial: Trial) -> None:
         """A trial ended and is kept."""
+
+    def on_curve(self, sample: Sample, trial: Trial) -> None:
+        """A trial at an even part of the peak ended and is kept."""
 
     def on_peak(self, sample: Sample, peak: PeakRate, surface: Surface | None) -> None:
         """A sample's search ended and is kept; a surface as it is known by now."""
@@ -113,9 +117,11 @@ def run_experiment(
     kept = KeptExperiment(store, start, stored)
     running = _Run(start, kept, pool, prior, watcher or Watcher())
     try:
-        if stored is not None:
-            running.go_on_from(stored)
-        running.run(at_once)
+        with held_open(start.server):
+            if stored is not None:
+                running.go_on_from(stored)
+            running.run(at_once)
+            running.run_curve()
     except BaseException:
         running.cancel()
         kept.end(running.document(Status.STOPPED))
@@ -196,6 +202,16 @@ class _Run:
             for future in done:
                 self._take(self._running.pop(future), future.result())
 
+    def run_curve(self) -> None:
+        """Run the trials at even parts of a peak that is known now, one after the other."""
+        if self._design is not None or not self._kept.peaks:
+            return
+        own = self._kept.peaks[0]
+        for order in even_orders(self._start, own):
+            trial = self._pool.submit(run_trial, order).result()
+            self._kept.add_curve_trial(own.sample, trial)
+            self._watcher.on_curve(own.sample, trial)
+
     def cancel(self) -> None:
         """Give up what still runs: nobody waits for it."""
         for future in self._running:
@@ -271,7 +287,7 @@ class _Run:
         """Time left to the experiment: bench time if simulated, otherwise what has passed."""
         if self._start.deadline_s is None or self._start.design is None:
             return None
-        if isinstance(self._start.server, SimulatedServer):
+        if is_simulated(self._start.server):
             return self._start.deadline_s - self._spent_s
         return self._start.deadline_s - self.elapsed_s
 
@@ -285,5 +301,5 @@ def _longest_s(stored: Experiment) -> float:
     for kept in stored.peaks:
         for trial in kept.trials:
             busy_s[trial.worker] = busy_s.get(trial.worker, 0.0) + trial.cost_s
-    simulated = isinstance(stored.start.server, SimulatedServer)
+    simulated = is_simulated(stored.start.server)
     return 0.0 if simulated else max(busy_s.values(), default=0.0)

@@ -20,6 +20,7 @@ _DECIDES = (
     "surface_error_frac",
     "deadline_s",
     "seed",
+    "curve_points",
 )
 """What of a start decides which trials are asked for, and when the asking ends."""
 
@@ -32,6 +33,7 @@ def resume_peak(
     policy: str | None = None,
     seed: int | None = None,
     deadline_s: float | None = None,
+    curve_points: int = 0,
 ) -> Experiment:
     """Return the unfinished peak search of this file.
 
@@ -49,6 +51,7 @@ def resume_peak(
         policy=policy or begun.policy,
         seed=begun.seed if seed is None else seed,
         deadline_s=deadline_s or begun.deadline_s,
+        curve_points=curve_points or begun.curve_points,
     )
     _require_same(found, start)
     return found

@@ -7,6 +7,7 @@ trials again brings it to where it was.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 
@@ -15,13 +16,15 @@ import msgspec
 from leadline.record import derive_seed
 from leadline.record.workbench import (
     ExperimentStart,
+    Goal,
     PeakRate,
     PeakVerdict,
     Prior,
     Sample,
-    SimulatedServer,
+    StorageServer,
     Trial,
     TrialOrder,
+    is_simulated,
 )
 from leadline.studies.workbench.errors import ReplayRefused
 from leadline.studies.workbench.policies import open_policy
@@ -44,7 +47,7 @@ class PeakSearch:
             start.policy, start.goal, derive_seed(start.seed, 2 * place), prior
         )
         self.trials: list[Trial] = []
-        self._clock = _Clock(simulated=isinstance(start.server, SimulatedServer))
+        self._clock = _Clock(simulated=is_simulated(start.server))
 
     def ask(self, left_s: float | None = None, overhead_s: float = 0.0) -> TrialOrder | PeakRate:
         """Return the next trial, or the answer.
@@ -57,9 +60,9 @@ class PeakSearch:
         """
         asked = self._policy.ask()
         if isinstance(asked, PeakRate):
-            return asked
+            return self._answered(asked)
         if self._too_late(asked.seconds + self._overhead_s(overhead_s), left_s):
-            return self._reached()
+            return self._answered(self._reached())
         order = len(self.trials)
         return TrialOrder(
             server=self.start.server,
@@ -94,6 +97,10 @@ class PeakSearch:
             self.tell(trial)
         self._clock.replayed_s = sum(trial.cost_s for trial in trials)
 
+    def _answered(self, peak: PeakRate) -> PeakRate:
+        storage = isinstance(self.start.server, StorageServer)
+        return within_seen(peak, self.start.goal) if storage else peak
+
     @property
     def cost_s(self) -> float:
         """Bench time of its trials."""
@@ -115,6 +122,34 @@ class PeakSearch:
         if found.verdict is not PeakVerdict.FOUND:
             return found
         return msgspec.structs.replace(found, verdict=PeakVerdict.DEADLINE, limited_by="time")
+
+
+def within_seen(peak: PeakRate, goal: Goal) -> PeakRate:
+    """Return the answer with its rate between the loads that were seen on either side of it.
+
+    A device that is throttled, or a cache that runs full, steps over the target within a few per
+    cent of load; a model of queues, whose response rises by and by, then puts the rate beyond the
+    step. The interval stays as it is; where the rate cannot be put within it nothing is changed.
+    """
+    rate, low, high = peak.rate_per_s, peak.lower_bound_per_s, peak.upper_bound_per_s
+    if rate is None or low is None or high is None or low <= rate.value <= high or low >= high:
+        return peak
+    seen = msgspec.structs.replace(rate, value=math.sqrt(low * high))
+    half = seen.half_width_frac
+    if half is None or not seen.covers(seen.value):
+        return peak
+    said = (
+        f"The model's rate was {rate.value:.6g} requests/s; told is the middle of the loads that "
+        "were seen on either side of the target."
+    )
+    kept = half <= goal.error_frac or peak.verdict is not PeakVerdict.FOUND
+    return msgspec.structs.replace(
+        peak,
+        rate_per_s=seen,
+        accuracy=1 - half,
+        verdict=peak.verdict if kept else PeakVerdict.GAVE_UP,
+        sentences=(*peak.sentences, said),
+    )
 
 
 def overhead_s(trial: Trial) -> float:

@@ -9,6 +9,7 @@ import msgspec
 from leadline.record import Status, point_id
 from leadline.record.workbench import (
     EXPERIMENT,
+    CurveEnded,
     Experiment,
     ExperimentAnswer,
     ExperimentStart,
@@ -24,7 +25,7 @@ from leadline.record.workbench import (
 from leadline.store import Keeper, Store, Stored
 from leadline.studies.workbench.answer import explain
 
-Event = SampleBegun | TrialEnded | PeakKnown
+Event = SampleBegun | TrialEnded | PeakKnown | CurveEnded
 
 
 class KeptExperiment:
@@ -53,6 +54,13 @@ class KeptExperiment:
         """Keep the answer of a sample's search."""
         order = 1 + len(self._peaks[_group(sample)].trials)
         self._add(sample, PeakKnown(order=order, peak=peak))
+
+    def add_curve_trial(self, sample: Sample, trial: Trial) -> None:
+        """Keep a trial at an even part of a peak that is known."""
+        own = self._peaks[_group(sample)]
+        order = 2 + len(own.trials) + len(own.curve)
+        item_id = point_id(f"{self._id}:{_group(sample)}", order)
+        self._add(sample, CurveEnded(order=order, item_id=item_id, trial=trial))
 
     def end(self, experiment: Experiment) -> None:
         """Keep the answer of all, stopped or done."""
@@ -104,6 +112,8 @@ def _with_event(before: SamplePeak | None, event: Event) -> SamplePeak:
         raise ValueError("a trial or a peak of a sample that was never begun")
     if isinstance(event, TrialEnded):
         return msgspec.structs.replace(before, trials=(*before.trials, event.trial))
+    if isinstance(event, CurveEnded):
+        return msgspec.structs.replace(before, curve=(*before.curve, event.trial))
     return msgspec.structs.replace(before, peak=event.peak)
 
 

@@ -2,7 +2,7 @@
 
 The *threshold ratio* of a trial is its response over the threshold: 1 at the peak rate, more when
 the server is saturated. With a threshold on the mean it is R / R_sat, with one on a percentile the
-percentile over L_sat, with both the larger of the two: the server is saturated by either.
+percentile over L_sat, with several the largest of them: the server is saturated by any.
 SH08 states the peak-rate region of a percentile as [P_sat ± s P_sat], which for P_sat = 0.95 would
 reach beyond 1; here it is L_sat ± s L_sat, the same width in time as that of the mean.
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import math
 
-from leadline.record.workbench import Measured, Threshold, Trial, TrialState
+from leadline.record.workbench import Measured, Threshold, Trial, TrialState, Within
 
 RATIO_MAX = 1e6
 """Ratio of a trial without a finite response: nothing was answered, or the server was lost."""
@@ -41,13 +41,13 @@ def measured_ratio(threshold: Threshold, measured: Measured) -> float:
     ratios = [0.0]
     if threshold.mean_ms is not None:
         ratios.append(measured.response_ms.mean / threshold.mean_ms)
-    if threshold.limit_ms is not None:
-        ratios.append(percentile_ms(threshold, measured) / threshold.limit_ms)
+    for place, within in enumerate(threshold.shares):
+        ratios.append(_share_ms(within, place, measured) / within.limit_ms)
     return min(max(ratios), RATIO_MAX)
 
 
 def percentile_ms(threshold: Threshold, measured: Measured) -> float:
-    """Return the response time that a share P_sat of the requests due was within.
+    """Return the response time that a share P_sat of the requests due was within, the first one's.
 
     Requests that failed are within no time. Between the percentiles that a load generator reports,
     and the share within L_sat that it counts, times are taken as exponential: linear in
@@ -57,10 +57,15 @@ def percentile_ms(threshold: Threshold, measured: Measured) -> float:
         ValueError: the threshold has no percentile.
 
     """
-    share = threshold.percentile
-    if share is None:
+    if not threshold.shares:
         raise ValueError("a threshold without a percentile has no time of it")
-    points = _distribution(threshold, measured)
+    return _share_ms(threshold.shares[0], 0, measured)
+
+
+def _share_ms(within: Within, place: int, measured: Measured) -> float:
+    """Return the time that the threshold's share of this place was within."""
+    share = within.percentile
+    points = _distribution(within, place, measured)
     for (share_low, ms_low), (share_high, ms_high) in itertools.pairwise(points):
         if share <= share_high:
             return _between(share, (share_low, ms_low), (share_high, ms_high))
@@ -71,7 +76,7 @@ _FASTEST_SHARE = 1e-9
 """Where the distribution begins: everything below the median is taken to be as long as it."""
 
 
-def _distribution(threshold: Threshold, measured: Measured) -> list[tuple[float, float]]:
+def _distribution(within: Within, place: int, measured: Measured) -> list[tuple[float, float]]:
     """Pairs of a share of the requests due and the time that it was within; both rise."""
     response = measured.response_ms
     if response is None:
@@ -87,7 +92,7 @@ def _distribution(threshold: Threshold, measured: Measured) -> list[tuple[float,
         (1.0, response.max),
     ]
     points = [(share * answered, ms) for share, ms in quantiles]
-    counted = _share_within(threshold, measured)
+    counted = _share_within(within, place, measured)
     if counted is None:
         return points
     below = [point for point in points if point[1] < counted[1] and point[0] < counted[0]]
@@ -95,14 +100,14 @@ def _distribution(threshold: Threshold, measured: Measured) -> list[tuple[float,
     return [*below, counted, *above]
 
 
-def _share_within(threshold: Threshold, measured: Measured) -> tuple[float, float] | None:
+def _share_within(within: Within, place: int, measured: Measured) -> tuple[float, float] | None:
     """Share of the requests due that was within L_sat, as counted; None when it was not."""
-    limit_ms = threshold.limit_ms
-    due = sum(batch.due for batch in measured.batches)
-    over = sum(batch.over for batch in measured.batches)
-    if limit_ms is None or over == 0:
+    counted = [batch for batch in measured.batches if place < len(batch.over_each)]
+    due = sum(batch.due for batch in counted)
+    over = sum(batch.over_each[place] for batch in counted)
+    if over == 0:
         return None
-    return 1 - over / due - measured.failed / measured.due, limit_ms
+    return 1 - over / due - measured.failed / measured.due, within.limit_ms
 
 
 def _between(share: float, low: tuple[float, float], high: tuple[float, float]) -> float:

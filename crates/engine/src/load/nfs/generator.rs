@@ -26,7 +26,7 @@ use crate::load::nfs::lines::Lines;
 use crate::load::nfs::plan::{Plan, file_name, new_file_name};
 use crate::load::nfs::stream::{Call, CallStream, PROCEDURES};
 use crate::load::simulated_server::ABORT_AFTER_S;
-use crate::load::{LoadTally, Window};
+use crate::load::{Limits, LoadTally, Window};
 use crate::run::worker::pace::wake_in_time;
 
 /// Answers are usually waited for this much longer than calls are sent.
@@ -333,9 +333,9 @@ impl Books {
     fn new(order: &LoadOrder, grows: bool, peer: String) -> Self {
         let from_ns = ns_from_s(order.warm_up_s);
         let to_ns = from_ns + ns_from_s(order.seconds);
-        let limit_ns = order.limit_ms.map(|ms| (ms * NS_PER_MS) as u64);
+        let limits = Limits::of(order.limit_ms);
         Self {
-            tally: LoadTally::new(Window { from_ns, to_ns, limit_ns }),
+            tally: LoadTally::new(Window { from_ns, to_ns, limits }),
             from_ns,
             by_procedure: [Counts::default(); PROCEDURES.len()],
             late: Histogram::default(),

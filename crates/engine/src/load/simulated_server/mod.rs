@@ -26,7 +26,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
 use crate::load::patience::Patience;
-use crate::load::{LoadTally, Window};
+use crate::load::{Limits, LoadTally, Window};
 use queue::Queue;
 
 /// Arrivals stop with the window; answers are waited for this much longer.
@@ -43,7 +43,7 @@ pub fn run(server: &SimulatedServer, order: &TrialOrder) -> LoadResult {
     match run_until(server, order) {
         Ended::Whole(result) => result,
         Ended::GivenUp { seconds } => {
-            let shorter = TrialOrder { seconds, abort_above_ms: None, ..*order };
+            let shorter = TrialOrder { seconds, abort_above_ms: None, ..order.clone() };
             match run_until(server, &shorter) {
                 Ended::Whole(result) => LoadResult { aborted: true, ..result },
                 Ended::GivenUp { .. } => unreachable!("nothing to give up for"),
@@ -60,7 +60,7 @@ enum Ended {
 fn run_until(server: &SimulatedServer, order: &TrialOrder) -> Ended {
     let from_ns = ns_from_s(server.warm_up_s);
     let to_ns = from_ns + ns_from_s(order.seconds);
-    let window = Window { from_ns, to_ns, limit_ns: order.limit_ms.map(|ms| (ms * 1e6) as u64) };
+    let window = Window { from_ns, to_ns, limits: Limits::of(order.limits_ms()) };
     let mut tally = LoadTally::new(window);
     let mut random = Xoshiro256PlusPlus::seed_from_u64(order.seed);
     let mut queue = Queue::new(server, &mut random);

@@ -13,7 +13,14 @@ fn plain(workers: u32, service_ms: f64, service: Service) -> SimulatedServer {
 }
 
 fn order(rate_per_s: f64, seconds: f64) -> TrialOrder {
-    TrialOrder { rate_per_s, seconds, seed: 7, limit_ms: None, abort_above_ms: None }
+    TrialOrder {
+        rate_per_s,
+        seconds,
+        seed: 7,
+        limit_ms: None,
+        also_limits_ms: vec![],
+        abort_above_ms: None,
+    }
 }
 
 fn mean_ms(server: &SimulatedServer, rate_per_s: f64) -> f64 {

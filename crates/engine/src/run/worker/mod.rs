@@ -74,7 +74,9 @@ impl<S: Draw> Demand<S> {
     #[must_use]
     pub fn new(job: &MeasureJob, stream: S, probe: Probe, cost: OwnCost) -> Self {
         let think_ns = ns_from_s(job.workload.think_time_s);
-        let tally = Tally::of(&job.arrivals).with_streams(job.streams.len());
+        let tally = Tally::of(&job.arrivals)
+            .with_load(job.load.as_ref(), job.limits.measure_s_max)
+            .with_streams(job.streams.len());
         Self { stream, think_ns, probe, cost, tally }
     }
 

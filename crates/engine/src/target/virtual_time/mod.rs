@@ -25,6 +25,7 @@ use crate::access::arrival::ArrivalStream;
 use crate::access::request::{Kind, Request};
 use crate::access::stream::{Draw, sizes_of};
 use crate::backend::simulated::{MachineRun, Profile, SimulatedRun, SimulatedSystem, truth};
+use crate::run::backlog::Backlog;
 use crate::run::controller::{Controller, Decision};
 use crate::run::offered::{due_spans, offered};
 use crate::run::recorder::{Tally, Window};
@@ -127,6 +128,8 @@ pub struct VirtualRun {
     pub operations: u64,
     /// Whether [`OPERATIONS_MAX`], or as many requests due as a job may have, ended it.
     pub capped: bool,
+    /// Whether it was given up as hopeless.
+    pub given_up: bool,
 }
 
 /// Runs a simulated job.
@@ -209,6 +212,7 @@ fn finish(
         evidence: Evidence {
             due_spans: due_spans(&run.tally),
             offered: run.offered,
+            given_up: run.given_up,
             ..Evidence::none(ClockSource::Virtual)
         },
     })
@@ -343,6 +347,15 @@ struct Driver<'a, D, S> {
     opened_ns: Option<u64>,
     now_ns: u64,
     device_before: (u64, u64),
+    /// When to give up, where a bound was asked for.
+    backlog: Option<Backlog>,
+    given_up: bool,
+}
+
+/// What decides when to give up; none without a bound.
+fn backlog(job: &MeasureJob, start_ns: u64) -> Option<Backlog> {
+    let bound_ms = job.load.as_ref()?.abort_above_ms?;
+    Some(Backlog::new(ArrivalStream::new(&job.arrivals, job.seed)?, start_ns, bound_ms))
 }
 
 impl<'a, D: Counted, S: Slots<D>> Driver<'a, D, S> {
@@ -355,11 +368,15 @@ impl<'a, D: Counted, S: Slots<D>> Driver<'a, D, S> {
             start_ns,
             operations: 0,
             slice: Slice::default(),
-            tally: Tally::of(&job.arrivals).with_streams(job.streams.len()),
+            tally: Tally::of(&job.arrivals)
+                .with_load(job.load.as_ref(), job.limits.measure_s_max)
+                .with_streams(job.streams.len()),
+            backlog: backlog(job, start_ns),
             controller: Controller::new(job.limits, 0.0),
             opened_ns: None,
             now_ns: start_ns,
             device_before: (0, 0),
+            given_up: false,
         }
     }
 
@@ -408,6 +425,11 @@ impl<'a, D: Counted, S: Slots<D>> Driver<'a, D, S> {
             self.slice.seconds = s_from_ns(until_ns - began_ns);
             began_ns = until_ns;
             let decision = self.controller.push(std::mem::take(&mut self.slice));
+            let done = self.operations;
+            if self.backlog.as_mut().is_some_and(|backlog| backlog.hopeless(until_ns, done)) {
+                self.given_up = true;
+                return Ok(());
+            }
             match decision {
                 Decision::Stop => return Ok(()),
                 Decision::Measure => self.open(deadline_ns, reporter),
@@ -455,6 +477,9 @@ impl<'a, D: Counted, S: Slots<D>> Driver<'a, D, S> {
             return;
         }
         self.opened_ns = Some(self.now_ns);
+        if let Some(backlog) = &mut self.backlog {
+            backlog.open(self.now_ns, self.operations);
+        }
         self.device_before = self.device.moved_bytes();
         self.controller.cut_window(s_from_ns(deadline_ns.saturating_sub(self.now_ns)));
         self.controller.force_measure();
@@ -476,6 +501,7 @@ impl<'a, D: Counted, S: Slots<D>> Driver<'a, D, S> {
             offered: None,
             operations: self.operations,
             capped,
+            given_up: self.given_up,
             controller: self.controller,
         }
     }

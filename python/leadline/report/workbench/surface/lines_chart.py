@@ -21,12 +21,12 @@ def lines_chart(plane: Plane, surface: Surface) -> alt.LayerChart:
     """Draw one plane: rates along x, a line for each level of y, intervals as bars."""
     rows: list[dict[str, Any]] = [
         {
-            "x": str(plane.x.levels[at]),
+            "x": plane.x_names[at],
             "place": at,
             "rate": cell.rate_per_s.value,
             "low": cell.rate_per_s.low,
             "high": cell.rate_per_s.high,
-            "series": "" if plane.y is None else f"{plane.y.name} {plane.y.levels[row]}",
+            "series": "" if plane.y is None else f"{plane.y.name} {plane.y_names[row]}",
             "how": "measured" if cell.measured else "predicted",
             "sample": say_sample(cell.sample),
             "said": say_peak(cell.rate_per_s),
@@ -36,7 +36,7 @@ def lines_chart(plane: Plane, surface: Surface) -> alt.LayerChart:
     ]
     x = alt.X(
         "x:O",
-        sort=[str(level) for level in plane.x.levels],
+        sort=plane.x_names,
         scale=alt.Scale(type="point", padding=0.4),
         axis=alt.Axis(title=plane.x.name, labelAngle=0, labelOverlap="parity"),
     )
@@ -49,7 +49,7 @@ def lines_chart(plane: Plane, surface: Surface) -> alt.LayerChart:
     bars = [row for row in rows if row["low"] is not None and row["high"] is not None]
     layers: list[AnyChart] = [
         alt.Chart(values(bars))
-        .mark_rule(strokeWidth=1.4, opacity=0.7)
+        .mark_rule(strokeWidth=1.4, opacity=0.7, clip=True)
         .encode(x=x, y=on_field(y, "low"), y2=alt.Y2("high:Q"), color=_colour(plane)),
         alt.Chart(values(rows))
         .mark_line(strokeWidth=1.8)
@@ -69,7 +69,7 @@ def lines_chart(plane: Plane, surface: Surface) -> alt.LayerChart:
 
 
 def _series(plane: Plane) -> list[str]:
-    return [""] if plane.y is None else [f"{plane.y.name} {level}" for level in plane.y.levels]
+    return [""] if plane.y is None else [f"{plane.y.name} {name}" for name in plane.y_names]
 
 
 def _colour(plane: Plane) -> alt.Color:

@@ -81,8 +81,8 @@ def _row(
     share = 0.0 if rate is None or high <= low else (rate.value - low) / (high - low)
     how = f"measured in {say_cost(costs[name])}" if name in costs else "measured"
     return {
-        "x": str(plane.x.levels[place[0]]),
-        "y": "" if plane.y is None else str(plane.y.levels[place[1]]),
+        "x": plane.x_names[place[0]],
+        "y": plane.y_names[place[1]],
         "rate": None if rate is None else rate.value,
         "number": "" if rate is None else say_load(rate.value),
         "half": say_half_brief(rate),
@@ -98,12 +98,12 @@ def _row(
 def _axes(plane: Plane) -> tuple[alt.X, alt.Y]:
     x = alt.X(
         "x:O",
-        sort=[str(level) for level in plane.x.levels],
+        sort=plane.x_names,
         axis=alt.Axis(
             title=plane.x.name, labelAngle=0, labelOverlap="parity", ticks=False, domain=False
         ),
     )
-    levels = [] if plane.y is None else [str(level) for level in reversed(plane.y.levels)]
+    levels = [] if plane.y is None else plane.y_names[::-1]
     title = None if plane.y is None else plane.y.name
     y = alt.Y("y:O", sort=levels, axis=alt.Axis(title=title, ticks=False, domain=False))
     return x, y

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from leadline.record.wording import say_level
 from leadline.record.workbench import ExperimentStart, Factor, Level, Sample, Surface, SurfaceCell
 from leadline.studies.workbench.answer import say_sample
 
@@ -26,6 +27,16 @@ class Plane(NamedTuple):
     def rows(self) -> int:
         """Levels along y."""
         return 1 if self.y is None else len(self.y.levels)
+
+    @property
+    def x_names(self) -> list[str]:
+        """The levels along x, as people write them."""
+        return [say_level(self.x.name, level) for level in self.x.levels]
+
+    @property
+    def y_names(self) -> list[str]:
+        """The same along y; one without a name for a single factor."""
+        return [""] if self.y is None else [say_level(self.y.name, each) for each in self.y.levels]
 
     @property
     def where(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from leadline.record.wording import say_percent
+from leadline.record.wording import say_level, say_percent
 from leadline.record.workbench import Experiment, Surface
 from leadline.report.workbench.words import VERDICTS, say_cost, say_half, say_load, say_peak
 from leadline.studies.workbench.answer import say_sample
@@ -57,7 +57,10 @@ def cell_rows(experiment: Experiment, surface: Surface) -> list[dict[str, Any]]:
             )
         rows.append(
             {
-                "levels": [str(cell.sample[factor.name]) for factor in experiment.start.factors],
+                "levels": [
+                    say_level(factor.name, cell.sample[factor.name])
+                    for factor in experiment.start.factors
+                ],
                 "rate": say_peak(cell.rate_per_s),
                 "half": say_half(cell.rate_per_s),
                 "how": how,

@@ -33,13 +33,13 @@ def _plane(terminal: Terminal, plane: Plane) -> Table:
     corner = plane.x.name if plane.y is None else f"{plane.y.name} \\ {plane.x.name}"
     rows = []
     for row in reversed(range(plane.rows)):
-        name = "" if plane.y is None else str(plane.y.levels[row])
+        name = plane.y_names[row]
         cells = [
             _cell(plane.cells.get((column, row)), ideal=(column, row) == plane.ideal)
             for column in range(len(plane.x.levels))
         ]
         rows.append([name, *cells])
-    return terminal.table([corner, *(str(level) for level in plane.x.levels)], rows)
+    return terminal.table([corner, *plane.x_names], rows)
 
 
 def _cell(cell: SurfaceCell | None, *, ideal: bool) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from leadline.record.wording import say_level
 from leadline.record.workbench import Factor, Surface
 from leadline.report.drawing.drawable import Picture
 from leadline.report.workbench.surface.planes import Plane, rate_range
@@ -269,7 +270,7 @@ def _levels(floor: Floor) -> list[Row]:
                 "along": along,
                 "at": _at(number, factor),
                 "out_px": _LEVEL_PX,
-                "text": str(level),
+                "text": say_level(factor.name, level),
                 "title": False,
             }
             for number, level in enumerate(factor.levels)

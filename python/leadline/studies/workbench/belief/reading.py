@@ -34,6 +34,8 @@ class Aim:
     """R_sat, or L_sat."""
     over_frac: float | None
     """1 - P_sat; None: the threshold is on the mean."""
+    place: int = 0
+    """Of the limit among those that batches count requests over."""
 
     @property
     def gain(self) -> float:
@@ -42,12 +44,12 @@ class Aim:
 
 
 def aims(threshold: Threshold) -> tuple[Aim, ...]:
-    """Return the mean's and the percentile's, as far as there are any."""
+    """Return the mean's and the percentiles', as far as there are any."""
     found = []
     if threshold.mean_ms is not None:
         found.append(Aim(threshold.mean_ms / 1e3, None))
-    if threshold.percentile is not None and threshold.limit_ms is not None:
-        found.append(Aim(threshold.limit_ms / 1e3, 1 - threshold.percentile))
+    for place, within in enumerate(threshold.shares):
+        found.append(Aim(within.limit_ms / 1e3, 1 - within.percentile, place))
     return tuple(found)
 
 
@@ -134,7 +136,7 @@ def _response_s(batches: Sequence[Batch], aim: Aim) -> tuple[float, float] | Non
     if aim.over_frac is None:
         mean_ms = sum(batch.due * batch.mean_ms for batch in batches) / due
         return math.log(max(mean_ms, 1e-6) / 1e3), 1.0 / due
-    over = sum(batch.over for batch in batches) + 0.5
+    over = sum(batch.over_each[aim.place] for batch in batches) + 0.5
     share = min(over / (due + 1), _SHARE_MAX)
     depth = -math.log(share)
     return math.log(aim.limit_s * aim.gain / depth), 3.0 / over / depth**2

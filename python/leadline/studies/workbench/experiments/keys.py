@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from leadline.record.workbench import CommandServer, NfsServer, SimulatedServer
+from leadline.record.workbench import CommandServer, NfsServer, SimulatedServer, StorageServer
 from leadline.studies.workbench.experiments.quantities import (
     COMMAND,
     COUNT,
@@ -19,7 +19,10 @@ from leadline.studies.workbench.experiments.quantities import (
     RESPONSE_MS,
     SCALE,
     SHARE,
+    SHARES,
     SIZE_BYTES,
+    SWITCH,
+    SYNC,
     TABLE,
     TEXT,
     TEXTS_BY_NAME,
@@ -59,6 +62,15 @@ THRESHOLD = (
         "P_sat: saturated when fewer than this share of the responses is within `limit`.",
     ),
     Key("limit", "limit_ms", RESPONSE_MS, "L_sat."),
+    *(
+        Key(name, name, RESPONSE_MS, f"Shorter: saturated when the {words} is above it.")
+        for name, words in (
+            ("p50", "median response"),
+            ("p95", "95th percentile"),
+            ("p99", "99th percentile"),
+        )
+    ),
+    Key("also", "also", SHARES, "Further shares, each with its limit; saturated by any."),
     Key(
         "width",
         "width_frac",
@@ -82,9 +94,15 @@ GOAL = (
         "run_length_s",
         DURATION_S,
         "r: length of the trials that define the peak; shorter ones read it higher.",
-        "3m",
+        "3m; of storage 20s",
     ),
-    Key("rate_start", "rate_start_per_s", RATE, "First load of a search that knows nothing.", "50"),
+    Key(
+        "rate_start",
+        "rate_start_per_s",
+        RATE,
+        "First load of a search that knows nothing.",
+        "50; of storage 500",
+    ),
     Key("rate_max", "rate_max_per_s", RATE, "The load generator offers no more."),
     Key("deadline", "deadline_s", DURATION_S, "Most that the trials of one peak may cost."),
 )
@@ -149,12 +167,23 @@ COMMANDS = (
     Key("directory", "directory", TEXT, "Where these commands run.", "the file's folder"),
 )
 
-SERVERS: dict[
-    str, tuple[type[SimulatedServer] | type[NfsServer] | type[CommandServer], tuple[Key, ...]]
-] = {
+STORAGE = (
+    Key("target", "target", TEXT, "As `leadline measure` takes it.", required=True),
+    Key("workload", "workload", TEXT, "In Leadline's words or fio's.", required=True),
+    Key("backend", "backend", one_of("pread", "uring", "mmap"), "How requests are made."),
+    Key("direct", "direct", SWITCH, "Bypass the file cache.", "as the words say"),
+    Key("sync", "sync", SYNC, "Which writes wait for the device.", "as the words say"),
+    Key("cache_limit", "cache_limit_bytes", SIZE_BYTES, "Memory of the engine and its cache."),
+    Key("max_bytes", "max_bytes", SIZE_BYTES, "Most data to write on the target."),
+    Key("warm_up", "warm_up_s", DURATION_S, "Load before the measured window.", "1s"),
+)
+
+ServerType = type[SimulatedServer | NfsServer | CommandServer | StorageServer]
+SERVERS: dict[str, tuple[ServerType, tuple[Key, ...]]] = {
     "simulated": (SimulatedServer, SIMULATED),
     "nfs": (NfsServer, NFS),
     "command": (CommandServer, COMMANDS),
+    "storage": (StorageServer, STORAGE),
 }
 """The kinds of servers, what each becomes, and its keys."""
 

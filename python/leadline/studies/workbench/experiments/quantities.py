@@ -13,8 +13,9 @@ from typing import Any
 
 import msgspec
 
+from leadline.record.discipline import parse_sync
 from leadline.record.job import RATE_MIN_PER_S, TRIAL_RATE_MAX_PER_S
-from leadline.record.workbench import Level
+from leadline.record.workbench import Level, Within
 from leadline.units import parse_bytes, parse_seconds
 
 _WHOLE_MAX = 10**18 - 1
@@ -79,7 +80,7 @@ def _rate(value: Any) -> float:
 def _share(value: Any) -> float:
     if isinstance(value, str) and value.strip().endswith("%"):
         try:
-            value = float(value.strip().removesuffix("%")) / 100
+            value = round(float(value.strip().removesuffix("%")) / 100, 12)  # 99.9 % is 0.999
         except ValueError:
             raise ValueError('it must be a share, for example 0.95 or "95%"') from None
     if isinstance(value, str):
@@ -171,6 +172,28 @@ def _texts_by_name(value: Any) -> dict[str, str]:
     return {name: str(_level(level)) for name, level in _table(value).items()}
 
 
+def _switch(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("it must be true or false")
+    return value
+
+
+def _sync(value: Any) -> str:
+    return parse_sync(_text(value))
+
+
+def _shares(value: Any) -> tuple[Within, ...]:
+    if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
+        raise ValueError('write a list, for example [{ percentile = "50%", limit = "500us" }]')
+    found = []
+    for each in value:
+        if each.keys() != {"percentile", "limit"}:
+            raise ValueError("each has a percentile and a limit, and nothing else")
+        limit_ms = _response_ms(each["limit"])
+        found.append(Within(percentile=_share(each["percentile"]), limit_ms=limit_ms))
+    return tuple(found)
+
+
 def one_of(*words: str) -> Kind:
     """A kind of which only these words are."""
 
@@ -208,4 +231,7 @@ COMMAND = Kind("command, as text or as a list of words", '"./load {rate}"', _wor
 TABLE = Kind("table", "{ workers = 4 }", _table)
 LEVELS_BY_NAME = Kind("table of levels", "{ threads = 16 }", _levels_by_name)
 TEXTS_BY_NAME = Kind("table of texts", '{ PGUSER = "bench" }', _texts_by_name)
+SWITCH = Kind("true or false", "true", _switch)
+SYNC = Kind("text", '"dsync"', _sync)
+SHARES = Kind("list of tables", '[{ percentile = "50%", limit = "500us" }]', _shares)
 LEVELS = Kind("list of levels", "[1, 2, 4]", read_levels)

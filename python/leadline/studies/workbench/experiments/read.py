@@ -13,22 +13,27 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from leadline.engine import TargetRefused, host_facts
+from leadline.engine import CacheLimitRefused, TargetRefused, host_facts
+from leadline.errors import WorkloadError
 from leadline.inputs import InputRefused, parse_toml, read_text
+from leadline.record import Access
 from leadline.record.workbench import (
     CommandServer,
     ExperimentStart,
     Factor,
     Goal,
     Level,
+    NfsServer,
     Sample,
     ServerSpec,
     SimulatedServer,
+    StorageServer,
     Threshold,
     TrialOrder,
     TrialRequest,
+    Within,
 )
-from leadline.servers import run_trial
+from leadline.servers import check_server, run_trial
 from leadline.studies.workbench import policies, surface
 from leadline.studies.workbench.errors import ExperimentRefused
 from leadline.studies.workbench.experiments.keys import (
@@ -43,10 +48,20 @@ from leadline.studies.workbench.experiments.keys import (
     Key,
 )
 from leadline.studies.workbench.experiments.quantities import read_levels
+from leadline.studies.workbench.experiments.storage import (
+    storage_factor,
+    storage_goal,
+    storage_sample,
+    storage_server,
+)
+from leadline.studies.workbench.experiments.thresholds import threshold_of
 from leadline.studies.workbench.experiments.toml_lines import KeyPath, line_of, lines_of
 from leadline.studies.workbench.surface import open_design
 
 SAMPLES_MAX = 10_000
+QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+"""Keys of a threshold that name a share by themselves."""
+WIDTH_FRAC = 0.1
 _HERE = "{here}"
 """In a directory or command: the folder of the experiment file."""
 
@@ -120,14 +135,19 @@ class _Reader:
                 ("policy",),
                 f"there is no policy {top['policy']!r}" + _near(top["policy"], policies.POLICIES),
             )
-        factors = self._factors(raw.get("factors", {}))
+        server = self._server(raw.get("server"))
+        storage = isinstance(server, StorageServer)
+        factors = self._factors(raw.get("factors", {}), storage=storage)
+        threshold = self._threshold(raw.get("threshold"))
+        if threshold.also and isinstance(server, NfsServer):
+            self._refuse(("threshold",), 'the load of kind = "nfs" is counted over one limit only')
         experiment = ExperimentFile(
             path=self._path,
             text=self._text,
-            server=self._server(raw.get("server")),
-            goal=self._goal(raw.get("goal", {}), self._threshold(raw.get("threshold"))),
+            server=server,
+            goal=self._goal(raw.get("goal", {}), threshold, storage=storage),
             factors=factors,
-            sample=self._sample(raw.get("sample"), factors),
+            sample=self._sample(raw.get("sample"), factors, storage=storage),
             **top,
             **self._table(raw.get("surface", {}), ("surface",), SURFACE),
             **self._table(raw.get("pool", {}), ("pool",), POOL),
@@ -160,7 +180,7 @@ class _Reader:
         path = ("threshold",)
         if raw is None:
             self._refuse((), 'there is no [threshold]; add one, for example mean = "40ms"')
-        found = Threshold(**self._table(raw, path, THRESHOLD))
+        fields = self._table(raw, path, THRESHOLD)
         for one, other in (("percentile", "limit"), ("limit", "percentile")):
             if one in raw and other not in raw:
                 self._refuse(
@@ -168,17 +188,29 @@ class _Reader:
                     f"threshold.{one} needs threshold.{other} beside it, "
                     'for example percentile = "95%" and limit = "100ms"',
                 )
-        if found.mean_ms is None and found.percentile is None:
+        shares = list(fields.get("also", ()))
+        if "percentile" in fields:
+            shares.append(Within(percentile=fields["percentile"], limit_ms=fields["limit_ms"]))
+        for name, share in QUANTILES.items():
+            if name in fields:
+                shares.append(Within(percentile=share, limit_ms=fields[name]))
+        if not shares and "mean_ms" not in fields:
             self._refuse(
                 path,
                 "[threshold] has neither mean nor percentile with limit; when is "
                 'the server saturated? For example mean = "40ms"',
             )
-        return found
+        try:
+            return threshold_of(
+                fields.get("mean_ms"), shares, width_frac=fields.get("width_frac", WIDTH_FRAC)
+            )
+        except ValueError as error:
+            self._refuse(path, f"[threshold]: {error}")
 
-    def _goal(self, raw: dict[str, Any], threshold: Threshold) -> Goal:
+    def _goal(self, raw: dict[str, Any], threshold: Threshold, *, storage: bool) -> Goal:
         fields = self._table(raw, ("goal",), GOAL)
-        goal = Goal(threshold=threshold, **fields)
+        make = storage_goal if storage else _goal_of
+        goal = make(threshold, fields)
         if goal.accuracy < 0.5:
             self._refuse(
                 ("goal", "accuracy"),
@@ -201,8 +233,8 @@ class _Reader:
             )
         return msgspec.structs.replace(goal, rate_start_per_s=most)
 
-    def _factors(self, raw: dict[str, Any]) -> tuple[Factor, ...]:
-        factors = tuple(self._factor(name, value) for name, value in raw.items())
+    def _factors(self, raw: dict[str, Any], *, storage: bool) -> tuple[Factor, ...]:
+        factors = tuple(self._factor(name, value, storage=storage) for name, value in raw.items())
         if math.prod(len(factor.levels) for factor in factors) > SAMPLES_MAX:
             self._refuse(
                 ("factors",),
@@ -210,7 +242,7 @@ class _Reader:
             )
         return factors
 
-    def _factor(self, name: str, raw: Any) -> Factor:
+    def _factor(self, name: str, raw: Any, *, storage: bool) -> Factor:
         path = ("factors", name)
         table = {"levels": raw} if isinstance(raw, list) else raw
         if not isinstance(table, dict):
@@ -220,6 +252,13 @@ class _Reader:
                 f"{name} = [1, 2, 4]",
             )
         fields = self._table(table, path, FACTOR)
+        if storage:
+            try:
+                fields["levels"] = storage_factor(
+                    Factor(name=name, role="workload", levels=fields["levels"])
+                ).levels
+            except ValueError as error:
+                self._refuse(path, f"factors.{name}: {error}")
         scale = fields.setdefault("scale", _usual_scale(fields["levels"]))
         if scale != "category" and isinstance(fields["levels"][0], str):
             self._refuse(
@@ -233,16 +272,19 @@ class _Reader:
                 f"factors.{name}.scale is 'log', but a level is not "
                 'above 0; write scale = "linear"',
             )
-        return Factor(name=name, **({"role": "configuration"} | fields))
+        role = "workload" if storage else "configuration"
+        return Factor(name=name, **({"role": role} | fields))
 
-    def _sample(self, raw: dict[str, Any] | None, factors: Sequence[Factor]) -> Sample | None:
+    def _sample(
+        self, raw: dict[str, Any] | None, factors: Sequence[Factor], *, storage: bool
+    ) -> Sample | None:
         if raw is None:
             only = all(len(factor.levels) == 1 for factor in factors)
             return {factor.name: factor.levels[0] for factor in factors} if only else None
         self._refuse_unknown(raw, ("sample",), [factor.name for factor in factors])
         try:
-            return complete_sample(raw, factors)
-        except ExperimentRefused as error:
+            return complete_sample(storage_sample(raw) if storage else raw, factors)
+        except (ExperimentRefused, ValueError) as error:
             self._refuse(("sample",), str(error))
 
     def _server(self, raw: dict[str, Any] | None) -> ServerSpec:
@@ -263,11 +305,31 @@ class _Reader:
         fields = _put_here(self._table(table, path, keys), here)
         if record is CommandServer:
             fields["directory"] = str(Path(here) / fields.get("directory", ""))
+        if record is StorageServer:
+            return self._storage(fields)
         return record(**fields)
 
+    def _storage(self, fields: dict[str, Any]) -> StorageServer:
+        own: dict[str, Any] = {
+            name: fields[name] for name in ("warm_up_s", "max_bytes") if name in fields
+        }
+        reached = Access(
+            **{name: fields[name] for name in Access.__struct_fields__ if name in fields}
+        )
+        try:
+            return storage_server(fields["target"], fields["workload"], reached, at_once=own)
+        except WorkloadError as error:
+            self._refuse(("server", "workload"), f"server.workload: {error}")
+        except TargetRefused as error:
+            self._refuse(("server", "target"), f"server.target: {error}")
+
     def _try(self, experiment: ExperimentFile) -> None:
-        """Ask a simulated server for a moment: it says what is wrong with it."""
+        """Ask a simulated server for a moment, or look at storage; it says what is wrong."""
         server = experiment.server
+        try:
+            check_server(server, experiment.samples)
+        except (TargetRefused, CacheLimitRefused) as error:
+            self._refuse(("server",), str(error))
         if not isinstance(server, SimulatedServer):
             return
         sample = experiment.sample or {
@@ -340,6 +402,7 @@ def begin_peak(
     policy: str | None = None,
     seed: int | None = None,
     deadline_s: float | None = None,
+    curve_points: int = 0,
 ) -> ExperimentStart:
     """Return what decides a peak search.
 
@@ -349,6 +412,7 @@ def begin_peak(
         policy: in the place of the file's.
         seed: the same.
         deadline_s: the same; of the search.
+        curve_points: trials at even parts of the peak, once it is known.
 
     Raises:
         ExperimentRefused: factors have several levels and no one said which to take.
@@ -357,15 +421,18 @@ def begin_peak(
     """
     chosen = dict(experiment.sample or {}) | dict(sample or {})
     try:
+        if isinstance(experiment.server, StorageServer):
+            chosen = storage_sample(chosen)
         complete = complete_sample(chosen, experiment.factors)
-    except ExperimentRefused as error:
+    except (ExperimentRefused, ValueError) as error:
         raise ExperimentRefused(
             f"{experiment.path}: {error}; say which with --at NAME=LEVEL or in [sample], or run "
             "`leadline surface`"
         ) from error
     limit_s = deadline_s or experiment.goal.deadline_s or experiment.deadline_s
     goal = msgspec.structs.replace(experiment.goal, deadline_s=limit_s)
-    return _begin(experiment, goal, (complete,), policy=policy, seed=seed, deadline_s=limit_s)
+    start = _begin(experiment, goal, (complete,), policy=policy, seed=seed, deadline_s=limit_s)
+    return msgspec.structs.replace(start, curve_points=curve_points)
 
 
 def begin_surface(
@@ -429,6 +496,10 @@ def _begin(
         facts=host_facts(),
         text=experiment.text,
     )
+
+
+def _goal_of(threshold: Threshold, asked: Mapping[str, Any]) -> Goal:
+    return Goal(threshold=threshold, **asked)
 
 
 def _usual_scale(levels: Sequence[Level]) -> str:

@@ -167,8 +167,11 @@ class Curve(Conversation):
             if self._held(rate):
                 return self._at_ceiling()
             seconds = max(seconds, min(SHORT_S, self.goal.run_length_s))
-        if rate < self.floor_per_s(self._start):
-            lowest = min(self.loads)
+        floor, lowest = self.floor_per_s(self._start), min(self.loads, default=math.inf)
+        if rate < floor < lowest / _STEP_DOWN and not held:
+            # The model says that no load is held; it is believed once one so low was tried.
+            rate = lowest / _STEP_DOWN
+        if rate < floor:
             sentence = f"Saturated at every load, even at {lowest:.6g} requests/s."
             lost = self.loads[lowest].kills
             return Ending(

@@ -23,7 +23,7 @@ import msgspec
 
 from leadline.errors import LeadlineError
 from leadline.machine.lock import machine_locked
-from leadline.record.workbench import SimulatedServer, Trial, TrialOrder
+from leadline.record.workbench import Trial, TrialOrder, is_simulated
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -175,10 +175,7 @@ def run_here(
 
 
 def _is_simulated(arguments: tuple[Any, ...]) -> bool:
-    return any(
-        isinstance(each, TrialOrder) and isinstance(each.server, SimulatedServer)
-        for each in arguments
-    )
+    return any(isinstance(each, TrialOrder) and is_simulated(each.server) for each in arguments)
 
 
 def _silent(_line: str) -> None:

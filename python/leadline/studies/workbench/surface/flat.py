@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from leadline.record.wording import say_level
 from leadline.record.workbench import Factor, Level
 from leadline.studies.workbench.surface.grid import Floats, Grid
 from leadline.studies.workbench.surface.ideal import sd_of_difference
@@ -99,17 +100,22 @@ def _say(
         if start == 0:
             parts.append(f"changes nothing that can be told {where}")
         else:
-            parts.append(f"changes nothing from {factor.levels[start]} on {where}")
+            parts.append(
+                f"changes nothing from {say_level(factor.name, factor.levels[start])} on {where}"
+            )
     return f"{factor.name} " + "; ".join(parts)
 
 
 def _where(grid: Grid, factor: Factor, others: Iterable[tuple[Level, ...]]) -> str:
     rest = [other for other in grid.factors if other is not factor]
     if len(rest) == 1:
-        levels = [str(levels[0]) for levels in others]
+        levels = [say_level(rest[0].name, levels[0]) for levels in others]
         return f"with {rest[0].name} = {_list(levels)}"
     settings = [
-        ", ".join(f"{other.name} = {level}" for other, level in zip(rest, levels, strict=True))
+        ", ".join(
+            f"{other.name} = {say_level(other.name, level)}"
+            for other, level in zip(rest, levels, strict=True)
+        )
         for levels in others
     ]
     return "with " + "; with ".join(settings)
