@@ -147,7 +147,8 @@ class Row:
         """Whether a sentence must say why."""
         if self.figure.policy is not None:
             return self.said != self.figure.policy
-        return self.difference is None or abs(self.difference) > DIFFERENT
+        # As it is printed: 15.4 % reads as 15 %, and needs no sentence.
+        return self.difference is None or abs(round(100 * self.difference)) > 100 * DIFFERENT
 
     @property
     def settled(self) -> bool:
