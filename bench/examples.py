@@ -41,15 +41,15 @@ SIMULATED = {
     "measure": "leadline measure sim:two-level bs=4k rw=randread size=2g",
     "peak": f"leadline peak {SERVER} --at workers=64",
     "surface": f"leadline surface {SERVER}",
-    "application": "leadline compare hp-730 rs6000-550 --application lookups",
+    "application": "leadline compare hp-730 decstation-5000-ultrix --application lookups",
     "latency-target": f"leadline peak sim:cloud-gp3 --p99 5ms --workload {VOLUME} --curve 5",
     "open-loop": f"leadline measure sim:two-level --workload {READS} --rate 9000",
 }
 BEFORE = {
     "application": (
         "leadline characterize --trace workloads/traces/lookups.trace",
-        "leadline survey sim:hp-730 --budget 30m",
-        "leadline survey sim:rs6000-550 --budget 30m",
+        "leadline survey sim:hp-730 --budget 60m",
+        "leadline survey sim:decstation-5000-ultrix --budget 60m",
     )
 }
 """What an example needs in its store; what these print is not shown."""
