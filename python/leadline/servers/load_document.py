@@ -107,7 +107,9 @@ def measured_of(document: LoadDocument, request: TrialRequest, threshold: Thresh
     )
     # Numbers that make others infinite are refused below, without a word of numpy's before.
     with np.errstate(over="ignore", invalid="ignore"):
-        limits_ms = [within.limit_ms for within in threshold.shares]
+        # A limit without a share is no target, but is counted by.
+        first_ms = [] if threshold.limit_ms is None else [threshold.limit_ms]
+        limits_ms = [*first_ms, *threshold.also_limits_ms]
         measured = _measured(document, request, seconds, limits_ms)
     try:
         return msgspec.json.decode(msgspec.json.encode(measured), type=Measured)

@@ -24,7 +24,9 @@ _QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
 def _limit(said: str) -> Any:
     option = typer.Option(
-        parser=reader(response_seconds), metavar="TIME", help=f"TARGET: {said}, e.g. 2ms."
+        parser=reader(response_seconds),
+        metavar="TIME",
+        help=f"TARGET: {said}, e.g. 2ms.  [default: no such target]",
     )
     return Annotated[float | None, option]
 

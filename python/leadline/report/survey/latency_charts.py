@@ -98,7 +98,7 @@ def _layers(rows: list[Row], x: alt.X, *, order: bool = False) -> list[AnyChart]
     dashes = [list(dash) for dash in SYSTEM_DASHES[: len(names)]]
     colour = alt.Color("which:N", scale=alt.Scale(domain=names), legend=legend)
     shape = alt.Shape("which:N", scale=alt.Scale(domain=names, range=shapes), legend=legend)
-    dash = alt.StrokeDash("which:N", scale=alt.Scale(domain=names, range=dashes), legend=None)
+    dash = alt.StrokeDash("which:N", scale=alt.Scale(domain=names, range=dashes), legend=legend)
     tips = tooltips(which="This is", where="At", rate="At a rate of", said="Response")
     chart = alt.Chart(values(rows))
     line = chart.mark_line(strokeWidth=2).encode(x=x, y=y, color=colour, strokeDash=dash)
