@@ -28,8 +28,8 @@ from leadline.studies.survey.readings import Readings, curve_of, value
 from leadline.studies.survey.spread import curve_shares, spread
 
 FOCAL_EDITION = 1
-"""Focal values are rounded to powers: from half-way values themselves, which the second edition would
-take, predictions of the papers' machines were worse than the paper's (tests/simulation)."""
+"""Focal values are rounded to powers: with half-way values themselves, which the second edition
+would take, the papers' machines were predicted worse than in the papers (tests/simulation)."""
 CLOSING = 4
 """So many of the last readings over unique_bytes go where lookups tell most of the file cache's
 size, while too few lie there."""
