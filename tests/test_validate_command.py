@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 from pathlib import Path
+from statistics import mean, median
 
 import msgspec
 import pytest
@@ -173,16 +174,19 @@ def test_the_readings_are_about_the_truth_and_so_the_scores_are(
     found = validated.validation
     for row in found.workloads:
         assert row.measured_mb_s == pytest.approx(truths[row.workload], rel=0.25)
+    true_errors, scored_errors = [], []
+    for row in found.workloads:
+        [forecast] = [forecast for forecast in row.forecasts if forecast.model == "product"]
+        true_errors.append(abs(forecast.throughput_mb_s / truths[row.workload] - 1))
+        scored_errors.append(abs(forecast.throughput_mb_s / row.measured_mb_s - 1))
+    # Readings have 2 % of noise: the mean of thirty moves by 0.004, a median by several times that.
+    assert mean(scored_errors) == pytest.approx(mean(true_errors), abs=0.02)
     score = found.score("product")
     assert score is not None
-    true_errors = sorted(
-        abs(forecast.throughput_mb_s / truths[row.workload] - 1)
-        for row in found.workloads
-        for forecast in row.forecasts
-        if forecast.model == "product"
-    )
-    middle = (true_errors[14] + true_errors[15]) / 2
-    assert score.median_error.value == pytest.approx(middle, abs=0.02)
+    assert score.median_error.value == pytest.approx(median(scored_errors))
+    assert score.median_error.low is not None
+    assert score.median_error.high is not None
+    assert score.median_error.low <= median(true_errors) <= score.median_error.high
     drift = found.drift_frac
     assert drift is not None
     assert drift.low is not None
