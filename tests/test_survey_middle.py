@@ -55,7 +55,7 @@ def test_scouting_sizes_then_processes_then_sizes_at_both_ends() -> None:
     assert all(w.process_num == 1 for w in sizes)
     assert middle(surveyor).tops == {"size_mean": 2 * MIB, "process_num": 16.0}
     focal = middle(surveyor).focal.size_mean
-    assert focal == 16 * 1024, "the power of four next to half-way, 4 KiB to 90.5 KiB"
+    assert focal == 38 * 512, "half-way between 4 KiB and the 90.5 KiB that reach it all"
     processes = asked(surveyor, 6, saturating)
     assert Counter((w.unique_bytes, w.process_num) for w in processes) == {
         (end, count): 1 for end in (LOW, HIGH) for count in (1, 4, 16)

@@ -27,9 +27,6 @@ from leadline.studies.survey.focal import START, half_way_of, snap
 from leadline.studies.survey.readings import Readings, curve_of, value
 from leadline.studies.survey.spread import curve_shares, spread
 
-FOCAL_EDITION = 1
-"""Focal values are rounded to powers: with half-way values themselves, which the second edition
-would take, the papers' machines were predicted worse than in the papers (tests/simulation)."""
 CLOSING = 4
 """So many of the last readings over unique_bytes go where lookups tell most of the file cache's
 size, while too few lie there."""
@@ -144,7 +141,7 @@ class MiddleStrategy:
             if any(still_rising(xs, ys, SCOUT_NOISE_FRAC) for xs, ys in curves_found):
                 self.tops[parameter] = self._extended_top(parameter)
             self.tops["size_mean"] = min(self.tops["size_mean"], self._size_in_time())
-            found = half_way_of(curves_found, parameter, FOCAL_EDITION)
+            found = half_way_of(curves_found, parameter, self.plan.edition)
             self.focal = self.focal.with_value(parameter, found)
 
     def _size_in_time(self) -> float:
