@@ -18,8 +18,9 @@ SETTLING = ("hp-730", "decstation-5000-sprite", "two-level", "smooth-slope", "rs
 
 @functools.cache
 def surveyed(system: str) -> SimulatedSurvey:
-    asked = {"budget_s": 2 * FAST_BUDGET_S} if system in FAST else {}
-    return simulate_survey(system, 1, focal_mode="75%", **asked)
+    if system in FAST:
+        return simulate_survey(system, 1, focal_mode="75%", budget_s=2 * FAST_BUDGET_S)
+    return simulate_survey(system, 1, focal_mode="75%")
 
 
 @pytest.mark.parametrize("system", SETTLING)
