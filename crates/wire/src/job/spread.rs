@@ -96,3 +96,62 @@ fn check_zones(zones: &[Zone]) -> Result<(), Wrong> {
         )
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::job::Job;
+
+    /// The example with zones and a histogram, one field of its workload changed.
+    fn refused(field: &str, value: serde_json::Value) -> String {
+        let path = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../protocol/examples/valid/directory-zones.json"
+        );
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        let mut job: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+        job["workload"][field] = value;
+        Job::read(&job.to_string()).err().map_or(String::new(), |refused| refused.message)
+    }
+
+    #[test]
+    fn zones_are_all_of_the_requests_and_all_of_the_data() {
+        let zones = |access: [f64; 2], size: [f64; 2]| {
+            json!({"kind": "zoned", "zones": [
+                {"access_frac": access[0], "size_frac": size[0]},
+                {"access_frac": access[1], "size_frac": size[1]},
+            ]})
+        };
+        assert_eq!(refused("access", zones([0.75, 0.25], [0.5, 0.5])), "");
+        let requests = refused("access", zones([0.75, 0.5], [0.5, 0.5]));
+        assert!(requests.contains("zones is 1.25 of the requests together; it must be 1"));
+        let data = refused("access", zones([0.75, 0.25], [0.5, 0.25]));
+        assert!(data.contains("zones is 0.75 of the data together; it must be 1"), "{data}");
+    }
+
+    #[test]
+    fn a_histogram_has_the_mean_that_is_told_and_sizes_that_can_be() {
+        let mean = refused("size_mean", json!(8192));
+        assert!(mean.contains("the mean of its histogram (write 28672)"), "{mean}");
+        let sizes = |bytes: u64| json!({"histogram": [{"bytes": bytes, "weight": 1.0}]});
+        let odd = refused("size_dist", sizes(1000));
+        assert!(odd.contains("workload.size_dist.histogram[0].bytes is 1000"), "{odd}");
+        let long = refused("size_dist", sizes(1 << 40));
+        assert!(long.contains("no longer than its unique_bytes"), "{long}");
+    }
+
+    #[test]
+    fn streams_say_themselves_where_their_requests_go() {
+        let path = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../protocol/examples/valid/directory-streams.json"
+        );
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        let mut job: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+        job["workload"]["access"] = json!({"kind": "zipf", "theta": 1.1});
+        let refused = Job::read(&job.to_string()).err().map(|refused| refused.message);
+        let said = refused.unwrap_or_default();
+        assert!(said.starts_with("workload.access is skewed; it must be uniform"), "{said}");
+    }
+}
