@@ -171,7 +171,7 @@ def test_a_simulated_cache_finds_of_zipf_what_che_says(tmp_path: Path) -> None:
     for access in ("uniform", "zipf:1.1"):
         work = f"unique_bytes=4GiB,size_mean=1MiB,read_frac=1,seq_frac=0,access={access}"
         answer = leadline.measure("sim:two-level", work, seconds=10, store=str(tmp_path / "s"))
-        result = answer.document.points[0].result
+        result = answer.study.points[0].result
         simulated = result.simulated
         assert simulated is not None
         assert simulated.truth_mb_s is not None
@@ -185,7 +185,7 @@ def test_a_simulated_cache_finds_of_zipf_what_che_says(tmp_path: Path) -> None:
 def test_sizes_of_a_simulated_run_have_a_cv_of_one(law: str, tmp_path: Path) -> None:
     work = f"unique_bytes=1GiB,size_mean=64KiB,size_dist={law},read_frac=1,seq_frac=0"
     answer = leadline.measure("sim:two-level", work, seconds=10, store=str(tmp_path / "s"))
-    realised = answer.document.points[0].result.realised
+    realised = answer.study.points[0].result.realised
     assert realised.size_cv == pytest.approx(1.0, abs=0.06)
     assert realised.size_mean == pytest.approx(65536, rel=0.03)
 
