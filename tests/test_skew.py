@@ -212,7 +212,7 @@ def test_a_prediction_of_other_sizes_is_marked_and_of_their_mean(sizes: str) -> 
     survey = two_region()
     predictor = Predictor(survey, points(survey), model="product")
     usual = Workload(unique_bytes=64 * MIB, size_mean=98304)
-    other = msgspec.structs.replace(usual, size_dist=sizes)  # type: ignore[arg-type]
+    other = msgspec.structs.replace(usual, size_dist=sizes)
     found = predictor.predict(other)
     assert any(warning.startswith("not surveyed: size_dist=") for warning in found.warnings)
     assert found.throughput_mb_s == predictor.predict(usual).throughput_mb_s
