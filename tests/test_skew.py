@@ -42,6 +42,13 @@ def test_places_are_typed_as_fio_types_them() -> None:
     assert asked("size_mean=4KiB,access=uniform") == asked("size_mean=4KiB")
 
 
+def test_fios_word_for_places_needs_random_requests() -> None:
+    typed = read_words(["bs=4k", "rw=randread", f"random_distribution={ZONES}"], USUAL)
+    assert str(typed.workload.access) == ZONES
+    with pytest.raises(WorkloadError, match="say rw=randread too"):
+        read_words(["bs=4k", "random_distribution=zipf:1.1"], USUAL)
+
+
 def test_a_histogram_brings_its_mean() -> None:
     work = asked(f"size_dist={SPLIT}")
     assert work.size_mean == 28672
