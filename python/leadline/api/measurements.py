@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from leadline.api.frames import bytes_of, seconds_of, workload_of
 from leadline.api.progress import progress_line
@@ -88,8 +88,8 @@ def measure(
         before = find_begun(kept, chosen, asked.workloads) if resume else None
         start = begin_measurements(chosen, asked) if before is None else before.start
         with progress_line(progress) as told:
-            most, hear = asked.written_bytes_max, {"on_findings": _each(say), "on_progress": told}
-            found = measure_workloads(chosen, kept, start, before, written_bytes_max=most, **hear)
+            also: Any = {"written_bytes_max": asked.written_bytes_max, "on_progress": told}
+            found = measure_workloads(chosen, kept, start, before, on_findings=_each(say), **also)
     return StoredStudy(MEASUREMENT.kind, found, store)
 
 
