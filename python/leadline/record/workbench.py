@@ -78,6 +78,12 @@ class Goal(msgspec.Struct, frozen=True, kw_only=True):
     """The generator offers no more."""
     deadline_s: float | None = None
     """Most that all trials of one peak may cost."""
+    increment_per_s: float | None = None
+    """By how much the policies that climb raise the load; None: as much as the first load."""
+    trial_length_s: float | None = None
+    """r of the policies that climb; None: each one's own (`policies.climb`)."""
+    trials: int | None = None
+    """t of the policies that climb; None: each one's own."""
 
     @property
     def error_frac(self) -> float:

@@ -34,6 +34,7 @@ from leadline.studies.workbench.answer import (
     say_threshold,
 )
 from leadline.studies.workbench.mapping import Watcher, run_experiment
+from leadline.studies.workbench.policies.climb import CLIMBS
 from leadline.studies.workbench.pools.pool import open_pool
 from leadline.studies.workbench.threshold import percentile_ms
 from leadline.units import format_seconds
@@ -144,6 +145,8 @@ def _tell_plan(
         what += f" ({say_sample(start.samples[0])})"
     limit = "" if start.deadline_s is None else f"; ends within {format_seconds(start.deadline_s)}"
     policy = f"policy {start.policy}"
+    if start.policy in CLIMBS:
+        policy += f" ({CLIMBS[start.policy](goal).words})"
     if start.design is not None:
         policy = f"{say_count(len(start.samples), 'sample')}, design {start.design}, {policy}"
     where = "" if len(machines) < 2 else f", on {len(machines)} machines"

@@ -11,6 +11,7 @@ from leadline.record.wording import join_words, say_count, say_level, say_percen
 from leadline.record.workbench import (
     Experiment,
     Goal,
+    Load,
     PeakRate,
     PeakVerdict,
     Sample,
@@ -90,7 +91,7 @@ def _tell_peak(experiment: Experiment) -> list[str]:
         return [f"{name}: no answer yet, after {_effort(own.trials)}."]
     peak = own.peak
     said = [_verdict(name, start.goal, peak), *peak.sentences]
-    return [*said, *_bounds(peak), _limit(peak), _cost(own)]
+    return [*said, *_bounds(peak), *_beyond(peak), _limit(peak), _cost(own)]
 
 
 def _verdict(name: str, goal: Goal, peak: PeakRate) -> str:
@@ -158,6 +159,51 @@ def _bounds(peak: PeakRate) -> list[str]:
     if low is None or high is None or high <= low:
         return []
     return [f"Seen unsaturated at {say_requests(low)}, saturated at {say_requests(high)}."]
+
+
+def _beyond(peak: PeakRate) -> list[str]:
+    """Say why a peak lies above a load found saturated, or below one found unsaturated.
+
+    Both are statements at a confidence: that of a load rests on the trials there, that of the peak
+    on all of them, and neither is wrong because the other differs.
+    """
+    rate = peak.rate_per_s
+    if rate is None:
+        return []
+    told = rate.value
+    above = [load for load in peak.loads if load.saturated is False and load.rate_per_s > told]
+    below = [load for load in peak.loads if load.saturated is True and load.rate_per_s < told]
+    said = []
+    if below:
+        said.append(_contrary(min(below, key=_rate), "saturated", "above", peak, rate))
+    if above:
+        said.append(_contrary(max(above, key=_rate), "unsaturated", "below", peak, rate))
+    return said
+
+
+def _contrary(load: Load, found: str, where: str, peak: PeakRate, rate: Interval) -> str:
+    at = say_percent(peak.confidence)
+    apart = say_percent(abs(1 - load.rate_per_s / rate.value))
+    if rate.low is None or rate.high is None:
+        held = "the peak is told without an interval"
+    elif rate.covers(load.rate_per_s):
+        held = f"{say_requests(load.rate_per_s)} lies in the peak's interval, so they agree"
+    else:
+        held = (
+            f"{say_requests(load.rate_per_s)} lies outside of the peak's interval, so they "
+            "contradict each other; another --seed says which holds"
+        )
+    by = "one reading of a response that varies" if load.trials == 1 else f"at {at}"
+    return (
+        f"The peak lies {apart} {where} a load that was found {found}, by "
+        f"{say_count(load.trials, 'trial')} at {say_requests(load.rate_per_s)}, {by}; the peak is "
+        f"what all {say_count(peak.trials, 'trial')} say together, at {at}. "
+        f"{held[0].upper()}{held[1:]}."
+    )
+
+
+def _rate(load: Load) -> float:
+    return load.rate_per_s
 
 
 def _limit(peak: PeakRate) -> str:

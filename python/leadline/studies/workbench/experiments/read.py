@@ -224,6 +224,11 @@ class _Reader:
                 "how sure an interval is; for 95 % write 0.95",
             )
         most = goal.rate_max_per_s
+        if most is not None and (goal.increment_per_s or 0) > most:
+            self._refuse(
+                ("goal", "increment"),
+                f"goal.increment is {goal.increment_per_s:g}, above goal.rate_max, {most:g}",
+            )
         if most is None or most >= goal.rate_start_per_s:
             return goal
         if "rate_start" in raw:
