@@ -9,6 +9,7 @@ import typer
 
 from leadline.cli.context import Context
 from leadline.cli.options import Json, with_access, with_group
+from leadline.cli.workbench.lengths import LENGTH_OPTIONS, lengths_of
 from leadline.cli.workbench.run import (
     Deadline,
     InsecureScheduler,
@@ -24,7 +25,7 @@ from leadline.cli.workbench.run import (
 from leadline.cli.workbench.targets import TARGET_OPTIONS, StorageAsked, experiment_of, is_file
 from leadline.errors import LeadlineError
 from leadline.record import Access
-from leadline.record.workbench import Level, PeakRate, PeakVerdict, Sample
+from leadline.record.workbench import Level, PeakRate, PeakVerdict, RunLengths, Sample
 from leadline.studies.workbench.experiments.read import begin_peak
 from leadline.studies.workbench.resuming import resume_peak
 
@@ -44,6 +45,7 @@ class PolicyGaveUp(LeadlineError):
 @with_page
 @with_access
 @with_group("asked", TARGET_OPTIONS, StorageAsked.of)
+@with_group("run_lengths", LENGTH_OPTIONS, lengths_of)
 def command(
     context: typer.Context,
     *,
@@ -68,6 +70,7 @@ def command(
             show_default=False,
         ),
     ] = 0,
+    run_lengths: RunLengths | None,
     policy: PolicyName = None,
     at: Annotated[
         list[str] | None,
@@ -102,6 +105,7 @@ def command(
         "seed": seed,
         "deadline_s": deadline,
         "curve_points": curve,
+        "run_lengths": run_lengths,
     }
     stored = resume_peak(file, own.open_store(), **decided) if resume else None
     found = run_and_tell(

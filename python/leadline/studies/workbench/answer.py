@@ -22,6 +22,7 @@ from leadline.record.workbench import (
     TrialState,
 )
 from leadline.record.workload import Interval
+from leadline.studies.workbench.run_lengths import run_length_sentences
 from leadline.studies.workbench.threshold import threshold_ratio
 from leadline.units import format_seconds
 
@@ -91,7 +92,7 @@ def _tell_peak(experiment: Experiment) -> list[str]:
         return [f"{name}: no answer yet, after {_effort(own.trials)}."]
     peak = own.peak
     said = [_verdict(name, start.goal, peak), *peak.sentences]
-    return [*said, *_bounds(peak), *_beyond(peak), _limit(peak), _cost(own)]
+    return [*said, *_bounds(peak), *_beyond(peak), _limit(peak), _cost(own), *_lengths(experiment)]
 
 
 def _verdict(name: str, goal: Goal, peak: PeakRate) -> str:
@@ -221,6 +222,15 @@ def _limit(peak: PeakRate) -> str:
 def _cost(own: SamplePeak) -> str:
     goal_s = own.peak.run_length_s if own.peak is not None else 0.0
     return f"It took {_effort(own.trials)}; the peak is that of trials of {format_seconds(goal_s)}."
+
+
+def _lengths(experiment: Experiment) -> list[str]:
+    said = run_length_sentences(experiment)
+    return (
+        [*said, f"The study of run lengths took {_effort(experiment.peaks[0].lengths)} more."]
+        if said
+        else []
+    )
 
 
 def _effort(trials: tuple[Trial, ...]) -> str:
