@@ -23,6 +23,7 @@ from leadline.cli.workbench.run import (
     with_page,
 )
 from leadline.cli.workbench.targets import TARGET_OPTIONS, StorageAsked, experiment_of, is_file
+from leadline.cli.workbench.varied import Vary, require_one, run_varied
 from leadline.errors import LeadlineError
 from leadline.record import Access
 from leadline.record.workbench import Level, PeakRate, PeakVerdict, RunLengths, Sample
@@ -79,6 +80,7 @@ def command(
     deadline: Deadline = None,
     seed: OwnSeed = None,
     resume: Resume = False,
+    vary: Vary = None,
     scheduler: Scheduler = None,
     insecure_scheduler: InsecureScheduler = False,
     output: Path | None = None,
@@ -97,6 +99,7 @@ def command(
 
     Example: leadline peak /data --p99 2ms --workload bs=4k,rw=randread,direct=1,size=2g
     """
+    require_one(vary, resumed=resume)
     file = experiment_of(experiment, asked, access)
     own: Context = context.obj
     decided: dict[str, Any] = {
@@ -108,15 +111,14 @@ def command(
         "run_lengths": run_lengths,
     }
     stored = resume_peak(file, own.open_store(), **decided) if resume else None
-    found = run_and_tell(
-        own,
-        begin_peak(file, **decided) if stored is None else stored.start,
-        Shown(
-            json=json, output=output, compare=is_file(experiment) if compare is None else compare
-        ),
-        stored=stored,
-        where=Where(scheduler=scheduler or file.scheduler, insecure=insecure_scheduler, at_once=1),
-    )
+    start = begin_peak(file, **decided) if stored is None else stored.start
+    beside = is_file(experiment) if compare is None else compare
+    shown = Shown(json=json, output=output, compare=beside)
+    where = Where(scheduler=scheduler or file.scheduler, insecure=insecure_scheduler, at_once=1)
+    if vary:
+        run_varied(own, start, vary, shown, where=where)
+        return
+    found = run_and_tell(own, start, shown, stored=stored, where=where)
     _require_answer(found.peaks[0].peak)
 
 

@@ -22,6 +22,7 @@ from leadline.cli.workbench.run import (
     run_and_tell,
     with_page,
 )
+from leadline.cli.workbench.varied import Vary, require_one, run_varied
 from leadline.studies.workbench.experiments.read import begin_surface, load_experiment
 from leadline.studies.workbench.resuming import resume_surface
 
@@ -43,6 +44,7 @@ def command(
     deadline: Deadline = None,
     seed: OwnSeed = None,
     resume: Resume = False,
+    vary: Vary = None,
     scheduler: Scheduler = None,
     insecure_scheduler: InsecureScheduler = False,
     at_once: Annotated[
@@ -61,6 +63,7 @@ def command(
 
     Example: leadline surface workloads/simulated-server.toml
     """
+    require_one(vary, resumed=resume)
     file = load_experiment(experiment)
     own: Context = context.obj
     stored = None
@@ -71,14 +74,13 @@ def command(
         start = stored.start
     else:
         start = begin_surface(file, design=design, policy=policy, seed=seed, deadline_s=deadline)
-    run_and_tell(
-        own,
-        start,
-        Shown(json=json, output=output),
-        stored=stored,
-        where=Where(
-            scheduler=scheduler or file.scheduler,
-            insecure=insecure_scheduler,
-            at_once=at_once or file.at_once,
-        ),
+    where = Where(
+        scheduler=scheduler or file.scheduler,
+        insecure=insecure_scheduler,
+        at_once=at_once or file.at_once,
     )
+    shown = Shown(json=json, output=output)
+    if vary:
+        run_varied(own, start, vary, shown, where=where)
+        return
+    run_and_tell(own, start, shown, stored=stored, where=where)
