@@ -374,6 +374,22 @@ class RunLengths(msgspec.Struct, frozen=True, kw_only=True):
     """Of each length at each load."""
 
 
+class SurfaceCell(msgspec.Struct, frozen=True, kw_only=True):
+    """One cell of the grid: what was measured, or what the model says."""
+
+    sample: Sample
+    rate_per_s: Interval | None
+    measured: bool
+
+
+class MeasuredGrid(msgspec.Struct, frozen=True, kw_only=True):
+    """Rates of another surface, measured cell by cell, that this one is held against."""
+
+    study_id: str
+    cells: tuple[SurfaceCell, ...]
+    """Those with a rate."""
+
+
 class ExperimentStart(StudyStart, frozen=True, kw_only=True):
     """What decides an experiment, before its first trial; `system` is its name."""
 
@@ -397,6 +413,8 @@ class ExperimentStart(StudyStart, frozen=True, kw_only=True):
     """Trials of a single peak at even parts of it, once it is known."""
     run_lengths: RunLengths | None = None
     """Trials of several lengths at parts of a single peak, once it is known."""
+    against: MeasuredGrid | None = None
+    """Of a surface: what its error is said against."""
 
     @property
     def target(self) -> str:
@@ -466,14 +484,6 @@ class SamplePeak(msgspec.Struct, frozen=True, kw_only=True):
     """Trials at even parts of the peak, the lowest first."""
     lengths: tuple[Trial, ...] = ()
     """Trials of several lengths at parts of the peak, as they ran."""
-
-
-class SurfaceCell(msgspec.Struct, frozen=True, kw_only=True):
-    """One cell of the grid: what was measured, or what the model says."""
-
-    sample: Sample
-    rate_per_s: Interval | None
-    measured: bool
 
 
 class Surface(msgspec.Struct, frozen=True, kw_only=True):

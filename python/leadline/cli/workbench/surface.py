@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 
 from leadline.cli.context import Context
@@ -24,6 +25,7 @@ from leadline.cli.workbench.run import (
 )
 from leadline.cli.workbench.varied import Vary, require_one, run_varied
 from leadline.studies.workbench.experiments.read import begin_surface, load_experiment
+from leadline.studies.workbench.measured_grid import measured_grid
 from leadline.studies.workbench.resuming import resume_surface
 
 
@@ -45,6 +47,15 @@ def command(
     seed: OwnSeed = None,
     resume: Resume = False,
     vary: Vary = None,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ID",
+            show_default=False,
+            help="A stored surface whose measured cells it is held against, by id or name: its "
+            "mean absolute percentage error.  [default: none]",
+        ),
+    ] = None,
     scheduler: Scheduler = None,
     insecure_scheduler: InsecureScheduler = False,
     at_once: Annotated[
@@ -64,6 +75,8 @@ def command(
     Example: leadline surface workloads/simulated-server.toml
     """
     require_one(vary, resumed=resume)
+    if against is not None and resume:
+        raise typer.BadParameter("--resume keeps what it was begun against; leave out --against")
     file = load_experiment(experiment)
     own: Context = context.obj
     stored = None
@@ -74,6 +87,9 @@ def command(
         start = stored.start
     else:
         start = begin_surface(file, design=design, policy=policy, seed=seed, deadline_s=deadline)
+    if against is not None:
+        grid = measured_grid(own.open_store(), against, start)
+        start = msgspec.structs.replace(start, against=grid)
     where = Where(
         scheduler=scheduler or file.scheduler,
         insecure=insecure_scheduler,

@@ -7,6 +7,7 @@ from typing import Any
 from leadline.record.workbench import Experiment, Load, PeakRate, SamplePeak
 from leadline.studies.workbench.latency_curve import CurvePoint, latency_curve
 from leadline.studies.workbench.run_lengths import run_length_rows
+from leadline.studies.workbench.surface.against import surface_error
 
 
 def experiment_document(experiment: Experiment) -> dict[str, Any]:
@@ -42,6 +43,7 @@ def experiment_document(experiment: Experiment) -> dict[str, Any]:
         "design": start.design,
         "error_asked_frac": start.surface_error_frac,
         "surface": experiment.surface,
+        "error": surface_error(experiment),
         "cost_s": sum(trial.cost_s for own in experiment.peaks for trial in own.trials),
         "samples": [_sample(own) for own in experiment.peaks],
     }

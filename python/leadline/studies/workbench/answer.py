@@ -23,6 +23,7 @@ from leadline.record.workbench import (
 )
 from leadline.record.workload import Interval
 from leadline.studies.workbench.run_lengths import run_length_sentences
+from leadline.studies.workbench.surface.against import say_error, surface_error
 from leadline.studies.workbench.threshold import threshold_ratio
 from leadline.units import format_seconds
 
@@ -255,6 +256,9 @@ def _tell_surface(experiment: Experiment) -> list[str]:
             f"The others are from the model {surface.model}, which expects a mean error of "
             f"{say_percent(surface.error_frac)}{wanted}."
         )
+    error = surface_error(experiment)
+    if error is not None:
+        said.append(say_error(error, start.goal.confidence))
     if surface.ideal is not None:
         said.append(f"{_ideal(experiment, surface.ideal)}")
     said += [f"{sentence}." for sentence in surface.flat]
