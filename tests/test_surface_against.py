@@ -1,4 +1,4 @@
-"""A surface held against a measured grid: its error, of which cells, and how well those are known."""
+"""A surface held against a measured grid: its error, of which cells, and how well they are known."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_it_is_said_and_on_the_page() -> None:
         "Against the grid of experiment 01234567 its mean absolute error is 5.7 %"
     )
     assert "over the 2 cells that were not measured 7.5 %" in said
-    assert "1 of them meet the grid's interval. The worst is 10 % off." in said
+    assert "1 of them meet the grid's interval. The worst is 10.0 % off." in said
     assert said.endswith("The grid's own rates are known to ± 8.3 %.")
     assert found.surface is not None
     assert ("5.7 %", "mean absolute error against a measured grid of 3") in surface_tiles(
