@@ -131,9 +131,8 @@ def io_s(phase: dict[str, Any]) -> float:
     return float(phase["read_s"] + phase["write_s"] + phase["sync_s"])
 
 
-def request_us(described: dict[str, Any]) -> float:
-    """Return the time that a request took with its share of the syncs."""
-    phases = described["phases"]
+def request_us(phases: Sequence[dict[str, Any]]) -> float:
+    """Return the time that a request took in these phases with its share of the syncs."""
     return 1e6 * sum(map(io_s, phases)) / float(sum(each["requests"] for each in phases))
 
 
@@ -145,12 +144,6 @@ def phases_that_count(described: dict[str, Any]) -> list[dict[str, Any]]:
         for each in described["phases"]
         if each["streams"] and io_s(each) >= PHASE_SHARE_LEAST * total
     ]
-
-
-def described_us(described: dict[str, Any]) -> float:
-    """Return the time of a request in the phases that are run."""
-    phases = phases_that_count(described)
-    return 1e6 * sum(map(io_s, phases)) / float(sum(each["requests"] for each in phases))
 
 
 def streams_us(place: Workplace, described: dict[str, Any], cap: int) -> float:
@@ -212,11 +205,11 @@ def pairs_of(place: Workplace, asked: argparse.Namespace) -> Pairs:
     found = Pairs(place.watch(cap, place.program.name))
     for pair in range(asked.pairs):
         if pair % 2 == 0:
-            found.app_us.append(described_us(place.watch(cap, "again")))
+            found.app_us.append(request_us(phases_that_count(place.watch(cap, "again"))))
         found.streams_us.append(streams_us(place, found.described, cap))
         found.five_us.append(five_us(place, found.described, cap, asked.seconds))
         if pair % 2 == 1:
-            found.app_us.append(described_us(place.watch(cap, "again")))
+            found.app_us.append(request_us(phases_that_count(place.watch(cap, "again"))))
         print(
             f"  {place.program.name}: {found.app_us[-1]:.1f} us, its streams "
             f"{found.streams_us[-1]:.1f}, five parameters {found.five_us[-1]:.1f}",
@@ -336,7 +329,7 @@ def foretold(place: Workplace, described: dict[str, Any], cap: int) -> Foretold:
     requests = sum(phase["requests"] for phase in described["phases"])
     half = student_t(found["df"], 0.9) * found["ln_sd"]
     value = 1e6 * found["io_s"]["value"] / requests
-    runs = tuple(request_us(place.watch(cap, "there")) for _ in range(APP_RUNS))
+    runs = tuple(request_us(place.watch(cap, "there")["phases"]) for _ in range(APP_RUNS))
     low, high = value * math.exp(-half), value * math.exp(half)
     return Foretold(place.program.name, cap, runs, value, low, high)
 

@@ -59,6 +59,8 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     the first pattern; chance must not decide it."""
     lacks: str = ""
     """What is missing, or why nothing can be had."""
+    dear: bool = False
+    """Whether it takes several surveys: `make test-long` runs it, `make test` does not."""
 
     def __post_init__(self) -> None:
         """Refuse a row that could not fail, or that says nothing.

@@ -10,6 +10,7 @@ from leadline.record import PARAMETERS, Workload
 from leadline.studies.survey import Surveyor
 from leadline.studies.survey.seventy_five import SeventyFiveStrategy, say_vector
 from leadline.testing.simulation import SimulatedSurvey, simulate_survey
+from shared_surveys import FAST, FAST_BUDGET_S
 from simulated_answers import start
 
 SETTLING = ("hp-730", "decstation-5000-sprite", "two-level", "smooth-slope", "rs6000-550")
@@ -17,7 +18,8 @@ SETTLING = ("hp-730", "decstation-5000-sprite", "two-level", "smooth-slope", "rs
 
 @functools.cache
 def surveyed(system: str) -> SimulatedSurvey:
-    return simulate_survey(system, 1, focal_mode="75%")
+    asked = {"budget_s": 2 * FAST_BUDGET_S} if system in FAST else {}
+    return simulate_survey(system, 1, focal_mode="75%", **asked)
 
 
 @pytest.mark.parametrize("system", SETTLING)

@@ -178,6 +178,7 @@ def test_the_readings_are_about_the_truth_and_so_the_scores_are(
     for row in found.workloads:
         [forecast] = [forecast for forecast in row.forecasts if forecast.model == "product"]
         true_errors.append(abs(forecast.throughput_mb_s / truths[row.workload] - 1))
+        assert row.measured_mb_s is not None
         scored_errors.append(abs(forecast.throughput_mb_s / row.measured_mb_s - 1))
     # Readings have 2 % of noise: the mean of thirty moves by 0.004, a median by several times that.
     assert mean(scored_errors) == pytest.approx(mean(true_errors), abs=0.02)

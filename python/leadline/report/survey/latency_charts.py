@@ -10,7 +10,7 @@ from leadline.record import Curve, Measurement, Survey
 from leadline.record.wording import say_place, say_value
 from leadline.report.drawing.axes import parameter_x
 from leadline.report.drawing.layers import LOW_PX, NARROW_PX, AnyChart, finish, tooltips, values
-from leadline.report.drawing.theme import SYSTEM_DASHES, SYSTEM_SHAPES
+from leadline.report.drawing.series import series
 from leadline.report.survey.latency import (
     PointLatency,
     every_curve,
@@ -92,13 +92,7 @@ def _layers(rows: list[Row], x: alt.X, *, order: bool = False) -> list[AnyChart]
         scale=alt.Scale(type="log", nice=False, padding=12),
         axis=alt.Axis(title="Response time (µs)", format="~s", labelOverlap="greedy", tickCount=5),
     )
-    names = list(_QUANTILES)
-    legend = alt.Legend(title=None, columns=len(names))
-    shapes = list(SYSTEM_SHAPES[: len(names)])
-    dashes = [list(dash) for dash in SYSTEM_DASHES[: len(names)]]
-    colour = alt.Color("which:N", scale=alt.Scale(domain=names), legend=legend)
-    shape = alt.Shape("which:N", scale=alt.Scale(domain=names, range=shapes), legend=legend)
-    dash = alt.StrokeDash("which:N", scale=alt.Scale(domain=names, range=dashes), legend=legend)
+    colour, shape, dash = series(_QUANTILES)
     tips = tooltips(which="This is", where="At", rate="At a rate of", said="Response")
     chart = alt.Chart(values(rows))
     line = chart.mark_line(strokeWidth=2).encode(x=x, y=y, color=colour, strokeDash=dash)

@@ -9,7 +9,7 @@ import altair as alt
 from leadline.record.workbench import Experiment, PeakRate, Threshold
 from leadline.report.drawing.axes import on_field
 from leadline.report.drawing.layers import WIDE_PX, AnyChart, finish, tooltips, values
-from leadline.report.drawing.theme import SYSTEM_DASHES, SYSTEM_SHAPES
+from leadline.report.drawing.series import series
 from leadline.report.workbench.rows import Row
 from leadline.report.workbench.words import say_load, say_ms
 from leadline.studies.workbench.answer import say_quantile
@@ -31,13 +31,7 @@ def latency_chart(experiment: Experiment) -> alt.LayerChart | None:
     limits = [within.limit_ms for within in threshold.shares]
     limits += [threshold.mean_ms] if threshold.mean_ms is not None else []
     x, y = _axes(rows, limits, own.peak)
-    names = list(_SHOWN.values())
-    legend = alt.Legend(title=None, columns=len(names))
-    shapes = list(SYSTEM_SHAPES[: len(names)])
-    dashes = [list(dash) for dash in SYSTEM_DASHES[: len(names)]]
-    colour = alt.Color("which:N", scale=alt.Scale(domain=names), legend=legend)
-    shape = alt.Shape("which:N", scale=alt.Scale(domain=names, range=shapes), legend=legend)
-    dash = alt.StrokeDash("which:N", scale=alt.Scale(domain=names, range=dashes), legend=None)
+    colour, shape, dash = series(tuple(_SHOWN.values()))
     chart = alt.Chart(values(rows))
     tips = tooltips(which="This is", load="Offered", said="Response")
     layers: list[AnyChart] = [

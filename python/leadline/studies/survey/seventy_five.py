@@ -119,12 +119,16 @@ class SeventyFiveStrategy:
         unique_bytes and size_mean pull at each other around the border of a cache; full steps can
         swing between two vectors for ever.
         """
-        before = float(getattr(self.focal, parameter))
-        turns = (found - before) * self._last_step.get(parameter, 0.0) < 0
-        self._last_step[parameter] = found - before
-        if not turns or parameter.endswith("frac"):
+        step = found - float(getattr(self.focal, parameter))
+        turns = step * self._last_step.get(parameter, 0.0) < 0
+        self._last_step[parameter] = step
+        return self._half_way(parameter, found) if turns else found
+
+    def _half_way(self, parameter: str, found: float) -> float:
+        """Half-way in ratio; a share goes there at once."""
+        if parameter.endswith("frac"):
             return found
-        return rounded(math.sqrt(before * found), parameter)
+        return rounded(math.sqrt(float(getattr(self.focal, parameter)) * found), parameter)
 
     def _wanted(self, parameter: str) -> int:
         known = {getattr(p.workload, parameter) for p in self.readings.along(parameter, self.focal)}
@@ -170,20 +174,11 @@ class SeventyFiveStrategy:
             moves = moved(parameter, float(getattr(self.focal, parameter)), found)
             still = 0 if moves else still + 1
             self.settled = still >= len(PARAMETERS)
-            self.focal = self.focal.with_value(parameter, self._step(parameter, found, visits))
+            # All the way in the first round, half-way in later ones.
+            to = found if visits < len(PARAMETERS) else self._half_way(parameter, found)
+            self.focal = self.focal.with_value(parameter, to)
         for _ in range(FOCAL_REPEATS):
             yield "75% point", self.focal
-
-    def _step(self, parameter: str, found: float, visits: int) -> float:
-        """Where to go: all the way in the first round, half-way (in ratio) in later ones.
-
-        unique_bytes and size_mean pull at each other around the border of a cache; full steps can
-        swing between two vectors for ever.
-        """
-        before = float(getattr(self.focal, parameter))
-        if visits < len(PARAMETERS) or parameter.endswith("frac"):
-            return found
-        return rounded(math.sqrt(before * found), parameter)
 
     def _curve(self, parameter: str, count: int) -> list[Workload]:
         low, high = self.parameter_range(parameter)
