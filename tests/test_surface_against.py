@@ -1,4 +1,4 @@
-"""A surface held against a measured grid: its error, of which cells, and how well they are known."""
+"""A surface held against a measured grid: its error, of which cells, how well they are known."""
 
 from __future__ import annotations
 
