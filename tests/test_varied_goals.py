@@ -93,9 +93,14 @@ def test_each_is_an_experiment_of_its_own_that_differs_in_what_was_said() -> Non
 
 def test_cost_rises_with_accuracy_and_confidence_as_in_fig_9(experiment: str, store: Path) -> None:
     answer = found(
-        "peak", experiment, "--vary", "accuracy=70%,95%", "--vary", "confidence=75%,95%",
+        "peak",
+        experiment,
+        "--vary",
+        "accuracy=70%,95%",
+        "--vary",
+        "confidence=75%,95%",
         store=store,
-    )  # fmt: skip
+    )
     rows = {(row["accuracy"], row["confidence"]): row for row in answer["varied"]}
     assert set(rows) == {(0.7, 0.75), (0.7, 0.95), (0.95, 0.75), (0.95, 0.95)}
     assert min(row["of_least"] for row in rows.values()) == 1

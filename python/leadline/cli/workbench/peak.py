@@ -30,6 +30,18 @@ from leadline.record.workbench import Level, PeakRate, PeakVerdict, RunLengths, 
 from leadline.studies.workbench.experiments.read import begin_peak
 from leadline.studies.workbench.resuming import resume_peak
 
+CurvePoints = Annotated[
+    int,
+    typer.Option(
+        min=0,
+        max=100,
+        metavar="N",
+        help="Then so many trials at even parts of the peak: the load-latency curve. They "
+        "come on top of the deadline.  [default: none]",
+        show_default=False,
+    ),
+]
+
 
 class TrialsFailed(LeadlineError):
     """Trials failed again and again; what was measured is kept."""
@@ -60,17 +72,7 @@ def command(
     ],
     asked: StorageAsked,
     access: Access,
-    curve: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            max=100,
-            metavar="N",
-            help="Then so many trials at even parts of the peak: the load-latency curve. They "
-            "come on top of the deadline.  [default: none]",
-            show_default=False,
-        ),
-    ] = 0,
+    curve: CurvePoints = 0,
     run_lengths: RunLengths | None,
     policy: PolicyName = None,
     at: Annotated[
