@@ -22,7 +22,7 @@ from leadline.report.workbench.catalogue import experiment_charts
 from leadline.report.workbench.page import render_experiment_html
 from leadline.stats import sd_interval
 from leadline.store import open_store
-from leadline.studies.workbench import mapping
+from leadline.servers import run_trial
 from leadline.studies.workbench.errors import ExperimentRefused
 from leadline.studies.workbench.run_lengths import (
     read_run_lengths,
@@ -271,7 +271,7 @@ def test_a_study_that_was_stopped_goes_on_to_the_answer_it_would_have_had(
     options = (*LENGTHS, "--trials", "3")
     whole = found(experiment, *options, store=tmp_path / "other.sqlite")
 
-    real, ran = mapping.run_trial, 0
+    ran = 0
     at = whole["trials"] + 5
 
     def stopped(order: Any) -> Trial:
@@ -279,10 +279,10 @@ def test_a_study_that_was_stopped_goes_on_to_the_answer_it_would_have_had(
         ran += 1
         if ran > at:
             raise Stopped("Ctrl-C")
-        return real(order)
+        return run_trial(order)
 
     with monkeypatch.context() as patched:
-        patched.setattr(mapping, "run_trial", stopped)
+        patched.setattr("leadline.studies.workbench.mapping.run_trial", stopped)
         run(experiment, *options, store=store)
     with open_store(str(store)) as kept:
         (left,) = kept.list()
