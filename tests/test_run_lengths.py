@@ -20,9 +20,9 @@ from leadline.record import Interval, Status
 from leadline.record.workbench import Experiment, RunLengths, SamplePeak, Trial, TrialRequest
 from leadline.report.workbench.catalogue import experiment_charts
 from leadline.report.workbench.page import render_experiment_html
+from leadline.servers import run_trial
 from leadline.stats import sd_interval
 from leadline.store import open_store
-from leadline.servers import run_trial
 from leadline.studies.workbench.errors import ExperimentRefused
 from leadline.studies.workbench.run_lengths import (
     read_run_lengths,
