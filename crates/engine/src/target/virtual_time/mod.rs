@@ -298,8 +298,14 @@ impl VirtualRun {
 }
 
 /// What a slot holds before its first request.
-const NO_REQUEST: Request =
-    Request { offset_bytes: 0, length_bytes: 0, kind: Kind::Read, sequential: false, stream: 0 };
+const NO_REQUEST: Request = Request {
+    offset_bytes: 0,
+    length_bytes: 0,
+    kind: Kind::Read,
+    sequential: false,
+    stream: 0,
+    ..Request::NONE
+};
 
 /// Counts how often each of several streams began its data anew, by all issuers.
 fn count_rounds<S: Draw>(streams: &[S], tally: &mut Tally) {
