@@ -20,6 +20,7 @@ LIMITS = Limits(
     warm_up_s_max=60.0, measure_s_min=60.0, measure_s_max=60.0, accuracy=0.02, total_s_max=1e6
 )
 MORE_SEEDS = (500, 501, 502)
+MANY_SEEDS = tuple(range(520, 532))
 WORKLOADS = 40
 
 
@@ -81,22 +82,13 @@ def median_error(found: list[tuple[Prediction, float, bool]]) -> float:
 MACHINES = ["sparcstation-1plus", "hp-730", "decstation-5000-sprite", "convex-c240"]
 
 
-def enhanced_errors(profile: str) -> list[float]:
-    """Errors of predictions that lie in no border zone (CP94 section 10)."""
-    return [error(p, truth) for p, truth, near in scored(profile, MORE_SEEDS) if not near]
-
-
 @pytest.mark.parametrize("profile", MACHINES)
-def test_no_machine_is_predicted_much_worse_than_all_are(profile: str) -> None:
-    """Twelve surveys of each are at 0.05 to 0.095; one differs by 0.025 (sd), three by 0.015."""
-    assert statistics.median(enhanced_errors(profile)) <= 0.125
-
-
-def test_median_error_is_as_small_as_the_papers() -> None:
-    errors = [each for profile in MACHINES for each in enhanced_errors(profile)]
-    assert statistics.median(errors) <= 0.10
-    everywhere = [each for profile in MACHINES for each in scored(profile, MORE_SEEDS)]
-    assert median_error(everywhere) <= 0.12
+def test_median_error_is_as_small_as_the_papers(profile: str) -> None:
+    """One survey's median differs by 0.025 (sd), 0.05 at the Convex: twelve tell it to 0.015."""
+    found = scored(profile, MANY_SEEDS)
+    assert median_error(found) <= 0.12
+    enhanced = [error(p, truth) for p, truth, near in found if not near]
+    assert statistics.median(enhanced) <= 0.10
 
 
 def test_nine_of_ten_intervals_hold_the_truth() -> None:
