@@ -520,7 +520,6 @@ def test_an_nfs_servers_load_is_counted_over_one_limit() -> None:
         read_experiment(text, "mail.toml")
 
 
-@pytest.mark.long
 def test_a_volumes_peaks_are_its_limits(tmp_path: Path, store: Path) -> None:
     """It serves 3000 requests or 125 MiB a second; an eighth of 16 GiB is in the file cache."""
     path = tmp_path / "volume.toml"

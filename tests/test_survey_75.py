@@ -10,7 +10,6 @@ from leadline.record import PARAMETERS, Workload
 from leadline.studies.survey import Surveyor
 from leadline.studies.survey.seventy_five import SeventyFiveStrategy, say_vector
 from leadline.testing.simulation import SimulatedSurvey, simulate_survey
-from shared_surveys import FAST, FAST_BUDGET_S
 from simulated_answers import start
 
 SETTLING = ("hp-730", "decstation-5000-sprite", "two-level", "smooth-slope", "rs6000-550")
@@ -18,8 +17,6 @@ SETTLING = ("hp-730", "decstation-5000-sprite", "two-level", "smooth-slope", "rs
 
 @functools.cache
 def surveyed(system: str) -> SimulatedSurvey:
-    if system in FAST:
-        return simulate_survey(system, 1, focal_mode="75%", budget_s=2 * FAST_BUDGET_S)
     return simulate_survey(system, 1, focal_mode="75%")
 
 

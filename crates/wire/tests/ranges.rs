@@ -57,7 +57,7 @@ impl Tried {
             } else if value[key].is_object() {
                 self.walk(of, job, &place);
             } else if let Some(list) = value[key].as_array() {
-                for index in 0..list.len().min(3) {
+                for index in 0..list.len() {
                     self.walk(&of["items"], job, &format!("{place}/{index}"));
                 }
             }
