@@ -2,7 +2,8 @@
 
 A line `    $ leadline …` is a command; the lines below it are its answer, of which `…` leaves out
 any. What is shown must be said, in that order; ids and times are those of the day.
-`UPDATE_GOLDENS=1` puts in what is said now, line by line; what has no line like it fails the next time.
+`UPDATE_GOLDENS=1` puts in what is said now, line by line; what has no line like it fails the
+next time.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from leadline.report.drawing.theme import SYSTEM_DASHES, SYSTEM_SHAPES
 
 
 class Series(NamedTuple):
-    """Encodings by the field `which`; the legend has the marks, in their colours."""
+    """Encodings by the field `which`; all three share one legend."""
 
     colour: alt.Color
     shape: alt.Shape
@@ -28,5 +28,5 @@ def series(names: Sequence[str]) -> Series:
     return Series(
         alt.Color("which:N", scale=alt.Scale(domain=list(names)), legend=legend),
         alt.Shape("which:N", scale=scale(SYSTEM_SHAPES), legend=legend),
-        alt.StrokeDash("which:N", scale=scale(SYSTEM_DASHES), legend=None),
+        alt.StrokeDash("which:N", scale=scale(SYSTEM_DASHES), legend=legend),
     )
