@@ -95,7 +95,7 @@ def test_a_result_field_takes_at_most_4_shared_files(tmp_path: Path) -> None:
 PARAMETER: Edits = {
     "python/leadline/record/workload.py": [
         (
-            '    size_dist: Annotated[Literal["normal", "fixed"], Quantity(_choice)] = "normal"\n',
+            "    queue_depth: Annotated[int, Quantity(_whole, 1, QUEUE_DEPTH_MAX)] = 1\n",
             "    burst_num: Annotated[int, Quantity(int, 1, 64)] = 1\n",
         )
     ]

@@ -20,7 +20,7 @@ from leadline.record.job import (
     StreamJob,
     TrialJob,
 )
-from leadline.record.jobs import streams
+from leadline.record.jobs import skew, streams
 from leadline.record.workload import QUANTITIES, Workload
 from leadline.studies.workbench.conversation import HIGHEST_PER_S
 
@@ -65,6 +65,9 @@ KNOWN = {
     "STRIPE_BYTES_MIN": (job.STRIPE_BYTES_MIN, min(STRIPES)),
     "STRIPE_BYTES_MAX": (job.STRIPE_BYTES_MAX, max(STRIPES)),
     "SKEW_MAX": (job.SKEW_MAX, GENERATE["skew"]["maximum"]),
+    "THETA_MAX": (skew.THETA_MAX, of_kind("zipf", named("Spread"))["theta"]["maximum"]),
+    "ZONES_MAX": (skew.ZONES_MAX, of_kind("zoned", named("Spread"))["zones"]["maxItems"]),
+    "ZONE_SHARE_MIN": (skew.ZONE_SHARE_MIN, named("Zone")["properties"]["size_frac"]["minimum"]),
     "FSYNC_EACH_MAX": (discipline.FSYNC_EACH_MAX, FSYNC["maximum"]),
     "STREAMS_MAX": (streams.STREAMS_MAX, of_kind("measure")["streams"]["maxItems"]),
     "STREAMS_MAX of sizes": (

@@ -6,6 +6,7 @@
 use std::error::Error;
 
 use leadline_engine::backend::simulated::{SimulatedSystem, truth};
+use leadline_wire::job::spread::Spread;
 use leadline_wire::job::workload::{SizeDist, Workload};
 
 const POINTS: u32 = 20;
@@ -30,6 +31,7 @@ fn focal(unique_bytes: f64) -> Workload {
         size_dist: SizeDist::Normal,
         queue_depth: 1,
         think_time_s: 0.0,
+        access: Spread::default(),
     }
 }
 

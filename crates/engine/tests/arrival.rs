@@ -3,6 +3,7 @@
 use leadline_engine::access::arrival::ArrivalStream;
 use leadline_engine::access::stream::AccessStream;
 use leadline_wire::job::measure::Arrivals;
+use leadline_wire::job::spread::Spread;
 use leadline_wire::job::workload::{SizeDist, Workload};
 
 const HOUR_NS: u64 = 3_600_000_000_000;
@@ -140,6 +141,7 @@ fn the_schedule_has_a_seed_of_its_own_that_is_no_issuers() {
         size_dist: SizeDist::Fixed,
         queue_depth: 1,
         think_time_s: 0.0,
+        access: Spread::default(),
     };
     // The generators' states cannot be seen; what they draw must not move together.
     let gaps = gaps(1000.0, 5, 20_000);

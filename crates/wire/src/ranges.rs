@@ -26,6 +26,12 @@ pub const STREAM_WEIGHT: RangeInclusive<f64> = 1e-9..=1e9;
 /// Where a stream's data begin.
 pub const STREAM_FROM_BYTES: RangeInclusive<u64> = 0..=UNIQUE_BYTES_MAX;
 
+/// Zones of skewed access.
+pub const ZONES: RangeInclusive<usize> = 1..=64;
+
+/// A zone's share of the requests, or of the data.
+pub const ZONE_SHARE: RangeInclusive<f64> = 1e-9..=1.0;
+
 /// Pieces of a stream's data that an issuer is in at a time.
 pub const PIECES: RangeInclusive<u32> = 1..=64;
 
@@ -152,7 +158,7 @@ pub const BLOCKS: RangeInclusive<u64> = 1..=(1 << 40) - 1;
 /// Records, and the number of the first.
 pub const RECORDS: RangeInclusive<u64> = 0..=(1 << 48) - 1;
 
-/// Exponent of a Zipf distribution over the keys.
+/// Exponent of a Zipf distribution over keys, or over blocks.
 pub const SKEW: RangeInclusive<f64> = 0.0..=10.0;
 
 /// Bytes laid out on a disk to read what it can do.

@@ -85,6 +85,7 @@ fn a_refusal_names_the_field_and_what_it_takes() {
         ("invalid", "target-extra-field", "path"),
         ("invalid", "kind-missing", "`kind`"),
         ("invalid", "kind-unknown", "expected one of `measure`, `file_test`"),
+        ("invalid", "zipf-theta-negative", "workload.access.theta is -0.5; it must be 0 to 10"),
         ("file_tests/invalid", "file-bytes-odd", "it must be a multiple of 8192"),
         ("nfs_loads/invalid", "data-missing", "data is absent; it must be a data set"),
         ("nfs_loads/invalid", "data-too-small", "(4 MiB to 1 PiB)"),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
 
 import msgspec
+from msgspec import UNSET
 
 from leadline.fio.errors import FioJobRefused
 from leadline.fio.options import not_mapped
@@ -14,11 +14,13 @@ from leadline.fio.pacing import read_arrivals, read_think_time
 from leadline.fio.quantities import read_bytes, read_pair, read_seconds, read_switch, read_whole
 from leadline.fio.sections import Section, read_sections
 from leadline.fio.sizes import Sizes, distance, mixed, normal_split, read_sizes
+from leadline.fio.skew import histogram_of, read_distribution, zipf_differs
 from leadline.fio.waiting import read_sync
 from leadline.inputs import InputRefused, read_text
 from leadline.record import PROCESSES_MAX, Arrivals, Workload, WorkloadError
 from leadline.record.discipline import NO_SYNC
-from leadline.record.workload import QUEUE_DEPTH_MAX
+from leadline.record.jobs.skew import Access, Zipf
+from leadline.record.workload import QUEUE_DEPTH_MAX, SizeDist
 from leadline.units import format_bytes
 
 BACKENDS = {
@@ -144,6 +146,7 @@ class _Reader:
         self._alignment(seq_frac, read_frac, read, write)
         sizes = mixed(read, write, read_frac)
         size_mean, size_dist = self._sizes(sizes, read, write, read_frac, unique_bytes)
+        access = self._access(seq_frac, unique_bytes, sizes.min_bytes, size_mean)
         self._caching(seq_frac, read_frac, direct=direct, process_num=process_num)
         if at_once:
             self.warnings.append(
@@ -161,6 +164,7 @@ class _Reader:
                 size_dist=size_dist,
                 queue_depth=depth,
                 think_time_s=think_time_s,
+                access=access,
             ),
             backend=backend,
             direct=direct,
@@ -327,7 +331,7 @@ class _Reader:
 
     def _sizes(
         self, sizes: Sizes, read: Sizes, write: Sizes, read_frac: float, unique_bytes: int
-    ) -> tuple[int, Literal["normal", "fixed"]]:
+    ) -> tuple[int, SizeDist]:
         mean = max(round(sizes.mean_bytes), GRANULE_BYTES)
         if sizes.cv == 0.0:
             whole = max(round(mean / GRANULE_BYTES), 1) * GRANULE_BYTES
@@ -342,7 +346,10 @@ class _Reader:
             own = normal_split(mean, unique_bytes, self._granule())
             if distance(sizes.split, own) <= ALIKE:
                 return mean, "normal"
-        dist: Literal["normal", "fixed"] = "fixed" if sizes.cv < FIXED_BELOW_CV else "normal"
+        histogram = histogram_of(sizes.split)
+        if histogram is not None:
+            return mean, histogram
+        dist: SizeDist = "fixed" if sizes.cv < FIXED_BELOW_CV else "normal"
         if dist == "fixed":
             mean = round(mean / GRANULE_BYTES) * GRANULE_BYTES
         apart = read != write and 0 < read_frac < 1
@@ -354,6 +361,25 @@ class _Reader:
         )
         return mean, dist
 
+    def _access(
+        self, seq_frac: float, unique_bytes: int, smallest_bytes: int, size_mean: int
+    ) -> Access:
+        """Return which places are asked for more often than others."""
+        spread = self.options.get("random_distribution", "random")
+        if seq_frac == 1:
+            return UNSET
+        access = read_distribution(spread)
+        if isinstance(access, Zipf):
+            differs = zipf_differs(unique_bytes, smallest_bytes, size_mean)
+            self.warnings += [f"approximated: {access}: {said}" for said in differs]
+        if access is not None:
+            return access
+        self.warnings.append(
+            f"not mapped: random_distribution={spread} makes it ANOTHER workload: some places "
+            "are asked for more often in fio; here all are alike"
+        )
+        return UNSET
+
     def _granule(self) -> int:
         text = read_pair(self.options.get("ba", ""))[0]
         return read_bytes("ba", text, self.kb_base) if text else GRANULE_BYTES
@@ -363,13 +389,13 @@ class _Reader:
     ) -> None:
         """Warn where fio's defaults make the file cache, or who goes where, another one."""
         options, warn = self.options, self.warnings.append
-        spread = options.get("random_distribution", "random")
-        if seq_frac < 1 and spread.partition(":")[0] != "random":
-            warn(
-                f"not mapped: random_distribution={spread} makes it ANOTHER workload: some places "
-                "are asked for more often in fio; here all are alike"
-            )
-        elif seq_frac < 1 and not read_switch(options.get("norandommap", "0")) and not direct:
+        spread = options.get("random_distribution", "random").partition(":")[0]
+        if (
+            seq_frac < 1
+            and spread == "random"
+            and not read_switch(options.get("norandommap", "0"))
+            and not direct
+        ):
             warn(
                 "differs: without norandommap=1 fio asks for no place twice before it has asked "
                 "for all, so a cache that holds a share c serves c + (1-c)·ln(1-c) of the "

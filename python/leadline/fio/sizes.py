@@ -30,6 +30,9 @@ _SINGLES = 2 * SPLIT_MAX - _SLICES
 _SCALE_MIN, _SCALE_MAX = 0.02, 1e6
 """Bounds of the scale, in granules and in granules of the cap: every size 1, every size capped."""
 
+_LOG_SD = math.sqrt(math.log(2))
+"""Of the logarithm of log-normal sizes, whose coefficient of variation is 1."""
+
 Split = tuple[tuple[int, int], ...]
 """(bytes, percent) pairs, by rising size."""
 
@@ -169,7 +172,15 @@ def distance(one: Split, other: Split) -> float:
 
 
 def normal_split(size_mean: int, unique_bytes: int, granule_bytes: int) -> Split:
-    """Return Leadline's normal sizes as at most 64 (bytes, percent) pairs of the same mean.
+    """Return Leadline's normal sizes as at most 64 pairs, see `law_split`."""
+    return law_split("normal", size_mean, unique_bytes, granule_bytes)
+
+
+def law_split(law: str, size_mean: int, unique_bytes: int, granule_bytes: int) -> Split:
+    """Return a law's sizes as at most 64 (bytes, percent) pairs of the same mean.
+
+    `law` is normal, exponential or lognormal. The CV of those of CV 1 comes out a little smaller,
+    because the longest 1 % is one size: 0.99 and 0.97 of long ones.
 
     The distribution is cut into slices of 1 % (the upper 28) and 2 % (the rest); each stands for
     its mean, rounded to granules so that the error is handed to the next slice. The mean of the
@@ -184,12 +195,12 @@ def normal_split(size_mean: int, unique_bytes: int, granule_bytes: int) -> Split
         return ((int(min(max(round(mean), 1), most)) * granule_bytes, 100),)
 
     def at(log_scale: float) -> float:
-        return float(_slice_means(math.exp(log_scale), most).mean()) - mean
+        return float(_slice_means(law, math.exp(log_scale), most).mean()) - mean
 
     lowest, highest = math.log(_SCALE_MIN), math.log(most * _SCALE_MAX)
     if at(highest) <= 0.0:
         return ((most * granule_bytes, 100),)
-    slices = _slice_means(math.exp(brentq(at, lowest, highest, xtol=1e-10)), most)
+    slices = _slice_means(law, math.exp(brentq(at, lowest, highest, xtol=1e-10)), most)
     paired = slices[: _SLICES - _SINGLES].reshape(-1, 2).mean(axis=1)
     pairs: list[tuple[int, int]] = []
     owed = 0.0
@@ -214,13 +225,20 @@ def mean_of_fitting(split: Split, unique_bytes: int) -> float:
     return float((room * means / 100).sum())
 
 
-def _slice_means(scale: float, most: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _slice_means(law: str, scale: float, most: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """Return the mean of each 1 % of the sizes, in granules; the mean of all grows with scale."""
     from scipy.special import ndtr, ndtri  # noqa: PLC0415 - see normal_split
 
     points = _SLICES * _SLICE_POINTS
     above = 1.0 - (np.arange(points) + 0.5) / points
     # From the upper tail: below a scale of 1/16 nothing but the tail is left.
-    values = scale * (1.0 - ndtri(above * ndtr((scale - 0.5) / scale)))
+    if law == "exponential":
+        values = 0.5 - scale * np.log(above)
+    elif law == "lognormal":
+        median = scale * math.exp(-0.5 * _LOG_SD**2)
+        kept = ndtr(math.log(median / 0.5) / _LOG_SD)
+        values = median * np.exp(-_LOG_SD * ndtri(above * kept))
+    else:
+        values = scale * (1.0 - ndtri(above * ndtr((scale - 0.5) / scale)))
     granules = np.clip(np.round(values), 1, most).reshape(_SLICES, -1)
     return np.asarray(granules.mean(axis=1), dtype=np.float64)

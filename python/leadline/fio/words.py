@@ -33,6 +33,7 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "rwmixread": ("read_frac",),
     "rwmixwrite": ("read_frac",),
     "percentage_random": ("seq_frac",),
+    "random_distribution": ("access",),
     "size": ("unique_bytes",),
     "filesize": ("unique_bytes",),
     "numjobs": ("process_num",),
@@ -166,6 +167,11 @@ def _of_fio(words: dict[str, str]) -> tuple[FioWorkload | None, dict[str, Any]]:
     if not words:
         return None, {}
     options = {key: _plain(key, part.partition("=")[2].strip()) for key, part in words.items()}
+    if "random_distribution" in options and "rw" not in options:
+        raise WorkloadError(
+            "random_distribution is of random requests: say rw=randread too, or write access=… "
+            "in its place"
+        )
     if "iodepth" in options and "ioengine" not in options:
         options["ioengine"] = "io_uring"
     lines = [f"{key}={value}" for key, value in (_SETTLED | _NEEDED | options).items()]

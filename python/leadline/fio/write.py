@@ -7,11 +7,14 @@ import textwrap
 from collections.abc import Mapping
 
 import msgspec
+from msgspec import UNSET
 
 from leadline.fio.errors import FioJobRefused
-from leadline.fio.sizes import mean_of_fitting, normal_split
+from leadline.fio.sizes import law_split, mean_of_fitting
+from leadline.fio.skew import split_of, write_distribution, zipf_differs
 from leadline.record import Arrivals, Workload
 from leadline.record.discipline import NO_SYNC, fsync_each
+from leadline.record.jobs.skew import Histogram, Zipf
 
 ENGINES = {"pread": "psync", "uring": "io_uring", "mmap": "mmap"}
 """fio's engine for each of Leadline's backends."""
@@ -100,7 +103,7 @@ def _check(workload: Workload, run: FioRun) -> None:
             "a write to a mapping waits for nothing in fio, whatever the file was opened with: use "
             "--sync fsync=1, or --backend pread or uring"
         )
-    for said in workload.beyond("size_dist", "queue_depth", "think_time_s"):
+    for said in workload.beyond("size_dist", "queue_depth", "think_time_s", "access"):
         raise FioJobRefused(f"{said} is Leadline's: no fio job can say it; leave it out")
     if workload.queue_depth > 1 and run.backend != "uring":
         raise FioJobRefused(
@@ -127,7 +130,8 @@ def _check(workload: Workload, run: FioRun) -> None:
 
 
 def _head(workload: Workload, differences: list[str]) -> list[str]:
-    asked = ",".join(f"{field}={getattr(workload, field)}" for field in workload.__struct_fields__)
+    fields = {field: getattr(workload, field) for field in workload.__struct_fields__}
+    asked = ",".join(f"{field}={value}" for field, value in fields.items() if value is not UNSET)
     lines = ["# Leadline's workload for fio:"]
     lines += [f"#   {line}" for line in textwrap.wrap(asked.replace(",", ", "), 92)]
     lines.append("# What fio does differently:")
@@ -191,14 +195,20 @@ def _pattern(workload: Workload, differences: list[str]) -> list[str]:
         lines.append(f"rwmixread={reads}")
     if 0 < sequential < 100:
         lines.append(f"percentage_random={100 - sequential}")
-    return lines
+    return [*lines, *(write_distribution(workload.access) if random else [])]
 
 
 def _sizes(workload: Workload, run: FioRun, differences: list[str]) -> list[str]:
     granule = run.granule_bytes
     if workload.size_dist == "fixed":
+        if isinstance(workload.access, Zipf):
+            smallest = workload.size_mean
+            differences += zipf_differs(workload.unique_bytes, smallest, smallest)
         return [f"bs={min(workload.size_mean, workload.unique_bytes // granule * granule)}"]
-    split = normal_split(workload.size_mean, workload.unique_bytes, granule)
+    if isinstance(workload.size_dist, Histogram):
+        split = split_of(workload.size_dist, differences)
+    else:
+        split = law_split(workload.size_dist, workload.size_mean, workload.unique_bytes, granule)
     if len(split) == 1:
         return [f"bs={split[0][0]}"]
     mean = sum(size * percent for size, percent in split) / 100
@@ -212,6 +222,8 @@ def _sizes(workload: Workload, run: FioRun, differences: list[str]) -> list[str]
         "a place is any multiple of the smallest transfer, and a request that would reach past "
         f"the end is made shorter{short}; Leadline favours no part of the file"
     )
+    if isinstance(workload.access, Zipf):
+        differences += zipf_differs(workload.unique_bytes, granule, workload.size_mean)
     # fio takes the next entry that fits when the drawn one does not: the longest that does.
     entries = ":".join(f"{size}/{percent}" for size, percent in reversed(split))
     return [f"bssplit={entries}", "bs_unaligned=1", f"ba={granule}"]

@@ -36,7 +36,12 @@ def as_surveyed(workload: Workload, start: SurveyStart, ranges: Ranges) -> Spell
     """
     warnings = []
     size_mean = workload.size_mean
-    if workload.size_dist != "normal":
+    if workload.size_dist not in ("normal", "fixed"):
+        warnings.append(
+            f"not surveyed: size_dist={workload.size_dist}; predicted as normal sizes of the same "
+            "mean, which is near as long as time grows evenly with size"
+        )
+    elif workload.size_dist == "fixed":
         size_mean = _as_many_pages(workload, start, ranges)
         warnings.append(
             "not surveyed: sizes of one fixed value; predicted as sizes scattered about "

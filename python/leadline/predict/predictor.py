@@ -128,6 +128,12 @@ class Predictor:
                 "of those that do; leave think_time out, or measure it: "
                 f"leadline measure {self.survey.start.target} --workload …"
             )
+        if workload.access is not msgspec.UNSET:
+            raise PredictionRefused(
+                f"access={workload.access}: a survey asks for every place alike, and what a cache "
+                "holds of skewed places it does not say; leave access out, or measure it: "
+                f"leadline measure {self.survey.start.target} --workload …"
+            )
         spelled = as_surveyed(workload, self.survey.start, self.ranges)
         surveyed, warnings = spelled.workload, list(spelled.warnings)
         for said in surveyed.beyond():

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from msgspec import UNSET
+
 from leadline.record.findings import Comparison
 from leadline.record.survey import Border, DriftStep, Region
 from leadline.record.workload import FRACTIONS, PARAMETERS, SIZES, Interval, Workload
@@ -158,8 +160,13 @@ def say_level(name: str, level: str | float) -> str:
 
 
 def say_workload(work: Workload) -> str:
-    """Write all five parameters: `120 MiB touched, 32 KiB requests, …`."""
-    return ", ".join(say_workload_at(name, getattr(work, name)) for name in PARAMETERS)
+    """Write all five parameters, and sizes and places that are unusual: `120 MiB touched, …`."""
+    said = [say_workload_at(name, getattr(work, name)) for name in PARAMETERS]
+    if work.size_dist not in ("normal", "fixed"):
+        said.append(f"sizes {work.size_dist}")
+    if work.access is not UNSET:
+        said.append(f"places {work.access}")
+    return ", ".join(said)
 
 
 def say_parameters(work: Workload) -> str:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
 import msgspec
 
 from leadline.errors import WorkloadError
+from leadline.record.jobs.skew import Access, Histogram, read_access, read_size_dist
 from leadline.units import parse_bytes, parse_seconds
 
 PARAMETERS = ("unique_bytes", "size_mean", "read_frac", "seq_frac", "process_num")
@@ -79,12 +80,6 @@ class Quantity(NamedTuple):
     said: str = "between {low} and {high}"
 
 
-def _choice(value: str) -> str:
-    if value not in ("normal", "fixed"):
-        raise ValueError(f"{value!r} is neither normal nor fixed")
-    return value
-
-
 SIZE = Quantity(parse_bytes, 512, BYTES_MAX, "between 512 bytes and 2^60 (a million TiB)")
 
 
@@ -110,6 +105,8 @@ def _whole(text: str) -> int:
 
 
 SHARE = Quantity(parse_share, 0, 1)
+SizeDist = Literal["normal", "fixed", "exponential", "lognormal"] | Histogram
+"""How sizes are drawn: by a law about their mean, or as often as a histogram says."""
 
 
 class Workload(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -120,17 +117,19 @@ class Workload(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     read_frac: Annotated[float, SHARE] = 0.5
     seq_frac: Annotated[float, SHARE] = 0.5
     process_num: Annotated[int, Quantity(_whole, 1, PROCESSES_MAX)] = 1
-    size_dist: Annotated[Literal["normal", "fixed"], Quantity(_choice)] = "normal"
+    size_dist: Annotated[SizeDist, Quantity(read_size_dist)] = "normal"
     queue_depth: Annotated[int, Quantity(_whole, 1, QUEUE_DEPTH_MAX)] = 1
     think_time_s: Annotated[
         float, Quantity(parse_seconds, 0, 3600, "between {low} and {high} seconds")
     ] = 0.0
+    access: Annotated[Access, Quantity(read_access)] = msgspec.UNSET
+    """Which places are asked for more often than others; unset, none."""
 
     def __post_init__(self) -> None:
         """Read what was given as text, `100MiB` or `80%`; reject values outside their range."""
-        for name, (kind, quantity) in QUANTITIES.items():
+        for name, (_, quantity) in QUANTITIES.items():
             value = getattr(self, name)
-            if isinstance(value, str) and kind in (int, float):
+            if isinstance(value, str):
                 try:
                     value = quantity.read(value)
                 except ValueError as error:
@@ -139,6 +138,13 @@ class Workload(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             if quantity.high is not None and not quantity.low <= value <= quantity.high:
                 said = quantity.said.format(low=quantity.low, high=quantity.high)
                 raise WorkloadError(f"{name} is {value}, it must be {said}")
+        if isinstance(self.size_dist, Histogram):
+            mean = self.size_dist.mean_bytes
+            if abs(mean - self.size_mean) > 1 + 1e-12 * mean:
+                raise WorkloadError(
+                    f"size_mean is {self.size_mean}, and the mean of size_dist={self.size_dist} is "
+                    f"{mean:.0f}; leave it out, or write that"
+                )
 
     def beyond(self, *known: str) -> list[str]:
         """Return what is not as usual, besides the five parameters and others that are known."""
@@ -199,6 +205,9 @@ def read_values(parts: Iterable[str]) -> dict[str, Any]:
             values[key] = QUANTITIES[key][1].read(value.strip())
         except ValueError as error:
             raise WorkloadError(f"{key}: {error}") from error
+    sizes = values.get("size_dist")
+    if isinstance(sizes, Histogram):
+        values.setdefault("size_mean", round(sizes.mean_bytes))
     return values
 
 

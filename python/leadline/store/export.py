@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import asdict
 
 from leadline.inert import to_csv
-from leadline.record import EngineResult, LatencyUs, Measurement, MovedBytes
+from leadline.record import EngineResult, LatencyUs, Measurement, MovedBytes, Workload
 from leadline.record.result import NUMBERS
 from leadline.record.workload import interval_columns
 from leadline.store.errors import StoreError
@@ -58,7 +58,7 @@ def _row(point: Measurement) -> Row:
         "arrivals": point.arrivals.kind,
         "rate_per_s": point.arrivals.rate_per_s,
     }
-    row |= msgspec.to_builtins(point.workload)
+    row |= _workload(point.workload)
     row |= interval_columns("throughput_mb_s", result.throughput_mb_s)
     row |= interval_columns("iops", result.iops)
     row |= _latency("latency_us", result.latency_us)
@@ -69,6 +69,15 @@ def _row(point: Measurement) -> Row:
     row |= _latency("due_to_completed_us", spans.due_to_completed if spans else None)
     row |= _plain(result) | _evidence(result)
     return row | {name: getattr(result, name) for name in NUMBERS if name not in row}
+
+
+def _workload(workload: Workload) -> Row:
+    skewed = workload.access is not msgspec.UNSET
+    row: Row = msgspec.to_builtins(workload)
+    return row | {
+        "size_dist": str(workload.size_dist),
+        "access": str(workload.access) if skewed else "uniform",
+    }
 
 
 def _plain(result: EngineResult) -> Row:

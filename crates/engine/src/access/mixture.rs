@@ -7,18 +7,17 @@
 
 use leadline_base::error::EngineError;
 use leadline_wire::job::measure::MeasureJob;
-use leadline_wire::job::streams::{Pieces, Places, SizeShare, StreamAsked};
+use leadline_wire::job::streams::{Pieces, Places, StreamAsked};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use rand_xoshiro::rand_core::SeedableRng;
 
 use crate::access::request::{Kind, Request};
+use crate::access::shares::{Histogram, Shares, check_granules};
+use crate::access::spread::scattering_stride;
 use crate::access::stream::{Chance, Draw, place, sub_seed};
 
 /// Streams of a mixture draw from generators of their own: the job's seed xor this.
 const MIXTURE: u64 = 0x4d_49_58_54;
-
-/// The golden section: multiples of it, in a ring, are never neighbours and nearly even.
-const GOLDEN: f64 = 0.618_033_988_749_894_9;
 
 /// The endless requests of one issuer of a job with several streams.
 #[derive(Clone, Debug)]
@@ -33,8 +32,7 @@ pub struct MixedStream {
 #[derive(Clone, Debug)]
 struct One {
     reads: Chance,
-    which_size: Shares,
-    sizes: Vec<u64>,
+    sizes: Histogram,
     walk: Walk,
     rounds: u64,
 }
@@ -82,11 +80,7 @@ struct Slots {
 impl Slots {
     fn new(first: u64, end: u64, slot: u64) -> Self {
         let number = ((end - first) / slot).max(1);
-        let mut stride = ((number as f64 * GOLDEN) as u64).max(1);
-        while common_divisor(stride, number) != 1 {
-            stride += 1;
-        }
-        Self { first, slot, number, stride, turn: 0 }
+        Self { first, slot, number, stride: scattering_stride(number), turn: 0 }
     }
 
     /// Where the next begins.
@@ -111,9 +105,7 @@ impl MixedStream {
         process: u32,
     ) -> Result<Self, EngineError> {
         for (at, stream) in job.streams.iter().enumerate() {
-            for size in &stream.sizes {
-                check_granule(at, size, granule_bytes)?;
-            }
+            check_granules(&format!("streams[{at}]"), &stream.sizes, granule_bytes)?;
             check_room(at, stream, granule_bytes)?;
         }
         let part = Part { process: u64::from(process), of: u64::from(job.workload.process_num) };
@@ -134,17 +126,6 @@ impl MixedStream {
 #[must_use]
 pub fn longest_bytes(streams: &[StreamAsked]) -> u64 {
     streams.iter().flat_map(|stream| &stream.sizes).map(|size| size.bytes).max().unwrap_or(0)
-}
-
-fn check_granule(at: usize, size: &SizeShare, granule_bytes: u64) -> Result<(), EngineError> {
-    if size.bytes.is_multiple_of(granule_bytes) {
-        return Ok(());
-    }
-    Err(EngineError::bad_job(format!(
-        "streams[{at}] has a size of {}; it must be a multiple of {granule_bytes}, the smallest \
-         transfer of this target",
-        size.bytes
-    )))
 }
 
 /// Its data, in whole granules, have room for its longest request.
@@ -175,7 +156,7 @@ impl Draw for MixedStream {
         let which = self.which.draw(&mut self.random);
         let stream = &mut self.streams[which];
         let read = stream.reads.happens(&mut self.random);
-        let length = stream.sizes[stream.which_size.draw(&mut self.random)];
+        let length = stream.sizes.draw(&mut self.random);
         let (start, sequential) = stream.walk.next(&mut self.random, length, &mut stream.rounds);
         Request {
             offset_bytes: start * self.granule_bytes,
@@ -205,12 +186,10 @@ impl One {
         part: Part,
         random: &mut Xoshiro256PlusPlus,
     ) -> Self {
-        let sizes: Vec<u64> = asked.sizes.iter().map(|size| size.bytes / granule_bytes).collect();
         Self {
             reads: Chance::new(asked.read_frac),
-            which_size: Shares::new(asked.sizes.iter().map(|size| size.weight)),
+            sizes: Histogram::new(&asked.sizes, granule_bytes),
             walk: Walk::new(asked, granule_bytes, part, random),
-            sizes,
             rounds: 0,
         }
     }
@@ -323,41 +302,6 @@ impl Part {
             return (first, end);
         }
         (first + self.process * each, first + (self.process + 1) * each)
-    }
-}
-
-fn common_divisor(one: u64, other: u64) -> u64 {
-    if other == 0 { one } else { common_divisor(other, one % other) }
-}
-
-/// One of several with given weights.
-#[derive(Clone, Debug)]
-struct Shares {
-    /// Upper ends of all but the last, over 2^64.
-    ends: Vec<u64>,
-}
-
-impl Shares {
-    fn new(weights: impl Iterator<Item = f64> + Clone) -> Self {
-        let total: f64 = weights.clone().sum();
-        let mut sum = 0.0;
-        let mut ends: Vec<u64> = weights
-            .map(|weight| {
-                sum += weight / total;
-                (sum * 18_446_744_073_709_551_616.0) as u64
-            })
-            .collect();
-        ends.pop();
-        Self { ends }
-    }
-
-    #[inline]
-    fn draw(&self, random: &mut Xoshiro256PlusPlus) -> usize {
-        if self.ends.is_empty() {
-            return 0;
-        }
-        let point = random.next_u64();
-        self.ends.iter().take_while(|end| **end <= point).count()
     }
 }
 

@@ -5,5 +5,7 @@
 pub mod arrival;
 pub mod mixture;
 pub mod request;
+mod shares;
 pub mod sizes;
+mod spread;
 pub mod stream;

@@ -19,6 +19,8 @@
 //! **A sequential request** starts where this process's previous one ended; one that does not fit
 //! before the end of `unique_bytes` starts at 0, whole (it wraps). The first one starts at a place
 //! drawn at random, so that processes do not walk in step.
+//!
+//! **Skewed places** (`workload.access`) are drawn by `access/spread.rs` instead.
 
 use leadline_base::error::EngineError;
 use leadline_wire::job::workload::{SizeDist, Workload};
@@ -27,6 +29,7 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use crate::access::request::{Kind, Request};
 use crate::access::sizes::Sizes;
+use crate::access::spread::Spread;
 
 /// Where an issuer's requests come from. Which kind of source a run has is decided before its loop,
 /// which is compiled for each.
@@ -57,6 +60,7 @@ pub struct AccessStream {
     granules: u64,
     reads: Chance,
     sequentials: Chance,
+    spread: Spread,
     next: u64,
 }
 
@@ -86,7 +90,8 @@ impl AccessStream {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(sub_seed(seed, process));
         let granules = workload.unique_bytes / granule_bytes;
         let first = sizes.draw(&mut random);
-        let next = place(&mut random, granules, first);
+        let spread = Spread::new(&workload.access, granules, sizes.mean());
+        let next = spread.place(&mut random, granules, first);
         Self {
             random,
             sizes: sizes.clone(),
@@ -94,6 +99,7 @@ impl AccessStream {
             granules,
             reads: Chance::new(workload.read_frac),
             sequentials: Chance::new(workload.seq_frac),
+            spread,
             next,
         }
     }
@@ -105,7 +111,7 @@ impl AccessStream {
         let kind = if self.reads.happens(&mut self.random) { Kind::Read } else { Kind::Write };
         let length = self.sizes.draw(&mut self.random);
         let start = if !sequential {
-            place(&mut self.random, self.granules, length)
+            self.spread.place(&mut self.random, self.granules, length)
         } else if self.next + length <= self.granules {
             self.next
         } else {
@@ -151,7 +157,11 @@ pub fn sizes_of(workload: &Workload, granule_bytes: u64) -> Result<Sizes, Engine
         )));
     }
     let mean = workload.size_mean as f64 / granule_bytes as f64;
-    Ok(Sizes::new(workload.size_dist, mean, workload.unique_bytes / granule_bytes))
+    let most = workload.unique_bytes / granule_bytes;
+    if let SizeDist::Histogram(sizes) = &workload.size_dist {
+        return Sizes::histogram(sizes, granule_bytes, most);
+    }
+    Ok(Sizes::new(&workload.size_dist, mean, most))
 }
 
 /// A uniform number in [0, 1) from the upper 53 bits.

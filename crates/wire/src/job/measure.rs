@@ -195,6 +195,13 @@ impl MeasureJob {
         self.check_queue_depth()?;
         self.check_arrivals()?;
         streams::validate(&self.streams, &self.workload)?;
+        require(
+            self.streams.is_empty() || !self.workload.access.is_skewed(),
+            "workload.access",
+            "skewed",
+            "uniform where there are streams",
+            "streams say themselves where their requests go",
+        )?;
         self.check_load()?;
         self.check_extras()
     }

@@ -5,6 +5,7 @@ pub mod backend;
 pub mod file_test;
 pub mod measure;
 pub mod nfs_load;
+pub mod spread;
 pub mod stream;
 pub mod streams;
 pub mod target;

@@ -119,34 +119,8 @@ impl StreamAsked {
             &format!("at most {} less from_bytes", workload.unique_bytes),
             "every stream lies within workload.unique_bytes",
         )?;
-        self.check_sizes(&named)?;
+        check_sizes(&self.sizes, "sizes", self.unique_bytes, &named)?;
         self.check_places(&named)
-    }
-
-    fn check_sizes(&self, named: &dyn Fn(&str) -> String) -> Result<(), Wrong> {
-        let (low, high) = (ranges::STREAM_SIZES.start(), ranges::STREAM_SIZES.end());
-        require(
-            ranges::STREAM_SIZES.contains(&self.sizes.len()),
-            &named("sizes"),
-            self.sizes.len(),
-            &format!("{low} to {high} long"),
-            "join sizes that are alike",
-        )?;
-        for (at, size) in self.sizes.iter().enumerate() {
-            let field = named(&format!("sizes[{at}].bytes"));
-            within(&field, size.bytes, &ranges::WORKLOAD_BYTES, "bytes, as a whole number")?;
-            let weight = named(&format!("sizes[{at}].weight"));
-            within(&weight, size.weight, &ranges::STREAM_WEIGHT, "a share, of any scale")?;
-            require(
-                size.bytes.is_multiple_of(SMALLEST_TRANSFER_BYTES)
-                    && size.bytes <= self.unique_bytes,
-                &field,
-                size.bytes,
-                "a multiple of 512, no longer than the stream's unique_bytes",
-                &format!("write {}", size.bytes.next_multiple_of(SMALLEST_TRANSFER_BYTES)),
-            )?;
-        }
-        Ok(())
     }
 
     fn check_places(&self, named: &dyn Fn(&str) -> String) -> Result<(), Wrong> {
@@ -189,6 +163,37 @@ impl StreamAsked {
     }
 }
 
+/// Checks a histogram of sizes, the field `list` of what `named` names, of requests to so many bytes.
+pub(crate) fn check_sizes(
+    sizes: &[SizeShare],
+    list: &str,
+    unique_bytes: u64,
+    named: &dyn Fn(&str) -> String,
+) -> Result<(), Wrong> {
+    let (low, high) = (ranges::STREAM_SIZES.start(), ranges::STREAM_SIZES.end());
+    require(
+        ranges::STREAM_SIZES.contains(&sizes.len()),
+        &named(list),
+        sizes.len(),
+        &format!("{low} to {high} long"),
+        "join sizes that are alike",
+    )?;
+    for (at, size) in sizes.iter().enumerate() {
+        let field = named(&format!("{list}[{at}].bytes"));
+        within(&field, size.bytes, &ranges::WORKLOAD_BYTES, "bytes, as a whole number")?;
+        let weight = named(&format!("{list}[{at}].weight"));
+        within(&weight, size.weight, &ranges::STREAM_WEIGHT, "a share, of any scale")?;
+        require(
+            size.bytes.is_multiple_of(SMALLEST_TRANSFER_BYTES) && size.bytes <= unique_bytes,
+            &field,
+            size.bytes,
+            "a multiple of 512, no longer than its unique_bytes",
+            &format!("write {}", size.bytes.next_multiple_of(SMALLEST_TRANSFER_BYTES)),
+        )?;
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use crate::job::Job;
@@ -213,7 +218,7 @@ mod tests {
         assert!(odd.contains("streams[0].sizes[0].bytes is 1000"), "{odd}");
         assert!(odd.contains("write 1024"), "{odd}");
         let long = refused("sizes", serde_json::json!([{"bytes": 1 << 30, "weight": 1.0}]));
-        assert!(long.contains("no longer than the stream's unique_bytes"), "{long}");
+        assert!(long.contains("no longer than its unique_bytes"), "{long}");
         for window_bytes in [512, 1 << 30] {
             let places = serde_json::json!({
                 "kind": "moving", "window_bytes": window_bytes, "fresh_frac": 0.5,

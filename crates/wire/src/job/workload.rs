@@ -4,11 +4,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::check::{Wrong, require, within};
+use crate::job::spread::Spread;
+use crate::job::streams::{SizeShare, check_sizes};
 use crate::ranges::{self, SMALLEST_TRANSFER_BYTES};
-use crate::schema::bounded;
+use crate::schema::{bounded, counted};
 
 /// How request sizes are drawn.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SizeDist {
     /// Normal with coefficient of variation 1, cut at the smallest transfer (CP94 §5).
@@ -16,6 +18,12 @@ pub enum SizeDist {
     Normal,
     /// Every request has exactly `size_mean` bytes.
     Fixed,
+    /// Exponential, whose coefficient of variation is 1: many small ones, few long ones.
+    Exponential,
+    /// Log-normal with coefficient of variation 1: fewer very small ones, and longer long ones.
+    Lognormal,
+    /// One of these, as often as it is there; `size_mean` is their mean.
+    Histogram(#[schemars(transform = counted(ranges::STREAM_SIZES))] Vec<SizeShare>),
 }
 
 /// The five parameters of CP94 §5, CP93's think time, and the queue depth of one issuer.
@@ -48,6 +56,9 @@ pub struct Workload {
     #[serde(default)]
     #[schemars(transform = bounded(ranges::THINK_S))]
     pub think_time_s: f64,
+    /// Which places are asked for more often than others.
+    #[serde(default)]
+    pub access: Spread,
 }
 
 fn one() -> u32 {
@@ -71,6 +82,8 @@ impl Workload {
         within("workload.queue_depth", self.queue_depth, &ranges::QUEUE_DEPTH, depth)?;
         let think = "seconds, 0 for none";
         within("workload.think_time_s", self.think_time_s, &ranges::THINK_S, think)?;
+        self.access.validate()?;
+        self.check_histogram()?;
         require(
             self.size_dist != SizeDist::Fixed
                 || self.size_mean.is_multiple_of(SMALLEST_TRANSFER_BYTES),
@@ -78,6 +91,21 @@ impl Workload {
             self.size_mean,
             "a multiple of 512 when size_dist is fixed",
             &format!("write {}", self.size_mean.next_multiple_of(SMALLEST_TRANSFER_BYTES)),
+        )
+    }
+
+    fn check_histogram(&self) -> Result<(), Wrong> {
+        let SizeDist::Histogram(sizes) = &self.size_dist else { return Ok(()) };
+        let named = |field: &str| format!("workload.size_dist.{field}");
+        check_sizes(sizes, "histogram", self.unique_bytes, &named)?;
+        let total: f64 = sizes.iter().map(|size| size.weight).sum();
+        let mean = sizes.iter().map(|size| size.bytes as f64 * size.weight / total).sum::<f64>();
+        require(
+            (mean - self.size_mean as f64).abs() <= 1.0 + 1e-12 * mean,
+            "workload.size_mean",
+            self.size_mean,
+            "the mean of its histogram",
+            &format!("write {mean:.0}"),
         )
     }
 }

@@ -6,6 +6,8 @@
 use std::collections::HashMap;
 
 use super::*;
+use leadline_wire::job::spread::Spread as Asked;
+use leadline_wire::job::streams::SizeShare;
 use proptest::prelude::*;
 
 fn workload(unique_bytes: u64, size_mean: u64, read_frac: f64, seq_frac: f64) -> Workload {
@@ -18,6 +20,7 @@ fn workload(unique_bytes: u64, size_mean: u64, read_frac: f64, seq_frac: f64) ->
         size_dist: SizeDist::Normal,
         queue_depth: 1,
         think_time_s: 0.0,
+        access: Asked::default(),
     }
 }
 
@@ -164,6 +167,78 @@ fn mean_and_cv_of_sizes_are_those_derived() {
 fn the_cv_far_from_both_ends_is_the_one_derived_in_the_docs() {
     let stream = AccessStream::new(&workload(1 << 40, 1 << 20, 0.5, 0.5), 512, 1, 0).unwrap();
     assert!((stream.sizes().cut_cv() - 0.6163).abs() < 2e-4, "{}", stream.sizes().cut_cv());
+}
+
+const CV_ONE: [SizeDist; 2] = [SizeDist::Exponential, SizeDist::Lognormal];
+
+#[test]
+fn sizes_with_a_cv_of_one_have_it_and_the_mean_asked_for() {
+    for (unique_bytes, mean) in [
+        (1 << 30, 1.05),
+        (1 << 30, 2.5),
+        (1 << 30, 8.0),
+        (1 << 30, 15.0),
+        (1 << 32, 40.0),
+        (1 << 32, 100.0),
+        (1 << 40, 40_000.0),
+        (1 << 14, 20.0),
+    ] {
+        for size_dist in CV_ONE {
+            let what = format!("{size_dist:?} {unique_bytes} {mean}");
+            let workload = Workload {
+                size_dist,
+                ..workload(unique_bytes, (mean * 512.0_f64).round() as u64, 0.5, 0.0)
+            };
+            let mean = workload.size_mean as f64 / 512.0;
+            let stream = AccessStream::new(&workload, 512, 1, 0).unwrap();
+            assert!((stream.sizes().mean() / mean - 1.0).abs() < 1e-3, "{what}");
+            let (seen, cv) = realised(&requests(&workload, 512, 1, 300_000), 512);
+            assert!((seen / mean - 1.0).abs() < 0.01, "{what}: {seen}");
+            let derived = stream.sizes().cut_cv();
+            assert!((cv / derived - 1.0).abs() < 0.02, "{what}: {cv} for {derived}");
+        }
+    }
+}
+
+#[test]
+fn far_from_both_ends_their_cv_is_one_and_the_tail_is_the_laws() {
+    for (size_dist, beyond_5_means) in CV_ONE.into_iter().zip([0.006_738, 0.009_402]) {
+        let workload = Workload { size_dist, ..workload(1 << 40, 1 << 20, 0.5, 0.0) };
+        let stream = AccessStream::new(&workload, 512, 1, 0).unwrap();
+        assert!((stream.sizes().cut_cv() - 1.0).abs() < 2e-3, "{}", stream.sizes().cut_cv());
+        let drawn = requests(&workload, 512, 4, 400_000);
+        let long = drawn.iter().filter(|request| request.length_bytes > 5 << 20).count();
+        let share = long as f64 / 400_000.0;
+        assert!((share / beyond_5_means - 1.0).abs() < 0.06, "{share} for {beyond_5_means}");
+        let usual = stream.sizes().usual_most() * 512;
+        let above = drawn.iter().filter(|request| request.length_bytes > usual).count();
+        assert!(above < 16, "{above} of 400,000 are longer than is usual");
+    }
+}
+
+#[test]
+fn a_histogram_has_its_sizes_as_often_as_it_says_and_no_others() {
+    let size = |bytes, weight| SizeShare { bytes, weight };
+    let sizes = vec![size(4096, 60.0), size(16_384, 30.0), size(65_536, 10.0)];
+    let workload =
+        Workload { size_dist: SizeDist::Histogram(sizes), ..workload(1 << 30, 13_926, 0.5, 0.0) };
+    let drawn = requests(&workload, 512, 5, 100_000);
+    let share = |bytes| {
+        drawn.iter().filter(|request| request.length_bytes == bytes).count() as f64 / 100_000.0
+    };
+    for (bytes, wanted) in [(4096, 0.6), (16_384, 0.3), (65_536, 0.1)] {
+        assert!((share(bytes) - wanted).abs() < 0.005, "{bytes}: {}", share(bytes));
+    }
+    let (mean, cv) = realised(&drawn, 512);
+    let sizes = sizes_of(&workload, 512).unwrap();
+    assert!((sizes.mean() * 512.0 - 13_926.4).abs() < 1e-6);
+    assert!((mean / sizes.mean() - 1.0).abs() < 0.01, "{mean}");
+    assert!((cv / sizes.cut_cv() - 1.0).abs() < 0.01, "{cv} for {}", sizes.cut_cv());
+    let refused = sizes_of(&workload, 8192).unwrap_err().message;
+    assert!(
+        refused.starts_with("workload.size_dist has a size of 4096; it must be a"),
+        "{refused}"
+    );
 }
 
 #[test]

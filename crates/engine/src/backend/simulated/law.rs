@@ -8,6 +8,7 @@ use leadline_wire::job::workload::Workload;
 
 use crate::access::request::Kind;
 
+use super::popularity::found_share;
 use super::system::{CacheLevel, Device, HitShape, SimulatedSystem, WritePolicy};
 
 /// Mean of `sqrt(|x - y|)` for two uniform places in (0, 1).
@@ -220,6 +221,12 @@ fn hit_probability(level: &CacheLevel, workload: &Workload, kind: Kind) -> f64 {
     };
     let touched = workload.unique_bytes as f64 / capacity_bytes as f64;
     let cyclic = if touched <= 1.0 { 1.0 } else { 0.0 };
+    // Skew makes a cache as good as one that holds that share of evenly used data.
+    let touched = if workload.access.is_skewed() && touched > 1.0 {
+        found_share(workload, capacity_bytes as f64).recip()
+    } else {
+        touched
+    };
     let scattered = match level.shape {
         HitShape::Uniform => touched.recip().min(1.0),
         HitShape::Step => cyclic,

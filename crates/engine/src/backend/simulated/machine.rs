@@ -4,6 +4,7 @@ use leadline_base::error::EngineError;
 use leadline_machine::{Document, End, Machine, Refused, Request as Asked, Safety, Setting};
 use leadline_wire::job::backend::WriteSync;
 use leadline_wire::job::measure::MeasureJob;
+use leadline_wire::job::workload::SizeDist;
 use leadline_wire::ranges::{OUTSTANDING_MAX, SMALLEST_TRANSFER_BYTES};
 use serde::{Deserialize, Serialize};
 
@@ -89,6 +90,7 @@ impl MachineRun {
         for (what, value, most) in [
             ("workload.size_mean", workload.size_mean, longest),
             ("the longest of streams' sizes", longest_bytes(&job.streams), longest),
+            ("the longest of size_dist's sizes", longest_of(&workload.size_dist), longest),
             ("process_num times queue_depth", outstanding, OUTSTANDING_MAX),
         ] {
             if value > most {
@@ -149,6 +151,11 @@ impl MachineRun {
     pub fn effort(&self) -> u64 {
         self.machine.effort()
     }
+}
+
+fn longest_of(sizes: &SizeDist) -> u64 {
+    let SizeDist::Histogram(sizes) = sizes else { return 0 };
+    sizes.iter().map(|size| size.bytes).max().unwrap_or(0)
 }
 
 fn asked(request: &Request, issuer: usize, safety: Safety) -> Asked {

@@ -10,6 +10,7 @@
 
 mod law;
 mod machine;
+mod popularity;
 mod profile;
 mod service;
 mod speed;

@@ -162,6 +162,12 @@ fn run_law(
              need a machine made of parts (a profile with [machine])",
         ));
     }
+    if job.workload.access.is_skewed() && job.workload.seq_frac > 0.0 {
+        return Err(EngineError::bad_job(
+            "workload.access: a simulated law knows skew among random places only; write \
+             seq_frac=0, or take a machine made of parts (a profile with [machine])",
+        ));
+    }
     let sync = job.backend.sync;
     let mut device = SimulatedRun::new(system, &job.workload, run_seed, start_ns).waiting(sync);
     let run = simulate(&mut device, job, start_ns, reporter)?;

@@ -11,6 +11,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use leadline_wire::job::backend::WriteSync;
+use leadline_wire::job::spread::Spread;
 use leadline_wire::job::workload::{SizeDist, Workload};
 use rand::{RngExt as _, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -32,6 +33,7 @@ fn workload(unique_bytes: f64, size_mean: u64) -> Workload {
         size_dist: SizeDist::Normal,
         queue_depth: 1,
         think_time_s: 0.0,
+        access: Spread::default(),
     }
 }
 
