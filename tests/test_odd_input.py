@@ -370,7 +370,9 @@ def test_a_target_that_went_away_in_a_run_is_no_defect(tmp_path: Path) -> None:
 class Lays:
     """A child that tells of a layout, then of a window."""
 
-    def run(self, _job: Any, on_event: Any) -> EngineResult:
+    pid = None
+
+    def run(self, _job: Any, on_event: Any, _look: Any) -> EngineResult:
         on_event({"event": "phase", "phase": "prepare"})
         on_event({"event": "progress", "phase": "prepare", "done_frac": 0.5})
         on_event({"event": "progress", "phase": "measure", "done_frac": 0.5})

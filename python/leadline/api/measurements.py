@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from leadline.api.frames import bytes_of, seconds_of, workload_of
 from leadline.api.progress import progress_line
@@ -33,6 +33,7 @@ def measure(
     arrivals: Literal["poisson", "constant"] = "poisson",
     precondition: str | int | None = None,
     max_bytes: str | int | None = None,
+    max_written: str | int | None = None,
     engine: str = "leadline",
     seed: int = 1,
     resume: bool = False,
@@ -52,11 +53,11 @@ def measure(
         rate_per_s: makes an open loop, in which so many requests become due.
         arrivals: of an open loop, at random moments or evenly.
         precondition: most to write before the first run of each, in bytes or as `"8GiB"`.
-        max_bytes: most data to write, as well.
+        max_bytes: most data to lay out, as well.
+        max_written: most bytes to write in all, by layouts and requests.
         engine: who makes the requests: `leadline` or `fio`.
         seed: decides addresses and simulated noise.
-        resume: go on with the unfinished measurements of this target as they began; of the other
-            arguments only the workloads count, which find it.
+        resume: go on with this target's unfinished measurements; of the rest `max_written` counts.
         store: a file or URL; by default the one the command line uses.
         say: is told what may disturb a measurement.
         progress: shows how far it is; None where it runs in a notebook.
@@ -71,27 +72,29 @@ def measure(
     """
     chosen = Target.parse(target)
     due = CLOSED if rate_per_s is None else Arrivals(arrivals, rate_per_s)
-    length_s = seconds_of(seconds)
     asked = MeasurementAsked(
         workloads=tuple(
-            plan_workload(work, access, arrivals=due, seconds=length_s, runs=runs)
+            plan_workload(work, access, arrivals=due, seconds=seconds_of(seconds), runs=runs)
             for work in _read(workloads)
         ),
         seed=seed,
         accuracy=accuracy,
-        precondition_bytes_max=None if precondition is None else bytes_of(precondition),
-        max_bytes=None if max_bytes is None else bytes_of(max_bytes),
+        precondition_bytes_max=_bytes(precondition),
+        max_bytes=_bytes(max_bytes),
+        written_bytes_max=_bytes(max_written),
         engine=engine,
     )
-
     with open_store(store) as kept:
         before = find_begun(kept, chosen, asked.workloads) if resume else None
         start = begin_measurements(chosen, asked) if before is None else before.start
         with progress_line(progress) as told:
-            found = measure_workloads(
-                chosen, kept, start, before, on_findings=_each(say), on_progress=told
-            )
+            also: Any = {"written_bytes_max": asked.written_bytes_max, "on_progress": told}
+            found = measure_workloads(chosen, kept, start, before, on_findings=_each(say), **also)
     return StoredStudy(MEASUREMENT.kind, found, store)
+
+
+def _bytes(said: str | int | None) -> int | None:
+    return None if said is None else bytes_of(said)
 
 
 def _each(say: Callable[[str], None]) -> Callable[[Sequence[Finding]], None]:

@@ -10,7 +10,7 @@ from typing import Any, overload
 
 from leadline.api.frames import bytes_of, chosen, columns, frame, seconds_of, table, workload_of
 from leadline.api.progress import progress_line
-from leadline.engine import Target, open_engine, preflight
+from leadline.engine import Engine, Target, Wear, open_engine, preflight, room_findings
 from leadline.predict import Predictor, iops_of, response_us_of
 from leadline.predict.application import predict_application
 from leadline.record import (
@@ -29,7 +29,7 @@ from leadline.record.survey import SURVEY
 from leadline.record.wording import say_rate, say_workload
 from leadline.report.plots import charts_of
 from leadline.report.survey.tables import level_rows
-from leadline.store import open_store
+from leadline.store import Store, open_store
 from leadline.studies.application import load_application
 from leadline.studies.survey import (
     LEARN_FRAC,
@@ -49,6 +49,7 @@ def survey(
     name: str | None = None,
     cache_limit: str | int | None = None,
     max_bytes: str | int | None = None,
+    max_written: str | int | None = None,
     backend: str | None = None,
     direct: bool = False,
     sync: str = NO_SYNC,
@@ -67,7 +68,8 @@ def survey(
         budget: a hard cap, in seconds or as `"5min"`; 10 minutes without one.
         name: of the system, to find it again; by default the target's own.
         cache_limit: memory cap, in bytes or as `"512MiB"`; 0 for none, None lets Leadline choose.
-        max_bytes: most data to write, in bytes or as `"8GiB"`.
+        max_bytes: most data to lay out, in bytes or as `"8GiB"`.
+        max_written: most bytes to write in all, by layout and requests.
         backend: `pread`, `uring` or `mmap`.
         direct: bypass the file cache.
         sync: which writes wait for the device: `none`, `dsync`, `fsync=8` or `fdatasync=8`.
@@ -82,34 +84,55 @@ def survey(
     Raises:
         LeadlineError: the target was refused or failed; the message says what to do.
         PlanRefused: no sensible survey fits the budget or the room.
-        BudgetSpent: the budget ended early; what was measured is kept.
+        BudgetSpent: the budget, or what may be written, ended early; the points are kept.
 
     """
     chosen = Target.parse(target)
-    usual_s = usual_budget_s(chosen)
-    budget_s = usual_s if budget is None else seconds_of(budget)
+    budget_s = usual_budget_s(chosen) if budget is None else seconds_of(budget)
     limit = None if cache_limit is None else bytes_of(cache_limit)
     if chosen.path is not None:
         limit = choose_cache_limit(Path(chosen.path), limit, budget_s, say)
     most = None if max_bytes is None else bytes_of(max_bytes)
+    wear = Wear(None if max_written is None else bytes_of(max_written))
     access = Access(
         backend=backend or "", direct=direct, sync=parse_sync(sync), cache_limit_bytes=limit or None
     )
+    asked = Asked(
+        name or chosen.name,
+        budget_s,
+        most,
+        seed,
+        accuracy or 0.0,
+        focal,
+        learn_frac=learn,
+        written_bytes_max=wear.bytes_max,
+    )
     with (
         open_store(store) as kept,
-        open_engine(chosen, access, max_bytes=most, run_seed=seed) as engine,
+        open_engine(chosen, access, max_bytes=most, wear=wear, run_seed=seed) as engine,
     ):
-        findings = preflight(chosen, engine.facts)
-        for finding in findings:
-            say(str(finding))
-        system, early = name or chosen.name, accuracy or 0.0
-        asked = Asked(system, budget_s, most, seed, early, focal, learn_frac=learn)
-        warnings = tuple(str(finding) for finding in findings if not finding.note)
-        start = begin_survey(engine, chosen, asked, warnings=warnings)
-        kept.begin(SURVEY, start)
-        with progress_line(progress, simulated=start.simulated) as told:
-            found = run_survey(engine, kept, start, on_progress=told)
-        return SurveyedSystem(found, kept.items(start.study_id))
+        return _run(engine, chosen, asked, kept, wear, say=say, progress=progress)
+
+
+def _run(
+    engine: Engine,
+    target: Target,
+    asked: Asked,
+    store: Store,
+    wear: Wear,
+    *,
+    say: Callable[[str], None],
+    progress: bool | None,
+) -> SurveyedSystem:
+    findings = (*preflight(target, engine.facts), *room_findings(engine, asked.max_bytes))
+    for finding in findings:
+        say(str(finding))
+    warnings = tuple(str(finding) for finding in findings if not finding.note)
+    start = begin_survey(engine, target, asked, warnings=warnings)
+    store.begin(SURVEY, start)
+    with progress_line(progress, simulated=start.simulated) as told:
+        found = run_survey(engine, store, start, wear=wear, on_progress=told)
+    return SurveyedSystem(found, store.items(start.study_id))
 
 
 @dataclass(frozen=True, repr=False)

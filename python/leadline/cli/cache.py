@@ -24,7 +24,7 @@ from leadline.cli.options import (
 from leadline.cli.progress import progress_bar, tell_plan
 from leadline.cli.talk import talk, tell_findings
 from leadline.cli.tell import tell
-from leadline.engine import BudgetSpent, Engine, Stopped, Target, open_engine, preflight
+from leadline.engine import Engine, Stopped, Target, open_engine, preflight, room_findings
 from leadline.errors import LeadlineError
 from leadline.record import Access, CacheStart, CacheStudy, Measurement
 from leadline.record.file_cache import CACHE
@@ -39,7 +39,7 @@ from leadline.studies.cache import (
     usual_budget_s,
 )
 from leadline.studies.cache.stored import load_study
-from leadline.studies.resume import RESUME, RESUME_LONGER, find_unfinished, say_kept
+from leadline.studies.resume import find_unfinished, resume_options, say_kept
 from leadline.studies.survey import choose_cache_limit
 from leadline.units import format_bytes, format_seconds
 
@@ -92,7 +92,8 @@ def command(
             )
         access = capped(access, cache_limit)
     with open_engine(chosen, access, max_bytes=max_bytes, run_seed=seed) as engine:
-        warnings = tell_findings(preflight(chosen, engine.facts))
+        found = (*preflight(chosen, engine.facts), *room_findings(engine, max_bytes))
+        warnings = tell_findings(found)
         start = earlier or begin_study(engine, chosen, asked, warnings=warnings)
         points = store.items(start.study_id)
         if earlier is None:
@@ -135,7 +136,7 @@ def _run(
         raise
     except (Stopped, LeadlineError, KeyboardInterrupt) as error:
         kept = store.items(start.study_id)
-        options = RESUME_LONGER if isinstance(error, BudgetSpent) else RESUME
+        options = resume_options(error)
         talk(say_kept(len(kept), start.plan.points, start.study_id, options=options))
         if kept:
             for sentence in load_study(store, start.study_id).cache.sentences:

@@ -19,9 +19,9 @@ from leadline.cli.options import (
     tell_in_vain,
     with_output,
 )
-from leadline.cli.talk import talk
+from leadline.cli.talk import talk, tell_findings
 from leadline.cli.tell import draw, require_output, tell
-from leadline.engine import Target, open_file_tests
+from leadline.engine import Target, open_file_tests, room_findings
 from leadline.record.files import FILES, FilesCell, FilesStart, FilesStudy
 from leadline.record.job import TEST_RUNS_MAX
 from leadline.record.jobs.file_test import KBYTE
@@ -181,6 +181,7 @@ def _run(
     max_bytes: int | None,
 ) -> FilesStudy:
     with open_file_tests(targets, max_bytes=max_bytes) as tests:
+        tell_findings(room_findings(tests, max_bytes))
         start = begin_files(targets, asked) if stored is None else stored.start
         done = 0 if stored is None else stored.cells_done
         _tell_plan(start, done)

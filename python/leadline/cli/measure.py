@@ -26,6 +26,7 @@ from leadline.cli.options import (
     CacheLimit,
     Json,
     MaxBytes,
+    MaxWritten,
     Precondition,
     Seed,
     TargetArgument,
@@ -71,7 +72,7 @@ from leadline.studies.measurement import (
     plan_words,
 )
 from leadline.studies.measurement.plan import ACCURACY
-from leadline.studies.resume import say_kept
+from leadline.studies.resume import resume_options, say_kept
 from leadline.units import format_bytes, format_seconds
 
 if TYPE_CHECKING:
@@ -189,6 +190,7 @@ def command(
     precondition: Precondition = None,
     cache_limit: CacheLimit = None,
     max_bytes: MaxBytes = None,
+    max_written: MaxWritten = None,
     engine: EngineName = "leadline",
     write_fio: Path | None = None,
     seed: Seed = 1,
@@ -228,18 +230,17 @@ def command(
         accuracy=accuracy,
         precondition_bytes_max=precondition,
         max_bytes=max_bytes,
+        written_bytes_max=max_written,
         engine=engine,
     )
     store, before = own.open_store(), None
     if resume:
         before = find_begun(store, chosen, workloads)
         _require_as_begun(context, before.start, access)
-        typed = {"seconds": seconds, "runs": runs, "rate": rate, "arrivals": arrivals}
-        typed |= {"placement": placement, "cache_limit": cache_limit or None}
-        tell_in_vain(context, _kept_options(before.start, asked, typed))
+        tell_in_vain(context, _kept_options(before.start, asked, context.params))
     start = begin_measurements(chosen, asked) if before is None else before.start
     _tell_plan(start, before)
-    _measure(store, chosen, start, before, json=json)
+    _measure(store, chosen, start, before, written_bytes_max=max_written, json=json)
 
 
 def _source(
@@ -347,7 +348,7 @@ def _kept_options(
         "arrivals": (typed["arrivals"], [work.arrivals.kind for work in each], str),
         "placement": (typed["placement"], [work.access.placement for work in each], str),
         "cache_limit": (
-            typed["cache_limit"],
+            typed["cache_limit"] or None,
             [work.access.cache_limit_bytes for work in each],
             format_bytes,
         ),
@@ -383,7 +384,13 @@ def _tell_plan(start: MeasurementStart, before: Measured | None) -> None:
 
 
 def _measure(
-    store: Store, target: Target, start: MeasurementStart, before: Measured | None, *, json: bool
+    store: Store,
+    target: Target,
+    start: MeasurementStart,
+    before: Measured | None,
+    *,
+    written_bytes_max: int | None,
+    json: bool,
 ) -> None:
     """Measure and tell; what was measured is told, whatever became of the next workload."""
     try:
@@ -394,13 +401,14 @@ def _measure(
                 store,
                 start,
                 before,
+                written_bytes_max=written_bytes_max,
                 on_findings=tell_findings,
                 on_measured=_tell_measured,
                 on_progress=on_progress,
             )
-    except (Stopped, LeadlineError, KeyboardInterrupt):
+    except (Stopped, LeadlineError, KeyboardInterrupt) as error:
         with suppress(StoreError):  # refused before anything was begun
-            _tell_kept(load_measured(store, start.study_id), json=json)
+            _tell_kept(load_measured(store, start.study_id), resume_options(error), json=json)
         raise
     if start.workloads[0].application_id is not None and study.points:
         tell_application(store, study, json=json)
@@ -415,9 +423,10 @@ def _tell_measured(study: Measured) -> None:
         talk(f"  {done:>2} of {planned}  [{name}]: {say_rate(point.result.throughput_mb_s)}")
 
 
-def _tell_kept(study: Measured, *, json: bool) -> None:
+def _tell_kept(study: Measured, options: str, *, json: bool) -> None:
     if study.points:
         tell(study, KINDS[MEASUREMENT.kind], json=json, to_draw=False)
     if study.status is not Status.DONE:
         planned = sum(each.runs for each in study.start.workloads)
-        talk(say_kept(study.runs_kept, planned, study.start.study_id, what="runs"))
+        own = study.start.study_id
+        talk(say_kept(study.runs_kept, planned, own, what="runs", options=options))

@@ -96,8 +96,18 @@ MaxBytes = Annotated[
     typer.Option(
         parser=reader(positive_bytes),
         metavar="SIZE",
-        help="Most data to write on the target.  [default: 5 % of the file system stay free, at "
-        "least 1 GiB]",
+        help="Most data to lay out on the target, what lies there at one time; requests write "
+        "over it again and again: --max-written limits that.  [default: all but 5 % of the file "
+        "system, at least 1 GiB]",
+    ),
+]
+MaxWritten = Annotated[
+    int | None,
+    typer.Option(
+        parser=reader(positive_bytes),
+        metavar="SIZE",
+        help="Most bytes to write in all, layout and requests together: a limit of wear, at which "
+        "it ends with what it has; --resume with a larger one goes on.  [default: no limit]",
     ),
 ]
 Precondition = Annotated[

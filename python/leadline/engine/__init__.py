@@ -17,7 +17,7 @@ from leadline.engine.pace import (
     until_completed,
 )
 from leadline.engine.streams.run import Streams, open_streams
-from leadline.engine.targets.preflight import Finding, preflight
+from leadline.engine.targets.preflight import Finding, preflight, room_findings
 from leadline.engine.targets.profiles import (
     load_profile,
     machine_names,
@@ -25,6 +25,7 @@ from leadline.engine.targets.profiles import (
     profile_titles,
 )
 from leadline.engine.targets.target import Target
+from leadline.engine.wear import Wear, WrittenSpent, bytes_written
 from leadline.errors import (
     CacheLimitRefused,
     EngineFault,
@@ -62,8 +63,11 @@ __all__ = [
     "Streams",
     "Target",
     "TargetRefused",
+    "Wear",
+    "WrittenSpent",
     "available_memory_bytes",
     "bounded",
+    "bytes_written",
     "fitting",
     "granule_bytes",
     "host_facts",
@@ -79,6 +83,7 @@ __all__ = [
     "profile_names",
     "profile_titles",
     "require_fit",
+    "room_findings",
     "share_limits",
     "stop_on_signals",
     "target_facts",

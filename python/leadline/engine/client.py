@@ -15,6 +15,7 @@ from leadline.engine.targets.claim import Claim, claim
 from leadline.engine.targets.nfs import claim_on_server
 from leadline.engine.targets.place import DirectoryPlace, Place
 from leadline.engine.targets.target import Target
+from leadline.engine.wear import Wear
 from leadline.errors import CacheLimitRefused, TargetRefused
 from leadline.machine.cgroup import memory_cgroup
 from leadline.machine.dirty_limits import restore_left_limits
@@ -114,6 +115,7 @@ def open_engine(
     access: Access = Access(),  # noqa: B008 - frozen
     *,
     max_bytes: int | None = None,
+    wear: Wear | None = None,
     run_seed: int = 0,
     engine: str = "leadline",
     command: Sequence[str] = ENGINE_COMMAND,
@@ -124,6 +126,7 @@ def open_engine(
         target: where I/O goes.
         access: how; without a backend by the only or the plainest one of the target.
         max_bytes: use no more than this of the target.
+        wear: counts what is written, and may have a limit of it.
         run_seed: decides a simulated system's noise.
         engine: "leadline", or "fio" for a cross-check on a directory.
         command: the engine, for tests.
@@ -135,7 +138,9 @@ def open_engine(
     """
     access = fitting(target, access, engine)
     if target.kind == "simulated":
-        yield SimulatedEngine(target, access, max_bytes=max_bytes, run_seed=run_seed)
+        yield SimulatedEngine(
+            target, access, max_bytes=max_bytes, wear=wear or Wear(), run_seed=run_seed
+        )
         return
     with ExitStack() as stack:
         place, claimed = _place(stack, target, command)
@@ -143,7 +148,9 @@ def open_engine(
         if access.cache_limit_bytes is not None:
             group = stack.enter_context(memory_cgroup(access.cache_limit_bytes))
             access = msgspec.structs.replace(access, cache_limit_bytes=group.limit_bytes)
-        own = ProcessEngine(access, place=place, group=group, max_bytes=max_bytes, command=command)
+        own = ProcessEngine(
+            access, place=place, group=group, max_bytes=max_bytes, wear=wear, command=command
+        )
         stack.callback(own.close)
         if engine == "fio":
             assert claimed is not None  # noqa: S101 - a directory was claimed

@@ -72,7 +72,7 @@ def image_bytes(file_bytes: int) -> int:
 @contextmanager
 def open_file_tests(
     targets: Sequence[Target], *, max_bytes: int | None = None
-) -> Iterator[FileTests]:
+) -> Iterator[DirectoryTests]:
     """Claim the directories until the block ends; then nothing of it is left behind.
 
     Raises:
@@ -95,6 +95,12 @@ class DirectoryTests:
         self._max_bytes = max_bytes
         self._child = Child(ENGINE_COMMAND)
         self._jobs = 0
+
+    @property
+    def capacity_bytes(self) -> int:
+        """What all directories take together, that of each at most what the fullest takes."""
+        rooms = [capacity_bytes(claim.folder.fd) for claim in self._claims]
+        return len(rooms) * min(rooms)
 
     def file_bytes_max(self, cells: Sequence[FilesCell]) -> int:
         """Return the longest file for which every directory has room."""

@@ -210,6 +210,7 @@ class FioEngine:
         on_event: OnEvent | None,
     ) -> EngineResult:
         job(limits.measure_s_max, 0.0, None)  # what cannot be written is refused before the layout
+        self.own.wear.begin(workload)
         began_s = time.monotonic()
         laid_out = self._lay_out(workload, seed, limits, on_event)
         prepare_s = time.monotonic() - began_s
@@ -222,7 +223,7 @@ class FioEngine:
         )
         self._runs += 1
         result = read_result(answer, workload, f"fio-{self._runs}", ramp_s=ramp_s)
-        return msgspec.structs.replace(
+        told = msgspec.structs.replace(
             result,
             warnings=(*result.warnings, *_cut_short(measure_s, limits)),
             prepare_s=prepare_s,
@@ -233,6 +234,8 @@ class FioEngine:
                 layout=laid_out.written_bytes.layout, workload=result.workload_bytes.write
             ),
         )
+        self.own.wear.add_requests(told)
+        return told
 
     def _lay_out(
         self, workload: Workload, seed: int, limits: Limits, on_event: OnEvent | None

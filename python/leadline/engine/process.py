@@ -13,7 +13,8 @@ from leadline.engine.child import Child, OnEvent
 from leadline.engine.fit import DEEP_BACKENDS, require_fit
 from leadline.engine.pace import longer_windows
 from leadline.engine.targets.place import Place
-from leadline.errors import NothingCompleted, ServerLost, TargetRefused
+from leadline.engine.wear import Wear, WrittenSpent
+from leadline.errors import LeadlineError, NothingCompleted, ServerLost, TargetRefused
 from leadline.machine.cgroup import MemoryCgroup
 from leadline.machine.facts import host_facts
 from leadline.machine.resources import available_memory_bytes, l3_cache_bytes
@@ -50,11 +51,13 @@ class ProcessEngine:
         place: Place | None,
         group: MemoryCgroup | None,
         max_bytes: int | None,
+        wear: Wear | None = None,
         command: Sequence[str],
     ) -> None:
         self._start_s = time.monotonic()
         self.access = access
         self.virtual = False
+        self.wear = wear or Wear()
         self._place = place
         self._child = Child(command, group)
         self._ceiling: Ceiling | None = None
@@ -145,6 +148,8 @@ class ProcessEngine:
         self._wait_for_server()
         self._require_room(workload)
         self.prepare()
+        if self._place is not None:
+            self.wear.begin(workload, precondition_bytes_max or 0)
         job = MeasureJob.of(
             self._next_id(),
             self._target,
@@ -160,17 +165,18 @@ class ProcessEngine:
             streams=streams,
             load=load,
         )
-        return self._ask(job, on_event)
+        return self._counted(job, on_event)
 
     def lay_out(
         self, workload: Workload, *, seed: int, limits: Limits, on_event: OnEvent | None = None
     ) -> EngineResult:
         """Run for the sake of the file and the cache: the generator's ceiling is not asked for."""
         self._require_room(workload)
+        self.wear.begin(workload)
         job = MeasureJob.of(
             self._next_id(), self._target, self.access, workload, seed=seed, limits=limits
         )
-        return self._ask(job, on_event)
+        return self._counted(job, on_event)
 
     def _next_id(self) -> str:
         self._jobs += 1
@@ -191,6 +197,21 @@ class ProcessEngine:
         if self._place is not None:
             self._place.require_room(workload.unique_bytes)
 
+    def _counted(self, job: MeasureJob, on_event: OnEvent | None) -> EngineResult:
+        """Run a job, and count what it writes, also where it tells nothing."""
+        if self._place is None:
+            return self._ask(job, on_event)
+        self.wear.watch(self._child.pid)
+        try:
+            result = self._ask(job, on_event)
+        except WrittenSpent:
+            raise  # what was written is counted
+        except LeadlineError:
+            self.wear.add_failed(job.workload, self._child.pid)
+            raise
+        self.wear.add(job.workload, result)
+        return result
+
     def _ask(self, job: MeasureJob, on_event: OnEvent | None = None) -> EngineResult:
         def watch(event: dict[str, Any]) -> None:
             grows = event["event"] == "progress" and event.get("phase") == "prepare"
@@ -200,12 +221,15 @@ class ProcessEngine:
                 on_event(event)
 
         try:
-            result = self._child.run(job, watch)
+            result = self._child.run(job, watch, self._look)
         except ServerLost:
             self._note_lost(True)
             raise
         self._note_lost(result.server_lost)
         return result
+
+    def _look(self) -> None:
+        self.wear.look(self._child.pid)
 
     def _note_lost(self, lost: bool) -> None:
         if self._place is not None:

@@ -12,6 +12,7 @@ import msgspec
 from leadline.engine.child import OnEvent, answer, read_answer
 from leadline.engine.fit import require_fit
 from leadline.engine.targets.target import Target
+from leadline.engine.wear import Wear
 from leadline.errors import EngineFault, NothingCompleted, TargetRefused
 from leadline.machine.facts import leadline_version
 from leadline.record import EngineResult, Workload
@@ -37,11 +38,12 @@ class SimulatedEngine:
     """A simulated system; see `Engine` for what every engine offers."""
 
     def __init__(
-        self, target: Target, access: Access, *, max_bytes: int | None, run_seed: int
+        self, target: Target, access: Access, *, max_bytes: int | None, wear: Wear, run_seed: int
     ) -> None:
         self._profile = target.profile or {}
         self.access = msgspec.structs.replace(access, placement="auto")
         self.virtual = True
+        self._wear = wear
         self.memory_bytes: int | None = None
         self._run_seed = run_seed
         self._clock_s = 0.0
@@ -93,6 +95,7 @@ class SimulatedEngine:
                 "--precondition writes to a real device; a simulated system has none: leave it out"
             )
         require_fit(workload, capacity_bytes=self.capacity_bytes, backend=self.access.backend)
+        self._wear.begin(workload, lays_out=False)
         self._jobs += 1
         job = MeasureJob.of(
             f"job-{self._jobs}",
@@ -113,6 +116,7 @@ class SimulatedEngine:
             waited_s = limits.warm_up_s_max + limits.measure_s_max
             self._clock_s += min(waited_s, limits.total_s_max)
             raise
+        self._wear.add(workload, result)
         if result.simulated is None:
             raise EngineFault("the simulated engine did not tell its clock")
         self._clock_s = max(self._clock_s, result.simulated.clock_s)

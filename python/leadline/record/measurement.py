@@ -117,7 +117,9 @@ class MeasurementAsked(msgspec.Struct, frozen=True, kw_only=True):
     """Relative half-width that ends a workload's windows early."""
     precondition_bytes_max: int | None = None
     max_bytes: int | None = None
-    """Most data to write on the target."""
+    """Most data to lay out on the target."""
+    written_bytes_max: int | None = None
+    """Most bytes to write on it in all, by layouts and requests; None without a limit."""
     engine: str = "leadline"
     """Who makes the requests: `leadline` or `fio`."""
 
@@ -155,6 +157,8 @@ class Measured(NamedTuple):
     points: tuple[Measurement, ...]
     runs: tuple[Measurement, ...] = ()
     """Those that are kept of the workload which is not measured whole."""
+    bytes_written: int = 0
+    """By all sittings so far, a run included that was ended and is none of those."""
 
     @property
     def names(self) -> tuple[str | None, ...]:

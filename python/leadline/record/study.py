@@ -78,6 +78,8 @@ class Took(msgspec.Struct, frozen=True, kw_only=True):
     """The answer of a study whose items say all that was found."""
 
     wall_s: float
+    written_bytes: int = 0
+    """Bytes written on the target, a run included that was ended and is no item."""
 
 
 S_co = TypeVar("S_co", bound=StudyStart, covariant=True)

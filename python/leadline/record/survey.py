@@ -63,6 +63,8 @@ class SurveyStart(ReachedStart, frozen=True, kw_only=True):
     """Most bytes written before the first point to precondition the device; None without."""
     warnings: tuple[str, ...] = ()
     """What was found before the first point, each beginning with its name."""
+    written_bytes_max: int | None = None
+    """Most bytes to write on the target in all; None without a limit."""
 
 
 class CurvePoint(msgspec.Struct, frozen=True):
@@ -187,6 +189,9 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
     """Change points a generic detector finds on the unique_bytes curve; they decide nothing."""
     sentences: tuple[str, ...]
     warnings: tuple[str, ...]
+    written_bytes: int = 0
+    """Bytes written on the target, by layout, preconditioning and requests; of a survey that
+    stopped those of a run, too, that was ended and is no point."""
 
 
 SURVEY = Records(

@@ -16,6 +16,7 @@ from leadline.engine import (
     NothingCompleted,
     PointFailed,
     Progress,
+    WrittenSpent,
     longer_windows,
 )
 from leadline.record import (
@@ -108,6 +109,8 @@ def measure_points(
             if pace.end_s - clock.now_s > limits.warm_up_s_max + limits.measure_s_max:
                 raise
             raise BudgetSpent(f"{pace.ended(done)}: {failure}{pace.advice}") from failure
+        except WrittenSpent as failure:
+            raise WrittenSpent(f"{pace.left(done)} still to measure: {failure}") from failure
         store.add(start.study_id, point)
         script.tell(point)
     return clock.now_s

@@ -51,5 +51,8 @@ class Pace:
 
     def ended(self, done: int) -> str:
         """Say that the budget ended after so many points."""
-        left = self.points - done
-        return f"the budget ended with {left} of {self.points} points still to measure"
+        return f"the budget ended with {self.left(done)} still to measure"
+
+    def left(self, done: int) -> str:
+        """Say how many points are left after so many."""
+        return f"{self.points - done} of {self.points} points"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TypeVar
 
-from leadline.engine import TargetRefused
+from leadline.engine import BudgetSpent, TargetRefused, WrittenSpent
 from leadline.record import Measurement, Status
 from leadline.record.study import Answer, Records, StudyStart
 from leadline.store import Keeper, Store, Stored
@@ -83,6 +83,14 @@ def clock_after(points: Sequence[Measurement]) -> float:
 RESUME = "--resume"
 RESUME_LONGER = "--resume and a larger --budget"
 """What goes on with a study whose budget is spent: --resume alone would end at once."""
+RESUME_WRITING = "--resume and a larger --max-written"
+
+
+def resume_options(error: BaseException) -> str:
+    """Return what goes on with a study that ended so."""
+    if isinstance(error, WrittenSpent):
+        return RESUME_WRITING
+    return RESUME_LONGER if isinstance(error, BudgetSpent) else RESUME
 
 
 def say_kept(

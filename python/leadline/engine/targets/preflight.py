@@ -10,7 +10,7 @@ import re
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -58,6 +58,33 @@ class Busyness(msgspec.Struct, frozen=True, kw_only=True):
     io_pressure_percent: float | None
     load: float | None
     """Runnable and disk-bound tasks, mean over a minute."""
+
+
+class _Roomy(Protocol):
+    @property
+    def capacity_bytes(self) -> int:
+        """What may be laid out."""
+
+
+def room_findings(engine: _Roomy, max_bytes: int | None) -> tuple[Finding, ...]:
+    """Say where a target has less room than --max-bytes allows: what was opened with it is used.
+
+    Args:
+        engine: opened with `max_bytes`.
+        max_bytes: what was asked for; None asks for all there is.
+
+    """
+    if max_bytes is None or engine.capacity_bytes >= max_bytes:
+        return ()
+    return (
+        Finding(
+            name="less room than --max-bytes",
+            text=f"--max-bytes allows {format_bytes(max_bytes)} and this target takes "
+            f"{format_bytes(engine.capacity_bytes)}",
+            advice="that is the limit now; 5 % of a file system, at least 1 GiB, stay free",
+            note=True,
+        ),
+    )
 
 
 def preflight(

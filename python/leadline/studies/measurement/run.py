@@ -25,10 +25,12 @@ from leadline.engine import (
     Progress,
     Target,
     TargetRefused,
+    Wear,
     bounded,
     open_engine,
     preflight,
     require_fit,
+    room_findings,
     until_completed,
 )
 from leadline.late import late
@@ -74,6 +76,7 @@ def measure_workloads(
     start: MeasurementStart,
     before: Measured | None = None,
     *,
+    written_bytes_max: int | None = None,
     on_findings: Callable[[Sequence[Finding]], object] = lambda _: None,
     on_measured: Callable[[Measured], object] = lambda _: None,
     on_progress: Callable[[Progress], object] = lambda _: None,
@@ -88,6 +91,7 @@ def measure_workloads(
         store: where it goes.
         start: what decides it, of `begin_measurements`.
         before: what earlier sittings kept.
+        written_bytes_max: another limit than it began with.
         on_findings: told what may disturb a workload, before its first run of this sitting.
         on_measured: told of the study after every workload.
         on_progress: told before every run, but for those of a simulated system, which nobody waits
@@ -97,9 +101,10 @@ def measure_workloads(
         TargetRefused: the target cannot take a workload, or is not as it was in its earlier runs.
         PointFailed: the storage failed while measuring.
         ServerLost: the server went away; that is stored as well.
+        WrittenSpent: all that may be written is, or the next run would go past it.
 
     """
-    growing = _Growing(store, start, before)
+    growing = _Growing(store, start, before, written_bytes_max)
     if start.system_profile != target.profile:
         raise TargetRefused(
             f"{target.text} describes another system than when measurement {start.study_id[:8]} "
@@ -109,12 +114,13 @@ def measure_workloads(
     try:
         if len(left) > 1:  # a lone one is looked at when it begins
             for workload in left:
-                with _opened(target, growing.asked, workload) as looked_at:
+                with _opened(target, growing, workload) as looked_at:
                     _require_fit(workload, looked_at)
         for workload in left:
-            with _opened(target, growing.asked, workload) as engine:
+            with _opened(target, growing, workload) as engine:
                 _require_fit(workload, engine)
-                findings = preflight(target, engine.facts)
+                room = room_findings(engine, growing.asked.max_bytes)
+                findings = (*preflight(target, engine.facts), *room)
                 on_findings(findings)
                 warnings = tuple(str(finding) for finding in findings if not finding.note)
                 point = _measure(engine, growing, workload, warnings, on_progress)
@@ -130,7 +136,11 @@ class _Growing:
     """A study that grows by runs, and by measurements that are made of them."""
 
     def __init__(
-        self, store: Keeper, start: MeasurementStart, before: Measured | None = None
+        self,
+        store: Keeper,
+        start: MeasurementStart,
+        before: Measured | None = None,
+        written_bytes_max: int | None = None,
     ) -> None:
         if start.asked is None:
             raise TargetRefused(
@@ -141,13 +151,16 @@ class _Growing:
         self.points = () if before is None else before.points
         self.runs = () if before is None else before.runs
         """Of the workload that is being measured."""
+        limit = written_bytes_max or self.asked.written_bytes_max
+        self.wear = Wear(limit, 0 if before is None else before.bytes_written)
         self.status = Status.RUNNING
         self._begun = before is not None
         self._store, self._start = store, start
 
     @property
     def study(self) -> Measured:
-        return Measured(self._start, self.status, self.points, self.runs)
+        written = self.wear.written_bytes
+        return Measured(self._start, self.status, self.points, self.runs, written)
 
     def begin(self) -> None:
         """Begin to keep the study: one that is refused before leaves nothing."""
@@ -169,7 +182,8 @@ class _Growing:
         if self._begun:
             readings = [run.wall_s for point in self.points for run in point.runs]
             wall_s = sum(readings) + sum(run.result.wall_s for run in self.runs)
-            self._store.end(self._start.study_id, Took(wall_s=wall_s), self.status)
+            took = Took(wall_s=wall_s, written_bytes=self.wear.written_bytes)
+            self._store.end(self._start.study_id, took, self.status)
 
     def point_id(self, workload: WorkloadAsked) -> str:
         """Return the id of what is measured next; of one alone that has no name its study's."""
@@ -179,7 +193,8 @@ class _Growing:
 
 
 @contextmanager
-def _opened(target: Target, asked: MeasurementAsked, workload: WorkloadAsked) -> Iterator[Engine]:
+def _opened(target: Target, growing: _Growing, workload: WorkloadAsked) -> Iterator[Engine]:
+    asked = growing.asked
     with (
         naming(workload.name),
         open_engine(
@@ -187,6 +202,7 @@ def _opened(target: Target, asked: MeasurementAsked, workload: WorkloadAsked) ->
             workload.access,
             engine=asked.engine,
             max_bytes=asked.max_bytes,
+            wear=growing.wear.again(),
             run_seed=asked.seed,
         ) as engine,
     ):
@@ -209,8 +225,11 @@ def _measure(
     asked, kept = growing.asked, growing.runs
     _require_same_system(kept, engine)
     engine.prepare()
-    growing.begin()
     nothing = engine.access.backend == "null"
+    layout_bytes = 0 if nothing else workload.workload.unique_bytes
+    if not engine.virtual:
+        growing.wear.require_layout(layout_bytes, asked.precondition_bytes_max or 0)
+    growing.begin()
     pause_s = 0.0 if engine.virtual or nothing else PAUSE_S
     limits = bounded(
         limits_of(
@@ -221,7 +240,7 @@ def _measure(
         ),
         runs=workload.runs,
         pause_s=pause_s,
-        layout_bytes=0 if nothing else workload.workload.unique_bytes,
+        layout_bytes=layout_bytes,
         precondition_bytes_max=asked.precondition_bytes_max,
     )
     end_s = engine.clock_s + limits.total_s_max

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from leadline.engine import Target, TargetRefused
+from leadline.engine import Target, TargetRefused, bytes_written
 from leadline.record.measurement import MEASUREMENT, Measured, MeasurementStart, WorkloadAsked
 from leadline.record.wording import join_words, say_workload
 from leadline.store import Store
@@ -30,7 +30,9 @@ def load_measured(store: Store, ref: str) -> Measured:
     own = found.start.study_id
     points = store.items(own, POINTS)
     runs = store.items(own, runs_group(len(points)))
-    return Measured(found.start, found.status, points, runs)
+    told = found.answer.written_bytes if found.answer else 0
+    counted = sum(bytes_written(item.result) for item in (*points, *runs))
+    return Measured(found.start, found.status, points, runs, max(told, counted))
 
 
 def find_begun(store: Store, target: Target, workloads: Sequence[WorkloadAsked]) -> Measured:

@@ -12,6 +12,7 @@ from leadline.engine import (
     CacheLimitRefused,
     Engine,
     Target,
+    Wear,
     available_memory_bytes,
     is_in_memory,
     memory_cgroup,
@@ -43,6 +44,8 @@ class Asked:
     precondition_bytes_max: int | None = None
     learn_frac: float = 0.0
     """Share of the points that go where predictions gain most."""
+    written_bytes_max: int | None = None
+    """Most bytes to write in all; `max_bytes` is what lies there at one time."""
 
 
 def usual_budget_s(target: Target) -> float:
@@ -70,6 +73,7 @@ def begin_survey(
     Raises:
         PlanRefused: no sensible survey fits the budget or the room, or the target cannot obey
             an option.
+        TargetRefused: laying out the data alone would write more than may be written.
         EngineFault: the engine died, hung or spoke nonsense.
 
     """
@@ -88,6 +92,9 @@ def begin_survey(
         raise PlanRefused(
             "--precondition writes to a real device; a simulated system has none: leave it out"
         )
+    Wear(asked.written_bytes_max).require_layout(
+        plan.layout_bytes, asked.precondition_bytes_max or 0
+    )
     require_fit(engine, target, plan, asked.seed)
     engine.prepare()
     return SurveyStart(
@@ -102,6 +109,7 @@ def begin_survey(
         plan=plan,
         facts=dict(engine.facts),
         precondition_bytes_max=asked.precondition_bytes_max,
+        written_bytes_max=asked.written_bytes_max,
         warnings=warnings,
         system_profile=target.profile,
     )

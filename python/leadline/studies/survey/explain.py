@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from leadline.engine import bytes_written
 from leadline.record import (
     Border,
     Curve,
@@ -110,6 +111,7 @@ class _Explanation:
             cross_check_bytes=self._cross_check(),
             sentences=(),
             warnings=(),
+            written_bytes=sum(bytes_written(point.result) for point in self.points),
         )
         doubt = decided.doubt if decided else ""
         worded = _with_words(draft, self.points, contradicted=self.contradicted, doubt=doubt)

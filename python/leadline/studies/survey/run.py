@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from leadline.engine import Engine, Progress
+import msgspec
+
+from leadline.engine import Engine, Progress, Wear
 from leadline.record import Measurement, Survey, SurveyStart
 from leadline.store import Keeper
 from leadline.studies.loop import measure_points
@@ -21,6 +23,7 @@ def run_survey(
     points: Sequence[Measurement] = (),
     *,
     budget_s: float | None = None,
+    wear: Wear | None = None,
     on_progress: Callable[[Progress], None] = lambda _: None,
 ) -> Survey:
     """Measure every point still missing and return the explained survey.
@@ -34,16 +37,24 @@ def run_survey(
         start: what decides the survey.
         points: what was measured in earlier sittings.
         budget_s: hard cap on all sittings together; None is the plan's.
+        wear: what the engine counts its writes with; kept with the answer.
         on_progress: told before each point.
 
     Raises:
-        BudgetSpent: the budget ended early; the points so far are stored.
+        BudgetSpent: the budget ended early, or all that may be written is; the points so far are
+            stored.
         PointFailed: the storage failed while measuring.
         ResumeMismatch: `points` are not those of this survey.
 
     """
     surveyor = Surveyor(start, points)
-    with kept_when_stopped(store, start.study_id, lambda: explain_told(surveyor)):
+
+    def stopped() -> Survey:
+        found = explain_told(surveyor)
+        written = max(found.written_bytes, wear.written_bytes if wear else 0)
+        return msgspec.structs.replace(found, written_bytes=written)
+
+    with kept_when_stopped(store, start.study_id, stopped):
         wall_s = measure_points(
             engine,
             store,
