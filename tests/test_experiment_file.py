@@ -140,6 +140,16 @@ def test_every_key_arrives_in_its_field_and_unit() -> None:
     )
 
 
+def test_how_fixed_steps_climb_is_in_the_goal() -> None:
+    text = changed(
+        "rate_start = 20", 'rate_start = 20\nincrement = "5/s"\ntrial_length = "2m"\ntrials = 4'
+    )
+    goal = read_experiment(text, "whole.toml").goal
+    assert (goal.increment_per_s, goal.trial_length_s, goal.trials) == (5.0, 120.0, 4)
+    usual = read_experiment(WHOLE, "whole.toml").goal
+    assert (usual.increment_per_s, usual.trial_length_s, usual.trials) == (None, None, None)
+
+
 def test_an_nfs_server_and_a_command(tmp_path: Path) -> None:
     threshold = '[threshold]\nmean = "5ms"\n'
     (tmp_path / "nfs.toml").write_text(
@@ -191,6 +201,11 @@ REFUSED = [
     ('percentile = "95%"\n', "", 18, "threshold.limit needs threshold.percentile"),
     ('accuracy = "95%"', 'accuracy = "10%"', 23, "for ± 10 % write 0.9"),
     ("confidence = 0.9", "confidence = 0.05", 24, "for 95 % write 0.95"),
+    ("rate_start = 20", "increment = 6000", 26, "goal.increment is 6000, above goal.rate_max"),
+    ("rate_start = 20", "increment = 0", 26, "goal.increment is 0: it must be between 0.001 and"),
+    ("rate_start = 20", "trials = 101", 26, "a whole number between 1 and 100"),
+    ("rate_start = 20", "trials = 0", 26, "a whole number between 1 and 100"),
+    ("rate_start = 20", "trial_length = 60", 26, 'write it with its unit, for example "90s"'),
     ("rate_start = 20", "rate_start = 6000", 26, "above goal.rate_max, 5000"),
     ("workers = [1, 4, 16]", "workers = [1, 4, 1]", 31, "a level is there twice"),
     ("workers = [1, 4, 16]", "workers = [1, 'many']", 31, "numbers and text"),

@@ -15,9 +15,10 @@ from leadline.record.workbench import (
     TrialRequest,
     TrialState,
 )
-from leadline.studies.workbench.policies import open_policy
+from leadline.studies.workbench.policies import POLICIES, open_policy
 from leadline.studies.workbench.policies.algorithm2 import Visit, bracket
 from leadline.studies.workbench.policies.binary import pick_binary
+from leadline.studies.workbench.policies.climb import CLIMBS
 from leadline.studies.workbench.policies.model_guided import pick_by_model, predict
 from leadline.studies.workbench.policy import Policy
 from scripted_server import one_queue, search, trial
@@ -229,6 +230,42 @@ def test_the_strawman_spends_ten_long_trials_at_every_load() -> None:
     assert answer.rate_per_s.value == 250
     assert (answer.lower_bound_per_s, answer.upper_bound_per_s) == (250, 300)
     assert answer.accuracy is None
+
+
+def test_increment_run_length_and_trials_of_the_strawman_are_the_goals() -> None:
+    goal = msgspec.structs.replace(GOAL, increment_per_s=20, trial_length_s=60, trials=3)
+    answer, trials = search(open_policy("strawman", goal, 1), one_queue(150.0))
+    assert rates(trials) == [50, 70, 90, 110, 130]
+    assert len(trials) == 5 * 3
+    assert {t.request.seconds for t in trials} == {60.0}
+    assert answer.run_length_s == 60, "what the peak is the peak of"
+    assert answer.rate_per_s is not None
+    assert (answer.rate_per_s.value, answer.rate_per_s.n) == (110, 6)
+    usual, _ = search(open_policy("strawman", GOAL, 1), one_queue(150.0))
+    assert usual.run_length_s == 300
+
+
+def test_increment_run_length_and_trials_of_linear_are_the_goals() -> None:
+    goal = msgspec.structs.replace(GOAL, increment_per_s=20, trial_length_s=60, trials=5)
+    for name, prior in (("linear", None), ("linear-seeded", Prior(rate_per_s=60))):
+        answer, trials = search(open_policy(name, goal, 1, prior), one_queue(300.0), noise=0.001)
+        first = 50 if prior is None else 60
+        assert rates(trials)[:3] == [first, first + 20, first + 40]
+        assert {t.request.seconds for t in trials} == {60.0}
+        assert [t.request.rate_per_s for t in trials[:6]] == [first] * 5 + [first + 20]
+        assert (answer.verdict, answer.run_length_s) == (PeakVerdict.FOUND, 60)
+    once = msgspec.structs.replace(GOAL, trials=1)
+    _, trials = search(open_policy("linear", once, 1), one_queue(300.0), noise=0.001)
+    assert [t.request.rate_per_s for t in trials[:3]] == [50, 50, 100], "one has no interval"
+    assert CLIMBS["linear"](once).trials == 2
+
+
+def test_policies_that_do_not_climb_leave_increment_and_trials_alone() -> None:
+    goal = msgspec.structs.replace(GOAL, increment_per_s=20, trial_length_s=60, trials=5)
+    climbs = {name for name in POLICIES if name in CLIMBS}
+    assert climbs == {"strawman", "linear", "linear-seeded"}
+    for name in POLICIES.keys() - climbs:
+        assert open_policy(name, goal, 1).ask() == open_policy(name, GOAL, 1).ask(), name
 
 
 def test_the_strawman_ends_at_its_first_load_or_at_the_generators_last() -> None:

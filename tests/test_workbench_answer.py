@@ -11,6 +11,7 @@ from leadline.record import Interval, Status
 from leadline.record.workbench import (
     Experiment,
     Goal,
+    Load,
     PeakVerdict,
     SamplePeak,
     Surface,
@@ -311,6 +312,65 @@ def test_bounds_that_are_one_or_crossed_are_none() -> None:
     for low, high, told in ((400.0, 425.0, 1), (425.0, 425.0, 0), (430.0, 425.0, 0)):
         found = explain(experiment(lower_bound_per_s=low, upper_bound_per_s=high)).sentences
         assert sum(said.startswith("Seen unsaturated") for said in found) == told
+
+
+def load(rate_per_s: float, trials: int, *, saturated: bool | None) -> Load:
+    return Load(
+        rate_per_s=rate_per_s,
+        trials=trials,
+        response_ms=None,
+        percentile_ms=None,
+        saturated=saturated,
+    )
+
+
+CONTRARY: list[tuple[tuple[Load, ...], Interval, str]] = [
+    (
+        (load(390.0, 1, saturated=False), load(408.0, 4, saturated=True)),
+        RATE,
+        (
+            "The peak lies 1.0 % above a load that was found saturated, by 4 trials at 408 "
+            "requests/s, at 95 %; the peak is what all 2 trials say together, at 95 %. 408 "
+            "requests/s lies in the peak's interval, so they agree."
+        ),
+    ),
+    (
+        (load(390.0, 1, saturated=True), load(400.0, 3, saturated=True)),
+        RATE,
+        "found saturated, by 1 trial at 390 requests/s, one reading of a response that varies;",
+    ),
+    ((load(390.0, 1, saturated=True),), RATE, "so they contradict each other; another --seed"),
+    (
+        (load(415.0, 2, saturated=False), load(420.0, 2, saturated=False)),
+        RATE,
+        "The peak lies 1.9 % below a load that was found unsaturated, by 2 trials at 420 requests",
+    ),
+    (
+        (load(408.0, 4, saturated=True),),
+        Interval(412.0, None, None, 2),
+        "The peak is told without an interval.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("loads", "rate", "words"), CONTRARY)
+def test_a_peak_beyond_a_load_that_was_found_otherwise_says_why(
+    loads: tuple[Load, ...], rate: Interval, words: str
+) -> None:
+    found = explain(experiment(loads=loads, rate_per_s=rate)).sentences
+    assert words in " ".join(found), found
+    assert sum(said.startswith("The peak lies") for said in found) == 1
+
+
+def test_loads_on_their_own_side_of_the_peak_need_no_reason() -> None:
+    loads = (
+        load(390.0, 1, saturated=False),
+        load(411.0, 2, saturated=None),
+        load(413.0, 2, saturated=True),
+    )
+    for rate in (RATE, None):
+        found = explain(experiment(loads=loads, rate_per_s=rate)).sentences
+        assert not [said for said in found if said.startswith("The peak lies")]
 
 
 def test_the_best_sample_of_a_surface_without_its_rate_is_named_alone() -> None:

@@ -78,6 +78,12 @@ class Goal(msgspec.Struct, frozen=True, kw_only=True):
     """The generator offers no more."""
     deadline_s: float | None = None
     """Most that all trials of one peak may cost."""
+    increment_per_s: float | None = None
+    """By how much the policies that climb raise the load; None: as much as the first load."""
+    trial_length_s: float | None = None
+    """r of the policies that climb; None: each one's own (`policies.climb`)."""
+    trials: int | None = None
+    """t of the policies that climb; None: each one's own."""
 
     @property
     def error_frac(self) -> float:
@@ -101,7 +107,7 @@ class TrialRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Run length of the measured window, without warm-up."""
     abort_above_ms: float | None = None
     """Give up once the mean response time is above this, no sooner than 10 s into the window."""
-    purpose: Literal["search", "probe", "confirm", "curve"] = "search"
+    purpose: Literal["search", "probe", "confirm", "curve", "length"] = "search"
 
 
 class ResponseMs(msgspec.Struct, frozen=True, kw_only=True):
@@ -357,6 +363,33 @@ class TrialOrder(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
 
 
+class RunLengths(msgspec.Struct, frozen=True, kw_only=True):
+    """A study of run lengths (SH08 Figs. 5, 6): loads at which trials of several lengths run."""
+
+    seconds: tuple[float, ...]
+    """Rising."""
+    parts: tuple[float, ...] = (0.3, 0.9)
+    """Of the peak: SH08's load factors."""
+    trials: int = 10
+    """Of each length at each load."""
+
+
+class SurfaceCell(msgspec.Struct, frozen=True, kw_only=True):
+    """One cell of the grid: what was measured, or what the model says."""
+
+    sample: Sample
+    rate_per_s: Interval | None
+    measured: bool
+
+
+class MeasuredGrid(msgspec.Struct, frozen=True, kw_only=True):
+    """Rates of another surface, measured cell by cell, that this one is held against."""
+
+    study_id: str
+    cells: tuple[SurfaceCell, ...]
+    """Those with a rate."""
+
+
 class ExperimentStart(StudyStart, frozen=True, kw_only=True):
     """What decides an experiment, before its first trial; `system` is its name."""
 
@@ -378,6 +411,10 @@ class ExperimentStart(StudyStart, frozen=True, kw_only=True):
     """The experiment file as it was read."""
     curve_points: int = 0
     """Trials of a single peak at even parts of it, once it is known."""
+    run_lengths: RunLengths | None = None
+    """Trials of several lengths at parts of a single peak, once it is known."""
+    against: MeasuredGrid | None = None
+    """Of a surface: what its error is said against."""
 
     @property
     def target(self) -> str:
@@ -427,6 +464,14 @@ class CurveEnded(msgspec.Struct, frozen=True, kw_only=True, tag="curve"):
     trial: Trial
 
 
+class LengthEnded(msgspec.Struct, frozen=True, kw_only=True, tag="length"):
+    """A trial of a study of run lengths ended; these come last."""
+
+    order: int
+    item_id: str
+    trial: Trial
+
+
 class SamplePeak(msgspec.Struct, frozen=True, kw_only=True):
     """One sample of a surface, with its trials and, once it is known, its peak."""
 
@@ -437,14 +482,8 @@ class SamplePeak(msgspec.Struct, frozen=True, kw_only=True):
     """What was known before its first trial: a replay needs it."""
     curve: tuple[Trial, ...] = ()
     """Trials at even parts of the peak, the lowest first."""
-
-
-class SurfaceCell(msgspec.Struct, frozen=True, kw_only=True):
-    """One cell of the grid: what was measured, or what the model says."""
-
-    sample: Sample
-    rate_per_s: Interval | None
-    measured: bool
+    lengths: tuple[Trial, ...] = ()
+    """Trials of several lengths at parts of the peak, as they ran."""
 
 
 class Surface(msgspec.Struct, frozen=True, kw_only=True):
@@ -508,7 +547,7 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
 EXPERIMENT = Records(
     "experiment",
     ExperimentStart,
-    SampleBegun | TrialEnded | PeakKnown | CurveEnded,
+    SampleBegun | TrialEnded | PeakKnown | CurveEnded | LengthEnded,
     ExperimentAnswer,
     said="experiment",
     made_by="leadline peak EXPERIMENT.toml",

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         pooled_noise,
         reading_interval,
         runs_interval,
+        sd_interval,
         student_t,
     )
     from leadline.stats.placement import next_unique_bytes
@@ -53,6 +54,7 @@ _HOMES = {
     "pooled_result": "leadline.stats.pooling",
     "reading_interval": "leadline.stats.intervals",
     "runs_interval": "leadline.stats.intervals",
+    "sd_interval": "leadline.stats.intervals",
     "slope": "leadline.stats.curves",
     "still_rising": "leadline.stats.curves",
     "student_t": "leadline.stats.intervals",
@@ -79,6 +81,7 @@ __all__ = [
     "pooled_result",
     "reading_interval",
     "runs_interval",
+    "sd_interval",
     "slope",
     "still_rising",
     "student_t",

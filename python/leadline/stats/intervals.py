@@ -44,6 +44,30 @@ def student_cdf(df: float, t: float) -> float:
     return float(stdtr(df, t))
 
 
+def sd_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Interval:
+    """Return the standard deviation of normal readings with its two-sided chi-square interval.
+
+    Args:
+        values: readings, in any unit.
+        confidence: of the interval, between 0 and 1.
+
+    Raises:
+        ValueError: fewer than two values, or a confidence that is none.
+
+    """
+    from scipy.special import chdtri  # noqa: PLC0415 - see `student_t`
+
+    count = len(values)
+    if count < 2 or not 0 < confidence < 1:
+        raise ValueError("sd_interval needs two values and a confidence between 0 and 1")
+    df = count - 1
+    mean = math.fsum(values) / count
+    squares = math.fsum((value - mean) ** 2 for value in values)
+    above, below = chdtri(df, (1 - confidence) / 2), chdtri(df, (1 + confidence) / 2)
+    low, high = math.sqrt(squares / float(above)), math.sqrt(squares / float(below))
+    return Interval(math.sqrt(squares / df), low, high, count)
+
+
 @dataclass(frozen=True)
 class Noise:
     """Run-to-run noise of one system in one region."""

@@ -9,6 +9,7 @@ import typer
 
 from leadline.cli.context import Context
 from leadline.cli.options import Json, with_access, with_group
+from leadline.cli.workbench.lengths import LENGTH_OPTIONS, lengths_of
 from leadline.cli.workbench.run import (
     Deadline,
     InsecureScheduler,
@@ -22,11 +23,24 @@ from leadline.cli.workbench.run import (
     with_page,
 )
 from leadline.cli.workbench.targets import TARGET_OPTIONS, StorageAsked, experiment_of, is_file
+from leadline.cli.workbench.varied import Vary, require_one, run_varied
 from leadline.errors import LeadlineError
 from leadline.record import Access
-from leadline.record.workbench import Level, PeakRate, PeakVerdict, Sample
+from leadline.record.workbench import Level, PeakRate, PeakVerdict, RunLengths, Sample
 from leadline.studies.workbench.experiments.read import begin_peak
 from leadline.studies.workbench.resuming import resume_peak
+
+CurvePoints = Annotated[
+    int,
+    typer.Option(
+        min=0,
+        max=100,
+        metavar="N",
+        help="Then so many trials at even parts of the peak: the load-latency curve. They "
+        "come on top of the deadline.  [default: none]",
+        show_default=False,
+    ),
+]
 
 
 class TrialsFailed(LeadlineError):
@@ -44,6 +58,7 @@ class PolicyGaveUp(LeadlineError):
 @with_page
 @with_access
 @with_group("asked", TARGET_OPTIONS, StorageAsked.of)
+@with_group("run_lengths", LENGTH_OPTIONS, lengths_of)
 def command(
     context: typer.Context,
     *,
@@ -57,17 +72,8 @@ def command(
     ],
     asked: StorageAsked,
     access: Access,
-    curve: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            max=100,
-            metavar="N",
-            help="Then so many trials at even parts of the peak: the load-latency curve. They "
-            "come on top of the deadline.  [default: none]",
-            show_default=False,
-        ),
-    ] = 0,
+    curve: CurvePoints = 0,
+    run_lengths: RunLengths | None,
     policy: PolicyName = None,
     at: Annotated[
         list[str] | None,
@@ -76,6 +82,7 @@ def command(
     deadline: Deadline = None,
     seed: OwnSeed = None,
     resume: Resume = False,
+    vary: Vary = None,
     scheduler: Scheduler = None,
     insecure_scheduler: InsecureScheduler = False,
     output: Path | None = None,
@@ -94,6 +101,7 @@ def command(
 
     Example: leadline peak /data --p99 2ms --workload bs=4k,rw=randread,direct=1,size=2g
     """
+    require_one(vary, resumed=resume)
     file = experiment_of(experiment, asked, access)
     own: Context = context.obj
     decided: dict[str, Any] = {
@@ -102,17 +110,17 @@ def command(
         "seed": seed,
         "deadline_s": deadline,
         "curve_points": curve,
+        "run_lengths": run_lengths,
     }
     stored = resume_peak(file, own.open_store(), **decided) if resume else None
-    found = run_and_tell(
-        own,
-        begin_peak(file, **decided) if stored is None else stored.start,
-        Shown(
-            json=json, output=output, compare=is_file(experiment) if compare is None else compare
-        ),
-        stored=stored,
-        where=Where(scheduler=scheduler or file.scheduler, insecure=insecure_scheduler, at_once=1),
-    )
+    start = begin_peak(file, **decided) if stored is None else stored.start
+    beside = is_file(experiment) if compare is None else compare
+    shown = Shown(json=json, output=output, compare=beside)
+    where = Where(scheduler=scheduler or file.scheduler, insecure=insecure_scheduler, at_once=1)
+    if vary:
+        run_varied(own, start, vary, shown, where=where)
+        return
+    found = run_and_tell(own, start, shown, stored=stored, where=where)
     _require_answer(found.peaks[0].peak)
 
 

@@ -13,7 +13,7 @@ from leadline.cli.options import positive_seconds, reader, with_output
 from leadline.cli.talk import talk
 from leadline.cli.tell import draw, require_output, tell
 from leadline.engine import Stopped
-from leadline.record.wording import say_count, say_percent
+from leadline.record.wording import join_words, say_count, say_percent
 from leadline.record.workbench import (
     EXPERIMENT,
     Experiment,
@@ -34,7 +34,9 @@ from leadline.studies.workbench.answer import (
     say_threshold,
 )
 from leadline.studies.workbench.mapping import Watcher, run_experiment
+from leadline.studies.workbench.policies.climb import CLIMBS
 from leadline.studies.workbench.pools.pool import open_pool
+from leadline.studies.workbench.run_lengths import expected_s
 from leadline.studies.workbench.threshold import percentile_ms
 from leadline.units import format_seconds
 
@@ -144,6 +146,8 @@ def _tell_plan(
         what += f" ({say_sample(start.samples[0])})"
     limit = "" if start.deadline_s is None else f"; ends within {format_seconds(start.deadline_s)}"
     policy = f"policy {start.policy}"
+    if start.policy in CLIMBS:
+        policy += f" ({CLIMBS[start.policy](goal).words})"
     if start.design is not None:
         policy = f"{say_count(len(start.samples), 'sample')}, design {start.design}, {policy}"
     where = "" if len(machines) < 2 else f", on {len(machines)} machines"
@@ -152,6 +156,11 @@ def _tell_plan(
         f"{say_threshold(goal.threshold)}; ± {say_percent(goal.error_frac)} of the rate at "
         f"{say_percent(goal.confidence)}; {policy}{where}{limit}"
     )
+    if start.run_lengths is not None:
+        talk(
+            f"  then trials of {join_words(list(map(format_seconds, start.run_lengths.seconds)))}: "
+            f"{format_seconds(expected_s(start.run_lengths))} of bench time and their set-up"
+        )
     if stored is not None:
         kept = sum(len(own.trials) for own in stored.peaks)
         talk(f"  {say_count(kept, 'trial')} kept from before")
@@ -192,6 +201,14 @@ class _Teller(Watcher):
         talk(
             f"  curve {say_requests(request.rate_per_s):>15} for "
             f"{format_seconds(request.seconds):<8} {said}"
+        )
+
+    def on_length(self, sample: Sample, trial: Trial) -> None:
+        del sample
+        request = trial.request
+        talk(
+            f"  length {say_requests(request.rate_per_s):>14} for "
+            f"{format_seconds(request.seconds):<8} {_outcome(trial, self._start.goal.threshold)}"
         )
 
     def on_peak(self, sample: Sample, peak: PeakRate, surface: Surface | None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 
 from leadline.cli.context import Context
@@ -22,7 +23,9 @@ from leadline.cli.workbench.run import (
     run_and_tell,
     with_page,
 )
+from leadline.cli.workbench.varied import Vary, require_one, run_varied
 from leadline.studies.workbench.experiments.read import begin_surface, load_experiment
+from leadline.studies.workbench.measured_grid import measured_grid
 from leadline.studies.workbench.resuming import resume_surface
 
 
@@ -43,6 +46,16 @@ def command(
     deadline: Deadline = None,
     seed: OwnSeed = None,
     resume: Resume = False,
+    vary: Vary = None,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ID",
+            show_default=False,
+            help="A stored surface whose measured cells it is held against, by id or name: its "
+            "mean absolute percentage error.  [default: none]",
+        ),
+    ] = None,
     scheduler: Scheduler = None,
     insecure_scheduler: InsecureScheduler = False,
     at_once: Annotated[
@@ -61,6 +74,9 @@ def command(
 
     Example: leadline surface workloads/simulated-server.toml
     """
+    require_one(vary, resumed=resume)
+    if against is not None and resume:
+        raise typer.BadParameter("--resume keeps what it was begun against; leave out --against")
     file = load_experiment(experiment)
     own: Context = context.obj
     stored = None
@@ -71,14 +87,16 @@ def command(
         start = stored.start
     else:
         start = begin_surface(file, design=design, policy=policy, seed=seed, deadline_s=deadline)
-    run_and_tell(
-        own,
-        start,
-        Shown(json=json, output=output),
-        stored=stored,
-        where=Where(
-            scheduler=scheduler or file.scheduler,
-            insecure=insecure_scheduler,
-            at_once=at_once or file.at_once,
-        ),
+    if against is not None:
+        grid = measured_grid(own.open_store(), against, start)
+        start = msgspec.structs.replace(start, against=grid)
+    where = Where(
+        scheduler=scheduler or file.scheduler,
+        insecure=insecure_scheduler,
+        at_once=at_once or file.at_once,
     )
+    shown = Shown(json=json, output=output)
+    if vary:
+        run_varied(own, start, vary, shown, where=where)
+        return
+    run_and_tell(own, start, shown, stored=stored, where=where)

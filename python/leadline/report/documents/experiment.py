@@ -6,6 +6,8 @@ from typing import Any
 
 from leadline.record.workbench import Experiment, Load, PeakRate, SamplePeak
 from leadline.studies.workbench.latency_curve import CurvePoint, latency_curve
+from leadline.studies.workbench.run_lengths import run_length_rows
+from leadline.studies.workbench.surface.against import surface_error
 
 
 def experiment_document(experiment: Experiment) -> dict[str, Any]:
@@ -31,13 +33,17 @@ def experiment_document(experiment: Experiment) -> dict[str, Any]:
     }
     if start.design is None:
         own = experiment.peaks[0] if experiment.peaks else None
+        lengths = {"run_lengths": run_length_rows(experiment)} if start.run_lengths else {}
         peak = _sample(own) if own is not None else {"sample": start.samples[0]} | _peak(None)
         fares = {"policies": experiment.fares, "policies_on": experiment.fares_on}
-        return {"experiment": start.study_id, "name": start.system} | peak | document | fares
+        return (
+            {"experiment": start.study_id, "name": start.system} | peak | document | lengths | fares
+        )
     return document | {
         "design": start.design,
         "error_asked_frac": start.surface_error_frac,
         "surface": experiment.surface,
+        "error": surface_error(experiment),
         "cost_s": sum(trial.cost_s for own in experiment.peaks for trial in own.trials),
         "samples": [_sample(own) for own in experiment.peaks],
     }
@@ -52,6 +58,7 @@ def _sample(own: SamplePeak) -> dict[str, Any]:
         | {"prior": own.prior, "trial_records": own.trials}
         | {"curve": [_curve_point(point) for point in latency_curve(own)]}
         | {"curve_records": own.curve}
+        | ({"length_records": own.lengths} if own.lengths else {})
     )
 
 

@@ -10,6 +10,7 @@ from leadline.report.workbench.cost_charts import cost_charts
 from leadline.report.workbench.fares_chart import fares_chart
 from leadline.report.workbench.latency_chart import latency_chart
 from leadline.report.workbench.response_chart import response_charts
+from leadline.report.workbench.run_length_charts import run_length_charts
 from leadline.report.workbench.surface.lines_chart import lines_chart
 from leadline.report.workbench.surface.map_chart import map_chart
 from leadline.report.workbench.surface.planes import planes
@@ -42,6 +43,7 @@ def peak_charts(experiment: Experiment) -> dict[str, Drawn]:
     if latency is not None:
         charts["latency"] = latency
     charts |= response_charts(experiment.peaks[0], experiment.start.goal.threshold)
+    charts |= run_length_charts(experiment)
     for name, chart in (("fares", fares_chart(experiment)), ("time", time_chart(experiment))):
         if chart is not None:
             charts[name] = chart

@@ -13,6 +13,7 @@ from leadline.report.drawing.embedding import page_parts, render_page
 from leadline.report.survey.tables import fact_rows
 from leadline.report.workbench import table as peak_table
 from leadline.report.workbench.catalogue import experiment_charts, is_wide_chart
+from leadline.report.workbench.run_length_table import LENGTH_HEADS, run_length_lines
 from leadline.report.workbench.surface import table as surface_table
 from leadline.report.workbench.words import answer_first, experiment_title, peak_of
 
@@ -58,7 +59,11 @@ def _light(experiment: Experiment) -> Experiment:
     peaks = []
     for peak in experiment.peaks:
         trials = map(_bare, peak.trials)
-        peaks.append(replace(peak, trials=tuple(trials), curve=tuple(map(_bare, peak.curve))))
+        beside = {
+            "curve": tuple(map(_bare, peak.curve)),
+            "lengths": tuple(map(_bare, peak.lengths)),
+        }
+        peaks.append(replace(peak, trials=tuple(trials), **beside))
     return replace(experiment, peaks=tuple(peaks))
 
 
@@ -80,6 +85,8 @@ def _peak(experiment: Experiment) -> dict[str, Any]:
         "trials": peak_table.trial_lines(experiment.peaks[0]) if experiment.peaks else [],
         "curve_heads": peak_table.CURVE_HEADS,
         "curve": _curve(experiment),
+        "length_heads": LENGTH_HEADS,
+        "lengths": run_length_lines(experiment),
         "fare_heads": peak_table.FARE_HEADS,
         "fares": peak_table.fare_rows(experiment),
         "fares_on": experiment.fares_on,

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from leadline.record.workbench import Experiment, PeakRate
 from leadline.report.drawing.terminal import Terminal, on_terminal
+from leadline.report.workbench.run_length_table import LENGTH_HEADS, run_length_lines
 from leadline.report.workbench.surface.terminal import tell_surface
 from leadline.report.workbench.table import (
     CURVE_HEADS,
@@ -48,6 +49,9 @@ def _tell_peak(terminal: Terminal, experiment: Experiment) -> Iterator[Renderabl
             else "The load-latency curve, from the trials that kept their rate:"
         )
         yield terminal.table(["Load/s", *CURVE_HEADS[1:]], rows)
+    if lengths := run_length_lines(experiment):
+        yield terminal.text("How long a trial should be, by independent trials of each length:")
+        yield terminal.table(LENGTH_HEADS, lengths)
     if experiment.fares:
         yield terminal.text(f"How the policies would have fared, on {experiment.fares_on}:")
         yield terminal.table(FARE_HEADS, fare_rows(experiment))

@@ -11,6 +11,7 @@ from leadline.record.wording import join_words, say_count, say_level, say_percen
 from leadline.record.workbench import (
     Experiment,
     Goal,
+    Load,
     PeakRate,
     PeakVerdict,
     Sample,
@@ -21,6 +22,8 @@ from leadline.record.workbench import (
     TrialState,
 )
 from leadline.record.workload import Interval
+from leadline.studies.workbench.run_lengths import run_length_sentences
+from leadline.studies.workbench.surface.against import say_error, surface_error
 from leadline.studies.workbench.threshold import threshold_ratio
 from leadline.units import format_seconds
 
@@ -90,7 +93,7 @@ def _tell_peak(experiment: Experiment) -> list[str]:
         return [f"{name}: no answer yet, after {_effort(own.trials)}."]
     peak = own.peak
     said = [_verdict(name, start.goal, peak), *peak.sentences]
-    return [*said, *_bounds(peak), _limit(peak), _cost(own)]
+    return [*said, *_bounds(peak), *_beyond(peak), _limit(peak), _cost(own), *_lengths(experiment)]
 
 
 def _verdict(name: str, goal: Goal, peak: PeakRate) -> str:
@@ -160,6 +163,51 @@ def _bounds(peak: PeakRate) -> list[str]:
     return [f"Seen unsaturated at {say_requests(low)}, saturated at {say_requests(high)}."]
 
 
+def _beyond(peak: PeakRate) -> list[str]:
+    """Say why a peak lies above a load found saturated, or below one found unsaturated.
+
+    Both are statements at a confidence: that of a load rests on the trials there, that of the peak
+    on all of them, and neither is wrong because the other differs.
+    """
+    rate = peak.rate_per_s
+    if rate is None:
+        return []
+    told = rate.value
+    above = [load for load in peak.loads if load.saturated is False and load.rate_per_s > told]
+    below = [load for load in peak.loads if load.saturated is True and load.rate_per_s < told]
+    said = []
+    if below:
+        said.append(_contrary(min(below, key=_rate), "saturated", "above", peak, rate))
+    if above:
+        said.append(_contrary(max(above, key=_rate), "unsaturated", "below", peak, rate))
+    return said
+
+
+def _contrary(load: Load, found: str, where: str, peak: PeakRate, rate: Interval) -> str:
+    at = say_percent(peak.confidence)
+    apart = say_percent(abs(1 - load.rate_per_s / rate.value))
+    if rate.low is None or rate.high is None:
+        held = "the peak is told without an interval"
+    elif rate.covers(load.rate_per_s):
+        held = f"{say_requests(load.rate_per_s)} lies in the peak's interval, so they agree"
+    else:
+        held = (
+            f"{say_requests(load.rate_per_s)} lies outside of the peak's interval, so they "
+            "contradict each other; another --seed says which holds"
+        )
+    by = "one reading of a response that varies" if load.trials == 1 else f"at {at}"
+    return (
+        f"The peak lies {apart} {where} a load that was found {found}, by "
+        f"{say_count(load.trials, 'trial')} at {say_requests(load.rate_per_s)}, {by}; the peak is "
+        f"what all {say_count(peak.trials, 'trial')} say together, at {at}. "
+        f"{held[0].upper()}{held[1:]}."
+    )
+
+
+def _rate(load: Load) -> float:
+    return load.rate_per_s
+
+
 def _limit(peak: PeakRate) -> str:
     if peak.verdict is PeakVerdict.GAVE_UP:
         return "The server was the limit; another seed or policy may narrow the interval."
@@ -175,6 +223,15 @@ def _limit(peak: PeakRate) -> str:
 def _cost(own: SamplePeak) -> str:
     goal_s = own.peak.run_length_s if own.peak is not None else 0.0
     return f"It took {_effort(own.trials)}; the peak is that of trials of {format_seconds(goal_s)}."
+
+
+def _lengths(experiment: Experiment) -> list[str]:
+    said = run_length_sentences(experiment)
+    return (
+        [*said, f"The study of run lengths took {_effort(experiment.peaks[0].lengths)} more."]
+        if said
+        else []
+    )
 
 
 def _effort(trials: tuple[Trial, ...]) -> str:
@@ -199,6 +256,9 @@ def _tell_surface(experiment: Experiment) -> list[str]:
             f"The others are from the model {surface.model}, which expects a mean error of "
             f"{say_percent(surface.error_frac)}{wanted}."
         )
+    error = surface_error(experiment)
+    if error is not None:
+        said.append(say_error(error, start.goal.confidence))
     if surface.ideal is not None:
         said.append(f"{_ideal(experiment, surface.ideal)}")
     said += [f"{sentence}." for sentence in surface.flat]

@@ -69,10 +69,14 @@ class Conversation(ABC):
     interval_notes: tuple[str, ...] = ()
     """What a reader must know of the interval, wherever one is stated."""
 
-    def __init__(self, name: str, goal: Goal, seed: int) -> None:
+    def __init__(
+        self, name: str, goal: Goal, seed: int, *, run_length_s: float | None = None
+    ) -> None:
         self.name = name
         self.goal = goal
         self.seed = seed
+        self.run_length_s = goal.run_length_s if run_length_s is None else run_length_s
+        """Of the trials that define the peak."""
         self.trials: list[Trial] = []
         self.loads: dict[float, LoadTrials] = {}
         self._said: TrialRequest | PeakRate | None = None
@@ -150,7 +154,7 @@ class Conversation(ABC):
         """
         highest = self.goal.rate_max_per_s or HIGHEST_PER_S
         start = min(max(start_per_s, _START_MIN_PER_S), self.goal.rate_start_per_s, highest)
-        fewest = _REQUESTS_MIN / self.goal.run_length_s
+        fewest = _REQUESTS_MIN / self.run_length_s
         return max(min(fewest, start / 16), start / _DESCENT_MAX)
 
     def _at_ceiling(self) -> Ending:
@@ -236,7 +240,7 @@ class Conversation(ABC):
             trials=len(self.trials),
             loads=rows,
             limited_by=_LIMITED_BY[ending.verdict],
-            run_length_s=self.goal.run_length_s,
+            run_length_s=self.run_length_s,
             lower_bound_per_s=lower,
             upper_bound_per_s=upper,
             sentences=(ending.sentence, *([] if half is None else self.interval_notes)),

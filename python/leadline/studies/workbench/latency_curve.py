@@ -42,7 +42,7 @@ class CurvePoint(msgspec.Struct, frozen=True, kw_only=True):
 
 def even_orders(start: ExperimentStart, own: SamplePeak) -> Iterator[TrialOrder]:
     """Yield the trials at even parts of the peak that were asked for and have not run yet."""
-    rate_per_s = None if own.peak is None else _top_per_s(own.peak)
+    rate_per_s = None if own.peak is None else top_per_s(own.peak)
     if rate_per_s is None:
         return
     seed = derive_seed(derive_seed(start.seed, 1), _SEED_STREAM)
@@ -66,7 +66,7 @@ def latency_curve(own: SamplePeak) -> tuple[CurvePoint, ...]:
     Trials that were given up, or whose rate was not kept, have no place on it.
     """
     trials = sorted(own.curve or own.trials, key=_rate)
-    top_per_s = None if own.peak is None else _top_per_s(own.peak)
+    top = None if own.peak is None else top_per_s(own.peak)
     points = []
     for rate_per_s, group in itertools.groupby(filter(_kept, trials), key=_rate):
         same = list(group)
@@ -75,7 +75,7 @@ def latency_curve(own: SamplePeak) -> tuple[CurvePoint, ...]:
         points.append(
             CurvePoint(
                 rate_per_s=rate_per_s,
-                part_of_peak=None if top_per_s is None else rate_per_s / top_per_s,
+                part_of_peak=None if top is None else rate_per_s / top,
                 trials=len(same),
                 completed_per_s=sum(each.completed_per_s for each in found) / len(found),
                 response_ms=_mean_of(responses),
@@ -84,8 +84,8 @@ def latency_curve(own: SamplePeak) -> tuple[CurvePoint, ...]:
     return tuple(points)
 
 
-def _top_per_s(peak: PeakRate) -> float | None:
-    """The peak rate, or the highest rate that was seen kept."""
+def top_per_s(peak: PeakRate) -> float | None:
+    """Return the peak rate, or the highest rate that was seen kept."""
     return peak.lower_bound_per_s if peak.rate_per_s is None else peak.rate_per_s.value
 
 

@@ -33,6 +33,7 @@ from leadline.studies.workbench.answer import explain
 from leadline.studies.workbench.fares import with_fares
 from leadline.studies.workbench.latency_curve import even_orders
 from leadline.studies.workbench.pools.pool import Pool
+from leadline.studies.workbench.run_lengths import length_orders
 from leadline.studies.workbench.search import PeakSearch, overhead_s
 from leadline.studies.workbench.stored import KeptExperiment
 from leadline.studies.workbench.surface import open_design
@@ -46,6 +47,9 @@ class Watcher:
 
     def on_curve(self, sample: Sample, trial: Trial) -> None:
         """A trial at an even part of the peak ended and is kept."""
+
+    def on_length(self, sample: Sample, trial: Trial) -> None:
+        """A trial of one of several lengths ended and is kept."""
 
     def on_peak(self, sample: Sample, peak: PeakRate, surface: Surface | None) -> None:
         """A sample's search ended and is kept; a surface as it is known by now."""
@@ -122,6 +126,7 @@ def run_experiment(
                 running.go_on_from(stored)
             running.run(at_once)
             running.run_curve()
+            running.run_lengths()
     except BaseException:
         running.cancel()
         kept.end(running.document(Status.STOPPED))
@@ -211,6 +216,16 @@ class _Run:
             trial = self._pool.submit(run_trial, order).result()
             self._kept.add_curve_trial(own.sample, trial)
             self._watcher.on_curve(own.sample, trial)
+
+    def run_lengths(self) -> None:
+        """Run the trials of several lengths at parts of a peak that is known now."""
+        if self._design is not None or not self._kept.peaks:
+            return
+        own = self._kept.peaks[0]
+        for order in length_orders(self._start, own):
+            trial = self._pool.submit(run_trial, order).result()
+            self._kept.add_length_trial(own.sample, trial)
+            self._watcher.on_length(own.sample, trial)
 
     def cancel(self) -> None:
         """Give up what still runs: nobody waits for it."""

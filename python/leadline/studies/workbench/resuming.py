@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from leadline.record import Status
 from leadline.record.wording import join_words
-from leadline.record.workbench import EXPERIMENT, Experiment, ExperimentStart, Sample
+from leadline.record.workbench import EXPERIMENT, Experiment, ExperimentStart, RunLengths, Sample
 from leadline.store import Store
 from leadline.studies.workbench.errors import ExperimentRefused
 from leadline.studies.workbench.experiments.read import ExperimentFile, begin_peak, begin_surface
@@ -21,6 +21,7 @@ _DECIDES = (
     "deadline_s",
     "seed",
     "curve_points",
+    "run_lengths",
 )
 """What of a start decides which trials are asked for, and when the asking ends."""
 
@@ -34,6 +35,7 @@ def resume_peak(
     seed: int | None = None,
     deadline_s: float | None = None,
     curve_points: int = 0,
+    run_lengths: RunLengths | None = None,
 ) -> Experiment:
     """Return the unfinished peak search of this file.
 
@@ -52,6 +54,7 @@ def resume_peak(
         seed=begun.seed if seed is None else seed,
         deadline_s=deadline_s or begun.deadline_s,
         curve_points=curve_points or begun.curve_points,
+        run_lengths=run_lengths or begun.run_lengths,
     )
     _require_same(found, start)
     return found

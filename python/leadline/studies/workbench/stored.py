@@ -13,6 +13,7 @@ from leadline.record.workbench import (
     Experiment,
     ExperimentAnswer,
     ExperimentStart,
+    LengthEnded,
     PeakKnown,
     PeakRate,
     Prior,
@@ -25,7 +26,7 @@ from leadline.record.workbench import (
 from leadline.store import Keeper, Store, Stored
 from leadline.studies.workbench.answer import explain
 
-Event = SampleBegun | TrialEnded | PeakKnown | CurveEnded
+Event = SampleBegun | TrialEnded | PeakKnown | CurveEnded | LengthEnded
 
 
 class KeptExperiment:
@@ -61,6 +62,13 @@ class KeptExperiment:
         order = 2 + len(own.trials) + len(own.curve)
         item_id = point_id(f"{self._id}:{_group(sample)}", order)
         self._add(sample, CurveEnded(order=order, item_id=item_id, trial=trial))
+
+    def add_length_trial(self, sample: Sample, trial: Trial) -> None:
+        """Keep a trial of one of several lengths at a part of a peak that is known."""
+        own = self._peaks[_group(sample)]
+        order = 2 + len(own.trials) + len(own.curve) + len(own.lengths)
+        item_id = point_id(f"{self._id}:{_group(sample)}", order)
+        self._add(sample, LengthEnded(order=order, item_id=item_id, trial=trial))
 
     def end(self, experiment: Experiment) -> None:
         """Keep the answer of all, stopped or done."""
@@ -114,6 +122,8 @@ def _with_event(before: SamplePeak | None, event: Event) -> SamplePeak:
         return msgspec.structs.replace(before, trials=(*before.trials, event.trial))
     if isinstance(event, CurveEnded):
         return msgspec.structs.replace(before, curve=(*before.curve, event.trial))
+    if isinstance(event, LengthEnded):
+        return msgspec.structs.replace(before, lengths=(*before.lengths, event.trial))
     return msgspec.structs.replace(before, peak=event.peak)
 
 

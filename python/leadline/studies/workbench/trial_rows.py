@@ -13,7 +13,11 @@ def trial_rows(experiment: Experiment) -> list[dict[str, Any]]:
     Factors have their own names with `factor_` before. Batches are left out: `leadline show --json`
     has them.
     """
-    return [_row(experiment, own.sample, trial) for own in experiment.peaks for trial in own.trials]
+    return [
+        _row(experiment, own.sample, trial)
+        for own in experiment.peaks
+        for trial in (*own.trials, *own.lengths)
+    ]
 
 
 def _row(experiment: Experiment, sample: Sample, trial: Trial) -> dict[str, Any]:

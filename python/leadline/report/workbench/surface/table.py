@@ -8,6 +8,7 @@ from leadline.record.wording import say_level, say_percent
 from leadline.record.workbench import Experiment, Surface
 from leadline.report.workbench.words import VERDICTS, say_cost, say_half, say_load, say_peak
 from leadline.studies.workbench.answer import say_sample
+from leadline.studies.workbench.surface.against import surface_error
 
 CELL_HEADS = ("Peak rate", "Half its interval", "From", "Trials", "Bench time")
 
@@ -37,6 +38,10 @@ def surface_tiles(experiment: Experiment, surface: Surface) -> list[tuple[str, s
         asked = experiment.start.surface_error_frac
         more = "" if asked is None else f"; {say_percent(asked)} was asked"
         tiles.append((say_percent(surface.error_frac), f"expected error of the model{more}"))
+    error = surface_error(experiment)
+    if error is not None:
+        what = f"mean absolute error against a measured grid of {error.mape.n}"
+        tiles.append((say_percent(error.mape.value), what))
     return tiles
 
 

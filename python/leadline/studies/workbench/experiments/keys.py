@@ -26,6 +26,7 @@ from leadline.studies.workbench.experiments.quantities import (
     TABLE,
     TEXT,
     TEXTS_BY_NAME,
+    TRIALS,
     Kind,
     one_of,
 )
@@ -105,6 +106,27 @@ GOAL = (
     ),
     Key("rate_max", "rate_max_per_s", RATE, "The load generator offers no more."),
     Key("deadline", "deadline_s", DURATION_S, "Most that the trials of one peak may cost."),
+    Key(
+        "increment",
+        "increment_per_s",
+        RATE,
+        "Of `strawman` and `linear`: by how much the load rises.",
+        "rate_start",
+    ),
+    Key(
+        "trial_length",
+        "trial_length_s",
+        DURATION_S,
+        "Of these two: r, the length of each trial.",
+        "5m of `strawman`, run_length of `linear`",
+    ),
+    Key(
+        "trials",
+        "trials",
+        TRIALS,
+        "Of these two: t, how many trials at a load; `linear` takes it as the fewest.",
+        "10 of `strawman`, 2 of `linear`",
+    ),
 )
 
 SURFACE = (

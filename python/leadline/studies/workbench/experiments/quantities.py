@@ -16,6 +16,7 @@ import msgspec
 from leadline.record.discipline import parse_sync
 from leadline.record.job import RATE_MIN_PER_S, TRIAL_RATE_MAX_PER_S
 from leadline.record.workbench import Level, Within
+from leadline.studies.workbench.policies.climb import TRIALS_MAX
 from leadline.units import parse_bytes, parse_seconds
 
 _WHOLE_MAX = 10**18 - 1
@@ -50,6 +51,12 @@ def _integer(value: Any) -> int:
 def _count(value: Any) -> int:
     if _integer(value) < 1:
         raise ValueError("it must be a whole number, 1 or more")
+    return int(value)
+
+
+def _trials(value: Any) -> int:
+    if not 1 <= _integer(value) <= TRIALS_MAX:
+        raise ValueError(f"it must be a whole number between 1 and {TRIALS_MAX}")
     return int(value)
 
 
@@ -221,6 +228,7 @@ def read_levels(value: Any) -> tuple[Level, ...]:
 TEXT = Kind("text", '"web"', _text)
 INTEGER = Kind("whole number", "1", _integer)
 COUNT = Kind("whole number", "4", _count)
+TRIALS = Kind("whole number", "10", _trials)
 SCALE = Kind("number", "0.01", _scale)
 RATE = Kind("requests per second", '200 or "200/s"', _rate)
 SHARE = Kind("share", '0.95 or "95%"', _share)

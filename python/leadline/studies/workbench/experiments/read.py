@@ -24,6 +24,7 @@ from leadline.record.workbench import (
     Goal,
     Level,
     NfsServer,
+    RunLengths,
     Sample,
     ServerSpec,
     SimulatedServer,
@@ -224,6 +225,11 @@ class _Reader:
                 "how sure an interval is; for 95 % write 0.95",
             )
         most = goal.rate_max_per_s
+        if most is not None and (goal.increment_per_s or 0) > most:
+            self._refuse(
+                ("goal", "increment"),
+                f"goal.increment is {goal.increment_per_s:g}, above goal.rate_max, {most:g}",
+            )
         if most is None or most >= goal.rate_start_per_s:
             return goal
         if "rate_start" in raw:
@@ -403,6 +409,7 @@ def begin_peak(
     seed: int | None = None,
     deadline_s: float | None = None,
     curve_points: int = 0,
+    run_lengths: RunLengths | None = None,
 ) -> ExperimentStart:
     """Return what decides a peak search.
 
@@ -413,6 +420,7 @@ def begin_peak(
         seed: the same.
         deadline_s: the same; of the search.
         curve_points: trials at even parts of the peak, once it is known.
+        run_lengths: then trials of several lengths at parts of it.
 
     Raises:
         ExperimentRefused: factors have several levels and no one said which to take.
@@ -432,7 +440,7 @@ def begin_peak(
     limit_s = deadline_s or experiment.goal.deadline_s or experiment.deadline_s
     goal = msgspec.structs.replace(experiment.goal, deadline_s=limit_s)
     start = _begin(experiment, goal, (complete,), policy=policy, seed=seed, deadline_s=limit_s)
-    return msgspec.structs.replace(start, curve_points=curve_points)
+    return msgspec.structs.replace(start, curve_points=curve_points, run_lengths=run_lengths)
 
 
 def begin_surface(

@@ -71,9 +71,12 @@ class Algorithm2(Conversation):
         *,
         prior: Prior | None = None,
         visits_max: int = _TRIALS_MAX,
+        trials_min: int = 2,
+        run_length_s: float | None = None,
     ) -> None:
-        super().__init__(name, goal, seed)
+        super().__init__(name, goal, seed, run_length_s=run_length_s)
         self._visits_max = visits_max
+        self._trials_min = trials_min
         self._pick = pick
         self._start = self.first_load_per_s(prior)
         self._order: list[float] = []
@@ -94,7 +97,8 @@ class Algorithm2(Conversation):
             return self._next_load()
         current = self.loads[self._order[-1]]
         interval = current.ratio_interval(STEP_CONFIDENCE)
-        if interval is None:
+        few = len(current.ratios) < self._trials_min and not current.kills
+        if interval is None or few:
             return self._trial(current.rate_per_s)
         if not self._overlaps(interval):
             return self._next_load()
@@ -113,7 +117,7 @@ class Algorithm2(Conversation):
         return self._trial(current.rate_per_s)
 
     def _trial(self, rate_per_s: float) -> TrialRequest:
-        return TrialRequest(rate_per_s=rate_per_s, seconds=self.goal.run_length_s)
+        return TrialRequest(rate_per_s=rate_per_s, seconds=self.run_length_s)
 
     def _overlaps(self, interval: tuple[float, float]) -> bool:
         width = self.goal.threshold.width_frac

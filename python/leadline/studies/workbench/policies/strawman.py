@@ -6,14 +6,13 @@ from leadline.record import Interval
 from leadline.record.workbench import Goal, PeakVerdict, Prior, TrialRequest, TrialState
 from leadline.studies.workbench.conversation import Conversation, Ending
 from leadline.studies.workbench.loads import LoadTrials, mode_warnings
+from leadline.studies.workbench.policies.climb import Climb, strawman_climb
 
-_SECONDS = 300.0
-_TRIALS = 10
 _TRIALS_MAX = 2000
 
 
 class Strawman(Conversation):
-    """Climb until the mean response of ten trials of five minutes is above the threshold.
+    """Climb until the mean response of all trials at a load is above the threshold.
 
     "The last load level before saturation is taken as the peak rate." It knows of no accuracy and
     answers without an interval; the first load that saturates is the upper bound.
@@ -21,13 +20,17 @@ class Strawman(Conversation):
 
     states_interval = False
 
+    def __init__(self, name: str, goal: Goal, seed: int, climb: Climb) -> None:
+        super().__init__(name, goal, seed, run_length_s=climb.run_length_s)
+        self._climbing = climb
+
     def _decide(self) -> TrialRequest | Ending:
         if len(self.trials) >= _TRIALS_MAX:
             return Ending(PeakVerdict.GAVE_UP, f"Gave up after {_TRIALS_MAX} trials.")
         if not self.loads or self.trials[-1].state is TrialState.GENERATOR_LIMITED:
             return self._climb()
         current = self.loads[self.trials[-1].request.rate_per_s]
-        if len(current.ratios) < _TRIALS and not current.kills:
+        if len(current.ratios) < self._climbing.trials and not current.kills:
             return self._trial(current.rate_per_s)
         if current.ratio is None or current.ratio < 1:
             return self._climb()
@@ -44,22 +47,24 @@ class Strawman(Conversation):
         return Ending(PeakVerdict.FOUND, sentence)
 
     def _trial(self, rate_per_s: float) -> TrialRequest:
-        return TrialRequest(rate_per_s=rate_per_s, seconds=_SECONDS)
+        return TrialRequest(rate_per_s=rate_per_s, seconds=self.run_length_s)
 
     def _climb(self) -> TrialRequest | Ending:
-        step = self.goal.rate_start_per_s
-        held = self._unsaturated() or 0.0
+        held = self._unsaturated()
         ceiling = self.ceiling_per_s
+        if held is None:
+            return self._trial(min(self.goal.rate_start_per_s, ceiling))
         if held >= 0.999 * ceiling:
             return self._at_ceiling()
-        return self._trial(min(held + step, ceiling))
+        return self._trial(min(held + self._climbing.increment_per_s, ceiling))
 
     def _unsaturated(self) -> float | None:
-        """Highest load that ten trials did not saturate."""
+        """Highest load that all of its trials together did not saturate."""
+        whole = self._climbing.trials
         held = [
             rate
             for rate, load in self.loads.items()
-            if len(load.ratios) >= _TRIALS and load.ratio is not None and load.ratio < 1
+            if len(load.ratios) >= whole and load.ratio is not None and load.ratio < 1
         ]
         return max(held, default=None)
 
@@ -70,7 +75,7 @@ class Strawman(Conversation):
         high = min((rate for rate in self.loads if rate > low), default=None)
         if high is None or (self.loads[high].ratio or 0.0) < 1:
             return None
-        return Interval(low, None, None, 2 * _TRIALS)
+        return Interval(low, None, None, 2 * self._climbing.trials)
 
     def _warnings(self) -> tuple[str, ...]:
         return tuple(mode_warnings(self.loads.values()))
@@ -79,4 +84,4 @@ class Strawman(Conversation):
 def strawman(goal: Goal, seed: int, prior: Prior | None = None) -> Strawman:
     """Return a search that knows nothing before."""
     del prior
-    return Strawman("strawman", goal, seed)
+    return Strawman("strawman", goal, seed, strawman_climb(goal))
