@@ -133,6 +133,8 @@ pub struct Part {
     pub used_before: f64,
     /// Other files that were gone to since a sequential read's own, in the mean; and a write's.
     pub others_since: [f64; 2],
+    /// Reads, and writes, of a file's first byte.
+    pub begins: [u64; 2],
     /// Sizes of reads, and of writes: least bytes of a bin, and how many.
     pub sizes: [Vec<(u64, u64)>; 2],
     /// Reads, and writes, whose time is known, and that time in seconds.
@@ -360,6 +362,7 @@ fn part_of(whole: &Slice, begin_ns: u64, references: u64, reused: Reused, rate: 
         others_since: [0, 1].map(|write| {
             whole.others_since[write] as f64 / whole.requests[2 * write + 1].max(1) as f64
         }),
+        begins: whole.begins,
         sizes: [filled(&whole.sizes[0]), filled(&whole.sizes[1])],
         timed: whole.timed.map(|called| (called.calls, called.took_ns as f64 * NS)),
         calls: calls
@@ -541,6 +544,7 @@ mod tests {
         assert!((halves[1].used_before - 50.0 / pages).abs() < 1e-9, "{}", halves[1].used_before);
         // Each file is gone to by its own process, and others' files are none between.
         assert_eq!(whole.others_since, [0.0, 0.0]);
+        assert_eq!(whole.begins, [1, 1]);
         let of_cells: f64 = whole.cells.iter().map(|cell| cell.requests).sum();
         assert!((of_cells - 40_000.0).abs() < 1e-6, "{of_cells}");
     }

@@ -7,7 +7,7 @@
 
 use leadline_base::error::EngineError;
 use leadline_wire::job::measure::MeasureJob;
-use leadline_wire::job::streams::{Pieces, Places, StreamAsked};
+use leadline_wire::job::streams::{Places, StreamAsked};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
@@ -15,6 +15,10 @@ use crate::access::request::{Kind, Request};
 use crate::access::shares::{Histogram, Shares, check_granules};
 use crate::access::spread::scattering_stride;
 use crate::access::stream::{Chance, Draw, place, sub_seed};
+
+mod pieces;
+
+use self::pieces::{PieceWalk, Step};
 
 /// Streams of a mixture draw from generators of their own: the job's seed xor this.
 const MIXTURE: u64 = 0x4d_49_58_54;
@@ -40,31 +44,11 @@ struct One {
 /// Where a stream's next request goes; all starts are counted from the beginning of the data.
 #[derive(Clone, Debug)]
 enum Walk {
-    Uniform {
-        first: u64,
-        granules: u64,
-        sequentials: Chance,
-        next: u64,
-    },
-    InOrder {
-        first: u64,
-        end: u64,
-        next: u64,
-    },
-    Scattered(Slots),
-    /// Places of those that are gone through by turns: the next and the end of each.
-    Pieces {
-        slots: Slots,
-        by_turns: Vec<(u64, u64)>,
-    },
-    Moving {
-        first: u64,
-        end: u64,
-        window: u64,
-        from: u64,
-        fresh_frac: f64,
-        carried: f64,
-    },
+    Uniform { first: u64, granules: u64, sequentials: Chance, next: u64 },
+    InOrder { first: u64, end: u64, next: u64 },
+    Scattered { slots: Slots, end: u64 },
+    Pieces(PieceWalk),
+    Moving { first: u64, end: u64, window: u64, from: u64, fresh_frac: f64, carried: f64 },
 }
 
 /// Equal parts of the data, in an order that visits all of them, and then again.
@@ -156,14 +140,14 @@ impl Draw for MixedStream {
         let which = self.which.draw(&mut self.random);
         let stream = &mut self.streams[which];
         let read = stream.reads.happens(&mut self.random);
-        let length = stream.sizes.draw(&mut self.random);
-        let (start, sequential) = stream.walk.next(&mut self.random, length, &mut stream.rounds);
+        let step = stream.step(&mut self.random);
         Request {
-            offset_bytes: start * self.granule_bytes,
-            length_bytes: length * self.granule_bytes,
+            offset_bytes: step.start * self.granule_bytes,
+            length_bytes: step.length * self.granule_bytes,
             kind: if read { Kind::Read } else { Kind::Write },
-            sequential,
+            sequential: step.goes_on,
             stream: which as u16,
+            piece_end_bytes: step.piece_end * self.granule_bytes,
         }
     }
 
@@ -186,25 +170,33 @@ impl One {
         part: Part,
         random: &mut Xoshiro256PlusPlus,
     ) -> Self {
-        Self {
-            reads: Chance::new(asked.read_frac),
-            sizes: Histogram::new(&asked.sizes, granule_bytes),
-            walk: Walk::new(asked, granule_bytes, part, random),
-            rounds: 0,
+        let sizes = Histogram::new(&asked.sizes, granule_bytes);
+        let walk = Walk::new(asked, &sizes, granule_bytes, part, random);
+        Self { reads: Chance::new(asked.read_frac), sizes, walk, rounds: 0 }
+    }
+
+    #[inline]
+    fn step(&mut self, random: &mut Xoshiro256PlusPlus) -> Step {
+        if let Walk::Pieces(pieces) = &mut self.walk {
+            return pieces.next(random, &self.sizes, &mut self.rounds);
         }
+        let length = self.sizes.draw(random);
+        let (start, goes_on) = self.walk.next(random, length, &mut self.rounds);
+        Step { start, length, goes_on, piece_end: 0 }
     }
 }
 
 impl Walk {
     fn new(
         asked: &StreamAsked,
+        sizes: &Histogram,
         granule_bytes: u64,
         part: Part,
         random: &mut Xoshiro256PlusPlus,
     ) -> Self {
         let (first, end) = granules_of(asked, granule_bytes);
-        let lengths = asked.sizes.iter().map(|size| size.bytes / granule_bytes);
-        let longest = lengths.max().unwrap_or(1).max(1);
+        let longest = sizes.longest().max(1);
+        let mean = sizes.mean();
         match asked.places {
             Places::Uniform { seq_frac } => {
                 let granules = end - first;
@@ -214,8 +206,16 @@ impl Walk {
             Places::Loop { scattered, pieces } | Places::Once { scattered, pieces } => {
                 let (first, end) = part.of_data(first, end, longest);
                 match pieces {
-                    Some(pieces) => Self::in_pieces(first, end, pieces, (longest, granule_bytes)),
-                    None if scattered => Self::Scattered(Slots::new(first, end, longest)),
+                    Some(pieces) => Self::Pieces(PieceWalk::new(
+                        (first, end),
+                        pieces,
+                        granule_bytes,
+                        (mean, longest),
+                    )),
+                    None if scattered => {
+                        let slots = Slots::new(first, end, (mean.ceil() as u64).max(1));
+                        Self::Scattered { slots, end }
+                    }
                     None => Self::InOrder { first, end, next: first },
                 }
             }
@@ -228,13 +228,6 @@ impl Walk {
                 carried: 0.0,
             },
         }
-    }
-
-    /// Nobody is in a piece yet; each begins one with its first request.
-    fn in_pieces(first: u64, end: u64, pieces: Pieces, (longest, granule): (u64, u64)) -> Self {
-        let slots = Slots::new(first, end, (pieces.bytes / granule).clamp(longest, end - first));
-        let at_once = u64::from(pieces.at_once).min(slots.number);
-        Self::Pieces { slots, by_turns: vec![(0, 0); at_once as usize] }
     }
 
     /// Where the next request of this length begins, and whether it goes on from the last.
@@ -263,20 +256,10 @@ impl Walk {
                 *next = start + length;
                 (start, goes_on)
             }
-            Self::Scattered(slots) => (slots.take(rounds), false),
-            Self::Pieces { slots, by_turns } => {
-                let which = place(random, by_turns.len() as u64, 1) as usize;
-                let (next, end) = by_turns[which];
-                let goes_on = next + length <= end;
-                let (start, end) = if goes_on {
-                    (next, end)
-                } else {
-                    let start = slots.take(rounds);
-                    (start, start + slots.slot)
-                };
-                by_turns[which] = (start + length, end);
-                (start, goes_on)
-            }
+            // Places are as many as requests of the mean length have room.
+            Self::Scattered { slots, end } => (slots.take(rounds).min(*end - length), false),
+            // Their requests have lengths of their own.
+            Self::Pieces(_) => (0, false),
             Self::Moving { first, end, window, from, fresh_frac, carried } => {
                 let start = *from + place(random, *window, length);
                 *carried += length as f64 * *fresh_frac;

@@ -22,10 +22,18 @@ pub struct Request {
     pub sequential: bool,
     /// Which of several streams it is of, from 0.
     pub stream: u16,
+    /// Where the piece ends that it lies in, as a file does; 0 where data are not in pieces.
+    pub piece_end_bytes: u64,
 }
 
 impl Request {
     /// No request: what a place for one holds before its first.
-    pub const NONE: Self =
-        Self { offset_bytes: 0, length_bytes: 0, kind: Kind::Read, sequential: false, stream: 0 };
+    pub const NONE: Self = Self {
+        offset_bytes: 0,
+        length_bytes: 0,
+        kind: Kind::Read,
+        sequential: false,
+        stream: 0,
+        piece_end_bytes: 0,
+    };
 }

@@ -43,14 +43,18 @@ impl Shares {
 pub(crate) struct Histogram {
     which: Shares,
     lengths: Vec<u64>,
+    mean: f64,
 }
 
 impl Histogram {
     /// In granules of so many bytes, of which all are multiples.
     pub fn new(sizes: &[SizeShare], granule_bytes: u64) -> Self {
+        let weights: f64 = sizes.iter().map(|size| size.weight).sum();
+        let bytes: f64 = sizes.iter().map(|size| size.weight * size.bytes as f64).sum();
         Self {
             which: Shares::new(sizes.iter().map(|size| size.weight)),
             lengths: sizes.iter().map(|size| size.bytes / granule_bytes).collect(),
+            mean: bytes / weights / granule_bytes as f64,
         }
     }
 
@@ -58,6 +62,11 @@ impl Histogram {
     #[inline]
     pub fn draw(&self, random: &mut Xoshiro256PlusPlus) -> u64 {
         self.lengths[self.which.draw(random)]
+    }
+
+    /// Their weighted mean.
+    pub fn mean(&self) -> f64 {
+        self.mean
     }
 
     /// The longest.

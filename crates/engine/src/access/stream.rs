@@ -124,6 +124,7 @@ impl AccessStream {
             kind,
             sequential,
             stream: 0,
+            piece_end_bytes: 0,
         }
     }
 

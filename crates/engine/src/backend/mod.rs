@@ -8,6 +8,7 @@ pub mod mmap;
 pub mod nfs;
 pub mod null;
 pub mod pread;
+mod read_ahead;
 pub mod simulated;
 pub mod uring;
 

@@ -10,12 +10,15 @@ use leadline_wire::job::backend::WriteSync;
 use rustix::io::Errno;
 
 use crate::access::request::{Kind, Request};
+use crate::backend::read_ahead::ReadAhead;
 use crate::backend::{Backend, FsyncTurn, ended_early, failed, not_synced};
 
 /// One issuer's open file and buffer.
 #[derive(Debug)]
 pub struct PreadBackend {
     file: File,
+    /// For reads of pieces; none where no kernel reads ahead, or there are none.
+    pieces: Option<ReadAhead>,
     buffer: BufferSlice,
     fsync_turn: FsyncTurn,
 }
@@ -26,17 +29,34 @@ impl PreadBackend {
     /// open with `O_DSYNC`, and every call waits.
     #[must_use]
     pub fn new(file: File, buffer: BufferSlice, sync: WriteSync) -> Self {
-        Self { file, buffer, fsync_turn: FsyncTurn::new(sync) }
+        Self { file, pieces: None, buffer, fsync_turn: FsyncTurn::new(sync) }
+    }
+
+    /// Reads the pieces of its data, from now on, as files are read; `file` is another open file on
+    /// the same data.
+    ///
+    /// # Errors
+    /// `Io` when the kernel does not take the advice.
+    pub fn reading_pieces(mut self, file: File) -> Result<Self, EngineError> {
+        self.pieces = Some(ReadAhead::new(file)?);
+        Ok(self)
     }
 
     #[inline]
-    fn move_once(&mut self, kind: Kind, length: usize, offset: u64) -> Result<usize, Errno> {
+    fn move_once(&mut self, request: &Request, length: usize, moved: u64) -> Result<usize, Errno> {
         let length = length.min(self.buffer.len());
         let bytes = &mut self.buffer.as_mut_slice()[..length];
+        let offset = request.offset_bytes + moved;
         // Straight to the kernel: the C library's own pread takes two locked instructions more in a
         // process with threads, for the sake of their cancellation.
-        match kind {
-            Kind::Read => rustix::io::pread(&self.file, bytes, offset),
+        match request.kind {
+            Kind::Read => {
+                let file = match &self.pieces {
+                    Some(pieces) if request.piece_end_bytes > 0 => pieces.file(),
+                    _ => &self.file,
+                };
+                rustix::io::pread(file, bytes, offset)
+            }
             Kind::Write => rustix::io::pwrite(&self.file, bytes, offset),
         }
     }
@@ -60,9 +80,14 @@ impl Backend for PreadBackend {
     #[inline]
     fn transfer(&mut self, request: &Request) -> Result<u64, EngineError> {
         let mut moved = 0;
+        if let (Some(pieces), Kind::Read, 1..) =
+            (&mut self.pieces, request.kind, request.piece_end_bytes)
+        {
+            pieces.before(request);
+        }
         while moved < request.length_bytes {
             let left = usize::try_from(request.length_bytes - moved).unwrap_or(usize::MAX);
-            match self.move_once(request.kind, left, request.offset_bytes + moved) {
+            match self.move_once(request, left, moved) {
                 Ok(0) => return Err(ended_early(request, moved)),
                 Ok(count) => moved += count as u64,
                 Err(Errno::INTR) => {}

@@ -208,7 +208,14 @@ mod tests {
     use super::*;
 
     fn read(offset_bytes: u64, length_bytes: u64, sequential: bool) -> Request {
-        Request { offset_bytes, length_bytes, kind: Kind::Read, sequential, stream: 0 }
+        Request {
+            offset_bytes,
+            length_bytes,
+            kind: Kind::Read,
+            sequential,
+            stream: 0,
+            ..Request::NONE
+        }
     }
 
     #[test]

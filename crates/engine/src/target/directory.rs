@@ -110,6 +110,7 @@ impl Issuers {
         let length = buffer::slice_bytes(request_bytes, processes * slots);
         let mut buffers = buffer::allocate(processes * slots, length, job.seed)?;
         let sync = job.backend.sync;
+        let pieces = job.streams.iter().any(|stream| stream.places.pieces().is_some());
         let file = || data.reopen(job.backend.direct, sync == WriteSync::Dsync {});
         Ok(match job.backend.name {
             BackendName::Uring => Self::Uring(
@@ -134,7 +135,13 @@ impl Issuers {
             _ => Self::Pread(
                 buffers
                     .into_iter()
-                    .map(|buffer| Ok(PreadBackend::new(file()?, buffer, sync)))
+                    .map(|buffer| {
+                        let issuer = PreadBackend::new(file()?, buffer, sync);
+                        if job.backend.direct || !pieces {
+                            return Ok(issuer);
+                        }
+                        issuer.reading_pieces(file()?)
+                    })
                     .collect::<Result<_, EngineError>>()?,
             ),
         })

@@ -300,6 +300,7 @@ fn a_write_that_waited_leaves_nothing_to_write() {
                     kind,
                     sequential: false,
                     stream: 0,
+                    piece_end_bytes: 0,
                 };
                 backend.make(&write);
                 // A read between takes nobody's turn.

@@ -19,7 +19,7 @@ fn queue(server: &Scripted, durability: Durability) -> NfsQueue {
 }
 
 fn request(kind: Kind, offset_bytes: u64, length_bytes: u64) -> Request {
-    Request { offset_bytes, length_bytes, kind, sequential: false, stream: 0 }
+    Request { offset_bytes, length_bytes, kind, ..Request::NONE }
 }
 
 /// Makes a request on every slot and collects all answers, or the first error.

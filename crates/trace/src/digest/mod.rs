@@ -89,6 +89,7 @@ impl Digest {
         let others = self.turns[usize::from(write)].others_since((whose, file));
         let slice = self.slices.next(self.clock, record.at_ns);
         slice.request(class, bytes, process);
+        slice.begins[usize::from(write)] += u64::from(offset == 0);
         if sequential {
             slice.others_since[usize::from(write)] += others.unwrap_or(0);
         }

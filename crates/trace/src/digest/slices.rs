@@ -56,6 +56,8 @@ pub struct Slice {
     pub bytes: [u64; CLASSES],
     /// Other files gone to since a sequential request's own, of reads and of writes, added up.
     pub others_since: [u64; 2],
+    /// Reads, and writes, of a file's first byte.
+    pub begins: [u64; 2],
     /// By [`SIZE_BINS`], of reads and of writes.
     pub sizes: [[u32; SIZES]; 2],
     /// Reads, and writes, whose time is known.
@@ -88,6 +90,7 @@ impl Slice {
             requests: [0; CLASSES],
             bytes: [0; CLASSES],
             others_since: [0; 2],
+            begins: [0; 2],
             sizes: [[0; SIZES]; 2],
             timed: [Called::default(); 2],
             called: [Called::default(); CALLS.len()],
@@ -141,6 +144,7 @@ impl Slice {
         add_each(&mut self.requests, &next.requests);
         add_each(&mut self.bytes, &next.bytes);
         add_each(&mut self.others_since, &next.others_since);
+        add_each(&mut self.begins, &next.begins);
         for (own, other) in self.sizes.iter_mut().zip(&next.sizes) {
             add_each(own, other);
         }

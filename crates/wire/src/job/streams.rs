@@ -58,8 +58,8 @@ pub enum Places {
     Loop {
         /// In an order that is the same each time and has no neighbours.
         scattered: bool,
-        /// In pieces of its data, each from its beginning to its end, as files are; they lie in an
-        /// order without neighbours. Not with `scattered`.
+        /// In pieces of its data, each from its beginning to its end, and read ahead, as files
+        /// are; they lie one behind the other. Not with `scattered`.
         #[serde(default)]
         pieces: Option<Pieces>,
     },
@@ -82,11 +82,23 @@ pub enum Places {
     },
 }
 
+impl Places {
+    /// The parts that its data are gone through in, if any.
+    #[must_use]
+    pub fn pieces(&self) -> Option<Pieces> {
+        match self {
+            Self::Loop { pieces, .. } | Self::Once { pieces, .. } => *pieces,
+            Self::Uniform { .. } | Self::Moving { .. } => None,
+        }
+    }
+}
+
 /// Parts of a stream's data that are gone through one by one, or several by turns.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Pieces {
-    /// How long each is; one no longer than a request has that one.
+    /// How long they are in the mean, of whole requests; one no longer than a request has that
+    /// one.
     #[schemars(transform = bounded(ranges::WORKLOAD_BYTES))]
     pub bytes: u64,
     /// How many an issuer is in at a time; which of them goes on is drawn anew each time.

@@ -59,6 +59,8 @@ class Stream(msgspec.Struct, frozen=True, kw_only=True):
     """Share of its references whose page was used before; with few, `unique_bytes` is a guess."""
     by_turns: float = 1.0
     """Files that it goes through at a time, each from where it was left."""
+    begins_frac: float | None = None
+    """Share of its requests that are for a file's first byte; None where nobody counted them."""
 
 
 class CallCount(msgspec.Struct, frozen=True, kw_only=True):

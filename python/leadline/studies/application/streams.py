@@ -188,6 +188,7 @@ def _stream(group: Sequence[_Own], part: Part) -> Stream:
         uses_apart=None if kind == "once" else _time(group),
         seen_again=again / max(_references_of(group), 1e-9),
         by_turns=_by_turns(reads / total, part) if kind != "uniform" else 1.0,
+        begins_frac=_begins_frac(reads / total, part),
     )
 
 
@@ -198,6 +199,14 @@ def _by_turns(read_frac: float, part: Part) -> float:
     """
     reads, writes = part.others_since
     return 1.0 + 2.0 * (read_frac * reads + (1.0 - read_frac) * writes)
+
+
+def _begins_frac(read_frac: float, part: Part) -> float:
+    """Of all that is read, and of all that is written, which is what the trace tells."""
+    random_reads, reads, random_writes, writes = part.by_class
+    of_reads = part.begins[0] / max(1, random_reads + reads)
+    of_writes = part.begins[1] / max(1, random_writes + writes)
+    return read_frac * of_reads + (1.0 - read_frac) * of_writes
 
 
 def _seq_frac(group: Sequence[_Own], requests: float, part: Part) -> float:

@@ -34,7 +34,7 @@ THINK_S_MAX = 3600.0
 RUN_S_LEAST, RUN_S_MOST = 10.0, 600.0
 PIECES_MOST = 64
 PIECES_ROOM = 1.1
-"""A piece's last bytes may be fewer than a request."""
+"""Pieces begin with whole pages, and sizes are drawn."""
 USED_MOSTLY = 0.5
 SLOWER_MOST = 5.0
 """Times as long as it took where it was traced."""
@@ -177,7 +177,7 @@ def _asked(
 
 def _places(stream: Stream, held: float, requests: int) -> tuple[Places, float]:
     """Return where requests go, and over how many bytes."""
-    scattered = stream.seq_frac < 0.5
+    scattered = stream.seq_frac + (stream.begins_frac or 0.0) < 0.5
     if stream.kind in ("loop", "once-only"):
         kind = Loop if stream.kind == "loop" else Once
         pieces = None if scattered else _pieces(stream, held, requests)
@@ -189,15 +189,20 @@ def _places(stream: Stream, held: float, requests: int) -> tuple[Places, float]:
     return Uniform(min(1.0, max(0.0, stream.seq_frac))), held
 
 
+def _begins_frac(stream: Stream) -> float:
+    """Share of its requests that begin a file; where nobody counted, those that go on nothing."""
+    return 1.0 - stream.seq_frac if stream.begins_frac is None else stream.begins_frac
+
+
 def _pieces(stream: Stream, held: float, requests: int) -> Pieces | None:
     """Return the files that a stream goes through, alike in length; None of a single one."""
-    begun = max(1.0, requests * stream.weight * (1.0 - stream.seq_frac))
+    begun = max(1.0, requests * stream.weight * _begins_frac(stream))
     rounds = requests * stream.weight * stream.size_mean / held if stream.kind == "loop" else 1.0
     number = max(round(begun / max(1.0, rounds)), round(stream.by_turns))
     if number < 2:
         return None
-    length = -(-round(held / number) // PAGE_BYTES) * PAGE_BYTES
-    return Pieces(max(length, GRANULE_BYTES), min(PIECES_MOST, max(1, round(stream.by_turns))))
+    length = stream.size_mean * requests * stream.weight / max(1.0, rounds) / number
+    return Pieces(_whole(length), min(PIECES_MOST, max(1, round(stream.by_turns))))
 
 
 def _sizes(stream: Stream, losses: list[str]) -> tuple[SizeShare, ...]:

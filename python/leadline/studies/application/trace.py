@@ -84,6 +84,7 @@ class Part(msgspec.Struct, frozen=True):
     bytes_by_class: tuple[int, int, int, int]
     used_before: float
     others_since: tuple[float, float]
+    begins: tuple[int, int]
     sizes: tuple[list[tuple[int, int]], list[tuple[int, int]]]
     timed: tuple[tuple[int, float], tuple[int, float]]
     calls: list[Called]

@@ -200,7 +200,10 @@ fn one(
     length_bytes: u64,
 ) -> Result<(), EngineError> {
     let mut done = Vec::with_capacity(1);
-    queue.prepare(0, &Request { offset_bytes, length_bytes, kind, sequential: true, stream: 0 })?;
+    queue.prepare(
+        0,
+        &Request { offset_bytes, length_bytes, kind, sequential: true, stream: 0, ..Request::NONE },
+    )?;
     queue.turn(None, &mut done)
 }
 

@@ -10,8 +10,14 @@ use crate::run::offered::{due_spans, missed_rate, offered};
 const MS_NS: u64 = 1_000_000;
 const WINDOW: Window = Window { opened_ns: 10_000 * MS_NS, closed_ns: 11_000 * MS_NS };
 const EVERY_MS: Arrivals = Arrivals::Constant { rate_per_s: 1000.0 };
-const READ: Request =
-    Request { offset_bytes: 0, length_bytes: 512, kind: Kind::Read, sequential: false, stream: 0 };
+const READ: Request = Request {
+    offset_bytes: 0,
+    length_bytes: 512,
+    kind: Kind::Read,
+    sequential: false,
+    stream: 0,
+    ..Request::NONE
+};
 
 fn open(tally: &Tally) -> &OpenTally {
     tally.open.as_ref().unwrap()
@@ -186,7 +192,7 @@ fn issuers_merge_to_the_whole() {
 }
 
 fn request(kind: Kind, length_bytes: u64, sequential: bool) -> Request {
-    Request { offset_bytes: 0, length_bytes, kind, sequential, stream: 0 }
+    Request { offset_bytes: 0, length_bytes, kind, sequential, stream: 0, ..Request::NONE }
 }
 
 /// A passage by its moments in milliseconds from the opening; nobody was behind.

@@ -29,7 +29,7 @@ pub struct Flight {
 impl Flight {
     /// None yet: its slot has thought since `ended_ns`.
     pub(super) fn ended_at(ended_ns: u64) -> Self {
-        Self { thought_from_ns: 0, began_ns: 0, ended_ns, request: super::NO_REQUEST }
+        Self { thought_from_ns: 0, began_ns: 0, ended_ns, request: Request::NONE }
     }
 
     /// The slot's next request begins.

@@ -22,7 +22,7 @@ use leadline_wire::job::target::Target;
 use leadline_wire::ranges::SMALLEST_TRANSFER_BYTES;
 
 use crate::access::arrival::ArrivalStream;
-use crate::access::request::{Kind, Request};
+use crate::access::request::Request;
 use crate::access::stream::{Draw, sizes_of};
 use crate::backend::simulated::{MachineRun, Profile, SimulatedRun, SimulatedSystem, truth};
 use crate::run::backlog::Backlog;
@@ -302,10 +302,6 @@ impl VirtualRun {
         self.offered = offered(schedule.rate_per_s(), due, window_s, &self.tally);
     }
 }
-
-/// What a slot holds before its first request.
-const NO_REQUEST: Request =
-    Request { offset_bytes: 0, length_bytes: 0, kind: Kind::Read, sequential: false, stream: 0 };
 
 /// Counts how often each of several streams began its data anew, by all issuers.
 fn count_rounds<S: Draw>(streams: &[S], tally: &mut Tally) {

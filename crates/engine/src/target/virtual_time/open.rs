@@ -15,7 +15,7 @@ use crate::access::arrival::ArrivalStream;
 use crate::access::request::Request;
 use crate::access::stream::Draw;
 use crate::run::recorder::{Passage, Tally, Window};
-use crate::target::virtual_time::{NO_REQUEST, Slots, VirtualDevice, count_rounds, serve};
+use crate::target::virtual_time::{Slots, VirtualDevice, count_rounds, serve};
 
 /// One outstanding request.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +30,7 @@ impl Flight {
     pub(super) const NONE: Self = Self {
         passage: Passage { due_ns: 0, free_ns: 0, behind_ns: 0, submitted_ns: 0 },
         completed_ns: 0,
-        request: NO_REQUEST,
+        request: Request::NONE,
     };
 
     /// Counts it after its end within the window.

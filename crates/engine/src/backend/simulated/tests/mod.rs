@@ -77,6 +77,7 @@ impl Requests {
             kind: if is_read { Kind::Read } else { Kind::Write },
             sequential: self.rng.random::<f64>() < self.workload.seq_frac,
             stream: 0,
+            piece_end_bytes: 0,
         }
     }
 }

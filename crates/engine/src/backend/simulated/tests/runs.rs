@@ -224,6 +224,7 @@ fn every_byte_that_an_fsync_covers_is_counted_on_the_device() {
             kind: Kind::Write,
             sequential: false,
             stream: 0,
+            piece_end_bytes: 0,
         };
         for _ in 0..10 {
             run.service_ns(0, &request);

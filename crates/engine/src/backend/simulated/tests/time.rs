@@ -130,8 +130,14 @@ fn what_the_flusher_writes_shows_at_the_device() {
     let system = with("flusher", json!({"period_s": 30.0, "run_s": 10.0, "slow_factor": 1.0}));
     let mut run = SimulatedRun::new(&system, &workload(5e6, 32_768), 1, 0);
     let mut write = |at_s: u64, kind: Kind| {
-        let request =
-            Request { offset_bytes: 0, length_bytes: 7, kind, sequential: false, stream: 0 };
+        let request = Request {
+            offset_bytes: 0,
+            length_bytes: 7,
+            kind,
+            sequential: false,
+            stream: 0,
+            ..Request::NONE
+        };
         run.service_ns(at_s * NS_PER_S, &request);
         run.device_bytes()
     };
