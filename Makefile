@@ -8,8 +8,8 @@ DEMO := build/demo
 LOGS := build/test
 RUST := $(shell find crates -name '*.rs' -o -name '*.toml') Cargo.toml Cargo.lock
 
-.PHONY: demo test test-long lint lint-rust lint-python rust-test python-test goldens kept-store \
-	fuzz sanitize lock install build packages mutants bench check-machine figures \
+.PHONY: demo test test-long lint lint-rust lint-python rust-test python-test build-for-tests goldens \
+	kept-store fuzz sanitize lock install build packages mutants bench check-machine figures \
 	figures-stale schemas wheel check-wheel docs docs-lock format clean
 # Set in some containers; every one of the commands that tests start would compile itself again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -35,6 +35,19 @@ $(VENV)/built: $(VENV)/installed $(RUST) pyproject.toml
 	@command -v cargo >/dev/null || { echo "cargo is missing: install Rust 1.90 or newer (https://rustup.rs), then run make again"; exit 2; }
 	@echo "building the engine (a minute the first time) ..."
 	@VIRTUAL_ENV=$$PWD/$(VENV) $(BIN)/maturin develop --release --quiet >$(VENV)/build.log 2>&1 || { cat $(VENV)/build.log; exit 1; }
+	@rm -f $(VENV)/built-for-tests
+	@touch $@
+
+# The engine as tests have it, with Clippy's compiler and the flags of lint-rust and rust-test: what
+# they share is compiled once. `make build` puts the released engine back.
+FOR_TESTS := RUSTC_WORKSPACE_WRAPPER=clippy-driver RUSTFLAGS="-D warnings" CARGO_INCREMENTAL=0
+
+build-for-tests: $(VENV)/built-for-tests
+
+$(VENV)/built-for-tests: $(VENV)/installed $(RUST) pyproject.toml
+	@VIRTUAL_ENV=$$PWD/$(VENV) $(FOR_TESTS) $(BIN)/maturin develop --profile checked --quiet >$(VENV)/build.log 2>&1 || { cat $(VENV)/build.log; exit 1; }
+	@$(FOR_TESTS) cargo build --profile checked --quiet -p leadline-engine --example memfs
+	@rm -f $(VENV)/built
 	@touch $@
 
 # Debian packages that only the tests and the demo's picture need; without root they are named.
@@ -63,16 +76,10 @@ test-long: packages build
 
 lint: lint-rust lint-python
 
-# Compiles what rust-test runs with Clippy's compiler, so that nothing is compiled once to be read
-# and once to be run.
-lint-rust rust-test: export RUSTC_WORKSPACE_WRAPPER := clippy-driver
-lint-rust rust-test: export RUSTFLAGS := -D warnings
-# What a next build could reuse costs this one an eighth.
-lint-rust rust-test: export CARGO_INCREMENTAL := 0
 lint-rust:
 	cargo fmt --all --check
 	cargo fmt --manifest-path fuzz/Cargo.toml --check
-	cargo build --profile test --workspace --all-targets --quiet
+	$(FOR_TESTS) cargo build --profile checked --workspace --all-targets --quiet
 
 lint-python: install
 	$(BIN)/ruff format --check --quiet python tests bench fuzz release workloads
@@ -81,7 +88,7 @@ lint-python: install
 
 rust-test:
 	@mkdir -p $(LOGS)
-	cargo test --workspace --quiet 2>&1 | tee $(LOGS)/rust.log
+	$(FOR_TESTS) cargo test --profile checked --workspace --quiet 2>&1 | tee $(LOGS)/rust.log
 
 # tests/conftest.py says what goes to one process, and in which order. A process that dies ends the
 # run: with another in its place xdist waited for ever.
@@ -91,7 +98,7 @@ SPREAD := -q --dist loadgroup --no-loadscope-reorder --max-worker-restart 0
 # processes on two processors: those with the real I/O, the servers and the kills mostly wait. Four
 # left a fifth of the processors idle.
 python-test: export OMP_NUM_THREADS := 1
-python-test: build
+python-test: build-for-tests
 	@mkdir -p $(LOGS)
 	@# Else each of the five compiles Leadline, and rewrites the asserts of all tests. What cannot be
 	@# collected is told by the run itself.
@@ -101,13 +108,13 @@ python-test: build
 
 # Writes what Leadline says of every kind of record anew; read the difference before keeping it.
 goldens: export UPDATE_GOLDENS := 1
-goldens: build
+goldens: build-for-tests
 	$(BIN)/pytest tests/golden -q
 	git --no-pager diff --stat -- tests/golden/expected
 
 # Adds a store of today's tables and records to those that must stay readable, if they are others
 # than in the newest there.
-kept-store: build
+kept-store: build-for-tests
 	PYTHONPATH=tests:tests/stores $(BIN)/python tests/stores/keep_store.py
 
 # Writes what the types of the wire say; read the difference before keeping it.

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 TREE = Path(__file__).parents[1]
-PLACES = ("target/debug/examples/memfs", "target/release/examples/memfs")
+PLACES = ("target/checked/examples/memfs", "target/release/examples/memfs")
 
 
 class MemfsServer:

@@ -36,8 +36,8 @@ class Part:
 PARTS = (
     Part("packages"),
     Part("install"),
-    Part("build", needs=("install",)),
-    Part("python-test", needs=("build", "packages")),
+    Part("build-for-tests", needs=("install",)),
+    Part("python-test", needs=("build-for-tests", "packages")),
     Part("lint-rust"),
     Part("rust-test", needs=("lint-rust", "packages")),
     Part("lint-python", needs=("install",)),

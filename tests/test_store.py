@@ -58,13 +58,6 @@ def make_newer(path: Path) -> None:
         connection.execute("UPDATE leadline_schema SET version = 99")
 
 
-def make_older(path: Path) -> None:
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("CREATE TABLE leadline_schema (version INTEGER NOT NULL)")
-        connection.execute("INSERT INTO leadline_schema VALUES (3)")
-        connection.execute("CREATE TABLE leadline_surveys (survey_id TEXT)")
-
-
 def make_newer_with_other_tables(path: Path) -> None:
     make_newer(path)
     with closing(sqlite3.connect(path)) as connection, connection:
@@ -94,12 +87,11 @@ def make_torn(path: Path) -> None:
         (make_other_database, "not a Leadline store .*'bookmarks'"),
         (make_newer, "newer Leadline .schema 99.*upgrade"),
         (make_newer_with_other_tables, "newer Leadline .schema 99"),
-        (make_older, "before its first release .schema 3.*move it away or name another"),
         (make_incomplete, "damaged: its tables are not complete"),
         (make_torn, "damaged: database disk image is malformed"),
         (lambda path: path.mkdir(), "is a directory; name a file"),
     ],
-    ids=["garbage", "other", "newer", "newer-other", "older", "incomplete", "torn", "directory"],
+    ids=["garbage", "other", "newer", "newer-other", "incomplete", "torn", "directory"],
 )
 def test_a_file_that_is_no_store(tmp_path: Path, make: object, message: str) -> None:
     path = tmp_path / "store.sqlite"

@@ -192,16 +192,14 @@ def test_a_focal_value_is_half_way_and_a_flat_curve_has_none() -> None:
     assert half_way([1.0, 16.0], [100.0, 115.1], 3.0) == pytest.approx(4.0)
     rising = ([1.0, 16.0], [0.0, 10.0])
     later = ([1.0, 256.0], [0.0, 10.0])
-    assert half_way_of([rising, later], "process_num", 2) == 8.0, "of 4 and 16"
+    assert half_way_of([rising, later], "process_num") == 8.0, "of 4 and 16"
     flat = ([1.0, 4.0], [1.0, 1.0])
-    assert half_way_of([rising, flat], "process_num", 2) == 2.0
-    assert half_way_of([flat, flat], "size_mean", 2) == 32768.0, "where the search began"
+    assert half_way_of([rising, flat], "process_num") == 2.0
+    assert half_way_of([flat, flat], "size_mean") == 32768.0, "where the search began"
     steep = ([4096.0, 2.0**20], [0.0, 10.0])
-    assert half_way_of([steep, steep], "size_mean", 2) == 65536.0
+    assert half_way_of([steep, steep], "size_mean") == 65536.0
     near = ([4096.0, 20480.0], [0.0, 10.0])
-    assert half_way_of([near, near], "size_mean", 2) == 18 * 512, "9159 in whole sectors"
-    assert half_way_of([rising, rising], "process_num", 1) == 4.0
-    assert half_way_of([near, near], "size_mean", 1) == 16384.0, "begun by the first edition"
+    assert half_way_of([near, near], "size_mean") == 18 * 512, "9159 in whole sectors"
 
 
 def test_regions_lie_between_borders_and_the_last_focal_point_near_its_own() -> None:

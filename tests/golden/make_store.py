@@ -2,9 +2,6 @@
 
     PYTHONPATH=tests:tests/golden python tests/golden/make_store.py FILE
 
-`store-today.sqlite` was made in November 2026 with schema 3 and brought to schema 4, the same ids
-and documents, when every kind of study had come to share two tables; nothing was released with the
-tables before. This script says how, and makes such a store of a later schema.
 Simulated systems answer the same each time; the two real points and the times do not.
 """
 
@@ -90,7 +87,10 @@ def _copy(source: Store, kept: Store) -> None:
             continue
         found: Stored[Any, Any] = source.find(summary.study_id)
         points = source.items(summary.study_id, "")  # not the runs beside them
-        kept.begin(POINTS_OF[summary.kind], found.start)
+        start = found.start
+        if Path(summary.target).is_absolute():
+            start = msgspec.structs.replace(start, system="directory")
+        kept.begin(POINTS_OF[summary.kind], start)
         _add(kept, summary.study_id, points)
         assert found.answer is not None
         kept.end(summary.study_id, found.answer, found.status)

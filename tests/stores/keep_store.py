@@ -1,11 +1,11 @@
-"""Adds a store of today's schema and records to `kept/`: how the newest there was made.
+"""Makes the store of today's schema and records in `kept/`.
 
     make kept-store
 
 It has a study of every kind that is done, one that was stopped by Ctrl-C and one that was killed:
 real commands on simulated systems, killed and stopped as a person would; plain files and streams,
-which no system simulates, through stand-ins for their engines. A store that is kept is never made
-anew: when tables or records change, this adds the next beside it.
+which no system simulates, through stand-ins for their engines. The newest store is replaced when
+tables or records change, unless it is of a release (`RELEASED`): then the next is added beside it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,15 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from kept_stores import KEPT, KeptStore, kept_stores, todays_records
+from kept_stores import (
+    KEPT,
+    RELEASED,
+    KeptStore,
+    kept_stores,
+    tables_of,
+    todays_records,
+    todays_tables,
+)
 
 from application_fixture import add_application
 from command import ended_after, killed_after, leadline
@@ -181,12 +189,13 @@ def _light(point: Measurement) -> Measurement:
 
 
 def main() -> int:
-    """Add the store, unless the newest is of today's form already."""
-    own = [store for store in kept_stores() if store.schema == SCHEMA_VERSION]
-    if own and own[-1].described() == todays_records():
-        print(f"{own[-1].packed.name} has today's records already; nothing is added")
+    """Make the newest store anew, or the next if a release wrote that one."""
+    stores = kept_stores()
+    newest = stores[-1] if stores else KeptStore(SCHEMA_VERSION, 1)
+    if newest.records.exists() and is_todays(newest):
+        print(f"{newest.packed.name} has today's tables and records; nothing to do")
         return 0
-    store = KeptStore(SCHEMA_VERSION, own[-1].number + 1 if own else 1)
+    store = after(newest)
     KEPT.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "store.sqlite"
@@ -196,6 +205,23 @@ def main() -> int:
     text = json.dumps(todays_records(), indent=1, sort_keys=True)
     store.records.write_text(f"{text}\n", encoding="utf-8")
     return 0
+
+
+def is_todays(store: KeptStore) -> bool:
+    """Whether a store has the tables and records of today's code."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        same_tables = tables_of(store.unpack(folder)) == todays_tables(folder)
+    return same_tables and store.described() == todays_records()
+
+
+def after(newest: KeptStore) -> KeptStore:
+    """Return the store to write: in the newest's place, or beside it if a release wrote it."""
+    if newest.name not in RELEASED:
+        return newest
+    if newest.schema == SCHEMA_VERSION:
+        return KeptStore(SCHEMA_VERSION, newest.number + 1)
+    return KeptStore(SCHEMA_VERSION, 1)
 
 
 if __name__ == "__main__":

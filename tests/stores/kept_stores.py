@@ -1,4 +1,4 @@
-"""Stores that earlier Leadlines wrote, and what today's would write: the files of `kept/`.
+"""Stores that released versions wrote, and the one that today's code writes: the files of `kept/`.
 
 `SCHEMA-NUMBER.sqlite.xz` is a store as it lay on a disk; of one that can be read,
 `SCHEMA-NUMBER.records.json` says of what form the documents in it are.
@@ -20,8 +20,8 @@ from leadline.record.kinds import KINDS
 from leadline.store import open_store
 
 KEPT = Path(__file__).resolve().parent / "kept"
-READ_FROM = 4
-"""The first schema that every later Leadline reads: those before it were never released."""
+RELEASED: frozenset[str] = frozenset()
+"""Names of the stores that a released version wrote: never made anew, and read for ever."""
 _SAID_TO_PEOPLE = frozenset({"description", "title"})
 
 

@@ -130,13 +130,8 @@ fn talk(volume: &mut Volume) {
     let mut done = Vec::with_capacity(4);
     for slot in 0..2 {
         let kind = if slot == 0 { Kind::Read } else { Kind::Write };
-        let request = Request {
-            offset_bytes: 0,
-            length_bytes: REQUEST_BYTES,
-            kind,
-            sequential: true,
-            stream: 0,
-        };
+        let request =
+            Request { length_bytes: REQUEST_BYTES, kind, sequential: true, ..Request::NONE };
         if queue.prepare(slot, &request).is_err() {
             return;
         }

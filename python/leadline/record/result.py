@@ -301,7 +301,6 @@ class EngineResult(msgspec.Struct, frozen=True, kw_only=True):
     reasons: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     simulated: SimulatedFacts | None = None
-    # What follows came with the second release of the engine; older stored points lack it.
     spans_us: SpansUs | None = None
     offered: Offered | None = None
     """None in a closed loop."""

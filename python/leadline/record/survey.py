@@ -34,10 +34,6 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     size_mean_min: int
     size_mean_max: int
     process_num_max: int
-    edition: int = 1
-    """By which rules points follow from answers, so that a survey goes on by those it began with.
-    1: focal values are powers of two and four. 2: they are half-way values, sizes are bounded by
-    what a window holds, and curves have equal shares of points."""
 
     @property
     def points(self) -> int:

@@ -108,22 +108,13 @@ class Database:
                 connection.execute(schema.insert().values(version=SCHEMA_VERSION))
                 return
             found = connection.execute(select(schema.c.version)).scalar()
-            if isinstance(found, int) and found != SCHEMA_VERSION:
-                raise StoreError(self._other_version(found))
-            if not isinstance(found, int) or not set(metadata.tables) <= names:
+            if isinstance(found, int) and found > SCHEMA_VERSION:
+                raise StoreError(
+                    f"{self._shown} was made by a newer Leadline (schema {found}, this one knows "
+                    f"{SCHEMA_VERSION}); upgrade Leadline or name another file with --store"
+                )
+            if found != SCHEMA_VERSION or not set(metadata.tables) <= names:
                 raise self._damaged("its tables are not complete")
-
-    def _other_version(self, found: int) -> str:
-        if found > SCHEMA_VERSION:
-            return (
-                f"{self._shown} was made by a newer Leadline (schema {found}, this one knows "
-                f"{SCHEMA_VERSION}); upgrade Leadline or name another file with --store"
-            )
-        return (
-            f"{self._shown} was made by a Leadline before its first release (schema {found}, this "
-            f"one knows {SCHEMA_VERSION}), and cannot be read; move it away or name another with "
-            "--store"
-        )
 
     def _write_ahead(self) -> None:
         """Let readers and a writer work at once; only now, because it changes the file for good.

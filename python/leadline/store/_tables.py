@@ -15,8 +15,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-SCHEMA_VERSION = 4
-"""Until 3 every kind of study had tables of its own; nothing was released with them."""
+SCHEMA_VERSION = 1
 
 metadata = MetaData()
 

@@ -165,10 +165,8 @@ mod tests {
     fn windows_follow_each_other_longer_and_longer_up_to_the_end_of_the_piece() {
         let first = Window::first(100, 1, 32, 160);
         assert_eq!(first.next(101, 32), None, "not yet where the next is asked for");
-        let mut windows = vec![first];
-        while let Some(next) = windows.last().unwrap().next(160, 32) {
-            windows.push(next);
-        }
+        let windows: Vec<_> =
+            std::iter::successors(Some(first), |window| window.next(160, 32)).collect();
         let starts: Vec<_> = windows.iter().map(|window| (window.start, window.pages)).collect();
         assert_eq!(starts, [(100, 4), (104, 8), (112, 16), (128, 32)]);
         let asked: Vec<_> = windows.iter().map(|window| window.bytes().1 / 4096).collect();

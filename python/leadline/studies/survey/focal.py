@@ -14,17 +14,14 @@ START = Workload(unique_bytes=2**20, size_mean=32768)
 """Where the search for the focal vector begins; unique_bytes is replaced at once."""
 
 
-def half_way_of(
-    curves: list[tuple[list[float], list[float]]], parameter: str, edition: int
-) -> float:
+def half_way_of(curves: list[tuple[list[float], list[float]]], parameter: str) -> float:
     """Focal value of one parameter: the half-way values' geometric mean over both ends.
 
     As it is, not rounded to a grid: it differs a little between two surveys
     of one system, whose focal throughputs are then brought to one workload by their models.
     """
     found = [half_way(xs, ys, float(getattr(START, parameter))) for xs, ys in curves]
-    middle = math.sqrt(math.prod(found))
-    return snap(middle, parameter) if edition > 1 else _power(middle, parameter)
+    return snap(math.sqrt(math.prod(found)), parameter)
 
 
 def half_way(xs: list[float], ys: list[float], fallback: float) -> float:
@@ -41,9 +38,3 @@ def snap(x: float, parameter: str) -> float:
     if parameter == "process_num":
         return float(max(1, round(x)))
     return round(x, 3)
-
-
-def _power(x: float, parameter: str) -> float:
-    """Round a focal value as the first edition did: to powers of four (sizes) or of two."""
-    base = 4.0 if parameter == "size_mean" else 2.0
-    return float(base ** max(0, round(math.log(x, base))))

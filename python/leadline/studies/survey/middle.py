@@ -9,7 +9,6 @@ of unique_bytes, and the families measured afterwards confirm them or say they w
 from __future__ import annotations
 
 import itertools
-import math
 import random
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
@@ -141,7 +140,7 @@ class MiddleStrategy:
             if any(still_rising(xs, ys, SCOUT_NOISE_FRAC) for xs, ys in curves_found):
                 self.tops[parameter] = self._extended_top(parameter)
             self.tops["size_mean"] = min(self.tops["size_mean"], self._size_in_time())
-            found = half_way_of(curves_found, parameter, self.plan.edition)
+            found = half_way_of(curves_found, parameter)
             self.focal = self.focal.with_value(parameter, found)
 
     def _size_in_time(self) -> float:
@@ -150,8 +149,6 @@ class MiddleStrategy:
         By the rate of the largest that was tried there: a slow disk in a short survey would spend
         it on waiting for single requests.
         """
-        if self.plan.edition < 2:
-            return math.inf
         largest = max(
             (p for p in self.readings.all if p.workload.unique_bytes == self._end_values()[1]),
             key=lambda point: point.workload.size_mean,
@@ -233,7 +230,7 @@ class MiddleStrategy:
 
     def _family(self, region: RegionBounds, points: int) -> tuple[list[Workload], int]:
         """Workloads of the four curves of one region, and how often its focal point repeats."""
-        counts = curve_shares(points, self.plan.edition)
+        counts = curve_shares(points)
         focal = self.focal_in(region)
         workloads: list[Workload] = []
         for parameter in PARAMETERS[1:]:

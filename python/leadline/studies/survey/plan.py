@@ -18,8 +18,6 @@ from leadline.units import format_bytes, format_seconds
 POINTS_MAX = 84
 """CP94 §9: the SPARCstation's survey took 84 points."""
 
-EDITION = 2
-"""The rules of new plans; `Plan.edition` says which there were."""
 RESERVED_75 = 28
 """Five new points of each of the five curves at the 75 % point, itself read three times."""
 POINTS_MIN = 34
@@ -121,7 +119,6 @@ def make_plan(
         size_mean_min=SIZE_MEAN_MIN,
         size_mean_max=SIZE_MEAN_MAX,
         process_num_max=min(process_num_max, PROCESSES_MAX),
-        edition=EDITION,
     )
 
 
@@ -205,7 +202,7 @@ def _stages(points: int, learning: int) -> tuple[PlanStage, ...]:
 
 def _of_families(points: int) -> str:
     """Say what the families are, and how many points of a curve two regions leave."""
-    counts = curve_shares(points // 2, EDITION)
+    counts = curve_shares(points // 2)
     each = 1 + min(count for name, count in counts.items() if name != "focal")
     return f"four curves per region, of {each} points in two regions; focal points repeated"
 

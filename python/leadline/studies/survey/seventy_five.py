@@ -32,14 +32,6 @@ SEARCH_POINTS = {"unique_bytes": 6, "size_mean": 5, "read_frac": 3, "seq_frac": 
 SEARCH_POINTS_NEW = 1
 """A curve that is known is measured this often again, in between: noise must not settle it."""
 
-POINTS_PER_CURVE = {
-    "unique_bytes": 8,
-    "size_mean": 5,
-    "read_frac": 3,
-    "seq_frac": 3,
-    "process_num": 3,
-}
-"""Of every curve in plans of the first edition, which reserved nothing."""
 FOCAL_REPEATS = 3
 """Readings of the focal vector at the end: a focal value is never a single reading."""
 
@@ -83,9 +75,6 @@ class SeventyFiveStrategy:
 
     def script(self) -> Script:
         """Yield (stage, workload) for every point of the plan, in order."""
-        if self.plan.edition < 2:
-            yield from self._script_first()
-            return
         reserved = reserved_75(self.plan.points)
         used = yield from self._search(self.plan.points - reserved)
         yield from self._final_curves(self.plan.points - used, reserved)
@@ -158,27 +147,6 @@ class SeventyFiveStrategy:
                 turn = self.vectors[at:-1]
                 return tuple(turn) if any(not same(vector, last) for vector in turn) else ()
         return ()
-
-    def _script_first(self) -> Script:
-        """As plans of the first edition go: curves until the points are used up."""
-        left = self.plan.points - FOCAL_REPEATS
-        still = 0
-        for visits, parameter in enumerate(itertools.cycle(PARAMETERS)):
-            curve = self._curve(parameter, POINTS_PER_CURVE[parameter])
-            for workload in curve[:left]:
-                yield "75% point", workload
-            left -= len(curve)
-            if left < 0:
-                break  # a curve cut short decides nothing
-            found = self._good_value(parameter)
-            moves = moved(parameter, float(getattr(self.focal, parameter)), found)
-            still = 0 if moves else still + 1
-            self.settled = still >= len(PARAMETERS)
-            # All the way in the first round, half-way in later ones.
-            to = found if visits < len(PARAMETERS) else self._half_way(parameter, found)
-            self.focal = self.focal.with_value(parameter, to)
-        for _ in range(FOCAL_REPEATS):
-            yield "75% point", self.focal
 
     def _curve(self, parameter: str, count: int) -> list[Workload]:
         low, high = self.parameter_range(parameter)

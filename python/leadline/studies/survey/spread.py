@@ -13,19 +13,14 @@ CURVE_WEIGHTS = {
     "seq_frac": 5.0,
     "process_num": 5.0,
 }
-CURVE_WEIGHTS_FIRST = CURVE_WEIGHTS | {"read_frac": 4.0, "seq_frac": 4.0, "process_num": 3.0}
-"""Of plans of the first edition."""
 CURVE_ENDS = {"focal": 1, "process_num": 2, "size_mean": 2, "read_frac": 2, "seq_frac": 2}
 """Fewest points of each in a region: a curve without one of its ends says nothing beyond the other,
 and a prediction there would be a guess."""
 
 
-def curve_shares(points: int, edition: int) -> dict[str, int]:
-    """Split a region's points among its four curves and `focal`, the point that they share.
-
-    By the rules of a plan's edition.
-    """
-    return share(points, CURVE_WEIGHTS if edition > 1 else CURVE_WEIGHTS_FIRST, CURVE_ENDS)
+def curve_shares(points: int) -> dict[str, int]:
+    """Split a region's points among its four curves and `focal`, the point that they share."""
+    return share(points, CURVE_WEIGHTS, CURVE_ENDS)
 
 
 def spread(
