@@ -120,7 +120,7 @@ kept-store: build-for-tests
 # Writes what the types of the wire say; read the difference before keeping it.
 schemas: export UPDATE_SCHEMAS := 1
 schemas:
-	cargo test --quiet -p leadline-wire schemas
+	$(FOR_TESTS) cargo test --profile checked --quiet -p leadline-wire schemas
 	git --no-pager diff --stat -- protocol
 
 # Seconds each fuzz target runs, three side by side.
