@@ -116,7 +116,7 @@ def test_what_is_written_once_is_whole_pages_with_their_mean(application: Applic
 
 @pytest.mark.parametrize(
     ("seq_frac", "by_turns", "pieces"),
-    [(1.0, 1.0, None), (0.95, 1.0, Pieces(167_936, 1)), (1.0, 4.2, Pieces(4 * MIB, 4))],
+    [(1.0, 1.0, None), (0.95, 1.0, Pieces(163_840, 1)), (1.0, 4.2, Pieces(4_096_000, 4))],
 )
 def test_what_is_read_once_lies_in_pieces_as_its_files_do(
     application: Application, seq_frac: float, by_turns: float, pieces: Pieces | None
@@ -129,6 +129,7 @@ def test_what_is_read_once_lies_in_pieces_as_its_files_do(
         size_mean=8192.0,
         read_frac=1.0,
         seq_frac=seq_frac,
+        begins_frac=1.0 - seq_frac,
         by_turns=by_turns,
     )
     (stream,) = synthetic_of(changed(application, streams=(once,))).streams

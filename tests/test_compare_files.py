@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from xml.etree import ElementTree as Xml
@@ -53,8 +54,9 @@ def test_a_gate_is_written_for_ci_and_still_ends_with_its_code(
     assert suite.get("tests") == str(len(states))
     assert suite.get("failures") == str(states.count("failure"))
     assert suite.get("skipped") == str(states.count("skipped"))
-    assert states.count("failure") == 3
-    assert states.count("skipped") == 5
+    document = json.loads(leadline(*words, "--json", store=frozen).stdout)
+    assert states.count("failure") == len(document["gate"]["failures"]) > 0
+    assert states.count("skipped") == len(document["gate"]["undecided"]) > 0
     assert text.read_text("utf-8").startswith("**Gate failed** (slower by more than 5.0 % fails)\n")
     again = leadline(*words, *files, store=frozen)
     assert again.returncode == 2

@@ -18,6 +18,7 @@ import pytest
 from leadline.engine import Limits, NothingCompleted, TargetRefused
 from leadline.engine import fio as fio_engine
 from leadline.engine.fio import FioEngine, fio_result
+from leadline.engine.wear import Wear
 from leadline.fio import FioJobRefused, FioRun, write_job
 from leadline.record import Access, Arrivals, Workload, WrittenBytes
 
@@ -72,6 +73,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Asked:
 
     own: Any = SimpleNamespace(
         access=Access(backend="pread"),
+        wear=Wear(),
         capacity_bytes=2**40,
         memory_bytes=None,
         facts={},

@@ -5,6 +5,7 @@ Each rule says why. What is left is compared letter by letter.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Sequence
@@ -18,6 +19,8 @@ _SAID_INSTANT = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC")
 _ID = re.compile(r"\b[0-9a-f]{32}\b")
 _SERIES = ("histogram", "intervals", "batches", "trial_records")
 """Long series whose first element shows what they are; sums of them stand beside them."""
+_ALIKE = 2
+"""Objects of a list that are written out; of more there is a digest."""
 _LINE_MAX = 100
 _BLOCKS = "main|header|section|table|thead|tbody|tr|div|p|h1|h2|h3|ul|li|dl|dt|dd|figure|details"
 
@@ -78,8 +81,13 @@ def _masked(value: Any) -> Any:
 
 
 def _short(value: Any) -> Any:
+    """Show the first of a long series, and the first two of many objects with a digest of all."""
     if isinstance(value, list):
-        return [_short(each) for each in value]
+        shown = [_short(each) for each in value]
+        if len(value) <= _ALIKE + 1 or not all(isinstance(each, dict) for each in value):
+            return shown
+        digest = hashlib.sha256(json.dumps(shown).encode()).hexdigest()[:12]
+        return [*shown[:_ALIKE], f"… {len(value) - _ALIKE} more, all {digest}"]
     if not isinstance(value, dict):
         return value
     return {

@@ -1,11 +1,12 @@
 """Stores that released versions wrote, and the one that today's code writes: the files of `kept/`.
 
 `SCHEMA-NUMBER.sqlite.xz` is a store as it lay on a disk; of one that can be read,
-`SCHEMA-NUMBER.records.json` says of what form the documents in it are.
+`SCHEMA-NUMBER.records.json` has a digest of the form of each record that may be in it.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import lzma
 import sqlite3
@@ -51,7 +52,7 @@ class KeptStore(NamedTuple):
         return path
 
     def described(self) -> Any:
-        """Return the form of its documents."""
+        """Return the digests of the forms of its records, by name."""
         return json.loads(self.records.read_text(encoding="utf-8"))
 
 
@@ -75,8 +76,8 @@ def todays_tables(folder: Path) -> dict[str, str]:
     return tables_of(path)
 
 
-def todays_records() -> Any:
-    """Return the form of every document that a store may hold: names, types, ranges, defaults.
+def todays_forms() -> dict[str, Any]:
+    """Return the form of every record that a store may hold: names, types, ranges, defaults.
 
     What is checked beyond that, by hand in a `__post_init__`, is not in it.
     """
@@ -87,22 +88,30 @@ def todays_records() -> Any:
         for place, kind in enumerate(KINDS)
         for number, what in enumerate(("start", "item", "answer"))
     }
-    return json.loads(json.dumps(_form_alone({"documents": roots, "parts": parts})))
+    found: dict[str, Any] = _form_alone(roots | parts)
+    return found
 
 
-def differences(before: Any, now: Any, where: str = "") -> Iterator[str]:
-    """Yield where two forms differ."""
-    if isinstance(before, dict) and isinstance(now, dict):
-        for key in sorted(before.keys() | now.keys()):
-            place = f"{where}/{key}"
-            if key not in now:
-                yield f"{place} is gone"
-            elif key not in before:
-                yield f"{place} is new"
-            else:
-                yield from differences(before[key], now[key], place)
-    elif before != now:
-        yield f"{where} was {json.dumps(before)[:80]}, is {json.dumps(now)[:80]}"
+def digests(forms: dict[str, Any]) -> dict[str, str]:
+    """Return twelve digits for each form: equal if and only if the forms are."""
+    return {
+        name: hashlib.sha256(json.dumps(form, sort_keys=True).encode()).hexdigest()[:12]
+        for name, form in forms.items()
+    }
+
+
+def todays_records() -> dict[str, str]:
+    """Return the digests of the records of today's code."""
+    return digests(todays_forms())
+
+
+def differences(before: dict[str, str], now: dict[str, str]) -> Iterator[str]:
+    """Yield the names of what is not the same in both."""
+    for name in sorted(before.keys() | now.keys()):
+        if name not in now:
+            yield f"{name} is gone"
+        elif before.get(name) != now[name]:
+            yield f"{name} {'has changed' if name in before else 'is new'}"
 
 
 def _form_alone(value: Any) -> Any:

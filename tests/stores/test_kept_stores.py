@@ -16,8 +16,10 @@ from kept_stores import (
     RELEASED,
     KeptStore,
     differences,
+    digests,
     kept_stores,
     tables_of,
+    todays_forms,
     todays_records,
     todays_tables,
 )
@@ -77,18 +79,21 @@ def test_a_released_store_is_never_replaced(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_change_of_any_form_is_seen() -> None:
-    now = todays_records()
+    forms = todays_forms()
+    now = digests(forms)
     assert not [*differences(now, now)]
-    other = json.loads(json.dumps(now))
-    fields = other["parts"]["SurveyStart"]["properties"]
+    other = json.loads(json.dumps(forms))
+    fields = other["SurveyStart"]["properties"]
     fields["seeds"] = fields.pop("seed")
-    other["parts"]["Workload"]["properties"]["read_frac"]["default"] = 0.25
-    assert [where.partition(" was")[0] for where in differences(now, other)] == [
-        "/parts/SurveyStart/properties/seed is gone",
-        "/parts/SurveyStart/properties/seeds is new",
-        "/parts/Workload/properties/read_frac/default",
+    other["Workload"]["properties"]["read_frac"]["default"] = 0.25
+    del other["PhaseFound"]
+    assert [*differences(now, digests(other))] == [
+        "PhaseFound is gone",
+        "SurveyStart has changed",
+        "Workload has changed",
     ]
-    assert "docs" not in json.dumps(now), "words for people are no form"
+    assert [*differences(digests(other), now)][0] == "PhaseFound is new"
+    assert "docs" not in json.dumps(forms), "words for people are no form"
 
 
 @every_store
