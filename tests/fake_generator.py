@@ -88,9 +88,10 @@ def misbehave(mode: str) -> bool:
         os.abort()
     elif mode == "hangs":
         time.sleep(600)
-    elif mode == "floods":
+    elif mode in ("floods", "floods-stderr"):
+        flooded = sys.stdout if mode == "floods" else sys.stderr
         while True:
-            sys.stdout.write("x" * 2**20)
+            flooded.write("x" * 2**20)
     return mode in ("nonsense", "silent")
 
 

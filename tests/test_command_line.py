@@ -7,7 +7,9 @@ import json
 import os
 import re
 import shutil
+import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 from unittest import mock
 
@@ -188,6 +190,17 @@ def test_what_is_removed_is_named_first_and_gone_with_what_is_about_it(tmp_path:
     assert KINDS["peak"][:8] in listed
     again = leadline("rm", survey[:8], "--yes", store=store)
     assert again.returncode != 0
+
+
+def test_studies_that_are_about_each_other_are_removed_once(tmp_path: Path) -> None:
+    """Only a store that others have changed has them; it must not be walked for ever."""
+    store = shutil.copyfile(HERE / "store-today.sqlite", tmp_path / "s.sqlite")
+    survey, child = KINDS["survey"], KINDS["validation"]
+    with closing(sqlite3.connect(store)) as connection, connection:
+        connection.execute("UPDATE leadline_studies SET parent = ? WHERE id = ?", (child, survey))
+    done = leadline("rm", survey[:8], "--yes", store=store)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
 
 
 def test_a_name_is_no_safe_order_to_remove(tmp_path: Path) -> None:

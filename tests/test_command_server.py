@@ -105,9 +105,10 @@ def test_a_generator_that_hangs_is_killed_in_time() -> None:
     assert "did not end within 3 s" in (trial.failure or "")
 
 
-def test_a_generator_that_floods_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("mode", ["floods", "floods-stderr"])
+def test_a_generator_that_floods_is_killed(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commands, "OUTPUT_BYTES_MAX", 8 << 20)
-    trial = trial_of(server_of("floods"))
+    trial = trial_of(server_of(mode))
     assert "printed more than 8388608 bytes" in (trial.failure or "")
 
 

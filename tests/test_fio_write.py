@@ -157,10 +157,6 @@ def test_writes_wait_as_they_were_asked_to(sync: str) -> None:
     ("run", "said"),
     [
         (FioRun(backend="simulated"), "simulated"),
-        (FioRun(filename="/data/a;b"), "comments"),
-        (FioRun(filename=" "), "cannot hold"),
-        (FioRun(name="global"), "name"),
-        (FioRun(name="a]b"), "name"),
         (FioRun(backend="mmap", direct=True), "by its nature"),
         (FioRun(backend="mmap", sync="dsync"), "--sync fsync=1"),
     ],
@@ -168,6 +164,23 @@ def test_writes_wait_as_they_were_asked_to(sync: str) -> None:
 def test_what_a_job_file_cannot_hold_is_refused(run: FioRun, said: str) -> None:
     with pytest.raises(FioJobRefused, match=said):
         write_job(Workload(unique_bytes=MIB, size_mean=4096), run)
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        ({"filename": "/data/a;b"}, "comments"),
+        ({"filename": "/data/a\nexec_prerun=touch x"}, "comments"),
+        ({"filename": " "}, "cannot hold"),
+        ({"name": "global"}, "name"),
+        ({"name": "a]b"}, "name"),
+        ({"name": "a\nexec_prerun=touch x"}, "name"),
+    ],
+)
+def test_no_writer_of_job_files_can_be_given_such_a_name(names: dict[str, str], said: str) -> None:
+    """`write_job` and `write_streams` take the same `FioRun`, which cannot be made."""
+    with pytest.raises(FioJobRefused, match=said):
+        FioRun(**names)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import pytest
 import leadline as package
 from command import ended_after, killed_after, leadline
 from leadline.engine import Target, TargetRefused
+from leadline.engine.targets.claim import claim
 from leadline.record import Access, Measurement, Status, Workload
 from leadline.record.measurement import MEASUREMENT, Measured, MeasurementAsked, MeasurementStart
 from leadline.record.study import Item
@@ -323,3 +324,20 @@ def _measured(point: Measurement) -> Measurement:
     """A point without what chance, the clock and the count of jobs decide."""
     replace = msgspec.structs.replace
     return replace(point, point_id="", started_at="", result=replace(point.result, job_id=""))
+
+
+def test_a_resume_that_is_refused_leaves_a_study_that_runs_as_it_is(tmp_path: Path) -> None:
+    """Another Leadline holds the target: it is that one's study."""
+    store, place = tmp_path / "store.sqlite", tmp_path / "target"
+    place.mkdir()
+    words = ("measure", str(place), "--workload", PAGES, "--runs", "3", "--seconds", "0.3")
+    killed_after(2, *words, store=store)
+    before = newest(store)
+    assert before.status is Status.RUNNING
+    with claim(place):
+        refused = leadline(*words, "--resume", store=store)
+    assert refused.returncode == 2
+    assert "in use by another Leadline" in refused.stderr
+    assert newest(store) == before
+    assert leadline(*words, "--resume", store=store).returncode == 0
+    assert newest(store).status is Status.DONE

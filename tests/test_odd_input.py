@@ -293,10 +293,11 @@ def test_a_report_overwrites_no_page_and_no_charts_by_itself(tmp_path: Path) -> 
         assert f"{precious.name} is there already; add --force" in refused.stderr
         assert sorted(tmp_path.rglob("*")) == before, "nothing was written beside it"
         assert precious.read_text(encoding="utf-8") == "precious"
-        forced = report(*words, "--force")
-        assert forced.returncode == 0, forced.stderr
-        assert "precious" not in precious.read_text(encoding="utf-8")
-        page.unlink()
+        page.unlink(missing_ok=True)
+    page.write_text("precious", encoding="utf-8")
+    forced = report("--charts", str(charts), "--force")
+    assert forced.returncode == 0, forced.stderr
+    assert "precious" not in page.read_text("utf-8") + (charts / "unique_bytes.svg").read_text()
 
 
 @pytest.fixture(scope="module")

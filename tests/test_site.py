@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -73,3 +75,22 @@ def test_the_start_page_is_narrow_enough_and_a_name_stays_text(
         assert browser.execute_script(OVERFLOW) <= 0
         assert browser.title == "What was measured · Leadline"
         assert browser.execute_script("return document.querySelector('h2').textContent") == hostile
+
+
+def test_a_page_is_written_nowhere_but_in_the_folder(store: Path, tmp_path: Path) -> None:
+    """Whatever a study's id is in a store that others have changed, and whatever lies there."""
+    changed, site, victim = tmp_path / "s.sqlite", tmp_path / "site", tmp_path / "victim"
+    shutil.copyfile(store, changed)
+    with closing(sqlite3.connect(changed)) as connection, connection:
+        connection.execute("PRAGMA foreign_keys = OFF")
+        connection.execute("UPDATE leadline_studies SET id = '../victim' WHERE id LIKE '282bcc82%'")
+    victim.write_text("precious", encoding="ascii")
+    site.mkdir()
+    (site / "53c3b57073fd.html").symlink_to(victim)
+    done = leadline("report", "--all", "-o", str(site), "--force", store=changed)
+    assert done.returncode == 0, done.stderr
+    assert victim.read_text(encoding="ascii") == "precious"
+    assert not (site / "53c3b57073fd.html").is_symlink()
+    assert "its id is none that Leadline gives" in (site / "index.html").read_text("utf-8")
+    assert sorted(path.name for path in site.iterdir())[-1] == "index.html"
+    assert not [*tmp_path.rglob("*victim*.html")]

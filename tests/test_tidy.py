@@ -55,7 +55,7 @@ CRATES = {
     "stats": set[str](),
     "trace": {"machine"},
     "base": {"wire"},
-    "capture": {"trace"},
+    "capture": {"base", "trace"},
     "engine": {"base", "machine", "wire"},
     "kernels": {"base", "wire"},
     "python": {"base", "capture", "engine", "kernels", "stats", "trace", "wire"},

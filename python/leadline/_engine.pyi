@@ -196,8 +196,13 @@ def capture(
 
 def run_unwatched(
     command: Sequence[str], hear: Callable[[int, int], tuple[int, bool] | None]
-) -> float:
-    """Run a command without looking; return its seconds. `hear` as for `capture`."""
+) -> tuple[float, int | None, int | None, int | None]:
+    """Run a command without looking; `hear` as for `capture`.
+
+    Returns:
+        Seconds, its exit code or the signal that ended it, the signal by which somebody stopped it.
+
+    """
 
 class TraceRead:
     """A trace that has been read; what it answers is JSON (crates/trace/src/trace.rs)."""

@@ -82,13 +82,24 @@ def median_error(found: list[tuple[Prediction, float, bool]]) -> float:
 MACHINES = ["sparcstation-1plus", "hp-730", "decstation-5000-sprite", "convex-c240"]
 
 
-@pytest.mark.parametrize("profile", MACHINES)
-def test_median_error_is_as_small_as_the_papers(profile: str) -> None:
-    """One survey's median differs by 0.025 (sd), 0.05 at the Convex: twelve tell it to 0.015."""
-    found = scored(profile, MANY_SEEDS)
-    assert median_error(found) <= 0.12
+ERROR_SD = {"convex-c240": 0.05}
+"""How much one survey's median error differs from the next's; 0.025 of the others."""
+
+
+@pytest.mark.parametrize(
+    ("profile", "seeds"),
+    [
+        *((profile, MORE_SEEDS) for profile in MACHINES),
+        *(pytest.param(profile, MANY_SEEDS, marks=pytest.mark.long) for profile in MACHINES),
+    ],
+)
+def test_median_error_is_as_small_as_the_papers(profile: str, seeds: tuple[int, ...]) -> None:
+    """Bounds for n surveys: the paper's 10 % and 8.5 %, and twice what their mean is known to."""
+    known_to = 2 * ERROR_SD.get(profile, 0.025) / math.sqrt(len(seeds))
+    found = scored(profile, seeds)
+    assert median_error(found) <= 0.10 + known_to
     enhanced = [error(p, truth) for p, truth, near in found if not near]
-    assert statistics.median(enhanced) <= 0.10
+    assert statistics.median(enhanced) <= 0.085 + known_to
 
 
 def test_nine_of_ten_intervals_hold_the_truth() -> None:

@@ -8,6 +8,8 @@ seeds, and machines that differ from another profile only in their numbers, are 
 
 from __future__ import annotations
 
+import math
+
 import msgspec
 import pytest
 
@@ -78,10 +80,7 @@ def test_the_stated_intervals_cover_the_truth(profile: str, seeds: tuple[int, ..
 @pytest.mark.parametrize(
     "surveys",
     [
-        pytest.param(
-            [(name, seed) for name in QUICK_KINDS for seed in (SEED, MORE_SEEDS[0])],
-            id="two-of-each-kind",
-        ),
+        pytest.param([(name, SEED) for name in QUICK_KINDS], id="one-of-each-kind"),
         pytest.param(
             [(name, SEED) for name in profile_names()]
             + [(name, seed) for name in KINDS for seed in MORE_SEEDS],
@@ -91,12 +90,10 @@ def test_the_stated_intervals_cover_the_truth(profile: str, seeds: tuple[int, ..
     ],
 )
 def test_all_profiles_together_cover_as_stated(surveys: list[tuple[str, int]]) -> None:
-    """One survey's points share one noise estimate, so only many surveys average to 95 %.
-
-    Surveys differ by 0.055 (sd): fourteen are 0.95 +- 0.015, and seven would be +- 0.02.
-    """
+    """One survey's points share one noise estimate: surveys differ by 0.055 (sd)."""
     covered = [covers for each in surveys for covers in surveyed(*each).covered_points()]
-    assert 0.92 <= sum(covered) / len(covered) <= 0.98
+    known_to = max(0.03, 2 * 0.055 / math.sqrt(len(surveys)))
+    assert sum(covered) / len(covered) == pytest.approx(0.95, abs=known_to)
 
 
 EVERY_SEED = pytest.mark.parametrize(

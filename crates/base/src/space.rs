@@ -3,6 +3,8 @@
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::AsFd;
 
 use rustix::fs::fstatvfs;
 
@@ -11,6 +13,21 @@ use crate::error::EngineError;
 
 const FLOOR_FRAC: f64 = 0.05;
 const FLOOR_BYTES: u64 = 1 << 30;
+
+/// Total, free and floor of a file system, in bytes.
+fn room_of(file: impl AsFd) -> io::Result<(u64, u64, u64)> {
+    let facts = fstatvfs(file)?;
+    let (total, free) = (facts.f_blocks * facts.f_frsize, facts.f_bavail * facts.f_frsize);
+    Ok((total, free, ((total as f64 * FLOOR_FRAC) as u64).max(FLOOR_BYTES)))
+}
+
+/// Bytes above the floor where an open file lies.
+///
+/// # Errors
+/// The file system does not say.
+pub fn usable_bytes(file: impl AsFd) -> io::Result<u64> {
+    room_of(file).map(|(_, free, floor)| free.saturating_sub(floor))
+}
 
 /// Refuses when writing the given bytes below each of these directories would leave less than the
 /// floor; directories on one file system share its room.
@@ -35,13 +52,11 @@ pub fn require_space<'a>(
 
 fn require_room(directory: &Directory, needed: u64) -> Result<(), EngineError> {
     let shown = directory.path().display();
-    let facts = fstatvfs(directory).map_err(|error| {
+    let (total, free, floor) = room_of(directory).map_err(|error| {
         EngineError::target(format!(
             "{shown}: the file system does not say how much is free: {error}"
         ))
     })?;
-    let (total, free) = (facts.f_blocks * facts.f_frsize, facts.f_bavail * facts.f_frsize);
-    let floor = ((total as f64 * FLOOR_FRAC) as u64).max(FLOOR_BYTES);
     let usable = free.saturating_sub(floor);
     if needed <= usable {
         return Ok(());

@@ -58,6 +58,8 @@ pub struct Report {
     pub way: Way,
     /// Why not by BPF, if not.
     pub no_bpf: Option<String>,
+    /// Why its trace is not kept, where it was to be.
+    pub not_kept: Option<String>,
     /// From its beginning to its end.
     pub wall_s: f64,
     /// Calls that were looked at.
@@ -78,6 +80,8 @@ pub struct Report {
     pub mapped_files: u64,
     /// Calls of programs of 32 bits, which are not understood.
     pub calls_of_32_bits: u64,
+    /// Programs that would have got other rights, and did not since they were traced.
+    pub rights_lost: u64,
     /// Threads that were too many to be watched.
     pub threads_missed: u64,
     /// Processes that were watched and went on after the end.
@@ -103,11 +107,13 @@ pub struct Captured {
 pub struct Beside {
     pub way: Way,
     pub no_bpf: Option<String>,
+    pub not_kept: Option<String>,
     pub lost: u64,
     pub other: (u64, u64),
     pub counted: Option<Totals>,
     pub mapped_bytes: Option<u64>,
     pub calls_of_32_bits: u64,
+    pub rights_lost: u64,
     pub threads_missed: u64,
     pub left_running: u64,
     pub ended: Option<child::Ended>,
@@ -125,6 +131,7 @@ pub fn finish(
     let report = Report {
         way: beside.way,
         no_bpf: beside.no_bpf,
+        not_kept: beside.not_kept,
         wall_s: heard.0,
         calls: seen.calls,
         lost: beside.lost,
@@ -135,6 +142,7 @@ pub fn finish(
         mapped_bytes: beside.mapped_bytes,
         mapped_files: seen.mapped_files(),
         calls_of_32_bits: beside.calls_of_32_bits,
+        rights_lost: beside.rights_lost,
         threads_missed: beside.threads_missed,
         left_running: beside.left_running,
         ended: beside.ended.map(Ended::from),

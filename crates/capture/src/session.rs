@@ -4,10 +4,11 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use leadline_base::space::usable_bytes;
 use leadline_trace::{FIRST_LINE, Live, Record, Refused, line_of};
 use serde::Serialize;
 
@@ -16,6 +17,8 @@ use crate::records::Seen;
 
 /// Between two looks at what has come.
 pub const LOOK: Duration = Duration::from_millis(5);
+/// Bytes of a kept trace between two looks at the room that is left.
+const ROOM_LOOK_BYTES: u64 = 1 << 20;
 /// Between two times that somebody is told, and asked whether to go on.
 const HEAR: Duration = Duration::from_millis(100);
 
@@ -76,7 +79,10 @@ pub struct Taker {
     pub seen: Seen,
     pub live: Live,
     keep: Option<BufWriter<File>>,
-    kept: Result<(), Refused>,
+    /// Until the room is looked at again.
+    room_bytes: u64,
+    /// Why the trace is not kept, where it was to be.
+    not_kept: Option<String>,
     refused: Option<Refused>,
 }
 
@@ -86,7 +92,8 @@ impl Taker {
             seen: Seen::default(),
             live: Live::default(),
             keep: keep.map(BufWriter::new),
-            kept: Ok(()),
+            room_bytes: 0,
+            not_kept: None,
             refused: None,
         };
         own.write(&[FIRST_LINE, b"\n"].concat());
@@ -94,10 +101,11 @@ impl Taker {
     }
 
     fn write(&mut self, text: &[u8]) {
-        if let Some(keep) = &mut self.keep
-            && let Err(error) = keep.write_all(text)
+        let Some(keep) = &mut self.keep else { return };
+        if let Err(error) =
+            room_for(keep.get_ref(), text, &mut self.room_bytes).and_then(|()| keep.write_all(text))
         {
-            self.kept = Err(Refused(format!("the trace cannot be kept: {error}")));
+            self.not_kept = Some(error.to_string());
             self.keep = None;
         }
     }
@@ -124,17 +132,28 @@ impl Taker {
         self.refused = taken.and(all).err();
     }
 
-    /// All that was seen, or why it cannot be described.
-    pub fn end(mut self) -> Result<(Seen, Live), Refused> {
+    /// All that was seen and why its trace was not kept, or why it cannot be described.
+    pub fn end(mut self) -> Result<(Seen, Live, Option<String>), Refused> {
         if let Some(mut keep) = self.keep.take()
             && let Err(error) = keep.flush()
         {
-            self.kept = Err(Refused(format!("the trace cannot be kept: {error}")));
+            self.not_kept = Some(error.to_string());
         }
         self.refused.map_or(Ok(()), Err)?;
-        self.kept?;
-        Ok((self.seen, self.live))
+        Ok((self.seen, self.live, self.not_kept))
     }
+}
+
+/// Looks at the room now and then: the file system's floor of free space stays free.
+fn room_for(file: &File, text: &[u8], left: &mut u64) -> io::Result<()> {
+    let bytes = text.len() as u64;
+    if *left < bytes {
+        *left = usable_bytes(file)?.min(ROOM_LOOK_BYTES);
+    }
+    *left = left.checked_sub(bytes).ok_or_else(|| {
+        io::Error::other("the disk has no more room above its floor (the larger of 5 % and 1 GiB)")
+    })?;
+    Ok(())
 }
 
 /// Tells how far it is, and hears when to stop.

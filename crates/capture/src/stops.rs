@@ -6,10 +6,13 @@
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
+use std::ffi::CString;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
-use std::time::{Instant, UNIX_EPOCH};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use leadline_trace::Refused;
 
@@ -19,22 +22,37 @@ use crate::report::Paths;
 use crate::session::Taker;
 use crate::start::Command;
 use crate::system::child::{self, Beginning, Ended};
-use crate::system::tracing::{self, At, On};
+use crate::system::tracing::{self, At, On, Told};
 use crate::totals::{Totals, threads_of};
 
 /// What two threads know of it: the one that traces, and the one that is asked.
 #[derive(Default)]
 pub struct Shared {
-    /// Whom signals go to; 0 before there is somebody.
-    pub process: AtomicI32,
+    /// Whom the command's signals go to; 0 where there is nobody. Held while one is sent, and while
+    /// somebody who has ended is let go: no number is signalled that may be a stranger's by then.
+    process: Mutex<i32>,
+    /// The thread that traces.
+    pub tracer: AtomicI32,
     /// An end is wanted.
     pub stop: AtomicBool,
     pub requests: AtomicU64,
     pub bytes: AtomicU64,
 }
 
-/// What a tracer is woken with: of no use to anybody else, and kept from the program.
-pub const WAKING: i32 = libc::SIGURG;
+impl Shared {
+    /// Sends the command a signal, or what it has left.
+    pub fn send(&self, signal: i32) {
+        child::send(*self.process.lock().unwrap_or_else(PoisonError::into_inner), signal);
+    }
+
+    fn address(&self, process: i32) {
+        *self.process.lock().unwrap_or_else(PoisonError::into_inner) = process;
+    }
+}
+
+/// How long those who are left to themselves may take to be so: one that waits for a device cannot
+/// be stopped, and goes on by itself when this thread ends.
+const LEAVE_MAX: Duration = Duration::from_secs(5);
 
 /// A call that has begun.
 struct Begun {
@@ -52,11 +70,14 @@ pub struct Tracer<'a> {
     began: Instant,
     /// Threads, and what call each is in.
     threads: BTreeMap<i32, Option<Begun>>,
+    /// Whether some thread has become a program.
+    runs: bool,
     magics: BTreeMap<u64, u64>,
     filtered: bool,
-    pub foreign: u64,
+    foreign: u64,
+    rights_lost: u64,
     counted: Totals,
-    pub paths: Option<Paths>,
+    paths: Option<Paths>,
 }
 
 /// What was found beside the calls.
@@ -64,6 +85,7 @@ pub struct Followed {
     pub ended: Option<Ended>,
     pub counted: Option<Totals>,
     pub foreign: u64,
+    pub rights_lost: u64,
     pub paths: Option<Paths>,
 }
 
@@ -74,9 +96,11 @@ impl<'a> Tracer<'a> {
             shared,
             began: Instant::now(),
             threads: BTreeMap::new(),
+            runs: false,
             magics: BTreeMap::new(),
             filtered: false,
             foreign: 0,
+            rights_lost: 0,
             counted: Totals::default(),
             paths: keep_paths.then(Paths::default),
         }
@@ -94,27 +118,27 @@ impl<'a> Tracer<'a> {
         };
         let failed = |error| Refused(format!("the command cannot be started: {error}"));
         let _orphans = child::Orphans::adopt();
-        let process = child::fork(&beginning).map_err(failed)?;
-        child::await_stop(process).map_err(failed)?;
-        if let Err(error) = tracing::seize(process, true) {
-            child::send(process, libc::SIGKILL);
-            child::reap(process);
+        let waiting = child::Waiting::new(&beginning).map_err(failed)?;
+        if let Err(error) = tracing::seize(waiting.process(), true) {
             return Err(Refused(format!(
                 "the command may not be traced: {error}; run as root, or record with strace where \
                  that is allowed"
             )));
         }
         self.filtered = true;
+        let process = waiting.go();
         self.threads.insert(process, None);
-        self.shared.process.store(process, Ordering::Relaxed);
-        child::send(process, libc::SIGCONT);
+        self.shared.address(process);
         let ended = self.follow(process);
-        Ok(Followed {
-            ended,
-            counted: Some(self.counted),
-            foreign: self.foreign,
-            paths: self.paths,
-        })
+        if !self.runs && ended == Some(Ended::Code(child::NOT_STARTED)) {
+            return Err(Refused(
+                "the command cannot be started: the kernel refuses its program, or the filter by \
+                 which its calls are seen; record with strace instead"
+                    .into(),
+            ));
+        }
+        let counted = Some(self.counted);
+        Ok(self.followed(ended, counted))
     }
 
     /// Traces processes until they end, or an end is wanted.
@@ -122,22 +146,31 @@ impl<'a> Tracer<'a> {
         let before: Vec<_> = processes.iter().map(|each| (*each, Totals::of(*each))).collect();
         for process in processes {
             for thread in threads_of(*process) {
-                if let Err(error) = tracing::seize(thread, false) {
-                    self.release();
-                    return Err(Refused(refusal(*process, &error)));
+                match tracing::seize(thread, false) {
+                    Ok(()) => {
+                        self.threads.insert(thread, None);
+                        tracing::interrupt(thread);
+                    }
+                    Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {} // it has ended
+                    Err(error) => {
+                        self.release();
+                        return Err(Refused(refusal(*process, &error)));
+                    }
                 }
-                self.threads.insert(thread, None);
-                tracing::interrupt(thread);
             }
         }
-        self.shared.process.store(processes.first().copied().unwrap_or(0), Ordering::Relaxed);
         self.follow(0);
         let mut counted = Some(Totals::default());
         for (process, before) in before {
             let meanwhile = before.and_then(|before| Some(Totals::of(process)?.beyond(before)));
             counted = counted.and_then(|all| Some(all.sum(meanwhile?)));
         }
-        Ok(Followed { ended: None, counted, foreign: self.foreign, paths: self.paths })
+        Ok(self.followed(None, counted))
+    }
+
+    fn followed(self, ended: Option<Ended>, counted: Option<Totals>) -> Followed {
+        let Self { foreign, rights_lost, paths, .. } = self;
+        Followed { ended, counted, foreign, rights_lost, paths }
     }
 
     /// Lets go of those that were taken before one could not be.
@@ -148,33 +181,46 @@ impl<'a> Tracer<'a> {
 
     /// Goes from stop to stop until nobody is traced; how the command ended.
     fn follow(&mut self, command: i32) -> Option<Ended> {
-        let (mut ended, mut leaving) = (None, false);
+        let (mut ended, mut leaving) = (None, None);
         while !self.threads.is_empty() {
-            if self.shared.stop.load(Ordering::Relaxed) && !leaving {
-                leaving = !self.filtered;
-                self.wind_up(leaving, ended.is_some());
+            if self.shared.stop.load(Ordering::Relaxed) && leaving.is_none() {
+                leaving = (!self.filtered).then(Instant::now);
+                self.wind_up(leaving.is_some(), ended.is_some());
             }
-            let Some((thread, gone)) = tracing::next() else { break };
-            if gone && is_ours(thread) {
-                self.counted = self.counted.sum(Totals::of(thread).unwrap_or_default());
-            }
-            let Some(status) = tracing::reap(thread) else { continue };
-            if gone {
-                self.threads.remove(&thread);
-                if thread == command {
-                    ended = Some(child::ended(status));
-                    let other = self.threads.keys().next().copied().unwrap_or(0);
-                    self.shared.process.store(other, Ordering::Relaxed);
+            match tracing::next() {
+                Told::Woken if leaving.is_some_and(|since| since.elapsed() > LEAVE_MAX) => break,
+                Told::Woken => {}
+                Told::Nobody => break,
+                Told::Ended(thread) => {
+                    let status = self.gone(thread);
+                    ended =
+                        ended.or_else(|| status.filter(|_| thread == command).map(child::ended));
                 }
-            } else if leaving {
-                let signal = delivered(status).filter(|signal| *signal != WAKING);
-                tracing::let_go(thread, signal.unwrap_or(0));
-                self.threads.remove(&thread);
-            } else {
-                self.stopped(thread, status);
+                Told::Stopped(thread) => match tracing::reap(thread) {
+                    None => {}
+                    Some(status) if leaving.is_some() => {
+                        tracing::let_go(thread, delivered(status).unwrap_or(0));
+                        self.threads.remove(&thread);
+                    }
+                    Some(status) => self.stopped(thread, status),
+                },
             }
         }
         ended
+    }
+
+    /// A thread has ended: what was counted of it, if it is a process, is added up before it is let
+    /// go, and from then on its number is nobody's.
+    fn gone(&mut self, thread: i32) -> Option<i32> {
+        if is_ours(thread) {
+            self.counted = self.counted.sum(Totals::of(thread).unwrap_or_default());
+        }
+        self.threads.remove(&thread);
+        let mut addressed = self.shared.process.lock().unwrap_or_else(PoisonError::into_inner);
+        if *addressed == thread {
+            *addressed = self.threads.keys().next().copied().unwrap_or(0);
+        }
+        tracing::reap(thread)
     }
 
     /// An end is wanted: processes are left to themselves; what a command has left, and cannot do
@@ -200,16 +246,23 @@ impl<'a> Tracer<'a> {
                 self.threads.entry(thread).or_default();
             }
             libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE => {
-                self.threads.entry(tracing::about(thread)).or_default();
+                // One that has ended and was let go before this was told is not waited for.
+                let tracer = Some(tracing::own_number());
+                let begun = tracing::about(thread)
+                    .filter(|begun| number_in_status(*begun, "TracerPid:") == tracer);
+                if let Some(begun) = begun {
+                    self.threads.entry(begun).or_default();
+                }
             }
             libc::PTRACE_EVENT_EXEC => {
-                let former = tracing::about(thread);
+                let former = tracing::about(thread).unwrap_or(thread);
                 let call = self.threads.remove(&former).flatten();
                 self.threads.insert(thread, call);
+                self.runs = true;
+                self.rights_lost += u64::from(loses_rights(thread));
             }
             libc::PTRACE_EVENT_SECCOMP => self.call(thread),
             0 if signal == libc::SIGTRAP | 0x80 => self.call(thread),
-            0 if signal == WAKING && self.shared.stop.load(Ordering::Relaxed) => {}
             0 => pass = signal,
             _ => {}
         }
@@ -342,6 +395,21 @@ fn is_ours(thread: i32) -> bool {
 fn number_in_status(thread: i32, name: &str) -> Option<i32> {
     let status = fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
     status.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
+}
+
+/// Whether a program that has just begun would have had more rights, were it not traced: its file
+/// is setuid or has capabilities, and the thread may gain none.
+fn loses_rights(thread: i32) -> bool {
+    if number_in_status(thread, "NoNewPrivs:") != Some(1) {
+        return false;
+    }
+    let program = format!("/proc/{thread}/exe");
+    let Ok(about) = fs::metadata(&program) else { return false };
+    let owner = fs::metadata(format!("/proc/{thread}")).map(|own| own.uid());
+    let mode = about.permissions().mode();
+    (mode & 0o4000 != 0 && owner.is_ok_and(|owner| owner != about.uid()))
+        || (mode & 0o2010 == 0o2010)
+        || CString::new(program).is_ok_and(|program| tracing::has_capabilities(&program))
 }
 
 /// The signal that a thread was stopped for, to be handed on.

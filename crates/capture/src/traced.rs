@@ -10,8 +10,8 @@ use leadline_trace::Refused;
 use crate::report::{Beside, Captured, Paths, finish};
 use crate::session::{LOOK, Listener, Order, Taker, Target, Way};
 use crate::start::Command;
-use crate::stops::{Followed, Shared, Tracer, WAKING};
-use crate::system::child;
+use crate::stops::{Followed, Shared, Tracer};
+use crate::system::tracing::{Wakeable, own_number};
 use crate::totals::with_descendants;
 use crate::watch::{members_of, require_group, require_process};
 
@@ -41,29 +41,37 @@ pub fn by_ptrace(
         ));
     }
     let shared = Shared::default();
+    let wakeable = Wakeable::new();
     let followed = scope(|scope| {
         let tracing = scope.spawn(|| follow(asked, &mut taker, &shared));
         while !tracing.is_finished() {
             sleep(LOOK);
+            if shared.stop.load(Ordering::Relaxed) {
+                wakeable.wake(shared.tracer.load(Ordering::Relaxed));
+            }
             let requests = shared.requests.load(Ordering::Relaxed);
             let bytes = shared.bytes.load(Ordering::Relaxed);
             if let Order::Stop { signal, theirs } = listener.hear(requests, bytes) {
+                if asked.command.is_some() && !theirs {
+                    shared.send(signal);
+                }
                 shared.stop.store(true, Ordering::Relaxed);
-                wake(&shared, asked.command.filter(|_| !theirs).map(|_| signal));
             }
         }
         tracing.join().unwrap_or_else(|_| Err(Refused("the tracer failed".into())))
     })?;
     let heard = (listener.began.elapsed().as_secs_f64(), listener.stopped);
-    let (seen, live) = taker.end()?;
+    let (seen, live, not_kept) = taker.end()?;
     let beside = Beside {
         way: Way::Ptrace,
         no_bpf,
+        not_kept,
         lost: 0,
         other: (0, 0),
         counted: followed.counted,
         mapped_bytes: None,
         calls_of_32_bits: followed.foreign,
+        rights_lost: followed.rights_lost,
         threads_missed: 0,
         left_running: 0,
         ended: followed.ended,
@@ -73,15 +81,8 @@ pub fn by_ptrace(
     finish(seen, live, beside, files, heard)
 }
 
-/// Wakes the tracer by a signal to whom it traces: one that a command is to have, or none.
-fn wake(shared: &Shared, signal: Option<i32>) {
-    let process = shared.process.load(Ordering::Relaxed);
-    if process > 0 {
-        child::send(process, signal.unwrap_or(WAKING));
-    }
-}
-
 fn follow(asked: &By<'_>, taker: &mut Taker, shared: &Shared) -> Result<Followed, Refused> {
+    shared.tracer.store(own_number(), Ordering::Relaxed);
     let tracer = Tracer::new(taker, shared, asked.keep_paths);
     match (asked.target, asked.command) {
         (Target::Process(process), _) => {

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use leadline_trace::Refused;
 
 use crate::bpf::Watching;
-use crate::report::{Beside, Captured, Paths, finish};
+use crate::report::{Beside, Captured, Ended, Paths, finish};
 use crate::session::{Asked, Hear, LOOK, Listener, Order, Taker, Target, Way};
 use crate::start::Command;
 use crate::system::child::{self, Beginning};
@@ -22,6 +22,8 @@ use crate::traced::{By, by_ptrace};
 
 /// Between two looks at who has come to a control group, and what was counted.
 const MEMBERS: Duration = Duration::from_millis(100);
+
+const MEMBERS_FILE: &str = "cgroup.procs";
 
 /// Watches until there is nobody left, or somebody wants an end.
 ///
@@ -45,6 +47,10 @@ pub fn capture(asked: Asked, hear: Hear<'_>) -> Result<Captured, Refused> {
         Err(error) if way == Some(Way::Bpf) => Err(Refused(format!(
             "BPF is refused: {error}; run as root, or leave --way out: it is stopped at each call \
              then (ptrace)"
+        ))),
+        Err(error) if command.is_none() => Err(Refused(format!(
+            "BPF is refused: {error}; run as root, or ask for --way ptrace, which stops what runs \
+             there at every call"
         ))),
         Err(error) => by_ptrace(&asked, taker, listener, Some(error.to_string())),
     }
@@ -73,37 +79,38 @@ fn by_bpf(
     own.end(ended, counted)
 }
 
-/// Runs a command without looking; how many seconds it took.
+/// Runs a command without looking; how many seconds it took, how it ended, and by which signal
+/// somebody stopped it.
 ///
 /// # Errors
 ///
 /// It cannot be started.
-pub fn run_unwatched(words: &[OsString], hear: Hear<'_>) -> Result<f64, Refused> {
+pub fn run_unwatched(
+    words: &[OsString],
+    hear: Hear<'_>,
+) -> Result<(f64, Ended, Option<i32>), Refused> {
     let command = Command::found(words)?;
     let mut listener = Listener::new(None, hear);
-    let process = start(&command)?;
+    let waiting = start(&command)?;
     listener.began = Instant::now();
-    child::send(process, libc::SIGCONT);
+    let process = waiting.go();
     while !child::has_ended(process) {
         sleep(LOOK);
         pass_on(&mut listener, (0, 0), process);
     }
     let wall_s = listener.began.elapsed().as_secs_f64();
-    child::reap(process);
-    Ok(wall_s)
+    Ok((wall_s, child::reap(process).into(), listener.stopped))
 }
 
 /// A child that waits.
-fn start(command: &Command) -> Result<i32, Refused> {
+fn start(command: &Command) -> Result<child::Waiting, Refused> {
     let beginning = Beginning {
         program: &command.program,
         arguments: &command.arguments,
         environment: &command.environment,
         filter: None,
     };
-    let process = child::fork(&beginning).map_err(failed)?;
-    child::await_stop(process).map_err(failed)?;
-    Ok(process)
+    child::Waiting::new(&beginning).map_err(failed)
 }
 
 fn failed(error: Error) -> Refused {
@@ -145,10 +152,10 @@ impl ByBpf<'_> {
 
     fn command(&mut self, command: &Command) -> Result<Counted, Refused> {
         let orphans = child::Orphans::adopt();
-        let process = start(command)?;
-        self.watching.watch(process.cast_unsigned()).map_err(failed)?;
+        let waiting = start(command)?;
+        self.watching.watch(waiting.process().cast_unsigned()).map_err(failed)?;
         self.listener.began = Instant::now();
-        child::send(process, libc::SIGCONT);
+        let process = waiting.go();
         let mut counted = Totals::default();
         while !child::has_ended(process) {
             sleep(LOOK);
@@ -178,18 +185,19 @@ impl ByBpf<'_> {
 
     fn process(&mut self, process: i32) -> Result<Counted, Refused> {
         require_process(process)?;
-        self.until_stopped(|| with_descendants(process), false)
+        self.until_stopped(|| with_descendants(process), || true, false)
     }
 
     fn group(&mut self, folder: &Path) -> Result<Counted, Refused> {
         require_group(folder)?;
-        self.until_stopped(|| members_of(folder), true)
+        self.until_stopped(|| members_of(folder), || folder.join(MEMBERS_FILE).exists(), true)
     }
 
-    /// Watches those that `who` tells: once, or again and again.
+    /// Watches those that `who` tells, once or again and again, as long as it is `there`.
     fn until_stopped(
         &mut self,
         who: impl Fn() -> Vec<i32>,
+        there: impl Fn() -> bool,
         always: bool,
     ) -> Result<Counted, Refused> {
         let first = who();
@@ -206,7 +214,7 @@ impl ByBpf<'_> {
                     self.join(&who())?;
                 }
                 self.members.count();
-                if !always && self.watching.threads().is_empty() {
+                if !there() || (!always && self.watching.threads().is_empty()) {
                     break;
                 }
             }
@@ -227,6 +235,11 @@ impl ByBpf<'_> {
                 self.watching.watch(thread.cast_unsigned()).map_err(|error| {
                     Refused(format!("process {process} cannot be watched: {error}"))
                 })?;
+                // One that ended before it was noted is told of by nobody any more, and its number
+                // may become a stranger's.
+                if !Path::new(&format!("/proc/{process}/task/{thread}")).exists() {
+                    self.watching.forget(thread.cast_unsigned());
+                }
             }
         }
         Ok(())
@@ -241,15 +254,17 @@ impl ByBpf<'_> {
         let pages = self.watching.mapped();
         let left_running = self.running().len() as u64;
         let heard = (self.listener.began.elapsed().as_secs_f64(), self.listener.stopped);
-        let (seen, live) = self.taker.end()?;
+        let (seen, live, not_kept) = self.taker.end()?;
         let beside = Beside {
             way: Way::Bpf,
             no_bpf: None,
+            not_kept,
             lost: sums.lost,
             other: (sums.other_read, sums.other_written),
             counted,
             mapped_bytes: pages.map(|pages| seen.mapped_bytes(&pages)),
             calls_of_32_bits: sums.of_32_bits,
+            rights_lost: 0,
             threads_missed: sums.too_many,
             left_running,
             ended,
@@ -294,7 +309,7 @@ pub fn require_process(process: i32) -> Result<(), Refused> {
 ///
 /// It is no folder of a control group.
 pub fn require_group(folder: &Path) -> Result<(), Refused> {
-    if !folder.join("cgroup.procs").exists() {
+    if !folder.join(MEMBERS_FILE).exists() {
         return Err(Refused(format!(
             "{} is no control group: give its folder, such as /sys/fs/cgroup/NAME \
              (/proc/PID/cgroup says that of a process)",
@@ -307,7 +322,7 @@ pub fn require_group(folder: &Path) -> Result<(), Refused> {
 /// Processes of a control group and of those below it.
 pub fn members_of(folder: &Path) -> Vec<i32> {
     let own = std::process::id().cast_signed();
-    let told = fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
+    let told = fs::read_to_string(folder.join(MEMBERS_FILE)).unwrap_or_default();
     let numbers = told.lines().filter_map(|line| line.trim().parse().ok());
     let mut all: Vec<i32> = numbers.filter(|process| *process != own && *process > 0).collect();
     for below in fs::read_dir(folder).into_iter().flatten().flatten() {

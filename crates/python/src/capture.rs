@@ -55,13 +55,17 @@ pub fn capture(
     }
 }
 
-/// Runs a command without looking; returns its seconds. `hear` as for `capture`.
+/// Seconds, exit code, the signal that ended it, and the one by which somebody stopped it.
+type Run = (f64, Option<i32>, Option<i32>, Option<i32>);
+
+/// Runs a command without looking; returns its seconds, its exit code or the signal that ended it,
+/// and the signal by which somebody stopped it. `hear` as for `capture`.
 #[pyfunction]
 pub fn run_unwatched(
     py: Python<'_>,
     command: Vec<OsString>,
     hear: &Bound<'_, PyAny>,
-) -> PyResult<f64> {
+) -> PyResult<Run> {
     let (told, mut raised) = (hear.clone().unbind(), None);
     let done = py.detach(|| {
         leadline_capture::run_unwatched(&command, &mut |requests, bytes| {
@@ -71,7 +75,7 @@ pub fn run_unwatched(
     match (done, raised) {
         (_, Some(error)) => Err(error),
         (Err(refused), None) => Err(PyValueError::new_err(refused.0)),
-        (Ok(seconds), None) => Ok(seconds),
+        (Ok((seconds, ended, stopped)), None) => Ok((seconds, ended.code, ended.signal, stopped)),
     }
 }
 

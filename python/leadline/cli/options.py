@@ -182,7 +182,7 @@ def require_new(path: Path) -> None:
     beside = f"{escape(path.stem)}-*{escape(path.suffix)}"
     charts = path.parent.glob(beside) if path.suffix.lower() in _CHARTS else ()
     for each in (path, *charts):
-        if each.is_file():
+        if each.is_file() or each.is_symlink():
             raise TargetRefused(
                 f"{each} is there already; add --force to overwrite it, or give another name"
             )

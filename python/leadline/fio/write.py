@@ -43,6 +43,21 @@ class FioRun(msgspec.Struct, frozen=True, kw_only=True):
     options: Mapping[str, str | int] = {}
     """More options of fio, as they are."""
 
+    def __post_init__(self) -> None:
+        """Refuse what a job file cannot hold, whoever writes it.
+
+        Raises:
+            FioJobRefused: a name that fio would read as something else.
+
+        """
+        if _NOT_IN_A_FILE.search(self.filename) or not self.filename.strip():
+            raise FioJobRefused(
+                f"{self.filename!r}: a job file cannot hold this name, because fio takes ; and # "
+                "for comments; choose another directory"
+            )
+        if not _NAME.fullmatch(self.name) or self.name.startswith("global"):
+            raise FioJobRefused(f"{self.name!r} is no name of a fio job; write letters and digits")
+
 
 def fitting_ramp_s(ramp_s: float, workload: Workload, arrivals: Arrivals, seconds: float) -> float:
     """Return the ramp time in seconds, of at most `ramp_s`, with which fio 3.33 counts right.
@@ -115,13 +130,6 @@ def _check(workload: Workload, run: FioRun) -> None:
             f"think_time_s={workload.think_time_s:g} and a rate exclude each other: requests that "
             "arrive by a clock wait for nothing; leave the think time or the rate out"
         )
-    if _NOT_IN_A_FILE.search(run.filename) or not run.filename.strip():
-        raise FioJobRefused(
-            f"{run.filename!r}: a job file cannot hold this name, because fio takes ; and # for "
-            "comments; choose another directory"
-        )
-    if not _NAME.fullmatch(run.name) or run.name.startswith("global"):
-        raise FioJobRefused(f"{run.name!r} is no name of a fio job; write letters and digits")
     if workload.unique_bytes < run.granule_bytes:
         raise FioJobRefused(
             f"unique_bytes={workload.unique_bytes} is below the smallest transfer of "

@@ -179,9 +179,11 @@ def _take(path: Path) -> int:
     """Put a lock of root's own in the place of whatever is there, locked before anybody sees it."""
     own = path.with_name(f"{_NAME}.{secrets.token_hex(8)}")
     try:
-        lock = os.open(own, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        # Nobody else opens it before it is locked.
+        lock = os.open(own, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.fchmod(lock, 0o644)
             if path.is_dir() and not path.is_symlink():
                 path.rename(path.with_name(f"{_NAME}.found.{secrets.token_hex(8)}"))
             own.rename(path)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +16,8 @@ from leadline.report.kinds import KINDS
 from leadline.store import Store, Stored
 
 START = "index.html"
+_ID = re.compile(r"[0-9a-f]{32}")
+"""A study's id is part of its page's name."""
 
 
 class Entry(NamedTuple):
@@ -54,10 +58,15 @@ def save_site(
     try:
         folder.mkdir(parents=True, exist_ok=True)
         entries = []
-        for number, item in enumerate(studies, 1):
-            entries.append(_entry(store, item, folder))
-            on_page(number, len(studies))
-        (folder / START).write_text(render_start(entries), encoding="utf-8")
+        # Drawn beside their places and then renamed: a page is whole or not there, and a link of
+        # its name is replaced, never followed.
+        with tempfile.TemporaryDirectory(prefix=".leadline-", dir=folder) as name:
+            for number, item in enumerate(studies, 1):
+                entries.append(_entry(store, item, Path(name)))
+                on_page(number, len(studies))
+            (Path(name) / START).write_text(render_start(entries), encoding="utf-8")
+            for page in Path(name).iterdir():
+                page.replace(folder / page.name)
     except OSError as error:
         raise ReportError(
             f"{folder} cannot be written: {error.strerror}; give another folder"
@@ -84,6 +93,8 @@ def _entry(store: Store, item: Summary, folder: Path) -> Entry:
     """Draw a study; one that cannot be read or drawn does not keep others from it."""
     page, said, why = f"{item.study_id[:12]}.html", "", ""
     try:
+        if not _ID.fullmatch(item.study_id):
+            raise ReportError("its id is none that Leadline gives: the store was changed by others")
         found: Stored[Any, Any] = store.find(item.study_id)
         kind = KINDS[found.kind]
         study = kind.load(store, item.study_id)
@@ -91,9 +102,11 @@ def _entry(store: Store, item: Summary, folder: Path) -> Entry:
         kind.save(store, study, folder / page, ())
     except LeadlineError as error:
         page, why = "", str(error)
+    except Exception as error:  # a defect in one drawing keeps no other from its page
+        page, why = "", f"a defect in Leadline: {type(error).__name__}: {error}"
     return Entry(
         study_id=item.study_id[:8],
-        kind=KINDS[item.kind].records.said,
+        kind=KINDS[item.kind].records.said if item.kind in KINDS else item.kind,
         system=item.system,
         target=item.target,
         started=item.started_at[:16].replace("T", " "),

@@ -100,7 +100,7 @@ def _run(asked: dict[str, Any], asks: io.FileIO) -> dict[str, Any]:
         except OSError as error:
             return {"code": None, "ended": f"cannot be started: {error.strerror or error}"}
         try:
-            ended = _watch(process, out.fileno(), asked, asks)
+            ended = _watch(process, (out.fileno(), err.fileno()), asked, asks)
             if ended or not asked["leaves_server"]:
                 # Before it is reaped, so that the number cannot be somebody else's by now.
                 _kill_group(process.pid)
@@ -111,7 +111,10 @@ def _run(asked: dict[str, Any], asks: io.FileIO) -> dict[str, Any]:
 
 
 def _watch(
-    process: subprocess.Popen[bytes], out: int, asked: dict[str, Any], asks: io.FileIO
+    process: subprocess.Popen[bytes],
+    outputs: tuple[int, int],
+    asked: dict[str, Any],
+    asks: io.FileIO,
 ) -> str | None:
     """Wait for the end without reaping; say why it has to be killed, if it has."""
     end_s = time.monotonic() + asked["seconds_max"]
@@ -132,7 +135,7 @@ def _watch(
                         raise _StarterGone
                     return "was interrupted"  # all that is sent before the answer
                 _reap_others(process.pid)
-                if os.fstat(out).st_size > asked["output_bytes_max"]:
+                if max(os.fstat(each).st_size for each in outputs) > asked["output_bytes_max"]:
                     return f"printed more than {asked['output_bytes_max']} bytes"
         finally:
             os.close(pidfd)

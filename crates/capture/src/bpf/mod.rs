@@ -98,6 +98,11 @@ impl Watching {
         self.threads.set(&key, &[0; THREAD_BYTES as usize])
     }
 
+    /// Watches a thread no longer.
+    pub fn forget(&self, thread: u32) {
+        self.threads.remove(&thread.to_ne_bytes());
+    }
+
     /// Threads that are watched and have not ended.
     pub fn threads(&self) -> Vec<u32> {
         let number = |key: Vec<u8>| key.as_slice().try_into().map(u32::from_ne_bytes).ok();

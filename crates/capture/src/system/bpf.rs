@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 const MAP_CREATE: u32 = 0;
 const MAP_LOOKUP: u32 = 1;
 const MAP_UPDATE: u32 = 2;
+const MAP_DELETE: u32 = 3;
 const MAP_NEXT_KEY: u32 = 4;
 const PROGRAM_LOAD: u32 = 5;
 const RAW_TRACEPOINT_OPEN: u32 = 17;
@@ -114,6 +115,15 @@ impl Map {
         let asked = self.about().pointer(2, key).pointer(4, value.as_mut_ptr());
         // SAFETY: both are as long as the map says.
         unsafe { asked.ask(MAP_LOOKUP) }.ok().map(|_| value)
+    }
+
+    /// Removes a key, if it is there.
+    pub fn remove(&self, key: &[u8]) {
+        if key.len() == self.key_bytes {
+            let asked = self.about().pointer(2, key);
+            // SAFETY: it is as long as the map says.
+            let _ = unsafe { asked.ask(MAP_DELETE) };
+        }
     }
 
     /// All keys.

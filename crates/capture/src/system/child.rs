@@ -1,8 +1,12 @@
 //! The command as a child that waits until it is watched.
 
 use std::ffi::{CString, c_char};
+use std::fs;
 use std::io::{Error, Result};
 use std::ptr;
+
+/// What a child ends with that may not put its filter on itself, or not become its program.
+pub const NOT_STARTED: i32 = 126;
 
 /// How a child begins.
 pub struct Beginning<'a> {
@@ -23,12 +27,57 @@ pub enum Ended {
     Signal(i32),
 }
 
-/// A child that is stopped before it becomes the command.
-///
-/// # Errors
-///
-/// There can be no more processes.
-pub fn fork(beginning: &Beginning<'_>) -> Result<i32> {
+/// A child that has stopped itself before it becomes the command. Until it is let go, it is killed
+/// when this is dropped, or when the thread that made it ends.
+#[derive(Debug)]
+pub struct Waiting(i32);
+
+impl Waiting {
+    /// A child that waits.
+    ///
+    /// # Errors
+    ///
+    /// There can be no more processes, or it is gone.
+    pub fn new(beginning: &Beginning<'_>) -> Result<Self> {
+        let child = Self(fork(beginning)?);
+        match wait(child.0, libc::WUNTRACED) {
+            Some(status) if libc::WIFSTOPPED(status) => Ok(child),
+            _ => Err(Error::last_os_error()),
+        }
+    }
+
+    /// Its number.
+    pub fn process(&self) -> i32 {
+        self.0
+    }
+
+    /// Lets it become the command; from now on it is the caller's to reap.
+    pub fn go(self) -> i32 {
+        let process = self.0;
+        std::mem::forget(self);
+        send(process, libc::SIGCONT);
+        process
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        send(self.0, libc::SIGKILL);
+        let _ = wait(self.0, 0);
+    }
+}
+
+/// Descriptors that end at exec: a child that waits is not to hold what its starter may let go.
+fn ends_at_exec() -> Vec<i32> {
+    let listed = fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    let numbers = listed.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    // SAFETY: one number; whether it is open is the answer.
+    numbers
+        .filter(|fd| unsafe { libc::fcntl(*fd, libc::F_GETFD) } & libc::FD_CLOEXEC != 0)
+        .collect()
+}
+
+fn fork(beginning: &Beginning<'_>) -> Result<i32> {
     let pointers = |texts: &[CString]| -> Vec<*const c_char> {
         texts.iter().map(|text| text.as_ptr()).chain([ptr::null()]).collect()
     };
@@ -36,6 +85,8 @@ pub fn fork(beginning: &Beginning<'_>) -> Result<i32> {
     let filter = beginning
         .filter
         .map(|code| libc::sock_fprog { len: code.len() as u16, filter: code.as_ptr().cast_mut() });
+    let closed = ends_at_exec();
+    let parent = std::process::id().cast_signed();
     // SAFETY: between here and exec the child calls nothing but system calls, with what was made
     // before; it shares nothing that it could break.
     let child = unsafe { libc::fork() };
@@ -43,33 +94,62 @@ pub fn fork(beginning: &Beginning<'_>) -> Result<i32> {
         // SAFETY: as above: pointers into vectors that live in the child's copy, each list ended
         // by null.
         unsafe {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            if libc::getppid() != parent {
+                libc::_exit(NOT_STARTED);
+            }
+            for descriptor in &closed {
+                libc::close(*descriptor);
+            }
             let mut none = std::mem::zeroed();
             libc::sigemptyset(&raw mut none);
             libc::sigprocmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut());
             libc::signal(libc::SIGPIPE, libc::SIG_DFL); // Python ignores both
             libc::signal(libc::SIGXFSZ, libc::SIG_DFL);
             libc::raise(libc::SIGSTOP);
-            if let Some(filter) = &filter {
-                libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-                libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, ptr::from_ref(filter));
+            libc::prctl(libc::PR_SET_PDEATHSIG, 0);
+            if let Some(filter) = &filter
+                && !filtered(filter)
+            {
+                libc::_exit(NOT_STARTED);
             }
             libc::execve(beginning.program.as_ptr(), arguments.as_ptr(), environment.as_ptr());
-            libc::_exit(126);
+            libc::_exit(NOT_STARTED);
         }
     }
     if child < 0 { Err(Error::last_os_error()) } else { Ok(child) }
 }
 
-/// Waits until a child has stopped itself.
+/// Puts a filter on this thread. Who may administer the system keeps the way to more rights open:
+/// `sudo` and `ping` work below the filter as without it.
 ///
-/// # Errors
+/// # Safety
 ///
-/// It is gone.
-pub fn await_stop(child: i32) -> Result<()> {
+/// The filter's instructions are there; nothing but system calls is made.
+unsafe fn filtered(filter: &libc::sock_fprog) -> bool {
+    let put = || {
+        // SAFETY: as above.
+        unsafe {
+            libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, ptr::from_ref(filter)) == 0
+        }
+    };
+    // SAFETY: numbers.
+    put() || unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && put() }
+}
+
+/// Waits for a child however often a signal comes between; None where there is none.
+fn wait(child: i32, flags: i32) -> Option<i32> {
     let mut status = 0;
-    // SAFETY: one child is waited for, into a number of ours.
-    let found = unsafe { libc::waitpid(child, &raw mut status, libc::WUNTRACED) };
-    if found == child && libc::WIFSTOPPED(status) { Ok(()) } else { Err(Error::last_os_error()) }
+    loop {
+        // SAFETY: one child is waited for, into a number of ours.
+        let found = unsafe { libc::waitpid(child, &raw mut status, flags) };
+        if found == child {
+            return Some(status);
+        }
+        if Error::last_os_error().raw_os_error() != Some(libc::EINTR) {
+            return None;
+        }
+    }
 }
 
 /// Whether a child has ended; it stays until it is reaped, so that it can be asked about.
@@ -85,10 +165,7 @@ pub fn has_ended(child: i32) -> bool {
 
 /// Lets a child go that has ended; how it did.
 pub fn reap(child: i32) -> Ended {
-    let mut status = 0;
-    // SAFETY: as in `await_stop`.
-    unsafe { libc::waitpid(child, &raw mut status, 0) };
-    ended(status)
+    wait(child, 0).map_or(Ended::Code(NOT_STARTED), ended)
 }
 
 /// What a status of wait(2) says of an end.
@@ -100,10 +177,12 @@ pub fn ended(status: i32) -> Ended {
     }
 }
 
-/// Sends a signal to a process of ours.
+/// Sends a signal to one process of ours; numbers that mean several are none.
 pub fn send(process: i32, signal: i32) {
-    // SAFETY: two numbers.
-    unsafe { libc::kill(process, signal) };
+    if process > 1 {
+        // SAFETY: two numbers.
+        unsafe { libc::kill(process, signal) };
+    }
 }
 
 /// While it lives, children of those that have ended become this process's, as if its own.

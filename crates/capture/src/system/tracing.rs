@@ -1,6 +1,6 @@
 //! ptrace(2), and the filter by which only the calls that matter stop.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::io::{Error, Result};
 use std::ptr;
 
@@ -114,34 +114,86 @@ pub fn call_at(thread: i32) -> At {
     }
 }
 
-/// The number that a stop is about: the thread that became another program.
-pub fn about(thread: i32) -> i32 {
+/// The thread that a stop is about: the one that was begun, or that became another program. None
+/// where the one that stopped was killed meanwhile.
+pub fn about(thread: i32) -> Option<i32> {
     let mut number: libc::c_ulong = 0;
-    let _ = ask(libc::PTRACE_GETEVENTMSG, thread, 0, (&raw mut number) as usize);
-    number as i32
+    ask(libc::PTRACE_GETEVENTMSG, thread, 0, (&raw mut number) as usize).ok()?;
+    i32::try_from(number).ok().filter(|number| *number > 0)
 }
 
-/// Waits for a thread that this one traces; None when there is none left. What has ended stays
-/// until `reap`, so that it can be asked about.
-pub fn next() -> Option<(i32, bool)> {
-    loop {
-        // SAFETY: a structure of numbers that the kernel fills.
-        let (found, thread, code) = unsafe {
-            let mut told: libc::siginfo_t = std::mem::zeroed();
-            let flags =
-                libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT | libc::__WALL | libc::__WNOTHREAD;
-            let found = libc::waitid(libc::P_ALL, 0, &raw mut told, flags);
-            (found, told.si_pid(), told.si_code)
-        };
-        match found {
-            0 => {
-                let ended = matches!(code, libc::CLD_EXITED | libc::CLD_KILLED | libc::CLD_DUMPED);
-                return Some((thread, ended));
-            }
-            _ if Error::last_os_error().raw_os_error() == Some(libc::EINTR) => {}
-            _ => return None,
+/// What `next` has to tell.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Told {
+    /// A thread stopped.
+    Stopped(i32),
+    /// A thread ended. It stays until `reap`, so that it can be asked about.
+    Ended(i32),
+    /// `Wakeable` was used.
+    Woken,
+    /// There is no thread left that this one traces.
+    Nobody,
+}
+
+/// Waits for a thread that this one traces.
+pub fn next() -> Told {
+    // SAFETY: a structure of numbers that the kernel fills.
+    let (found, thread, code) = unsafe {
+        let mut told: libc::siginfo_t = std::mem::zeroed();
+        let flags =
+            libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT | libc::__WALL | libc::__WNOTHREAD;
+        let found = libc::waitid(libc::P_ALL, 0, &raw mut told, flags);
+        (found, told.si_pid(), told.si_code)
+    };
+    match (found, code) {
+        (0, libc::CLD_EXITED | libc::CLD_KILLED | libc::CLD_DUMPED) => Told::Ended(thread),
+        (0, _) => Told::Stopped(thread),
+        _ if Error::last_os_error().raw_os_error() == Some(libc::EINTR) => Told::Woken,
+        _ => Told::Nobody,
+    }
+}
+
+/// This process can wake a thread of its own out of `next`, and nobody else is sent a signal.
+pub struct Wakeable {
+    before: libc::sigaction,
+}
+
+/// Nobody sends it to this process; that it arrives is all that is wanted.
+const WAKING: i32 = libc::SIGURG;
+
+extern "C" fn nothing(_: i32) {}
+
+impl Wakeable {
+    /// Until it is dropped.
+    pub fn new() -> Self {
+        // SAFETY: structures of numbers and one address of a function that does nothing; without
+        // SA_RESTART a call that waits returns.
+        unsafe {
+            let (mut now, mut before): (libc::sigaction, libc::sigaction) = std::mem::zeroed();
+            now.sa_sigaction = nothing as *const () as usize;
+            libc::sigaction(WAKING, &raw const now, &raw mut before);
+            Self { before }
         }
     }
+
+    /// Wakes a thread of this process that waits, and none that does not: to be said again.
+    pub fn wake(&self, thread: i32) {
+        // SAFETY: three numbers.
+        unsafe { libc::syscall(libc::SYS_tgkill, std::process::id(), thread, WAKING) };
+    }
+}
+
+impl Drop for Wakeable {
+    fn drop(&mut self) {
+        // SAFETY: what was there before.
+        unsafe { libc::sigaction(WAKING, &raw const self.before, std::ptr::null_mut()) };
+    }
+}
+
+/// The number of this thread.
+pub fn own_number() -> i32 {
+    // SAFETY: it takes nothing.
+    unsafe { libc::gettid() }
 }
 
 /// Takes what `next` told; its status as of wait(2).
@@ -183,6 +235,14 @@ pub fn number_at(process: i32, address: u64) -> Option<u64> {
     let read =
         unsafe { libc::process_vm_readv(process, &raw const own, 1, &raw const theirs, 1, 0) };
     (read == 8).then_some(number)
+}
+
+/// Whether a program's file gives capabilities to whoever runs it.
+pub fn has_capabilities(program: &CStr) -> bool {
+    // SAFETY: two texts that end with zero; nothing is filled.
+    unsafe {
+        libc::getxattr(program.as_ptr(), c"security.capability".as_ptr(), ptr::null_mut(), 0) > 0
+    }
 }
 
 /// The kind of a file system (linux/magic.h), by a path in it.

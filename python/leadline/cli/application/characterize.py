@@ -81,6 +81,16 @@ _WATCHING: dict[str, tuple[Any, Any]] = {
         Annotated[bool, typer.Option("--keep-paths", help="Tell files by path; else by a hash.")],
         False,
     ),
+    "keep_command": (
+        Annotated[
+            bool,
+            typer.Option(
+                "--keep-command",
+                help="Store the command's words as well; else its program and a hash of them.",
+            ),
+        ],
+        False,
+    ),
     "perturbation": (
         _option(
             int,

@@ -63,12 +63,14 @@ def _with_children(store: Store, study_id: str) -> list[Summary]:
     """Return a study and all that are about it."""
     lists = [store.list(kind) for kind in KINDS]
     by_id = {item.study_id: item for found in lists for item in found}
-    chosen, waiting = [], [study_id]
+    chosen, waiting = dict[str, Summary](), [study_id]
     while waiting:
         own = waiting.pop()
-        chosen.append(by_id[own])
-        waiting += [each for each, item in by_id.items() if item.parent == own]
-    return chosen
+        chosen[own] = by_id[own]
+        waiting += [
+            each for each, item in by_id.items() if item.parent == own and each not in chosen
+        ]
+    return list(chosen.values())
 
 
 def _agreed(count: int) -> bool:

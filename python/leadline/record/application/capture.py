@@ -46,6 +46,8 @@ class Capture(msgspec.Struct, frozen=True, kw_only=True):
     way: Literal["bpf", "ptrace"]
     no_bpf: str | None
     """Why not by BPF, if not."""
+    not_kept: str | None = None
+    """Why its trace is not in a file, where it was to be."""
     wall_s: float
     calls: int
     lost: int
@@ -62,6 +64,8 @@ class Capture(msgspec.Struct, frozen=True, kw_only=True):
     """Of files used by mappings, programs left out; None where that cannot be seen."""
     mapped_files: int
     calls_of_32_bits: int
+    rights_lost: int = 0
+    """Programs that would have got other rights (setuid, capabilities), and did not."""
     threads_missed: int
     left_running: int
     """Processes that went on after the end."""

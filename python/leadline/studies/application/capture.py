@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import signal
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from leadline import _engine
 from leadline.machine.stop import shielded, taken_stop
-from leadline.record.application import Application, ApplicationStart, Capture, Perturbation
+from leadline.record.application import (
+    Application,
+    ApplicationStart,
+    Capture,
+    CommandEnded,
+    Perturbation,
+)
 from leadline.stats.intervals import runs_interval
 from leadline.store import Keeper
 from leadline.studies.application.capture_words import say_ended
@@ -33,6 +42,8 @@ class Watched(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float | None = None
     keep_paths: bool = False
     keep_trace: Path | None = None
+    keep_command: bool = False
+    """Whether the words after the program's name are stored: a password may be one of them."""
     pairs: int = 0
     """Of runs, watched and not, that tell how much it suffers."""
 
@@ -44,6 +55,14 @@ class Watched(msgspec.Struct, frozen=True, kw_only=True):
         if self.group is not None:
             return f"cgroup {self.group}"
         return " ".join(self.command)
+
+    @property
+    def stored(self) -> str:
+        """The same, as it is kept: of a command's words a hash, which tells two apart."""
+        if not self.command or self.keep_command or len(self.command) == 1:
+            return self.said
+        words = hashlib.sha256("\0".join(self.command[1:]).encode(errors="surrogateescape"))
+        return f"{self.command[0]} … ({words.hexdigest()[:8]})"
 
     @property
     def named(self) -> str:
@@ -97,7 +116,7 @@ def characterize_running(
         study_id=uuid.uuid4().hex,
         system=system,
         started_at=datetime.now(UTC).isoformat(),
-        trace=watched.said,
+        trace=watched.stored,
         facts=trace.facts,
         capture=capture,
     )
@@ -106,8 +125,7 @@ def characterize_running(
 
 def _seen(watched: Watched, on_requests: Callable[[int, int], object]) -> tuple[Trace, Capture]:
     """Watch until the end: it is the command's affair how it answers a signal."""
-    keep = None if watched.keep_trace is None else _opened(watched.keep_trace)
-    with shielded():
+    with shielded(), _kept(watched.keep_trace) as (keep, put):
         try:
             read, report = _engine.capture(
                 list(watched.command),
@@ -121,14 +139,35 @@ def _seen(watched: Watched, on_requests: Callable[[int, int], object]) -> tuple[
             )
         except ValueError as error:
             raise TraceRefused(str(error)) from None
-    return Trace(read), msgspec.json.decode(report, type=Capture)
+        capture = msgspec.json.decode(report, type=Capture)
+        if capture.not_kept is None:
+            put()
+    return Trace(read), capture
 
 
-def _opened(path: Path) -> int:
+@contextmanager
+def _kept(path: Path | None) -> Iterator[tuple[int | None, Callable[[], None]]]:
+    """Open a new file beside `path` for the trace, and return what puts it in its place.
+
+    What was there stays until the trace is whole, and a link there is replaced, not followed.
+    """
+    if path is None:
+        yield None, lambda: None
+        return
+    own = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
-        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        keep = os.open(own, flags, 0o600)
     except OSError as error:
         raise TraceRefused(f"the trace cannot be kept in {path}: {error.strerror}") from None
+
+    def put() -> None:
+        own.replace(path)
+
+    try:
+        yield keep, put
+    finally:
+        own.unlink(missing_ok=True)
 
 
 def _heard(
@@ -159,24 +198,47 @@ def _before_a_terminal() -> bool:
 
 def _perturbation(watched: Watched, first: Capture) -> Perturbation:
     """Run the command not watched and watched, in turns; the first watched run is done."""
-    ratios = []
+    ended = first.ended
+
+    def checked(run: _Run) -> float:
+        if run.stopped is None and run.ended == ended:
+            return run.wall_s
+        how = "was stopped" if run.stopped else f"ended otherwise{say_ended(run.ended) or ' (0)'}"
+        raise TraceRefused(
+            f"--perturbation: run {len(ratios) + 1} of {watched.pairs} pairs {how}, so that no "
+            "ratio is known and nothing is kept; leave --perturbation out, or give a command that "
+            "ends alike each time"
+        )
+
+    ratios: list[float] = []
     for pair in range(watched.pairs):
         plain_first = pair % 2 == 1
-        before = _plain(watched) if plain_first else None
-        taken = first.wall_s if pair == 0 else _again(watched)
-        after = before if before is not None else _plain(watched)
+        before = checked(_plain(watched)) if plain_first else None
+        seen = _Run(first.wall_s, first.ended, first.stopped) if pair == 0 else _again(watched)
+        taken = checked(seen)
+        after = before if before is not None else checked(_plain(watched))
         ratios.append(taken / after)
     found = runs_interval(ratios)
     return Perturbation(pairs=watched.pairs, ratio=found.value, low=found.low, high=found.high)
 
 
-def _again(watched: Watched) -> float:
+class _Run(NamedTuple):
+    """One run of the command."""
+
+    wall_s: float
+    ended: CommandEnded | None
+    stopped: int | None
+
+
+def _again(watched: Watched) -> _Run:
     own = msgspec.structs.replace(watched, keep_trace=None)
-    return _seen(own, lambda _requests, _bytes: None)[1].wall_s
+    capture = _seen(own, lambda _requests, _bytes: None)[1]
+    return _Run(capture.wall_s, capture.ended, capture.stopped)
 
 
-def _plain(watched: Watched) -> float:
+def _plain(watched: Watched) -> _Run:
     with shielded():
-        return _engine.run_unwatched(
+        wall_s, code, number, stopped = _engine.run_unwatched(
             list(watched.command), lambda _requests, _bytes: _heard(lambda *_: None, 0, 0)
         )
+    return _Run(wall_s, CommandEnded(code=code, signal=number), stopped)

@@ -36,7 +36,7 @@ def say_capture(capture: Capture | None) -> Iterator[str]:
 
 def _say_bytes(capture: Capture) -> str:
     if capture.counted_bytes is None or capture.bytes_off is None:
-        return "what the kernel counted in /proc/PID/io could not be asked"
+        return "its bytes are unchecked: the count in /proc/PID/io could not be read"
     counted = format_bytes(sum(capture.counted_bytes))
     if capture.bytes_off == 0:
         return f"its bytes are those of /proc/PID/io, {counted}"
@@ -87,6 +87,8 @@ def warnings_of_capture(capture: Capture | None, requested_bytes: int) -> Iterat
             f"lost: {say_percent(capture.lost_share)} of the calls found no room; kept, but no "
             "prediction rests on it: run it again with less at once, or on a machine less busy"
         )
+    if capture.not_kept is not None:
+        yield f"trace not kept: {capture.not_kept}; the description is whole without it"
     mapped = capture.mapped_bytes
     if mapped is not None and mapped > MAPPED_MAX * (mapped + requested_bytes):
         yield (
@@ -119,6 +121,11 @@ def _about_who(capture: Capture) -> Iterator[str]:
         yield (
             f"slowed down: it was stopped at each call, since BPF is refused ({capture.no_bpf}); "
             "run as root for a hundredth of that"
+        )
+    if capture.rights_lost:
+        yield (
+            f"{say_count(capture.rights_lost, 'program')} (such as sudo or ping) would have gained "
+            "rights and did not while traced without root: run Leadline as root"
         )
     if capture.calls_of_32_bits:
         yield (

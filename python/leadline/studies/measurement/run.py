@@ -154,7 +154,9 @@ class _Growing:
         limit = written_bytes_max or self.asked.written_bytes_max
         self.wear = Wear(limit, 0 if before is None else before.bytes_written)
         self.status = Status.RUNNING
-        self._begun = before is not None
+        self._is_kept = before is not None
+        self._begun = False
+        """In this sitting: one that is refused before leaves the study as others have it."""
         self._store, self._start = store, start
 
     @property
@@ -164,9 +166,9 @@ class _Growing:
 
     def begin(self) -> None:
         """Begin to keep the study: one that is refused before leaves nothing."""
-        if not self._begun:
+        if not self._is_kept:
             self._store.begin(MEASUREMENT, self._start)
-            self._begun = True
+        self._is_kept = self._begun = True
 
     def add_run(self, run: Measurement) -> None:
         self._store.add(self._start.study_id, run, runs_group(len(self.points)))
@@ -179,7 +181,7 @@ class _Growing:
     def end(self) -> None:
         whole = len(self.points) == len(self.asked.workloads)
         self.status = Status.DONE if whole else Status.STOPPED
-        if self._begun:
+        if self._begun or (self._is_kept and whole):
             readings = [run.wall_s for point in self.points for run in point.runs]
             wall_s = sum(readings) + sum(run.result.wall_s for run in self.runs)
             took = Took(wall_s=wall_s, written_bytes=self.wear.written_bytes)
