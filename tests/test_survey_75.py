@@ -12,7 +12,9 @@ from leadline.studies.survey.seventy_five import SeventyFiveStrategy, say_vector
 from leadline.testing.simulation import SimulatedSurvey, simulate_survey
 from simulated_answers import start
 
-SETTLING = ("hp-730", "decstation-5000-sprite", "two-level", "smooth-slope", "rs6000-550")
+SETTLING = ("hp-730", "decstation-5000-sprite", "rs6000-550")
+FAST = ("two-level", "smooth-slope")
+"""Of millions of requests a point, in virtual time."""
 
 
 @functools.cache
@@ -20,7 +22,9 @@ def surveyed(system: str) -> SimulatedSurvey:
     return simulate_survey(system, 1, focal_mode="75%")
 
 
-@pytest.mark.parametrize("system", SETTLING)
+@pytest.mark.parametrize(
+    "system", [*SETTLING, *(pytest.param(each, marks=pytest.mark.long) for each in FAST)]
+)
 def test_it_settles_and_measures_five_whole_curves_there(system: str) -> None:
     found = surveyed(system).survey
     assert found.settled

@@ -31,6 +31,7 @@ LAYERS = {
     "inert": 0,
     "profiles": 0,
     "inputs": 1,
+    "outputs": 1,
     "record": 1,
     "stats": 2,
     "fio": 2,

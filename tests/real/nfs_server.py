@@ -36,7 +36,9 @@ def why_not(directory: Path) -> str | None:
 
 
 class NfsServer(Ganesha):
-    """A running server of a directory."""
+    """A running server of a directory, which this machine's programs reach."""
+
+    near_is_here = True
 
     @property
     def directory(self) -> Path:

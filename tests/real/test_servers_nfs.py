@@ -13,6 +13,12 @@ import pytest
 from nfs_server import why_not
 
 from engine_events import when_measuring
+from leadline.engine.child import ENGINE_COMMAND
+from leadline.engine.nfs_load import prepare_data, remove_data
+from leadline.engine.targets.claim import EXPORT, claim
+from leadline.engine.targets.nfs_address import NfsAddress
+from leadline.errors import ServerLost, TargetRefused
+from leadline.record.jobs.nfs import NfsData
 from leadline.record.workbench import (
     NfsServer,
     Threshold,
@@ -22,7 +28,7 @@ from leadline.record.workbench import (
     TrialState,
 )
 from leadline.servers import release_server, run_trial
-from leadline.servers.ganesha import why_no_ganesha
+from leadline.servers.ganesha import OWNER, GaneshaSettings, ganesha, why_no_ganesha
 from leadline.servers.striped_disks import why_no_disks
 
 pytestmark = pytest.mark.real
@@ -74,7 +80,8 @@ def test_a_data_set_is_made_once_and_removed_when_it_is_released(directory: Path
     first = trial_of(directory, 100)
     assert first.measured is not None, first.failure
     assert first.measured.response_ms is not None
-    (made,) = (directory / ".leadline").glob("data-*")
+    exported = directory / ".leadline" / EXPORT
+    (made,) = (exported / ".leadline").glob("data-*")
     inode = next(path for path in made.rglob("*") if path.is_file()).stat().st_ino
     second = trial_of(directory, 100)
     assert second.measured is not None, second.failure
@@ -132,3 +139,37 @@ def test_a_server_that_dies_or_stalls_under_load_is_lost(
     assert harmed
     assert trial.state is TrialState.SERVER_LOST, trial.failure
     assert "lost at 200 operations/s" in (trial.failure or "")
+
+
+# ---- who reaches it ------------------------------------------------------------------------------
+
+
+def test_only_root_reaches_the_server_and_writes_as_nobody(directory: Path) -> None:
+    """As it was, any user of the machine made files of root's through it."""
+    with claim(directory) as claimed:
+        exported = claimed.export_folder(OWNER)
+        with ganesha(GaneshaSettings(directory=exported, owner=OWNER)) as server:
+            linked = subprocess.run(
+                ["ip", "-4", "addr"], capture_output=True, text=True, check=True
+            )
+            assert server.address.rpartition(".")[0] not in linked.stdout, "no link leads there"
+            own = exported.stat()
+            assert (own.st_uid, own.st_mode & 0o777) == (OWNER, 0o700)
+            assert exported.parent.stat().st_mode & 0o777 == 0o700
+            assert exported.parent.stat().st_uid == 0, "nobody himself does not come so far"
+            become = ("setpriv", f"--reuid={OWNER}", "--clear-groups")
+            for words in (server.reaching(["true"]), ("ls", str(exported))):
+                refused = subprocess.run([*become, *words], capture_output=True, check=False)
+                assert refused.returncode != 0
+            address = NfsAddress.parse(server.url_with_ports())
+            data = NfsData(workload="db_tp", data_bytes=4 * MIB)
+            with pytest.raises((TargetRefused, ServerLost)):
+                prepare_data(address, data)
+            prepare_data(address, data, server.reaching(ENGINE_COMMAND))
+            made = [path.lstat() for path in exported.rglob("*")]
+            assert {(each.st_uid, each.st_gid) for each in made} == {(OWNER, OWNER)}
+            unprivileged = ("setpriv", "--bounding-set=-net_bind_service", *ENGINE_COMMAND)
+            with pytest.raises((TargetRefused, ServerLost)):
+                prepare_data(address, data, server.reaching(unprivileged))
+            remove_data(address, data, server.reaching(ENGINE_COMMAND))
+    assert not list(directory.iterdir())

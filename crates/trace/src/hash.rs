@@ -1,7 +1,8 @@
 //! Hashes of whole numbers: fast, and the same in every run, so that a sample is.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
+use std::sync::LazyLock;
 
 /// Spreads a number over all 64 bits (`SplitMix64`; Steele, Lea and Flood 2014).
 #[inline]
@@ -12,9 +13,17 @@ pub fn mix(number: u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
+/// Of this process alone: nobody makes a trace whose numbers all meet in one place of a map.
+static KEY: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(0));
+
 /// Hashes what is made of whole numbers.
-#[derive(Default)]
 pub struct Mixed(u64);
+
+impl Default for Mixed {
+    fn default() -> Self {
+        Self(*KEY)
+    }
+}
 
 impl Hasher for Mixed {
     fn finish(&self) -> u64 {

@@ -6,6 +6,8 @@ use crate::record::Refused;
 
 /// More files than this, or processes, and the trace is refused.
 const NAMES_MAX: u32 = 1 << 22;
+/// And so are more bytes of names.
+const BYTES_MAX: usize = 1 << 29;
 
 /// Numbers of names.
 #[derive(Debug)]
@@ -13,13 +15,14 @@ pub struct Names {
     what: &'static str,
     numbers: HashMap<Box<[u8]>, u32>,
     next: u32,
+    bytes: usize,
     last: (Vec<u8>, u32),
 }
 
 impl Names {
     /// None yet; `what` is what they are of, in the plural.
     pub fn of(what: &'static str) -> Self {
-        Self { what, numbers: HashMap::new(), next: 0, last: (Vec::new(), u32::MAX) }
+        Self { what, numbers: HashMap::new(), next: 0, bytes: 0, last: (Vec::new(), u32::MAX) }
     }
 
     /// The number of a name.
@@ -35,6 +38,14 @@ impl Names {
             Some(number) => *number,
             None => {
                 let number = self.fresh()?;
+                self.bytes += name.len();
+                if self.bytes > BYTES_MAX {
+                    return Err(Refused(format!(
+                        "the names of its {} are longer than half a GiB together, which is more \
+                         than is kept: characterise a part of it",
+                        self.what
+                    )));
+                }
                 self.numbers.insert(name.into(), number);
                 number
             }

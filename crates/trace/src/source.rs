@@ -1,6 +1,7 @@
 //! The bytes of a trace: its beginning looked at, then line by line or record by record.
 
 use std::io::{BufRead, BufReader, Chain, Cursor, ErrorKind, Read};
+use std::time::{Duration, Instant};
 
 use crate::record::Refused;
 
@@ -9,8 +10,11 @@ const HEAD_BYTES: usize = 1 << 17;
 const BUFFER_BYTES: usize = 1 << 20;
 /// No line of a trace is longer; what has longer ones is something else.
 const LINE_BYTES_MAX: u64 = 1 << 20;
-/// Lines between two reports of how far it is.
+/// Lines between two reports of how far it is, and between two looks at the time: a line may be
+/// much work.
 const LINES_BETWEEN: u64 = 1 << 19;
+const LINES_LOOKED: u64 = 1 << 8;
+const REPORT_AFTER: Duration = Duration::from_millis(200);
 /// Lines that cannot be read and are put up with: the last may be cut off.
 const UNREAD_MAX: u64 = 10;
 /// And this share of all of them.
@@ -24,6 +28,7 @@ pub struct Source<'a, R: Read> {
     input: BufReader<Chain<Cursor<Vec<u8>>, R>>,
     line: Vec<u8>,
     progress: Progress<'a>,
+    reported: Instant,
     /// Lines or records so far.
     pub number: u64,
     bytes: u64,
@@ -46,7 +51,8 @@ impl<'a, R: Read> Source<'a, R> {
         let chained = Cursor::new(head.clone()).chain(input);
         let input = BufReader::with_capacity(BUFFER_BYTES, chained);
         let line = Vec::new();
-        Ok((Self { input, line, progress, number: 0, bytes: 0, unread: (0, 0) }, head))
+        let reported = Instant::now();
+        Ok((Self { input, line, progress, reported, number: 0, bytes: 0, unread: (0, 0) }, head))
     }
 
     /// Goes through all lines; `read` says whether one made sense.
@@ -105,7 +111,14 @@ impl<'a, R: Read> Source<'a, R> {
     fn step(&mut self, bytes: u64) -> Result<(), Refused> {
         self.number += 1;
         self.bytes += bytes;
-        if self.number.is_multiple_of(LINES_BETWEEN) { (self.progress)(self.bytes) } else { Ok(()) }
+        let late = || self.reported.elapsed() > REPORT_AFTER;
+        if self.number.is_multiple_of(LINES_BETWEEN)
+            || (self.number.is_multiple_of(LINES_LOOKED) && late())
+        {
+            self.reported = Instant::now();
+            return (self.progress)(self.bytes);
+        }
+        Ok(())
     }
 
     fn end(&self) -> Result<(), Refused> {

@@ -36,6 +36,7 @@ from leadline.compare import (
     questions_on,
 )
 from leadline.engine import Engine, Limits, TargetRefused, open_engine, preflight
+from leadline.outputs import write_whole
 from leadline.predict import Predictor
 from leadline.record import Workload
 from leadline.record.comparison import SystemsComparison
@@ -340,7 +341,7 @@ def _answer(document: SystemsComparison, files: Files, *, json: bool) -> None:
 
 def _write(path: Path, data: bytes) -> None:
     try:
-        path.write_bytes(data)
+        write_whole(path, data)
     except OSError as error:
         raise TargetRefused(f"{path} cannot be written: {error.strerror}") from error
     talk(f"wrote {path}")

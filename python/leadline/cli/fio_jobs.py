@@ -15,6 +15,7 @@ from leadline.cli.talk import talk
 from leadline.engine import Target, granule_bytes, target_facts
 from leadline.fio import FioJobRefused, FioRun, FioWorkload, read_job, write_job
 from leadline.fio.words import Typed, read_alone
+from leadline.outputs import write_whole
 from leadline.record import Workload
 from leadline.record.discipline import NO_SYNC, say_discipline
 from leadline.record.measurement import WorkloadAsked
@@ -134,7 +135,7 @@ def write_workload(
     )
     text = write_job(asked.workload, run)
     try:
-        path.write_text(text, encoding="utf-8")
+        write_whole(path, text)
     except OSError as error:
         raise FioJobRefused(
             f"{path} cannot be written: {error.strerror}; give another file"

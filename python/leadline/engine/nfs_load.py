@@ -7,6 +7,7 @@ each. The claim of `.leadline/` is held only while a question is being answered.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
 from typing import TypeVar
 
@@ -42,7 +43,9 @@ class NfsLoad(msgspec.Struct, frozen=True, kw_only=True):
     data: NfsDataFacts
 
 
-def prepare_data(address: NfsAddress, data: NfsData) -> NfsDataFacts:
+def prepare_data(
+    address: NfsAddress, data: NfsData, command: Sequence[str] = ENGINE_COMMAND
+) -> NfsDataFacts:
     """Make the data set, or find it whole; whatever was left half made is made anew.
 
     Raises:
@@ -51,7 +54,7 @@ def prepare_data(address: NfsAddress, data: NfsData) -> NfsDataFacts:
         ServerLost: it went away meanwhile.
 
     """
-    return _require(_ask(address, data, Prepare(), PREPARE_S_MAX).data)
+    return _require(_ask(address, data, Prepare(), PREPARE_S_MAX, command=command).data)
 
 
 def run_nfs_load(
@@ -65,6 +68,7 @@ def run_nfs_load(
     stable: bool | None = None,
     connections: int = 4,
     on_event: OnEvent | None = None,
+    command: Sequence[str] = ENGINE_COMMAND,
 ) -> NfsLoad:
     """Offer one load to a server whose data set was prepared.
 
@@ -78,6 +82,7 @@ def run_nfs_load(
         stable: whether writes ask for stable storage; None leaves it to the workload.
         connections: to the server.
         on_event: gets phases and progress.
+        command: the engine, begun where the server can be reached.
 
     Raises:
         TargetRefused: there is no such data set, or the server refuses.
@@ -96,7 +101,7 @@ def run_nfs_load(
         abort_above_ms=request.abort_above_ms,
     )
     seconds_max = warm_up_s + request.seconds + _OVERHEAD_S
-    answer = _ask(address, data, order, seconds_max, on_event)
+    answer = _ask(address, data, order, seconds_max, command=command, on_event=on_event)
     return NfsLoad(
         measured=_require(answer.load),
         operations=answer.operations,
@@ -105,7 +110,9 @@ def run_nfs_load(
     )
 
 
-def remove_data(address: NfsAddress, data: NfsData | None = None) -> int:
+def remove_data(
+    address: NfsAddress, data: NfsData | None = None, command: Sequence[str] = ENGINE_COMMAND
+) -> int:
     """Remove a data set, or all of them; return how many there were.
 
     Raises:
@@ -113,7 +120,7 @@ def remove_data(address: NfsAddress, data: NfsData | None = None) -> int:
         ServerLost: it went away meanwhile.
 
     """
-    return _ask(address, data, Remove(), PREPARE_S_MAX).removed
+    return _ask(address, data, Remove(), PREPARE_S_MAX, command=command).removed
 
 
 def _ask(
@@ -121,6 +128,8 @@ def _ask(
     data: NfsData | None,
     action: Prepare | Load | Remove,
     seconds_max: float,
+    *,
+    command: Sequence[str],
     on_event: OnEvent | None = None,
 ) -> NfsLoadAnswer:
     job = NfsLoadJob(
@@ -130,7 +139,7 @@ def _ask(
         action=action,
         total_s_max=seconds_max,
     )
-    with closing(Child(ENGINE_COMMAND)) as child:
+    with closing(Child(command)) as child:
         return child.run(job, on_event)
 
 

@@ -178,6 +178,7 @@ class _Foreign(Exception):
 def _take(path: Path) -> int:
     """Put a lock of root's own in the place of whatever is there, locked before anybody sees it."""
     own = path.with_name(f"{_NAME}.{secrets.token_hex(8)}")
+    _remove_left(path)
     try:
         # Nobody else opens it before it is locked.
         lock = os.open(own, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -194,6 +195,23 @@ def _take(path: Path) -> int:
     except OSError as error:
         raise _no_lock(path, error) from error
     return lock
+
+
+_LEFT_S = 60.0
+"""How old what is left must be: another root may be between the same two steps now."""
+
+
+def _remove_left(path: Path) -> None:
+    """Remove what a root that was killed between two steps of `_take` has left: nobody holds it."""
+    for left in path.parent.glob(f"{_NAME}.{'[0-9a-f]' * 16}"):
+        with suppress(OSError):
+            found = os.open(left, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                fcntl.flock(found, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if time.time() - os.fstat(found).st_mtime > _LEFT_S:
+                    left.unlink()
+            finally:
+                os.close(found)
 
 
 def _kept(holders: list[_Holder], path: Path, patience_s: float) -> str:

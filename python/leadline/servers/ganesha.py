@@ -1,8 +1,10 @@
 """nfs-ganesha on this machine: configured, started in a network namespace of its own, stopped.
 
 Its NFSv3 registers with rpcbind, which binds every interface: so both live in a network namespace,
-reached from here over a veth pair (`10.213.K.2`), with a /run of their own, where rpcbind has its
-socket. Several servers run side by side: each holds a numbered slot, the lock of which ends with
+with a /run of their own, where rpcbind has its socket. The load generator is in a second one, and a
+veth pair joins the two (`10.213.K.2`): no program of this machine or of another reaches the server.
+It takes calls from privileged ports only, and whoever calls is the owner of what is exported, never
+root. Several servers run side by side: each holds a numbered slot, the lock of which ends with
 the process that started it. What a killed Leadline left in a slot is removed by the next start; the
 server itself dies with its starter.
 
@@ -22,13 +24,13 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import re
 import shlex
 import shutil
 import signal
-import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Literal
@@ -57,10 +59,13 @@ COMMANDS = {
     "rpcbind": "rpcbind",
     "ip": "iproute2",
     "setpriv": "util-linux",
+    "nsenter": "util-linux",
 }
 CAPABILITIES = {"CAP_DAC_READ_SEARCH": 2, "CAP_NET_ADMIN": 12, "CAP_SYS_ADMIN": 21}
 
-_ACCESS = """Protocols = 3,4; Access_Type = RW; Squash = no_root_squash; SecType = sys;
+OWNER = 65534
+"""Who makes the files of a load, whoever calls: nobody, who owns nothing else."""
+_ACCESS = """Protocols = 3,4; Access_Type = RW; SecType = sys; PrivilegedPort = true; {squash}
     MaxRead = {most}; MaxWrite = {most}; PrefRead = {most}; PrefWrite = {most};"""
 _SERVER = """
 NFS_CORE_PARAM {{
@@ -94,6 +99,16 @@ EXPORT {{
     {access}
 }}
 """
+_EXPORT = "/run/export"
+"""Where the server's own namespace has a file system mounted for it."""
+_NAMESPACES = Path("/run/netns")
+_LISTENING = "0A"
+"""TCP_LISTEN, in /proc/net/tcp."""
+_LET_GO = (
+    "grep ^/dev/loop /proc/self/mounts | cut -d' ' -f2 | while read -r at; do "
+    'case "$EXPORTED/" in "$at"/*) ;; *) umount -l "$at" 2>/dev/null;; esac; done; '
+)
+"""A new namespace has every mount of this machine: others' loop devices must not wait for it."""
 _ASYNC_THREADS = 64
 """What is above it is served at once, without the delay: more than ganesha has workers."""
 _INODE_BYTES = 65_536
@@ -116,6 +131,8 @@ class GaneshaSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Of the back end in memory: each read and write is answered so much later,"""
     stall_us: int = STALL_US_MAX
     """and keeps its worker so long."""
+    owner: int | None = None
+    """As whom every call is done; None: as whom the caller says he is, root too."""
     mount: tuple[str, ...] = ()
     """What `mount` is given to mount the exported file system, in the server's own namespace."""
     groups: tuple[Path, ...] = ()
@@ -152,11 +169,15 @@ def _gives_handles(directory: Path) -> bool:
 class Ganesha:
     """A running server, and what may be done to it."""
 
+    near_is_here = False
+    """Whether this machine's own programs reach it: tests' servers are so, and no others."""
+
     def __init__(self, number: int, settings: GaneshaSettings) -> None:
         self.settings = settings
         self.group: MemoryCgroup | None = None
         self.state = SLOTS / str(number)
         self.namespace = f"leadline-nfs-{number}"
+        self.load_namespace = f"leadline-load-{number}"
         self.address = f"10.213.{number}.2"
         self._near = f"10.213.{number}.1"
         self._link = f"llnfs{number}"
@@ -170,6 +191,16 @@ class Ganesha:
     def url_with_ports(self, export: str = "exp") -> str:
         """The target with its ports spelled out."""
         return f"nfs://{self.address}:{NFS_PORT}/{export}?mountport={MOUNT_PORT}"
+
+    def reaching(self, command: Sequence[str]) -> tuple[str, ...]:
+        """Return a command that runs where the server can be reached."""
+        if self.near_is_here:
+            return tuple(command)
+        return ("nsenter", f"--net={_NAMESPACES / self.load_namespace}", *command)
+
+    @property
+    def _in_near(self) -> tuple[str, ...]:
+        return () if self.near_is_here else ("-n", self.load_namespace)
 
     @property
     def pid(self) -> int:
@@ -191,7 +222,7 @@ class Ganesha:
     def limit_link(self, mbit_s: float) -> None:
         """Give the link between here and the server this rate in both directions (tc-tbf)."""
         shape = f"root tbf rate {mbit_s:g}mbit burst 128kb latency 200ms"
-        _run("tc", "qdisc", "replace", "dev", self._link, *shape.split())
+        _run("tc", *self._in_near, "qdisc", "replace", "dev", self._link, *shape.split())
         _run(
             "tc", "-n", self.namespace, "qdisc", "replace", "dev", f"{self._link}s", *shape.split()
         )
@@ -245,10 +276,12 @@ class Ganesha:
         (self.state / "ganesha.conf").write_text(self._configuration(), encoding="utf-8")
         far = f"{self._link}s"
         _ip("netns", "add", self.namespace)
-        _ip("link", "add", self._link, "type", "veth", "peer", "name", far)
-        _ip("link", "set", far, "netns", self.namespace)
-        _ip("addr", "add", f"{self._near}/30", "dev", self._link)
-        _ip("link", "set", self._link, "up")
+        if not self.near_is_here:
+            _ip("netns", "add", self.load_namespace)
+        near, peer = self._in_near, f"peer name {far} netns {self.namespace}"
+        _ip(*near, "link", "add", self._link, "type", "veth", *peer.split())
+        _ip(*near, "addr", "add", f"{self._near}/30", "dev", self._link)
+        _ip(*near, "link", "set", self._link, "up")
         for words in (
             f"addr add {self.address}/30 dev {far}",
             f"link set {far} up",
@@ -270,23 +303,25 @@ class Ganesha:
     def remove(self) -> None:
         """Remove what this slot has, from this or from a killed process."""
         known = _ip("netns", "list").split()
-        if self.namespace in known:
+        for namespace in {self.namespace, self.load_namespace} & set(known):
             end_s = time.monotonic() + END_S_MAX
-            while (pids := _ip("netns", "pids", self.namespace).split()) and (
-                time.monotonic() < end_s
-            ):
+            while (pids := _ip("netns", "pids", namespace).split()) and time.monotonic() < end_s:
                 for pid in pids:
                     with suppress(ProcessLookupError):
                         os.kill(int(pid), signal.SIGKILL)
                 time.sleep(0.01)
-            _ip("netns", "del", self.namespace)
+            _ip("netns", "del", namespace)
         with suppress(ServerFailed):  # it goes with its namespace, if not at once
             _ip("link", "del", self._link)
         shutil.rmtree(self.state, ignore_errors=True)
 
     def _configuration(self) -> str:
         settings = self.settings
-        access = _ACCESS.format(most=TRANSFER_BYTES_MAX)
+        owner = settings.owner
+        squash = f"Squash = all_squash; Anonymous_Uid = {owner}; Anonymous_Gid = {owner};"
+        access = _ACCESS.format(
+            most=TRANSFER_BYTES_MAX, squash="Squash = no_root_squash;" if owner is None else squash
+        )
         server = _SERVER.format(nfs=NFS_PORT, mount=MOUNT_PORT, threads=settings.threads)
         if settings.back_end == "mem":
             return server + _MEM.format(
@@ -296,22 +331,27 @@ class Ganesha:
                 delay_us=settings.delay_us,
                 stall_us=settings.stall_us,
             )
-        path = "/run/export" if settings.mount else settings.directory
+        path = _EXPORT if settings.mount else settings.directory
         return server + _VFS.format(access=access, path=path)
 
     def _run(
         self, command: str, groups: tuple[Path, ...], mount: tuple[str, ...]
     ) -> subprocess.Popen[bytes]:
         """Start a program in namespace and groups; `state` is its /run, and it dies with us."""
-        mounts = f"mount {shlex.join(mount)} /run/export && " if mount else ""
-        inside = f"mount --bind {self.state} /run && {mounts}exec {command}"
+        mounts = f"mount {shlex.join(mount)} {_EXPORT} && " if mount else ""
+        if mount and self.settings.owner is not None:
+            owner = self.settings.owner
+            mounts += f"chown {owner}:{owner} {_EXPORT} && chmod 700 {_EXPORT} && "
+        inside = f"{_LET_GO}mount --bind {self.state} /run && {mounts}exec {command}"
         outside = shlex.join(["ip", "netns", "exec", self.namespace, "sh", "-c", inside])
+        directory = self.settings.directory or ""
         # Before `ip netns exec`, which gives the program another /sys.
         joins = "".join(f"echo $$ >{group}/cgroup.procs && " for group in groups)
         with (self.state / f"{command.split(maxsplit=1)[0]}.out").open("ab") as out:
             return subprocess.Popen(
                 ["setpriv", "--pdeathsig", "KILL", "sh", "-c", f"{joins}exec {outside}"],
-                env=os.environ | {"MALLOC_ARENA_MAX": "2"},  # else an arena for each thread
+                # Else there is an arena for each thread.
+                env=os.environ | {"MALLOC_ARENA_MAX": "2", "EXPORTED": str(directory)},
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.STDOUT,
@@ -322,13 +362,21 @@ class Ganesha:
         end_s = time.monotonic() + START_S_MAX
         while time.monotonic() < end_s and process.poll() is None:
             with suppress(OSError):
-                if said is None or said in self.log.read_text(encoding="utf-8", errors="replace"):
-                    socket.create_connection((self.address, port), timeout=1).close()
+                says = said is None or said in self.log.read_text("utf-8", errors="replace")
+                if says and self._listens(process.pid, port):
                     return
             time.sleep(0.02)
         outs = [*self.state.glob("*.out"), self.log]
         tails = [out.read_text(errors="replace")[-1500:] for out in outs if out.exists()]
         raise ServerFailed(f"no server at port {port}:\n" + "\n".join(tails))
+
+    def _listens(self, pid: int, port: int) -> bool:
+        """Whether a process is in the namespace already, and somebody there takes connections."""
+        own = Path(f"/proc/{pid}")
+        if not (own / "ns/net").samefile(_NAMESPACES / self.namespace):
+            return False
+        tables = "".join((own / "net" / name).read_text("ascii") for name in ("tcp", "tcp6"))
+        return re.search(rf":{port:04X} \S+ {_LISTENING} ", tables) is not None
 
     def _end(self, how: signal.Signals) -> None:
         if self._ganesha is None:

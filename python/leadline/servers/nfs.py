@@ -14,6 +14,7 @@ from typing import Any, Literal, cast
 
 import msgspec
 
+from leadline.engine.child import ENGINE_COMMAND
 from leadline.engine.nfs_load import NfsLoad, prepare_data, remove_data, run_nfs_load
 from leadline.engine.targets.beneath import drop_cached, open_directory, resolved
 from leadline.engine.targets.claim import DIRECTORY, claim
@@ -22,6 +23,7 @@ from leadline.errors import EngineFault, PointFailed, ServerLost, TargetRefused
 from leadline.record.jobs.nfs import NfsData, NfsWorkload
 from leadline.record.workbench import NfsServer, Sample, Trial, TrialOrder, TrialState
 from leadline.servers.ganesha import (
+    OWNER,
     STALL_US_MAX,
     THREADS_MIN,
     Ganesha,
@@ -104,8 +106,11 @@ def release_nfs(server: NfsServer, sample: Sample) -> None:
         return
     _require_machine(settings, directory)
     try:
-        with ganesha(GaneshaSettings(directory=directory.resolve())) as running:
-            remove_data(NfsAddress.parse(running.url()), _data(server))
+        with claim(resolved(directory)) as claimed:
+            exported = GaneshaSettings(directory=claimed.export_folder(OWNER), owner=OWNER)
+            with ganesha(exported) as running:
+                address = NfsAddress.parse(running.url())
+                remove_data(address, _data(server), running.reaching(ENGINE_COMMAND))
     except ServerFailed as error:
         raise TargetRefused(f"the data set in {directory} stays: {error}") from error
 
@@ -185,6 +190,7 @@ def _conduct(order: TrialOrder, server: NfsServer, settings: NfsSettings) -> Out
                     limit_ms=order.threshold.limit_ms,
                     stable={"sync": True, "unstable": False}.get(settings.stable),
                     connections=settings.connections,
+                    command=running.reaching(ENGINE_COMMAND),
                 )
             except ServerLost as error:
                 why = running.why_gone()
@@ -213,12 +219,18 @@ def _server_with_data(server: NfsServer, settings: NfsSettings) -> Iterator[Gane
     """A running server with its data set, none of it in the file cache that is to be capped."""
     directory = resolved(server.directory)
     with ExitStack() as stack:
-        more: dict[str, Any] = {"directory": directory.resolve()}
+        more: dict[str, Any] = {}
         disks = None
-        if settings.disks is not None:
-            folder = stack.enter_context(claim(directory)).folder
-            disks = stack.enter_context(striped_disks(folder, settings.disks, server.data_bytes))
-            more = {"mount": disks.mount, "groups": (disks.group,)}
+        if settings.back_end == "vfs":
+            claimed = stack.enter_context(claim(directory))
+            more = {"owner": OWNER}
+            if settings.disks is None:
+                more["directory"] = claimed.export_folder(OWNER)
+            else:
+                disks = stack.enter_context(
+                    striped_disks(claimed.folder, settings.disks, server.data_bytes)
+                )
+                more |= {"mount": disks.mount, "groups": (disks.group,)}
         configuration = GaneshaSettings(
             back_end=settings.back_end,
             threads=settings.threads,
@@ -228,7 +240,8 @@ def _server_with_data(server: NfsServer, settings: NfsSettings) -> Iterator[Gane
         )
         cache_bytes = _cache_bytes(settings)
         running = stack.enter_context(ganesha(configuration, memory_bytes=cache_bytes))
-        prepare_data(NfsAddress.parse(running.url()), _data(server))
+        address = NfsAddress.parse(running.url())
+        prepare_data(address, _data(server), running.reaching(ENGINE_COMMAND))
         if disks is not None:
             running.stop()  # which unmounts, so that the file cache begins empty
             disks.slow_down(settings.disk_iops)

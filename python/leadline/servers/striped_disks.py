@@ -17,6 +17,7 @@ from pathlib import Path
 
 from leadline.engine.targets.beneath import Folder
 from leadline.errors import TargetRefused
+from leadline.machine.cgroup import remove_stale
 from leadline.machine.hierarchy import own_groups
 from leadline.machine.loop_devices import loop_device, why_no_loop_devices
 from leadline.machine.stop import shielded
@@ -30,6 +31,7 @@ _FLOOR_BYTES = 1280 << 20
 """Leadline leaves 1 GiB free on every file system. The images are sparse: it takes no room."""
 _BLKIO = Path("/sys/fs/cgroup/blkio")
 _MAKE_S = 60.0
+_OPTIONS = ("noatime", "nodatasum", "nosuid", "nodev", "noexec")
 
 
 class StripedDisks:
@@ -42,7 +44,7 @@ class StripedDisks:
             "-t",
             "btrfs",
             "-o",
-            ",".join(("noatime", "nodatasum", *(f"device={path}" for path in devices))),
+            ",".join((*_OPTIONS, *(f"device={path}" for path in devices))),
             str(devices[0]),
         )
         """What `mount` is given."""
@@ -95,6 +97,7 @@ def _throttle_group() -> Iterator[Path]:
     own = own_groups(Path("/proc/self")).get("blkio", "/").lstrip("/")
     group = _BLKIO / own / f"leadline-{os.getpid()}-{uuid.uuid4().hex[:8]}"
     with shielded():
+        remove_stale(group.parent)
         group.mkdir()
     try:
         yield group

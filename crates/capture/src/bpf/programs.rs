@@ -55,8 +55,8 @@ const REGISTERS: i16 = -400;
 const REGISTERS_BYTES: i32 = 144;
 /// `struct pt_regs` of x86-64: where the arguments are.
 const IN_REGISTERS: [i16; 6] = [112, 104, 96, 56, 72, 64];
-const CODE_SEGMENT: i16 = 136;
-const CODE_SEGMENT_32: i32 = 0x23;
+/// `TS_COMPAT` of asm/thread_info.h: this call is of 32 bits, whatever the program is.
+const IS_OF_32_BITS: i32 = 2;
 
 const AT_ITS_BEGINNING: i32 = 0x100;
 const ALWAYS: i32 = 0x200;
@@ -68,6 +68,7 @@ const NO_WAKEUP: i32 = 1;
 pub struct Offsets {
     files: u32,
     pid: u32,
+    status: u32,
     rchar: u32,
     wchar: u32,
     fdt: u32,
@@ -94,6 +95,8 @@ impl Offsets {
         Some(Self {
             files: btf.offset("task_struct", "files")?,
             pid: btf.offset("task_struct", "pid")?,
+            status: btf.offset("task_struct", "thread_info")?
+                + btf.offset("thread_info", "status")?,
             rchar: accounting + btf.offset("task_io_accounting", "rchar")?,
             wchar: accounting + btf.offset("task_io_accounting", "wchar")?,
             fdt: btf.offset("files_struct", "fdt")?,
@@ -196,6 +199,12 @@ pub fn enter(at: &Offsets, maps: Maps) -> Vec<u64> {
     let (out, other, plain) = (asm.label(), asm.label(), asm.label());
     asm.copy(R9, R1);
     watched(&mut asm, maps, out);
+    asm.call(Helper::Task);
+    asm.copy(R8, R0);
+    asm.read_kernel(ANY, 4, R8, at.status);
+    asm.load(Size::U32, R1, 10, ANY);
+    asm.and(R1, IS_OF_32_BITS);
+    asm.jump(When::NotEqual, R1, 0, other);
     asm.load(Size::U64, R7, R9, 8);
     asm.store_value(Size::U64, R6, 0, 0);
     asm.store(Size::U32, 10, KEY, R7);
@@ -207,8 +216,6 @@ pub fn enter(at: &Offsets, maps: Maps) -> Vec<u64> {
     asm.jump(When::Equal, R7, 0, out);
     asm.load(Size::U64, R8, R9, 0);
     asm.read_kernel(REGISTERS, REGISTERS_BYTES, R8, 0);
-    asm.load(Size::U64, R1, 10, REGISTERS + CODE_SEGMENT);
-    asm.jump(When::Equal, R1, CODE_SEGMENT_32, other);
     for (place, within) in IN_REGISTERS.iter().enumerate() {
         asm.load(Size::U64, R1, 10, REGISTERS + within);
         asm.store(Size::U64, R6, ARGUMENTS + 8 * place as i16, R1);

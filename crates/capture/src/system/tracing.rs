@@ -204,7 +204,7 @@ pub fn reap(thread: i32) -> Option<i32> {
     (found == thread).then_some(status)
 }
 
-/// The filter of seccomp(2) with which these calls stop and all others do not.
+/// The filter of seccomp(2) with which these calls stop, those of 32 bits too, and all others not.
 pub fn filter(numbers: &[u32]) -> Vec<libc::sock_filter> {
     let count = numbers.len() as u8;
     let statement = |code: u32, k: u32| libc::sock_filter { code: code as u16, jt: 0, jf: 0, k };
@@ -216,7 +216,7 @@ pub fn filter(numbers: &[u32]) -> Vec<libc::sock_filter> {
     };
     let mut code = vec![
         statement(BPF_LD | BPF_W | BPF_ABS, ARCHITECTURE_AT),
-        jump(X86_64, 0, count + 1),
+        jump(X86_64, 0, count + 2),
         statement(BPF_LD | BPF_W | BPF_ABS, NUMBER_AT),
     ];
     code.extend(numbers.iter().zip(0_u8..).map(|(number, place)| jump(*number, count - place, 0)));

@@ -42,6 +42,39 @@ fn names(records: &[Record]) -> Vec<&'static str> {
     records.iter().map(|each| CALLS[usize::from(each.call)]).collect()
 }
 
+/// A process that opens a thousand files and has children, each of which does something.
+fn family(children: u32, does: &str) -> String {
+    let mut trace = String::new();
+    for number in 3..1003 {
+        trace += &format!("1 1.0 openat(AT_FDCWD, \"/f{number}\", O_RDONLY) = {number}\n");
+    }
+    for child in 2..children + 2 {
+        trace += &format!("1 1.0 fork() = {child}\n{child} 1.0 {does}\n");
+    }
+    trace
+}
+
+#[test]
+fn tables_of_descriptors_are_shared_until_they_differ_and_limited_in_all() {
+    let same = family(20_000, "read(7, \"\"..., 512) = 512");
+    assert_eq!(records(&same).iter().filter(|each| each.bytes == 512).count(), 20_000);
+    let each_other = family(20_000, "close(7) = 0");
+    let refused = read_all(each_other.as_bytes()).unwrap_err();
+    assert!(refused.0.contains("files open at once"), "{refused:?}");
+}
+
+#[test]
+fn lines_that_are_much_work_are_reported_on_the_way() {
+    let trace = "fio version 3 iolog\n".repeat(600);
+    let mut progress = |_| Err(Refused("stopped".into()));
+    let (mut source, _) = Source::open(trace.as_bytes(), &mut progress).unwrap();
+    let slow = |_: &[u8]| {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        Ok(true)
+    };
+    assert_eq!(source.lines(slow).unwrap_err().0, "stopped");
+}
+
 #[test]
 fn fios_iolog_3_has_times_in_us() {
     let found = records(

@@ -13,6 +13,7 @@ from leadline.cli.tell import tell
 from leadline.engine import Target
 from leadline.fio import FioJobRefused, FioRun
 from leadline.fio.write_streams import write_streams
+from leadline.outputs import write_whole
 from leadline.record import Access
 from leadline.record.application import Application
 from leadline.record.measurement import MEASUREMENT, Measured, WorkloadAsked
@@ -110,7 +111,7 @@ def write_application(path: Path, asked: WorkloadAsked, target: Target, filename
     )
     text = write_streams(asked.workload, asked.streams, run, losses=asked.warnings)
     try:
-        path.write_text(text, encoding="utf-8")
+        write_whole(path, text)
     except OSError as error:
         raise FioJobRefused(
             f"{path} cannot be written: {error.strerror}; give another file"

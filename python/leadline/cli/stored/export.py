@@ -11,6 +11,7 @@ from leadline.cli.context import Context
 from leadline.cli.options import with_output
 from leadline.cli.talk import put_bytes, talk
 from leadline.engine import TargetRefused
+from leadline.outputs import write_whole
 from leadline.report.kinds import KINDS, find_study
 from leadline.store import FORMATS, export_rows
 
@@ -46,7 +47,7 @@ def command(
         put_bytes(data)
         return
     try:
-        output.write_bytes(data)
+        write_whole(output, data)
     except OSError as error:
         raise TargetRefused(
             f"{output} cannot be written: {error.strerror}; give another file"

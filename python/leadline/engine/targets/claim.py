@@ -46,11 +46,14 @@ layouts of data sets (crates/kernels/src/output.rs names them)."""
 _MOUNT = re.compile(r"mount-[0-9]{1,4}\Z")
 """Where a file test mounts, in the engine's own namespace only: an empty directory to everybody."""
 _RUN = re.compile(r"run-[0-9a-f]{32}\Z")
+EXPORT = "export"
+"""What a server of our own exports: a directory of its owner in which nobody else comes."""
 _DATA_SET = re.compile(
-    r"data-(specsfs97|web_server|db_tp|mail)-[1-9][0-9]{0,19}-(0|[1-9][0-9]{0,19})\Z"
+    r"data-(specsfs97|web_server|db_tp|mail)-[1-9][0-9]{0,19}-(0|[1-9][0-9]{0,19})\Z|export\Z"
 )
-"""Data sets of NFS loads (crates/engine/src/load/nfs), when a server exports this very directory.
-They outlive a claim; what is in them is the affair of whoever removes them, through the server."""
+"""Data sets of NFS loads (crates/engine/src/load/nfs), when a server exports this very directory,
+and `EXPORT`, in which ours keep them. They outlive a claim; what is in them is the affair of
+whoever removes them, through the server."""
 _LOCK_TEXT = b"leadline process "
 _TRIES = 20
 """A release by another Leadline may pull the directory away between two steps; then again."""
@@ -103,6 +106,18 @@ class Claim:
         except OSError:
             return 0
         return 0 if found is None else found.st_blocks * 512
+
+    def export_folder(self, owner: int) -> Path:
+        """Return `.leadline/export`, made if it is not there; only root and `owner` enter it."""
+        if self._held is None:
+            raise EngineFault("an export needs a claim that is held")
+        own = self._held.own
+        with suppress(FileExistsError):
+            own.make_folder(EXPORT)
+        with own.below(EXPORT) as folder:
+            os.fchown(folder.fd, owner, owner)
+            os.fchmod(folder.fd, 0o700)
+            return folder.shown
 
     def release(self) -> None:
         """Remove the data file, the run directory, the marker and `.leadline` itself.
@@ -357,6 +372,7 @@ def _empty_run(run: Folder) -> None:
 
 def _remove_own(target: Folder, own: Folder) -> None:
     # The lock goes last but one: until then nobody else may take the half-removed directory.
+    own.remove_folder(EXPORT)  # only if it is empty
     kept = any(map(_DATA_SET.match, own.names()))
     for name in (LOCK,) if kept else (MARKER, LOCK):
         own.remove_file(name)

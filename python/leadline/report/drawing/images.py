@@ -7,6 +7,7 @@ from pathlib import Path
 import vl_convert
 
 from leadline.errors import LeadlineError
+from leadline.outputs import write_whole
 from leadline.report.drawing.drawable import Drawn, drawable, is_vega, to_svg
 
 CHART_FORMATS = ("svg", "png", "pdf")
@@ -24,11 +25,12 @@ def save_chart(chart: Drawn, path: Path) -> None:
     vega = is_vega(spec)
     match path.suffix.lower():
         case ".svg":
-            path.write_text(to_svg(spec), encoding="utf-8")
+            write_whole(path, to_svg(spec))
         case ".png":
             draw = vl_convert.vega_to_png if vega else vl_convert.vegalite_to_png
-            path.write_bytes(draw(spec, scale=2.0))
+            write_whole(path, draw(spec, scale=2.0))
         case ".pdf":
-            path.write_bytes((vl_convert.vega_to_pdf if vega else vl_convert.vegalite_to_pdf)(spec))
+            to_pdf = vl_convert.vega_to_pdf if vega else vl_convert.vegalite_to_pdf
+            write_whole(path, to_pdf(spec))
         case other:
             raise ReportError(f"cannot write a chart as {other!r}; use .svg, .png or .pdf")

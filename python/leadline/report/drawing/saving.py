@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from leadline.outputs import write_whole
 from leadline.report.drawing.drawable import Drawn, unchecked
 from leadline.report.drawing.images import ReportError, save_chart
 
@@ -60,7 +61,7 @@ class Forms:
                     self._draw(charts(), path)
                     return
                 content = make()
-            path.write_bytes(content.encode() if isinstance(content, str) else content)
+            write_whole(path, content)
         except OSError as error:
             raise ReportError(
                 f"{path} cannot be written: {error.strerror}; give another file"

@@ -1,7 +1,8 @@
 //! Remote procedure calls (RFC 5531) over TCP, one at a time: for everything but the hot loop.
 
 use std::io::{Error, ErrorKind as IoErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use leadline_base::error::EngineError;
@@ -12,11 +13,15 @@ use nfs3_types::rpc::{
 use nfs3_types::xdr_codec::{Opaque, Pack, Unpack, Void};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use socket2::{Domain, Socket, Type};
 
 use crate::backend::nfs::record::{self, Lengths};
 
 /// Longest wait for a connection.
 pub const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Ports that only root binds, without those below that services have.
+const PRIVILEGED_PORTS: RangeInclusive<u16> = 600..=1023;
 
 /// Longest reply to anything asked here; bulk data goes another way.
 const REPLY_BYTES_MAX: usize = 4 << 20;
@@ -70,7 +75,7 @@ pub fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, EngineError> {
 pub fn connect(addresses: &[SocketAddr], patience: Duration) -> Result<TcpStream, EngineError> {
     let mut why = String::from("it has no address");
     for address in addresses {
-        match TcpStream::connect_timeout(address, patience) {
+        match reach(*address, patience) {
             Ok(stream) => {
                 let set = stream.set_nodelay(true);
                 return set.map(|()| stream).map_err(|error| lost(&address.to_string(), &error));
@@ -81,6 +86,30 @@ pub fn connect(addresses: &[SocketAddr], patience: Duration) -> Result<TcpStream
     Err(EngineError::lost(format!(
         "the server does not answer ({why}); see that it runs and that nothing between keeps it away"
     )))
+}
+
+/// A connection from a privileged port where this process may have one: many exports take calls
+/// from no other (`secure`, the default of exports(5)).
+fn reach(address: SocketAddr, patience: Duration) -> Result<TcpStream, Error> {
+    for port in PRIVILEGED_PORTS.rev() {
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+        // They are few: an ended connection must not keep one for a minute.
+        socket.set_linger(Some(Duration::ZERO))?;
+        let own = match address {
+            SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)),
+            SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)),
+        };
+        let reached = socket
+            .bind(&own.into())
+            .and_then(|()| socket.connect_timeout(&address.into(), patience))
+            .map(|()| TcpStream::from(socket));
+        match reached.as_ref().map_err(Error::kind) {
+            Err(IoErrorKind::AddrInUse | IoErrorKind::AddrNotAvailable) => {}
+            Err(IoErrorKind::PermissionDenied) => break,
+            _ => return reached,
+        }
+    }
+    TcpStream::connect_timeout(&address, patience)
 }
 
 /// Where a connection begins to number its calls: anywhere, so that they are not taken for those of

@@ -1,5 +1,7 @@
 //! What each process's descriptors mean: files, where in them it is, and what is shared by whom.
 
+use std::rc::Rc;
+
 use crate::hash::ByNumber;
 use crate::names::Names;
 use crate::record::Refused;
@@ -24,12 +26,20 @@ struct Descriptor {
 
 type Table = ByNumber<u32, Descriptor>;
 
+/// Descriptors of all tables that are kept: 64 MB. A child's table is its parent's until one of the
+/// two changes, so that only a trace made to fill memory has more.
+const ENTRIES_MAX: usize = 1 << 22;
+/// Processes that are about to have a child.
+const PARENTS_MAX: usize = 1 << 10;
+
 /// All processes' descriptors.
 #[derive(Debug)]
 pub struct Descriptors {
     pub files: Names,
     opens: Vec<Open>,
-    tables: Vec<Table>,
+    tables: Vec<Rc<Table>>,
+    /// Of tables, those that are shared counted once.
+    entries: usize,
     /// Processes that have each table.
     users: Vec<u32>,
     table_of: ByNumber<u32, usize>,
@@ -46,6 +56,7 @@ impl Descriptors {
             files: Names::of("files"),
             opens: Vec::new(),
             tables: Vec::new(),
+            entries: 0,
             users: Vec::new(),
             table_of: ByNumber::default(),
             parents: Vec::new(),
@@ -53,8 +64,46 @@ impl Descriptors {
         }
     }
 
+    /// Refuses a trace of more descriptors than are kept.
+    ///
+    /// # Errors
+    ///
+    /// It is one.
+    pub fn require_few(&self) -> Result<(), Refused> {
+        if self.entries <= ENTRIES_MAX {
+            return Ok(());
+        }
+        Err(Refused(format!(
+            "its processes have more than {ENTRIES_MAX} files open at once, which is more than is \
+             kept: characterise a part of it"
+        )))
+    }
+
+    /// A table that is about to change, no longer shared.
+    fn table(&mut self, index: usize) -> &mut Table {
+        let table = &mut self.tables[index];
+        if Rc::strong_count(table) > 1 {
+            self.entries += table.len();
+        }
+        Rc::make_mut(table)
+    }
+
+    fn insert(&mut self, index: usize, number: u32, descriptor: Descriptor) {
+        let fresh = self.table(index).insert(number, descriptor).is_none();
+        self.entries += usize::from(fresh);
+    }
+
+    fn remove(&mut self, index: usize, number: u32) -> Option<Descriptor> {
+        self.tables[index].get(&number)?;
+        self.entries -= 1;
+        self.table(index).remove(&number)
+    }
+
     /// Somebody asks for a child, which may be seen before the call is done.
     pub fn expect_child(&mut self, process: u32, shares: bool) {
+        if self.parents.len() == PARENTS_MAX {
+            self.parents.remove(0); // its child was never seen
+        }
         self.parents.push((process, shares));
     }
 
@@ -74,12 +123,12 @@ impl Descriptors {
             self.users[own] += 1;
             self.table_of.insert(child, own);
         } else {
-            self.give(child, self.tables[own].clone());
+            self.give(child, Rc::clone(&self.tables[own]));
         }
     }
 
     /// A process has a table of its own.
-    fn give(&mut self, process: u32, table: Table) {
+    fn give(&mut self, process: u32, table: Rc<Table>) {
         self.tables.push(table);
         self.users.push(1);
         self.table_of.insert(process, self.tables.len() - 1);
@@ -90,7 +139,10 @@ impl Descriptors {
         if let Some(table) = self.table_of.remove(&process) {
             self.users[table] -= 1;
             if self.users[table] == 0 {
-                self.tables[table] = Table::default();
+                let gone = std::mem::take(&mut self.tables[table]);
+                if Rc::strong_count(&gone) == 1 {
+                    self.entries -= gone.len();
+                }
             }
         }
     }
@@ -104,7 +156,7 @@ impl Descriptors {
         {
             self.inherit(parent, process, shares);
         } else {
-            self.give(process, Table::default());
+            self.give(process, Rc::default());
         }
         self.table_of[&process]
     }
@@ -114,18 +166,16 @@ impl Descriptors {
         self.opens.push(open);
         let table = self.table_index(process);
         let descriptor = Descriptor { open: self.opens.len() - 1, close_on_exec };
-        self.tables[table].insert(number, descriptor);
+        self.insert(table, number, descriptor);
     }
 
     /// A second number for the same.
     pub fn duplicate(&mut self, process: u32, from: u32, to: u32, close_on_exec: bool) {
         let table = self.table_index(process);
         match self.tables[table].get(&from).copied() {
-            Some(known) => {
-                self.tables[table].insert(to, Descriptor { close_on_exec, ..known });
-            }
+            Some(known) => self.insert(table, to, Descriptor { close_on_exec, ..known }),
             None => {
-                self.tables[table].remove(&to);
+                self.remove(table, to);
             }
         }
     }
@@ -133,14 +183,18 @@ impl Descriptors {
     /// It is closed; what it was.
     pub fn close(&mut self, process: u32, number: u32) -> Option<Open> {
         let table = self.table_index(process);
-        self.tables[table].remove(&number).map(|gone| self.opens[gone.open])
+        self.remove(table, number).map(|gone| self.opens[gone.open])
     }
 
     /// Another program runs.
     pub fn exec(&mut self, process: u32) {
         let table = self.table_index(process);
-        let mut own = self.tables[table].clone();
-        own.retain(|_, descriptor| !descriptor.close_on_exec);
+        let mut own = Rc::clone(&self.tables[table]);
+        if own.values().any(|descriptor| descriptor.close_on_exec) {
+            let kept = own.iter().filter(|(_, descriptor)| !descriptor.close_on_exec);
+            own = Rc::new(kept.map(|(number, each)| (*number, *each)).collect());
+            self.entries += own.len();
+        }
         self.end(process);
         self.give(process, own);
     }

@@ -66,6 +66,7 @@ pub fn read(source: &mut Source<'_, impl Read>, sink: &mut impl Sink) -> Result<
                 calls.take(&call_of(&line, process, at_ns, &arguments), &mut processes, sink)?;
             }
         }
+        calls.descriptors.require_few()?;
         Ok(true)
     })?;
     if !clock.said {
