@@ -38,12 +38,16 @@ SERVED = frozenset(
 )
 """Real tests of servers and ranks, which ask little of the disk."""
 
+WATCHED = "test_capture.py"
+"""Programs watched as they run: most of the time passes in waiting for them."""
+
 HARMED = frozenset({"test_attack.py", "test_faults.py", "test_measure_resume.py"})
 """Tests of commands that are killed or attacked: what they wait for is mostly an end."""
 
 LONGEST_FIRST = (
     "real",
     "served",
+    "watched",
     "pages",
     "harmed",
     "test_profiles.py",
@@ -87,6 +91,8 @@ def group_of(item: pytest.Item) -> str:
     """Name the tests that go to one process, one after the other."""
     if item.path.name in HARMED:
         return "harmed"
+    if item.path.name == WATCHED:
+        return "watched"
     if item.get_closest_marker("real"):
         return "served" if item.path.name in SERVED else "real"
     if "browser" in getattr(item, "fixturenames", ()):

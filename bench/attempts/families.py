@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from attempts import (
+    captured,
+    exports,
     full_disk,
     io_errors,
     kills,
@@ -29,5 +31,7 @@ FAMILIES: dict[str, Family] = {
         pairs,
         races,
         unsafe,
+        captured,
+        exports,
     )
 }

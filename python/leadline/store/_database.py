@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -35,6 +36,9 @@ _BUSY_S = 30
 _NOTHING = make_url("sqlite://")
 """In memory: what is seen where there is no file."""
 D = TypeVar("D")
+
+# What fails is said by StoreError; without a handler the pool's tracebacks go to the terminal.
+logging.getLogger("sqlalchemy").addHandler(logging.NullHandler())
 
 
 class Database:
@@ -122,12 +126,12 @@ class Database:
         Two processes that make one store at the same moment may both fail; then the next opening
         does it. Durability does not hang on it, `synchronous` holds in either mode.
         """
-        connection = self._engine.raw_connection()
-        try:
-            with suppress(sqlite3.Error):
+        with suppress(sqlite3.Error, SQLAlchemyError, MemoryError):
+            connection = self._engine.raw_connection()
+            try:
                 connection.cursor().execute("PRAGMA journal_mode = WAL")
-        finally:
-            connection.close()
+            finally:
+                connection.close()
 
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:
@@ -139,10 +143,10 @@ class Database:
             raise StoreError(
                 f"{self._shown}: another process has stored it already: {error.orig}"
             ) from error
-        except SQLAlchemyError as error:
+        except (SQLAlchemyError, MemoryError) as error:
             raise self._translated(error) from error
 
-    def _translated(self, error: SQLAlchemyError) -> StoreError:
+    def _translated(self, error: SQLAlchemyError | MemoryError) -> StoreError:
         cause = getattr(error, "orig", None) or error
         said = masked(str(cause).strip())
         text = said.splitlines()[0] if said else type(cause).__name__
