@@ -7,7 +7,6 @@ exit code, as one that a shell starts has. What is tested of the start itself st
 
 from __future__ import annotations
 
-import importlib
 import multiprocessing
 import os
 import pkgutil
@@ -19,19 +18,27 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
+import leadline
 from leadline.cli import main
 from shared_results import share
 
-_ROOMS = ("leadline.cli", "leadline.report")
+_LOADED_LATE = (
+    "altair",
+    "distributed.cli.dask_worker",
+    "pydantic.type_adapter",
+    "sqlalchemy.dialects.sqlite.pysqlite",
+    "typer._adapters",
+    "vl_convert",
+    "frozen_modules",
+)
+"""Beside Leadline's own; the last one ends the loading."""
 
 
 def _modules() -> list[str]:
-    """Name what commands load: the rooms here, whatever those need, and what is loaded late."""
-    found = list(_ROOMS)
-    for name in _ROOMS:
-        inside = pkgutil.walk_packages(importlib.import_module(name).__path__, f"{name}.")
-        found += [module.name for module in inside]
-    return [*found, "leadline.api", "altair", "vl_convert", "distributed.cli.dask_worker"]
+    """Name what commands load: all of Leadline, and what is loaded late."""
+    inside = pkgutil.walk_packages(leadline.__path__, "leadline.")
+    own = [module.name for module in inside if "__main__" not in module.name]
+    return [*own, *_LOADED_LATE]
 
 
 SERVER = multiprocessing.get_context("forkserver")

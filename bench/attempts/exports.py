@@ -12,7 +12,6 @@ import os
 import signal
 import socket
 import struct
-import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -47,6 +46,7 @@ rate_start = 50
 rate_max = 400
 """
 EXPORTS = {"a directory": "", "disks": ", disks = 1"}
+NAMESPACES = Path("/run/netns")
 PORTS = (NFS_PORT, MOUNT_PORT)
 SPAN_S = 6.0
 """A kill or a signal comes within this time of the start."""
@@ -96,21 +96,23 @@ def _attacked(exported: str, seed: int) -> Attempt:
 def _attack(target: Path, told: Path) -> None:
     """Try every way in, for ever; what was reached is written down."""
     for number in itertools.count():
-        hosts = itertools.product((f"10.213.{slot}.2" for slot in range(1, 4)), PORTS)
+        slots = [path.name.rpartition("-")[2] for path in NAMESPACES.glob("leadline-load-*")]
+        hosts = itertools.product((f"10.213.{slot}.2" for slot in slots), PORTS)
         reached = [
             f"{host}:{port} answers a local user" for host, port in hosts if _answers(host, port)
         ]
-        for folder in (target / DIRECTORY / EXPORT, SLOTS / "1" / "export"):
+        exported = (SLOTS / slot / "export" for slot in slots)
+        for folder in (target / DIRECTORY / EXPORT, *exported):
             with suppress(OSError):
                 next(folder.iterdir(), None)
                 reached.append(f"{folder.name} is listed by a local user")
             with suppress(OSError):
                 (folder / f"planted-{number}").write_text("planted")
                 reached.append(f"{folder.name} is written by a local user")
-        for namespace in ("leadline-nfs-1", "leadline-load-1"):
-            with suppress(OSError), Path(f"/run/netns/{namespace}").open() as file:
+        for namespace in NAMESPACES.glob("leadline-*"):
+            with suppress(OSError), namespace.open() as file:
                 if ctypes.CDLL(None).setns(file.fileno(), 0) == 0:
-                    reached.append(f"{namespace} is entered by a local user")
+                    reached.append(f"{namespace.name} is entered by a local user")
         with told.open("a", encoding="utf-8") as file:
             file.writelines(f"{each}\n" for each in reached)
         time.sleep(0.05)
@@ -156,9 +158,16 @@ def _left_of_servers() -> list[str]:
 
 
 def _servers() -> list[str]:
-    known = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True)
-    names = [line.split()[0] for line in known.stdout.splitlines()]
-    spaces = [f"namespace {name}" for name in names if name.startswith("leadline-")]
-    links = [f"link {path.name}" for path in Path("/sys/class/net").glob("llnfs*")]
-    folders = SLOTS.iterdir() if SLOTS.exists() else ()
-    return spaces + links + [f"{path}" for path in folders if path.is_dir()]
+    found = [*NAMESPACES.glob("leadline-*"), *Path("/sys/class/net").glob("llnfs*")]
+    found += [path for path in SLOTS.glob("*") if path.is_dir()]
+    return [str(path) for path in found if not _is_held(path.name)]
+
+
+def _is_held(name: str) -> bool:
+    """Whether somebody runs the server that a name belongs to."""
+    number = "".join(filter(str.isdigit, name))
+    try:
+        inode = (SLOTS / f"{number}.lock").stat().st_ino
+    except FileNotFoundError:
+        return False
+    return f":{inode} " in Path("/proc/locks").read_text()

@@ -59,7 +59,8 @@ def _on_one_target(seed: int, draws: Random) -> Attempt:
                 return attempt
             (leader,) = place.leaders
             os.kill(leader, signal.SIGSTOP)  # it is there, however slow the second is
-            second = place.run(*words)
+            # With a store of its own: the first may stand still with its store locked.
+            second = place.run("--store", str(place.base / "second.sqlite"), *words)
             os.kill(leader, signal.SIGCONT)
             done = ended(first)
         attempt.expect_code(done.code, 0, said=done.said)
