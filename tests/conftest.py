@@ -38,7 +38,7 @@ SERVED = frozenset(
 )
 """Real tests of servers and ranks, which ask little of the disk."""
 
-WATCHED = "test_capture.py"
+WATCHED = frozenset({"test_capture.py", "test_capture_hostile.py"})
 """Programs watched as they run: most of the time passes in waiting for them."""
 
 HARMED = frozenset({"test_attack.py", "test_faults.py", "test_measure_resume.py"})
@@ -47,7 +47,8 @@ HARMED = frozenset({"test_attack.py", "test_faults.py", "test_measure_resume.py"
 LONGEST_FIRST = (
     "real",
     "served",
-    "watched",
+    "test_capture.py",
+    "test_capture_hostile.py",
     "pages",
     "harmed",
     "test_profiles.py",
@@ -91,8 +92,8 @@ def group_of(item: pytest.Item) -> str:
     """Name the tests that go to one process, one after the other."""
     if item.path.name in HARMED:
         return "harmed"
-    if item.path.name == WATCHED:
-        return "watched"
+    if item.path.name in WATCHED:
+        return item.path.name
     if item.get_closest_marker("real"):
         return "served" if item.path.name in SERVED else "real"
     if "browser" in getattr(item, "fixturenames", ()):

@@ -38,7 +38,7 @@ PARTS = (
     Part("install"),
     Part("build-for-tests", needs=("install",)),
     Part("python-test", needs=("build-for-tests", "packages")),
-    Part("lint-rust"),
+    Part("lint-rust", needs=("build-for-tests",)),
     Part("rust-test", needs=("lint-rust", "packages")),
     Part("lint-python", needs=("install",)),
 )

@@ -13,7 +13,7 @@ import survey_fixture as made
 from compare_fixture import atlas, question, quicker, systems
 from leadline.compare import Disturbance, LogRatio, Terms, compare_systems, disturbance_of
 from leadline.compare.disturbance import withheld
-from leadline.record import Interval, Survey
+from leadline.record import Interval, Level, Survey
 from leadline.record.comparison import SystemsComparison
 from leadline.record.survey import DriftStep
 
@@ -128,3 +128,32 @@ def test_a_step_counts_instead_of_the_drift_it_looks_like() -> None:
     survey = msgspec.structs.replace(still(), drift_step=step, drift_frac=drift)
     assert disturbed(survey).ln == pytest.approx(-math.log(0.6))
     assert disturbed(survey).words == ("it became 40 % slower meanwhile",)
+
+
+@pytest.mark.parametrize(
+    ("shifted", "contrast", "counts"), [(12, 2.07, True), (3, 2.07, False), (12, 1.0, False)]
+)
+def test_many_points_without_a_steady_state_count_by_their_largest_shift(
+    shifted: int, contrast: float, counts: bool
+) -> None:
+    survey = with_facts(still(), cpu_count=None)
+    points = made.points(survey)[:34]
+    levels = (Level(0.0, 1.0, 2190.0), Level(1.0, 1.0, 2190.0 * contrast))
+    unsteady = [
+        msgspec.structs.replace(
+            point,
+            result=msgspec.structs.replace(point.result, levels=levels if at < shifted else ()),
+        )
+        for at, point in enumerate(points)
+    ]
+    found = disturbance_of(survey, unsteady)
+    assert found.ln == pytest.approx(math.log(contrast) if counts else 0.0)
+    assert bool(found.words) is counts
+    if counts:
+        assert found.words == ("12 of 34 points not steady, rates within one up to x2.07 apart",)
+
+
+def test_what_disturbed_a_survey_stands_beside_the_verdict_that_it_does_not_withhold() -> None:
+    (pair,) = compared(0.4, 0.0, BUSY).pairs
+    assert pair.verdict == "a"
+    assert "rapid: somebody else was there" in pair.warnings

@@ -10,12 +10,14 @@ import signal
 import subprocess
 import sys
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from command import LEADLINE, environment, leadline
+from command import environment, leadline
+from forked_command import run_forked
 from leadline.cli import main
 from leadline.cli.options import new_file
 from leadline.cli.talk import OutputLost, put_json, show, talk
@@ -268,16 +270,11 @@ def test_a_report_overwrites_no_page_and_no_charts_by_itself(tmp_path: Path) -> 
         keep(opened, surveyed("two-level"))
 
     def report(*words: str) -> subprocess.CompletedProcess[str]:
-        command = [LEADLINE, "report", "two-level", *words]
-        return subprocess.run(
-            command,
-            cwd=tmp_path,  # where a page goes that has no name
-            env=environment(store),
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-        )
+        there = partial(os.chdir, tmp_path)  # where a page goes that has no name
+        return run_forked(["report", "two-level", *words], environment(store), 120, steer=there)
+
+    def files() -> set[str]:
+        return {path.name for path in tmp_path.rglob("*") if not path.name.startswith("store.")}
 
     page, charts = tmp_path / "leadline-two-level.html", tmp_path / "charts"
     charts.mkdir()
@@ -287,11 +284,11 @@ def test_a_report_overwrites_no_page_and_no_charts_by_itself(tmp_path: Path) -> 
         (charts / "unique_bytes.svg", ("--charts", str(charts))),
     ):
         precious.write_text("precious", encoding="utf-8")
-        before = sorted(tmp_path.rglob("*"))
+        before = files()
         refused = report(*words)
         assert refused.returncode == 2
         assert f"{precious.name} is there already; add --force" in refused.stderr
-        assert sorted(tmp_path.rglob("*")) == before, "nothing was written beside it"
+        assert files() == before, "nothing was written beside it"
         assert precious.read_text(encoding="utf-8") == "precious"
         page.unlink(missing_ok=True)
     page.write_text("precious", encoding="utf-8")

@@ -35,6 +35,9 @@ GOAL = Goal(
 )
 TRIALS_MAX = 150
 POLICIES = pytest.mark.parametrize("policy", ["curve", "mlrsearch", "binary"])
+LONG = [pytest.param(policy, marks=pytest.mark.long) for policy in ("mlrsearch", "binary")]
+EVERY_POLICY_LONG = pytest.mark.parametrize("policy", ["curve", *LONG])
+"""What policies share (`conversation`) is held for all of them by test_policy_conformance."""
 
 
 @pytest.fixture(autouse=True)
@@ -73,7 +76,7 @@ def test_the_peak_of_a_queue_is_found(policy: str) -> None:
     assert "The server was the limit." in words
 
 
-@POLICIES
+@EVERY_POLICY_LONG
 @pytest.mark.parametrize(
     ("mode", "verdict", "said"),
     [
@@ -93,7 +96,7 @@ def test_whatever_is_the_matter_is_said(
     assert peak.rate_per_s is None
 
 
-@pytest.mark.parametrize("policy", ["curve", "mlrsearch", "binary"])
+@EVERY_POLICY_LONG
 def test_a_server_that_takes_the_same_400_ms_at_every_load_has_no_peak(policy: str) -> None:
     peak, words = search("always-400-ms", policy)
     assert peak.verdict is PeakVerdict.ALWAYS_SATURATED, words
@@ -106,14 +109,14 @@ def test_two_modes_are_said(policy: str) -> None:
     assert "contradict each other" in words or "are of two kinds" in words, (peak, words)
 
 
-@POLICIES
+@EVERY_POLICY_LONG
 def test_a_stalled_generator_ends_the_search_with_what_it_was(policy: str) -> None:
     peak, words = search("hangs", policy, time_out_s=0.5, run_length_s=1.0)
     assert peak.verdict is PeakVerdict.FAILED, words
     assert "did not end within" in words
 
 
-@POLICIES
+@EVERY_POLICY_LONG
 def test_a_deadline_that_is_too_short_is_answered_with_what_was_reached(policy: str) -> None:
     peak, words = search("slow", policy, run_length_s=2.0, deadline_s=7.0)
     assert peak.verdict is PeakVerdict.DEADLINE, words

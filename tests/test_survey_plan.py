@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from pathlib import Path
+
 import pytest
 
 from leadline.record import PROCESSES_MAX, Plan
-from leadline.studies.survey import PlanRefused, advised_cache_limit, make_plan
+from leadline.studies.survey import PlanRefused, advised_cache_limit, choose_cache_limit, make_plan
+from leadline.studies.survey.explain import region_names
 
 MIB, GIB = 2**20, 2**30
 ASKED = {
@@ -161,3 +165,25 @@ def test_the_memory_cap_that_is_advised_can_be_outgrown_within_the_budget() -> N
     assert advised_cache_limit(100.0, 10**9 + 1) == 10**9
     assert advised_cache_limit(1000.0, 64 * GIB) == GIB
     assert advised_cache_limit(1.0, 64 * GIB) == 64 * MIB
+    assert advised_cache_limit(1000.0, 64 * GIB, 3 * GIB) == GIB // 2, "of the room, too"
+
+
+@pytest.mark.parametrize(("max_bytes", "said"), [(GIB, False), (255 * MIB, True), (None, False)])
+def test_a_room_of_less_than_four_times_the_cap_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, max_bytes: int | None, said: bool
+) -> None:
+    monkeypatch.setattr("leadline.studies.survey.begin.memory_cgroup", lambda _: nullcontext())
+    monkeypatch.setattr("leadline.studies.survey.begin.available_memory_bytes", lambda: 64 * GIB)
+    told: list[str] = []
+    chosen = choose_cache_limit(tmp_path, None, 60.0, told.append, max_bytes=max_bytes)
+    assert chosen is not None
+    assert chosen >= 64 * MIB
+    assert any("partly hit the page cache" in each for each in told) is said
+
+
+@pytest.mark.parametrize(
+    ("cached", "name"), [(0.0, "disk"), (0.5, "disk"), (0.73, "partly cached disk")]
+)
+def test_a_last_level_read_from_the_cache_is_called_no_disk(cached: float, name: str) -> None:
+    assert region_names([1.0, cached], [1.0, 1.0]) == ["file cache", name]
+    assert region_names([1.0, 0.95], [1.0, 1.0])[1] == "second level"

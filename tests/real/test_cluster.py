@@ -99,7 +99,7 @@ def network_share(answer: dict[str, Any]) -> float:
     ("memory", "count", "phases"),
     [
         pytest.param(WITHIN, 200_000, ["read", "write"], marks=pytest.mark.long),
-        (BEYOND, 1_300_000, ["runs", "merge"]),
+        (BEYOND, 1_000_000, ["runs", "merge"]),
     ],
 )
 def test_a_sort(tmp_path: Path, memory: str, count: int, phases: list[str]) -> None:

@@ -92,7 +92,10 @@ def looks_at(server: NfsServer) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize(("harm", "read_frac"), [("kill", 1.0), ("stall", 0.5), ("restart", 0.0)])
+@pytest.mark.parametrize(
+    ("harm", "read_frac"),
+    [("stall", 0.5), ("restart", 0.0), pytest.param("kill", 1.0, marks=pytest.mark.long)],
+)
 def test_a_run_that_loses_its_server_ends_and_is_kept_as_not_admissible(
     serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harm: str, read_frac: float
 ) -> None:

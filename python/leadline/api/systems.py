@@ -90,9 +90,9 @@ def survey(
     chosen = Target.parse(target)
     budget_s = usual_budget_s(chosen) if budget is None else seconds_of(budget)
     limit = None if cache_limit is None else bytes_of(cache_limit)
-    if chosen.path is not None:
-        limit = choose_cache_limit(Path(chosen.path), limit, budget_s, say)
     most = None if max_bytes is None else bytes_of(max_bytes)
+    if chosen.path is not None:
+        limit = choose_cache_limit(Path(chosen.path), limit, budget_s, say, max_bytes=most)
     wear = Wear(None if max_written is None else bytes_of(max_written))
     access = Access(
         backend=backend or "", direct=direct, sync=parse_sync(sync), cache_limit_bytes=limit or None

@@ -123,7 +123,9 @@ def command(
         access = same_access(earlier, access, context, "survey")
     else:
         if chosen.path is not None:
-            cache_limit = choose_cache_limit(Path(chosen.path), cache_limit, budget_s, talk)
+            cache_limit = choose_cache_limit(
+                Path(chosen.path), cache_limit, budget_s, talk, max_bytes=max_bytes
+            )
         access = capped(access, cache_limit)
     with open_engine(chosen, access, max_bytes=max_bytes, wear=wear, run_seed=seed) as engine:
         found = (*preflight(chosen, engine.facts), *room_findings(engine, max_bytes))

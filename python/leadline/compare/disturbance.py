@@ -2,7 +2,8 @@
 
 A survey knows how its readings scatter, not how fast the system would have been at another hour.
 What it saw of that itself bounds how far its level may be off: the drift or the step that its
-repeated points show, and the processor time that went to other programs or other guests. Two
+repeated points show, the processor time that went to other programs or other guests, and the
+level shifts within points where many had no steady state. Two
 surveys that are not shown to differ by more than both together do not show that their systems do.
 """
 
@@ -30,11 +31,14 @@ class Disturbance:
 
 
 NOTHING = Disturbance()
+UNSTEADY_SHARE_MAX = 0.1
+"""More points without a steady state, and their rates are those of chance."""
 
 
 def disturbance_of(survey: Survey, points: Sequence[Measurement]) -> Disturbance:
     """Return what disturbed a survey, from its own points."""
     moved, lost = _moved_frac(survey), _lost_share(survey, points)
+    unsteady, contrast = _unsteady(points)
     ln, words = 0.0, []
     if moved:
         ln += abs(math.log1p(max(moved, -LOST_SHARE_MAX)))
@@ -43,6 +47,12 @@ def disturbance_of(survey: Survey, points: Sequence[Measurement]) -> Disturbance
     if lost:
         ln -= math.log1p(-lost)
         words.append(f"{say_percent(lost)} of the processors' time went to others")
+    if contrast > 1 and unsteady > UNSTEADY_SHARE_MAX * len(points):
+        ln += math.log(contrast)
+        words.append(
+            f"{unsteady} of {len(points)} points not steady, rates within one up to "
+            f"x{contrast:.3g} apart"
+        )
     return Disturbance(ln, tuple(words))
 
 
@@ -68,6 +78,17 @@ def _moved_frac(survey: Survey) -> float:
     drift = survey.drift_frac
     shown = drift is not None and drift.excludes(0.0) and abs(drift.value) >= DRIFT_FRAC_MIN
     return drift.value if shown and drift is not None else 0.0
+
+
+def _unsteady(points: Sequence[Measurement]) -> tuple[int, float]:
+    """Count the points without a steady state, and return the largest ratio of rates in one."""
+    unsteady, contrast = 0, 1.0
+    for point in points:
+        rates = [level.throughput_mb_s for level in point.result.levels]
+        unsteady += len(rates) > 1 or point.result.warm_up.steady is False
+        if len(rates) > 1 and min(rates) > 0:
+            contrast = max(contrast, max(rates) / min(rates))
+    return unsteady, contrast
 
 
 def _lost_share(survey: Survey, points: Sequence[Measurement]) -> float:

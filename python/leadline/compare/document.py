@@ -218,7 +218,7 @@ def _predicted(a: Named, b: Named, question: Question) -> _Pair:
         f"{system.name}: {warning}"
         for system, side in zip((a, b), sides, strict=True)
         if isinstance(side, Prediction)
-        for warning in side.warnings
+        for warning in (*system.disturbance.words, *side.warnings)
     )
     rates = [side.throughput_mb_s if isinstance(side, Prediction) else None for side in sides]
     pair = _compared((a, b), question, rates, ratio, reasons)

@@ -265,6 +265,8 @@ class PeakRate(msgspec.Struct, frozen=True, kw_only=True):
     """Lowest load seen saturated."""
     sentences: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    disturbed: tuple[int, ...] = ()
+    """Places of the trials that one stall decided; they count for nothing."""
 
 
 class Factor(msgspec.Struct, frozen=True, kw_only=True):

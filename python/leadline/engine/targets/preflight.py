@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import msgspec
 
 from leadline.engine.targets.target import Target
-from leadline.machine.kernel_files import PROC, attempt, text
+from leadline.machine.kernel_files import PROC, text
 from leadline.units import format_bytes
 
 SAMPLE_S = 0.2
@@ -23,7 +23,7 @@ SAMPLE_S = 0.2
 FOREIGN_CPU_MAX = 0.1
 """Processors that others may keep busy before it is said."""
 PRESSURE_MAX_PERCENT = 10.0
-"""Share of the last ten seconds in which tasks may have waited (PSI) before it is said."""
+"""Share of the sample in which tasks may have waited (PSI) before it is said."""
 MEMORY_FREE_MIN = 0.05
 MEMORY_FREE_MIN_BYTES = 256 * 2**20
 READ_AHEAD_MAX_BYTES = 4 * 2**20
@@ -54,10 +54,8 @@ class Busyness(msgspec.Struct, frozen=True, kw_only=True):
     foreign_cpu: float | None
     """Processors that others keep busy."""
     cpu_pressure_percent: float | None
-    """Share of the last ten seconds in which a task waited for a processor (PSI)."""
+    """Share of the sample in which a task waited for a processor (PSI)."""
     io_pressure_percent: float | None
-    load: float | None
-    """Runnable and disk-bound tasks, mean over a minute."""
 
 
 class _Roomy(Protocol):
@@ -104,11 +102,11 @@ def preflight(
         return ()
     busy = (busyness or watch)()
     if target.kind == "nfs":
-        remote = (_debug_build(facts), _busy(busy, facts), _governor(facts))
+        remote = (_debug_build(facts), _busy(busy), _governor(facts))
         return tuple(each for each in remote if each is not None)
     found = (
         _debug_build(facts),
-        _busy(busy, facts),
+        _busy(busy),
         _low_memory(facts),
         _idle_cache(facts),
         _governor(facts),
@@ -120,21 +118,25 @@ def preflight(
 
 
 def watch(seconds: float = SAMPLE_S, proc: Path = PROC) -> Busyness:
-    """Watch the machine for a moment."""
+    """Watch the machine for a moment.
+
+    Averages of the kernel over longer times (avg10, loadavg) hold Leadline's own last job.
+    """
+    waits = proc / "pressure/cpu", proc / "pressure/io"
+    waited = [_waited_s(path) for path in waits]
     before, own_before = _busy_s(proc), _own_s()
     start = time.monotonic()
     time.sleep(seconds)
     passed = time.monotonic() - start
     after, own_after = _busy_s(proc), _own_s()
+    cpu, disk = (
+        None if first is None or last is None else 100 * (last - first) / passed
+        for first, last in zip(waited, map(_waited_s, waits), strict=True)
+    )
     foreign = None
     if before is not None and after is not None:
         foreign = max(0.0, (after - before - (own_after - own_before)) / passed)
-    return Busyness(
-        foreign_cpu=foreign,
-        cpu_pressure_percent=_pressure_percent(proc / "pressure/cpu"),
-        io_pressure_percent=_pressure_percent(proc / "pressure/io"),
-        load=attempt(lambda: float((text(proc / "loadavg") or "").partition(" ")[0])),
-    )
+    return Busyness(foreign_cpu=foreign, cpu_pressure_percent=cpu, io_pressure_percent=disk)
 
 
 def _busy_s(proc: Path) -> float | None:
@@ -151,9 +153,9 @@ def _own_s() -> float:
     return own.user + own.system
 
 
-def _pressure_percent(path: Path) -> float | None:
-    some = re.search(r"^some avg10=([0-9.]+) ", text(path) or "", flags=re.MULTILINE)
-    return float(some[1]) if some else None
+def _waited_s(path: Path) -> float | None:
+    some = re.search(r"^some .* total=([0-9]+)$", text(path) or "", flags=re.MULTILINE)
+    return int(some[1]) / 1e6 if some else None
 
 
 def _debug_build(facts: Facts) -> Finding | None:
@@ -166,22 +168,16 @@ def _debug_build(facts: Facts) -> Finding | None:
     )
 
 
-def _busy(busy: Busyness, facts: Facts) -> Finding | None:
+def _busy(busy: Busyness) -> Finding | None:
     signs = []
     if busy.foreign_cpu is not None and busy.foreign_cpu > FOREIGN_CPU_MAX:
         signs.append(f"other programs use {100 * busy.foreign_cpu:.0f} % of a processor")
     if (busy.cpu_pressure_percent or 0.0) > PRESSURE_MAX_PERCENT:
         signs.append(
-            f"tasks waited for a processor in {busy.cpu_pressure_percent:.0f} % of the last 10 s"
+            f"tasks waited for a processor in {busy.cpu_pressure_percent:.0f} % of the time (PSI)"
         )
     if (busy.io_pressure_percent or 0.0) > PRESSURE_MAX_PERCENT:
-        signs.append(f"tasks waited for I/O in {busy.io_pressure_percent:.0f} % of the last 10 s")
-    cpus = facts.get("cpu_count")
-    if busy.load is not None and cpus and busy.load > cpus:
-        signs.append(
-            f"{busy.load:.3g} tasks were runnable or in I/O on {cpus} processors over "
-            "the last minute"
-        )
+        signs.append(f"tasks waited for I/O in {busy.io_pressure_percent:.0f} % of the time (PSI)")
     if not signs:
         return None
     return Finding(

@@ -57,15 +57,17 @@ def _table(terminal: Terminal, survey: Survey) -> Table:
     rows = []
     for region in survey.regions:
         border = survey.borders[region.index] if region.index < len(survey.borders) else None
-        noise = survey.noise_frac.get(region.name)
+        noise, share = survey.noise_frac.get(region.name), region.cached_share
         cells = (
             region.name,
             say_border(border) if border else "everything beyond",
             say_rate(region.throughput_mb_s),
             say_percent(noise) if noise is not None else "not measured",
+            say_percent(share) if share is not None else "not measured",
         )
         rows.append(cells)
-    return terminal.table(("Level", "Holds (95 %)", "Throughput (95 %)", "Noise"), rows)
+    heads = ("Level", "Holds (95 %)", "Throughput (95 %)", "Noise", "Cache hits")
+    return terminal.table(heads, rows)
 
 
 @on_terminal

@@ -98,10 +98,13 @@ def _load_row(load: Load, threshold: Threshold) -> tuple[str, ...]:
 
 def trial_lines(found: SamplePeak) -> list[tuple[str, ...]]:
     """Return a row for every trial, in the order they ran."""
-    return [_trial_line(trial) for trial in found.trials]
+    disturbed = () if found.peak is None else found.peak.disturbed
+    return [
+        _trial_line(trial, disturbed=place in disturbed) for place, trial in enumerate(found.trials)
+    ]
 
 
-def _trial_line(trial: Trial) -> tuple[str, ...]:
+def _trial_line(trial: Trial, *, disturbed: bool) -> tuple[str, ...]:
     response = None if trial.measured is None else trial.measured.response_ms
     times = (
         ("\N{EN DASH}",) * 3
@@ -109,6 +112,8 @@ def _trial_line(trial: Trial) -> tuple[str, ...]:
         else tuple(say_ms(value) for value in (response.mean, response.p50, response.p99))
     )
     ended = STATES[trial.state]
+    if disturbed:
+        ended += ", disturbed by one stall: not counted"
     if trial.failure:
         ended += f": {trial.failure}"
     return (

@@ -19,7 +19,12 @@ from leadline.engine import (
 )
 from leadline.record import SurveyStart
 from leadline.studies.survey.fits import require_fit
-from leadline.studies.survey.plan import PlanRefused, advised_cache_limit, make_plan
+from leadline.studies.survey.plan import (
+    BEYOND_CACHE_MIN,
+    PlanRefused,
+    advised_cache_limit,
+    make_plan,
+)
 from leadline.units import format_bytes
 
 BUDGET_S = 600.0
@@ -122,6 +127,7 @@ def choose_cache_limit(
     say: Callable[[str], None],
     *,
     most_bytes: int | None = None,
+    max_bytes: int | None = None,
 ) -> int | None:
     """The memory cap to use: the user's, or one without which the disk could not be reached.
 
@@ -134,6 +140,7 @@ def choose_cache_limit(
         budget_s: of the survey.
         say: is told what was chosen, and why.
         most_bytes: a cap that Leadline chooses is no larger than this.
+        max_bytes: most data that may lie on the target.
 
     """
     if asked_bytes is not None:
@@ -141,7 +148,7 @@ def choose_cache_limit(
     if is_in_memory(directory):
         say("this file system is memory itself: no disk lies behind it, and memory is not capped")
         return None
-    advised = advised_cache_limit(budget_s, available_memory_bytes() or 0)
+    advised = advised_cache_limit(budget_s, available_memory_bytes() or 0, max_bytes)
     if advised is None:
         return None
     advised = min(advised, most_bytes or advised)
@@ -158,4 +165,10 @@ def choose_cache_limit(
         f"memory is capped at {format_bytes(advised)}, so that the disk behind the file cache is "
         "reached in time; --cache-limit SIZE chooses another cap, none leaves it out"
     )
+    if max_bytes is not None and max_bytes < BEYOND_CACHE_MIN * advised:
+        say(
+            f"--max-bytes {format_bytes(max_bytes)} is less than {BEYOND_CACHE_MIN} x this cap: "
+            "reads of the last level partly hit the page cache; "
+            f"use --max-bytes {format_bytes(BEYOND_CACHE_MIN * advised)} or more"
+        )
     return advised

@@ -41,6 +41,8 @@ CURVES = ("size_mean", "read_frac", "process_num", "seq_frac")
 ORDINALS = ("first", "second", "third", "fourth")
 
 CACHED_SHARE_MIN = 0.9
+DISK_CACHED_SHARE_MAX = 0.5
+"""More of the reads from the page cache, and the rate is not that of a disk."""
 """A region whose reads come from the file cache to more than this share is cached."""
 
 READ_CACHE_RATIO = 2.0
@@ -280,9 +282,14 @@ def region_names(
         if cached and reads_over_writes[index] > READ_CACHE_RATIO * reads_over_writes[0]:
             names[index] = "read cache"
             break
-    # A last level whose reads all come from memory lies before the disk: that was not reached.
-    cached = (cached_shares[-1] or 0.0) > CACHED_SHARE_MIN
-    return [*names, f"{ORDINALS[count - 1]} level" if cached else "disk"]
+    return [*names, _last_name(cached_shares[-1] or 0.0, count)]
+
+
+def _last_name(cached_share: float, count: int) -> str:
+    """Name the last level: where its reads all come from memory, the disk was not reached."""
+    if cached_share > CACHED_SHARE_MIN:
+        return f"{ORDINALS[count - 1]} level"
+    return "disk" if cached_share <= DISK_CACHED_SHARE_MAX else "partly cached disk"
 
 
 def server_level_names(count: int) -> list[str]:

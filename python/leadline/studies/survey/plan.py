@@ -53,7 +53,9 @@ LAYOUT_SHARE = 0.2
 MEMORY_FACTOR = 6
 """Past six times the memory five of six random requests miss any cache in it."""
 
-CACHE_LIMIT_MAX = 2**30
+CACHE_LIMIT_MIN, CACHE_LIMIT_MAX = 64 * 2**20, 2**30
+BEYOND_CACHE_MIN = 4
+"""A survey that touches less than so many times the cache reads much of its last level from it."""
 RANGE_FACTOR_MIN = 8
 """A curve over unique_bytes shorter than this factor cannot show a border and two plateaus."""
 
@@ -122,16 +124,20 @@ def make_plan(
     )
 
 
-def advised_cache_limit(budget_s: float, memory_bytes: int) -> int | None:
-    """Memory cap with which a survey can see past the file cache within its budget.
+def advised_cache_limit(
+    budget_s: float, memory_bytes: int, max_bytes: int | None = None
+) -> int | None:
+    """Memory cap with which a survey can see past the page cache within its budget and room.
 
     None when the machine's whole memory can be outgrown in time. A point must be able to warm
     the cache within its few seconds, which bounds the cap whatever the budget.
     """
     affordable = int(LAYOUT_SHARE * budget_s * LAYOUT_BYTES_PER_S)
+    if max_bytes is not None:
+        affordable = min(affordable, max_bytes)
     if affordable >= MEMORY_FACTOR * memory_bytes:
         return None
-    return max(64 * 2**20, min(CACHE_LIMIT_MAX, affordable // MEMORY_FACTOR))
+    return max(CACHE_LIMIT_MIN, min(CACHE_LIMIT_MAX, affordable // MEMORY_FACTOR))
 
 
 def _points(measuring_s: float, learn_frac: float, *, virtual: bool) -> tuple[int, int]:

@@ -78,6 +78,8 @@ class Conversation(ABC):
         self.run_length_s = goal.run_length_s if run_length_s is None else run_length_s
         """Of the trials that define the peak."""
         self.trials: list[Trial] = []
+        self.aside: list[int] = []
+        """Places of the trials that count neither for a load nor for the rate."""
         self.loads: dict[float, LoadTrials] = {}
         self._said: TrialRequest | PeakRate | None = None
 
@@ -94,7 +96,9 @@ class Conversation(ABC):
         """Learn of the trial that was asked last, however it ended."""
         self.trials.append(trial)
         rate = trial.request.rate_per_s
-        if trial.state not in (TrialState.GENERATOR_LIMITED, TrialState.FAILED):
+        if self._sets_aside(trial):
+            self.aside.append(len(self.trials) - 1)
+        elif trial.state not in (TrialState.GENERATOR_LIMITED, TrialState.FAILED):
             self.loads.setdefault(rate, LoadTrials(rate)).add(trial, self.goal.threshold)
         self._learn(trial)
         self._said = None
@@ -112,6 +116,10 @@ class Conversation(ABC):
     @abstractmethod
     def _estimate(self) -> Interval | None:
         """Return the peak rate as far as it is known."""
+
+    def _sets_aside(self, trial: Trial) -> bool:  # noqa: ARG002
+        """Whether a trial says nothing of its load; for policies that look for stalls."""
+        return False
 
     def _learn(self, trial: Trial) -> None:  # noqa: B027
         """Take note of a trial; for policies that keep more than the loads."""
@@ -245,6 +253,7 @@ class Conversation(ABC):
             upper_bound_per_s=upper,
             sentences=(ending.sentence, *([] if half is None else self.interval_notes)),
             warnings=self._warnings(),
+            disturbed=tuple(self.aside),
         )
 
 

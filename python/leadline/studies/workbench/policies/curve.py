@@ -8,6 +8,10 @@
 3. *Stop* when the posterior's interval of the peak rate of trials of `run_length_s` is within the
    goal. The model carries short trials to that length; it is never just the length of the trial.
 
+A trial far below the peak that one stall decides (`stalls`) is tried again at the same rate; if the
+response is far below the threshold then, the first one counts for nothing. Where stalls come back
+they are the server's own: the interval then holds the rate with them and without.
+
 See `leadline.studies.workbench.belief` for the model, and docs/concepts/peak-rate.md for what it
 reaches.
 """
@@ -15,16 +19,18 @@ reaches.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from leadline.record import Interval
 from leadline.record.workbench import Goal, PeakVerdict, Prior, Trial, TrialRequest, TrialState
 from leadline.studies.workbench.belief.particles import Posterior
-from leadline.studies.workbench.belief.reading import aims, read
+from leadline.studies.workbench.belief.reading import Aim, aims, read
 from leadline.studies.workbench.belief.server import Floats
 from leadline.studies.workbench.conversation import Conversation, Ending
 from leadline.studies.workbench.loads import contradiction, mode_warnings
+from leadline.studies.workbench.stalls import CLEAR, Stall, deciding_stall, format_stalls
 from leadline.studies.workbench.threshold import threshold_ratio
 
 PROBE_S = 10.0
@@ -65,6 +71,12 @@ _LOST_WIDTH = 1.15
 _HELD_PART = 0.6
 """Below this part of a load that was held, nothing is to be learnt."""
 _OVERLOAD_RATIO = 2.0
+RECURRING_MIN = 2
+"""So many stalled trials are no accident."""
+_ASIDE_MAX = 4
+"""Beyond, a trial counts as it is: else a server that stalls in each would never be answered."""
+_FAR_BELOW = 0.7
+"""Part of the peak above which a queue that builds up once is the load's doing, not a stall's."""
 
 
 class Curve(Conversation):
@@ -73,24 +85,56 @@ class Curve(Conversation):
     def __init__(self, goal: Goal, seed: int, prior: Prior | None) -> None:
         """Begin; a prior's rate is where the first load goes."""
         super().__init__("curve", goal, seed)
-        self._beliefs = [
-            (aim, Posterior(aim, goal.run_length_s, seed, prior)) for aim in aims(goal.threshold)
-        ]
+        self._prior = prior
+        self._beliefs = self._unlearnt()
         self._start = goal.rate_start_per_s if prior is None else 1.2 * prior.rate_per_s
         self._limit_ms = 1e3 * max(aim.limit_s for aim in aims(goal.threshold))
+        self._stalls: list[Stall] = []
+        self._together = 0, np.zeros(0)
+        """How many trials were told, and what all of them together say of the peak."""
+
+    def _unlearnt(self) -> list[Belief]:
+        goal = self.goal
+        return [
+            (aim, Posterior(aim, goal.run_length_s, self.seed, self._prior))
+            for aim in aims(goal.threshold)
+        ]
+
+    def _sets_aside(self, trial: Trial) -> bool:
+        stall = deciding_stall(trial, self.goal.threshold)
+        if stall is None or len(self._stalls) == _ASIDE_MAX or self._is_retry(trial):
+            return False
+        if self._overloaded:
+            peak = math.exp(self._quantiles(self._log_peaks())[1])
+            if trial.request.rate_per_s > _FAR_BELOW * peak:
+                return False
+        self._stalls.append(stall)
+        return True
+
+    def _is_retry(self, trial: Trial) -> bool:
+        """Whether a trial repeats the one that was set aside just before."""
+        before = len(self.trials) - 2
+        last = self.aside[-1:] == [before]
+        return last and trial.request.rate_per_s == self.trials[before].request.rate_per_s
 
     def _learn(self, trial: Trial) -> None:
-        if trial.state not in (TrialState.DONE, TrialState.ABORTED):
+        if len(self.trials) - 1 in self.aside:
             return
-        for aim, posterior in self._beliefs:
-            reading = read(trial, aim)
-            if reading is not None:
-                posterior.learn(reading)
+        if self._is_retry(trial) and not self._is_clear(trial):
+            self._stalls.pop()
+            first = self.trials[self.aside.pop()]
+            self.loads[first.request.rate_per_s].add(first, self.goal.threshold)
+            _take_in(first, self._beliefs)
+        _take_in(trial, self._beliefs)
+
+    def _is_clear(self, trial: Trial) -> bool:
+        ratio = threshold_ratio(self.goal.threshold, trial)
+        return ratio is not None and ratio <= CLEAR
 
     def _decide(self) -> TrialRequest | Ending:
-        lost = self._lost_now()
-        if lost is not None:
-            return lost
+        again = self._lost_now() or self._stalled_now()
+        if again is not None:
+            return again
         return self._narrow() if self._overloaded else self._probe()
 
     def _narrow(self) -> TrialRequest | Ending:
@@ -127,11 +171,36 @@ class Curve(Conversation):
         """End the search, unless nothing was seen on this side of what the server survives."""
         if rate_per_s >= self._kills_at:
             return self._lost_ending()
+        if len(self.aside) >= RECURRING_MIN:
+            return self._with_stalls()
         return Ending(
             PeakVerdict.FOUND,
             f"Trials of {self.goal.run_length_s:.6g} s are expected at the threshold at this rate; "
             "shorter ones were carried to that length by the model.",
         )
+
+    def _with_stalls(self) -> Ending:
+        """Answer for a server that stalls now and then, with its stalls and without."""
+        without, together = (math.exp(self._quantiles(peaks)[1]) for peaks in self._both())
+        sentence = (
+            f"Stalls recur: {format_stalls(self._stalls, self.trials)}. Peak rate without the "
+            f"stalled trials {without:.6g} requests/s, with them {together:.6g}."
+        )
+        found = self._estimate()
+        half = None if found is None else found.half_width_frac
+        within = half is not None and half <= self.goal.error_frac
+        return Ending(PeakVerdict.FOUND if within else PeakVerdict.IRREGULAR, sentence)
+
+    def _both(self) -> tuple[Floats, Floats]:
+        """Posteriors of the peak's logarithm without the stalled trials, and with them."""
+        told, peaks = self._together
+        if told != len(self.trials):
+            beliefs = self._unlearnt()
+            for trial in self.trials:
+                _take_in(trial, beliefs)
+            peaks = _lower(beliefs)
+            self._together = len(self.trials), peaks
+        return self._log_peaks(), peaks
 
     def _gave_up(self, half: float) -> Ending:
         """End a search that costs more than it tells; where trials are of two kinds, say that."""
@@ -187,6 +256,12 @@ class Curve(Conversation):
         load = self.loads[last.request.rate_per_s]
         return None if load.kills or load.ratios else last.request
 
+    def _stalled_now(self) -> TrialRequest | None:
+        """Try a load once more where one stall decided."""
+        if not self.aside or self.aside[-1] != len(self.trials) - 1:
+            return None
+        return self.trials[-1].request
+
     @property
     def _kills_at(self) -> float:
         """Lowest load that the server does not survive."""
@@ -223,7 +298,7 @@ class Curve(Conversation):
     @property
     def _overloaded(self) -> bool:
         """Whether some trial asked for clearly more than the server does."""
-        return any(self._overloads(trial) for trial in self.trials)
+        return any(self._overloads(trial) for trial in self._counted())
 
     def _overloads(self, trial: Trial) -> bool:
         ratio = threshold_ratio(self.goal.threshold, trial)
@@ -241,7 +316,7 @@ class Curve(Conversation):
 
     def _log_peaks(self) -> Floats:
         """Posterior of the peak's logarithm, sorted: of two thresholds the lower, quantile-wise."""
-        return np.asarray(np.min([posterior.log_peak for _, posterior in self._beliefs], axis=0))
+        return _lower(self._beliefs)
 
     def _quantiles(self, peaks: Floats) -> tuple[float, float, float]:
         tail = (1 - self.goal.confidence) / 2
@@ -253,9 +328,29 @@ class Curve(Conversation):
         if told == 0:
             return None
         low, middle, high = self._quantiles(self._log_peaks())
+        if len(self.aside) >= RECURRING_MIN:
+            also = self._quantiles(self._both()[1])
+            low, high = min(low, also[0]), max(high, also[2])
+            middle = (low + high) / 2
         return Interval(math.exp(middle), math.exp(low), math.exp(high), told)
 
     def _warnings(self) -> tuple[str, ...]:
+        return (*self._stall_warnings(), *self._mode_warnings())
+
+    def _stall_warnings(self) -> list[str]:
+        return [
+            f"Trial {place + 1} at {stall.rate_per_s:.6g} requests/s disturbed: one stall "
+            f"{stall.at_s:.3g} s into the window, longest response {stall.longest_ms:.3g} ms; "
+            f"not counted, {self._retried(place)}."
+            for place, stall in zip(self.aside, self._stalls, strict=True)
+        ]
+
+    def _retried(self, place: int) -> str:
+        after = self.trials[place + 1 : place + 2]
+        met = bool(after) and self._is_clear(after[0])
+        return "retried at the same rate: target met" if met else "not retried"
+
+    def _mode_warnings(self) -> list[str]:
         words = mode_warnings(self.loads.values())
         if not words and self._knows_two_modes:
             words = ["Trials are of two kinds, slower and faster ones; the rate is that of both."]
@@ -266,7 +361,7 @@ class Curve(Conversation):
                 "two kinds, or the response does not rise with the load."
             )
             words = [sentence]
-        return tuple(words)
+        return words
 
     @property
     def _spent(self) -> float:
@@ -283,7 +378,30 @@ class Curve(Conversation):
 
     @property
     def _contradiction(self) -> tuple[float, float] | None:
-        return contradiction(self.trials, self.goal.threshold)
+        return contradiction(self._counted(), self.goal.threshold)
+
+    def _counted(self) -> list[Trial]:
+        """Return the trials that were not set aside."""
+        aside = set(self.aside)
+        return [trial for place, trial in enumerate(self.trials) if place not in aside]
+
+
+Belief = tuple[Aim, Posterior]
+"""What is believed of a server with regard to one limit."""
+
+
+def _take_in(trial: Trial, beliefs: Sequence[Belief]) -> None:
+    if trial.state not in (TrialState.DONE, TrialState.ABORTED):
+        return
+    for aim, posterior in beliefs:
+        reading = read(trial, aim)
+        if reading is not None:
+            posterior.learn(reading)
+
+
+def _lower(beliefs: Sequence[Belief]) -> Floats:
+    """Return the posterior of the peak's logarithm, of several limits the lower, quantile-wise."""
+    return np.asarray(np.min([posterior.log_peak for _, posterior in beliefs], axis=0))
 
 
 def curve(goal: Goal, seed: int, prior: Prior | None = None) -> Curve:

@@ -1,0 +1,133 @@
+"""Where programs are watched in tests, and by whom: root by BPF, somebody else by ptrace."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command import LEADLINE, environment
+
+PYTHON = [sys.executable, "-I", "-S"]
+LOOP = """
+import os, sys, time
+fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+os.ftruncate(fd, 1 << 20)
+print('ready', flush=True)
+number = 0
+while True:
+    os.pread(fd, 4096, number % 256 * 4096)
+    number += 1
+    if number % 100 == 0:
+        time.sleep(0.002)
+"""
+READS = """
+import os, sys
+fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+os.ftruncate(fd, 1 << 20)
+for number in range(2000):
+    os.pread(fd, 4096, number % 256 * 4096)
+"""
+
+
+@dataclass
+class Arena:
+    """A folder that both may write to, and how somebody runs Leadline in it."""
+
+    folder: Path
+    way: str
+
+    @property
+    def begin(self) -> list[str]:
+        """Words by which somebody runs what follows: root by BPF, who is not root by ptrace.
+
+        He may read all files, since Python itself lies where root alone comes, and nothing else.
+        """
+        if self.way == "bpf" or os.geteuid() != 0:
+            return []
+        if shutil.which("setpriv") is None:
+            pytest.skip("there is no setpriv here to become somebody else")
+        caps = ("--inh-caps=-all,+dac_read_search", "--ambient-caps=-all,+dac_read_search")
+        return ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *caps]
+
+    def run(self, *words: str, **more: Any) -> subprocess.Popen[str]:
+        """Start something in the folder, whose two outputs are read."""
+        own = environment(self.folder / "store.sqlite") | {"HOME": str(self.folder)}
+        pipe = subprocess.PIPE
+        return subprocess.Popen(
+            [*self.begin, *words],
+            stdout=pipe,
+            stderr=pipe,
+            text=True,
+            cwd=self.folder,
+            env=own,
+            **more,
+        )
+
+    def characterize(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run `leadline characterize` with these words."""
+        with self.run(LEADLINE, "characterize", *words) as running:
+            out, error = running.communicate(timeout=120)
+        return subprocess.CompletedProcess(words, running.returncode, out, error)
+
+    def described(self, *words: str, code: int = 0) -> dict[str, Any]:
+        """Return the document of what was run."""
+        done = self.characterize("--json", "--keep-paths", *words)
+        if done.returncode == 2 and "BPF is refused" in done.stderr:
+            pytest.skip(f"no BPF here: {done.stderr.strip()}")
+        if done.returncode == 2 and "may not be traced" in done.stderr:
+            pytest.skip(f"no ptrace here: {done.stderr.strip()}")
+        assert done.returncode == code, (done.stdout[-500:], done.stderr)
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
+
+
+@pytest.fixture(params=["bpf", "ptrace"])
+def arena(request: pytest.FixtureRequest) -> Iterator[Arena]:
+    if request.param == "bpf" and os.geteuid() != 0:
+        pytest.skip("programs of BPF are for root")
+    with tempfile.TemporaryDirectory(prefix="leadline-capture-") as text:
+        folder = Path(text)
+        folder.chmod(0o777)
+        yield Arena(folder, request.param)
+
+
+@pytest.fixture
+def any_way(tmp_path: Path) -> Arena:
+    """An arena for what does not depend on the way."""
+    return Arena(tmp_path, "ptrace" if os.geteuid() else "bpf")
+
+
+def exact(answer: dict[str, Any]) -> None:
+    """Its bytes must be those that the kernel counted, every one, and nothing be lost."""
+    capture = answer["capture"]
+    assert capture["lost"] == 0
+    seen = [sum(capture["read_bytes"]), sum(capture["written_bytes"])]
+    assert seen == capture["counted_bytes"], capture
+    assert capture["bytes_off"] == 0.0
+    assert answer["predictable"] is True
+
+
+def started(arena: Arena) -> subprocess.Popen[str]:
+    """Start the loop, and wait until it reads."""
+    loop = arena.run(*PYTHON, "-c", LOOP, "data")
+    assert loop.stdout is not None
+    assert loop.stdout.readline() == "ready\n"
+    return loop
+
+
+def refused(arena: Arena, said: str, *words: str) -> None:
+    """It must end with 2, in one message and without a traceback."""
+    done = arena.characterize("--way", arena.way, *words)
+    assert done.returncode == 2, (done.stdout, done.stderr)
+    assert said in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr

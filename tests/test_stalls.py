@@ -1,0 +1,158 @@
+"""Trials that one stall decides: recognised, tried again, and never taken for a limit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from leadline.record.workbench import (
+    Batch,
+    Goal,
+    PeakRate,
+    PeakVerdict,
+    SimulatedServer,
+    Threshold,
+    Trial,
+    TrialOrder,
+)
+from leadline.servers import run_trial
+from leadline.studies.workbench.policies import open_policy
+from leadline.studies.workbench.stalls import deciding_stall, is_clear
+from leadline.studies.workbench.threshold import threshold_ratio
+from leadline.testing.peak_truth import truth
+
+SERVER = SimulatedServer(
+    system={"workers": 2, "service_ms": 10.0, "service": {"kind": "exponential"}}
+)
+MEAN = Threshold(mean_ms=40.0)
+GOAL = Goal(threshold=MEAN)
+
+
+def stalled(trial: Trial) -> Trial:
+    """Let one part of a window wait so long that the whole trial is over the threshold."""
+    measured = trial.measured
+    assert measured is not None
+    assert measured.response_ms is not None
+    batches = [*measured.batches]
+    place = max(range(10, 50), key=lambda at: batches[at].due)
+    late_ms = 60.0 * measured.due / batches[place].due
+    batches[place] = msgspec.structs.replace(batches[place], mean_ms=late_ms)
+    mean_ms = sum(batch.due * batch.mean_ms for batch in batches) / measured.due
+    response = msgspec.structs.replace(measured.response_ms, mean=mean_ms, max=2 * late_ms)
+    return msgspec.structs.replace(
+        trial,
+        measured=msgspec.structs.replace(measured, batches=tuple(batches), response_ms=response),
+    )
+
+
+def searched(
+    stalls: Callable[[int], bool], start_per_s: float = 50.0
+) -> tuple[PeakRate, list[Trial]]:
+    """Search for the server's peak; trials at some places meet a stall."""
+    goal = msgspec.structs.replace(GOAL, rate_start_per_s=start_per_s)
+    policy = open_policy("curve", goal, 1, None)
+    trials: list[Trial] = []
+    while not isinstance(asked := policy.ask(), PeakRate):
+        assert len(trials) < 100
+        place = len(trials)
+        order = TrialOrder(
+            server=SERVER, sample={}, threshold=MEAN, request=asked, order=place, seed=place
+        )
+        trial = run_trial(order)
+        if stalls(place):
+            trial = stalled(trial)
+        trials.append(trial)
+        policy.tell(trial)
+    return asked, trials
+
+
+def one_trial(rate_per_s: float, threshold: Threshold = MEAN) -> Trial:
+    policy = open_policy("curve", msgspec.structs.replace(GOAL, threshold=threshold), 1, None)
+    request = policy.ask()
+    assert not isinstance(request, PeakRate)
+    request = msgspec.structs.replace(request, rate_per_s=rate_per_s, abort_above_ms=None)
+    return run_trial(
+        TrialOrder(server=SERVER, sample={}, threshold=threshold, request=request, order=0, seed=1)
+    )
+
+
+@pytest.mark.parametrize("place", [0, 1, 4])
+def test_one_stalled_trial_is_retried_and_changes_no_answer(place: int) -> None:
+    peak, trials = searched(lambda at: at == place)
+    if deciding_stall(trials[place], MEAN) is None:
+        assert (threshold_ratio(MEAN, trials[place]) or 0) > 2, "it was an overload anyway"
+        return
+    assert peak.disturbed == (place,)
+    assert trials[place + 1].request == trials[place].request
+    assert peak.verdict is PeakVerdict.FOUND
+    assert peak.rate_per_s is not None
+    assert peak.rate_per_s.covers(truth(SERVER, GOAL).rate_per_s)
+    (warning,) = peak.warnings
+    assert f"Trial {place + 1} at" in warning
+    assert "not counted, retried at the same rate: target met" in warning
+
+
+def test_recurring_stalls_widen_the_interval_and_are_counted() -> None:
+    peak, trials = searched(lambda at: at in (0, 2), start_per_s=4.0)
+    assert peak.disturbed == (0, 2)
+    assert [trials[at].request for at in (0, 2)] == [trials[at].request for at in (1, 3)]
+    assert peak.rate_per_s is not None
+    assert peak.rate_per_s.covers(truth(SERVER, GOAL).rate_per_s)
+    assert len(peak.warnings) >= 2
+    assert peak.verdict in (PeakVerdict.FOUND, PeakVerdict.IRREGULAR)
+    (told,) = (each for each in peak.sentences if each.startswith("Stalls recur: "))
+    assert "2 stalls in " in told
+
+
+def test_a_stall_that_the_retry_repeats_counts() -> None:
+    peak, trials = searched(lambda at: at in (0, 1))
+    assert peak.disturbed == ()
+    (load,) = (load for load in peak.loads if load.rate_per_s == trials[0].request.rate_per_s)
+    assert load.trials == 2
+
+
+def test_a_server_that_stalls_in_every_trial_is_answered() -> None:
+    peak, _ = searched(lambda _: True)
+    assert len(peak.disturbed) <= 4
+    assert peak.verdict is not PeakVerdict.FOUND or peak.rate_per_s is not None
+
+
+def test_a_saturated_trial_is_no_stall() -> None:
+    trial = one_trial(500.0)
+    assert (threshold_ratio(MEAN, trial) or 0) > 1
+    assert deciding_stall(trial, MEAN) is None
+
+
+def test_a_stall_is_told_with_its_place_and_its_longest_response() -> None:
+    calm = one_trial(60.0)
+    assert deciding_stall(calm, MEAN) is None
+    late = stalled(calm)
+    found = deciding_stall(late, MEAN)
+    assert found is not None
+    assert late.measured is not None
+    assert late.measured.response_ms is not None
+    assert found.rate_per_s == 60.0
+    assert found.longest_ms == late.measured.response_ms.max
+    worst = max(range(60), key=lambda at: late.measured.batches[at].mean_ms)  # type: ignore[union-attr]
+    assert found.at_s == pytest.approx(worst * late.measured.seconds / 60)
+
+
+@pytest.mark.parametrize(
+    ("mean_ms", "over", "parts_due", "clear"),
+    [
+        (2.0, 0, 100, True),
+        (2.0, 4, 1000, True),
+        (2.0, 6, 1000, False),  # 0.6 % over: more than half of what 99 % allows
+        (2.0, 0, 40, False),  # of 400 requests none over says little of 1 %
+        (25.0, 0, 1000, False),
+        (0.0, 0, 0, False),
+    ],
+)
+def test_the_rest_is_clear_where_every_limit_is_far(
+    mean_ms: float, over: int, parts_due: int, clear: bool
+) -> None:
+    threshold = Threshold(mean_ms=40.0, percentile=0.99, limit_ms=5.0)
+    part = Batch(due=parts_due, mean_ms=mean_ms, over=over, completed=parts_due)
+    assert is_clear([part] * 10, threshold) is clear
