@@ -1,11 +1,12 @@
 """Every policy on a population of simulated servers, held against their true peak rates.
 
     .venv/bin/python bench/peak.py [--policies NAME ...] [--servers 200] [--seed 1] [--repeats 1]
-        [--family law|parts] [--population 1] [--first 0] [--on population|grids]
+        [--family law|stalls|parts] [--population 1] [--first 0] [--on population|grids]
         [--threshold mean|p95] [--processes 2] [--kinds] [--out FILE.md]
 
 `--family law` are the servers of `leadline.testing.servers`, of which `--population 2` draws some
-that nobody has looked at while writing a policy; `--family parts` those of
+that nobody has looked at while writing a policy; `--family stalls` servers of which every second
+one stands still for 20 to 500 ms once in 5 to 120 s; `--family parts` those of
 `leadline.testing.parts_servers` with the seeds from `--first` on: policies may be tuned on seeds
 below 1000 and are scored above. `--on grids` takes the samples of SH08's three surfaces instead:
 disks and a processor behind the threads.
@@ -49,7 +50,13 @@ from leadline.testing.grids import WORKLOADS, grid_samples
 from leadline.testing.parts_servers import draw_servers
 from leadline.testing.peak_truth import NoPeak, known_truth, truth, truth_key
 from leadline.testing.searches import Search, seed_for, simulate_search
-from leadline.testing.servers import GOAL, PERCENTILE_GOAL, population
+from leadline.testing.servers import (
+    GOAL,
+    PERCENTILE_GOAL,
+    STALLS_FROM,
+    population,
+    stalling_population,
+)
 
 MEASURES = (
     "python/leadline/studies/workbench/policies",
@@ -77,6 +84,7 @@ COLUMNS = (
     Column("bias", "bias %", SIGNED),
     Column("p95_error", "p95 error %", ONE),
     Column("false", "false conf. %", ONE),
+    Column("far", "found, off x1.5 %", ONE),
     Column("in_region", "in region %", WHOLE),
     Column("found", "found", WHOLE),
     Column("gave_up", "gave up", WHOLE),
@@ -106,8 +114,11 @@ def servers_of(asked: argparse.Namespace) -> list[Server]:
     """Return the first servers of a family, or the samples of SH08's grids."""
     count = asked.servers
     if asked.on == "population":
-        parts = asked.family == "parts"
-        members = draw_servers(asked.first, count) if parts else population(count, asked.population)
+        members = {
+            "law": lambda: population(count, asked.population),
+            "stalls": lambda: stalling_population(count),
+            "parts": lambda: draw_servers(asked.first, count),
+        }[asked.family]()
         return [Server(item.index, item.name, item.kind.value, item.server) for item in members]
     cells = [(name, sample) for name in WORKLOADS for sample in grid_samples()]
     return [
@@ -303,6 +314,7 @@ HEAD = (
     "median %",
     "p95 error %",
     "false conf. %",
+    "found, off x1.5 %",
     "bounds hold",
     "in region %",
     "no rate",
@@ -332,6 +344,7 @@ def row_of(found: Sequence[Search]) -> list[str]:
         f"{100 * statistics.median(errors):+.1f}" if errors else "-",
         f"{100 * quantile(magnitude, 0.95):.1f}" if errors else "-",
         f"{100 * sum(false) / len(found):.1f}" if stated else "-",
+        f"{100 * sum(item.verdict == 'found' and is_far(item) for item in found) / len(found):.1f}",
         share_of(between),
         f"{100 * statistics.mean(in_region(item) for item in found):.0f}",
         str(len(found) - len(errors)),
@@ -363,8 +376,16 @@ def cells_of(name: str, found: Sequence[Search]) -> dict[str, Content]:
         cells["false"] = 100 * false / len(found)
     if errors:
         cells["bias"] = statistics.mean(errors)
+        far = [item for item in found if item.verdict == "found" and is_far(item)]
+        cells["far"] = 100 * len(far) / len(found)
         cells["p95_error"] = quantile([abs(error) for error in errors], 0.95)
     return cells
+
+
+def is_far(item: Search) -> bool:
+    """Whether a rate is off by more than a factor of 1.5."""
+    error = item.error_frac
+    return error is not None and abs(math.log1p(error)) > math.log(1.5)
 
 
 def with_goals(cells: dict[str, Content], goals: dict[str, dict[str, float]]) -> dict[str, Content]:
@@ -438,7 +459,7 @@ def main() -> None:
     parser.add_argument("--on", choices=("population", "grids"), default="population")
     parser.add_argument("--servers", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1, help="of the searches")
-    parser.add_argument("--family", choices=("law", "parts"), default="law")
+    parser.add_argument("--family", choices=("law", "stalls", "parts"), default="law")
     parser.add_argument("--first", type=int, default=0, help="seed of the first server of parts")
     parser.add_argument("--population", type=int, default=1, help="seed of the servers")
     parser.add_argument("--repeats", type=int, default=1)
@@ -468,7 +489,7 @@ def main() -> None:
     servers_said = (
         f"{asked.first} to {asked.first + asked.servers - 1}"
         if asked.family == "parts"
-        else f"{asked.population}"
+        else f"{STALLS_FROM if asked.family == 'stalls' else asked.population}"
     )
     seeds_said = f"seeds {asked.seed} to {last} of the searches, {servers_said} of the servers"
     save(asked, COLUMNS, rows_of(found, kinds=asked.kinds), seeds=seeds_said)

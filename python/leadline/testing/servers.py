@@ -144,6 +144,26 @@ def population(count: int = 200, seed: int = 1) -> tuple[Member, ...]:
     return tuple(member(index, seed) for index in range(count))
 
 
+STALLS_FROM = 3000
+"""Seed of the population that stalls; nothing was tuned on it."""
+STALL_MS, STALL_EVERY_S = (20.0, 500.0), (5.0, 120.0)
+
+
+def stalling_population(count: int = 200, seed: int = STALLS_FROM) -> tuple[Member, ...]:
+    """Return servers of a population, every second of which stands still now and then."""
+    return tuple(
+        _with_stalls(each, seed) if each.index % 2 else each for each in population(count, seed)
+    )
+
+
+def _with_stalls(each: Member, seed: int) -> Member:
+    random = Random(f"leadline stalls {seed} {each.index}")  # noqa: S311 (nothing secret)
+    ms, every_s = (low * (high / low) ** random.random() for low, high in (STALL_MS, STALL_EVERY_S))
+    stalls = {"stall_ms": float(f"{ms:.4g}"), "stalls_per_s": float(f"{1 / every_s:.4g}")}
+    server = SimulatedServer(system=dict(each.server.system) | stalls)
+    return msgspec.structs.replace(each, server=server)
+
+
 def member(index: int, seed: int = 1) -> Member:
     """Return one server of the population; it depends on nothing but these two."""
     random = Random(f"leadline server {seed} {index}")  # noqa: S311 (nothing secret)
