@@ -106,14 +106,19 @@ def holder(vm: Path, kept: Path) -> subprocess.Popen[str]:
 
 
 def guard_of(pid: int) -> int:
-    """The process id of a holder's guard."""
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    [guard] = [
-        int(child)
-        for child in children
-        if b"dirty_guard" in Path(f"/proc/{child}/cmdline").read_bytes()
-    ]
-    return guard
+    """The process id of a holder's guard, once those of earlier ones have ended."""
+    children = Path(f"/proc/{pid}/task/{pid}/children")
+    end = time.monotonic() + 10
+    while True:
+        found = [
+            int(child)
+            for child in children.read_text().split()
+            if b"dirty_guard" in Path(f"/proc/{child}/cmdline").read_bytes()
+        ]
+        if len(found) == 1 or time.monotonic() > end:
+            [guard] = found
+            return guard
+        time.sleep(0.01)
 
 
 def wait_until_put_back(vm: Path, kept: Path) -> None:

@@ -101,14 +101,13 @@ def _attack(target: Path, told: Path) -> None:
         reached = [
             f"{host}:{port} answers a local user" for host, port in hosts if _answers(host, port)
         ]
-        exported = (SLOTS / slot / "export" for slot in slots)
-        for folder in (target / DIRECTORY / EXPORT, *exported):
-            with suppress(OSError):
-                next(folder.iterdir(), None)
-                reached.append(f"{folder.name} is listed by a local user")
-            with suppress(OSError):
-                (folder / f"planted-{number}").write_text("planted")
-                reached.append(f"{folder.name} is written by a local user")
+        folder = target / DIRECTORY / EXPORT
+        with suppress(OSError):
+            next(folder.iterdir(), None)
+            reached.append("the exported folder is listed by a local user")
+        with suppress(OSError):
+            (folder / f"planted-{number}").write_text("planted")
+            reached.append("the exported folder is written by a local user")
         for namespace in NAMESPACES.glob("leadline-*"):
             with suppress(OSError), namespace.open() as file:
                 if ctypes.CDLL(None).setns(file.fileno(), 0) == 0:
@@ -119,13 +118,15 @@ def _attack(target: Path, told: Path) -> None:
 
 
 def _answers(host: str, port: int) -> bool:
-    """Whether a server answers an ONC RPC NULL call (RFC 5531): gateways take any connection."""
+    """Whether a server answers an ONC RPC NULL call (RFC 5531); gateways take any connection."""
+    identity = os.urandom(4)
     program, version = (100003, 3) if port == NFS_PORT else (100005, 3)
-    call = struct.pack(">10I", 7, 0, 2, program, version, 0, 0, 0, 0, 0)
+    call = identity + struct.pack(">9I", 0, 2, program, version, 0, 0, 0, 0, 0)
     with suppress(OSError), socket.create_connection((host, port), timeout=0.2) as connection:
         connection.sendall(struct.pack(">I", 0x80000000 | len(call)) + call)
         connection.settimeout(0.2)
-        return bool(connection.recv(4))
+        reply = connection.recv(64)
+        return reply[4:8] == identity and reply[8:12] == bytes([0, 0, 0, 1])
     return False
 
 

@@ -82,6 +82,17 @@ def test_a_process_that_ends_meanwhile_ends_the_watching(arena: Arena) -> None:
     assert watching.returncode == 0, error
 
 
+def test_a_process_that_has_ended_and_is_not_reaped_is_not_waited_for(arena: Arena) -> None:
+    """Its number and its folder are there, and nobody tells of its end any more."""
+    with started(arena) as loop:
+        loop.kill()
+        while state_of(loop.pid) != "Z":
+            time.sleep(0.01)
+        done = arena.characterize("--json", "--way", arena.way, "--pid", str(loop.pid))
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_many_short_threads_and_children_leave_nobody_watched(arena: Arena) -> None:
     """Ends come before the beginnings that parents tell of."""
     program = (

@@ -236,8 +236,8 @@ impl ByBpf<'_> {
                     Refused(format!("process {process} cannot be watched: {error}"))
                 })?;
                 // One that ended before it was noted is told of by nobody any more, and its number
-                // may become a stranger's.
-                if !Path::new(&format!("/proc/{process}/task/{thread}")).exists() {
+                // may become a stranger's. A zombie has ended, too.
+                if process_of(thread.cast_unsigned()).is_none() {
                     self.watching.forget(thread.cast_unsigned());
                 }
             }
