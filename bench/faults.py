@@ -8,7 +8,9 @@ lost, nothing left, no wrong exit code. Most of it needs root; what could not be
 
 `--kills` is how often each kind of study is killed; the other families take a share of it. 10 take
 about an hour, 100 a night. `--short` is what `make test` runs (tests/real/test_faults.py). With
-`--keep FILE` a family that has ended is kept there, and not tried again by the same command.
+`--keep FILE` a family that has ended is kept there, and not tried again by the same command. With
+`--beside` several commands, each with families of its own, may keep theirs in one file: whether the
+machine's lock is left is not looked at then.
 """
 
 from __future__ import annotations
@@ -52,10 +54,11 @@ def main() -> int:
     parser.add_argument("--only", choices=sorted(FAMILIES), action="append")
     parser.add_argument("--short", action="store_true")
     parser.add_argument("--keep", type=Path, metavar="FILE")
+    parser.add_argument("--beside", action="store_true", help="other families run meanwhile")
     add_save_option(parser, "faults")
     given = parser.parse_args()
     asked = Asked(given.seed, given.kills, short=given.short)
-    Scene.alone = True
+    Scene.alone = not given.beside
     found = [each for name in given.only or FAMILIES for each in once(name, asked, given.keep)]
     told = counts(found)
     rows = [row_of(count) for count in told]

@@ -6,7 +6,8 @@
 
 `--family law` are the servers of `leadline.testing.servers`, of which `--population 2` draws some
 that nobody has looked at while writing a policy; `--family stalls` servers of which every second
-one stands still for 20 to 500 ms once in 5 to 120 s; `--family parts` those of
+one stands still for 20 to 500 ms once in 5 to 120 s, scored on `--population 3000` and tuned on
+others; `--family parts` those of
 `leadline.testing.parts_servers` with the seeds from `--first` on: policies may be tuned on seeds
 below 1000 and are scored above. `--on grids` takes the samples of SH08's three surfaces instead:
 disks and a processor behind the threads.
@@ -50,13 +51,7 @@ from leadline.testing.grids import WORKLOADS, grid_samples
 from leadline.testing.parts_servers import draw_servers
 from leadline.testing.peak_truth import NoPeak, known_truth, truth, truth_key
 from leadline.testing.searches import Search, seed_for, simulate_search
-from leadline.testing.servers import (
-    GOAL,
-    PERCENTILE_GOAL,
-    STALLS_FROM,
-    population,
-    stalling_population,
-)
+from leadline.testing.servers import GOAL, PERCENTILE_GOAL, population, stalling_population
 
 MEASURES = (
     "python/leadline/studies/workbench/policies",
@@ -116,7 +111,7 @@ def servers_of(asked: argparse.Namespace) -> list[Server]:
     if asked.on == "population":
         members = {
             "law": lambda: population(count, asked.population),
-            "stalls": lambda: stalling_population(count),
+            "stalls": lambda: stalling_population(count, asked.population),
             "parts": lambda: draw_servers(asked.first, count),
         }[asked.family]()
         return [Server(item.index, item.name, item.kind.value, item.server) for item in members]
@@ -489,7 +484,7 @@ def main() -> None:
     servers_said = (
         f"{asked.first} to {asked.first + asked.servers - 1}"
         if asked.family == "parts"
-        else f"{STALLS_FROM if asked.family == 'stalls' else asked.population}"
+        else f"{asked.population}"
     )
     seeds_said = f"seeds {asked.seed} to {last} of the searches, {servers_said} of the servers"
     save(asked, COLUMNS, rows_of(found, kinds=asked.kinds), seeds=seeds_said)

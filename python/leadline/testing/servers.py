@@ -144,12 +144,10 @@ def population(count: int = 200, seed: int = 1) -> tuple[Member, ...]:
     return tuple(member(index, seed) for index in range(count))
 
 
-STALLS_FROM = 3000
-"""Seed of the population that stalls; nothing was tuned on it."""
 STALL_MS, STALL_EVERY_S = (20.0, 500.0), (5.0, 120.0)
 
 
-def stalling_population(count: int = 200, seed: int = STALLS_FROM) -> tuple[Member, ...]:
+def stalling_population(count: int, seed: int) -> tuple[Member, ...]:
     """Return servers of a population, every second of which stands still now and then."""
     return tuple(
         _with_stalls(each, seed) if each.index % 2 else each for each in population(count, seed)
