@@ -132,7 +132,7 @@ def _answers(host: str, port: int) -> bool:
 
 
 def _ended(exported: str, number: signal.Signals, seed: int, draws: Random) -> Attempt:
-    """End a peak at a random moment; after a kill another one takes away what is left."""
+    """End a peak at a random moment; the next one goes on, or takes away what is left."""
     attempt = Attempt(FAMILY, exported, seed, number.name)
     with scene() as place:
         words = _peak(place, exported)
@@ -141,12 +141,12 @@ def _ended(exported: str, number: signal.Signals, seed: int, draws: Random) -> A
             if wait_or_end(child, draws.uniform(0.0, SPAN_S)):
                 os.kill(pid_of(child), number)
             done = ended(child)
-        if number is signal.SIGKILL:
-            with place.start(*words) as child:
-                done = ended(child)
+        if number is not signal.SIGKILL:
             attempt.expect_code(done.code, 0, 1, 3, said=done.said)
-        else:
-            attempt.expect_code(done.code, 0, 1, 3, said=done.said)
+        again = ["--resume"] * (done.code == 3)  # until then the data set stays
+        with place.start(*words, *again) as child:
+            done = ended(child)
+        attempt.expect_code(done.code, 0, 1, 3, said=done.said)
         attempt.left += place.left() + _left_of_servers()
     return attempt
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from leadline.record import derive_seed
+from leadline.record import Interval, derive_seed
 from leadline.record.workbench import (
     ExperimentStart,
     Goal,
@@ -129,15 +129,18 @@ def within_seen(peak: PeakRate, goal: Goal) -> PeakRate:
 
     A device that is throttled, or a cache that runs full, steps over the target within a few per
     cent of load; a model of queues, whose response rises by and by, then puts the rate beyond the
-    step. The interval stays as it is; where the rate cannot be put within it nothing is changed.
+    step. The interval stays as it is, unless it lies beyond the loads seen: then it is widened to
+    hold them, and the verdict is that no one rate explains what was seen.
     """
     rate, low, high = peak.rate_per_s, peak.lower_bound_per_s, peak.upper_bound_per_s
     if rate is None or low is None or high is None or low <= rate.value <= high or low >= high:
         return peak
     seen = msgspec.structs.replace(rate, value=math.sqrt(low * high))
     half = seen.half_width_frac
-    if half is None or not seen.covers(seen.value):
+    if half is None:
         return peak
+    if not seen.covers(seen.value):
+        return _widened(peak, rate, low, high)
     said = (
         f"The model's rate was {rate.value:.6g} requests/s; told is the middle of the loads that "
         "were seen on either side of the target."
@@ -148,6 +151,25 @@ def within_seen(peak: PeakRate, goal: Goal) -> PeakRate:
         rate_per_s=seen,
         accuracy=1 - half,
         verdict=peak.verdict if kept else PeakVerdict.GAVE_UP,
+        sentences=(*peak.sentences, said),
+    )
+
+
+def _widened(peak: PeakRate, rate: Interval, low: float, high: float) -> PeakRate:
+    """Return the answer with an interval that holds the model's and the loads seen."""
+    lows = [low, *([] if rate.low is None else [rate.low])]
+    highs = [high, *([] if rate.high is None else [rate.high])]
+    wide = Interval(math.sqrt(low * high), min(lows), max(highs), rate.n)
+    half = wide.half_width_frac
+    said = (
+        f"The model's rate was {rate.value:.6g} requests/s, beyond the loads seen: the target was "
+        f"met at {low:.6g} and missed at {high:.6g}. The interval holds both."
+    )
+    return msgspec.structs.replace(
+        peak,
+        rate_per_s=wide,
+        accuracy=None if half is None else 1 - half,
+        verdict=PeakVerdict.IRREGULAR,
         sentences=(*peak.sentences, said),
     )
 

@@ -71,11 +71,18 @@ impl Holder {
         if !same(host) {
             return false;
         }
-        // SAFETY: signal 0 only asks whether the process is there.
-        let runs = || unsafe { libc::kill(self.process as libc::pid_t, 0) } == 0
-            || std::io::Error::last_os_error().raw_os_error() == Some(libc::EPERM);
-        !same(boot) || (same(numbers) && !runs())
+        !same(boot) || (same(numbers) && !runs(self.process))
     }
+}
+
+/// Whether a process of this machine runs; one that nobody has waited for yet does not.
+fn runs(process: u32) -> bool {
+    // SAFETY: signal 0 only asks whether the process is there.
+    let there = unsafe { libc::kill(process as libc::pid_t, 0) } == 0
+        || std::io::Error::last_os_error().raw_os_error() == Some(libc::EPERM);
+    // It cannot be read where others' processes are hidden.
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    there && !stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with(['Z', 'X']))
 }
 
 /// Owns `.leadline/` in the volume's directory for `holder` and makes the run directory `run` in it;
@@ -423,6 +430,19 @@ mod tests {
         let mut parts: Vec<&str> = here.machine.split(' ').collect();
         parts[2] = "pid:[7]";
         assert!(!elsewhere(&parts.join(" "), 0x7fff_ff00).is_gone(&here), "another container");
+    }
+
+    #[test]
+    fn a_process_that_nobody_has_waited_for_is_gone() -> std::io::Result<()> {
+        let here = Holder::here(std::process::id());
+        let mut child = std::process::Command::new("sleep").arg("60").spawn()?;
+        let holder = Holder { process: child.id(), ..here.clone() };
+        assert!(!holder.is_gone(&here));
+        child.kill()?;
+        while !holder.is_gone(&here) {
+            std::thread::yield_now();
+        }
+        child.wait().map(|_| ())
     }
 
     #[test]

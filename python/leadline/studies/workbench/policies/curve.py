@@ -12,6 +12,10 @@ A trial far below the peak that one stall decides (`stalls`) is tried again at t
 response is far below the threshold then, the first one counts for nothing. Where stalls come back
 they are the server's own: the interval then holds the rate with them and without.
 
+A device whose response is at its floor until it steps over the threshold has no queue that the
+posterior could know. Where a load was seen far below the threshold and the posterior's whole
+interval lies below that load, the step is bisected; the interval is that of its two sides.
+
 See `leadline.studies.workbench.belief` for the model, and docs/concepts/peak-rate.md for what it
 reaches.
 """
@@ -75,6 +79,8 @@ RECURRING_MIN = 2
 """So many stalled trials are no accident."""
 _ASIDE_MAX = 4
 """Beyond, a trial counts as it is: else a server that stalls in each would never be answered."""
+_EITHER_SIDE = 2
+"""Trials at a load that is to bound the rate by itself."""
 _FAR_BELOW = 0.7
 """Part of the peak above which a queue that builds up once is the load's doing, not a stall's."""
 
@@ -148,6 +154,8 @@ class Curve(Conversation):
         least = CONTRADICTED_MIN if puzzled else TRIALS_MIN
         settled = half <= enough * self.goal.error_frac and told >= least
         spent = told >= TRIALS_MAX or self._spent >= SPENT_MAX
+        if (step := self._step) is not None and not spent:
+            return self._bisect(*step)
         if self._highest_held == 0.0 and (settled or spent):
             # The model would have a peak anywhere; one that holds must have been seen.
             seconds = min(SHORT_S, self.goal.run_length_s)
@@ -166,6 +174,33 @@ class Curve(Conversation):
         rate = max(rate, _HELD_PART * self._highest_held)
         seconds = min(SHORT_S if half > WIDE_FRAC else LONG_S, self.goal.run_length_s)
         return self._within_reach(rate, seconds, _ABORT)
+
+    @property
+    def _step(self) -> tuple[float, float] | None:
+        """Loads far below the threshold and over it, of which the posterior believes neither."""
+        if self._knows_two_modes or self._contradiction is not None:
+            return None
+        ratios = {rate: load.ratio for rate, load in self.loads.items() if load.ratio is not None}
+        clear = max((rate for rate, ratio in ratios.items() if ratio <= CLEAR), default=0.0)
+        over = min(
+            (rate for rate, ratio in ratios.items() if ratio > 1 and rate > clear), default=math.inf
+        )
+        known = clear and clear > math.exp(self._quantiles(self._log_peaks())[2])
+        return (clear, over) if known and math.isfinite(over) else None
+
+    def _bisect(self, clear: float, over: float) -> TrialRequest | Ending:
+        """Narrow a step down to the error asked for, and see either side of it twice."""
+        seconds = min(SHORT_S, self.goal.run_length_s)
+        if over - clear > self.goal.error_frac * (over + clear):
+            return self._within_reach(math.sqrt(clear * over), seconds, _ABORT)
+        for rate in (clear, over):
+            if len(self.loads[rate].ratios) < _EITHER_SIDE:
+                return self._within_reach(rate, seconds, _ABORT)
+        return Ending(
+            PeakVerdict.FOUND,
+            f"The response steps over the target between {clear:.6g} and {over:.6g} requests/s, "
+            f"each seen {_EITHER_SIDE} times or more; the rate is their middle.",
+        )
 
     def _found(self, rate_per_s: float) -> Ending:
         """End the search, unless nothing was seen on this side of what the server survives."""
@@ -327,6 +362,8 @@ class Curve(Conversation):
         told = sum(len(load.ratios) for load in self.loads.values())
         if told == 0:
             return None
+        if (step := self._step) is not None:
+            return Interval(sum(step) / 2, *step, told)
         low, middle, high = self._quantiles(self._log_peaks())
         if len(self.aside) >= RECURRING_MIN:
             also = self._quantiles(self._both()[1])
