@@ -315,7 +315,7 @@ def test_the_highest_load_that_may_be_offered_is_held_for_half_a_minute_before_i
 
 def test_nothing_is_asked_far_below_what_was_held() -> None:
     """A posterior that lost its way is kept above 60 % of it."""
-    asked = after((390.0, 12.0), OVER, half=0.4).ask()
+    asked = after((390.0, 30.0), OVER, half=0.4).ask()
     assert isinstance(asked, TrialRequest)
     assert asked.rate_per_s == pytest.approx(0.6 * 390.0)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -70,7 +71,8 @@ class _Chain:
             with self.place.start(*self._words(), point_s=self.kind.point_s) as child:
                 if wait_or_end(child, moment_s):
                     seen = self.place.kept()
-                    os.kill(pid_of(child), signal.SIGKILL)
+                    with suppress(ProcessLookupError):  # it has just ended by itself
+                        os.kill(pid_of(child), signal.SIGKILL)
                     child.process.join()
                     break
                 self._held_to_its_end(attempt, ended(child))

@@ -69,6 +69,9 @@ class Conversation(ABC):
     interval_notes: tuple[str, ...] = ()
     """What a reader must know of the interval, wherever one is stated."""
 
+    may_step = False
+    """Whether the response may step over the threshold, as that of a throttled device does."""
+
     def __init__(
         self, name: str, goal: Goal, seed: int, *, run_length_s: float | None = None
     ) -> None:

@@ -26,6 +26,7 @@ from leadline.record.workbench import (
     TrialOrder,
     is_simulated,
 )
+from leadline.studies.workbench.conversation import Conversation
 from leadline.studies.workbench.errors import ReplayRefused
 from leadline.studies.workbench.policies import open_policy
 
@@ -46,6 +47,8 @@ class PeakSearch:
         self._policy = open_policy(
             start.policy, start.goal, derive_seed(start.seed, 2 * place), prior
         )
+        if isinstance(self._policy, Conversation):
+            self._policy.may_step = isinstance(start.server, StorageServer)
         self.trials: list[Trial] = []
         self._clock = _Clock(simulated=is_simulated(start.server))
 

@@ -13,8 +13,8 @@ response is far below the threshold then, the first one counts for nothing. Wher
 they are the server's own: the interval then holds the rate with them and without.
 
 A device whose response is at its floor until it steps over the threshold has no queue that the
-posterior could know. Where a load was seen far below the threshold and the posterior's whole
-interval lies below that load, the step is bisected; the interval is that of its two sides.
+posterior could know. Where no response lies in between, or a load was seen far below the threshold
+beyond the posterior's whole interval, the step is bisected; the interval is that of its two sides.
 
 See `leadline.studies.workbench.belief` for the model, and docs/concepts/peak-rate.md for what it
 reaches.
@@ -79,6 +79,9 @@ RECURRING_MIN = 2
 """So many stalled trials are no accident."""
 _ASIDE_MAX = 4
 """Beyond, a trial counts as it is: else a server that stalls in each would never be answered."""
+_FLAT, _STEEP = 1.5, 5.0
+_STEP_LOADS_MIN = 6
+"""Of so many loads, most near the peak, a queue's response would have risen at some."""
 _EITHER_SIDE = 2
 """Trials at a load that is to bound the rate by itself."""
 _FAR_BELOW = 0.7
@@ -177,25 +180,35 @@ class Curve(Conversation):
 
     @property
     def _step(self) -> tuple[float, float] | None:
-        """Loads far below the threshold and over it, of which the posterior believes neither."""
-        if self._knows_two_modes or self._contradiction is not None:
-            return None
+        """Loads on either side of a step: far below the threshold, and the next one, over it.
+
+        There is one where the posterior's whole interval lies below a load seen clear; or, of a
+        device, where all responses are at their floor or many times over the threshold although
+        several loads were tried near the peak. (A server of many workers may look so, while what
+        is expected of it hangs on rare trials that collapse: the posterior counts those.)
+        """
         ratios = {rate: load.ratio for rate, load in self.loads.items() if load.ratio is not None}
         clear = max((rate for rate, ratio in ratios.items() if ratio <= CLEAR), default=0.0)
-        over = min(
-            (rate for rate, ratio in ratios.items() if ratio > 1 and rate > clear), default=math.inf
-        )
-        known = clear and clear > math.exp(self._quantiles(self._log_peaks())[2])
-        return (clear, over) if known and math.isfinite(over) else None
+        above = [rate for rate, ratio in ratios.items() if ratio > 1 and rate > clear]
+        if not clear or not above or any(r > 1 and at < clear for at, r in ratios.items()):
+            return None
+        floor = _FLAT * min(ratios.values())
+        all_or_none = all(ratio <= floor or ratio > _STEEP for ratio in ratios.values())
+        doubted = clear > math.exp(self._quantiles(self._log_peaks())[2])
+        doubted &= not self._knows_two_modes and self._contradiction is None
+        many = self.may_step and len(ratios) >= _STEP_LOADS_MIN
+        if doubted or (many and all_or_none):
+            return clear, min(above)
+        return None
 
     def _bisect(self, clear: float, over: float) -> TrialRequest | Ending:
-        """Narrow a step down to the error asked for, and see either side of it twice."""
+        """Narrow a step down to the error asked for, and see either side of it a whole run long."""
         seconds = min(SHORT_S, self.goal.run_length_s)
         if over - clear > self.goal.error_frac * (over + clear):
             return self._within_reach(math.sqrt(clear * over), seconds, _ABORT)
         for rate in (clear, over):
             if len(self.loads[rate].ratios) < _EITHER_SIDE:
-                return self._within_reach(rate, seconds, _ABORT)
+                return self._within_reach(rate, self.goal.run_length_s, _ABORT)
         return Ending(
             PeakVerdict.FOUND,
             f"The response steps over the target between {clear:.6g} and {over:.6g} requests/s, "
@@ -372,7 +385,8 @@ class Curve(Conversation):
         return Interval(math.exp(middle), math.exp(low), math.exp(high), told)
 
     def _warnings(self) -> tuple[str, ...]:
-        return (*self._stall_warnings(), *self._mode_warnings())
+        modes = [] if self._step is not None else self._mode_warnings()
+        return (*self._stall_warnings(), *modes)
 
     def _stall_warnings(self) -> list[str]:
         return [
