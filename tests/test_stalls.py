@@ -16,6 +16,7 @@ from leadline.record.workbench import (
     Threshold,
     Trial,
     TrialOrder,
+    TrialState,
 )
 from leadline.servers import run_trial
 from leadline.studies.workbench.policies import open_policy
@@ -111,6 +112,23 @@ def test_a_stall_that_the_retry_repeats_counts() -> None:
     assert peak.disturbed == ()
     (load,) = (load for load in peak.loads if load.rate_per_s == trials[0].request.rate_per_s)
     assert load.trials == 2
+
+
+def test_a_retry_that_fails_leaves_the_stalled_trial_uncounted() -> None:
+    policy = open_policy("curve", GOAL, 1, None)
+    for place in range(3):
+        asked = policy.ask()
+        assert not isinstance(asked, PeakRate)
+        order = TrialOrder(
+            server=SERVER, sample={}, threshold=MEAN, request=asked, order=place, seed=place
+        )
+        trial = run_trial(order)
+        if place == 0:
+            trial = stalled(trial)
+        if place == 1:
+            trial = msgspec.structs.replace(trial, state=TrialState.FAILED, measured=None)
+        policy.tell(trial)
+    assert policy.answer_now().disturbed == (0,)
 
 
 def test_a_server_that_stalls_in_every_trial_is_answered() -> None:

@@ -129,7 +129,8 @@ class Curve(Conversation):
     def _learn(self, trial: Trial) -> None:
         if len(self.trials) - 1 in self.aside:
             return
-        if self._is_retry(trial) and not self._is_clear(trial):
+        ratio = threshold_ratio(self.goal.threshold, trial)
+        if self._is_retry(trial) and ratio is not None and ratio > CLEAR:
             self._stalls.pop()
             first = self.trials[self.aside.pop()]
             self.loads[first.request.rate_per_s].add(first, self.goal.threshold)
