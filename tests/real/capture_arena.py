@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -131,3 +134,48 @@ def refused(arena: Arena, said: str, *words: str) -> None:
     assert done.returncode == 2, (done.stdout, done.stderr)
     assert said in " ".join(done.stderr.split())
     assert "Traceback" not in done.stderr
+
+
+def wait_for_reads(watching: subprocess.Popen[str], pid: int, way: str) -> None:
+    """Wait until a process is watched and has made enough reads since to be described."""
+    while not is_watched(watching.pid, pid, way):
+        assert watching.poll() is None
+        time.sleep(0.02)
+    enough = reads_of(pid) + 3000
+    while reads_of(pid) < enough:
+        assert watching.poll() is None
+        time.sleep(0.02)
+
+
+def command_of(pid: int) -> int:
+    """The process that Leadline started, by whichever of its threads."""
+    tasks = Path(f"/proc/{pid}/task").iterdir()
+    (command,) = (child for task in tasks for child in (task / "children").read_text().split())
+    return int(command)
+
+
+def is_watched(by: int, pid: int, way: str) -> bool:
+    """Whether a tracer is attached: a link of BPF, or ptrace."""
+    if way == "ptrace":
+        return "TracerPid:\t0" not in Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+    for held in Path(f"/proc/{by}/fdinfo").iterdir():
+        with suppress(OSError):
+            if "link_type" in held.read_text(encoding="utf-8"):
+                return True
+    return False
+
+
+def reads_of(pid: int) -> int:
+    """Reads that a process has made (proc_pid_io(5))."""
+    told = Path(f"/proc/{pid}/io").read_text(encoding="ascii")
+    return int(next(line for line in told.splitlines() if line.startswith("syscr")).split()[1])
+
+
+def wait_to_listen(pid: int, number: signal.Signals) -> None:
+    """Wait until a process has a handler for a signal."""
+    while True:
+        status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+        caught = next(line for line in status.splitlines() if line.startswith("SigCgt:"))
+        if int(caught.split()[1], 16) >> (number - 1) & 1:
+            return
+        time.sleep(0.02)

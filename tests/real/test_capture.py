@@ -12,7 +12,17 @@ import time
 from pathlib import Path
 
 import pytest
-from capture_arena import LOOP, PYTHON, READS, Arena, exact, refused, started
+from capture_arena import (
+    LOOP,
+    PYTHON,
+    READS,
+    Arena,
+    command_of,
+    exact,
+    refused,
+    started,
+    wait_for_reads,
+)
 
 import captured_program
 from command import LEADLINE
@@ -131,7 +141,7 @@ def test_paths_are_hashed_unless_they_are_asked_for(any_way: Arena) -> None:
 def test_a_process_is_watched_for_a_while_and_goes_on(arena: Arena) -> None:
     with started(arena) as loop:
         try:
-            answer = arena.described("--way", arena.way, "--pid", str(loop.pid), "--seconds", "1.5")
+            answer = arena.described("--way", arena.way, "--pid", str(loop.pid), "--seconds", "3")
             assert loop.poll() is None
             tracer = Path(f"/proc/{loop.pid}/status").read_text(encoding="utf-8")
             assert "TracerPid:\t0" in tracer
@@ -151,7 +161,7 @@ def test_ctrl_c_ends_the_watching_of_a_process_and_describes_it(arena: Arena) ->
             watching = arena.run(
                 LEADLINE, "characterize", "--json", "--way", arena.way, "--pid", str(loop.pid)
             )
-            time.sleep(4.0)
+            wait_for_reads(watching, loop.pid, arena.way)
             watching.send_signal(signal.SIGINT)
             out, error = watching.communicate(timeout=60)
             assert watching.returncode == 0, error
@@ -166,7 +176,7 @@ def test_a_stop_is_passed_on_to_the_command_and_what_was_seen_is_described(arena
     watching = arena.run(LEADLINE, "characterize", *words, start_new_session=True)
     assert watching.stdout is not None
     assert watching.stdout.readline() == "ready\n"
-    time.sleep(2.0)
+    wait_for_reads(watching, command_of(watching.pid), arena.way)
     watching.send_signal(signal.SIGTERM)
     out, error = watching.communicate(timeout=60)
     assert watching.returncode == 3, error

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
-from capture_arena import LOOP, PYTHON, READS, Arena, exact, started
+from capture_arena import LOOP, PYTHON, READS, Arena, exact, started, wait_for_reads, wait_to_listen
 
 from command import LEADLINE
 
@@ -43,10 +43,10 @@ def test_the_watched_process_gets_no_signal_by_which_watching_ends(
             assert loop.stdout is not None
             assert loop.stdout.readline() == "ready\n"
             words = ("--json", "--way", arena.way, "--pid", str(loop.pid))
-            more = ("--seconds", "1.5") if stop == "seconds" else ()
+            more = ("--seconds", "3") if stop == "seconds" else ()
             with arena.run(LEADLINE, "characterize", *words, *more) as watching:
                 if stop == "ctrl-c":
-                    time.sleep(4.0)
+                    wait_for_reads(watching, loop.pid, arena.way)
                     watching.send_signal(signal.SIGINT)
                 _, error = watching.communicate(timeout=60)
             assert watching.returncode == 0, error
@@ -66,7 +66,7 @@ def test_a_process_that_is_stopped_stays_so_and_can_be_left(arena: Arena) -> Non
             assert "it made" in done.stderr
             assert state_of(loop.pid) == "T"
             loop.send_signal(signal.SIGCONT)
-            again = arena.described("--way", arena.way, "--pid", str(loop.pid), "--seconds", "1.5")
+            again = arena.described("--way", arena.way, "--pid", str(loop.pid), "--seconds", "3")
             assert again["capture"]["calls"] > 1000
         finally:
             loop.kill()
@@ -76,7 +76,7 @@ def test_a_process_that_ends_meanwhile_ends_the_watching(arena: Arena) -> None:
     with started(arena) as loop:
         words = ("--json", "--way", arena.way, "--pid", str(loop.pid))
         with arena.run(LEADLINE, "characterize", *words) as watching:
-            time.sleep(4.0)
+            wait_for_reads(watching, loop.pid, arena.way)
             loop.kill()
             _, error = watching.communicate(timeout=60)
     assert watching.returncode == 0, error
@@ -195,7 +195,8 @@ def test_ctrl_c_ends_pairs_of_runs(any_way: Arena) -> None:
     script = "dd if=/dev/zero of=a bs=4096 count=2000 2>e; sleep 2"
     words = ("--way", any_way.way, "--perturbation", "9", "--", "sh", "-c", script)
     with any_way.run(LEADLINE, "characterize", *words, start_new_session=True) as watching:
-        time.sleep(4.5)
+        wait_to_listen(watching.pid, signal.SIGTERM)
+        time.sleep(1.0)
         watching.send_signal(signal.SIGTERM)
         out, error = watching.communicate(timeout=20)
     assert watching.returncode in (2, 3), "in a run, or between two"
