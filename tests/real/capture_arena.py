@@ -137,11 +137,14 @@ def refused(arena: Arena, said: str, *words: str) -> None:
 
 
 def wait_for_reads(watching: subprocess.Popen[str], pid: int, way: str) -> None:
-    """Wait until a process is watched and has made enough reads since to be described."""
+    """Wait until a process is watched and has made enough reads since to be described.
+
+    Those that it makes while it is being attached to are counted by one side only.
+    """
     while not is_watched(watching.pid, pid, way):
         assert watching.poll() is None
         time.sleep(0.02)
-    enough = reads_of(pid) + 3000
+    enough = reads_of(pid) + 20_000
     while reads_of(pid) < enough:
         assert watching.poll() is None
         time.sleep(0.02)
