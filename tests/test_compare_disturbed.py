@@ -150,7 +150,7 @@ def test_many_points_without_a_steady_state_count_by_their_largest_shift(
     assert found.ln == pytest.approx(math.log(contrast) if counts else 0.0)
     assert bool(found.words) is counts
     if counts:
-        assert found.words == ("12 of 34 points not steady, rates within one up to x2.07 apart",)
+        assert found.words == ("12 of 34 points not steady, level shifts up to x2.07",)
 
 
 def test_what_disturbed_a_survey_stands_beside_the_verdict_that_it_does_not_withhold() -> None:

@@ -50,8 +50,7 @@ def disturbance_of(survey: Survey, points: Sequence[Measurement]) -> Disturbance
     if contrast > 1 and unsteady > UNSTEADY_SHARE_MAX * len(points):
         ln += math.log(contrast)
         words.append(
-            f"{unsteady} of {len(points)} points not steady, rates within one up to "
-            f"x{contrast:.3g} apart"
+            f"{unsteady} of {len(points)} points not steady, level shifts up to x{contrast:.3g}"
         )
     return Disturbance(ln, tuple(words))
 

@@ -37,7 +37,6 @@ from leadline.studies.workbench.mapping import Watcher, run_experiment
 from leadline.studies.workbench.policies.climb import CLIMBS
 from leadline.studies.workbench.pools.pool import open_pool
 from leadline.studies.workbench.run_lengths import expected_s
-from leadline.studies.workbench.stalls import deciding_stall
 from leadline.studies.workbench.threshold import percentile_ms
 from leadline.units import format_seconds
 
@@ -241,6 +240,4 @@ def _outcome(trial: Trial, threshold: Threshold) -> str:
     if response is not None and threshold.mean_ms is None and threshold.percentile is not None:
         within = percentile_ms(threshold, trial.measured)
         said = f"{say_quantile(threshold.percentile)} within {_ms(within)}"
-    if deciding_stall(trial, threshold) is not None:
-        return f"{said}, one stall"
     return f"{said}, given up" if trial.state is TrialState.ABORTED else said

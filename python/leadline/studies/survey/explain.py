@@ -41,9 +41,9 @@ CURVES = ("size_mean", "read_frac", "process_num", "seq_frac")
 ORDINALS = ("first", "second", "third", "fourth")
 
 CACHED_SHARE_MIN = 0.9
+"""A region whose reads come from the file cache to more than this share is cached."""
 DISK_CACHED_SHARE_MAX = 0.5
 """More of the reads from the page cache, and the rate is not that of a disk."""
-"""A region whose reads come from the file cache to more than this share is cached."""
 
 READ_CACHE_RATIO = 2.0
 """Reads over writes, against the first region's, from which a cache holds reads only."""

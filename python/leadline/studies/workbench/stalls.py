@@ -26,8 +26,6 @@ _LATE_EXPECTED_MIN = 5.0
 class Stall:
     """A stretch of a trial without which it had met the threshold."""
 
-    order: int
-    """Of the trial."""
     rate_per_s: float
     at_s: float
     """Into the window."""
@@ -53,7 +51,6 @@ def deciding_stall(trial: Trial, threshold: Threshold) -> Stall | None:
         return None
     worst = max(range(start, min(start + width, len(batches))), key=lambda at: waits[at])
     return Stall(
-        order=trial.order,
         rate_per_s=trial.request.rate_per_s,
         at_s=worst * part_s,
         longest_ms=measured.response_ms.max,
