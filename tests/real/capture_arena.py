@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -172,13 +171,3 @@ def reads_of(pid: int) -> int:
     """Reads that a process has made (proc_pid_io(5))."""
     told = Path(f"/proc/{pid}/io").read_text(encoding="ascii")
     return int(next(line for line in told.splitlines() if line.startswith("syscr")).split()[1])
-
-
-def wait_to_listen(pid: int, number: signal.Signals) -> None:
-    """Wait until a process has a handler for a signal."""
-    while True:
-        status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
-        caught = next(line for line in status.splitlines() if line.startswith("SigCgt:"))
-        if int(caught.split()[1], 16) >> (number - 1) & 1:
-            return
-        time.sleep(0.02)
