@@ -143,8 +143,7 @@ def test_a_process_is_watched_for_a_while_and_goes_on(arena: Arena) -> None:
         try:
             words = ("--json", "--keep-paths", "--way", arena.way, "--pid", str(loop.pid))
             done = arena.characterize(*words, "--seconds", "3")
-            # 3: what it read while it was attached to is more than 1 % on a busy machine.
-            assert done.returncode in (0, 3), done.stderr
+            assert done.returncode == 0, done.stderr
             answer = json.loads(done.stdout)
             assert loop.poll() is None
             tracer = Path(f"/proc/{loop.pid}/status").read_text(encoding="utf-8")
@@ -154,7 +153,7 @@ def test_a_process_is_watched_for_a_while_and_goes_on(arena: Arena) -> None:
     (used,) = answer["capture"]["files"][:1]
     assert used["name"] == str(arena.folder / "data")
     assert used["read_bytes"] == 4096 * used["requests"] > 4096 * 1000
-    assert answer["capture"]["bytes_off"] < 0.1
+    assert answer["capture"]["bytes_off"] <= (0.0 if arena.way == "ptrace" else 0.01)
     assert answer["capture"]["ended"] is None
     assert answer["workload"]["unique_bytes"] == 1 << 20
 

@@ -70,13 +70,16 @@ pub struct Tracer<'a> {
     began: Instant,
     /// Threads, and what call each is in.
     threads: BTreeMap<i32, Option<Begun>>,
+    /// Bytes of each thread of a process that ran already, as it first stood still.
+    since: BTreeMap<i32, Totals>,
     /// Whether some thread has become a program.
     runs: bool,
     magics: BTreeMap<u64, u64>,
     filtered: bool,
     foreign: u64,
     rights_lost: u64,
-    counted: Totals,
+    /// None where the kernel would not say it of some thread.
+    counted: Option<Totals>,
     paths: Option<Paths>,
 }
 
@@ -96,12 +99,13 @@ impl<'a> Tracer<'a> {
             shared,
             began: Instant::now(),
             threads: BTreeMap::new(),
+            since: BTreeMap::new(),
             runs: false,
             magics: BTreeMap::new(),
             filtered: false,
             foreign: 0,
             rights_lost: 0,
-            counted: Totals::default(),
+            counted: Some(Totals::default()),
             paths: keep_paths.then(Paths::default),
         }
     }
@@ -137,13 +141,11 @@ impl<'a> Tracer<'a> {
                     .into(),
             ));
         }
-        let counted = Some(self.counted);
-        Ok(self.followed(ended, counted))
+        Ok(self.followed(ended))
     }
 
     /// Traces processes until they end, or an end is wanted.
     pub fn processes(mut self, processes: &[i32]) -> Result<Followed, Refused> {
-        let before: Vec<_> = processes.iter().map(|each| (*each, Totals::of(*each))).collect();
         for process in processes {
             for thread in threads_of(*process) {
                 match tracing::seize(thread, false) {
@@ -160,16 +162,11 @@ impl<'a> Tracer<'a> {
             }
         }
         self.follow(0);
-        let mut counted = Some(Totals::default());
-        for (process, before) in before {
-            let meanwhile = before.and_then(|before| Some(Totals::of(process)?.beyond(before)));
-            counted = counted.and_then(|all| Some(all.sum(meanwhile?)));
-        }
-        Ok(self.followed(None, counted))
+        Ok(self.followed(None))
     }
 
-    fn followed(self, ended: Option<Ended>, counted: Option<Totals>) -> Followed {
-        let Self { foreign, rights_lost, paths, .. } = self;
+    fn followed(self, ended: Option<Ended>) -> Followed {
+        let Self { foreign, rights_lost, counted, paths, .. } = self;
         Followed { ended, counted, foreign, rights_lost, paths }
     }
 
@@ -199,6 +196,10 @@ impl<'a> Tracer<'a> {
                 Told::Stopped(thread) => match tracing::reap(thread) {
                     None => {}
                     Some(status) if leaving.is_some() => {
+                        if of_call(status) {
+                            self.call(thread); // one that ends was counted by the kernel
+                        }
+                        self.add_up(thread);
                         tracing::let_go(thread, delivered(status).unwrap_or(0));
                         self.threads.remove(&thread);
                     }
@@ -212,15 +213,28 @@ impl<'a> Tracer<'a> {
     /// A thread has ended: what was counted of it, if it is a process, is added up before it is let
     /// go, and from then on its number is nobody's.
     fn gone(&mut self, thread: i32) -> Option<i32> {
-        if is_ours(thread) {
-            self.counted = self.counted.sum(Totals::of(thread).unwrap_or_default());
+        if self.filtered && is_ours(thread) {
+            self.add(Some(Totals::of(thread).unwrap_or_default()));
         }
+        self.add_up(thread);
         self.threads.remove(&thread);
         let mut addressed = self.shared.process.lock().unwrap_or_else(PoisonError::into_inner);
         if *addressed == thread {
             *addressed = self.threads.keys().next().copied().unwrap_or(0);
         }
         tracing::reap(thread)
+    }
+
+    /// What a thread of a process that ran already has moved while it was traced, asked while it
+    /// stands still, so that it is of the calls that were seen and no others.
+    fn add_up(&mut self, thread: i32) {
+        if let Some(before) = self.since.remove(&thread) {
+            self.add(Totals::of_thread(thread).map(|now| now.beyond(before)));
+        }
+    }
+
+    fn add(&mut self, moved: Option<Totals>) {
+        self.counted = self.counted.and_then(|all| Some(all.sum(moved?)));
     }
 
     /// An end is wanted: processes are left to themselves; what a command has left, and cannot do
@@ -238,6 +252,12 @@ impl<'a> Tracer<'a> {
     fn stopped(&mut self, thread: i32, status: i32) {
         let signal = libc::WSTOPSIG(status);
         let mut pass = 0;
+        if !self.filtered && !self.since.contains_key(&thread) {
+            match Totals::of_thread(thread) {
+                Some(before) => drop(self.since.insert(thread, before)),
+                None => self.counted = None,
+            }
+        }
         match status >> 16 {
             libc::PTRACE_EVENT_STOP if signal != libc::SIGTRAP => {
                 return tracing::go_on(thread, On::Stopped, 0);
@@ -258,11 +278,14 @@ impl<'a> Tracer<'a> {
                 let former = tracing::about(thread).unwrap_or(thread);
                 let call = self.threads.remove(&former).flatten();
                 self.threads.insert(thread, call);
+                if let Some(before) = self.since.remove(&former) {
+                    self.since.insert(thread, before);
+                }
                 self.runs = true;
                 self.rights_lost += u64::from(loses_rights(thread));
             }
             libc::PTRACE_EVENT_SECCOMP => self.call(thread),
-            0 if signal == libc::SIGTRAP | 0x80 => self.call(thread),
+            _ if of_call(status) => self.call(thread),
             0 => pass = signal,
             _ => {}
         }
@@ -410,6 +433,11 @@ fn loses_rights(thread: i32) -> bool {
     (mode & 0o4000 != 0 && owner.is_ok_and(|owner| owner != about.uid()))
         || (mode & 0o2010 == 0o2010)
         || CString::new(program).is_ok_and(|program| tracing::has_capabilities(&program))
+}
+
+/// Whether a thread was stopped where a call begins or ends.
+fn of_call(status: i32) -> bool {
+    status >> 16 == 0 && libc::WSTOPSIG(status) == libc::SIGTRAP | 0x80
 }
 
 /// The signal that a thread was stopped for, to be handed on.
