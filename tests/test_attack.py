@@ -86,7 +86,9 @@ def test_plain_files_are_written_where_they_were_claimed(arena: Arena, lay: Lay)
 def test_a_workload_goes_where_it_was_claimed(arena: Arena, lay: Lay, backend: str) -> None:
     """What measure, survey, predict, compare and cache all rest on."""
     workload = Workload(unique_bytes=MIB, size_mean=4096, read_frac=0.5)
-    limits = Limits(warm_up_s_max=0.05, measure_s_min=0.02, measure_s_max=0.1, total_s_max=20.0)
+    limits = Limits(
+        warm_up_s_max=0.05, measure_s_min=0.02, measure_s_max=10.0, accuracy=0.5, total_s_max=20.0
+    )
     with open_engine(Target.parse(str(arena.place)), Access(backend=backend)) as engine:
         swap(arena, lay)
         result = engine.run(workload, seed=1, limits=limits)
@@ -101,7 +103,7 @@ def test_a_workload_goes_where_it_was_claimed(arena: Arena, lay: Lay, backend: s
 @pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
 def test_fio_runs_where_it_was_claimed(arena: Arena) -> None:
     workload = Workload(unique_bytes=MIB, size_mean=4096, read_frac=0.0)
-    limits = Limits(warm_up_s_max=0.05, measure_s_min=0.02, measure_s_max=0.3, total_s_max=20.0)
+    limits = Limits(warm_up_s_max=0.05, measure_s_min=0.02, measure_s_max=1.0, total_s_max=20.0)
     with open_engine(Target.parse(str(arena.place)), engine="fio") as engine:
         swap(arena, lay_linked_run)
         assert engine.run(workload, seed=1, limits=limits).workload_bytes.write > 0
@@ -195,7 +197,9 @@ def test_a_loop_device_tells_the_runs_name_and_nothing_comes_of_it(
 def test_a_file_with_a_second_name_is_not_written(arena: Arena) -> None:
     """A user may link to his own files anywhere; where the kernel lets him, to root's as well."""
     workload = Workload(unique_bytes=MIB, size_mean=4096, read_frac=0.5)
-    limits = Limits(warm_up_s_max=0.05, measure_s_min=0.02, measure_s_max=0.1, total_s_max=20.0)
+    limits = Limits(
+        warm_up_s_max=0.05, measure_s_min=0.02, measure_s_max=10.0, accuracy=0.5, total_s_max=20.0
+    )
     with open_engine(Target.parse(str(arena.place))) as engine:
         run = arena.place / DIRECTORY / arena.run()
         (run / "data.bin").hardlink_to(arena.victim / "data.bin")
