@@ -46,7 +46,7 @@ build-for-tests: $(VENV)/built-for-tests
 
 $(VENV)/built-for-tests: $(VENV)/installed $(RUST) pyproject.toml
 	@VIRTUAL_ENV=$$PWD/$(VENV) $(FOR_TESTS) $(BIN)/maturin develop --profile checked --quiet >$(VENV)/build.log 2>&1 || { cat $(VENV)/build.log; exit 1; }
-	@$(FOR_TESTS) cargo build --profile checked --quiet -p leadline-engine --example memfs
+	@$(FOR_TESTS) cargo build --profile checked --quiet --workspace --example memfs
 	@rm -f $(VENV)/built
 	@touch $@
 
