@@ -110,7 +110,9 @@ def test_fio_runs_where_it_was_claimed(arena: Arena) -> None:
     assert arena.left() == []
 
 
-@pytest.mark.parametrize("lay", LAYS)
+@pytest.mark.parametrize(
+    "lay", [LAYS[0], *(pytest.param(each, marks=pytest.mark.long) for each in LAYS[1:])]
+)
 def test_streams_go_where_they_were_claimed(arena: Arena, lay: Lay) -> None:
     """What balance and `stream scale` lay out, sort and remove again."""
     effort = Effort(

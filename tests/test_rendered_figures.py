@@ -289,7 +289,16 @@ def test_a_result_that_cannot_be_compared_says_why(
     assert why in found
 
 
-@pytest.mark.parametrize("key", examples.SIMULATED)
+DEAR = ("application", "surface")
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        pytest.param(key, marks=[pytest.mark.long] if key in DEAR else [])
+        for key in examples.SIMULATED
+    ],
+)
 def test_an_example_is_what_the_command_prints(key: str, tmp_path: Path) -> None:
     """In virtual time and by a seed: run `bench/examples.py --save`, then `make figures`."""
     row = load("examples").row(key)

@@ -35,6 +35,7 @@ def looked_at(course: str, *words: str) -> list[Look]:
     return [msgspec.json.decode(line, type=Look) for line in done.stdout.splitlines()]
 
 
+@pytest.mark.long
 def test_nothing_grows_from_survey_to_survey() -> None:
     course = f"{SURVEYS} tiny surveys in one process"
     looks = looked_at(course, f"--surveys={SURVEYS}")

@@ -133,8 +133,8 @@ def test_a_measurement_ends_at_the_limit_and_goes_on_with_a_larger_one(tmp_path:
 @pytest.mark.parametrize(
     "command",
     [
-        ("survey", "sim:two-level", "--budget", "60s"),
-        ("cache", "sim:two-level", "--sizes-only"),
+        ("survey", "sim:two-level", "--budget", "20s"),
+        pytest.param(("cache", "sim:two-level", "--sizes-only"), marks=pytest.mark.long),
         ("measure", "sim:two-level"),
     ],
 )

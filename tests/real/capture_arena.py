@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import shutil
@@ -18,6 +19,7 @@ from typing import Any
 import pytest
 
 from command import LEADLINE, environment
+from forked_command import run_forked
 
 PYTHON = [sys.executable, "-I", "-S"]
 LOOP = """
@@ -61,9 +63,12 @@ class Arena:
         caps = ("--inh-caps=-all,+dac_read_search", "--ambient-caps=-all,+dac_read_search")
         return ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *caps]
 
+    @property
+    def _environment(self) -> dict[str, str]:
+        return environment(self.folder / "store.sqlite") | {"HOME": str(self.folder)}
+
     def run(self, *words: str, **more: Any) -> subprocess.Popen[str]:
         """Start something in the folder, whose two outputs are read."""
-        own = environment(self.folder / "store.sqlite") | {"HOME": str(self.folder)}
         pipe = subprocess.PIPE
         return subprocess.Popen(
             [*self.begin, *words],
@@ -71,12 +76,15 @@ class Arena:
             stderr=pipe,
             text=True,
             cwd=self.folder,
-            env=own,
+            env=self._environment,
             **more,
         )
 
     def characterize(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run `leadline characterize` with these words."""
+        if not self.begin:
+            own, here = self._environment, functools.partial(os.chdir, self.folder)
+            return run_forked(("characterize", *words), own, 120, steer=here)
         with self.run(LEADLINE, "characterize", *words) as running:
             out, error = running.communicate(timeout=120)
         return subprocess.CompletedProcess(words, running.returncode, out, error)

@@ -60,7 +60,10 @@ def here(store: Path, *arguments: str) -> Any:
     return CliRunner().invoke(app, ["--store", str(store), *arguments])
 
 
-@pytest.mark.parametrize(("export", "sync"), [("exp", "none"), ("exp", "dsync"), ("sync", "none")])
+@pytest.mark.parametrize(
+    ("export", "sync"),
+    [("exp", "none"), ("exp", "dsync"), pytest.param("sync", "none", marks=pytest.mark.long)],
+)
 def test_writes_wait_for_the_servers_disk_when_client_or_export_say_so(
     serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, export: str, sync: str
 ) -> None:
@@ -94,7 +97,11 @@ def looks_at(server: NfsServer) -> list[int]:
 
 @pytest.mark.parametrize(
     ("harm", "read_frac"),
-    [("stall", 0.5), ("restart", 0.0), pytest.param("kill", 1.0, marks=pytest.mark.long)],
+    [
+        pytest.param("stall", 0.5, marks=pytest.mark.long),
+        ("restart", 0.0),
+        pytest.param("kill", 1.0, marks=pytest.mark.long),
+    ],
 )
 def test_a_run_that_loses_its_server_ends_and_is_kept_as_not_admissible(
     serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harm: str, read_frac: float
@@ -116,6 +123,7 @@ def test_a_run_that_loses_its_server_ends_and_is_kept_as_not_admissible(
         assert done.exception.exit_code == 3
 
 
+@pytest.mark.long
 def test_a_survey_of_a_small_cache_needs_no_more_memory_and_leaves_nothing(
     serve: Serve, tmp_path: Path
 ) -> None:

@@ -27,7 +27,12 @@ MEASURED = (TrialState.DONE, TrialState.ABORTED, TrialState.GENERATOR_LIMITED)
 """A busy machine's generator may offer less than it was asked to, and says so."""
 
 
-@pytest.fixture(params=EXAMPLES, ids=lambda example: example.name)
+@pytest.fixture(
+    params=[
+        pytest.param(each, id=each.name, marks=[pytest.mark.long] * (each.name == "pgbench"))
+        for each in EXAMPLES
+    ]
+)
 def example(request: pytest.FixtureRequest) -> Iterator[Example]:
     found: Example = request.param
     if why := why_no(found):

@@ -53,6 +53,7 @@ def test_sprite_has_two_sizes() -> None:
     assert found.reads.memory_frac.value == pytest.approx(20 / 32, rel=0.1)
 
 
+@pytest.mark.long
 def test_one_sized_caches_are_not_said_to_have_two() -> None:
     found = studied("two-level").study.cache
     assert found.policy is WritePolicy.CANCELLING

@@ -124,7 +124,10 @@ def learned_and_not(profile: str) -> tuple[list[tuple[Prediction, float, bool]],
     )
 
 
-@pytest.mark.parametrize("profile", LEARNED)
+@pytest.mark.parametrize(
+    "profile",
+    [pytest.param(each, marks=[pytest.mark.long] * (each == "hp-730")) for each in LEARNED],
+)
 def test_the_default_model_beats_the_papers_on_the_same_points(profile: str) -> None:
     joint, product = learned_and_not(profile)
     assert [p.workload for p, _, _ in joint] == [p.workload for p, _, _ in product]
