@@ -20,7 +20,8 @@ install: $(VENV)/installed
 
 $(VENV)/installed: requirements-dev.lock
 	test -x $(BIN)/python || python3 -m venv $(VENV)
-	$(BIN)/pip install --quiet --no-compile $$(grep -oE '^(maturin|uv)==[^ ]+' requirements-dev.lock)
+	@sed -nE '/^(maturin|uv)==/,/[^\\]$$/p' requirements-dev.lock >$(VENV)/first.txt
+	$(BIN)/pip install --quiet --no-compile --no-deps --require-hashes -r $(VENV)/first.txt
 	@# uv takes a fifth of pip's time, but knows no index that only pip was told of.
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements-dev.lock || \
 	$(BIN)/pip install --quiet --no-compile --require-hashes -r requirements-dev.lock

@@ -81,3 +81,23 @@ def test_the_release_runs_what_a_checkout_has() -> None:
         assert asked, name
         assert asked <= targets, name
     assert "release/check_wheel" in (ROOT / "Containerfile").read_text("utf-8")
+
+
+def test_whatever_runs_in_a_release_is_known_by_its_digest() -> None:
+    """A tag or a version can be given to other code afterwards; a digest cannot."""
+    workflows = "\n".join(
+        path.read_text("utf-8") for path in (ROOT / ".github" / "workflows").glob("*.yml")
+    )
+    used = re.findall(r"uses:\s*(\S+)", workflows)
+    assert used
+    assert [each for each in used if not re.search(r"@[0-9a-f]{40}$", each)] == []
+    for listed in ("requirements-dev.lock", "release/zig.txt", "release/site/requirements.txt"):
+        text = (ROOT / listed).read_text("utf-8").replace("\\\n", " ")
+        packages = [line for line in text.splitlines() if line and not line.startswith(("#", " "))]
+        assert packages
+        assert [line for line in packages if "--hash=sha256:" not in line] == [], listed
+    scripts = [ROOT / "Makefile", ROOT / "release" / "wheel"]
+    installs = "".join(path.read_text("utf-8").replace("\\\n", " ") for path in scripts)
+    lines = [line for line in installs.splitlines() if "pip install" in line]
+    assert len(lines) >= 4
+    assert [line for line in lines if "--require-hashes" not in line] == []

@@ -220,3 +220,67 @@ impl Drop for Orphans {
         unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, self.before) };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+    use std::thread;
+
+    static CAME: AtomicU32 = AtomicU32::new(0);
+
+    extern "C" fn count(_: i32) {
+        CAME.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn waiting() -> Result<Waiting> {
+        let program = c"/bin/true".to_owned();
+        let arguments = [program.clone()];
+        let beginning =
+            Beginning { program: &program, arguments: &arguments, environment: &[], filter: None };
+        Waiting::new(&beginning)
+    }
+
+    #[test]
+    fn a_child_is_waited_for_through_a_storm_of_signals() {
+        // SAFETY: a handler that counts; no call is begun again after it.
+        let own = unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = count as extern "C" fn(i32) as usize;
+            libc::sigaction(libc::SIGUSR2, &raw const action, ptr::null_mut());
+            libc::pthread_self()
+        };
+        let done = AtomicBool::new(false);
+        let ended = thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    // SAFETY: that thread waits for this one's end.
+                    unsafe { libc::pthread_kill(own, libc::SIGUSR2) };
+                    thread::yield_now();
+                }
+            });
+            let mut ended = Vec::new();
+            while ended.len() < 20 || CAME.load(Ordering::Relaxed) < 100 {
+                ended.push(waiting().map(|child| reap(child.go())).map_err(|error| error.kind()));
+            }
+            done.store(true, Ordering::Relaxed);
+            ended
+        });
+        assert!(ended.iter().all(|each| *each == Ok(Ended::Code(0))), "{ended:?}");
+    }
+
+    #[test]
+    fn a_child_that_is_not_let_go_does_not_outlive_its_maker() {
+        let dropped = waiting().map(|child| child.process());
+        assert!(dropped.is_ok_and(|process| wait(process, 0).is_none()), "reaped when dropped");
+        let forgotten = thread::spawn(|| {
+            waiting().map(|child| {
+                let process = child.process();
+                std::mem::forget(child);
+                process
+            })
+        });
+        let process = forgotten.join().ok().and_then(Result::ok);
+        assert_eq!(process.map(reap), Some(Ended::Signal(libc::SIGKILL)));
+    }
+}
