@@ -55,6 +55,10 @@ window.resized = new Promise(done => addEventListener('resize',
 """Vega's own listeners, which were there before, draw before the next frame."""
 
 
+def _by_the_page(event: dict[str, Any]) -> bool:
+    return not str(event.get("documentURL", "")).startswith("chrome:")
+
+
 OVERFLOW = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
 """Pixels by which a page is too wide."""
 
@@ -172,9 +176,12 @@ class OpenedPage:
         return [entry["message"] for entry in self.browser.get_log("browser")]
 
     def requests(self) -> list[str]:
-        """Every URL that anything on the page asked for, but files and data inside it."""
+        """Every URL that anything on the page asked for, but files and data inside it.
+
+        What the browser's own first page asks for, which may still load, is not the page's.
+        """
         sent = self.network("Network.requestWillBeSent")
-        urls = [event["request"]["url"] for event in sent]
+        urls = [event["request"]["url"] for event in sent if _by_the_page(event)]
         return [url for url in urls if not url.startswith(("data:", "file:"))]
 
     def network(self, method: str) -> list[dict[str, Any]]:

@@ -22,6 +22,7 @@ from leadline.record import (
     WarmUp,
     Workload,
 )
+from leadline.record.finding import Finding
 from leadline.studies.script import PointRequest
 from leadline.studies.survey import Surveyor, make_plan
 
@@ -108,7 +109,7 @@ def engine_result(mb_s: float, workload: Workload, *, admissible: bool = True) -
         warm_up=WarmUp(0.5, True),
         intervals=(),
         admissible=admissible,
-        reasons=() if admissible else ("Little's law is broken by 9 %",),
+        findings=() if admissible else (Finding.of("littles_law", error_frac=0.09),),
     )
 
 

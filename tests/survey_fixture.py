@@ -38,6 +38,7 @@ from leadline.record import (
     WarmUp,
     Workload,
 )
+from leadline.record.finding import Finding
 
 MIB = 2**20
 HOSTILE = "</script><img src=x onerror=\"document.title='owned'\">&{{7*7}}'\""
@@ -400,7 +401,7 @@ def _result(
         warm_up=WarmUp(1.2, not bad),
         intervals=slices,
         admissible=not bad,
-        reasons=("Little's law is off by 8 %",) if bad else (),
+        findings=(Finding.of("littles_law", error_frac=0.08),) if bad else (),
     )
 
 

@@ -28,6 +28,7 @@ from leadline.record import (
     Stall,
     WrittenBytes,
 )
+from leadline.record.finding import Finding
 from leadline.report.measurement.evidence import marks, say_source, span_rows
 from leadline.report.measurement.terminal import render_measurement
 from leadline.testing.samples import sample_point, sample_result
@@ -224,7 +225,7 @@ def test_each_finding_is_said(changes: dict[str, Any], said: str) -> None:
 
 
 def test_a_point_without_findings_says_nothing_of_them() -> None:
-    text = shown(changed(warnings=()))
+    text = shown(changed(findings=()))
     for name in (
         "levels",
         "stalls",
@@ -240,7 +241,8 @@ def test_a_point_without_findings_says_nothing_of_them() -> None:
 
 
 def test_warnings_before_and_after_are_shown_as_plain_text() -> None:
-    text = shown(changed(warnings=("[red]stall[/red]: late",)), warnings=("busy machine: yes",))
+    lost = Finding.of("server_lost", why="[red]stall[/red]: late", lost_requests=1)
+    text = shown(changed(admissible=False, findings=(lost,)), warnings=("busy machine: yes",))
     assert "busy machine: yes" in text
     assert "[red]stall[/red]: late" in text
 

@@ -24,6 +24,7 @@ from leadline.engine import Engine, Stopped, TargetRefused, client
 from leadline.engine.simulated import SimulatedEngine
 from leadline.errors import LeadlineError
 from leadline.record import Workload
+from leadline.record.finding import Finding
 from leadline.record.workbench import (
     Goal,
     Measured,
@@ -389,11 +390,13 @@ def test_whose_limit_it_was_is_told_apart(target: str, monkeypatch: pytest.Monke
         assert "1.5 processors" in (trial.failure or "")
         overloaded = run_trial(order_of(target, 2000.0))
         assert overloaded.state is TrialState.DONE, "1.2 ms are nothing beside seconds"
-    with told(monkeypatch, reasons=lambda _: ("missed rate: because",)):
+    missed = {"completed_per_s": 1.0, "due_per_s": 2.0, "short_frac": 0.5, "waiting_requests": 1}
+    with told(monkeypatch, findings=lambda _: (Finding.of("missed_rate", **missed),)):
         assert run_trial(order_of(target)).state is TrialState.DONE, "that is what is asked about"
-    with told(monkeypatch, reasons=lambda _: ("cold: no device served it",)):
+    cold = Finding.of("memory_file_system", file_system="ramfs")
+    with told(monkeypatch, findings=lambda _: (cold,)):
         trial = run_trial(order_of(target))
-        assert (trial.state, trial.failure) == (TrialState.FAILED, "cold: no device served it")
+        assert (trial.state, trial.failure) == (TrialState.FAILED, str(cold))
 
 
 def test_a_generator_that_never_keeps_up_ends_the_search_with_that(

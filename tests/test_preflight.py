@@ -30,7 +30,7 @@ DISK = Target(text="/data", kind="directory", path="/data")
 
 
 def names(facts: dict[str, Any], busy: Busyness = QUIET) -> list[str]:
-    return [finding.name for finding in preflight(DISK, GOOD | facts, busyness=lambda: busy)]
+    return [finding.code for finding in preflight(DISK, GOOD | facts, busyness=lambda: busy)]
 
 
 def test_a_good_quiet_machine_has_no_findings() -> None:
@@ -40,17 +40,17 @@ def test_a_good_quiet_machine_has_no_findings() -> None:
 @pytest.mark.parametrize(
     ("facts", "name"),
     [
-        ({"engine_build": "debug"}, "debug build"),
-        ({"memory_available_bytes": 300 * 2**20}, "low free memory"),
-        ({"reclaims_idle_file_cache": True}, "idle cache reclaimed"),
-        ({"governor": "powersave"}, "frequency governor"),
-        ({"filesystem_type": "tmpfs"}, "memory file system"),
-        ({"filesystem_type": "ramfs"}, "memory file system"),
-        ({"loop_direct_io": False}, "loop device"),
-        ({"read_ahead_bytes": 8 * 2**20}, "read-ahead"),
+        ({"engine_build": "debug"}, "debug_build"),
+        ({"memory_available_bytes": 300 * 2**20}, "low_free_memory"),
+        ({"reclaims_idle_file_cache": True}, "idle_cache_reclaimed"),
+        ({"governor": "powersave"}, "frequency_governor"),
+        ({"filesystem_type": "tmpfs"}, "target_in_memory"),
+        ({"filesystem_type": "ramfs"}, "target_in_memory"),
+        ({"loop_direct_io": False}, "loop_device"),
+        ({"read_ahead_bytes": 8 * 2**20}, "read_ahead"),
     ],
 )
-def test_each_finding_has_its_name(facts: dict[str, Any], name: str) -> None:
+def test_each_finding_has_its_code(facts: dict[str, Any], name: str) -> None:
     assert names(facts) == [name]
 
 
@@ -65,7 +65,7 @@ def test_each_finding_has_its_name(facts: dict[str, Any], name: str) -> None:
 def test_a_busy_machine_says_by_what(busy: dict[str, float], said: str) -> None:
     values = {name: getattr(QUIET, name) for name in QUIET.__struct_fields__} | busy
     (finding,) = preflight(DISK, GOOD, busyness=lambda: Busyness(**values))
-    assert finding.name == "busy machine"
+    assert finding.code == "busy_machine"
     assert said in str(finding)
     assert str(finding).startswith("busy machine: ")
 
@@ -79,9 +79,9 @@ def test_read_ahead_is_a_note_and_the_others_are_warnings() -> None:
     found = preflight(
         DISK, GOOD | {"read_ahead_bytes": 2**23, "governor": "ondemand"}, busyness=lambda: QUIET
     )
-    assert {finding.name: finding.note for finding in found} == {
-        "frequency governor": False,
-        "read-ahead": True,
+    assert {finding.code: finding.is_note for finding in found} == {
+        "frequency_governor": False,
+        "read_ahead": True,
     }
 
 

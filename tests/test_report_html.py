@@ -140,7 +140,7 @@ def test_the_page_opens_with_the_answer_and_names_every_doubt() -> None:
     answer, levels = text.index('class="lead">Two levels: the file cache'), text.index(">Levels<")
     assert answer < levels
     for words in (
-        "1 of 240: Little&#39;s law is off by 8 %",
+        "1 of 240: Little&#39;s law: broken by 8.0 %",
         "inner fences",
         "No drift shown",
         "The cache was capped at 512 MiB.",

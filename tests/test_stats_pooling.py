@@ -28,6 +28,7 @@ from leadline.record import (
     WarmUp,
     WrittenBytes,
 )
+from leadline.record.finding import Finding
 from leadline.stats import pooled_result, pooling, student_t
 from leadline.stats.intervals import ALIKE, alike_factor
 from leadline.testing.samples import sample_result
@@ -85,11 +86,14 @@ def test_counts_add_up_and_shares_weigh_by_what_they_are_shares_of() -> None:
 
 
 def test_what_one_run_found_wrong_is_said_of_the_whole_and_once() -> None:
-    good = run(100.0, warnings=("same",))
-    bad = run(100.0, admissible=False, reasons=("missed",), warnings=("same", "other"))
+    broken, same = Finding.of("littles_law", error_frac=0.1), Finding.of("no_interval")
+    other = Finding.of("stall", target_s=1.0, start_s=2.0)
+    good = run(100.0, findings=(same,))
+    bad = run(100.0, admissible=False, findings=(broken, same, other))
     pooled = pooled_result([good, bad])
     assert not pooled.admissible
-    assert (pooled.reasons, pooled.warnings) == (("missed",), ("same", "other"))
+    assert pooled.findings == (same, broken, other)
+    assert (pooled.reasons, pooled.warnings) == ((str(broken),), (str(same), str(other)))
 
 
 def test_levels_and_stalls_stand_on_one_clock() -> None:

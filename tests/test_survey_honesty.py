@@ -22,6 +22,7 @@ from leadline.record import (
     Workload,
     WrittenBytes,
 )
+from leadline.record.finding import Finding
 from leadline.record.survey import SURVEY
 from leadline.report.survey.tables import POINT_HEADS, point_rows, run_rows, sure_rows
 from leadline.store import open_store
@@ -35,7 +36,7 @@ def points(*changes: dict[str, Any]) -> list[Measurement]:
     found = []
     for order in range(10):
         point = sample_point(f"p{order}", order=order)
-        own = {"warnings": ()} | (changes[order] if order < len(changes) else {})
+        own = {"findings": ()} | (changes[order] if order < len(changes) else {})
         result = msgspec.structs.replace(point.result, **own)
         found.append(msgspec.structs.replace(point, result=result))
     return found
@@ -50,9 +51,9 @@ BOUND = {"generator": Generator(3000.0, True)}
 SHIFT = {"levels": (Level(0.0, 1.0, 800.0), Level(1.0, 1.0, 40.0))}
 STALLED = {"stalls": (Stall(0.2, 1.02, False),)}
 NAMED = (
-    "stall: no request completed for 1.02 s",
-    "level shift: 800 MB/s, then 40 MB/s",
-    "generator-bound: 2,900 of 3,000 requests/s",
+    Finding.of("stall", target_s=1.02, start_s=0.5),
+    Finding.of("level_shift", first_mb_s=800.0, until_s=1.0, last_mb_s=40.0),
+    Finding.of("generator_bound", ceiling_iops=3000.0),
 )
 
 
@@ -86,20 +87,25 @@ def test_a_stall_of_the_generator_is_told_apart() -> None:
 
 
 def test_the_engines_own_words_for_a_counted_finding_are_not_said_twice() -> None:
-    assert warned(points(*[{"warnings": NAMED}] * 5)) == []
+    assert warned(points(*[{"findings": NAMED}] * 5)) == []
 
 
-def test_reasons_that_differ_in_their_numbers_are_one_reason() -> None:
+def test_findings_that_differ_in_their_numbers_are_one() -> None:
+    def missed(rate_per_s: float) -> Finding:
+        said = {"short_frac": 0.1, "waiting_requests": 9}
+        return Finding.of("missed_rate", completed_per_s=rate_per_s, due_per_s=2000.0, **said)
+
+    cached = {"asked_bytes": 10**8, "device_bytes": 3 * 10**6, "cached_frac": 0.97}
     found = points(
-        {"admissible": False, "reasons": ("missed rate: 1,912 of 2,000 were completed",)},
-        {"admissible": False, "reasons": ("missed rate: 908 of 1,000 were completed",)},
-        {"admissible": False, "reasons": ("cached disk number: 3 % moved",)},
+        {"admissible": False, "findings": (missed(1912.0),)},
+        {"admissible": False, "findings": (missed(908.0),)},
+        {"admissible": False, "findings": (Finding.of("cached_disk_number", **cached),)},
     )
     (text,) = warned(found)
-    assert text == (
-        "3 of 10 points are not admissible and carry no curve: missed rate: 1,912 of 2,000 were "
-        "completed (2); cached disk number: 3 % moved (1)."
+    assert text.startswith(
+        "3 of 10 points are not admissible and carry no curve: missed rate: 1,912 of 2,000"
     )
+    assert "serve more at once (2); cached disk number: " in text
 
 
 def test_what_was_found_before_the_first_point_is_among_the_warnings() -> None:

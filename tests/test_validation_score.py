@@ -20,6 +20,7 @@ from leadline.record import (
     ValidationStart,
     Workload,
 )
+from leadline.record.finding import Finding
 from leadline.studies.validation import drawn_workloads, requests
 from leadline.studies.validation.draw import (
     ANCHORS,
@@ -56,6 +57,9 @@ BORDER = Border(
 )
 SURVEY = msgspec.structs.replace(sample_survey(sample_start()), borders=(BORDER,))
 Change = Callable[[str, Workload], float]
+
+
+BROKEN = Finding.of("littles_law", error_frac=0.2)
 
 
 def true_mb_s(workload: Workload) -> float:
@@ -197,13 +201,11 @@ def test_what_is_not_admissible_is_shown_with_its_reason_and_not_scored() -> Non
     victim = drawn_workloads(start)[0]
     for at, point in enumerate(points):
         if point.workload == victim:
-            bad = msgspec.structs.replace(
-                point.result, admissible=False, reasons=("Little's law is broken",)
-            )
+            bad = msgspec.structs.replace(point.result, admissible=False, findings=(BROKEN,))
             points[at] = msgspec.structs.replace(point, result=bad)
     score, rows = scored(start, points, predictions(start, 0.1, lambda _: 0.1))
     assert rows[0].measured_mb_s is None
-    assert rows[0].reasons == ("Little's law is broken",) * 2
+    assert rows[0].reasons == (str(BROKEN),) * 2
     assert rows[0].forecasts == ()
     assert score.median_error.n == 9
 
@@ -320,13 +322,13 @@ def test_a_rival_with_a_reading_that_does_not_do_is_missed_by_name() -> None:
     for at, point in enumerate(points):
         lost = point.workload == hole and point.stage == ORTHOGONAL
         if lost or (point.workload == single.workload and point.stage == SINGLES) or point == once:
-            bad = msgspec.structs.replace(point.result, admissible=False, reasons=("swapped",))
+            bad = msgspec.structs.replace(point.result, admissible=False, findings=(BROKEN,))
             points[at] = msgspec.structs.replace(point, result=bad)
     names = {item.name for item in contestants(start, (), {}, points)}
     assert not {"orthogonal 32", single.name} & names
     assert rivals_left_out(start, points) == (
-        "rival left out: orthogonal 32: no admissible reading of 1 of its 32 workloads (swapped)",
-        f"rival left out: {single.name}: no admissible reading of its workload (swapped)",
+        f"rival left out: orthogonal 32: no admissible reading of 1 of its 32 workloads ({BROKEN})",
+        f"rival left out: {single.name}: no admissible reading of its workload ({BROKEN})",
     )
 
 

@@ -8,6 +8,7 @@
 
 mod check;
 pub mod event;
+pub mod finding;
 pub mod job;
 pub mod ranges;
 pub mod schema;

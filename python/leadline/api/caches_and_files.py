@@ -83,7 +83,7 @@ def cache(
         findings = preflight(chosen, engine.facts)
         for finding in findings:
             say(str(finding))
-        warnings = tuple(str(finding) for finding in findings if not finding.note)
+        warnings = tuple(str(finding) for finding in findings if not finding.is_note)
         start = begin_study(engine, chosen, asked, warnings=warnings)
         kept.begin(CACHE, start)
         with progress_line(progress, simulated=start.simulated) as told:

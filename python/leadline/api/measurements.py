@@ -8,8 +8,9 @@ from typing import Any, Literal
 from leadline.api.frames import bytes_of, seconds_of, workload_of
 from leadline.api.progress import progress_line
 from leadline.api.studies import StoredStudy
-from leadline.engine import Finding, Target
+from leadline.engine import Target
 from leadline.record import Access, Arrivals, Workload
+from leadline.record.finding import Finding
 from leadline.record.job import CLOSED
 from leadline.record.measurement import MEASUREMENT, MeasurementAsked
 from leadline.store import open_store

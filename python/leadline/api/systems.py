@@ -127,7 +127,7 @@ def _run(
     findings = (*preflight(target, engine.facts), *room_findings(engine, asked.max_bytes))
     for finding in findings:
         say(str(finding))
-    warnings = tuple(str(finding) for finding in findings if not finding.note)
+    warnings = tuple(str(finding) for finding in findings if not finding.is_note)
     start = begin_survey(engine, target, asked, warnings=warnings)
     store.begin(SURVEY, start)
     with progress_line(progress, simulated=start.simulated) as told:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
     from rich.segment import Segment
 
-    from leadline.engine import Finding
+    from leadline.record.finding import Finding
 
 
 _STEERING = re.compile("[\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -124,5 +124,5 @@ def _escaped(found: re.Match[str]) -> str:
 def tell_findings(findings: Sequence[Finding]) -> tuple[str, ...]:
     """Say what was found before measuring; return the warnings among it, as they are stored."""
     for finding in findings:
-        talk(f"{'note' if finding.note else 'warning'}: {finding}")
-    return tuple(str(finding) for finding in findings if not finding.note)
+        talk(f"{'note' if finding.is_note else 'warning'}: {finding}")
+    return tuple(str(finding) for finding in findings if not finding.is_note)

@@ -17,7 +17,7 @@ from leadline.engine.pace import (
     until_completed,
 )
 from leadline.engine.streams.run import Streams, open_streams
-from leadline.engine.targets.preflight import Finding, preflight, room_findings
+from leadline.engine.targets.preflight import preflight, room_findings
 from leadline.engine.targets.profiles import (
     load_profile,
     machine_names,
@@ -53,7 +53,6 @@ __all__ = [
     "Engine",
     "EngineFault",
     "FileTests",
-    "Finding",
     "Limits",
     "NothingCompleted",
     "PointFailed",

@@ -42,6 +42,7 @@ from leadline.record import (
     Workload,
     WrittenBytes,
 )
+from leadline.record.finding import Finding
 from leadline.record.job import CLOSED, WIRE_VERSION, Access, Arrivals, Limits, LoadAsked
 from leadline.record.jobs.streams import StreamAsked
 
@@ -76,10 +77,6 @@ _VERSION_S = 30.0
 _SAID_BYTES = 2000
 _SUB_BUCKETS = 128
 """Buckets per octave of the engine's histogram (crates/base/src/histogram.rs)."""
-UNKNOWN = (
-    "measured by fio, which does not tell where the bytes came from, whether the rate was steady, "
-    "or how exact one run is"
-)
 
 
 class FioEngine:
@@ -225,7 +222,7 @@ class FioEngine:
         result = read_result(answer, workload, f"fio-{self._runs}", ramp_s=ramp_s)
         told = msgspec.structs.replace(
             result,
-            warnings=(*result.warnings, *_cut_short(measure_s, limits)),
+            findings=(*result.findings, *_cut_short(measure_s, limits)),
             prepare_s=prepare_s,
             total_s=time.monotonic() - began_s,
             cache_resident_bytes=self._group.usage_bytes() if self._group else None,
@@ -282,11 +279,16 @@ def _times(
     return measure_s, fitting_ramp_s(ramp_s, workload, arrivals, measure_s)
 
 
-def _cut_short(measure_s: float, limits: Limits) -> tuple[str, ...]:
+def _cut_short(measure_s: float, limits: Limits) -> tuple[Finding, ...]:
     if measure_s >= limits.measure_s_max:
         return ()
-    said = f"the time limit of {limits.total_s_max:g} s left fio {measure_s:.1f} s of the asked"
-    return (f"{said} {limits.measure_s_max:g} s",)
+    found = Finding.of(
+        "fio_cut_short",
+        total_s_max=limits.total_s_max,
+        measure_s=measure_s,
+        measure_s_max=limits.measure_s_max,
+    )
+    return (found,)
 
 
 def _options(seed: int, placement: Placed | None) -> dict[str, str | int]:
@@ -463,7 +465,7 @@ def fio_result(
         warm_up=WarmUp(ramp_s, None),
         intervals=(),
         admissible=True,
-        warnings=(UNKNOWN,),
+        findings=(Finding.of("measured_by_fio"),),
         spans_us=SpansUs(None, latency, None),
     )
 

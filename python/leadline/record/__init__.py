@@ -16,9 +16,7 @@ from leadline.record.job import Access, Arrivals, Limits
 from leadline.record.measurement import Measurement, RunReading
 from leadline.record.prediction import Prediction
 from leadline.record.result import (
-    CAP_REACHED,
     LOST_SHARE_MAX,
-    RUNS_DIFFER,
     CacheEvents,
     EngineResult,
     Generator,
@@ -75,12 +73,10 @@ from leadline.record.workload import BYTES_MAX, PARAMETERS, PROCESSES_MAX, Inter
 
 __all__ = [
     "BYTES_MAX",
-    "CAP_REACHED",
     "LOST_SHARE_MAX",
     "NO_SYNC",
     "PARAMETERS",
     "PROCESSES_MAX",
-    "RUNS_DIFFER",
     "Access",
     "Arrivals",
     "BinError",

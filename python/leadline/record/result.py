@@ -7,20 +7,10 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from leadline.record.finding import Finding, Severity
 from leadline.record.jobs.streams import StreamCount
 from leadline.record.workbench import Measured
 from leadline.record.workload import Interval, declared
-
-CAP_REACHED = "time cap reached"
-"""The engine's words for a point that ended by time: a survey says instead, in its intervals and
-its accuracy, what the budget bought."""
-RUNS_DIFFER = "runs differ"
-"""Of runs that each reached the asked accuracy before their time was up, and together did not."""
-
-
-SERVER_GONE = ("server lost:", "server silent:", "server restarted:")
-"""How the engine's reasons begin when a server went away."""
-
 
 SUM, MEAN, WORST, LAST = (Meta(extra={"runs": how}) for how in ("sum", "mean", "worst", "last"))
 """How several runs of a workload become one number; a title shows it, under that, to people."""
@@ -298,8 +288,7 @@ class EngineResult(msgspec.Struct, frozen=True, kw_only=True):
     warm_up: WarmUp
     intervals: tuple[IntervalRecord, ...]
     admissible: bool
-    reasons: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
     simulated: SimulatedFacts | None = None
     spans_us: SpansUs | None = None
     offered: Offered | None = None
@@ -324,9 +313,17 @@ class EngineResult(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def server_lost(self) -> bool:
         """Whether the run ended because its server went away; then it is not admissible."""
-        return self.network is not None and any(
-            reason.startswith(SERVER_GONE) for reason in self.reasons
-        )
+        return any(found.code == "server_lost" for found in self.findings)
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why it is not admissible."""
+        return tuple(str(each) for each in self.findings if each.severity is Severity.INVALID)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What else a reader must know."""
+        return tuple(str(each) for each in self.findings if each.severity is not Severity.INVALID)
 
     @property
     def others_cpu(self) -> float:

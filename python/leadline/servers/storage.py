@@ -32,6 +32,7 @@ from leadline.engine import (
 )
 from leadline.errors import WorkloadError
 from leadline.record import Access, Arrivals, EngineResult, Workload
+from leadline.record.finding import Severity
 from leadline.record.job import RATE_MAX_PER_S, LoadAsked
 from leadline.record.workbench import (
     Measured,
@@ -51,7 +52,6 @@ _OTHERS_CPU = 0.25
 """Processors that others must have for it to be said."""
 _LATE_PART = 0.1
 """Of the response, at their 99th percentiles: a generator later than this had a part in it."""
-_MISSED = "missed rate:"
 
 
 class _Ran(msgspec.Struct, frozen=True):
@@ -221,7 +221,8 @@ def _judge(order: TrialOrder, result: EngineResult) -> Outcome:
     short = _generator_short(result)
     if short is not None:
         return Outcome(TrialState.GENERATOR_LIMITED, short, measured)
-    disbelieved = [reason for reason in result.reasons if not reason.startswith(_MISSED)]
+    invalid = [found for found in result.findings if found.severity is Severity.INVALID]
+    disbelieved = [str(found) for found in invalid if found.code != "missed_rate"]
     if disbelieved:
         return Outcome(TrialState.FAILED, "; ".join(disbelieved), measured)
     state, failure = state_of(measured, order.request, order.threshold)

@@ -46,6 +46,7 @@ from leadline.record.files import (
     FileSystemUnderTest,
     SizeChosen,
 )
+from leadline.record.finding import Finding
 from leadline.record.jobs.file_test import FILE_PROGRAMS, DriveRun, FileRun, RawRun
 from leadline.record.measurement import (
     MEASUREMENT,
@@ -125,7 +126,7 @@ def sample_result(job_id: str = "job-1", mb_s: float = 100.0) -> EngineResult:
         warm_up=WarmUp(seconds=1.0, steady=True),
         intervals=(IntervalRecord(start_s=0.0, seconds=0.1, operations=300, bytes=10_000_000),),
         admissible=True,
-        warnings=("first", "second, with a comma"),
+        findings=(Finding.of("no_interval"), Finding.of("measured_by_fio")),
     )
 
 

@@ -24,6 +24,7 @@
 
 use leadline_base::normal::student_t;
 use leadline_wire::event::measure::{Level, Slice};
+use leadline_wire::finding::{Code, Finding};
 
 /// Most batches a stretch is cut into.
 pub const BATCHES: usize = 40;
@@ -74,45 +75,15 @@ pub fn levels(slices: &[Slice]) -> Vec<Level> {
 
 /// What a reader is told of several levels; none when there are fewer than two.
 #[must_use]
-pub fn shift_warning(levels: &[Level]) -> Option<String> {
-    let (last, earlier) = levels.split_last()?;
-    if earlier.is_empty() {
-        return None;
-    }
-    let until = |level: &Level| {
-        let end_s = level.start_s + level.seconds;
-        format!("{} until {end_s:.2} s", rate_text(level.throughput_mb_s))
-    };
-    let told: Vec<String> = earlier.iter().map(until).collect();
-    let (mean, none) = if earlier.len() == 1 {
-        ("the mean of both", "describes neither")
-    } else {
-        ("the mean of all", "describes none of them")
-    };
-    Some(format!(
-        "level shift: {}, then {}; {mean} {none}",
-        told.join(", then "),
-        rate_text(last.throughput_mb_s)
-    ))
-}
-
-/// A rate with three significant digits or more, thousands apart: `8,100 MB/s`, `4.20 MB/s`.
-fn rate_text(mb_s: f64) -> String {
-    if mb_s < 10.0 {
-        return format!("{mb_s:.2} MB/s");
-    }
-    if mb_s < 100.0 {
-        return format!("{mb_s:.1} MB/s");
-    }
-    let digits = format!("{mb_s:.0}");
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3 + 5);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text + " MB/s"
+pub fn shifted(levels: &[Level]) -> Option<Finding> {
+    let (first, last) = (levels.first()?, levels.last()?);
+    (levels.len() > 1).then(|| {
+        let found = Finding::new(Code::LevelShift)
+            .with("first_mb_s", first.throughput_mb_s)
+            .with("until_s", first.start_s + first.seconds)
+            .with("last_mb_s", last.throughput_mb_s);
+        if levels.len() > 2 { found.with("levels", levels.len() as u64) } else { found }
+    })
 }
 
 fn level(slices: &[Slice]) -> Option<Level> {

@@ -31,6 +31,7 @@ use std::fs::File;
 
 use leadline_base::host::{BlockDevice, FileSystem, HostUse};
 use leadline_wire::event::measure::{CachedShareFrom, MovedBytes, Provenance};
+use leadline_wire::finding::{Code, Finding};
 
 use crate::evidence::residency::{Found, FoundKind};
 
@@ -101,7 +102,7 @@ pub struct Verdict {
     /// The evidence.
     pub provenance: Provenance,
     /// Why the window is not admissible, in words; empty when it is.
-    pub reasons: Vec<String>,
+    pub disbelieved: Option<Finding>,
 }
 
 /// Puts the witnesses of a window together.
@@ -137,7 +138,7 @@ pub fn judge(window: &Window) -> Verdict {
         cache_events: window.site.and(window.host.cache_events),
         unchecked,
     };
-    Verdict { cached_share, provenance, reasons: reasons(window, fetched) }
+    Verdict { cached_share, provenance, disbelieved: disbelieved(window, fetched) }
 }
 
 /// Bytes that were fetched for our reads: the smaller of what the kernel charged this process with
@@ -225,33 +226,19 @@ fn share(
 }
 
 /// Why a direct run is no disk's number.
-fn reasons(window: &Window, fetched: Option<u64>) -> Vec<String> {
-    let Some(site) = window.site.filter(|site| site.direct) else { return Vec::new() };
+fn disbelieved(window: &Window, fetched: Option<u64>) -> Option<Finding> {
+    let site = window.site.filter(|site| site.direct)?;
     if let Some(name) = site.memory {
-        return vec![format!(
-            "memory file system: {name} keeps the data file in memory, so direct requests never \
-            reach a device; choose a directory on a disk"
-        )];
+        return Some(Finding::new(Code::MemoryFileSystem).with("file_system", name.to_owned()));
     }
-    let asked = window.read_bytes as f64;
-    let Some(fetched) = fetched.map(|bytes| bytes as f64) else { return Vec::new() };
-    if fetched >= DIRECT_SHARE_MIN * asked {
-        return Vec::new();
+    let (asked, fetched) = (window.read_bytes, fetched?);
+    if fetched as f64 >= DIRECT_SHARE_MIN * asked as f64 {
+        return None;
     }
-    let (cache, advice) = if site.caches_below.is_empty() {
-        ("the file system".to_owned(), "choose a directory on a disk that nothing caches")
-    } else {
-        (
-            format!("the file system ({})", site.caches_below.join("; ")),
-            "choose a directory on the disk itself, or attach the image by losetup \
-            --direct-io=on",
-        )
-    };
-    vec![format!(
-        "cached disk number: direct reads asked for {:.1} MB but the device moved {:.1} MB; \
-        {:.0} % came from a cache below {cache}; {advice}",
-        asked * 1e-6,
-        fetched * 1e-6,
-        (1.0 - fetched / asked) * 100.0
-    )]
+    let found = Finding::new(Code::CachedDiskNumber)
+        .with("asked_bytes", asked)
+        .with("device_bytes", fetched)
+        .with("cached_frac", 1.0 - fetched as f64 / asked as f64);
+    let caches = site.caches_below.join("; ");
+    Some(if caches.is_empty() { found } else { found.with("caches", caches) })
 }

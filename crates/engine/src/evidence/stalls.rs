@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 use leadline_wire::event::measure::{Slice, Stall};
+use leadline_wire::finding::{Code, Finding};
 
 /// Shortest stall, in seconds.
 pub const STALL_S_MIN: f64 = 0.1;
@@ -56,18 +57,9 @@ pub fn running(slices: &[Slice], stalls: &[Stall]) -> Vec<Slice> {
 
 /// What a reader is told of a stall.
 #[must_use]
-pub fn stall_warning(stall: &Stall) -> String {
-    let Stall { start_s, seconds, generator } = stall;
-    if *generator {
-        return format!(
-            "stall: Leadline itself did not run for {seconds:.2} s, from {start_s:.2} s on; \
-            something stopped it or took every processor, the target may be blameless"
-        );
-    }
-    format!(
-        "stall: no request completed for {seconds:.2} s, from {start_s:.2} s on (the \
-        maximum shows it; a closed loop counts it once per issuer only)"
-    )
+pub fn stalled(stall: &Stall) -> Finding {
+    let found = Finding::new(Code::Stall).with("start_s", stall.start_s);
+    found.with(if stall.generator { "own_s" } else { "target_s" }, stall.seconds)
 }
 
 fn overlap(one: &Stall, other: &Stall) -> bool {

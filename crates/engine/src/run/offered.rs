@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 use leadline_wire::event::measure::{FellShort, LatencyUs, Offered};
+use leadline_wire::finding::{Code, Finding};
 
 use crate::run::recorder::{OpenTally, Tally};
 use crate::run::summary::latency_us;
@@ -57,26 +58,17 @@ fn blamed(open: &OpenTally) -> FellShort {
 
 /// Why a run that missed its rate is not admissible; none when it kept it.
 #[must_use]
-pub fn missed_rate(offered: &Offered, window_s: f64) -> Option<String> {
-    let who = match offered.fell_short? {
-        FellShort::Target => format!(
-            "the target fell short: every issuer was waiting for it when {} requests became due; \
-            ask for a lower rate, or for more issuers if the target can serve more at once",
-            grouped((offered.late_target + offered.missed) as f64)
-        ),
-        FellShort::Generator => format!(
-            "the generator fell short: it sent {} requests late and {} not at all although an \
-            issuer was free; use more issuers or a lower rate",
-            grouped(offered.late_generator as f64),
-            grouped(offered.missed as f64)
-        ),
-    };
-    Some(format!(
-        "missed rate: {} of {} requests/s were completed ({:.1} % short): {who}",
-        grouped(offered.completed_per_s),
-        grouped(offered.due as f64 / window_s),
-        offered.shortfall_frac * 100.0
-    ))
+pub fn missed_rate(offered: &Offered, window_s: f64) -> Option<Finding> {
+    let found = Finding::new(Code::MissedRate)
+        .with("completed_per_s", offered.completed_per_s)
+        .with("due_per_s", offered.due as f64 / window_s)
+        .with("short_frac", offered.shortfall_frac);
+    Some(match offered.fell_short? {
+        FellShort::Target => found.with("waiting_requests", offered.late_target + offered.missed),
+        FellShort::Generator => found
+            .with("late_requests", offered.late_generator)
+            .with("unsent_requests", offered.missed),
+    })
 }
 
 /// The spans of an open loop: due to submitted, and due to completed.
@@ -84,20 +76,4 @@ pub fn missed_rate(offered: &Offered, window_s: f64) -> Option<String> {
 pub fn due_spans(tally: &Tally) -> Option<(LatencyUs, LatencyUs)> {
     let open = tally.open.as_ref()?;
     Some((latency_us(&open.due_to_submitted), latency_us(&open.due_to_completed)))
-}
-
-/// A number as people read it: with two decimals when small, else whole, in groups of three digits.
-fn grouped(number: f64) -> String {
-    if number.fract() != 0.0 && number < 100.0 {
-        return format!("{number:.2}");
-    }
-    let digits = format!("{number:.0}");
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }

@@ -12,18 +12,19 @@ use leadline_wire::event::measure::{
     Preconditioned, Realised, SLICES_MAX, SimulatedFacts, SpansUs, Stall, StreamCount, WarmUp,
     WrittenBytes,
 };
+use leadline_wire::finding::{Code, Finding};
 use leadline_wire::job::measure::MeasureJob;
 
-use crate::evidence::levels::{levels, shift_warning};
+use crate::evidence::levels::{levels, shifted};
 use crate::evidence::provenance::{self, Site, Verdict};
-use crate::evidence::stalls::{running, stall_warning, stalls};
+use crate::evidence::stalls::{running, stalled, stalls};
 use crate::run::controller::Controller;
 use crate::run::offered::missed_rate;
 use crate::run::recorder::{Lost, StreamTally, Tally};
 use crate::run::slices::{coalesce, joined};
 use crate::run::stop::rate;
 use crate::run::summary::{interval, latency_us, operations as operations_of};
-use crate::target::precondition::plateau_warning;
+use crate::target::precondition::no_plateau;
 
 /// Largest breach of Little's law of an admissible run (METHODS §1).
 pub const LITTLE_ERROR_MAX: f64 = 0.05;
@@ -49,8 +50,8 @@ pub struct Finished<'a> {
     pub own_allowance_s: f64,
     /// What the simulated system knows.
     pub simulated: Option<SimulatedFacts>,
-    /// Warnings collected on the way.
-    pub warnings: Vec<String>,
+    /// What was found on the way.
+    pub findings: Vec<Finding>,
     /// What else was gathered on the way.
     pub evidence: Evidence,
 }
@@ -110,10 +111,10 @@ pub fn assemble(mut run: Finished) -> Result<MeasureResult, EngineError> {
     let outstanding = f64::from(workload.process_num) * f64::from(workload.queue_depth);
     let issuers_s = run.wall_s * outstanding;
     let little_error = little(&run, issuers_s);
-    let Verdict { cached_share, provenance, reasons: disbelieved } = judge(&run);
-    let reasons = reasons(&run, little_error, disbelieved);
+    let Verdict { cached_share, provenance, disbelieved } = judge(&run);
+    let invalid = invalid(&run, little_error, disbelieved);
     let written_bytes = written(&run);
-    warn(&mut run, throughput.half_width_frac());
+    told(&mut run, throughput.half_width_frac());
     let mut all = Histogram::default();
     all.merge(&tally.read.latency);
     all.merge(&tally.write.latency);
@@ -149,9 +150,8 @@ pub fn assemble(mut run: Finished) -> Result<MeasureResult, EngineError> {
             intervals: coalesce(run.controller.warm_up(), SLICES_MAX),
         },
         intervals: coalesce(run.controller.window(), SLICES_MAX),
-        admissible: reasons.is_empty(),
-        reasons,
-        warnings: run.warnings,
+        admissible: invalid.is_empty(),
+        findings: invalid.into_iter().chain(run.findings).collect(),
         simulated: run.simulated,
         spans_us: spans(tally, &all, run.evidence.due_spans),
         offered: run.evidence.offered,
@@ -221,86 +221,59 @@ fn little(run: &Finished, issuers_s: f64) -> f64 {
 }
 
 /// Why a run whose server went away is none.
-fn lost_reason(lost: &Lost, run: &Finished) -> String {
-    let when = if run.controller.window().is_empty() {
-        "in its warm-up, nothing was measured".to_owned()
-    } else {
-        format!("{:.3} s into its window", run.wall_s)
-    };
-    format!(
-        "{}; the run ended {when}, and {} requests that were never answered are counted as lost",
-        lost.why, lost.requests
-    )
+fn lost_server(lost: &Lost, run: &Finished) -> Finding {
+    let found = Finding::new(Code::ServerLost)
+        .with("why", lost.why.clone())
+        .with("lost_requests", lost.requests);
+    if run.controller.window().is_empty() { found } else { found.with("window_s", run.wall_s) }
 }
 
 /// Everything that keeps the run from being believed.
-fn reasons(run: &Finished, little_error: f64, disbelieved: Vec<String>) -> Vec<String> {
-    let mut reasons = match &run.tally.lost {
-        Some(lost) => vec![lost_reason(lost, run)],
-        None => little_reasons(little_error),
-    };
-    reasons.extend(disbelieved);
-    reasons.extend(run.evidence.offered.and_then(|offered| missed_rate(&offered, run.wall_s)));
-    reasons
+fn invalid(run: &Finished, little_error_frac: f64, disbelieved: Option<Finding>) -> Vec<Finding> {
+    let broken = (little_error_frac > LITTLE_ERROR_MAX)
+        .then(|| Finding::new(Code::LittlesLaw).with("error_frac", little_error_frac));
+    let lost = run.tally.lost.as_ref().map(|lost| lost_server(lost, run));
+    let missed = run.evidence.offered.and_then(|offered| missed_rate(&offered, run.wall_s));
+    lost.or(broken).into_iter().chain(disbelieved).chain(missed).collect()
 }
 
-fn little_reasons(little_error: f64) -> Vec<String> {
-    if little_error <= LITTLE_ERROR_MAX {
-        return Vec::new();
-    }
-    vec![format!(
-        "Little's law: broken by {:.1} % (5 % allowed): the issuers spent time neither in \
-        requests nor thinking, as when other programs take the processors",
-        little_error * 100.0
-    )]
-}
-
-fn warn(run: &mut Finished, half_width_frac: Option<f64>) {
+/// What a reader of a run that can be believed must know.
+fn told(run: &mut Finished, half_width_frac: Option<f64>) {
     if run.tally.lost.is_some() {
-        return; // its one reason says all there is to say
+        return; // that says all there is to say
     }
     let limits = &run.job.limits;
     if let Some(most) = limits.operations_max {
         if !run.controller.counted_out() {
-            let count = run.controller.window_operations();
-            run.warnings.push(format!(
-                "time cap reached after {count} of {most} requests; more --seconds have room for all"
-            ));
+            let found = Finding::new(Code::TimeCap)
+                .with("requests", run.controller.window_operations())
+                .with("requests_max", most);
+            run.findings.push(found);
         }
     } else if !run.controller.steady() {
-        run.warnings.push(format!(
-            "not steady: the rate still changed within the {:.3} s of warm-up allowed \
-            (limits.warm_up_s_max); the window may hold a transient",
-            limits.warm_up_s_max
-        ));
+        let found = Finding::new(Code::NotSteady).with("warm_up_s_max", limits.warm_up_s_max);
+        run.findings.push(found);
     }
     let asked = run.job.precondition.zip(run.evidence.precondition.as_ref());
-    let warning = asked.and_then(|(asked, done)| plateau_warning(done, asked.bytes_max));
-    run.warnings.extend(warning);
+    run.findings.extend(asked.and_then(|(asked, done)| no_plateau(done, asked.bytes_max)));
     match half_width_frac {
         Some(share) if share <= limits.accuracy || limits.accuracy == 0.0 => {}
-        Some(share) => run.warnings.push(format!(
-            "time cap reached before the asked accuracy: ±{:.1} % instead of ±{:.1} % after \
-            {:.3} s",
-            share * 100.0,
-            limits.accuracy * 100.0,
-            run.wall_s
-        )),
-        None => run.warnings.push("the window was too short for an interval".to_owned()),
+        Some(share) => run.findings.push(
+            Finding::new(Code::TimeCap)
+                .with("half_width_frac", share)
+                .with("accuracy_frac", limits.accuracy)
+                .with("wall_s", run.wall_s),
+        ),
+        None => run.findings.push(Finding::new(Code::NoInterval)),
     }
     if let Some(generator) = generator(run.job, run.tally.operations() as f64 / run.wall_s)
         && generator.bound
     {
-        run.warnings.push(format!(
-            "generator-bound: this is within 20 % of the {:.2} million requests/s that Leadline \
-            reaches here against nothing; the target may be faster than it could be asked",
-            generator.ceiling_iops * 1e-6
-        ));
+        let found = Finding::new(Code::GeneratorBound).with("ceiling_iops", generator.ceiling_iops);
+        run.findings.push(found);
     }
     if run.job.workload.size_mean > run.job.workload.unique_bytes {
-        run.warnings.push(
-            "size_mean is above unique_bytes: every request is as long as unique_bytes".to_owned(),
-        );
+        run.findings.push(Finding::new(Code::SizeAboveData));
     }
 }
 
@@ -334,14 +307,14 @@ fn written(run: &Finished) -> WrittenBytes {
     WrittenBytes { workload: if reached { workload } else { 0 }, ..run.evidence.written_bytes }
 }
 
-/// What the mean over the window hides, each with its warning. `response_s` is the usual response
+/// What the mean over the window hides, each with what is said of it. `response_s` is the usual response
 /// time.
 fn disturbances(run: &mut Finished, response_s: f64) -> (Vec<Level>, Vec<Stall>) {
     let window = run.controller.window();
     let stalls = stalls(window, response_s + run.job.workload.think_time_s);
     let levels = levels(&running(window, &stalls));
-    run.warnings.extend(stalls.iter().map(stall_warning));
-    run.warnings.extend(shift_warning(&levels));
+    run.findings.extend(stalls.iter().map(stalled));
+    run.findings.extend(shifted(&levels));
     (levels, stalls)
 }
 

@@ -92,7 +92,7 @@ fn run_by<S: Draw>(
         precondition: done,
         ..Evidence::none(session.clock.source())
     };
-    session.finish(&prepared, &run, evidence, Vec::new())
+    session.finish(&prepared, &run, evidence)
 }
 
 /// The issuers' open files and buffers, ready to run.

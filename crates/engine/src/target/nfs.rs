@@ -80,7 +80,7 @@ fn run_by<S: Draw>(
         network: Some(network(&run.tally, commit_s, round_trip_us)),
         ..Evidence::none(session.clock.source())
     };
-    session.finish(&prepared, &run, evidence, Vec::new())
+    session.finish(&prepared, &run, evidence)
 }
 
 /// A connection per process, with buffers for requests of `request_bytes`; longer ones go in pieces.

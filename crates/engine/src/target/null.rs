@@ -45,5 +45,5 @@ fn run_by<S: Draw>(
         phases::run(queued(backends, demands, depth), &prepared.setting, reporter)
     }?;
     let evidence = Evidence::none(session.clock.source());
-    session.finish(&prepared, &run, evidence, Vec::new())
+    session.finish(&prepared, &run, evidence)
 }

@@ -19,6 +19,7 @@ use leadline_base::buffer::{self, BufferSlice, SLICE_BYTES_MAX};
 use leadline_base::clock::{now_ns, ns_from_s, s_from_ns};
 use leadline_base::error::EngineError;
 use leadline_wire::event::measure::{Preconditioned, Round};
+use leadline_wire::finding::{Code, Finding};
 use leadline_wire::job::measure::MeasureJob;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -186,30 +187,17 @@ pub fn is_plateau(rates: &[f64]) -> bool {
 
 /// What a reader is told when there was no plateau; `bytes_max` is what was allowed.
 #[must_use]
-pub fn plateau_warning(done: &Preconditioned, bytes_max: u64) -> Option<String> {
+pub fn no_plateau(done: &Preconditioned, bytes_max: u64) -> Option<Finding> {
     if done.plateau {
         return None;
     }
     let round_bytes = done.rounds.iter().map(|round| round.bytes).min().unwrap_or(bytes_max);
-    let advice = if done.bytes + round_bytes > bytes_max {
-        format!("--precondition {} would allow more", gibibytes(bytes_max.saturating_mul(2), ""))
+    let found = Finding::new(Code::NoPlateau).with("written_bytes", done.bytes);
+    Some(if done.bytes + round_bytes > bytes_max {
+        found.with("more_bytes", bytes_max.saturating_mul(2))
     } else {
-        "the job's time was up; allow it more".to_owned()
-    };
-    let written = gibibytes(done.bytes, " ");
-    Some(format!("precondition: no plateau after {written} written ({advice})"))
-}
-
-/// Bytes in binary units, `gap` between the number and the unit.
-fn gibibytes(bytes: u64, gap: &str) -> String {
-    let units = [(1u64 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
-    let Some((size, unit)) = units.into_iter().find(|(size, _)| bytes >= *size) else {
-        return format!("{bytes}{gap}B");
-    };
-    if bytes.is_multiple_of(size) && gap.is_empty() {
-        return format!("{}{unit}", bytes / size);
-    }
-    format!("{:.1}{gap}{unit}", bytes as f64 / size as f64)
+        found
+    })
 }
 
 /// Requests of one size at random places of the data file.

@@ -83,7 +83,6 @@ impl<'a> Session<'a> {
         prepared: &Prepared,
         run: &Run,
         evidence: Evidence,
-        warnings: Vec<String>,
     ) -> Result<MeasureResult, EngineError> {
         let placement = Some(prepared.setting.placement.clone());
         assemble(Finished {
@@ -96,7 +95,7 @@ impl<'a> Session<'a> {
             host: run.host,
             own_allowance_s: own_allowance_s(self.job, prepared.cost),
             simulated: None,
-            warnings,
+            findings: Vec::new(),
             evidence: Evidence {
                 placement,
                 due_spans: due_spans(&run.tally),

@@ -1,7 +1,8 @@
 //! Level shifts within a window, on series whose truth is known.
 
-use leadline_engine::evidence::levels::{levels, shift_warning};
+use leadline_engine::evidence::levels::{levels, shifted};
 use leadline_wire::event::measure::{Level, Slice};
+use leadline_wire::finding::{Code, Finding};
 use rand::RngExt;
 use rand_distr::{Distribution, Exp1, Poisson, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -191,17 +192,15 @@ fn without_bytes_or_with_few_slices_there_is_nothing_to_find() {
 }
 
 #[test]
-fn the_warning_says_every_level() {
+fn a_shift_says_the_first_level_and_the_last() {
     let level = |start_s, seconds, throughput_mb_s| Level { start_s, seconds, throughput_mb_s };
-    assert_eq!(shift_warning(&[level(0.0, 5.0, 8100.0)]), None);
-    assert_eq!(
-        shift_warning(&[level(0.0, 2.3, 8100.0), level(2.3, 2.7, 420.4)]).unwrap(),
-        "level shift: 8,100 MB/s until 2.30 s, then 420 MB/s; the mean of both describes neither"
-    );
-    let three = [level(0.0, 1.0, 1_234_567.0), level(1.0, 1.0, 4.204), level(2.0, 1.0, 42.04)];
-    assert_eq!(
-        shift_warning(&three).unwrap(),
-        "level shift: 1,234,567 MB/s until 1.00 s, then 4.20 MB/s until 2.00 s, then 42.0 MB/s; \
-        the mean of all describes none of them"
-    );
+    assert_eq!(shifted(&[level(0.0, 5.0, 8100.0)]), None);
+    let found = Finding::new(Code::LevelShift)
+        .with("first_mb_s", 8100.0)
+        .with("until_s", 2.5)
+        .with("last_mb_s", 420.4);
+    let two = [level(0.0, 2.5, 8100.0), level(2.5, 2.7, 420.4)];
+    assert_eq!(shifted(&two), Some(found.clone()));
+    let three = [two[0], level(2.5, 1.0, 4.2), level(3.5, 1.0, 420.4)];
+    assert_eq!(shifted(&three), Some(found.with("levels", 3_u64)));
 }

@@ -4,6 +4,7 @@ use leadline_base::host::HostUse;
 use leadline_engine::evidence::provenance::{Site, Verdict, Window, judge};
 use leadline_engine::evidence::residency::{Found, FoundKind, Placed};
 use leadline_wire::event::measure::{CachedShareFrom, MovedBytes};
+use leadline_wire::finding::{Code, Finding};
 
 const MB: u64 = 1_000_000;
 
@@ -91,7 +92,7 @@ fn misses_that_no_device_delivered_came_from_a_cache_below() {
     let found = Found { random: kind(1000, 0), ..Found::default() };
     let verdict = verdict(&disk(), found, 0.0, fetched(100 * MB, 20 * MB));
     near(verdict.cached_share.unwrap(), 0.8);
-    assert_eq!(verdict.reasons, Vec::<String>::new(), "a buffered run may be cached");
+    assert_eq!(verdict.disbelieved, None, "a buffered run may be cached");
 }
 
 #[test]
@@ -149,13 +150,16 @@ fn direct_reads_that_no_device_delivered_are_named_with_their_numbers() {
     let below = vec!["loop0: a cache".to_owned()];
     let direct = Site { direct: true, charged: true, caches_below: below, ..Site::default() };
     let cached = verdict(&direct, Found::default(), 0.0, fetched(100 * MB, 25 * MB));
-    let words = "cached disk number: direct reads asked for 100.0 MB but the device moved 25.0 MB; \
-        75 % came from a cache below the file system (loop0: a cache)";
-    assert!(cached.reasons[0].starts_with(words), "{:?}", cached.reasons);
+    let found = Finding::new(Code::CachedDiskNumber)
+        .with("asked_bytes", 100 * MB)
+        .with("device_bytes", 25 * MB)
+        .with("cached_frac", 0.75)
+        .with("caches", "loop0: a cache".to_owned());
+    assert_eq!(cached.disbelieved, Some(found));
     let honest = verdict(&direct, Found::default(), 0.0, fetched(100 * MB, 95 * MB));
-    assert_eq!(honest.reasons, Vec::<String>::new());
+    assert_eq!(honest.disbelieved, None);
     let other = verdict(&direct, Found::default(), 0.0, fetched(0, 500 * MB));
-    assert_eq!(other.reasons.len(), 1, "another program's reads are not ours");
+    assert!(other.disbelieved.is_some(), "another program's reads are not ours");
 }
 
 #[test]
@@ -166,5 +170,5 @@ fn a_simulated_system_has_its_own_device_and_nothing_else() {
     let window = Window { site: None, host, found, read_bytes: 100 * MB, sequential_share: 0.0 };
     near(judge(&window).cached_share.unwrap(), 0.7);
     let nothing = judge(&Window { read_bytes: 0, ..window });
-    assert_eq!((nothing.cached_share, nothing.reasons.len()), (None, 0));
+    assert_eq!((nothing.cached_share, nothing.disbelieved), (None, None));
 }

@@ -1,6 +1,6 @@
 //! Moments in which nothing completed, on slices made by hand.
 
-use leadline_engine::evidence::stalls::{running, stall_warning, stalls};
+use leadline_engine::evidence::stalls::{running, stalled, stalls};
 use leadline_wire::event::measure::{Slice, Stall};
 
 /// Slices of 10 ms with these numbers of completions.
@@ -113,10 +113,8 @@ fn what_ran_is_what_is_left_without_the_stalls() {
 }
 
 #[test]
-fn the_warning_names_whose_stall_it_was() {
+fn it_is_said_whose_stall_it_was() {
     let stall = |generator| Stall { start_s: 2.314, seconds: 1.0249, generator };
-    let target = stall_warning(&stall(false));
-    assert!(target.starts_with("stall: no request completed for 1.02 s, from 2.31 s on"));
-    let own = stall_warning(&stall(true));
-    assert!(own.starts_with("stall: Leadline itself did not run for 1.02 s, from 2.31 s on"));
+    assert_eq!(stalled(&stall(false)).values["target_s"], 1.0249.into());
+    assert_eq!(stalled(&stall(true)).values["own_s"], 1.0249.into());
 }

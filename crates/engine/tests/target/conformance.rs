@@ -345,7 +345,7 @@ fn unique_bytes_below_a_request_still_runs() {
         let result = result(&job);
         let most = result["realised"]["size_mean"].as_f64().unwrap();
         assert!(most == 4608.0, "{name}: {most}");
-        assert!(result["warnings"].to_string().contains("above unique_bytes"), "{name}");
+        assert!(result["findings"].to_string().contains("size_above_data"), "{name}");
     });
 }
 
@@ -398,7 +398,7 @@ fn a_run_near_the_generators_ceiling_is_marked() {
         job["ceiling_iops"] = json!(ceiling_iops);
         let result = result(&job);
         assert_eq!(result["generator"]["bound"], json!(bound));
-        assert_eq!(result["warnings"].to_string().contains("generator-bound:"), bound);
+        assert_eq!(result["findings"].to_string().contains("generator_bound"), bound);
     }
 }
 

@@ -162,14 +162,20 @@ fn disturbed(wire: &Wire, phase: &str, disturb: fn(&Wire)) -> Value {
     last
 }
 
+fn assert_lost(result: &Value, begins: &str) {
+    let found = &result["findings"][0];
+    assert_eq!(found["code"], "server_lost", "{result}");
+    assert!(found["values"]["why"].as_str().unwrap().starts_with(begins), "{result}");
+    assert_eq!(found["values"]["lost_requests"], result["network"]["lost_requests"]);
+}
+
 #[test]
 fn a_server_killed_in_the_window_ends_the_run_with_its_verdict() {
     let server = Server::start();
     let wire = Wire::to(server.port);
     let result = disturbed(&wire, "measure", Wire::cut);
     assert_eq!(result["event"], "result", "{result}");
-    let reason = result["reasons"][0].as_str().unwrap();
-    assert!(reason.starts_with("server lost: ") && reason.contains("counted as lost"), "{reason}");
+    assert_lost(&result, "server lost: ");
     let lost = number(&result, "/network/lost_requests");
     assert!((1.0..=8.0).contains(&lost), "{lost}");
     let counted = number(&result, "/read/operations") + number(&result, "/write/operations");
@@ -187,7 +193,8 @@ fn a_server_killed_in_the_warm_up_leaves_a_verdict_and_no_rate() {
     let server = Server::start();
     let wire = Wire::to(server.port);
     let result = disturbed(&wire, "warm_up", Wire::cut);
-    assert!(result["reasons"][0].as_str().unwrap().starts_with("server lost: "), "{result}");
+    assert_lost(&result, "server lost: ");
+    assert!(result["findings"][0]["values"]["window_s"].is_null(), "{result}");
 }
 
 #[test]
@@ -195,8 +202,7 @@ fn a_stalled_server_ends_the_run_after_ten_seconds_of_silence() {
     let server = Server::start();
     let wire = Wire::to(server.port);
     let result = disturbed(&wire, "measure", Wire::stall);
-    let reason = result["reasons"][0].as_str().unwrap();
-    assert!(reason.starts_with("server silent: "), "{reason}");
+    assert_lost(&result, "server silent: ");
     assert_eq!(number(&result, "/network/lost_requests"), 8.0);
     assert!(number(&result, "/wall_s") >= 10.0, "{result}");
     wire.resume();

@@ -10,7 +10,7 @@ use crate::setting::measurement;
 use leadline_base::error::EngineError;
 use leadline_engine::backend::data_file::DataFile;
 use leadline_engine::target::precondition::{
-    Plan, Writable, is_plateau, plateau_warning, precondition, until_plateau,
+    Plan, Writable, is_plateau, no_plateau, precondition, until_plateau,
 };
 use serde_json::json;
 
@@ -188,16 +188,15 @@ fn a_job_that_does_not_ask_is_not_preconditioned() {
 }
 
 #[test]
-fn the_warning_says_what_to_type_next() {
+fn it_is_said_how_much_more_would_be_tried() {
     let swings = |taken: u64| if (taken / (64 * MIB)).is_multiple_of(2) { 300.0 } else { 100.0 };
     let short = preconditioned(4096 * MIB, u64::MAX, swings);
-    assert_eq!(
-        plateau_warning(&short, 4096 * MIB).unwrap(),
-        "precondition: no plateau after 4.0 GiB written (--precondition 8GiB would allow more)"
-    );
+    let found = no_plateau(&short, 4096 * MIB).unwrap();
+    assert_eq!(found.values["written_bytes"], (4096 * MIB).into());
+    assert_eq!(found.values["more_bytes"], (8192 * MIB).into());
     let late = preconditioned(4096 * MIB, 2_000_000_000, swings);
-    let told = plateau_warning(&late, 4096 * MIB).unwrap();
-    assert!(told.contains("the job's time was up"), "{told}");
+    let found = no_plateau(&late, 4096 * MIB).unwrap();
+    assert!(!found.values.contains_key("more_bytes"), "the job's time was up");
     let steady = preconditioned(4096 * MIB, u64::MAX, |_| 200.0);
-    assert_eq!(plateau_warning(&steady, 4096 * MIB), None);
+    assert_eq!(no_plateau(&steady, 4096 * MIB), None);
 }

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::event::load::LoadResult;
+use crate::finding::Finding;
 use crate::ranges;
 use crate::schema::{bounded, version};
 
@@ -367,10 +368,8 @@ pub struct MeasureResult {
     pub intervals: Vec<Slice>,
     /// Whether the run can be believed.
     pub admissible: bool,
-    /// Why not.
-    pub reasons: Vec<String>,
-    /// What a reader must know of it.
-    pub warnings: Vec<String>,
+    /// Why it cannot be, and what else a reader must know.
+    pub findings: Vec<Finding>,
     /// What only a simulated system can tell.
     pub simulated: Option<SimulatedFacts>,
     /// Response times by span.

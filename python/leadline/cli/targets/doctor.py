@@ -10,9 +10,10 @@ from rich.text import Text
 
 from leadline.cli.options import Json
 from leadline.cli.talk import put_json, show
-from leadline.engine import Finding, Target, host_facts, preflight, target_facts
+from leadline.engine import Target, host_facts, preflight, target_facts
 from leadline.machine.build import version_words
 from leadline.machine.space import room_of
+from leadline.record.finding import Finding
 from leadline.record.wording import say_count
 from leadline.studies.abilities import Ability, abilities
 from leadline.units import format_bytes
@@ -68,7 +69,7 @@ def _place(target: Target, facts: dict[str, Any]) -> list[str]:
 def _findings(found: tuple[Finding, ...]) -> Text:
     if not found:
         return Text("  nothing that Leadline knows of")
-    lines = [f"  {'note' if each.note else 'warning'}: {each}" for each in found]
+    lines = [f"  {'note' if each.is_note else 'warning'}: {each}" for each in found]
     return Text("\n".join(lines))
 
 

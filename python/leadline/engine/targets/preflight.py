@@ -1,7 +1,4 @@
-"""What would spoil a measurement, looked for before it starts; each finding has a name.
-
-docs/concepts/honesty.md says what each name means and what to do about it.
-"""
+"""What would spoil a measurement, looked for before it starts (docs/concepts/honesty.md)."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ import msgspec
 
 from leadline.engine.targets.target import Target
 from leadline.machine.kernel_files import PROC, text
-from leadline.units import format_bytes
+from leadline.record.finding import Finding
 
 SAMPLE_S = 0.2
 """How long the machine is watched for other programs."""
@@ -30,22 +27,6 @@ READ_AHEAD_MAX_BYTES = 4 * 2**20
 MEMORY_FILESYSTEMS = ("tmpfs", "ramfs")
 
 Facts = dict[str, Any]
-
-
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing found before measuring."""
-
-    name: str
-    text: str
-    """What was found."""
-    advice: str
-    """What to do about it."""
-    note: bool = False
-    """True when it spoils nothing but is good to know."""
-
-    def __str__(self) -> str:
-        """Return `name: what was found; what to do`."""
-        return f"{self.name}: {self.text}; {self.advice}"
 
 
 class Busyness(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,15 +55,8 @@ def room_findings(engine: _Roomy, max_bytes: int | None) -> tuple[Finding, ...]:
     """
     if max_bytes is None or engine.capacity_bytes >= max_bytes:
         return ()
-    return (
-        Finding(
-            name="less room than --max-bytes",
-            text=f"--max-bytes allows {format_bytes(max_bytes)} and this target takes "
-            f"{format_bytes(engine.capacity_bytes)}",
-            advice="that is the limit now; 5 % of a file system, at least 1 GiB, stay free",
-            note=True,
-        ),
-    )
+    capacity_bytes = engine.capacity_bytes
+    return (Finding.of("less_room", max_bytes=max_bytes, capacity_bytes=capacity_bytes),)
 
 
 def preflight(
@@ -159,97 +133,50 @@ def _waited_s(path: Path) -> float | None:
 
 
 def _debug_build(facts: Facts) -> Finding | None:
-    if facts.get("engine_build") != "debug":
-        return None
-    return Finding(
-        name="debug build",
-        text="the engine was compiled without optimisation and is many times slower than it can be",
-        advice="build it with `make build`, or install the released wheel",
-    )
+    return Finding.of("debug_build") if facts.get("engine_build") == "debug" else None
 
 
 def _busy(busy: Busyness) -> Finding | None:
-    signs = []
-    if busy.foreign_cpu is not None and busy.foreign_cpu > FOREIGN_CPU_MAX:
-        signs.append(f"other programs use {100 * busy.foreign_cpu:.0f} % of a processor")
-    if (busy.cpu_pressure_percent or 0.0) > PRESSURE_MAX_PERCENT:
-        signs.append(
-            f"tasks waited for a processor in {busy.cpu_pressure_percent:.0f} % of the time (PSI)"
-        )
-    if (busy.io_pressure_percent or 0.0) > PRESSURE_MAX_PERCENT:
-        signs.append(f"tasks waited for I/O in {busy.io_pressure_percent:.0f} % of the time (PSI)")
-    if not signs:
-        return None
-    return Finding(
-        name="busy machine",
-        text=", ".join(signs),
-        advice="stop what else runs, or wait, and measure again",
-    )
+    signs = {
+        "foreign_frac": (busy.foreign_cpu or 0.0, FOREIGN_CPU_MAX),
+        "cpu_wait_frac": ((busy.cpu_pressure_percent or 0.0) / 100, PRESSURE_MAX_PERCENT / 100),
+        "io_wait_frac": ((busy.io_pressure_percent or 0.0) / 100, PRESSURE_MAX_PERCENT / 100),
+    }
+    seen = {name: value for name, (value, most) in signs.items() if value > most}
+    return Finding.of("busy_machine", **seen) if seen else None
 
 
 def _low_memory(facts: Facts) -> Finding | None:
     whole, free = facts.get("memory_bytes"), facts.get("memory_available_bytes")
     if not whole or free is None or free >= max(MEMORY_FREE_MIN_BYTES, MEMORY_FREE_MIN * whole):
         return None
-    return Finding(
-        name="low free memory",
-        text=f"{format_bytes(free)} of {format_bytes(whole)} are available, so the file cache is "
-        "smaller than the memory suggests and may shrink while measuring",
-        advice="stop what holds the memory, or cap the cache with --cache-limit",
-    )
+    return Finding.of("low_free_memory", available_bytes=free, memory_bytes=whole)
 
 
 def _idle_cache(facts: Facts) -> Finding | None:
-    if not facts.get("reclaims_idle_file_cache"):
-        return None
-    return Finding(
-        name="idle cache reclaimed",
-        text="this kernel takes file cache away that nobody used for some seconds (DAMON)",
-        advice="do not expect a file to stay cached between two runs; within a run the share from "
-        "cache is looked up, not assumed",
-    )
+    return Finding.of("idle_cache_reclaimed") if facts.get("reclaims_idle_file_cache") else None
 
 
 def _governor(facts: Facts) -> Finding | None:
     governor = facts.get("governor")
     if governor in (None, "performance"):
         return None
-    return Finding(
-        name="frequency governor",
-        text=f"the processors' governor is {governor}, so their frequency follows the load",
-        advice="choose performance while measuring: `cpupower frequency-set -g performance`",
-    )
+    return Finding.of("frequency_governor", governor=governor)
 
 
 def _memory_filesystem(facts: Facts) -> Finding | None:
     kind = facts.get("filesystem_type")
-    if kind not in MEMORY_FILESYSTEMS:
-        return None
-    return Finding(
-        name="memory file system",
-        text=f"the target is on {kind}, which lives in memory: no device is measured",
-        advice="give a directory on a disk, unless memory is what you want to measure",
-    )
+    return Finding.of("target_in_memory", file_system=kind) if kind in MEMORY_FILESYSTEMS else None
 
 
 def _loop(facts: Facts) -> Finding | None:
     if facts.get("loop_direct_io") is not False:
         return None
-    return Finding(
-        name="loop device",
-        text=f"{facts.get('device_name')} stands for a file that is read through the file cache, "
-        "so even direct requests may be answered from memory",
-        advice="attach it with `losetup --direct-io=on`",
-    )
+    return Finding.of("loop_device", device=str(facts.get("device_name")))
 
 
 def _read_ahead(facts: Facts) -> Finding | None:
     size = facts.get("read_ahead_bytes")
     if size is None or size < READ_AHEAD_MAX_BYTES:
         return None
-    return Finding(
-        name="read-ahead",
-        text=f"the device reads up to {format_bytes(size)} ahead of a sequential reader",
-        advice="buffered reads that are partly sequential move more bytes than were asked for",
-        note=True,
-    )
+    return Finding.of("read_ahead", read_ahead_bytes=size)

@@ -39,6 +39,7 @@ def measurement_document(
         "written_bytes": result.written_bytes,
         "other_load": result.other_load,
         "admissible": result.admissible,
+        "findings": [each.document() for each in result.findings],
         "reasons": result.reasons,
         "warnings": [*point.warnings, *result.warnings],
         "read": result.read,

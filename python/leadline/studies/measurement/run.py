@@ -20,7 +20,6 @@ import msgspec
 
 from leadline.engine import (
     Engine,
-    Finding,
     Limits,
     Progress,
     Target,
@@ -34,16 +33,8 @@ from leadline.engine import (
     until_completed,
 )
 from leadline.late import late
-from leadline.record import (
-    CAP_REACHED,
-    RUNS_DIFFER,
-    EngineResult,
-    Measurement,
-    RunReading,
-    Status,
-    derive_seed,
-    point_id,
-)
+from leadline.record import EngineResult, Measurement, RunReading, Status, derive_seed, point_id
+from leadline.record.finding import Finding
 from leadline.record.measurement import (
     MEASUREMENT,
     RUN_STAGE,
@@ -58,7 +49,6 @@ from leadline.store import Keeper
 from leadline.studies.measurement.plan import limits_of, naming
 from leadline.studies.measurement.stored import POINTS, runs_group
 from leadline.studies.resume import clock_after
-from leadline.units import format_seconds
 
 STAGE = "measure"
 PAUSE_S = 2.0
@@ -122,7 +112,7 @@ def measure_workloads(
                 room = room_findings(engine, growing.asked.max_bytes)
                 findings = (*preflight(target, engine.facts), *room)
                 on_findings(findings)
-                warnings = tuple(str(finding) for finding in findings if not finding.note)
+                warnings = tuple(str(finding) for finding in findings if not finding.is_note)
                 point = _measure(engine, growing, workload, warnings, on_progress)
                 # Kept before the target is left: a server that went away cannot be tidied up.
                 growing.add_point(point)
@@ -375,19 +365,16 @@ def _answer(results: list[EngineResult], accuracy: float) -> EngineResult:
     reached = pooled.throughput_mb_s.half_width_frac
     if len(results) == 1 or reached is None:
         return pooled
-    kept = [warning for warning in pooled.warnings if not warning.startswith(CAP_REACHED)]
+    kept = [found for found in pooled.findings if found.code != "time_cap"]
     if reached > accuracy:
-        capped = len(kept) < len(pooled.warnings)
-        missed = f"±{reached:.1%} instead of ±{accuracy:.1%} over {len(results)} runs"
+        capped = len(kept) < len(pooled.findings)
+        missed = {"half_width_frac": reached, "accuracy_frac": accuracy, "runs": len(results)}
         kept.append(
-            f"{CAP_REACHED} before the asked accuracy: {missed}; more --seconds, or more --runs, "
-            "narrow it"
+            Finding.of("time_cap", **missed)
             if capped
-            else f"{RUNS_DIFFER} by more than the asked accuracy: {missed}, though each of them "
-            f"ended early, sure of its own rate, after {format_seconds(pooled.wall_s)} in all; "
-            "more --runs narrow it"
+            else Finding.of("runs_differ", **missed, wall_s=pooled.wall_s)
         )
-    return msgspec.structs.replace(pooled, warnings=tuple(kept))
+    return msgspec.structs.replace(pooled, findings=tuple(kept))
 
 
 def _require_same_system(kept: Sequence[Measurement], engine: Engine) -> None:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 from leadline.engine import MEASURE_SHARE
-from leadline.record import CAP_REACHED, Measurement, Status, Survey
+from leadline.record import Measurement, Status, Survey
+from leadline.record.finding import Finding, Severity
 from leadline.record.wording import say_step
 from leadline.stats import DRIFT_FRAC_MIN
 from leadline.units import format_bytes, format_rate, format_seconds
 
 FOREIGN_CPU_MAX = 0.25
-GENERATOR_BOUND, LEVEL_SHIFT, STALL = "generator-bound:", "level shift:", "stall:"
-"""Names under which both the engine and a survey report; a survey counts them over its points."""
+_COUNTED = ("time_cap", "generator_bound", "level_shift", "stall")
+"""A survey counts these over its points, but for the first: its intervals say what time bought."""
 LENGTHENED_FROM = 2.0
 """A window of so many times a point's own was made longer: the next one tried is four times it."""
 ENGINE_WARNING_SHARE = 0.05
@@ -90,8 +90,13 @@ def _not_admissible(points: Sequence[Measurement]) -> str | None:
     bad = [point for point in points if not point.result.admissible]
     if not bad:
         return None
-    alike = _alike(reason for point in bad for reason in point.result.reasons)
-    common = "; ".join(f"{reasons[0]} ({len(reasons)})" for reasons in alike[:3])
+    alike = _alike(
+        found
+        for point in bad
+        for found in point.result.findings
+        if found.severity is Severity.INVALID
+    )
+    common = "; ".join(f"{found[0]} ({len(found)})" for found in alike[:3])
     return f"{len(bad)} of {len(points)} points are not admissible and carry no curve: {common}."
 
 
@@ -100,7 +105,7 @@ def _generator_bound(points: Sequence[Measurement]) -> str | None:
     if not bound:
         return None
     return (
-        f"{GENERATOR_BOUND} {len(bound)} of {len(points)} points are within 20 % of what Leadline "
+        f"generator-bound: {len(bound)} of {len(points)} points are within 20 % of what Leadline "
         "itself reaches on this machine; there the storage may be faster than shown."
     )
 
@@ -112,7 +117,7 @@ def _level_shifts(points: Sequence[Measurement]) -> str | None:
     worst = max(shifted, key=_contrast)
     first, last = worst.result.levels[0], worst.result.levels[-1]
     return (
-        f"{LEVEL_SHIFT} the rate changed within {len(shifted)} of {len(points)} points, most at "
+        f"level shift: the rate changed within {len(shifted)} of {len(points)} points, most at "
         f"point {worst.order + 1}: {format_rate(first.throughput_mb_s)} at first, "
         f"{format_rate(last.throughput_mb_s)} at the end. Their means describe neither rate; a "
         "longer --budget or --precondition lets a point settle."
@@ -131,7 +136,7 @@ def _stalls(points: Sequence[Measurement]) -> str | None:
     longest = max((s for p in stalled for s in p.result.stalls), key=lambda stall: stall.seconds)
     own = sum(any(stall.generator for stall in point.result.stalls) for point in stalled)
     text = (
-        f"{STALL} nothing completed for a while at {len(stalled)} of {len(points)} points, for "
+        f"stall: nothing completed for a while at {len(stalled)} of {len(points)} points, for "
         f"{format_seconds(longest.seconds)} at the longest"
     )
     return f"{text}; at {own} of them Leadline itself did not run." if own else f"{text}."
@@ -188,13 +193,12 @@ def _no_border(survey: Survey) -> str | None:
 
 
 def _engine_warnings(points: Sequence[Measurement]) -> list[str]:
-    """Fold warnings that differ only in their numbers into one, with an example."""
-    told = (CAP_REACHED, GENERATOR_BOUND, LEVEL_SHIFT, STALL)
+    """Fold findings that differ only in their values into one, with an example."""
     found = _alike(
-        warning
+        found
         for point in points
-        for warning in point.result.warnings
-        if not warning.startswith(told)
+        for found in point.result.findings
+        if found.severity is not Severity.INVALID and found.code not in _COUNTED
     )
     return [
         f"{len(alike)} of {len(points)} points: {alike[0]}"
@@ -203,9 +207,9 @@ def _engine_warnings(points: Sequence[Measurement]) -> list[str]:
     ]
 
 
-def _alike(texts: Iterable[str]) -> list[list[str]]:
-    """Group texts that differ only in their numbers, the largest group first."""
-    groups: dict[str, list[str]] = {}
-    for text in texts:
-        groups.setdefault(re.sub(r"[0-9][0-9.,]*", "#", text), []).append(text)
+def _alike(findings: Iterable[Finding]) -> list[list[Finding]]:
+    """Group findings that differ only in their values, the largest group first."""
+    groups: dict[tuple[str, frozenset[str]], list[Finding]] = {}
+    for found in findings:
+        groups.setdefault((found.code, frozenset(found.values)), []).append(found)
     return sorted(groups.values(), key=len, reverse=True)

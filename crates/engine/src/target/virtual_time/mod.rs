@@ -17,6 +17,7 @@ use leadline_base::error::EngineError;
 use leadline_base::events::{Phase, Reporter};
 use leadline_base::host::HostUse;
 use leadline_wire::event::measure::{ClockSource, MeasureResult, Offered, SimulatedFacts, Slice};
+use leadline_wire::finding::{Code, Finding};
 use leadline_wire::job::measure::{Limits, MeasureJob};
 use leadline_wire::job::target::Target;
 use leadline_wire::ranges::SMALLEST_TRANSFER_BYTES;
@@ -193,13 +194,7 @@ fn finish(
     start_ns: u64,
     truth_mb_s: Option<f64>,
 ) -> Result<MeasureResult, EngineError> {
-    let mut warnings = Vec::new();
-    if run.capped {
-        warnings.push(format!(
-            "the simulation ended after {} requests, before the time asked for",
-            run.operations
-        ));
-    }
+    let capped = || Finding::new(Code::SimulationCapped).with("requests", run.operations);
     assemble(Finished {
         job,
         tally: &run.tally,
@@ -214,7 +209,7 @@ fn finish(
         },
         own_allowance_s: 0.0,
         simulated: Some(SimulatedFacts { truth_mb_s, clock_s: s_from_ns(run.closed_ns) }),
-        warnings,
+        findings: run.capped.then(capped).into_iter().collect(),
         evidence: Evidence {
             due_spans: due_spans(&run.tally),
             offered: run.offered,

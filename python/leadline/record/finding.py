@@ -1,0 +1,259 @@
+"""What was found about a measurement, as data, and the one place where it becomes a sentence.
+
+Verdicts, groups and exit codes go by `code` and `severity`; a sentence decides nothing. The engine
+finds by the same codes (`crates/wire/src/finding.rs`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import NamedTuple
+
+import msgspec
+
+from leadline.units import format_bytes, format_seconds
+
+
+class Severity(StrEnum):
+    """How much a finding weighs."""
+
+    INVALID = "invalid"
+    """The numbers are not those of what was asked for."""
+    SUSPECT = "suspect"
+    """They are to be doubted."""
+    NOTE = "note"
+    """Good to know when reading them."""
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """One thing that was found."""
+
+    code: str
+    """A key of `CATALOGUE`."""
+    severity: Severity
+    values: Mapping[str, int | float | str] = {}
+    """What its sentence says, each with its unit at the end of its name."""
+
+    @classmethod
+    def of(cls, code: str, **values: float | str) -> Finding:
+        """Return a finding of the catalogue, with its severity.
+
+        Raises:
+            KeyError: there is no such code.
+
+        """
+        return cls(code, CATALOGUE[code].severity, values)
+
+    def __str__(self) -> str:
+        """Return its sentence."""
+        return _render(CATALOGUE[self.code].text, self.values)
+
+    @property
+    def is_note(self) -> bool:
+        """Whether it spoils nothing but is good to know."""
+        return self.severity is Severity.NOTE
+
+    def document(self) -> dict[str, object]:
+        """Return it as `--json` tells it, with its sentence."""
+        return {**msgspec.structs.asdict(self), "text": str(self)}
+
+    def __hash__(self) -> int:
+        return hash((self.code, self.severity, tuple(sorted(self.values.items()))))
+
+
+class Entry(NamedTuple):
+    """What is said of a code.
+
+    In the text `{name:how}` is a value, written as `_WRITTEN` or `format` has it; of the
+    alternatives in `[one|other]` stands the first whose values are all there.
+    """
+
+    severity: Severity
+    text: str
+
+
+CATALOGUE: Mapping[str, Entry] = {
+    "debug_build": Entry(
+        Severity.SUSPECT,
+        "debug build: the engine was compiled without optimisation and is many times slower than "
+        "it can be; build it with `make build`, or install the released wheel",
+    ),
+    "busy_machine": Entry(
+        Severity.SUSPECT,
+        "busy machine:[ other programs use {foreign_frac:whole percent} of a processor;]"
+        "[ tasks waited for a processor in {cpu_wait_frac:whole percent} of the time (PSI);]"
+        "[ tasks waited for I/O in {io_wait_frac:whole percent} of the time (PSI);] stop what else "
+        "runs, or wait, and measure again",
+    ),
+    "low_free_memory": Entry(
+        Severity.SUSPECT,
+        "low free memory: {available_bytes:bytes} of {memory_bytes:bytes} are available, so the "
+        "file cache is smaller than the memory suggests and may shrink while measuring; stop what "
+        "holds the memory, or cap the cache with --cache-limit",
+    ),
+    "idle_cache_reclaimed": Entry(
+        Severity.SUSPECT,
+        "idle cache reclaimed: this kernel takes file cache away that nobody used for some seconds "
+        "(DAMON); do not expect a file to stay cached between two runs; within a run the share "
+        "from cache is looked up, not assumed",
+    ),
+    "frequency_governor": Entry(
+        Severity.SUSPECT,
+        "frequency governor: the processors' governor is {governor}, so their frequency follows "
+        "the load; choose performance while measuring: `cpupower frequency-set -g performance`",
+    ),
+    "target_in_memory": Entry(
+        Severity.SUSPECT,
+        "memory file system: the target is on {file_system}, which lives in memory: no device is "
+        "measured; give a directory on a disk, unless memory is what you want to measure",
+    ),
+    "loop_device": Entry(
+        Severity.SUSPECT,
+        "loop device: {device} stands for a file that is read through the file cache, so even "
+        "direct requests may be answered from memory; attach it with `losetup --direct-io=on`",
+    ),
+    "read_ahead": Entry(
+        Severity.NOTE,
+        "read-ahead: the device reads up to {read_ahead_bytes:bytes} ahead of a sequential reader; "
+        "buffered reads that are partly sequential move more bytes than were asked for",
+    ),
+    "less_room": Entry(
+        Severity.NOTE,
+        "less room than --max-bytes: --max-bytes allows {max_bytes:bytes} and this target takes "
+        "{capacity_bytes:bytes}; that is the limit now; 5 % of a file system, at least 1 GiB, stay "
+        "free",
+    ),
+    "server_lost": Entry(
+        Severity.INVALID,
+        "{why}; the run ended [{window_s:.3f} s into its window|in its warm-up, nothing was "
+        "measured], and {lost_requests} requests that were never answered are counted as lost",
+    ),
+    "littles_law": Entry(
+        Severity.INVALID,
+        "Little's law: broken by {error_frac:percent} (5 % allowed): the issuers spent time "
+        "neither in requests nor thinking, as when other programs take the processors",
+    ),
+    "missed_rate": Entry(
+        Severity.INVALID,
+        "missed rate: {completed_per_s:grouped} of {due_per_s:grouped} requests/s were completed "
+        "({short_frac:percent} short): [the target fell short: every issuer was waiting for it "
+        "when {waiting_requests:grouped} requests became due; ask for a lower rate, or for more "
+        "issuers if the target can serve more at once|the generator fell short: it sent "
+        "{late_requests:grouped} requests late and {unsent_requests:grouped} not at all although "
+        "an issuer was free; use more issuers or a lower rate]",
+    ),
+    "cached_disk_number": Entry(
+        Severity.INVALID,
+        "cached disk number: direct reads asked for {asked_bytes:mega} MB but the device moved "
+        "{device_bytes:mega} MB; {cached_frac:whole percent} came from a cache below the file "
+        "system[ ({caches}); choose a directory on the disk itself, or attach the image by losetup "
+        "--direct-io=on|; choose a directory on a disk that nothing caches]",
+    ),
+    "memory_file_system": Entry(
+        Severity.INVALID,
+        "memory file system: {file_system} keeps the data file in memory, so direct requests never "
+        "reach a device; choose a directory on a disk",
+    ),
+    "not_steady": Entry(
+        Severity.SUSPECT,
+        "not steady: the rate still changed within the {warm_up_s_max:.3f} s of warm-up allowed "
+        "(limits.warm_up_s_max); the window may hold a transient",
+    ),
+    "time_cap": Entry(
+        Severity.NOTE,
+        "time cap reached [after {requests} of {requests_max} requests; more --seconds have room "
+        "for all|before the asked accuracy: ±{half_width_frac:percent} instead of "
+        "±{accuracy_frac:percent} over {runs} runs; more --seconds, or more --runs, narrow it|"
+        "before the asked accuracy: ±{half_width_frac:percent} instead of "
+        "±{accuracy_frac:percent} after {wall_s:.3f} s]",
+    ),
+    "runs_differ": Entry(
+        Severity.SUSPECT,
+        "runs differ by more than the asked accuracy: ±{half_width_frac:percent} instead of "
+        "±{accuracy_frac:percent} over {runs} runs, though each of them ended early, sure of its "
+        "own rate, after {wall_s:seconds} in all; more --runs narrow it",
+    ),
+    "no_interval": Entry(Severity.SUSPECT, "the window was too short for an interval"),
+    "no_plateau": Entry(
+        Severity.SUSPECT,
+        "precondition: no plateau after {written_bytes:bytes} written [(--precondition "
+        "{more_bytes:typed} would allow more)|(the job's time was up; allow it more)]",
+    ),
+    "generator_bound": Entry(
+        Severity.SUSPECT,
+        "generator-bound: this is within 20 % of the {ceiling_iops:millions} million requests/s "
+        "that Leadline reaches here against nothing; the target may be faster than it could be "
+        "asked",
+    ),
+    "size_above_data": Entry(
+        Severity.NOTE, "size_mean is above unique_bytes: every request is as long as unique_bytes"
+    ),
+    "stall": Entry(
+        Severity.SUSPECT,
+        "stall: [Leadline itself did not run for {own_s:.2f} s, from {start_s:.2f} s on; something "
+        "stopped it or took every processor, the target may be blameless|no request completed for "
+        "{target_s:.2f} s, from {start_s:.2f} s on (the maximum shows it; a closed loop counts it "
+        "once per issuer only)]",
+    ),
+    "level_shift": Entry(
+        Severity.SUSPECT,
+        "level shift: {first_mb_s:rate} until {until_s:.2f} s, [{last_mb_s:rate} at the end, "
+        "{levels} levels in all; the mean describes none of them|then {last_mb_s:rate}; the mean "
+        "of both describes neither]",
+    ),
+    "simulation_capped": Entry(
+        Severity.NOTE, "the simulation ended after {requests} requests, before the time asked for"
+    ),
+    "measured_by_fio": Entry(
+        Severity.NOTE,
+        "measured by fio, which does not tell where the bytes came from, whether the rate was "
+        "steady, or how exact one run is",
+    ),
+    "fio_cut_short": Entry(
+        Severity.NOTE,
+        "the time limit of {total_s_max:g} s left fio {measure_s:.1f} s of the asked "
+        "{measure_s_max:g} s",
+    ),
+}
+"""What is found before a run, and about it."""
+
+_CHOICE = re.compile(r"\[([^\[\]]*)\]")
+_VALUE = re.compile(r"\{(\w+)(?::([^{}]*))?\}")
+
+
+def _grouped(number: float) -> str:
+    return f"{number:.2f}" if number % 1 and number < 100 else f"{number:,.0f}"
+
+
+def _rate(mb_s: float) -> str:
+    return f"{mb_s:,.{2 if mb_s < 10 else 1 if mb_s < 100 else 0}f} MB/s"
+
+
+_WRITTEN: Mapping[str, Callable[[float], str]] = {
+    "percent": lambda frac: f"{100 * frac:.1f} %",
+    "whole percent": lambda frac: f"{100 * frac:.0f} %",
+    "grouped": _grouped,
+    "rate": _rate,
+    "bytes": format_bytes,
+    "typed": lambda size: format_bytes(size).replace(" ", ""),
+    "seconds": format_seconds,
+    "mega": lambda number: f"{number / 1e6:.1f}",
+    "millions": lambda number: f"{number / 1e6:.2f}",
+}
+
+
+def _render(text: str, values: Mapping[str, int | float | str]) -> str:
+    def chosen(choice: re.Match[str]) -> str:
+        parts = choice[1].split("|")
+        fits = (part for part in parts if {m[1] for m in _VALUE.finditer(part)} <= values.keys())
+        return next(fits, "")
+
+    def written(value: re.Match[str]) -> str:
+        found, how = values[value[1]], value[2] or ""
+        if how in _WRITTEN and not isinstance(found, str):
+            return _WRITTEN[how](found)
+        return format(found, how)
+
+    return _VALUE.sub(written, _CHOICE.sub(chosen, text))
