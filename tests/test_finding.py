@@ -42,8 +42,8 @@ def test_every_code_of_the_engine_is_in_the_catalogue_with_its_severity() -> Non
         (
             Finding.of("level_shift", first_mb_s=8.0, until_s=1.0, last_mb_s=4.2, levels=3),
             (
-                "level shift: 8.00 MB/s until 1.00 s, 4.20 MB/s at the end, 3 levels in all; the mean "
-                "describes none of them"
+                "level shift: 8.00 MB/s until 1.00 s, 4.20 MB/s at the end, 3 levels in all; the "
+                "mean describes none of them"
             ),
         ),
         (
@@ -57,15 +57,15 @@ def test_every_code_of_the_engine_is_in_the_catalogue_with_its_severity() -> Non
         (
             Finding.of("busy_machine", foreign_frac=0.5, io_wait_frac=0.25),
             (
-                "busy machine: other programs use 50 % of a processor; tasks waited for I/O in 25 % of "
-                "the time (PSI); stop what else runs, or wait, and measure again"
+                "busy machine: other programs use 50 % of a processor; tasks waited for I/O in "
+                "25 % of the time (PSI); stop what else runs, or wait, and measure again"
             ),
         ),
         (
             Finding.of("server_lost", why="server lost: {why} [a|b]", lost_requests=3),
             (
-                "server lost: {why} [a|b]; the run ended in its warm-up, nothing was measured, and 3 "
-                "requests that were never answered are counted as lost"
+                "server lost: {why} [a|b]; the run ended in its warm-up, nothing was measured, and "
+                "3 requests that were never answered are counted as lost"
             ),
         ),
     ],
