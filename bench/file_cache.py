@@ -115,7 +115,7 @@ def against_cgroups(
                 else [size.reason, ""]
             )
         print(f"| {' | '.join([*cells, found.policy.value])} |", flush=True)
-        for warning in study.warnings:
+        for warning in study.findings:
             print(f"<!-- {cap} MiB: {warning} -->")
         own: dict[str, Content] = {"cap": f"{cap} MiB", "room": room / MIB}
         rows.append(Row(slug(f"{cap} MiB"), own | cells_of(found.reads, "reads", room)))

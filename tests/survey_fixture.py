@@ -45,6 +45,11 @@ HOSTILE = "</script><img src=x onerror=\"document.title='owned'\">&{{7*7}}'\""
 T_975 = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571}
 
 
+def said(text: str) -> Finding:
+    """A finding that says so."""
+    return Finding.of("points_found_suspect", found=3, points=240, example=text)
+
+
 @dataclass(frozen=True)
 class Level:
     """One level of the hierarchy; read and write rates in MB/s, fixed cost in microseconds."""
@@ -143,7 +148,7 @@ def build(
     facts: dict[str, object] | None = None,
     drift: Interval | None = None,
     cache_limit_bytes: int | None = None,
-    warnings: tuple[str, ...] = (),
+    findings: tuple[Finding, ...] = (),
 ) -> Survey:
     """Survey `machine` with borders at `edges`."""
     low = 4 * MIB if not edges else max(64 * 1024, edges[0] // 32)
@@ -242,7 +247,7 @@ def build(
         settled=True,
         cross_check_bytes=(),
         sentences=(),
-        warnings=warnings,
+        findings=findings,
     )
 
 
@@ -266,7 +271,10 @@ DISK = Level("disk", 2**50, 240, 130, 60.0, 800.0, processes=4)
 
 def two_region(**changes: object) -> Survey:
     """A file cache of 480 MiB before a disk."""
-    limit = {"cache_limit_bytes": 512 * MIB, "warnings": ("The cache was capped at 512 MiB.",)}
+    limit = {
+        "cache_limit_bytes": 512 * MIB,
+        "findings": (said("The cache was capped at 512 MiB."),),
+    }
     asked: dict[str, Any] = limit | changes
     return build(Machine((CACHE, DISK)), [480 * MIB], top_bytes=3 * 2**30, **asked)
 
@@ -303,7 +311,7 @@ def drifting() -> Survey:
         [480 * MIB],
         top_bytes=3 * 2**30,
         drift=Interval(-0.088, -0.104, -0.071, 12),
-        warnings=("The sentinel moved by -8.8 % (-10.4 to -7.1 %) during the survey: drift.",),
+        findings=(Finding.of("drift", slower_frac=0.088, low_frac=-0.104, high_frac=-0.071),),
     )
 
 
@@ -350,7 +358,7 @@ def empty() -> Survey:
 def hostile() -> Survey:
     """Every string that a stranger controls tries to break out of the page."""
     whole = two_region(
-        system=HOSTILE, facts={HOSTILE: HOSTILE, "cpu_model": HOSTILE}, warnings=(HOSTILE,)
+        system=HOSTILE, facts={HOSTILE: HOSTILE, "cpu_model": HOSTILE}, findings=(said(HOSTILE),)
     )
     regions = tuple(
         msgspec.structs.replace(region, name=f"{HOSTILE}{region.index}") for region in whole.regions

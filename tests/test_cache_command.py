@@ -19,7 +19,7 @@ def test_the_promised_keys_are_there_and_the_study_is_stored(tmp_path: Path) -> 
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
     promised = {"system", "study", "read_cache", "write_cache", "policy", "evidence", "rates"}
-    promised |= {"disciplines", "flusher", "left_out", "curves", "sentences", "warnings"}
+    promised |= {"disciplines", "flusher", "left_out", "curves", "sentences", "findings"}
     assert promised <= answer.keys()
     assert answer["policy"] == "write-through"
     assert answer["write_cache"]["bytes"] is None

@@ -17,6 +17,7 @@ from leadline.compare import Terms, compare_systems
 from leadline.compare.curves import common_rates
 from leadline.record import Interval, Status, Workload
 from leadline.record.comparison import CommonCurve, CommonPoint, Price, SystemsComparison
+from leadline.record.finding import Finding
 from leadline.report.comparison.charts import comparison_charts, missing_charts
 from leadline.report.comparison.page import render_comparison_html
 from leadline.report.comparison.save import save_comparison
@@ -43,6 +44,9 @@ ALL_CHARTS = {
     "cache_bytes",
     "cache_share",
 }
+
+
+DRIFTED = Finding.of("drift", slower_frac=0.2, low_frac=-0.3, high_frac=-0.1)
 
 
 @functools.cache
@@ -177,18 +181,18 @@ def test_the_flattest_curve_is_named_by_its_real_ends_and_only_where_shown(
 
 def test_what_a_survey_warns_of_is_told_beside_what_differs() -> None:
     doubtful = renamed(made.drifting(), "cccc0003", system="shaky")
-    cut = msgspec.structs.replace(doubtful, status=Status.STOPPED, warnings=("It drifted.",))
+    cut = msgspec.structs.replace(doubtful, status=Status.STOPPED, findings=(DRIFTED,))
     document = compare_systems(systems(atlas(), cut, model="product"), Terms(QUESTIONS))
     first, second = document.contenders
-    assert first.warnings == atlas().warnings
+    assert first.warnings == tuple(map(str, atlas().findings))
     assert second.warnings[0].startswith("not finished: ")
-    assert second.warnings[1] == "It drifted."
+    assert second.warnings[1] == str(DRIFTED)
     console = Console(width=500)
     with console.capture() as captured:
         console.print(render_comparison(document))
     told = captured.get()
-    assert told.index("warning: shaky: It drifted.") < told.index("faster on")
-    assert "<li>shaky: It drifted.</li>" in render_comparison_html(document)
+    assert told.index("warning: shaky: The system drifted: ") < told.index("faster on")
+    assert "<li>shaky: The system drifted: the repeated points became" in render_comparison_html(document)
 
 
 def test_systems_differ_by_dash_and_shape_too_not_by_colour_alone() -> None:

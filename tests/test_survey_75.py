@@ -29,7 +29,7 @@ def surveyed(system: str) -> SimulatedSurvey:
 def test_it_settles_and_measures_five_whole_curves_there(system: str) -> None:
     found = surveyed(system).survey
     assert found.settled
-    assert not [warning for warning in found.warnings if "settled" in warning]
+    assert not [each for each in found.findings if "unsettled" in each.code]
     curves = [found.unique_bytes_curve, *found.families[0].curves]
     assert {curve.parameter for curve in curves} == set(PARAMETERS)
     for curve in curves:

@@ -24,7 +24,7 @@ def test_the_promised_keys_are_there_and_the_survey_is_stored(tmp_path: Path) ->
         "borders_bytes",
         "curves",
         "sentences",
-        "warnings",
+        "findings",
     }
     assert promised <= answer.keys()
     assert answer["system"] == "hp"

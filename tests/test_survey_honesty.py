@@ -27,7 +27,7 @@ from leadline.record.survey import SURVEY
 from leadline.report.survey.tables import POINT_HEADS, point_rows, run_rows, sure_rows
 from leadline.store import open_store
 from leadline.studies.survey import Asked, PlanRefused, begin_survey, run_survey
-from leadline.studies.survey.warnings import survey_warnings
+from leadline.studies.survey.found import survey_findings
 from leadline.testing.samples import sample_point, sample_start, sample_survey
 
 
@@ -44,7 +44,7 @@ def points(*changes: dict[str, Any]) -> list[Measurement]:
 
 def warned(found: list[Measurement], start: SurveyStart | None = None) -> list[str]:
     survey = sample_survey(start or sample_start())
-    return [text for text in survey_warnings(survey, found) if "No border" not in text]
+    return [str(each) for each in survey_findings(survey, found) if each.code != "no_border"]
 
 
 BOUND = {"generator": Generator(3000.0, True)}
@@ -109,8 +109,8 @@ def test_findings_that_differ_in_their_numbers_are_one() -> None:
 
 
 def test_what_was_found_before_the_first_point_is_among_the_warnings() -> None:
-    start = msgspec.structs.replace(sample_start(), warnings=("busy machine: very",))
-    assert warned(points(), start) == ["busy machine: very"]
+    start = msgspec.structs.replace(sample_start(), findings=(Finding.of("debug_build"),))
+    assert warned(points(), start) == [str(Finding.of("debug_build"))]
 
 
 def test_the_table_of_points_marks_what_was_found() -> None:

@@ -27,7 +27,7 @@ def test_slow_storage_is_surveyed_to_the_end(hurried: SimulatedSurvey) -> None:
 
 
 def test_what_longer_points_took_is_told(hurried: SimulatedSurvey) -> None:
-    [told] = [text for text in hurried.survey.warnings if text.startswith("lengthened: ")]
+    [told] = [text for text in map(str, hurried.survey.findings) if "lengthened: " in text]
     own_s = 0.55 * hurried.survey.start.plan.point_s
     longer = [p for p in hurried.points if p.result.wall_s > 2 * own_s]
     assert longer
@@ -47,7 +47,7 @@ def test_with_time_sizes_go_up_until_they_gain_nothing() -> None:
     roomy = simulate_survey(SLOW, 3, budget_s=3600.0)
     largest = max(point.workload.size_mean for point in roomy.points)
     assert largest > roomy.survey.start.plan.size_mean_max
-    assert not [text for text in roomy.survey.warnings if text.startswith("lengthened")]
+    assert not [found for found in roomy.survey.findings if found.code == "points_lengthened"]
 
 
 @pytest.mark.parametrize("budget_s", [60.0, 120.0])

@@ -90,8 +90,8 @@ def test_a_drifting_system_is_reported_and_a_steady_one_is_not() -> None:
         slower = 1 - 0.3 * request.order / begin.plan.points
         surveyor.tell(answer(request, partial(slowed, factor=slower)))
     drifted = explain(begin, surveyor.points)
-    assert any("drift" in warning for warning in drifted.warnings)
-    assert not any("drift" in w for w in explain(begin, surveyed(begin).points).warnings)
+    assert any("drift" in found.code for found in drifted.findings)
+    assert not any("drift" in f.code for f in explain(begin, surveyed(begin).points).findings)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_borders_that_later_points_contradict_are_told_and_still_explained(
     assert len(survey.regions) == 2
     assert survey.borders[0].bytes.value == pytest.approx(480 * MIB, rel=0.1)
     assert [border.basis == "counted" for border in survey.borders] == [counted]
-    assert any(said in warning for warning in survey.warnings)
+    assert any(said in str(found) for found in survey.findings)
 
 
 def test_points_that_are_not_admissible_carry_no_curve_but_are_told() -> None:
@@ -123,7 +123,7 @@ def test_points_that_are_not_admissible_carry_no_curve_but_are_told() -> None:
         formula = (lambda _: 0.001) if bad else two_levels
         surveyor.tell(answer(request, formula, admissible=not bad))
     survey = explain(begin, surveyor.points)
-    assert any("not admissible" in warning for warning in survey.warnings)
+    assert any("not admissible" in str(found) for found in survey.findings)
 
 
 def test_an_unfinished_survey_explains_what_it_has() -> None:
@@ -131,7 +131,7 @@ def test_an_unfinished_survey_explains_what_it_has() -> None:
     for kept in (0, 3, 20, 30, 60):
         survey = explain(start(), points[:kept])
         assert survey.status is Status.STOPPED
-        assert any("--resume" in warning for warning in survey.warnings)
+        assert any("--resume" in str(found) for found in survey.findings)
 
 
 def test_the_75_percent_point_is_found_for_every_parameter_at_once() -> None:
@@ -142,7 +142,7 @@ def test_the_75_percent_point_is_found_for_every_parameter_at_once() -> None:
     assert focal.unique_bytes == pytest.approx(561 * MIB, rel=0.25), "75 %, past the cache's end"
     assert focal.seq_frac == 0.0, "sequential does nothing inside the cache"
     assert focal.process_num <= 2, "processes do little there"
-    assert survey.settled or any("settled" in warning for warning in survey.warnings)
+    assert survey.settled or any("settled" in str(found) for found in survey.findings)
 
 
 def test_the_75_percent_point_settles_where_parameters_do_not_pull_at_each_other() -> None:

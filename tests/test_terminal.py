@@ -11,6 +11,7 @@ from rich.console import Console
 
 import survey_fixture as made
 from leadline.record import Survey
+from leadline.record.finding import Finding
 from leadline.report.survey.terminal import chart_lines, render_terminal
 from leadline.studies.survey.sentences import sentences
 
@@ -68,7 +69,9 @@ def test_names_bring_neither_markup_nor_control_characters() -> None:
     name = "[red]disk[/red]\x1b[2J"
     region = msgspec.structs.replace(survey.regions[1], name=name)
     survey = msgspec.structs.replace(
-        survey, regions=(survey.regions[0], region), warnings=("\x1b]0;owned\x07",)
+        survey,
+        regions=(survey.regions[0], region),
+        findings=(Finding.of("model_left_out", model="it", why="\x1b]0;owned\x07"),),
     )
     text = _shown(survey, 100)
     assert "[red]disk[/red]?[2J" in text

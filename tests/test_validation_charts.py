@@ -10,6 +10,7 @@ import pytest
 
 import shared_surveys
 from leadline.record import PARAMETERS, Validation
+from leadline.record.finding import Finding
 from leadline.report.survey.page import render_html
 from leadline.report.survey.save import save_all_charts
 from leadline.report.validation.charts import validation_charts
@@ -101,7 +102,9 @@ def test_the_page_shows_sentences_warnings_and_a_row_per_contestant(
     surveyed: SimulatedSurvey, validation: Validation
 ) -> None:
     hostile = "drift: <script>alert(1)</script>"
-    doubted = msgspec.structs.replace(validation, warnings=(hostile,))
+    doubted = msgspec.structs.replace(
+        validation, findings=(Finding.of("model_left_out", model="it", why=hostile),)
+    )
     page = render_html(surveyed.survey, surveyed.points, (), doubted)
     assert "<script>alert(1)" not in page
     assert "alert(1)" in page

@@ -43,7 +43,7 @@ from leadline.studies.validation.score import (
     rivals_left_out,
     validated_workloads,
 )
-from leadline.studies.validation.sentences import validation_warnings
+from leadline.studies.validation.sentences import validation_findings
 from leadline.studies.validation.statistics import holm, quantile_interval
 from leadline.testing.samples import sample_point, sample_start, sample_survey, sample_validation
 from test_validation_draw import MIB, made_start
@@ -315,7 +315,7 @@ def test_levels_that_fall_on_one_value_cost_one_point() -> None:
 def test_a_rival_with_a_reading_that_does_not_do_is_missed_by_name() -> None:
     start = made_start(count=10, grids=((2, 2, 2, 2, 2),))
     points = list(measured(start, steady))
-    assert rivals_left_out(start, points) == ()
+    assert tuple(map(str, rivals_left_out(start, points))) == ()
     hole = next(point.workload for point in points if point.stage == ORTHOGONAL)
     single = start.singles[-1]
     once = next(p for p in points if p.stage == SINGLES and p.workload == start.singles[0].workload)
@@ -326,7 +326,7 @@ def test_a_rival_with_a_reading_that_does_not_do_is_missed_by_name() -> None:
             points[at] = msgspec.structs.replace(point, result=bad)
     names = {item.name for item in contestants(start, (), {}, points)}
     assert not {"orthogonal 32", single.name} & names
-    assert rivals_left_out(start, points) == (
+    assert tuple(map(str, rivals_left_out(start, points))) == (
         f"rival left out: orthogonal 32: no admissible reading of 1 of its 32 workloads ({BROKEN})",
         f"rival left out: {single.name}: no admissible reading of its workload ({BROKEN})",
     )
@@ -339,7 +339,7 @@ def test_scored_predictions_beyond_what_was_surveyed_are_counted() -> None:
     assert extrapolated({"made": said}, rows) == ()
     said[3] = msgspec.structs.replace(said[3], extrapolated=True)
     warning = extrapolated({"made": said, "other": said}, rows)
-    assert [text.split(",")[0] for text in warning] == [
+    assert [str(each).split(",")[0] for each in warning] == [
         "extrapolated: 1 of 10 scored workloads lie outside what was surveyed"
     ]
 
@@ -361,7 +361,11 @@ def test_a_system_that_moves_during_the_validation_is_told(frac: float) -> None:
     assert change is not None
     assert change.covers(frac)
     validation = msgspec.structs.replace(sample_validation(start), drift_within_frac=change)
-    told = [text for text in validation_warnings(validation, points, ()) if "drift within" in text]
+    told = [
+        str(each)
+        for each in validation_findings(validation, points, ())
+        if each.code == "drift_within"
+    ]
     way = "slower" if frac < 0 else "faster"
     assert [way in text for text in told] == ([True] if frac else [])
 

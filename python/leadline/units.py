@@ -123,3 +123,20 @@ def _three(value: float) -> str:
     digits = max(0, 2 - math.floor(math.log10(abs(value))))
     text = f"{value:.{digits}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def say_span(low: str, high: str) -> str:
+    """Write `465 to 495 MiB`: the unit once where both ends share it."""
+    low_number, _, low_unit = low.partition(" ")
+    _, _, high_unit = high.partition(" ")
+    return f"{low_number if low_unit == high_unit else low} to {high}"
+
+
+def say_percent(frac: float, *, signed: bool = False) -> str:
+    """Write a fraction as `2.1 %`, or `-0.4 %` and `+1.2 %` when signed."""
+    if not math.isfinite(frac):
+        return "not known"
+    percent = 100 * frac
+    digits = 0 if abs(percent) >= 10 else 1 if abs(percent) >= 0.1 else 2
+    text = f"{percent:{'+' if signed else ''}.{digits}f}".replace("-", "\N{MINUS SIGN}")
+    return f"{text} %"

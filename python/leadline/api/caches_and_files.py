@@ -83,8 +83,8 @@ def cache(
         findings = preflight(chosen, engine.facts)
         for finding in findings:
             say(str(finding))
-        warnings = tuple(str(finding) for finding in findings if not finding.is_note)
-        start = begin_study(engine, chosen, asked, warnings=warnings)
+        findings = tuple(finding for finding in findings if not finding.is_note)
+        start = begin_study(engine, chosen, asked, findings=findings)
         kept.begin(CACHE, start)
         with progress_line(progress, simulated=start.simulated) as told:
             found = run_study(engine, chosen, kept, start, on_progress=told)

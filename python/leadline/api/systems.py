@@ -127,8 +127,8 @@ def _run(
     findings = (*preflight(target, engine.facts), *room_findings(engine, asked.max_bytes))
     for finding in findings:
         say(str(finding))
-    warnings = tuple(str(finding) for finding in findings if not finding.is_note)
-    start = begin_survey(engine, target, asked, warnings=warnings)
+    findings = tuple(finding for finding in findings if not finding.is_note)
+    start = begin_survey(engine, target, asked, findings=findings)
     store.begin(SURVEY, start)
     with progress_line(progress, simulated=start.simulated) as told:
         found = run_survey(engine, store, start, wear=wear, on_progress=told)

@@ -53,14 +53,7 @@ from leadline.record.measurement import (
     MeasurementStart,
     WorkloadAsked,
 )
-from leadline.record.wording import (
-    join_words,
-    say_count,
-    say_parameters,
-    say_percent,
-    say_rate,
-    say_workload,
-)
+from leadline.record.wording import join_words, say_count, say_parameters, say_rate, say_workload
 from leadline.report.kinds import KINDS
 from leadline.store import StoreError
 from leadline.studies.measurement import (
@@ -73,7 +66,7 @@ from leadline.studies.measurement import (
 )
 from leadline.studies.measurement.plan import ACCURACY
 from leadline.studies.resume import resume_options, say_kept
-from leadline.units import format_bytes, format_seconds
+from leadline.units import format_bytes, format_seconds, say_percent
 
 if TYPE_CHECKING:
     from leadline.store import Store  # SQLAlchemy takes a while to load

@@ -129,8 +129,8 @@ def command(
         access = capped(access, cache_limit)
     with open_engine(chosen, access, max_bytes=max_bytes, wear=wear, run_seed=seed) as engine:
         found = (*preflight(chosen, engine.facts), *room_findings(engine, max_bytes))
-        warnings = tell_findings(found)
-        start = earlier or begin_survey(engine, chosen, asked, warnings=warnings)
+        findings = tell_findings(found)
+        start = earlier or begin_survey(engine, chosen, asked, findings=findings)
         points: tuple[Measurement, ...] = store.items(start.study_id)
         if earlier is None:
             store.begin(SURVEY, start)

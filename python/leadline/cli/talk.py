@@ -121,8 +121,8 @@ def _escaped(found: re.Match[str]) -> str:
     return f"\\u{ord(found[0]):04x}"
 
 
-def tell_findings(findings: Sequence[Finding]) -> tuple[str, ...]:
+def tell_findings(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """Say what was found before measuring; return the warnings among it, as they are stored."""
     for finding in findings:
         talk(f"{'note' if finding.is_note else 'warning'}: {finding}")
-    return tuple(str(finding) for finding in findings if not finding.is_note)
+    return tuple(finding for finding in findings if not finding.is_note)

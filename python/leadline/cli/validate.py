@@ -99,11 +99,11 @@ def command(
         max_bytes=start.plan.unique_bytes_max,
         run_seed=earlier.seed if earlier else seed,
     ) as engine:
-        warnings = tell_findings(preflight(target, engine.facts))
+        findings = tell_findings(preflight(target, engine.facts))
         if earlier:
             require_as_surveyed(engine, found, earlier.ranges)
             tell_in_vain(context, _kept_options(earlier, asked))
-        begun = earlier or begin_validation(engine, found, survey_points, asked, warnings=warnings)
+        begun = earlier or begin_validation(engine, found, survey_points, asked, findings=findings)
         explained = partial(explain_validation, begun, found, survey_points, model=model)
         points = store.items(begun.study_id)
         if earlier is None:

@@ -18,7 +18,8 @@ from leadline.record import Interval
 from leadline.record.application import Application
 from leadline.record.application.comparison import ApplicationComparison, ApplicationPair
 from leadline.record.application.prediction import ApplicationPrediction
-from leadline.record.wording import join_words, say_percent
+from leadline.record.wording import join_words
+from leadline.units import say_percent
 
 UNKNOWN_MAX = 0.05
 """Of the traced time in I/O, or of all calls where that is not known, in terms nobody surveyed."""

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 from leadline.compare.ratio import LogRatio
 from leadline.record import LOST_SHARE_MAX, Measurement, Survey
-from leadline.record.wording import say_percent
 from leadline.stats import DRIFT_FRAC_MIN, student_t
+from leadline.units import say_percent
 
 
 @dataclass(frozen=True)

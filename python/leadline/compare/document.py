@@ -173,13 +173,13 @@ def _contender(system: Named, terms: Terms) -> Contender:
 
 def _survey_warnings(survey: Survey) -> tuple[str, ...]:
     if survey.status is Status.DONE:
-        return survey.warnings
+        return tuple(map(str, survey.findings))
     start = survey.start
     unfinished = (
         "not finished: what it predicts will change when it is; "
         f"leadline survey {start.target} --name {start.system} --resume"
     )
-    return (unfinished, *survey.warnings)
+    return (unfinished, *map(str, survey.findings))
 
 
 def _on_questions(a: Named, b: Named, terms: Terms) -> list[_Pair]:

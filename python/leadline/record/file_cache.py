@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from leadline.record.finding import Finding
 from leadline.record.measurement import Measurement, ReachedStart
 from leadline.record.study import Records, Status
 from leadline.record.survey import Curve, PlanStage
@@ -108,7 +109,7 @@ class CacheStart(ReachedStart, frozen=True, kw_only=True):
     memory_bytes: int | None
     system_profile: dict[str, Any] | None = None
     """The simulated system, when it is one."""
-    warnings: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
 
 class CacheStudy(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,7 +128,7 @@ class CacheStudy(msgspec.Struct, frozen=True, kw_only=True):
     """What of the two was not measured, and why."""
     noise_frac: float
     """Standard deviation of one reading from run to run, as a fraction."""
-    warnings: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
 
 CACHE = Records(

@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from leadline.units import format_bytes, format_seconds
+from leadline.record.workload import Interval
+from leadline.units import format_bytes, format_rate, format_seconds, say_percent
 
 
 class Severity(StrEnum):
@@ -206,6 +207,151 @@ CATALOGUE: Mapping[str, Entry] = {
     "simulation_capped": Entry(
         Severity.NOTE, "the simulation ended after {requests} requests, before the time asked for"
     ),
+    "stopped": Entry(
+        Severity.SUSPECT,
+        "Stopped after {points} of {planned} planned points; what is shown rests on those. The "
+        "same command with --resume goes on.",
+    ),
+    "unfinished": Entry(
+        Severity.SUSPECT,
+        "unfinished: {points} of {planned} planned points are measured; workloads read once are "
+        "judged by that reading. --resume goes on.",
+    ),
+    "step": Entry(
+        Severity.SUSPECT,
+        "The system [fell by {fell_frac:share}|rose by {rose_frac:share}][ ({low_frac:share} to "
+        "{high_frac:share})] at about {at_s:seconds} into the survey (between {after_s:seconds} "
+        "and {before_s:seconds}), as when burst credits are spent or a processor gets hot: the "
+        "repeated points before and after it differ. The points ran in random order, so the curves "
+        "mix both speeds.",
+    ),
+    "drift": Entry(
+        Severity.SUSPECT,
+        "The system drifted: the repeated points became [{slower_frac:.0%} slower|"
+        "{faster_frac:.0%} faster] over the survey (95 %: {low_frac:+.0%} to {high_frac:+.0%}). "
+        "The points ran in random order, so the curves keep their shape, but absolute numbers "
+        "depend on when they were taken.",
+    ),
+    "drift_of_sizes": Entry(
+        Severity.SUSPECT,
+        "The system became [{slower_frac:.0%} slower|{faster_frac:.0%} faster] while it was "
+        "measured (95 %: {low_frac:+.0%} to {high_frac:+.0%}); the points ran in mixed order, so "
+        "sizes keep.",
+    ),
+    "drift_since_survey": Entry(
+        Severity.SUSPECT,
+        "drift: the focal points read {change} against the survey[ ({regions})]; this much of the "
+        "error is the system's, not the model's. Nothing was corrected: survey it again to tell "
+        "them apart.",
+    ),
+    "drift_within": Entry(
+        Severity.SUSPECT,
+        "drift within: the repeated points became [{slower_frac:share} slower|{faster_frac:share} "
+        "faster] over the validation ({change}). They ran in random order, so all models and "
+        "rivals are hit alike, but the errors hold some of it.",
+    ),
+    "borders_gone": Entry(
+        Severity.SUSPECT,
+        "The [{borders} borders|border] found at first did not show again: the points measured "
+        "later at the middle of each region lie too near each other. What made the difference has "
+        "changed since, or was chance; survey again before relying on the levels.",
+    ),
+    "no_cache_end": Entry(
+        Severity.NOTE,
+        "counted and throughput: no read left the file cache at any size measured, so what changes "
+        "at {border} is not where it ends (writes that wait for the device, or the processor's own "
+        "caches, look the same).",
+    ),
+    "border_by_count_alone": Entry(
+        Severity.NOTE,
+        "counted and throughput: reads begin to miss the file cache at {border}, where the "
+        "throughput shows no border: the device is about as fast there, or what was measured is "
+        "too noisy to tell.",
+    ),
+    "borders_apart": Entry(
+        Severity.NOTE,
+        "counted and throughput: the throughput {way} the file cache was full, at {border}, while "
+        "reads were counted from the cache up to {counted_bytes:bytes}: the count stands (writes "
+        "that wait for the device and other programs move the throughput alone).",
+    ),
+    "points_inadmissible": Entry(
+        Severity.SUSPECT,
+        "{inadmissible} of {points} points are not admissible and carry [no curve: {for_curves}|"
+        "nothing: {for_sizes}].",
+    ),
+    "readings_inadmissible": Entry(
+        Severity.SUSPECT,
+        "not admissible: {inadmissible} of {points} readings were left out of the scores "
+        "({reasons})",
+    ),
+    "points_generator_bound": Entry(
+        Severity.SUSPECT,
+        "generator-bound: {bound} of {points} points are within 20 % of what Leadline itself "
+        "reaches on this machine; there the storage may be faster than shown.",
+    ),
+    "points_shifted": Entry(
+        Severity.SUSPECT,
+        "level shift: the rate changed within {shifted} of {points} points, most at point {worst}: "
+        "{first_mb_s:mb_s} at first, {last_mb_s:mb_s} at the end. Their means describe neither "
+        "rate; a longer --budget or --precondition lets a point settle.",
+    ),
+    "points_stalled": Entry(
+        Severity.SUSPECT,
+        "stall: nothing completed for a while at {stalled} of {points} points, for "
+        "{longest_s:seconds} at the longest[; at {own} of them Leadline itself did not run|].",
+    ),
+    "points_lengthened": Entry(
+        Severity.NOTE,
+        "lengthened: {longer} of {points} points saw no request end in the {own_s:seconds} that "
+        "each had, and were measured for longer; that took {took_s:seconds} of the budget. A "
+        "longer --budget gives every point its time.",
+    ),
+    "focal_unsettled": Entry(
+        Severity.SUSPECT,
+        "The focal vector had not settled at the step limit: the curves' own half-way points lie "
+        "more than a factor of three from the focal values used.",
+    ),
+    "search_unsettled": Entry(
+        Severity.SUSPECT,
+        "The focal vector had not settled when its search ended; the sentence on it says how far "
+        "it came. A larger --budget gives the search more points.",
+    ),
+    "points_foreign_load": Entry(
+        Severity.SUSPECT,
+        "Other programs used more than {foreign_frac:.0%} of a processor during {busy} of {points} "
+        "points; on an idle machine the numbers may be better. Predictions count those less that "
+        "had more of such company than the others.",
+    ),
+    "no_border": Entry(
+        Severity.NOTE,
+        "No border was found up to {max_bytes:bytes}: either there is one level only, or the next "
+        "one begins beyond the data that was allowed (--max-bytes).",
+    ),
+    "foreign_load": Entry(
+        Severity.SUSPECT,
+        "Other programs used more than {foreign_frac:.0%} of a processor during {busy} of {points} "
+        "points.",
+    ),
+    "points_found": Entry(Severity.NOTE, "{found} of {points} points: {example}"),
+    "points_found_suspect": Entry(Severity.SUSPECT, "{found} of {points} points: {example}"),
+    "cache_disturbed": Entry(
+        Severity.SUSPECT,
+        "{disturbed} of {points} points of {kind} reached the device more than larger workloads "
+        "did: meanwhile something else wrote the cache out or took it (a sync, other programs' "
+        "memory, changed dirty limits). The size is right only where undisturbed points surround "
+        "it; measure again on an idle machine.",
+    ),
+    "validation_extrapolated": Entry(
+        Severity.SUSPECT,
+        "extrapolated: {outside} of {scored} scored workloads lie outside what was surveyed, so "
+        "the errors are not those of predictions inside it",
+    ),
+    "rival_left_out": Entry(
+        Severity.NOTE,
+        "rival left out: {rival}: no admissible reading of [{lost} of its {workloads} workloads|"
+        "its workload][ ({reasons})|]",
+    ),
+    "model_left_out": Entry(Severity.NOTE, "model left out: {model}: {why}"),
     "measured_by_fio": Entry(
         Severity.NOTE,
         "measured by fio, which does not tell where the bytes came from, whether the rate was "
@@ -217,7 +363,7 @@ CATALOGUE: Mapping[str, Entry] = {
         "{measure_s_max:g} s",
     ),
 }
-"""What is found before a run, and about it."""
+"""What is found before a run, about it, and over the points of a study."""
 
 _CHOICE = re.compile(r"\[([^\[\]]*)\]")
 _VALUE = re.compile(r"\{(\w+)(?::([^{}]*))?\}")
@@ -236,6 +382,8 @@ _WRITTEN: Mapping[str, Callable[[float], str]] = {
     "whole percent": lambda frac: f"{100 * frac:.0f} %",
     "grouped": _grouped,
     "rate": _rate,
+    "mb_s": format_rate,
+    "share": say_percent,
     "bytes": format_bytes,
     "typed": lambda size: format_bytes(size).replace(" ", ""),
     "seconds": format_seconds,
@@ -257,3 +405,9 @@ def _render(text: str, values: Mapping[str, int | float | str]) -> str:
         return format(found, how)
 
     return _VALUE.sub(written, _CHOICE.sub(chosen, text))
+
+
+def drift_values(change: Interval) -> dict[str, float]:
+    """Return what a sentence says of a change whose interval does not hold none."""
+    way = "slower_frac" if change.value < 0 else "faster_frac"
+    return {way: abs(change.value), "low_frac": change.low or 0.0, "high_frac": change.high or 0.0}

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from leadline.record.finding import Finding
 from leadline.record.measurement import Measurement, ReachedStart
 from leadline.record.study import Records, Status
 from leadline.record.workload import Interval, Workload
@@ -57,8 +58,8 @@ class SurveyStart(ReachedStart, frozen=True, kw_only=True):
     """The simulated system, when it is one."""
     precondition_bytes_max: int | None = None
     """Most bytes written before the first point to precondition the device; None without."""
-    warnings: tuple[str, ...] = ()
-    """What was found before the first point, each beginning with its name."""
+    findings: tuple[Finding, ...] = ()
+    """What was found before the first point."""
     written_bytes_max: int | None = None
     """Most bytes to write on the target in all; None without a limit."""
 
@@ -184,7 +185,7 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
     cross_check_bytes: tuple[float, ...]
     """Change points a generic detector finds on the unique_bytes curve; they decide nothing."""
     sentences: tuple[str, ...]
-    warnings: tuple[str, ...]
+    findings: tuple[Finding, ...]
     written_bytes: int = 0
     """Bytes written on the target, by layout, preconditioning and requests; of a survey that
     stopped those of a run, too, that was ended and is no point."""

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from leadline.record.finding import Finding
 from leadline.record.measurement import Measurement, ReachedStart
 from leadline.record.study import Records, Status
 from leadline.record.survey import PlanStage
@@ -76,8 +77,8 @@ class ValidationStart(ReachedStart, frozen=True, kw_only=True):
     """Facts of the machine and the target, as in a survey."""
     clock_start_s: float = 0.0
     """Virtual time of a simulated system at the start: where its survey ended."""
-    warnings: tuple[str, ...] = ()
-    """What was found before the first point, each beginning with its name."""
+    findings: tuple[Finding, ...] = ()
+    """What was found before the first point."""
 
 
 class Forecast(msgspec.Struct, frozen=True, kw_only=True):
@@ -202,7 +203,7 @@ class Validation(msgspec.Struct, frozen=True, kw_only=True):
     drift_within_frac: Interval | None
     """Change from the first point to the last, from all that was measured more than once."""
     sentences: tuple[str, ...]
-    warnings: tuple[str, ...]
+    findings: tuple[Finding, ...]
 
     def score(self, model: str) -> ModelScore | None:
         """Return the score of a model or rival by its name."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 from msgspec import UNSET
@@ -10,7 +9,7 @@ from msgspec import UNSET
 from leadline.record.findings import Comparison
 from leadline.record.survey import Border, DriftStep, Region
 from leadline.record.workload import FRACTIONS, PARAMETERS, SIZES, Interval, Workload
-from leadline.units import format_bytes, format_rate, format_seconds
+from leadline.units import format_bytes, format_rate, format_seconds, say_percent, say_span
 
 PARAMETER_TITLES = {
     "unique_bytes": "Bytes touched by the workload",
@@ -22,13 +21,6 @@ PARAMETER_TITLES = {
 """What each parameter is called on an axis and in a table."""
 FRACTION_ENDS = {"read_frac": ("reads", "writes"), "seq_frac": ("sequential", "random")}
 """What a fraction is of, and what the rest is."""
-
-
-def say_span(low: str, high: str) -> str:
-    """Write `465 to 495 MiB`: the unit once where both ends share it."""
-    low_number, _, low_unit = low.partition(" ")
-    _, _, high_unit = high.partition(" ")
-    return f"{low_number if low_unit == high_unit else low} to {high}"
 
 
 def say_interval(number: Interval, write: Callable[[float], str]) -> str:
@@ -60,16 +52,6 @@ def _with_interval(number: Interval, write: Callable[[float], str], *, level: bo
         return f"{write(number.value)} (no interval, {say_count(number.n, 'reading')})"
     span = say_span(write(max(0.0, number.low)), write(number.high))
     return f"{write(number.value)} ({span}{', 95 %' if level else ''})"
-
-
-def say_percent(frac: float, *, signed: bool = False) -> str:
-    """Write a fraction as `2.1 %`, or `-0.4 %` and `+1.2 %` when signed."""
-    if not math.isfinite(frac):
-        return "not known"
-    percent = 100 * frac
-    digits = 0 if abs(percent) >= 10 else 1 if abs(percent) >= 0.1 else 2
-    text = f"{percent:{'+' if signed else ''}.{digits}f}".replace("-", "\N{MINUS SIGN}")
-    return f"{text} %"
 
 
 def say_time(seconds: float, *, simulated: bool = False) -> str:

@@ -202,7 +202,7 @@ def sample_survey(start: SurveyStart, status: Status = Status.DONE) -> Survey:
         settled=True,
         cross_check_bytes=(),
         sentences=("Nothing was found.",),
-        warnings=(),
+        findings=(),
     )
 
 
@@ -247,7 +247,7 @@ def sample_validation(start: ValidationStart, status: Status = Status.DONE) -> V
         drift_frac=None,
         drift_within_frac=None,
         sentences=("Nothing was scored.",),
-        warnings=(),
+        findings=(),
     )
 
 

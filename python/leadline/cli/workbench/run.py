@@ -13,7 +13,7 @@ from leadline.cli.options import positive_seconds, reader, with_output
 from leadline.cli.talk import talk
 from leadline.cli.tell import draw, require_output, tell
 from leadline.engine import Stopped
-from leadline.record.wording import join_words, say_count, say_percent
+from leadline.record.wording import join_words, say_count
 from leadline.record.workbench import (
     EXPERIMENT,
     Experiment,
@@ -38,7 +38,7 @@ from leadline.studies.workbench.policies.climb import CLIMBS
 from leadline.studies.workbench.pools.pool import open_pool
 from leadline.studies.workbench.run_lengths import expected_s
 from leadline.studies.workbench.threshold import percentile_ms
-from leadline.units import format_seconds
+from leadline.units import format_seconds, say_percent
 
 ExperimentPath = Annotated[
     Path, typer.Argument(metavar="EXPERIMENT.toml", help="See docs/reference/experiment.md.")

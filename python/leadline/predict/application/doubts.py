@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from leadline.predict.application.levels import Levels
 from leadline.record import Interval, Survey
 from leadline.record.application import Application, Reuse
-from leadline.record.wording import say_percent
-from leadline.units import format_bytes
+from leadline.units import format_bytes, say_percent
 
 IN_IO_MIN = 0.05
 """With a smaller share of its time in I/O storage hardly matters to an application."""

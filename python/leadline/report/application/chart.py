@@ -5,11 +5,10 @@ from __future__ import annotations
 import altair as alt
 
 from leadline.record.application import Application
-from leadline.record.wording import say_percent
 from leadline.report.drawing.axes import bytes_x, on_field
 from leadline.report.drawing.layers import TALL_PX, WIDE_PX, AnyChart, finish, tooltips, values
 from leadline.report.drawing.theme import SYSTEM_SHAPES
-from leadline.units import format_bytes
+from leadline.units import format_bytes, say_percent
 
 LRU, TWO_LISTS = "LRU", "Linux's two lists"
 

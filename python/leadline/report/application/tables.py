@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from leadline.record.application import Application, CallCount, FiveParameters, PhaseFound, Stream
 from leadline.record.application.reuse import MissRatio
-from leadline.record.wording import say_number, say_percent
-from leadline.units import format_bytes, format_seconds
+from leadline.record.wording import say_number
+from leadline.units import format_bytes, format_seconds, say_percent
 
 FIVE_HEADS = ("", "unique_bytes", "size_mean", "read_frac", "seq_frac", "process_num", "In I/O")
 CACHE_HEADS = ("File cache", "Misses under LRU", "Under Linux's two lists")

@@ -16,11 +16,12 @@ from leadline.record.balance import (
     Term,
     WhatIf,
 )
-from leadline.record.wording import say_change, say_count, say_number, say_percent, say_rate
+from leadline.record.wording import say_change, say_count, say_number, say_rate
 from leadline.report.streaming.order import groups_of
 from leadline.report.streaming.table import say_counted
 from leadline.report.streaming.words import BUS_WORDS, say_ratio, system_name
 from leadline.studies.streaming.what_if import say_changes
+from leadline.units import say_percent
 
 NO_NUMBER = "no number"
 _NOTHING_FRAC = 0.005

@@ -57,7 +57,7 @@ def cache_page(study: CacheStudy) -> PlainPage:
         sub=f"{start.target} · {start.started_at[:10]} · study {start.study_id[:8]}",
         status=study.status,
         sentences=[*found.sentences, *told, *(f"n.m.: {why}." for why in study.left_out)],
-        warnings=study.warnings,
+        warnings=study.findings,
         charts=cache_charts(study),
         tables=[
             PlainTable("Sizes and rates", SIZE_HEADS, size_rows(found)),

@@ -33,7 +33,7 @@ def render_cache_study(terminal: Terminal, study: CacheStudy) -> Iterator[Render
     yield terminal.table(SIZE_HEADS, size_rows(found))
     yield terminal.table(EVIDENCE_HEADS, evidence_rows(found))
     yield from _write_costs(terminal, study)
-    yield from terminal.warnings(study.warnings)
+    yield from terminal.warnings(study.findings)
 
 
 def _chart(terminal: Terminal, curve: Curve, size: CacheSize) -> list[str]:

@@ -8,8 +8,9 @@ from xml.etree import ElementTree as Xml
 
 from leadline.inert import printable
 from leadline.record.comparison import ComparedWorkload, SystemsComparison
-from leadline.record.wording import say_percent, say_rate, say_workload
+from leadline.record.wording import say_rate, say_workload
 from leadline.report.comparison import words
+from leadline.units import say_percent
 
 _STEERS = re.compile(r"([\\`*_{}\[\]<>|#!~])")
 """What Markdown and HTML within it read as more than text."""

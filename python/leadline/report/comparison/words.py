@@ -18,11 +18,11 @@ from leadline.record.wording import (
     say_count,
     say_interval,
     say_number,
-    say_percent,
     say_rate,
     say_workload,
 )
 from leadline.report.survey.tables import say_fact
+from leadline.units import say_percent
 
 PRICE_UNIT = 1000
 """MB/s are told for so much money: one unit of it buys too few."""

@@ -51,5 +51,5 @@ def study_document(study: CacheStudy) -> dict[str, Any]:
         "facts": start.facts,
         "plan": start.plan,
         "sentences": found.sentences,
-        "warnings": study.warnings,
+        "findings": [each.document() for each in study.findings],
     }

@@ -61,7 +61,7 @@ def survey_document(survey: Survey, points: Sequence[Measurement]) -> dict[str, 
         "facts": start.facts,
         "plan": start.plan,
         "sentences": survey.sentences,
-        "warnings": survey.warnings,
+        "findings": [each.document() for each in survey.findings],
     }
 
 

@@ -49,7 +49,7 @@ def validation_document(validation: Validation) -> dict[str, Any]:
         "plan": start.plan,
         "facts": start.facts,
         "sentences": validation.sentences,
-        "warnings": validation.warnings,
+        "findings": [each.document() for each in validation.findings],
     }
 
 

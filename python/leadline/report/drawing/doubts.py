@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from leadline.record.finding import Finding
+
 _AGAINST = re.compile(
     "|".join(
         (
@@ -73,10 +75,14 @@ class Doubts(NamedTuple):
     """Good to know when reading them."""
 
 
-def in_two_groups(warnings: Iterable[str]) -> Doubts:
-    """Return the warnings in their order, apart by what they mean for who reads the numbers."""
-    told = list(dict.fromkeys(warnings))
+def in_two_groups(found: Iterable[Finding | str]) -> Doubts:
+    """Return what was found in its order, apart by what it means for who reads the numbers."""
+    told = {str(each): _is_serious(each) for each in found}
     return Doubts(
-        tuple(text for text in told if _AGAINST.search(text)),
-        tuple(text for text in told if not _AGAINST.search(text)),
+        tuple(text for text, serious in told.items() if serious),
+        tuple(text for text, serious in told.items() if not serious),
     )
+
+
+def _is_serious(found: Finding | str) -> bool:
+    return bool(_AGAINST.search(found)) if isinstance(found, str) else not found.is_note

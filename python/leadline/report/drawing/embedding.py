@@ -20,6 +20,7 @@ import msgspec
 import vl_convert
 from markupsafe import Markup
 
+from leadline.record.finding import Finding
 from leadline.report.drawing.doubts import in_two_groups
 from leadline.report.drawing.drawable import Drawn, drawable, is_vega, to_svg
 from leadline.report.drawing.theme import config
@@ -67,7 +68,7 @@ def page_parts(
     charts: Mapping[str, Drawn],
     document: Any,
     scripts: Sequence[str] = (),
-    warnings: Iterable[str] = (),
+    warnings: Iterable[Finding | str] = (),
 ) -> dict[str, Any]:
     """Return what every page of charts needs beside its own text: drawings, scripts, style, data.
 

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import vl_convert
 
+from leadline.record.finding import Finding
 from leadline.report.drawing.doubts import in_two_groups
 from leadline.report.drawing.drawable import Drawn, drawable, to_svg
 from leadline.report.drawing.theme import FONT
@@ -35,7 +36,7 @@ class Sheet(NamedTuple):
     title: str
     sub: str
     sentences: Sequence[str]
-    warnings: Sequence[str]
+    warnings: Sequence[Finding | str]
     charts: Mapping[str, Drawn]
     notes: Sequence[str] = ()
     """What is said below the charts, as what was not measured."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from leadline.record import Status
+from leadline.record.finding import Finding
 from leadline.report.drawing.drawable import Drawn
 from leadline.report.drawing.embedding import page_parts, render_page
 from leadline.report.drawing.paged import Sheet, paged_pdf
@@ -31,7 +32,7 @@ class PlainPage(NamedTuple):
     """Id, target and date."""
     status: Status
     sentences: Sequence[str]
-    warnings: Sequence[str]
+    warnings: Sequence[Finding | str]
     charts: Mapping[str, Drawn]
     tables: Sequence[PlainTable]
     document: Any

@@ -19,6 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from leadline.inert import printable
+from leadline.record.finding import Finding
 
 _Asked = ParamSpec("_Asked")
 _ASCII = str.maketrans({"×": "x", "−": "-", "±": "+/-", "\N{MICRO SIGN}": "u"})
@@ -52,7 +53,7 @@ class Terminal:
         for number, sentence in enumerate(sentences):
             yield self.text(sentence, "bold" if number == 0 else "")
 
-    def warnings(self, warnings: Iterable[str]) -> Iterator[Text]:
+    def warnings(self, warnings: Iterable[Finding | str]) -> Iterator[Text]:
         """What speaks against the answer."""
         for warning in warnings:
             yield self.text(f"warning: {warning}", "yellow")

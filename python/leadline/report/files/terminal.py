@@ -8,10 +8,10 @@ from rich.text import Text
 
 from leadline.record import Interval
 from leadline.record.files import FilesRow, FilesStudy
-from leadline.record.wording import say_count, say_interval, say_span
+from leadline.record.wording import say_count, say_interval
 from leadline.report.drawing.terminal import Terminal, on_terminal
 from leadline.report.files.table import NOT_MEASURED, table_lines, table_of
-from leadline.units import format_bytes
+from leadline.units import format_bytes, say_span
 
 
 @on_terminal

@@ -6,8 +6,8 @@ Each function takes one result and says one thing; None when there is nothing to
 from __future__ import annotations
 
 from leadline.record import EngineResult, LatencyUs, Offered
-from leadline.record.wording import join_words, say_count, say_percent
-from leadline.units import format_bytes, format_rate, format_seconds
+from leadline.record.wording import join_words, say_count
+from leadline.units import format_bytes, format_rate, format_seconds, say_percent
 
 OTHERS_MIN_BYTES = 2**20
 OTHERS_MIN_FRAC = 0.05

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from leadline.record import Measurement
 from leadline.record.measurement import Measured
-from leadline.record.wording import say_rate, say_span, say_workload
+from leadline.record.wording import say_rate, say_workload
 from leadline.report.drawing.plain_page import PlainPage, PlainTable, plain_pdf, render_plain
 from leadline.report.drawing.saving import Forms
 from leadline.report.measurement.charts import measurement_charts
 from leadline.report.measurement.terminal import measurement_rows
-from leadline.units import format_rate, format_seconds
+from leadline.units import format_rate, format_seconds, say_span
 
 _FORMS = Forms(
     "a measurement",

@@ -9,9 +9,9 @@ from rich.text import Text
 from leadline.record import EngineResult, Measurement, OperationSummary
 from leadline.record.measurement import Measured
 from leadline.record.result import NUMBERS
-from leadline.record.wording import say_count, say_percent, say_rate, say_time
+from leadline.record.wording import say_count, say_rate, say_time
 from leadline.report.measurement import evidence
-from leadline.units import format_seconds
+from leadline.units import format_seconds, say_percent
 
 
 def render_measured(study: Measured) -> RenderableType:

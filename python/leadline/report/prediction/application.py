@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from rich.console import RenderableType
 
 from leadline.record.application.prediction import ApplicationPrediction, Term
-from leadline.record.wording import join_words, say_bytes, say_interval, say_percent
+from leadline.record.wording import join_words, say_bytes, say_interval
 from leadline.report.drawing.terminal import Terminal, on_terminal
-from leadline.units import format_bytes, format_seconds
+from leadline.units import format_bytes, format_seconds, say_percent
 
 
 @on_terminal

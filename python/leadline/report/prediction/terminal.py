@@ -10,8 +10,8 @@ from rich.text import Text
 
 from leadline.predict import iops_of, response_us_of
 from leadline.record import Interval, Prediction, Survey
-from leadline.record.wording import say_rate, say_span, say_workload
-from leadline.units import format_rate, format_seconds
+from leadline.record.wording import say_rate, say_workload
+from leadline.units import format_rate, format_seconds, say_span
 
 
 def render_predictions(

@@ -8,12 +8,12 @@ from typing import Any
 import altair as alt
 
 from leadline.record.streaming import StreamStudy
-from leadline.record.wording import say_percent
 from leadline.report.drawing.axes import NUMBER_EXPR, on_field
 from leadline.report.drawing.layers import NARROW_PX, AnyChart, finish, tooltips, values
 from leadline.report.streaming.bound_rows import bound_rows
 from leadline.report.streaming.groups import across, across_end, group_x, under_axis, zero_line
 from leadline.report.streaming.order import groups_of
+from leadline.units import say_percent
 
 _HEIGHT_PX = 240
 

@@ -6,12 +6,12 @@ from typing import Any
 
 from leadline.record.balance import RESOURCE_WORDS, PhaseBound
 from leadline.record.streaming import StreamStudy
-from leadline.record.wording import say_percent, say_rate
+from leadline.record.wording import say_rate
 from leadline.report.streaming.order import group_name
 from leadline.stats.arithmetic import inverse, scaled
 from leadline.studies.streaming.bounds import bound
 from leadline.studies.streaming.use import more_than_all
-from leadline.units import format_rate
+from leadline.units import format_rate, say_percent
 
 
 def bound_rows(study: StreamStudy) -> list[dict[str, Any]]:

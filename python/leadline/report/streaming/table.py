@@ -9,10 +9,10 @@ from typing import NamedTuple
 from leadline.record import Interval
 from leadline.record.balance import PhaseCost, StreamBalance
 from leadline.record.streaming import Capacities, PhaseResult, StreamRun, StreamStudy
-from leadline.record.wording import say_count, say_interval, say_rate, say_span
+from leadline.record.wording import say_count, say_interval, say_rate
 from leadline.report.streaming.order import groups_of
 from leadline.studies.streaming.measured import Cell, cells_of
-from leadline.units import format_bytes, format_rate, format_seconds
+from leadline.units import format_bytes, format_rate, format_seconds, say_span
 
 NOT_COUNTED = "n.m."
 COUNTER_WORDS = {

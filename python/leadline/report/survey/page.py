@@ -80,7 +80,7 @@ def render_html(
         point_heads=tables.POINT_HEADS,
         points=tables.point_rows(points),
         csv_href=data_uri("text/csv", tables.points_csv(points).encode()),
-        **page_parts(drawn, data, scripts, survey.warnings)
+        **page_parts(drawn, data, scripts, survey.findings)
         | {"missing": not_measured(survey), "first": "unique_bytes"},
     )
 

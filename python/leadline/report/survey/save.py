@@ -91,7 +91,7 @@ def _pdf(survey: Survey, validation: Validation | None) -> bytes:
             title=start.system,
             sub=f"{start.target} · {start.started_at[:10]} · {survey.status.value}",
             sentences=survey.sentences,
-            warnings=survey.warnings,
+            warnings=survey.findings,
             charts={**first, **drawn, **checked},
             notes=list(not_measured(survey).values()),
         )

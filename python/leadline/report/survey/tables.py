@@ -12,17 +12,10 @@ from typing import Any
 from leadline.inert import cell
 from leadline.machine.facts import FACTS
 from leadline.record import PARAMETERS, Measurement, Survey
-from leadline.record.wording import (
-    say_border,
-    say_half_width,
-    say_percent,
-    say_rate,
-    say_value,
-    say_workload,
-)
+from leadline.record.wording import say_border, say_half_width, say_rate, say_value, say_workload
 from leadline.report.measurement.evidence import CLOCKS, marks, say_precondition, say_written
 from leadline.report.measurement.outliers import slice_outliers
-from leadline.units import format_bytes, format_seconds
+from leadline.units import format_bytes, format_seconds, say_percent
 
 POINT_HEADS = (
     "#",

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from leadline.record import CurvePoint, FileCache, Measurement, Survey
-from leadline.record.wording import say_border, say_percent, say_rate
+from leadline.record.wording import say_border, say_rate
 from leadline.report.drawing.scale import wants_log
 from leadline.report.drawing.terminal import Terminal, on_terminal
 from leadline.report.survey.latency import (
@@ -21,7 +21,7 @@ from leadline.report.survey.latency import (
     latencies,
     say_curve,
 )
-from leadline.units import format_bytes, format_rate
+from leadline.units import format_bytes, format_rate, say_percent
 
 ROWS = 9
 """Height of the chart in lines."""
@@ -50,7 +50,7 @@ def render_terminal(
         for said in cache.sentences:
             yield terminal.text(said)
             yield Text("")
-    yield from terminal.warnings(survey.warnings)
+    yield from terminal.warnings(survey.findings)
 
 
 def _table(terminal: Terminal, survey: Survey) -> Table:

@@ -12,9 +12,7 @@ from leadline.record.wording import (
     PARAMETER_TITLES,
     say_interval,
     say_number,
-    say_percent,
     say_share,
-    say_span,
     say_value,
     say_workload,
 )
@@ -31,7 +29,7 @@ from leadline.report.drawing.layers import (
     values,
 )
 from leadline.report.drawing.theme import SYSTEM_DASHES
-from leadline.units import format_rate
+from leadline.units import format_rate, say_percent, say_span
 
 ERROR_FRAC_MIN = 0.001
 """Where the log axis of errors begins; a smaller error is drawn there."""

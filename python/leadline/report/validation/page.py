@@ -59,7 +59,7 @@ def validation_page(validation: Validation) -> PlainPage:
         sub=f"{of} · {start.started_at[:10]} · validation {start.study_id[:8]}",
         status=validation.status,
         sentences=validation.sentences,
-        warnings=validation.warnings,
+        warnings=validation.findings,
         charts=validation_charts(validation),
         tables=[
             PlainTable("Models and rivals", HEADS, validation_rows(validation)),

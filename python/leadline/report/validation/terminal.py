@@ -7,13 +7,14 @@ from rich.table import Table
 from rich.text import Text
 
 from leadline.record import ModelScore, Validation
-from leadline.record.wording import say_number, say_percent, say_share
+from leadline.record.wording import say_number, say_share
+from leadline.units import say_percent
 
 
 def render_validation(validation: Validation) -> Group:
     """Return what a rich console can print."""
     said = [Text(text) for text in validation.sentences]
-    said += [Text(f"warning: {text}") for text in validation.warnings]
+    said += [Text(f"warning: {text}") for text in validation.findings]
     return Group(_table(validation), Text(), *said)
 
 

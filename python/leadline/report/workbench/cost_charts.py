@@ -13,11 +13,11 @@ from typing import Any
 import altair as alt
 import msgspec
 
-from leadline.record.wording import say_percent
 from leadline.record.workbench import Experiment
 from leadline.report.drawing.layers import NARROW_PX, AnyChart, finish, tooltips, values
 from leadline.report.drawing.theme import SYSTEM_SHAPES
 from leadline.report.workbench.words import say_cost
+from leadline.units import say_percent
 
 _HEIGHT_PX = 240
 _LOG_SPREAD = 12.0

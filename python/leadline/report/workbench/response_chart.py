@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import altair as alt
 import numpy as np
 
-from leadline.record.wording import say_percent
 from leadline.record.workbench import PeakRate, SamplePeak, Threshold, TrialState
 from leadline.report.drawing.axes import on_field
 from leadline.report.drawing.layers import NARROW_PX, WIDE_PX, AnyChart, finish, tooltips, values
@@ -24,6 +23,7 @@ from leadline.report.workbench.rows import (
     trial_row,
 )
 from leadline.report.workbench.words import say_load, say_ms
+from leadline.units import say_percent
 
 _HEIGHT_PX = 320
 _NEAR_FRAC = 0.12

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 import altair as alt
 
-from leadline.record.wording import say_percent
 from leadline.record.workbench import Experiment, TrialState
 from leadline.report.drawing.axes import on_field
 from leadline.report.drawing.drawable import Drawn
@@ -17,7 +16,7 @@ from leadline.report.workbench.rows import Row
 from leadline.report.workbench.run_length_table import say_needed
 from leadline.report.workbench.words import say_cost, say_ms
 from leadline.studies.workbench.run_lengths import RunLength, run_length_rows
-from leadline.units import format_seconds
+from leadline.units import format_seconds, say_percent
 
 _HEIGHT_PX = 260
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from leadline.record import Interval
-from leadline.record.wording import say_interval, say_percent, say_span
+from leadline.record.wording import say_interval
 from leadline.record.workbench import Experiment
 from leadline.report.workbench.words import say_cost, say_response
 from leadline.studies.workbench.run_lengths import NEEDED_MAX, RunLength, run_length_rows
-from leadline.units import format_seconds
+from leadline.units import format_seconds, say_percent, say_span
 
 LENGTH_HEADS = (
     "Of peak",

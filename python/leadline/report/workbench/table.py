@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from leadline.record import Access
-from leadline.record.wording import say_count, say_percent, say_span, say_workload
+from leadline.record.wording import say_count, say_workload
 from leadline.record.workbench import (
     CommandServer,
     Experiment,
@@ -34,7 +34,7 @@ from leadline.report.workbench.words import (
 )
 from leadline.studies.workbench.answer import say_quantile, say_sample, say_threshold
 from leadline.studies.workbench.latency_curve import latency_curve
-from leadline.units import format_seconds
+from leadline.units import format_seconds, say_percent, say_span
 
 _SATURATED = {True: "yes", False: "no", None: "cannot tell"}
 TRIAL_HEADS = ("#", "Load (1/s)", "For", "Mean", "p50", "p99", "Ended", "Took", "On")

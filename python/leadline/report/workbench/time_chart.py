@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import altair as alt
 
-from leadline.record.wording import say_count, say_percent
+from leadline.record.wording import say_count
 from leadline.record.workbench import Experiment, SamplePeak, Threshold
 from leadline.report.drawing.axes import on_field
 from leadline.report.drawing.layers import WIDE_PX, AnyChart, finish, values
@@ -15,6 +15,7 @@ from leadline.report.drawing.theme import SYSTEM_SHAPES
 from leadline.report.workbench.response_chart import trial_tips
 from leadline.report.workbench.rows import Row, measures, spans, trial_row
 from leadline.report.workbench.words import peak_of, say_cost
+from leadline.units import say_percent
 
 _HEIGHT_PX = 260
 _TOP_FACTOR = 2.6

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from leadline.record import Interval
-from leadline.record.wording import say_interval, say_percent, say_span
+from leadline.record.wording import say_interval
 from leadline.record.workbench import Experiment, ExperimentStart, PeakRate, PeakVerdict, TrialState
 from leadline.studies.workbench.answer import BEST
+from leadline.units import say_percent, say_span
 
 VERDICTS: dict[PeakVerdict, str] = {
     PeakVerdict.FOUND: "found",

@@ -8,9 +8,9 @@ import msgspec
 
 from leadline.record import Interval, Measurement
 from leadline.record.application import Application, PhaseFound, Reuse
-from leadline.record.wording import say_count, say_interval, say_number, say_percent
+from leadline.record.wording import say_count, say_interval, say_number
 from leadline.studies.application.synthetic import Synthetic
-from leadline.units import format_bytes
+from leadline.units import format_bytes, say_percent
 
 
 class Beside(msgspec.Struct, frozen=True, kw_only=True):

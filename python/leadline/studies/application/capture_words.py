@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from leadline.record.application import Capture, CommandEnded, Perturbation
 from leadline.record.application.capture import BYTES_OFF_MAX, LOST_MAX
-from leadline.record.wording import say_count, say_number, say_percent
-from leadline.units import format_bytes
+from leadline.record.wording import say_count, say_number
+from leadline.units import format_bytes, say_percent
 
 MAPPED_MAX = 0.1
 """Of all bytes: with more by mappings, what requests say is not the whole."""

@@ -21,8 +21,8 @@ from leadline.record.jobs.streams import (
     StreamAsked,
     Uniform,
 )
-from leadline.record.wording import say_count, say_number, say_percent
-from leadline.units import format_bytes
+from leadline.record.wording import say_count, say_number
+from leadline.units import format_bytes, say_percent
 
 GRANULE_BYTES = 512
 """Smallest transfer, of which sizes are multiples."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from leadline.record.application import Gaps, Loop, TraceFacts
-from leadline.record.wording import say_number, say_percent
+from leadline.record.wording import say_number
 from leadline.studies.application.trace import Part
+from leadline.units import say_percent
 
 TIMED_MIN = 0.5
 """Of the requests: with fewer durations nothing is said of time in I/O."""

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator, Sequence
 
 from leadline.record.application import FiveParameters, PhaseFound, Reuse, Stream, TraceFacts
-from leadline.record.wording import join_words, say_count, say_number, say_percent
-from leadline.units import format_bytes, format_seconds
+from leadline.record.wording import join_words, say_count, say_number
+from leadline.units import format_bytes, format_seconds, say_percent
 
 IN_IO_MIN = 0.05
 """Below it what storage does hardly matters to the application."""

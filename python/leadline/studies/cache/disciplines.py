@@ -18,11 +18,11 @@ from msgspec.structs import replace
 from leadline.engine import Engine, Limits, TargetRefused, until_completed
 from leadline.record import Access, EngineResult, Interval, Workload, derive_seed
 from leadline.record.findings import Comparison
-from leadline.record.wording import say_percent, say_rate, say_times
+from leadline.record.wording import say_rate, say_times
 from leadline.record.writes import DisciplineRate, WriteDisciplines
 from leadline.stats import pooled_noise, pooled_result
 from leadline.stats.intervals import reading_interval
-from leadline.units import format_seconds
+from leadline.units import format_seconds, say_percent
 
 FSYNC_EACH = 8
 """Writes from one fsync to the next, where nobody says otherwise: a small transaction."""

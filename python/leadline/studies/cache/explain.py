@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from leadline.record import CacheStart, CacheStudy, Curve, CurvePoint, Measurement, Status
-from leadline.record.wording import say_count
+from leadline.record.finding import Finding, drift_values
 from leadline.stats import DRIFT_FRAC_MIN, Noise, group_drift
 from leadline.studies.cache.find import find_file_cache, noise_of, pooled
 from leadline.studies.cache.questions import READS, WRITES
@@ -32,7 +32,7 @@ def explain_study(start: CacheStart, points: Sequence[Measurement]) -> CacheStud
             if (curve := _curve(points, kind, start.seed, noise)) is not None
         ),
         noise_frac=noise.sd_frac,
-        warnings=_warnings(start, points, complete=complete),
+        findings=_findings(start, points, complete=complete),
     )
 
 
@@ -60,49 +60,40 @@ def _curve(points: Sequence[Measurement], kind: float, seed: int, noise: Noise) 
     )
 
 
-def _warnings(
+def _findings(
     start: CacheStart, points: Sequence[Measurement], *, complete: bool
-) -> tuple[str, ...]:
-    told = []
+) -> tuple[Finding, ...]:
+    found = []
     if not complete:
-        told.append(
-            f"Stopped after {len(points)} of {start.plan.points} planned points; what is shown "
-            "rests on those. The same command with --resume goes on."
-        )
+        found.append(Finding.of("stopped", points=len(points), planned=start.plan.points))
     bad = [point for point in points if not point.result.admissible]
     if bad:
         reasons = sorted({reason for point in bad for reason in point.result.reasons})
-        told.append(
-            f"{len(bad)} of {len(points)} points are not admissible and carry nothing: "
-            f"{'; '.join(reasons[:3])}."
-        )
-    told += _moved(points) + _disturbed(start, points)
-    busy = [point for point in points if (point.result.foreign_cpu or 0) > FOREIGN_CPU_MAX]
+        counts = {"inadmissible": len(bad), "points": len(points)}
+        said = "; ".join(reasons[:3])
+        found.append(Finding.of("points_inadmissible", **counts, for_sizes=said))
+    found += _moved(points) + _disturbed(start, points)
+    busy = sum((point.result.foreign_cpu or 0) > FOREIGN_CPU_MAX for point in points)
     if busy:
-        told.append(
-            f"Other programs used more than {FOREIGN_CPU_MAX:.0%} of a processor during "
-            f"{len(busy)} of {say_count(len(points), 'point')}."
-        )
-    return (*told, *start.warnings)
+        counts = {"busy": busy, "points": len(points)}
+        found.append(Finding.of("foreign_load", foreign_frac=FOREIGN_CPU_MAX, **counts))
+    return (*found, *start.findings)
 
 
-def _disturbed(start: CacheStart, points: Sequence[Measurement]) -> list[str]:
+def _disturbed(start: CacheStart, points: Sequence[Measurement]) -> list[Finding]:
     """Points at which something else emptied or wrote out the cache."""
     curves = {
         name: kind_curve(points, kind, seed=start.seed, fit=False)
         for name, kind in (("reads", READS), ("writes", WRITES))
     }
     return [
-        f"{count} of {say_count(len(curve.points), 'point')} of {name} reached the device "
-        "more than larger workloads did: meanwhile something else wrote the cache out or took it "
-        "(a sync, other programs' memory, changed dirty limits). The size is right only where "
-        "undisturbed points surround it; measure again on an idle machine."
+        Finding.of("cache_disturbed", disturbed=count, points=len(curve.points), kind=name)
         for name, curve in curves.items()
         if (count := disturbed_points(curve))
     ]
 
 
-def _moved(points: Sequence[Measurement]) -> list[str]:
+def _moved(points: Sequence[Measurement]) -> list[Finding]:
     groups: dict[object, list[Measurement]] = {}
     for point in points:
         if point.result.admissible:
@@ -116,9 +107,4 @@ def _moved(points: Sequence[Measurement]) -> list[str]:
     )
     if drift is None or not drift.excludes(0.0) or abs(drift.value) < DRIFT_FRAC_MIN:
         return []
-    way = "slower" if drift.value < 0 else "faster"
-    told = (
-        f"The system became {abs(drift.value):.0%} {way} while it was measured (95 %: "
-        f"{drift.low:+.0%} to {drift.high:+.0%}); the points ran in mixed order, so sizes keep."
-    )
-    return [told]
+    return [Finding.of("drift_of_sizes", **drift_values(drift))]

@@ -35,9 +35,10 @@ from leadline.machine.dirty_limits import (
     why_not,
 )
 from leadline.record import EngineResult, Interval, Workload, derive_seed
-from leadline.record.wording import say_percent, say_rate, say_share
+from leadline.record.wording import say_rate, say_share
 from leadline.record.writes import FlusherCost
 from leadline.stats.intervals import pooled_noise, reading_interval
+from leadline.units import say_percent
 
 PAIRS = 6
 RUN_S = 1.5

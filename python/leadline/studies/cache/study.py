@@ -12,6 +12,7 @@ import msgspec
 
 from leadline.engine import Engine, Limits, NothingCompleted, Progress, Target
 from leadline.record import CacheStart, CacheStudy, Measurement, Status, Workload
+from leadline.record.finding import Finding
 from leadline.store import Keeper
 from leadline.studies.cache.explain import explain_study
 from leadline.studies.cache.plan import make_plan
@@ -62,7 +63,7 @@ def begin_study(
     asked: CacheAsked,
     *,
     study_id: str | None = None,
-    warnings: tuple[str, ...] = (),
+    findings: tuple[Finding, ...] = (),
 ) -> CacheStart:
     """Plan a study of an opened target and record everything that decides it.
 
@@ -92,7 +93,7 @@ def begin_study(
         facts=dict(engine.facts),
         memory_bytes=memory_bytes_of(engine.access.cache_limit_bytes, engine.facts, target.profile),
         system_profile=target.profile,
-        warnings=warnings,
+        findings=findings,
     )
 
 

@@ -16,9 +16,9 @@ import msgspec
 from leadline.record import Interval
 from leadline.record.files import FilesRow, FilesStudy
 from leadline.record.jobs.file_test import FILE_PROGRAMS, KBYTE, FileProgram
-from leadline.record.wording import join_words, say_number, say_rate, say_span
+from leadline.record.wording import join_words, say_number, say_rate
 from leadline.studies.files.rows import rate_noise, ratio
-from leadline.units import format_bytes
+from leadline.units import format_bytes, say_span
 
 CPU_BOUND_PERCENT = 90.0
 """KM83 §5 calls programs at 96 to 100 % "CPU limited"; of one processor, for one program."""

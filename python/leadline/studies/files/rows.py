@@ -10,9 +10,9 @@ import msgspec
 
 from leadline.record.files import FilesCell, FilesRow, FilesStudy
 from leadline.record.jobs.file_test import FILE_PROGRAMS, FileProgram, FileRun, FileTestResult
-from leadline.record.wording import say_percent
 from leadline.record.workload import Interval, interval_columns
 from leadline.stats.intervals import Noise, pooled_noise, reading_interval, student_t
+from leadline.units import say_percent
 
 CACHED_FRAC_MAX = 0.05
 """Of a file in the cache before a read that was to come from the drive."""

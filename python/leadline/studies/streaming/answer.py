@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from leadline.record.balance import RESOURCE_WORDS, Balance, Scaling, StreamBalance
 from leadline.record.streaming import StreamStudy
-from leadline.record.wording import say_count, say_percent
+from leadline.record.wording import say_count
 from leadline.studies.streaming.balance import balances_of
 from leadline.studies.streaming.measured import costs_of, doubts_about, ratios_of
 from leadline.studies.streaming.scaling import scalings_of
 from leadline.studies.streaming.use import more_than_all
 from leadline.studies.streaming.what_if import what_ifs
-from leadline.units import format_rate
+from leadline.units import format_rate, say_percent
 
 TWICE: tuple[dict[str, float], ...] = ({"disks": 2.0}, {"cores": 2.0})
 """What is answered when nothing was asked."""

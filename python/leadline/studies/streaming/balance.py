@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from leadline.record import Interval
 from leadline.record.balance import RESOURCE_WORDS, RESOURCES, Balance, Resource, Saturation
 from leadline.record.streaming import Capacities, StreamStudy
-from leadline.record.wording import say_count, say_percent
+from leadline.record.wording import say_count
 from leadline.stats.arithmetic import inverse, product, scaled
 from leadline.stats.saturation import saturation
 from leadline.studies.streaming.amdahl import amdahl_case
 from leadline.studies.streaming.measured import Cell, cells_of
 from leadline.studies.streaming.use import Busy, busy, more_than_all, processors_of
-from leadline.units import format_rate
+from leadline.units import format_rate, say_percent
 
 _MB = 1e6
 _WORTH_SAYING_FRAC = 0.005

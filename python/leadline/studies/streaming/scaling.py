@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from leadline.record import Interval
 from leadline.record.balance import RESOURCE_WORDS, RESOURCES, Resource, Scaling, ScalingStep
 from leadline.record.streaming import Capacities, StreamStudy
-from leadline.record.wording import say_count, say_percent
+from leadline.record.wording import say_count
 from leadline.stats.arithmetic import difference, exactly, inverse, product, scaled, surely_below
 from leadline.studies.streaming.measured import Cell, cells_of, readings_interval
 from leadline.studies.streaming.use import busy, processors_of, striped
-from leadline.units import format_rate
+from leadline.units import format_rate, say_percent
 
 _MB = 1e6
 SHORT_FRAC = 0.9

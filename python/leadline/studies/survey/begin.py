@@ -18,6 +18,7 @@ from leadline.engine import (
     memory_cgroup,
 )
 from leadline.record import SurveyStart
+from leadline.record.finding import Finding
 from leadline.studies.survey.fits import require_fit
 from leadline.studies.survey.plan import (
     BEYOND_CACHE_MIN,
@@ -64,7 +65,7 @@ def begin_survey(
     asked: Asked,
     *,
     study_id: str | None = None,
-    warnings: tuple[str, ...] = (),
+    findings: tuple[Finding, ...] = (),
 ) -> SurveyStart:
     """Plan a survey of an opened target and record everything that decides it.
 
@@ -73,7 +74,7 @@ def begin_survey(
         target: what was opened.
         asked: the options.
         study_id: its id; by default a new one.
-        warnings: what was found before the first point.
+        findings: what was found before the first point.
 
     Raises:
         PlanRefused: no sensible survey fits the budget or the room, or the target cannot obey
@@ -115,7 +116,7 @@ def begin_survey(
         facts=dict(engine.facts),
         precondition_bytes_max=asked.precondition_bytes_max,
         written_bytes_max=asked.written_bytes_max,
-        warnings=warnings,
+        findings=findings,
         system_profile=target.profile,
     )
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from leadline.record import Border, Measurement
+from leadline.record.finding import Finding
 from leadline.record.wording import say_bytes
 from leadline.stats import BorderFit, FittedBorder, fit_borders
 from leadline.studies.counted import CountedBorder, always_held, counted_border, throughput
-from leadline.units import format_bytes
 
 ONE_BORDER = 2.0
 """Two borders within this factor are one (docs/concepts/borders.md)."""
@@ -35,7 +35,7 @@ class Decided:
     kept: tuple[int, ...]
     """Which of its borders stand; the others are the counted one, seen less well."""
     counted: CountedBorder | None
-    doubt: str
+    doubt: Finding | None
     """Where counts and throughput say different things, what; else empty."""
 
 
@@ -135,31 +135,19 @@ def _seen(curve: BorderFit, counted: CountedBorder | None) -> FittedBorder | Non
 
 def _doubt(
     curve: BorderFit, counted: CountedBorder | None, seen: FittedBorder | None, *, always_held: bool
-) -> str:
+) -> Finding | None:
     if counted is None:
         if not (always_held and curve.borders):
-            return ""
-        return (
-            "counted and throughput: no read left the file cache at any size measured, so what "
-            f"changes at {say_bytes(curve.borders[-1].bytes)} is not where it ends (writes that "
-            "wait for the device, or the processor's own caches, look the same)."
-        )
+            return None
+        return Finding.of("no_cache_end", border=say_bytes(curve.borders[-1].bytes))
     size = counted.border.bytes
     if seen is None:
-        return (
-            f"counted and throughput: reads begin to miss the file cache at {say_bytes(size)}, "
-            "where the throughput shows no border: the device is about as fast there, or what was "
-            "measured is too noisy to tell."
-        )
+        return Finding.of("border_by_count_alone", border=say_bytes(size))
     if _apart(seen, counted.border) < DISAGREE or _overlap(seen, counted.border):
-        return ""
+        return None
     way = "fell before" if seen.bytes.value < size.value else "fell only after"
-    return (
-        f"counted and throughput: the throughput {way} the file cache was full, at "
-        f"{say_bytes(seen.bytes)}, while reads were counted from the cache up to "
-        f"{format_bytes(size.value)}: the count stands (writes that wait for the device and other "
-        "programs move the throughput alone)."
-    )
+    border = say_bytes(seen.bytes)
+    return Finding.of("borders_apart", way=way, border=border, counted_bytes=size.value)
 
 
 def _apart(one: FittedBorder, other: FittedBorder) -> float:

@@ -24,18 +24,19 @@ from leadline.record import (
     SurveyStart,
     Workload,
 )
+from leadline.record.finding import Finding
 from leadline.stats import change_points, good_range, group_drift, group_step, slope
 from leadline.studies.counted import throughput
 from leadline.studies.memory import memory_bytes_of
 from leadline.studies.survey.borders import Decided, decide_again
 from leadline.studies.survey.focal import half_way
+from leadline.studies.survey.found import survey_findings
 from leadline.studies.survey.middle import MiddleStrategy, RegionBounds
 from leadline.studies.survey.noise import NoiseModel
 from leadline.studies.survey.readings import Readings, curve_of, value
 from leadline.studies.survey.sentences import sentences
 from leadline.studies.survey.seventy_five import SeventyFiveStrategy, say_vector
 from leadline.studies.survey.strategy import Surveyor
-from leadline.studies.survey.warnings import survey_warnings
 
 CURVES = ("size_mean", "read_frac", "process_num", "seq_frac")
 ORDINALS = ("first", "second", "third", "fourth")
@@ -112,10 +113,10 @@ class _Explanation:
             settled=self._settled(families),
             cross_check_bytes=self._cross_check(),
             sentences=(),
-            warnings=(),
+            findings=(),
             written_bytes=sum(bytes_written(point.result) for point in self.points),
         )
-        doubt = decided.doubt if decided else ""
+        doubt = decided.doubt if decided else None
         worded = _with_words(draft, self.points, contradicted=self.contradicted, doubt=doubt)
         if isinstance(self.strategy, SeventyFiveStrategy):
             told = (worded.sentences[0], say_vector(self.strategy), *worded.sentences[1:])
@@ -344,8 +345,8 @@ def _end_of(last: Measurement | None) -> float:
 
 
 def _with_words(
-    draft: Survey, points: Sequence[Measurement], *, contradicted: bool, doubt: str
+    draft: Survey, points: Sequence[Measurement], *, contradicted: bool, doubt: Finding | None
 ) -> Survey:
-    warnings = survey_warnings(draft, points, contradicted=contradicted, doubt=doubt)
-    worded = msgspec.structs.replace(draft, warnings=warnings)
+    findings = survey_findings(draft, points, contradicted=contradicted, doubt=doubt)
+    worded = msgspec.structs.replace(draft, findings=findings)
     return msgspec.structs.replace(worded, sentences=sentences(worded))

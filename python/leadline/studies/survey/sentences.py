@@ -26,16 +26,14 @@ from leadline.record.wording import (
     say_change,
     say_count,
     say_half_width,
-    say_percent,
     say_place,
     say_rate,
-    say_span,
     say_step,
     say_times,
     say_value,
     say_workload_at,
 )
-from leadline.units import format_bytes, format_seconds
+from leadline.units import format_bytes, format_seconds, say_percent, say_span
 
 _WORDS = {1: "One", 2: "Two", 3: "Three", 4: "Four", 5: "Five", 6: "Six"}
 

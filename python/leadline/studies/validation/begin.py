@@ -18,6 +18,7 @@ from leadline.record import (
     ValidationPlan,
     ValidationStart,
 )
+from leadline.record.finding import Finding
 from leadline.studies.resume import clock_after
 from leadline.studies.validation.draw import Space, grid_levels, plan_stages, single_numbers
 from leadline.studies.validation.errors import ValidationRefused
@@ -53,7 +54,7 @@ def begin_validation(
     asked: Asked,
     *,
     study_id: str | None = None,
-    warnings: tuple[str, ...] = (),
+    findings: tuple[Finding, ...] = (),
 ) -> ValidationStart:
     """Plan a validation on the opened target of a survey.
 
@@ -63,7 +64,7 @@ def begin_validation(
         survey_points: its points.
         asked: the options.
         study_id: its id; by default a new one.
-        warnings: what was found before the first point.
+        findings: what was found before the first point.
 
     Raises:
         ValidationRefused: the survey has nothing to validate, the system changed, or the time of
@@ -105,7 +106,7 @@ def begin_validation(
         singles=single_numbers(Space(ranges)),
         facts=dict(engine.facts),
         clock_start_s=clock_after(survey_points),
-        warnings=warnings,
+        findings=findings,
     )
 
 

@@ -17,6 +17,7 @@ from leadline.record import (
     Validation,
     ValidationStart,
 )
+from leadline.record.finding import Finding
 from leadline.studies.validation.draw import drawn_workloads
 from leadline.studies.validation.drift import drift_within, focal_drifts
 from leadline.studies.validation.score import (
@@ -26,7 +27,7 @@ from leadline.studies.validation.score import (
     rivals_left_out,
     validated_workloads,
 )
-from leadline.studies.validation.sentences import validation_sentences, validation_warnings
+from leadline.studies.validation.sentences import validation_findings, validation_sentences
 
 
 def explain_validation(
@@ -75,35 +76,31 @@ def explain_validation(
         drift_frac=together,
         drift_within_frac=drift_within(points),
         sentences=(),
-        warnings=(),
+        findings=(),
     )
     return msgspec.structs.replace(
         validation,
         sentences=validation_sentences(validation),
-        warnings=validation_warnings(validation, points, doubts),
+        findings=validation_findings(validation, points, doubts),
     )
 
 
 def extrapolated(
     predictions: Mapping[str, Sequence[Prediction]], rows: Sequence[ValidatedWorkload]
-) -> tuple[str, ...]:
-    """Warn when something that is scored was predicted beyond what was surveyed."""
+) -> tuple[Finding, ...]:
+    """Find out whether something that is scored was predicted beyond what was surveyed."""
     scored = {row.workload for row in rows if row.measured_mb_s is not None}
     beyond = {
         item.workload for said in predictions.values() for item in said if item.extrapolated
     } & scored
     if not beyond:
         return ()
-    text = (
-        f"extrapolated: {len(beyond)} of {len(scored)} scored workloads lie outside what was "
-        "surveyed, so the errors are not those of predictions inside it"
-    )
-    return (text,)
+    return (Finding.of("validation_extrapolated", outside=len(beyond), scored=len(scored)),)
 
 
 def _predictions(
     start: ValidationStart, survey: Survey, survey_points: Sequence[Measurement], chosen: str
-) -> tuple[dict[str, tuple[Prediction, ...]], list[str]]:
+) -> tuple[dict[str, tuple[Prediction, ...]], list[Finding]]:
     """Let every model predict the drawn workloads, the chosen one first."""
     if chosen not in MODELS:
         raise PredictionRefused(
@@ -120,5 +117,5 @@ def _predictions(
         except LeadlineError as error:
             if name == chosen:
                 raise
-            left_out.append(f"model left out: {name}: {error}")
+            left_out.append(Finding.of("model_left_out", model=name, why=str(error)))
     return found, left_out

@@ -34,6 +34,7 @@ from leadline.record import (
     ValidationStart,
     Workload,
 )
+from leadline.record.finding import Finding
 from leadline.stats.intervals import student_cdf, student_t
 from leadline.studies.validation.draw import (
     ORTHOGONAL,
@@ -114,7 +115,7 @@ def contestants(
     return tuple(found)
 
 
-def rivals_left_out(start: ValidationStart, points: Sequence[Measurement]) -> tuple[str, ...]:
+def rivals_left_out(start: ValidationStart, points: Sequence[Measurement]) -> tuple[Finding, ...]:
     """Name every rival whose readings were taken and do not do, and say why.
 
     A grid with a hole cannot be interpolated; a single number needs one reading.
@@ -131,9 +132,12 @@ def rivals_left_out(start: ValidationStart, points: Sequence[Measurement]) -> tu
         reasons = dict.fromkeys(
             reason for point in own if point.workload in lost for reason in point.result.reasons
         )
-        said = f" ({'; '.join(list(reasons)[:2])})" if reasons else ""
-        where = f"{len(lost)} of its {len(wanted)} workloads" if len(wanted) > 1 else "its workload"
-        found.append(f"rival left out: {name}: no admissible reading of {where}{said}")
+        values: dict[str, float | str] = {"rival": name}
+        if reasons:
+            values["reasons"] = "; ".join(list(reasons)[:2])
+        if len(wanted) > 1:
+            values |= {"lost": len(lost), "workloads": len(wanted)}
+        found.append(Finding.of("rival_left_out", **values))
     return tuple(found)
 
 

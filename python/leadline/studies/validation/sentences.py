@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from leadline.record import Measurement, ModelScore, ParameterError, Status, Validation
+from leadline.record.finding import Finding
 from leadline.record.wording import (
     PARAMETER_TITLES,
     say_change,
     say_count,
     say_number,
-    say_percent,
     say_share,
-    say_span,
     say_value,
 )
 from leadline.stats import DRIFT_FRAC_MIN
 from leadline.studies.validation.drift import moved
+from leadline.units import say_percent, say_span
 
 AMPLIFICATION_PAPER = "2.8 to 5.0"
 """CP94 Fig. 15: 10/2, 12/3, 13/3 and 14/5 %."""
@@ -44,48 +44,34 @@ def validation_sentences(validation: Validation) -> tuple[str, ...]:
     return tuple(text for text in found if text)
 
 
-def validation_warnings(
-    validation: Validation, points: Sequence[Measurement], doubts: Sequence[str]
-) -> tuple[str, ...]:
-    """List the doubts about a validation; `doubts` are those that scoring found."""
-    start = validation.start
-    found = list(doubts)
+def validation_findings(
+    validation: Validation, points: Sequence[Measurement], doubts: Sequence[Finding]
+) -> tuple[Finding, ...]:
+    """List what was found about a validation; `doubts` are those of the scoring."""
+    start, found = validation.start, list(doubts)
     if validation.status is not Status.DONE:
-        found.append(
-            f"unfinished: {len(points)} of {start.plan.points} planned points are measured; "
-            "workloads read once are judged by that reading. --resume goes on."
-        )
+        found.append(Finding.of("unfinished", points=len(points), planned=start.plan.points))
     bad = [point for point in points if not point.result.admissible]
     if bad:
         reasons = dict.fromkeys(reason for point in bad for reason in point.result.reasons)
-        found.append(
-            f"not admissible: {len(bad)} of {len(points)} readings were left out of the scores "
-            f"({'; '.join(list(reasons)[:2])})"
-        )
+        counts = {"inadmissible": len(bad), "points": len(points)}
+        said = "; ".join(list(reasons)[:2])
+        found.append(Finding.of("readings_inadmissible", **counts, reasons=said))
     change = validation.drift_frac
     regions = moved(validation.drift, change)
     if change is not None and regions is not None:
         where = "; ".join(f"{item.name} {say_change(item.change_frac)}" for item in regions)
-        found.append(
-            f"drift: the focal points read {say_change(change)} against the survey"
-            + (f" ({where})" if where else "")
-            + "; this much of the error is the system's, not the model's. Nothing was corrected: "
-            "survey it again to tell them apart."
-        )
-    within = _drift_within(validation)
-    return (*found, *([within] if within else []), *start.warnings)
+        places = {"regions": where} if where else {}
+        found.append(Finding.of("drift_since_survey", change=say_change(change), **places))
+    return (*found, *_drift_within(validation), *start.findings)
 
 
-def _drift_within(validation: Validation) -> str | None:
+def _drift_within(validation: Validation) -> Iterator[Finding]:
     change = validation.drift_within_frac
     if change is None or not change.excludes(0.0) or abs(change.value) < DRIFT_FRAC_MIN:
-        return None
-    way = "slower" if change.value < 0 else "faster"
-    return (
-        f"drift within: the repeated points became {say_percent(abs(change.value))} {way} over the "
-        f"validation ({say_change(change)}). They ran in random order, so all models and rivals "
-        "are hit alike, but the errors hold some of it."
-    )
+        return
+    way = "slower_frac" if change.value < 0 else "faster_frac"
+    yield Finding.of("drift_within", **{way: abs(change.value)}, change=say_change(change))
 
 
 def _headline(validation: Validation, score: ModelScore) -> str:

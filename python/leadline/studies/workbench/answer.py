@@ -7,7 +7,7 @@ from collections import Counter
 import msgspec
 
 from leadline.record import Status
-from leadline.record.wording import join_words, say_count, say_level, say_percent
+from leadline.record.wording import join_words, say_count, say_level
 from leadline.record.workbench import (
     Experiment,
     Goal,
@@ -25,7 +25,7 @@ from leadline.record.workload import Interval
 from leadline.studies.workbench.run_lengths import run_length_sentences
 from leadline.studies.workbench.surface.against import say_error, surface_error
 from leadline.studies.workbench.threshold import threshold_ratio
-from leadline.units import format_seconds
+from leadline.units import format_seconds, say_percent
 
 BEST = "The best rate for the least is"
 """How the answer of a surface begins, if it has one."""

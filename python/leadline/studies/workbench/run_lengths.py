@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from leadline.record import Interval, derive_seed
-from leadline.record.wording import join_words, say_count, say_percent
+from leadline.record.wording import join_words, say_count
 from leadline.record.workbench import (
     Experiment,
     ExperimentStart,
@@ -30,7 +30,7 @@ from leadline.stats import sd_interval, student_t
 from leadline.studies.workbench.errors import ExperimentRefused
 from leadline.studies.workbench.latency_curve import top_per_s
 from leadline.studies.workbench.loads import t_interval
-from leadline.units import format_seconds
+from leadline.units import format_seconds, say_percent
 
 LENGTHS_MAX = 12
 PARTS_MAX = 6

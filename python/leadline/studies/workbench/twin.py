@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from leadline.record import derive_seed
-from leadline.record.wording import say_count, say_percent
+from leadline.record.wording import say_count
 from leadline.record.workbench import (
     Measured,
     SimulatedServer,
@@ -27,6 +27,7 @@ from leadline.record.workbench import (
 )
 from leadline.servers import run_trial
 from leadline.studies.workbench.threshold import measured_ratio
+from leadline.units import say_percent
 
 TRIALS_MIN = 3
 MISFIT_MAX = 0.35

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from leadline.record.wording import say_level, say_percent
+from leadline.record.wording import say_level
 from leadline.record.workbench import Experiment, Surface
 from leadline.report.workbench.words import VERDICTS, say_cost, say_half, say_load, say_peak
 from leadline.studies.workbench.answer import say_sample
 from leadline.studies.workbench.surface.against import surface_error
+from leadline.units import say_percent
 
 CELL_HEADS = ("Peak rate", "Half its interval", "From", "Trials", "Bench time")
 

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import msgspec
 
 from leadline.record import Interval
-from leadline.record.wording import say_percent
 from leadline.record.workbench import Experiment, Sample, SurfaceCell
 from leadline.studies.workbench.loads import t_interval
+from leadline.units import say_percent
 
 
 class SurfaceError(msgspec.Struct, frozen=True, kw_only=True):
