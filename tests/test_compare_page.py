@@ -192,7 +192,8 @@ def test_what_a_survey_warns_of_is_told_beside_what_differs() -> None:
         console.print(render_comparison(document))
     told = captured.get()
     assert told.index("warning: shaky: The system drifted: ") < told.index("faster on")
-    assert "<li>shaky: The system drifted: the repeated points became" in render_comparison_html(document)
+    page = render_comparison_html(document)
+    assert "<li>shaky: The system drifted: the repeated points became" in page
 
 
 def test_systems_differ_by_dash_and_shape_too_not_by_colour_alone() -> None:
