@@ -17,6 +17,7 @@ from leadline.predict.application import predict_application
 from leadline.predict.application.misses import misses_at, moved, uses_of
 from leadline.record import Access, Workload
 from leadline.record.application import Application
+from leadline.record.finding import Finding
 from leadline.record.job import Limits
 from leadline.record.survey import SURVEY
 from leadline.store import open_store
@@ -30,6 +31,7 @@ SIZE = 64 * KIB
 CACHE_BYTES = GIB
 """Of `sim:two-level`."""
 REQUESTS = 60_000
+SHOOK = Finding.of("survey_disturbed", lost_frac=0.5)
 PROGRAMS = {
     "uniform and loop": (
         Planted("uniform", 0.6, 2 * GIB, SIZE, 0.5),
@@ -217,7 +219,5 @@ def test_an_application_is_compared_by_its_time_in_io(tmp_path: Path) -> None:
     assert kept_back.io_ratio.value == pytest.approx(pair.io_ratio.value)
     assert kept_back.verdict == "cannot tell"
     assert "not surveyed: of two-level syncs" in kept_back.reasons[0]
-    doubted = [
-        Named(each.name, each.predictor, None, Disturbance(9.0, ("it shook",))) for each in named
-    ]
-    assert "it shook" in compare_application(doubted, plain).pairs[0].reasons[0]
+    doubted = [Named(each.name, each.predictor, None, Disturbance(9.0, (SHOOK,))) for each in named]
+    assert str(SHOOK) in compare_application(doubted, plain).pairs[0].reasons[0]

@@ -15,8 +15,10 @@ from leadline.compare import Disturbance, LogRatio, Terms, compare_systems, dist
 from leadline.compare.disturbance import withheld
 from leadline.record import Interval, Level, Survey
 from leadline.record.comparison import SystemsComparison
+from leadline.record.finding import Finding
 from leadline.record.survey import DriftStep
 
+OTHERS = Finding.of("survey_disturbed", lost_frac=0.5)
 BUSY = math.log(2)
 """A busy loop on a machine of two processors takes up to half of what there is."""
 
@@ -25,7 +27,7 @@ def compared(new_is: float, *disturbances: float) -> SystemsComparison:
     """Compare a system with one `new_is` times as fast, each disturbed by a factor of so much."""
     pair = systems(atlas(), quicker(new_is))
     told = [
-        replace(system, disturbance=Disturbance(ln, ("somebody else was there",) if ln else ()))
+        replace(system, disturbance=Disturbance(ln, (OTHERS,) if ln else ()))
         for system, ln in zip(pair, disturbances, strict=True)
     ]
     return compare_systems(told, Terms([question()], slower_frac=0.05))
@@ -37,7 +39,7 @@ def test_a_difference_as_large_as_what_disturbed_a_survey_is_withheld() -> None:
     assert (pair.verdict, pair.verdict_alone) == ("cannot tell", "cannot tell")
     (reason,) = pair.reasons
     assert reason.startswith("withheld: ")
-    assert "rapid: somebody else was there" in reason
+    assert f"rapid: {OTHERS}" in reason
     assert "atlas:" not in reason
     assert "--measure" in reason
     assert document.gate is not None
@@ -52,7 +54,7 @@ def test_what_disturbed_either_survey_counts() -> None:
 
 def test_a_difference_just_beyond_what_disturbed_a_survey_is_not_shown_to_be() -> None:
     ratio = LogRatio(mean=-0.60, sd=0.05, df=20.0, n=40)
-    told = ("atlas", Disturbance(0.45, ("loaded",))), ("rapid", Disturbance(0.05, ("loaded",)))
+    told = ("atlas", Disturbance(0.45, (OTHERS,))), ("rapid", Disturbance(0.05, (OTHERS,)))
     assert withheld(ratio, *told) is not None, "0.60 - 2.09 * 0.05 is 0.496"
     assert withheld(replace(ratio, mean=-0.61), *told) is None
     assert withheld(replace(ratio, mean=0.60), *told) is not None
@@ -97,7 +99,7 @@ def test_processor_time_that_went_to_others_bounds_what_was_lost(
 ) -> None:
     found = disturbed(still(), foreign=foreign, steal=steal)
     assert found.ln == pytest.approx(math.log(factor))
-    assert "% of the processors' time" in found.words[0]
+    assert "% of the processors' time" in str(found.findings[0])
 
 
 def test_nothing_disturbed_is_nothing_to_say() -> None:
@@ -119,7 +121,7 @@ def test_nothing_disturbed_is_nothing_to_say() -> None:
 def test_a_drift_counts_where_it_is_shown(drift: Interval, moved: float) -> None:
     found = disturbed(msgspec.structs.replace(still(), drift_frac=drift))
     assert found.ln == pytest.approx(-math.log1p(-moved))
-    assert bool(found.words) == bool(moved)
+    assert bool(found.findings) == bool(moved)
 
 
 def test_a_step_counts_instead_of_the_drift_it_looks_like() -> None:
@@ -127,7 +129,7 @@ def test_a_step_counts_instead_of_the_drift_it_looks_like() -> None:
     drift = Interval(-0.2, -0.25, -0.15, 12)
     survey = msgspec.structs.replace(still(), drift_step=step, drift_frac=drift)
     assert disturbed(survey).ln == pytest.approx(-math.log(0.6))
-    assert disturbed(survey).words == ("it became 40 % slower meanwhile",)
+    assert [*map(str, disturbed(survey).findings)] == ["it became 40 % slower meanwhile"]
 
 
 @pytest.mark.parametrize(
@@ -148,12 +150,13 @@ def test_many_points_without_a_steady_state_count_by_their_largest_shift(
     ]
     found = disturbance_of(survey, unsteady)
     assert found.ln == pytest.approx(math.log(contrast) if counts else 0.0)
-    assert bool(found.words) is counts
+    assert bool(found.findings) is counts
     if counts:
-        assert found.words == ("12 of 34 points not steady, level shifts up to x2.07",)
+        said = "12 of 34 points not steady, level shifts up to x2.07"
+        assert [*map(str, found.findings)] == [said]
 
 
 def test_what_disturbed_a_survey_stands_beside_the_verdict_that_it_does_not_withhold() -> None:
     (pair,) = compared(0.4, 0.0, BUSY).pairs
     assert pair.verdict == "a"
-    assert "rapid: somebody else was there" in pair.warnings
+    assert msgspec.structs.replace(OTHERS, where="rapid") in pair.findings

@@ -102,7 +102,7 @@ def test_an_extrapolated_answer_is_marked_and_less_sure() -> None:
     beyond = question("beyond", unique_bytes=40 * 2**30)
     guessing = systems(atlas(), quicker(), extrapolate=True)
     inside, pair = compare_systems(guessing, Terms([question(), beyond])).pairs
-    assert any(warning.startswith("atlas: extrapolated: ") for warning in pair.warnings)
+    assert ("atlas", "extrapolated") in [(each.where, each.code) for each in pair.findings]
     assert pair.ratio is not None
     assert inside.ratio is not None
     assert (pair.ratio.half_width_frac or 0) > 2 * (inside.ratio.half_width_frac or 9)

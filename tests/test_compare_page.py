@@ -126,7 +126,7 @@ def test_an_extrapolated_bar_is_marked_and_keeps_its_warnings() -> None:
     guess = msgspec.structs.replace(small, regions=(small.regions[0], region))
     found = common_rates(systems(atlas(), guess, extrapolate=True, model="product"), 32768)
     assert [rate.extrapolated for rate in found] == [False, True, False, False]
-    assert any(text.startswith("extrapolated: ") for text in found[1].warnings)
+    assert any(each.code == "extrapolated" for each in found[1].findings)
 
 
 def title(charts: dict[str, Any], name: str) -> str:

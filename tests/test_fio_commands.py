@@ -181,8 +181,8 @@ def test_a_job_is_predicted_with_what_differs(surveyed: Path, tmp_path: Path) ->
     (row,) = json.loads(done.stdout)["predictions"]
     assert row["name"] == "pages"
     assert row["throughput_mb_s"]["value"] > 0
-    assert any("prio=3" in warning for warning in row["warnings"])
-    assert any("no more than 6 requests/s" in warning for warning in row["warnings"])
+    assert any("prio=3" in found["text"] for found in row["findings"])
+    assert "job_asks_less" in [found["code"] for found in row["findings"]]
     assert "pages" in leadline("predict", "two-level", "--fio", str(path), store=surveyed).stdout
 
 

@@ -27,7 +27,7 @@ def test_the_promised_keys_are_there(store: Path) -> None:
     done = leadline("predict", "hp-730", "--workload", WORK, "--json", store=store)
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
-    promised = {"workload", "throughput_mb_s", "region", "model", "warnings"}
+    promised = {"workload", "throughput_mb_s", "region", "model", "findings"}
     assert promised <= answer.keys()
     assert {"value", "low", "high", "n"} == answer["throughput_mb_s"].keys()
     rate = answer["throughput_mb_s"]

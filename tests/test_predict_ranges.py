@@ -76,7 +76,7 @@ def test_extrapolation_is_marked_and_less_sure_the_farther_it_goes() -> None:
     found = asked.predict_all([WORK.with_value("unique_bytes", top * x) for x in (1, 2, 8)])
     assert [item.extrapolated for item in found] == [False, True, True]
     assert found[0].ln_sd < found[1].ln_sd < found[2].ln_sd
-    assert found[1].warnings[0].startswith("extrapolated: unique_bytes=")
+    assert str(found[1].findings[0]).startswith("extrapolated: unique_bytes=")
     assert found[1].region is None
 
 
@@ -86,7 +86,7 @@ def test_a_region_without_curves_is_refused_and_may_be_guessed() -> None:
         predictor(without_disk_curves()).predict(beyond)
     guess = predictor(without_disk_curves(), extrapolate=True).predict(beyond)
     assert guess.extrapolated
-    assert "a guess from what was measured elsewhere" in guess.warnings[0]
+    assert "a guess from what was measured elsewhere" in str(guess.findings[0])
     assert guess.ln_sd > 0.5
     assert guess.region is None
 
@@ -132,7 +132,7 @@ def test_a_deep_queue_is_taken_as_more_processes_and_says_so() -> None:
     wide = predictor().predict(WORK.with_value("process_num", 8))
     assert deep.throughput_mb_s == wide.throughput_mb_s
     assert deep.workload.queue_depth == 8
-    assert deep.warnings[0].startswith("not surveyed: queue_depth=8")
+    assert str(deep.findings[0]).startswith("not surveyed: queue_depth=8")
     with pytest.raises(PredictionRefused, match="process_num=128"):
         predictor().predict(msgspec.structs.replace(WORK, process_num=2, queue_depth=64))
 
@@ -154,8 +154,8 @@ def test_the_largest_workload_there_is_may_be_guessed(model: str) -> None:
 
 def test_fixed_sizes_are_predicted_with_a_warning() -> None:
     found = predictor().predict(msgspec.structs.replace(WORK, size_dist="fixed"))
-    assert found.warnings[0].startswith("not surveyed: sizes of one fixed value")
-    assert predictor().predict(WORK).warnings == ()
+    assert str(found.findings[0]).startswith("not surveyed: sizes of one fixed value")
+    assert predictor().predict(WORK).findings == ()
 
 
 @pytest.mark.parametrize(
@@ -193,9 +193,9 @@ def test_a_workload_near_a_border_is_warned_of() -> None:
     assert border.low is not None
     assert border.high is not None
     near = predictor().predict(WORK.with_value("unique_bytes", 1.2 * border.high))
-    assert near.warnings[0].startswith("region border: unique_bytes=")
+    assert str(near.findings[0]).startswith("region border: unique_bytes=")
     for far in (0.9 * border.low, 1.4 * border.high):
-        assert predictor().predict(WORK.with_value("unique_bytes", far)).warnings == ()
+        assert predictor().predict(WORK.with_value("unique_bytes", far)).findings == ()
 
 
 def test_the_region_is_the_one_that_holds_the_bytes() -> None:

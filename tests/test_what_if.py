@@ -261,10 +261,10 @@ def test_the_browser_predicts_what_python_predicts(
         assert _close(own["throughput_mb_s"], answer.throughput_mb_s), workload
         assert _close(own["run_throughput_mb_s"], answer.run_throughput_mb_s), workload
         assert own["region"] == answer.region, workload
-        assert own["warnings"] == list(answer.warnings), workload
+        assert own["warnings"] == list(map(str, answer.findings)), workload
     assert predicted >= 200
     assert predicted < len(workloads)
-    warned = [answer for answer in wanted if answer is not None and answer.warnings]
+    warned = [answer for answer in wanted if answer is not None and answer.findings]
     assert 5 <= len(warned) < predicted
     assert {answer.region for answer in wanted if answer is not None} == {0, 1, 2}
 

@@ -299,7 +299,7 @@ class Predicted:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What to know before trusting it."""
-        return self.prediction.warnings
+        return tuple(map(str, self.prediction.findings))
 
     def to_frame(self) -> Any:
         """Return a pandas frame of one row."""

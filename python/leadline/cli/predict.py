@@ -28,6 +28,7 @@ from leadline.predict import (
     response_us_of,
 )
 from leadline.record import Access, Prediction, Survey, SurveyStart, Workload
+from leadline.record.finding import Finding
 from leadline.record.survey import SURVEY
 from leadline.report.prediction.predicted import Predicted
 from leadline.report.prediction.terminal import render_predictions
@@ -163,21 +164,18 @@ def _tell(found: Predicted, *, named: bool) -> None:
 
 
 def _of_job(predictor: Predictor, job: FioWorkload) -> Prediction:
-    """Predict a fio job; what of it differs from the survey is added to its warnings."""
-    start, extra = predictor.survey.start, list(job.warnings)
+    """Predict a fio job; what of it differs from the survey is added to its findings."""
+    start = predictor.survey.start
+    extra = [Finding.of("job_differs", said=said) for said in job.warnings]
     _require_alike(job, start)
     prediction = predictor.predict(job.workload)
     if start.backend not in ("simulated", job.backend):
-        extra.append(
-            f"not surveyed: the job goes by {job.backend}, the survey went by {start.backend}"
-        )
+        ways = {"job_backend": job.backend, "survey_backend": start.backend}
+        extra.append(Finding.of("not_surveyed", **ways))
     rate_per_s = job.arrivals.rate_per_s
     if rate_per_s is not None and rate_per_s < iops_of(prediction).value:
-        extra.append(
-            f"differs: the job asks for no more than {rate_per_s:g} requests/s; predicted is what "
-            "the system could do"
-        )
-    return msgspec.structs.replace(prediction, warnings=(*prediction.warnings, *extra))
+        extra.append(Finding.of("job_asks_less", rate_per_s=rate_per_s))
+    return msgspec.structs.replace(prediction, findings=(*prediction.findings, *extra))
 
 
 def _require_alike(job: FioWorkload, start: SurveyStart) -> None:
@@ -239,5 +237,5 @@ def prediction_document(survey: Survey, prediction: Prediction) -> dict[str, Any
         "region_name": None if prediction.region is None else regions[prediction.region],
         "model": prediction.model,
         "extrapolated": prediction.extrapolated,
-        "warnings": prediction.warnings,
+        "findings": [each.document() for each in prediction.findings],
     }

@@ -118,7 +118,7 @@ def _rate(system: Named, place: Literal["disk", "file cache"], size_bytes: int) 
         place=place,
         workload=work,
         throughput_mb_s=found.throughput_mb_s,
-        warnings=found.warnings,
+        findings=found.findings,
         extrapolated=found.extrapolated,
     )
 

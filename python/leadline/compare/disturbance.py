@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 from leadline.compare.ratio import LogRatio
 from leadline.record import LOST_SHARE_MAX, Measurement, Survey
+from leadline.record.finding import Finding
 from leadline.stats import DRIFT_FRAC_MIN, student_t
-from leadline.units import say_percent
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Disturbance:
 
     ln: float = 0.0
     """Most that it may have changed the logarithm of throughput."""
-    words: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
     """What it was."""
 
 
@@ -39,20 +39,19 @@ def disturbance_of(survey: Survey, points: Sequence[Measurement]) -> Disturbance
     """Return what disturbed a survey, from its own points."""
     moved, lost = _moved_frac(survey), _lost_share(survey, points)
     unsteady, contrast = _unsteady(points)
-    ln, words = 0.0, []
+    ln, found = 0.0, []
     if moved:
         ln += abs(math.log1p(max(moved, -LOST_SHARE_MAX)))
-        way = "slower" if moved < 0 else "faster"
-        words.append(f"it became {say_percent(abs(moved))} {way} meanwhile")
+        way = "slower_frac" if moved < 0 else "faster_frac"
+        found.append(Finding.of("survey_drifted", **{way: abs(moved)}))
     if lost:
         ln -= math.log1p(-lost)
-        words.append(f"{say_percent(lost)} of the processors' time went to others")
+        found.append(Finding.of("survey_disturbed", lost_frac=lost))
     if contrast > 1 and unsteady > UNSTEADY_SHARE_MAX * len(points):
         ln += math.log(contrast)
-        words.append(
-            f"{unsteady} of {len(points)} points not steady, level shifts up to x{contrast:.3g}"
-        )
-    return Disturbance(ln, tuple(words))
+        counts = {"unsteady": unsteady, "points": len(points)}
+        found.append(Finding.of("survey_unsteady", **counts, contrast=contrast))
+    return Disturbance(ln, tuple(found))
 
 
 def withheld(ratio: LogRatio, a: tuple[str, Disturbance], b: tuple[str, Disturbance]) -> str | None:
@@ -64,7 +63,9 @@ def withheld(ratio: LogRatio, a: tuple[str, Disturbance], b: tuple[str, Disturba
     shown = abs(ratio.mean) - student_t(ratio.df) * ratio.sd
     if not 0 < shown <= a[1].ln + b[1].ln:
         return None
-    words = "; ".join(f"{name}: {' and '.join(each.words)}" for name, each in (a, b) if each.words)
+    words = "; ".join(
+        f"{name}: {' and '.join(map(str, each.findings))}" for name, each in (a, b) if each.findings
+    )
     return (
         "withheld: the surveys are not shown to differ by more than what disturbed them "
         f"({words}); survey again while nothing else runs, or measure both in turns: add --measure"

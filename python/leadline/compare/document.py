@@ -214,15 +214,15 @@ def _predicted(a: Named, b: Named, question: Question) -> _Pair:
     doubt = withheld(ratio, *((each.name, each.disturbance) for each in (a, b))) if ratio else None
     if doubt is not None:
         reasons.append(doubt)
-    warnings = tuple(
-        f"{system.name}: {warning}"
+    findings = tuple(
+        msgspec.structs.replace(found, where=system.name)
         for system, side in zip((a, b), sides, strict=True)
         if isinstance(side, Prediction)
-        for warning in (*system.disturbance.words, *side.warnings)
+        for found in (*system.disturbance.findings, *side.findings)
     )
     rates = [side.throughput_mb_s if isinstance(side, Prediction) else None for side in sides]
     pair = _compared((a, b), question, rates, ratio, reasons)
-    return msgspec.structs.replace(pair, source="predicted", warnings=warnings), ratio
+    return msgspec.structs.replace(pair, source="predicted", findings=findings), ratio
 
 
 def _predict(system: Named, workload: Workload) -> Prediction | str:

@@ -10,7 +10,7 @@ import msgspec
 from leadline.predict.model import PredictionRefused
 from leadline.predict.ranges import Ranges
 from leadline.record import PROCESSES_MAX, SurveyStart, Workload
-from leadline.units import format_bytes
+from leadline.record.finding import Finding
 
 PAGE_BYTES = 4096
 GRANULE_BYTES = 512
@@ -24,7 +24,7 @@ class Spelled:
     workload: Workload
     ln_bytes: float
     """ln of the bytes of one request over those of the one it is predicted as."""
-    warnings: tuple[str, ...]
+    findings: tuple[Finding, ...]
 
 
 def as_surveyed(workload: Workload, start: SurveyStart, ranges: Ranges) -> Spelled:
@@ -34,34 +34,22 @@ def as_surveyed(workload: Workload, start: SurveyStart, ranges: Ranges) -> Spell
         PredictionRefused: more requests at once than any survey has.
 
     """
-    warnings = []
+    found = []
     size_mean = workload.size_mean
     if workload.size_dist not in ("normal", "fixed"):
-        warnings.append(
-            f"not surveyed: size_dist={workload.size_dist}; predicted as normal sizes of the same "
-            "mean, which is near as long as time grows evenly with size"
-        )
+        found.append(Finding.of("not_surveyed", size_dist=str(workload.size_dist)))
     elif workload.size_dist == "fixed":
         size_mean = _as_many_pages(workload, start, ranges)
-        warnings.append(
-            "not surveyed: sizes of one fixed value; predicted as sizes scattered about "
-            + (
-                "the same mean"
-                if size_mean == workload.size_mean
-                else f"{format_bytes(size_mean)}, which touch as many pages"
-            )
-            + ", which is near as long as time grows evenly with size"
-        )
+        alike = size_mean == workload.size_mean
+        found.append(Finding.of("not_surveyed", **({} if alike else {"size_mean": size_mean})))
     processes = _at_once(workload)
     if workload.queue_depth > 1:
-        warnings.append(
-            f"not surveyed: queue_depth={workload.queue_depth}; predicted as {processes} "
-            "processes with one request each"
-        )
+        depth = {"queue_depth": workload.queue_depth, "processes": processes}
+        found.append(Finding.of("not_surveyed", **depth))
     surveyed = msgspec.structs.replace(
         workload, size_mean=size_mean, process_num=processes, queue_depth=1, size_dist="normal"
     )
-    return Spelled(surveyed, math.log(workload.size_mean / size_mean), tuple(warnings))
+    return Spelled(surveyed, math.log(workload.size_mean / size_mean), tuple(found))
 
 
 def _as_many_pages(workload: Workload, start: SurveyStart, ranges: Ranges) -> int:

@@ -1,4 +1,4 @@
-"""Predictions of one surveyed system: ranges guarded, region and warnings attached."""
+"""Predictions of one surveyed system: ranges guarded, region and findings attached."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from leadline.predict.model import Model, PredictionRefused
 from leadline.predict.product import ProductModel
 from leadline.predict.ranges import Outside, Ranges
 from leadline.record import Interval, Measurement, Prediction, Region, Survey, Workload
+from leadline.record.finding import Finding
 from leadline.record.workload import SIZES
 from leadline.stats import student_t
 from leadline.units import format_bytes
@@ -31,7 +32,7 @@ where a pure power of the size would have one of 1 at most. For a fraction, of i
 
 
 class Predictor:
-    """One system's predictions: ranges guarded, region and warnings attached.
+    """One system's predictions: ranges guarded, region and findings attached.
 
     Attributes:
         survey: what was measured.
@@ -116,7 +117,7 @@ class Predictor:
             region=guarded.region,
             model=self.model.name,
             extrapolated=guarded.extrapolated,
-            warnings=guarded.warnings,
+            findings=guarded.findings,
         )
 
     # ---- what may be asked ------------------------------------------------------------------
@@ -135,7 +136,7 @@ class Predictor:
                 f"leadline measure {self.survey.start.target} --workload …"
             )
         spelled = as_surveyed(workload, self.survey.start, self.ranges)
-        surveyed, warnings = spelled.workload, list(spelled.warnings)
+        surveyed, findings = spelled.workload, list(spelled.findings)
         for said in surveyed.beyond():
             raise PredictionRefused(f"{said}: no survey has it; leave it out, or measure it")
         region = self.ranges.nearest_region(surveyed.unique_bytes)
@@ -154,15 +155,15 @@ class Predictor:
         elif beyond and not self.extrapolate:
             raise PredictionRefused(self._refusal(self.ranges.outside(surveyed)[0]))
         if beyond:
-            warnings.append("extrapolated: " + "; ".join(beyond))
-        warnings += self._border_warning(surveyed.unique_bytes)
+            findings.append(Finding.of("extrapolated", beyond="; ".join(beyond)))
+        findings += self._at_border(surveyed.unique_bytes)
         return _Guarded(
             surveyed=surveyed,
             ln_bytes=spelled.ln_bytes,
             region=held.index if held and not missing else None,
             extrapolated=bool(beyond),
             extra_ln_sd=EXTRAPOLATION_LN_SD * math.hypot(*far),
-            warnings=tuple(warnings),
+            findings=tuple(findings),
         )
 
     def _without_curves(self, unique_bytes: int, region: Region) -> str | None:
@@ -177,16 +178,12 @@ class Predictor:
             return f"has no region with curves at unique_bytes={format_bytes(unique_bytes)}"
         return None
 
-    def _border_warning(self, unique_bytes: int) -> list[str]:
+    def _at_border(self, unique_bytes: int) -> list[Finding]:
         zone = self.ranges.border_zone(unique_bytes)
         if zone is None:
             return []
-        warning = (
-            f"region border: unique_bytes={format_bytes(unique_bytes)} lies where one level ends "
-            f"and the next begins ({format_bytes(zone[0])} to {format_bytes(zone[1])}); "
-            "throughput is unsteady there and errors are largest"
-        )
-        return [warning]
+        ends = {"low_bytes": zone[0], "high_bytes": zone[1]}
+        return [Finding.of("region_border", unique_bytes=unique_bytes, **ends)]
 
     def _unfinished(self, what: str) -> str:
         return (
@@ -212,7 +209,7 @@ class _Guarded(msgspec.Struct, frozen=True, kw_only=True):
     region: int | None
     extrapolated: bool
     extra_ln_sd: float
-    warnings: tuple[str, ...]
+    findings: tuple[Finding, ...]
 
 
 def _interval(ln_mb_s: float, half: float, n: int) -> Interval:

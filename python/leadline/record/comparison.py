@@ -11,6 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from leadline.record.file_cache import WritePolicy
+from leadline.record.finding import Finding
 from leadline.record.survey import Curve
 from leadline.record.workload import Interval, Workload
 
@@ -81,7 +82,8 @@ class ComparedWorkload(msgspec.Struct, frozen=True, kw_only=True):
     """MB/s of A and B in each pass, when measured; none is dropped."""
     reasons: tuple[str, ...] = ()
     """Why there is no ratio, or why it does not decide."""
-    warnings: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    """About either side."""
 
 
 class CommonRate(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,7 +95,7 @@ class CommonRate(msgspec.Struct, frozen=True, kw_only=True):
     throughput_mb_s: Interval | None
     missing: str | None = None
     """Why there is none."""
-    warnings: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
     """Of the prediction."""
     extrapolated: bool = False
     """Whether it is a guess beyond what was surveyed."""

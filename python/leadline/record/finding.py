@@ -28,7 +28,7 @@ class Severity(StrEnum):
     """Good to know when reading them."""
 
 
-class Finding(msgspec.Struct, frozen=True):
+class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
     """One thing that was found."""
 
     code: str
@@ -36,6 +36,8 @@ class Finding(msgspec.Struct, frozen=True):
     severity: Severity
     values: Mapping[str, int | float | str] = {}
     """What its sentence says, each with its unit at the end of its name."""
+    where: str = ""
+    """Of several systems the one that it is about."""
 
     @classmethod
     def of(cls, code: str, **values: float | str) -> Finding:
@@ -48,8 +50,9 @@ class Finding(msgspec.Struct, frozen=True):
         return cls(code, CATALOGUE[code].severity, values)
 
     def __str__(self) -> str:
-        """Return its sentence."""
-        return _render(CATALOGUE[self.code].text, self.values)
+        """Return its sentence, behind where it was found."""
+        said = _render(CATALOGUE[self.code].text, self.values)
+        return f"{self.where}: {said}" if self.where else said
 
     @property
     def is_note(self) -> bool:
@@ -58,10 +61,12 @@ class Finding(msgspec.Struct, frozen=True):
 
     def document(self) -> dict[str, object]:
         """Return it as `--json` tells it, with its sentence."""
-        return {**msgspec.structs.asdict(self), "text": str(self)}
+        where = {"where": self.where} if self.where else {}
+        said = {"severity": self.severity, **where, "values": self.values, "text": str(self)}
+        return {"code": self.code, **said}
 
     def __hash__(self) -> int:
-        return hash((self.code, self.severity, tuple(sorted(self.values.items()))))
+        return hash((self.code, self.where, tuple(sorted(self.values.items()))))
 
 
 class Entry(NamedTuple):
@@ -351,6 +356,40 @@ CATALOGUE: Mapping[str, Entry] = {
         "rival left out: {rival}: no admissible reading of [{lost} of its {workloads} workloads|"
         "its workload][ ({reasons})|]",
     ),
+    "not_surveyed": Entry(
+        Severity.NOTE,
+        "not surveyed: [size_dist={size_dist}; predicted as normal sizes of the same mean, which "
+        "is near as long as time grows evenly with size|sizes of one fixed value; predicted as "
+        "sizes scattered about {size_mean:bytes}, which touch as many pages, which is near as long "
+        "as time grows evenly with size|queue_depth={queue_depth}; predicted as {processes} "
+        "processes with one request each|the job goes by {job_backend}, the survey went by "
+        "{survey_backend}|sizes of one fixed value; predicted as sizes scattered about the same "
+        "mean, which is near as long as time grows evenly with size]",
+    ),
+    "extrapolated": Entry(Severity.SUSPECT, "extrapolated: {beyond}"),
+    "region_border": Entry(
+        Severity.NOTE,
+        "region border: unique_bytes={unique_bytes:bytes} lies where one level ends and the next "
+        "begins ({low_bytes:bytes} to {high_bytes:bytes}); throughput is unsteady there and errors "
+        "are largest",
+    ),
+    "job_differs": Entry(Severity.NOTE, "{said}"),
+    "job_asks_less": Entry(
+        Severity.NOTE,
+        "differs: the job asks for no more than {rate_per_s:g} requests/s; predicted is what the "
+        "system could do",
+    ),
+    "survey_drifted": Entry(
+        Severity.SUSPECT,
+        "it became [{slower_frac:share} slower|{faster_frac:share} faster] meanwhile",
+    ),
+    "survey_disturbed": Entry(
+        Severity.SUSPECT, "{lost_frac:share} of the processors' time went to others"
+    ),
+    "survey_unsteady": Entry(
+        Severity.SUSPECT,
+        "{unsteady} of {points} points not steady, level shifts up to x{contrast:.3g}",
+    ),
     "model_left_out": Entry(Severity.NOTE, "model left out: {model}: {why}"),
     "measured_by_fio": Entry(
         Severity.NOTE,
@@ -363,7 +402,7 @@ CATALOGUE: Mapping[str, Entry] = {
         "{measure_s_max:g} s",
     ),
 }
-"""What is found before a run, about it, and over the points of a study."""
+"""What is found before a run, about it, over the points of a study, and about predictions."""
 
 _CHOICE = re.compile(r"\[([^\[\]]*)\]")
 _VALUE = re.compile(r"\{(\w+)(?::([^{}]*))?\}")

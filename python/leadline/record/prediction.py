@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from leadline.record.finding import Finding
 from leadline.record.workload import Interval, Workload
 
 
@@ -31,5 +32,5 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     extrapolated: bool = False
     """Whether a value lies outside what was measured; only when extrapolation was allowed."""
-    warnings: tuple[str, ...] = ()
-    """Each begins with its name: `region border: …`, `extrapolated: …`, `not surveyed: …`."""
+    findings: tuple[Finding, ...] = ()
+    """What it takes for granted, and where it is a guess."""

@@ -89,9 +89,9 @@ class Levels:
         plans = [self._plan(kind, asked) for kind in kinds]
         expected = self.predictor.predict_all(asked)
         for each in expected:
-            for said in each.warnings:
-                if said.startswith("extrapolated"):
-                    self.warnings[said] = None
+            for found in each.findings:
+                if found.code == "extrapolated":
+                    self.warnings[str(found)] = None
         seconds = [
             w.size_mean / (1e6 * p.throughput_mb_s.value)
             for w, p in zip(asked, expected, strict=True)

@@ -150,7 +150,7 @@ def _ratios_chart(a: str, b: str, rows: Sequence[ComparedWorkload]) -> alt.Layer
 def _ratio_row(row: ComparedWorkload) -> Row:
     assert row.ratio is not None  # noqa: S101 - the caller left the others out
     said = {"a": f"{row.a} is faster", "b": f"{row.b} is faster", "cannot tell": "cannot tell"}
-    guess = any(": extrapolated: " in warning for warning in row.warnings)
+    guess = any(found.code == "extrapolated" for found in row.findings)
     return {
         "title": words.say_title(row.title, row.workload) + ("*" if guess else ""),
         "guess": guess,

@@ -53,7 +53,7 @@ def _said(pair: ComparedWorkload) -> str:
         f"{pair.b} {say_rate(pair.b_mb_s) if pair.b_mb_s else 'not known'}",
         f"{pair.a} / {pair.b} {words.say_ratio(pair.ratio)}",
         *words.say_reason(pair),
-        *pair.warnings,
+        *map(str, pair.findings),
     ]
     return printable("; ".join(parts))
 

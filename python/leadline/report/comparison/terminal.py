@@ -50,7 +50,7 @@ def _facts(terminal: Terminal, document: SystemsComparison) -> Table:
 
 
 def _ratios(terminal: Terminal, a: str, b: str, rows: Sequence[ComparedWorkload]) -> Table:
-    marked = any(row.warnings for row in rows)
+    marked = any(row.findings for row in rows)
     heads = ["Workload", a, b, f"{a} / {b} (95 %)", "Verdict", *(["Warnings"] if marked else [])]
     cells = [
         [

@@ -61,8 +61,8 @@ def say_per_price(rate: Interval | None) -> str:
 
 
 def marks(pair: ComparedWorkload) -> str:
-    """Write the names of what the warnings are about: `hp-730: region border`."""
-    short = (": ".join(warning.split(": ")[:2]) for warning in pair.warnings)
+    """Write what was found in a few words: `hp-730: region border`."""
+    short = (f"{found.where}: {found.code.replace('_', ' ')}" for found in pair.findings)
     return ", ".join(dict.fromkeys(short))
 
 

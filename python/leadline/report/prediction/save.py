@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import altair as alt
+import msgspec
 
 from leadline.predict import iops_of, response_us_of
 from leadline.record import Status
@@ -102,9 +103,9 @@ def _page(found: Predicted) -> PlainPage:
         status=Status.DONE,
         sentences=_sentences(found),
         warnings=[
-            f"{name}: {text}" if several else text
+            msgspec.structs.replace(one, where=name) if several else one
             for name, each in found.items()
-            for text in each.warnings
+            for one in each.findings
         ],
         charts=_charts(found),
         tables=[

@@ -46,12 +46,12 @@ def render_predictions(
             _span(prediction),
             f"{iops_of(prediction).value:,.0f}",
             _seconds(response_us_of(prediction)),
-            region + (" *" if prediction.warnings else ""),
+            region + (" *" if prediction.findings else ""),
         ]
         named = cells if names is None else [names[index], *cells]
         table.add_row(*(Text(cell) for cell in named))
         label = "" if names is None else f"{names[index]}: "
-        notes += [Text(f"* {label}{warning}") for warning in prediction.warnings]
+        notes += [Text(f"* {label}{warning}") for warning in prediction.findings]
     model = predictions[0].model if predictions else "none"
     n = predictions[0].throughput_mb_s.n if predictions else 0
     footer = Text(f"model: {model}, from {n} readings of {survey.start.system}", style="dim")
