@@ -57,4 +57,5 @@ def test_the_makefile_installs_by_the_lock_alone() -> None:
     assert "--require-hashes" in site[0]
     own = [line for line in installs if line not in site]
     assert len(own) == 3
-    assert all("requirements-dev.lock" in line for line in own)
+    assert all("--require-hashes" in line for line in own)
+    assert "requirements-dev.lock >$(VENV)/first.txt" in text, "of maturin and uv by themselves"

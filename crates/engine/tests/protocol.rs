@@ -41,7 +41,12 @@ fn wanted_keys(example: &Value, run: &Value) -> BTreeSet<String> {
             part.is_some_and(|part| part.is_null() || part.as_array().is_some_and(Vec::is_empty))
         })
     };
-    found.into_iter().filter(|key| !absent(key)).collect()
+    found.into_iter().filter(|key| !absent(key) && !of_a_finding(key)).collect()
+}
+
+/// Which findings a run has, and what each says, is not the same every time.
+fn of_a_finding(key: &str) -> bool {
+    key.starts_with("/findings[]")
 }
 
 #[test]
@@ -59,6 +64,7 @@ fn a_null_run_writes_the_events_of_the_examples_key_by_key() {
         for event in like {
             let mut told = BTreeSet::new();
             keys(event, "", &mut told);
+            told.retain(|key| !of_a_finding(key));
             assert_eq!(told, wanted_keys(&example, event), "{}", path.display());
         }
     }

@@ -11,7 +11,6 @@ from leadline.record.file_cache import (
     FileCache,
     WritePolicy,
 )
-from leadline.record.identity import derive_seed, point_id
 from leadline.record.job import Access, Arrivals, Limits
 from leadline.record.measurement import Measurement, RunReading
 from leadline.record.prediction import Prediction
@@ -39,7 +38,7 @@ from leadline.record.result import (
     WarmUp,
     WrittenBytes,
 )
-from leadline.record.study import Status, Summary
+from leadline.record.study import Status, Summary, derive_seed, point_id
 from leadline.record.survey import (
     Border,
     Curve,

@@ -5,6 +5,7 @@ It is a start, which decides it; items, each durable when it is known; and an an
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Generic, Protocol, TypeVar
@@ -120,3 +121,14 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     parent: str | None
     wall_s: float | None
     """None until the study ended or stopped."""
+
+
+def derive_seed(seed: int, order: int) -> int:
+    """Seed of one point: 63 bits, the same in every process and on every machine."""
+    digest = hashlib.blake2b(f"{seed}:{order}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") >> 1
+
+
+def point_id(run_id: str, order: int) -> str:
+    """Id of a point of a survey or a validation: the same for the same run and order."""
+    return hashlib.blake2b(f"{run_id}:{order}".encode(), digest_size=16).hexdigest()

@@ -12,7 +12,7 @@ from leadline.record.application import (
     SizeCount,
     TraceFacts,
 )
-from leadline.record.identity import point_id
+from leadline.record.study import point_id
 from leadline.stats.phases import phase_starts
 from leadline.studies.application.streams import find_streams
 from leadline.studies.application.times import closed_or_open, gaps_of, has_durations, time_in_io
