@@ -47,7 +47,7 @@ T_975 = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571}
 
 def said(text: str) -> Finding:
     """A finding that says so."""
-    return Finding.of("points_found_suspect", found=3, points=240, example=text)
+    return Finding.of("points_found", found=3, points=240, example=text)
 
 
 @dataclass(frozen=True)

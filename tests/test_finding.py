@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from leadline.record.finding import CATALOGUE, Finding, Severity
@@ -35,14 +36,14 @@ def test_every_code_of_the_engine_is_in_the_catalogue_with_its_severity() -> Non
         (
             Finding.of("level_shift", first_mb_s=8100.0, until_s=2.3, last_mb_s=42.04),
             (
-                "level shift: 8,100 MB/s until 2.30 s, then 42.0 MB/s; the mean of both describes "
+                "level shift: 8.1 GB/s until 2.30 s, then 42 MB/s; the mean of both describes "
                 "neither"
             ),
         ),
         (
             Finding.of("level_shift", first_mb_s=8.0, until_s=1.0, last_mb_s=4.2, levels=3),
             (
-                "level shift: 8.00 MB/s until 1.00 s, 4.20 MB/s at the end, 3 levels in all; the "
+                "level shift: 8 MB/s until 1.00 s, 4.2 MB/s at the end, 3 levels in all; the "
                 "mean describes none of them"
             ),
         ),
@@ -80,6 +81,8 @@ def test_what_is_not_in_the_catalogue_cannot_be_found() -> None:
         Finding.of("nosuch")
     with pytest.raises(KeyError):
         str(Finding.of("not_steady"))
+    with pytest.raises(msgspec.ValidationError, match="there is no finding 'nosuch'"):
+        msgspec.convert({"code": "nosuch", "severity": "note"}, Finding)
 
 
 def test_every_sentence_can_be_said_with_all_of_its_values() -> None:

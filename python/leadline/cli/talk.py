@@ -122,7 +122,7 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 def tell_findings(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Say what was found before measuring; return the warnings among it, as they are stored."""
+    """Say what was found before measuring; return what is more than a note, as it is stored."""
     for finding in findings:
         talk(f"{'note' if finding.is_note else 'warning'}: {finding}")
     return tuple(finding for finding in findings if not finding.is_note)

@@ -39,6 +39,16 @@ class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
     where: str = ""
     """Of several systems the one that it is about."""
 
+    def __post_init__(self) -> None:
+        """Refuse a code that nobody could say, as in a damaged store.
+
+        Raises:
+            ValueError: there is no such code.
+
+        """
+        if self.code not in CATALOGUE:
+            raise ValueError(f"there is no finding {self.code!r}")
+
     @classmethod
     def of(cls, code: str, **values: float | str) -> Finding:
         """Return a finding of the catalogue, with its severity.
@@ -205,8 +215,8 @@ CATALOGUE: Mapping[str, Entry] = {
     ),
     "level_shift": Entry(
         Severity.SUSPECT,
-        "level shift: {first_mb_s:rate} until {until_s:.2f} s, [{last_mb_s:rate} at the end, "
-        "{levels} levels in all; the mean describes none of them|then {last_mb_s:rate}; the mean "
+        "level shift: {first_mb_s:mb_s} until {until_s:.2f} s, [{last_mb_s:mb_s} at the end, "
+        "{levels} levels in all; the mean describes none of them|then {last_mb_s:mb_s}; the mean "
         "of both describes neither]",
     ),
     "simulation_capped": Entry(
@@ -337,8 +347,7 @@ CATALOGUE: Mapping[str, Entry] = {
         "Other programs used more than {foreign_frac:.0%} of a processor during {busy} of {points} "
         "points.",
     ),
-    "points_found": Entry(Severity.NOTE, "{found} of {points} points: {example}"),
-    "points_found_suspect": Entry(Severity.SUSPECT, "{found} of {points} points: {example}"),
+    "points_found": Entry(Severity.SUSPECT, "{found} of {points} points: {example}"),
     "cache_disturbed": Entry(
         Severity.SUSPECT,
         "{disturbed} of {points} points of {kind} reached the device more than larger workloads "
@@ -412,15 +421,10 @@ def _grouped(number: float) -> str:
     return f"{number:.2f}" if number % 1 and number < 100 else f"{number:,.0f}"
 
 
-def _rate(mb_s: float) -> str:
-    return f"{mb_s:,.{2 if mb_s < 10 else 1 if mb_s < 100 else 0}f} MB/s"
-
-
 _WRITTEN: Mapping[str, Callable[[float], str]] = {
     "percent": lambda frac: f"{100 * frac:.1f} %",
     "whole percent": lambda frac: f"{100 * frac:.0f} %",
     "grouped": _grouped,
-    "rate": _rate,
     "mb_s": format_rate,
     "share": say_percent,
     "bytes": format_bytes,
@@ -449,4 +453,5 @@ def _render(text: str, values: Mapping[str, int | float | str]) -> str:
 def drift_values(change: Interval) -> dict[str, float]:
     """Return what a sentence says of a change whose interval does not hold none."""
     way = "slower_frac" if change.value < 0 else "faster_frac"
-    return {way: abs(change.value), "low_frac": change.low or 0.0, "high_frac": change.high or 0.0}
+    ends = {"low_frac": change.low, "high_frac": change.high}
+    return {way: abs(change.value), **{name: end for name, end in ends.items() if end is not None}}

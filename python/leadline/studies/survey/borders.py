@@ -36,7 +36,7 @@ class Decided:
     """Which of its borders stand; the others are the counted one, seen less well."""
     counted: CountedBorder | None
     doubt: Finding | None
-    """Where counts and throughput say different things, what; else empty."""
+    """Where counts and throughput say different things, what; else None."""
 
 
 def decide(points: Sequence[Measurement], *, seed: int, memory_bytes: int | None) -> Decided:

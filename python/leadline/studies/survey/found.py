@@ -174,15 +174,15 @@ def _of_the_engine(points: Sequence[Measurement]) -> list[Finding]:
         if found.severity is not Severity.INVALID and found.code not in _COUNTED
     )
     return [
-        Finding.of(
-            "points_found" if alike[0].is_note else "points_found_suspect",
-            found=len(alike),
-            points=len(points),
-            example=str(alike[0]),
-        )
+        Finding("points_found", alike[0].severity, _example(alike, points))
         for alike in found
         if len(alike) > len(points) * ENGINE_WARNING_SHARE
     ]
+
+
+def _example(alike: Sequence[Finding], points: Sequence[Measurement]) -> dict[str, int | str]:
+    counts = {"found": len(alike), "points": len(points)}
+    return {**counts, "code": alike[0].code, "example": str(alike[0])}
 
 
 def _alike(findings: Iterable[Finding]) -> list[list[Finding]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from leadline.record import Measurement, ModelScore, ParameterError, Status, Validation
-from leadline.record.finding import Finding
+from leadline.record.finding import Finding, drift_values
 from leadline.record.wording import (
     PARAMETER_TITLES,
     say_change,
@@ -70,8 +70,7 @@ def _drift_within(validation: Validation) -> Iterator[Finding]:
     change = validation.drift_within_frac
     if change is None or not change.excludes(0.0) or abs(change.value) < DRIFT_FRAC_MIN:
         return
-    way = "slower_frac" if change.value < 0 else "faster_frac"
-    yield Finding.of("drift_within", **{way: abs(change.value)}, change=say_change(change))
+    yield Finding.of("drift_within", **drift_values(change), change=say_change(change))
 
 
 def _headline(validation: Validation, score: ModelScore) -> str:
