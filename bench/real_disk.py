@@ -130,7 +130,9 @@ def main() -> None:
         found = leadline("validate", NAME, *how, "--rivals", store=store)
     rows = list(rows_of(found))
     print("\n".join(markdown(COLUMNS, rows)))
-    note = " ".join([f"{found['n']} workloads were scored.", *found["warnings"]])
+    note = " ".join(
+        [f"{found['n']} workloads were scored.", *(each["text"] for each in found["findings"])]
+    )
     save(asked, COLUMNS, rows, directory=asked.target, seeds=f"seed {asked.seed}", note=note)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from leadline.record import Interval, Status
+from leadline.record.finding import Finding
 from leadline.record.workbench import (
     Experiment,
     ExperimentStart,
@@ -282,7 +283,7 @@ def hostile(experiment: Experiment) -> Experiment:
         start=replace(experiment.start, system=HOSTILE, text=HOSTILE, facts={HOSTILE: HOSTILE}),
         peaks=(replace(first, trials=(trial, *first.trials[1:])), *experiment.peaks[1:]),
         sentences=(HOSTILE, *experiment.sentences),
-        warnings=(HOSTILE,),
+        findings=(Finding.of("trials_failed", trials=1, why=HOSTILE),),
         fares_on=HOSTILE,
     )
 

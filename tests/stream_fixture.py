@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 
 from leadline.record import Status
+from leadline.record.finding import Finding
 from leadline.record.streaming import (
     BLOCK_BYTES,
     KERNELS,
@@ -364,5 +365,9 @@ def scaling_study(
 def hostile_study() -> StreamStudy:
     """Everything that a stranger controls tries to leave its place."""
     study = scaling_study(replace(ATLAS, system=HOSTILE), disks=2, repetitions=2, kernels=("sort",))
-    start = msgspec.structs.replace(study.start, facts={HOSTILE: HOSTILE}, notes=(HOSTILE,))
-    return msgspec.structs.replace(study, start=start, warnings=(HOSTILE,), sentences=(HOSTILE,))
+    start = msgspec.structs.replace(
+        study.start, facts={HOSTILE: HOSTILE}, notes=(Finding.of("one_disk", directory=HOSTILE),)
+    )
+    return msgspec.structs.replace(
+        study, start=start, findings=(Finding.of("no_bound", why=HOSTILE),), sentences=(HOSTILE,)
+    )

@@ -229,25 +229,25 @@ def test_trials_that_contradict_each_other_are_said_and_searched_longer() -> Non
     assert found.verdict is PeakVerdict.IRREGULAR
     assert found.rate_per_s is not None
     assert found.sentences[0].startswith("12 trials contradict each other")
-    assert len(found.warnings) == 1
-    assert found.warnings[0].startswith("Saturated at 150 requests/s but far from it at 195:")
-    assert answer(searched(PEAKS[0.01], 8)).warnings == ()
+    assert len(found.findings) == 1
+    assert str(found.findings[0]).startswith("Saturated at 150 requests/s but far from it at 195:")
+    assert answer(searched(PEAKS[0.01], 8)).findings == ()
 
 
 def test_a_posterior_that_knows_of_two_modes_needs_no_more_trials_and_says_so() -> None:
     known = answer(contradicted(5, two_modes=0.51))
     assert known.verdict is PeakVerdict.FOUND
-    assert known.warnings == (
+    assert tuple(map(str, known.findings)) == (
         "Trials are of two kinds, slower and faster ones; the rate is that of both.",
     )
     for half in (0.49, 0.5):
         assert isinstance(contradicted(11, two_modes=half).ask(), TrialRequest)
-        assert answer(searched(PEAKS[0.01], 5, two_modes=half)).warnings == ()
+        assert answer(searched(PEAKS[0.01], 5, two_modes=half)).findings == ()
 
 
 def test_a_probe_contradicts_nothing() -> None:
     """It may have met a cold server."""
-    assert answer(contradicted(5, "probe")).warnings == ()
+    assert answer(contradicted(5, "probe")).findings == ()
 
 
 def after(*trials: tuple[float, float | None], goal: Goal = GOAL, half: float = 0.01) -> Curve:

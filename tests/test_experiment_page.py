@@ -12,6 +12,7 @@ import pytest
 import experiment_fixture as made
 from drawn_text import unreadable
 from leadline.record import Status
+from leadline.record.finding import Finding
 from leadline.record.workbench import Experiment
 from leadline.report.workbench.page import render_experiment_html
 from opened_page import OVERFLOW, OpenedPage, made_once
@@ -233,12 +234,12 @@ def test_an_experiment_that_was_stopped_before_anything_says_so(peak: Experiment
             surface=None,
             sentences=(),
             fares=(),
-            warnings=("it was dark",),
+            findings=(Finding.of("trials_failed", trials=1, why="it was dark"),),
             status=Status.STOPPED,
             start=msgspec.structs.replace(peak.start, design=design, factors=factors),
         )
         text = _plain(render_experiment_html(empty))
         assert "stopped early: --resume goes on" in text
-        assert "<li>it was dark</li>" in text
+        assert "the last one: it was dark</li>" in text
         assert "Nothing was measured." in text
         assert "data-chart=" not in text

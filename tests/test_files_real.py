@@ -105,7 +105,9 @@ def test_the_existing_file_system_on_one_and_two_directories(tmp_path: Path) -> 
         if row["test"] == "read_8192":
             for run in row["runs"]:
                 assert all(one["cached_share"] in (None, 0.0) for one in run["drives"])
-    assert "lies on the device of an earlier directory" in " ".join(answer["warnings"])
+    assert "lies on the device of an earlier directory" in " ".join(
+        each["text"] for each in answer["findings"]
+    )
     assert all(list(place.iterdir()) == [] for place in places)
     assert len((tmp_path / "rows.csv").read_text().splitlines()) == 9
 
@@ -123,7 +125,7 @@ def test_the_paper_leaves_its_files_in_the_cache(drive: Path, tmp_path: Path) ->
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
     assert answer["file_bytes"] == 8 * MIB
-    assert any("fit the file cache" in warning for warning in answer["warnings"])
+    assert "paper_cached" in [each["code"] for each in answer["findings"]]
     assert answer["rows"][4]["missing"] == "a second drive needs a second directory"
 
 

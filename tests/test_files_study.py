@@ -116,7 +116,7 @@ def test_the_paper_takes_its_8_megabytes_without_scaling() -> None:
     study = run_files(tests, Kept(), start_of(ONE, paper=True))
     assert study.file_bytes == 8 << 20
     assert len(tests.asked) == 1
-    assert any("fit the file cache" in warning for warning in study.warnings)
+    assert "paper_cached" in [each.code for each in study.findings]
     assert not any("The drive limits" in said for said in study.sentences)
 
 
@@ -233,7 +233,7 @@ def test_runs_that_differ_and_reads_from_the_cache_are_suspect() -> None:
     assert served[0].suspect == ("a block device gave 50 % of what was read",)
     shaky = study_of(ScriptedTests(lambda *_: 5e5, noise_frac=0.5), ONE, runs=8)
     assert all("differ" in row.suspect[0] for row in shaky.rows)
-    assert any("carry a star" in warning for warning in shaky.warnings)
+    assert "numbers_starred" in [each.code for each in shaky.findings]
 
 
 def truth(cell: FilesCell, test: FileProgram, _size: int) -> float:

@@ -149,15 +149,15 @@ def test_the_lower_bound_is_below_the_upper_one_whatever_is_good_above() -> None
         policy.tell(trial(TrialRequest(rate_per_s=rate, seconds=60.0), order, mean_ms))
     answer = policy.answer_now()
     assert (answer.lower_bound_per_s, answer.upper_bound_per_s) == (100, 200)
-    assert "Irregular" in answer.warnings[0]
+    assert answer.findings[0].code == "bounds_irregular"
 
 
 def test_contradicting_trials_are_named() -> None:
     policy = open_policy("mlrsearch", GOAL, 1)
     for order, (rate, mean_ms) in enumerate([(200.0, 20.0), (200.0, 45.0), (190.0, 90.0)]):
-        assert not policy.answer_now().warnings
+        assert not policy.answer_now().findings
         policy.tell(trial(TrialRequest(rate_per_s=rate, seconds=60.0), order, mean_ms))
-    assert "contradict" in policy.answer_now().warnings[0]
+    assert policy.answer_now().findings[0].code == "trials_contradict"
 
 
 def test_never_and_always_saturated_are_said_with_the_bound() -> None:
@@ -188,7 +188,7 @@ def test_what_is_good_below_the_lowest_bad_load_is_not_irregular() -> None:
     policy = open_policy("mlrsearch", GOAL, 1)
     for order, (rate, mean_ms) in enumerate(((100.0, 10.0), (200.0, 90.0)) * 2):
         policy.tell(trial(TrialRequest(rate_per_s=rate, seconds=60.0), order, mean_ms))
-    assert policy.answer_now().warnings == ()
+    assert policy.answer_now().findings == ()
 
 
 def searched(*trials: tuple[float, float, float]) -> MlrSearch:
@@ -288,10 +288,10 @@ def test_clearly_bad_is_twice_the_threshold_and_clearly_good_three_fifths_of_it(
     assert contradictions((200.0, 2.01)) == contradictions((200.0, 0.1)) == 0
     # The lowest that was bad and the highest that was good, whatever lies between.
     assert contradictions((300.0, 2.01), (200.0, 2.01), (250.0, 0.1), (100.0, 0.1)) == 1
-    (words,) = searched(
+    (found,) = searched(
         (300.0, 90.0, 300.0), (200.0, 90.0, 200.0), (250.0, 4.0, 250.0), (100.0, 4.0, 100.0)
     )._contradictions()
-    assert "200 requests/s was clearly too much in one, 250 clearly not" in words
+    assert "200 requests/s was clearly too much in one, 250 clearly not" in str(found)
 
 
 def test_trials_of_the_targets_own_length_are_full_and_contest_a_load() -> None:

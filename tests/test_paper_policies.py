@@ -340,6 +340,6 @@ def test_the_papers_interval_is_said_to_be_the_papers_wherever_there_is_one() ->
 
 
 def test_a_response_that_falls_again_is_warned_of_and_one_that_rises_is_not() -> None:
-    assert told((100.0, 10.0), (120.0, 90.0), (140.0, 200.0)).warnings == ()
-    (warning,) = told((100.0, 90.0), (120.0, 10.0)).warnings
+    assert told((100.0, 10.0), (120.0, 90.0), (140.0, 200.0)).findings == ()
+    (warning,) = map(str, told((100.0, 90.0), (120.0, 10.0)).findings)
     assert warning.startswith("Saturated at 100 requests/s but not at 120:")

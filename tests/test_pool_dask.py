@@ -266,7 +266,7 @@ def test_a_surface_on_three_machines_of_which_one_dies_is_that_of_one_machine(
         assert machines.lost_trials == 1
         assert set(machines.names) == {"atlas", "castor"}
     assert found_without_places(found) == found_without_places(alone)
-    assert [line for line in found.warnings if "lost" in line and "machine" in line]
+    assert "trials_moved" in [each.code for each in found.findings]
 
 
 def test_whoever_is_stopped_leaves_the_pool_at_once(shared: Cluster) -> None:

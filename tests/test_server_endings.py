@@ -64,7 +64,7 @@ def search(mode: str, policy: str, time_out_s: float = 30.0, **goal: Any) -> tup
         run.tell(run_trial(asked))
     own = SamplePeak(sample={}, trials=tuple(run.trials), peak=asked)
     told = explain(Experiment(start=start, status=Status.DONE, peaks=(own,)))
-    return asked, " ".join((*told.sentences, *told.warnings))
+    return asked, " ".join((*told.sentences, *map(str, told.findings)))
 
 
 @POLICIES

@@ -90,7 +90,7 @@ def test_one_stalled_trial_is_retried_and_changes_no_answer(place: int) -> None:
     assert peak.verdict is PeakVerdict.FOUND
     assert peak.rate_per_s is not None
     assert peak.rate_per_s.covers(truth(SERVER, GOAL).rate_per_s)
-    (warning,) = peak.warnings
+    (warning,) = map(str, peak.findings)
     assert f"Trial {place + 1} at" in warning
     assert "not counted, retried at the same rate: target met" in warning
 
@@ -101,7 +101,7 @@ def test_recurring_stalls_widen_the_interval_and_are_counted() -> None:
     assert [trials[at].request for at in (0, 2)] == [trials[at].request for at in (1, 3)]
     assert peak.rate_per_s is not None
     assert peak.rate_per_s.covers(truth(SERVER, GOAL).rate_per_s)
-    assert len(peak.warnings) >= 2
+    assert len(peak.findings) >= 2
     assert peak.verdict in (PeakVerdict.FOUND, PeakVerdict.IRREGULAR)
     (told,) = (each for each in peak.sentences if each.startswith("Stalls recur: "))
     assert "2 stalls in " in told

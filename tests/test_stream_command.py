@@ -234,7 +234,7 @@ def test_without_room_for_capacities_there_is_no_bound_but_a_run(tmp_path: Path)
         study = study_of(scripted, kept, tmp_path)
         assert study.status is Status.DONE
         assert stream_document(study)["bound_mb_s"] is None
-        assert str(error) in study.warnings[0]
+        assert str(error) in str(study.findings[0])
 
 
 def test_a_bound_that_nobody_wants_is_not_measured(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ import stream_fixture as made
 from drawn_text import unreadable
 from leadline.record import Status
 from leadline.record.balance import StreamBalance
+from leadline.record.finding import Finding
 from leadline.record.streaming import StreamStudy
 from leadline.report.balance.page import render_balance_html
 from leadline.report.balance.terminal import render_balance
@@ -159,11 +160,15 @@ def test_the_page_says_first_what_was_found_and_names_what_was_not_counted(
 
 def test_a_stopped_study_and_its_warnings_are_said(atlas: StreamStudy) -> None:
     study = msgspec.structs.replace(
-        atlas, status=Status.STOPPED, warnings=("the disk was busy",), runs=(), sentences=()
+        atlas,
+        status=Status.STOPPED,
+        findings=(Finding.of("no_bound", why="the disk was busy"),),
+        runs=(),
+        sentences=(),
     )
     text = _plain(render_stream_html(study))
     assert "stopped, not all was measured" in text
-    assert "<li>the disk was busy</li>" in text
+    assert "no capacities are known: the disk was busy</li>" in text
     assert "Nothing was measured." in text
     assert "data-chart=" not in text
 

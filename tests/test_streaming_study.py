@@ -85,7 +85,7 @@ def test_a_budget_that_ends_in_a_later_repetition_keeps_an_answer() -> None:
     study, _ = scaled(FakeDisks(count=2, runs_within_budget=10))
     assert study.status is Status.DONE
     assert len(study.runs) == 10
-    assert "the budget ended after 10 of 18 runs" in study.warnings[0]
+    assert "the budget ended after 10 of 18 runs" in str(study.findings[0])
 
 
 def test_a_budget_that_ends_in_the_first_repetition_is_said() -> None:
@@ -195,6 +195,6 @@ def test_a_directory_twice_is_no_second_disk(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     start = begin_scaling([str(tmp_path / "a"), str(tmp_path / "b")], ASKED)
-    assert "no two disks" in start.notes[0]
+    assert "no two disks" in str(start.notes[0])
     with pytest.raises(TargetRefused, match="no directory"):
         begin_scaling([], ASKED)

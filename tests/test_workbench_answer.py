@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from leadline.record import Interval, Status
+from leadline.record.finding import Finding
 from leadline.record.workbench import (
     Experiment,
     Goal,
@@ -24,6 +25,9 @@ from leadline.studies.workbench.answer import explain, say_peak, say_threshold
 from leadline.testing.samples import sample_experiment_start, sample_peak, sample_trial
 
 RATE = Interval(412.0, 395.0, 430.0, 5)
+
+
+GAP = Finding.of("trials_of_two_kinds")
 
 
 def experiment(
@@ -190,15 +194,15 @@ def test_trials_that_say_nothing_are_warned_of() -> None:
         ended(TrialState.SERVER_LOST, "it died"),
         late,
     )
-    warnings = explain(experiment(trials=trials, warnings=("mind the gap",))).warnings
+    warnings = tuple(map(str, explain(experiment(trials=trials, findings=(GAP,))).findings))
     assert warnings == (
         "2 trials failed and counted for nothing; the last one: the disk is full",
         "the server was lost in 1 trial; the last one: it died",
         "the generator sent up to 7.5 ms late (99 %) in 1 trial; response times hold that",
-        "workers=1: mind the gap",
+        f"workers=1: {GAP}",
     )
-    assert explain(experiment()).warnings == ()
-    assert explain(experiment(PeakVerdict.DEADLINE)).warnings == (), "its first sentence says it"
+    assert explain(experiment()).findings == ()
+    assert explain(experiment(PeakVerdict.DEADLINE)).findings == (), "its first sentence says it"
 
 
 def surface(measured: int, **changes: Any) -> Experiment:
@@ -267,7 +271,7 @@ def test_samples_without_their_rate_are_named() -> None:
     found = surface(2)
     lost = msgspec.structs.replace(sample_peak(), verdict=PeakVerdict.SERVER_LOST)
     peaks = (found.peaks[0], msgspec.structs.replace(found.peaks[1], peak=lost))
-    said = explain(msgspec.structs.replace(found, peaks=peaks)).warnings
+    said = tuple(map(str, explain(msgspec.structs.replace(found, peaks=peaks)).findings))
     assert said[-1] == "not found as asked: workers=4 (server-lost)"
 
 
@@ -394,7 +398,7 @@ def test_samples_without_their_rate_are_listed_up_to_five() -> None:
 
     def said(count: int) -> list[str]:
         peaks = (whole, *[lost] * count)
-        warnings = explain(msgspec.structs.replace(found, peaks=peaks)).warnings
+        warnings = map(str, explain(msgspec.structs.replace(found, peaks=peaks)).findings)
         return [each for each in warnings if each.startswith("not found as asked")]
 
     assert said(0) == []
@@ -404,11 +408,11 @@ def test_samples_without_their_rate_are_listed_up_to_five() -> None:
     assert said(7)[0].endswith("and 2 more")
     begun = msgspec.structs.replace(other, peak=None)
     peaks = (whole, begun)
-    assert not explain(msgspec.structs.replace(found, peaks=peaks)).warnings
+    assert not explain(msgspec.structs.replace(found, peaks=peaks)).findings
 
 
 def test_a_warning_says_of_which_sample_it_is_where_there_is_one() -> None:
-    found = experiment(warnings=("Trials differ.",))
-    assert explain(found).warnings == ("workers=1: Trials differ.",)
+    found = experiment(findings=(GAP,))
+    assert explain(found).findings == (msgspec.structs.replace(GAP, where="workers=1"),)
     only = msgspec.structs.replace(found.peaks[0], sample={})
-    assert explain(msgspec.structs.replace(found, peaks=(only,))).warnings == ("Trials differ.",)
+    assert explain(msgspec.structs.replace(found, peaks=(only,))).findings == (GAP,)

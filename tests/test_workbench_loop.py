@@ -269,7 +269,7 @@ def test_lost_machines_are_counted_in_the_answer(store: Store) -> None:
     store.begin(EXPERIMENT, start)
     with SeveralMachines(1, lost=2) as pool:
         found = run_experiment(start, store, pool, compare=False)
-    assert "2 trials lost their machine and ran again on another" in found.warnings
+    assert "2 trials lost their machine and ran again on another" in map(str, found.findings)
 
 
 @pytest.mark.parametrize("ended", [0, 1, 2])
@@ -298,7 +298,7 @@ def test_the_deadline_of_a_surface_ends_it_with_what_is_known(store: Store) -> N
     assert all(own.trials for own in found.peaks)
     assert found.peaks[-1].peak is not None
     assert found.peaks[-1].peak.verdict is PeakVerdict.DEADLINE
-    assert "(deadline)" in found.warnings[-1]
+    assert "(deadline)" in str(found.findings[-1])
 
 
 def test_a_watcher_hears_of_every_trial_and_peak_once_it_is_kept(store: Store) -> None:

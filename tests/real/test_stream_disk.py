@@ -212,7 +212,7 @@ def test_the_document_has_the_promised_keys_and_numbers_that_agree(data: Path, p
     assert promised <= set(told)
     size = RECORDS * 100
     assert (told["kernel"], told["platform"], told["bytes"]) == ("sort", "process", size)
-    assert told["capacities"] is not None, told["warnings"]
+    assert told["capacities"] is not None, told["findings"]
     assert told["bound_mb_s"] > 0
     assert sum(phase["bytes_read"] for phase in told["phases"]) == size
     for phase in told["phases"]:

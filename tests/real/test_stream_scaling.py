@@ -46,11 +46,11 @@ def test_every_kernel_on_one_and_two_directories(tmp_path: Path) -> None:
     assert all(run.result.verified for run in study.runs)
     assert not [found for home in homes for found in home.iterdir()]
     said = balance_of(study)
-    assert "no two disks" in " ".join(study.warnings)
+    assert "one_disk" in [each.code for each in study.findings]
     for ratio in said.ratios:
         if ratio.bus == "io":
             assert ratio.error_frac == pytest.approx(0, abs=0.05), ratio
-    assert not [warning for warning in said.warnings if "not as modelled" in warning]
+    assert not [each for each in said.findings if each.code == "copies_off_model"]
 
 
 def test_throttled_disks_are_no_faster_than_they_should_be_and_nothing_stays(

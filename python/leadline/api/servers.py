@@ -171,7 +171,7 @@ class MeasuredServer:
         return chosen(lambda: charts_of(EXPERIMENT.kind, self.experiment), name)
 
     def __repr__(self) -> str:
-        return "\n".join([*self.experiment.sentences, *self.experiment.warnings])
+        return "\n".join([*self.experiment.sentences, *map(str, self.experiment.findings)])
 
     def _repr_html_(self) -> str:
         said = "".join(f"<p>{escape(text)}</p>" for text in self.experiment.sentences)

@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 
+from leadline.record.finding import Finding
 from leadline.record.streaming import KernelName, Platform
 from leadline.record.workload import Interval
 
@@ -225,6 +226,6 @@ class StreamBalance(msgspec.Struct, frozen=True, kw_only=True):
     what_if: tuple[WhatIf, ...] = ()
     sentences: tuple[str, ...] = ()
     """The answer, shortest first."""
-    warnings: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
     not_measurable: dict[str, str] = {}
     """Why a counter is missing, by its field's name."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from leadline.record.finding import Finding
 from leadline.record.jobs.file_test import FILE_PROGRAMS, FileProgram, FileRun
 from leadline.record.study import Records, Said, Status, StudyStart
 from leadline.record.workload import Interval
@@ -82,7 +83,7 @@ class FilesStart(StudyStart, frozen=True, kw_only=True):
     seed: int
     cells: tuple[FilesCell, ...]
     facts: dict[str, Any]
-    notes: tuple[str, ...] = ()
+    notes: tuple[Finding, ...] = ()
     """What must be known of it before anything is measured."""
 
     @property
@@ -125,7 +126,7 @@ class FilesStudy(msgspec.Struct, frozen=True, kw_only=True):
     """Why the file has this size."""
     rows: tuple[FilesRow, ...] = ()
     sentences: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
     wall_s: float = 0.0
 
     @property

@@ -399,6 +399,125 @@ CATALOGUE: Mapping[str, Entry] = {
         Severity.SUSPECT,
         "{unsteady} of {points} points not steady, level shifts up to x{contrast:.3g}",
     ),
+    "one_drive": Entry(
+        Severity.NOTE,
+        "{directory} lies on the device of an earlier directory: together they are no two drives",
+    ),
+    "paper_cached": Entry(
+        Severity.SUSPECT,
+        "8 MB fit the file cache of today: read_8192 was answered from memory, and the clock of "
+        "the writes stopped before the drive had the data. Leave --paper out to measure the drive",
+    ),
+    "no_raw_rate": Entry(
+        Severity.NOTE,
+        "a directory takes no direct I/O, so its drive's own rate, and with it the percentage of "
+        "the raw device, is not known",
+    ),
+    "files_in_memory": Entry(
+        Severity.SUSPECT, "the existing file system is memory: its rates are no drive's"
+    ),
+    "drives_share_disk": Entry(
+        Severity.NOTE,
+        "the drives of the made file systems are loop devices of one directory: they share its "
+        "disk, so several at once show contention, not a second arm",
+    ),
+    "intervals_wide": Entry(
+        Severity.NOTE,
+        "{wide} of {rows} intervals reach further than ±{most_frac:whole percent}; more than "
+        "--runs {runs} narrow them",
+    ),
+    "numbers_starred": Entry(
+        Severity.SUSPECT, "{starred} of {rows} numbers carry a star: {reasons}"
+    ),
+    "one_disk": Entry(
+        Severity.NOTE,
+        "{directory} lies on the file system of an earlier one: together they are no two disks",
+    ),
+    "budget_ended": Entry(Severity.NOTE, "the budget ended after {done} of {planned} runs"),
+    "no_capacities": Entry(
+        Severity.NOTE,
+        "no capacities were measured, so nothing can be said of what gives out; "
+        "`leadline stream scale DIR…` measures them beside the kernels",
+    ),
+    "no_bound": Entry(Severity.NOTE, "there is no bound, because no capacities are known: {why}"),
+    "io_off_model": Entry(
+        Severity.SUSPECT,
+        "{kernel} {phase} on {disks:disks}: its I/O is {error_frac:signed} from its model; a cache "
+        "served or kept part of it, or the file system wrote more",
+    ),
+    "copies_off_model": Entry(
+        Severity.NOTE,
+        "{kernel} {phase}: the program copied {counted:.2f} bytes for each that it moved and the "
+        "model has {modelled:.2f}; its memory traffic is not as modelled",
+    ),
+    "used_more_than_all": Entry(
+        Severity.SUSPECT,
+        "{kernel} {phase}: it used {use_frac:share} of what {resource} gave when measured; they "
+        "gave less then, or a cache served part of it: measure again, while nothing else runs, "
+        "before its bound and balance are trusted",
+    ),
+    "disks_on_one_device": Entry(
+        Severity.NOTE,
+        "{one} and {other} lie on one device ({devices}): they count as two disks here and are "
+        "one; give directories of different devices",
+    ),
+    "trials_failed": Entry(
+        Severity.SUSPECT, "{trials:trials} failed and counted for nothing; the last one: {why}"
+    ),
+    "trials_server_lost": Entry(
+        Severity.SUSPECT, "the server was lost in {trials:trials}; the last one: {why}"
+    ),
+    "trials_generator_short": Entry(
+        Severity.SUSPECT,
+        "the generator fell short in {trials:trials}, which say nothing of the server; the last "
+        "one: {why}",
+    ),
+    "trials_sent_late": Entry(
+        Severity.SUSPECT,
+        "the generator sent up to {late_ms} ms late (99 %) in {trials:trials}; response times hold "
+        "that",
+    ),
+    "trials_waited": Entry(
+        Severity.NOTE,
+        "in trials that kept the target up to {waited_frac:share} of the response was waiting to "
+        "be sent: {slots} at most are under way at once (process_num × queue_depth), and with more "
+        "the rate may be higher",
+    ),
+    "trials_moved": Entry(
+        Severity.NOTE, "{trials:trials} lost their machine and ran again on another"
+    ),
+    "samples_not_found": Entry(Severity.NOTE, "not found as asked: {samples}"),
+    "load_of_two_kinds": Entry(
+        Severity.NOTE,
+        "Trials at {rate_per_s:.6g} requests/s are of two kinds; no mean stands for both.",
+    ),
+    "trials_of_two_kinds": Entry(
+        Severity.NOTE, "Trials are of two kinds, slower and faster ones; the rate is that of both."
+    ),
+    "saturated_below_clear": Entry(
+        Severity.NOTE,
+        "Saturated at {low_per_s:.6g} requests/s but far from it at {high_per_s:.6g}: trials are "
+        "of two kinds, or the response does not rise with the load.",
+    ),
+    "saturated_below": Entry(
+        Severity.NOTE,
+        "Saturated at {low_per_s:.6g} requests/s but not at {high_per_s:.6g}: the response does "
+        "not rise with the load throughout.",
+    ),
+    "bounds_irregular": Entry(
+        Severity.NOTE,
+        "Irregular: {upper_per_s:.6g} requests/s is an upper bound and {lower_per_s:.6g} a lower.",
+    ),
+    "trials_contradict": Entry(
+        Severity.SUSPECT,
+        "Trials contradict each other: {bad_per_s:.6g} requests/s was clearly too much in one, "
+        "{good_per_s:.6g} clearly not in another.",
+    ),
+    "trial_disturbed": Entry(
+        Severity.SUSPECT,
+        "Trial {trial} at {rate_per_s:.6g} requests/s disturbed: one stall {at_s:.3g} s into the "
+        "window, longest response {longest_ms:.3g} ms; not counted, {after}.",
+    ),
     "model_left_out": Entry(Severity.NOTE, "model left out: {model}: {why}"),
     "measured_by_fio": Entry(
         Severity.NOTE,
@@ -411,7 +530,7 @@ CATALOGUE: Mapping[str, Entry] = {
         "{measure_s_max:g} s",
     ),
 }
-"""What is found before a run, about it, over the points of a study, and about predictions."""
+"""What is found before a run, about it, in a study, and about predictions."""
 
 _CHOICE = re.compile(r"\[([^\[\]]*)\]")
 _VALUE = re.compile(r"\{(\w+)(?::([^{}]*))?\}")
@@ -427,6 +546,9 @@ _WRITTEN: Mapping[str, Callable[[float], str]] = {
     "grouped": _grouped,
     "mb_s": format_rate,
     "share": say_percent,
+    "signed": lambda frac: say_percent(frac, signed=True),
+    "trials": lambda count: f"{count:.0f} trial{'' if count == 1 else 's'}",
+    "disks": lambda count: f"{count:.0f} disk{'' if count == 1 else 's'}",
     "bytes": format_bytes,
     "typed": lambda size: format_bytes(size).replace(" ", ""),
     "seconds": format_seconds,

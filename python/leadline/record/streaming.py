@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from leadline.record.finding import Finding
 from leadline.record.study import Records, Said, Status, StudyStart
 from leadline.record.workload import Interval
 
@@ -194,7 +195,7 @@ class StreamStart(StudyStart, frozen=True, kw_only=True):
     """The disks, in the order in which a scaling adds them."""
     seed: int
     facts: dict[str, Any]
-    notes: tuple[str, ...] = ()
+    notes: tuple[Finding, ...] = ()
 
     @property
     def target(self) -> str:
@@ -210,7 +211,7 @@ class CapacitiesKnown(msgspec.Struct, frozen=True, kw_only=True, tag="capacities
     wall_s: float
     """Of the study so far, here and below."""
     capacities: Capacities | None
-    doubts: tuple[str, ...] = ()
+    doubts: tuple[Finding, ...] = ()
     """Why there are none."""
 
 
@@ -232,7 +233,7 @@ class StreamStudy(msgspec.Struct, frozen=True, kw_only=True):
     capacities: Capacities | None = None
     runs: tuple[StreamRun, ...] = ()
     sentences: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
     wall_s: float = 0.0
 
 

@@ -12,6 +12,8 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
+from leadline.record.finding import Finding
+
 
 class Status(StrEnum):
     """The life of a study; a finished one is never edited."""
@@ -71,7 +73,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
     """The answer of a study that is told in words."""
 
     sentences: tuple[str, ...]
-    warnings: tuple[str, ...]
+    findings: tuple[Finding, ...]
     wall_s: float
 
 

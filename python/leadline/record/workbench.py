@@ -13,6 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from leadline.record.discipline import NO_SYNC
+from leadline.record.finding import Finding
 from leadline.record.study import Records, Status, StudyStart
 from leadline.record.workload import Interval, Workload
 
@@ -264,7 +265,7 @@ class PeakRate(msgspec.Struct, frozen=True, kw_only=True):
     upper_bound_per_s: float | None = None
     """Lowest load seen saturated."""
     sentences: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
     disturbed: tuple[int, ...] = ()
     """Places of the trials that one stall decided; they count for nothing."""
 
@@ -523,7 +524,7 @@ class ExperimentAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
     surface: Surface | None
     sentences: tuple[str, ...]
-    warnings: tuple[str, ...]
+    findings: tuple[Finding, ...]
     wall_s: float
     fares: tuple[Fare, ...]
     fares_on: str
@@ -538,7 +539,7 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     peaks: tuple[SamplePeak, ...] = ()
     surface: Surface | None = None
     sentences: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
     wall_s: float = 0.0
     fares: tuple[Fare, ...] = ()
     """How all policies would have fared: simulated on a server fitted to the trials."""

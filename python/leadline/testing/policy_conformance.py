@@ -358,7 +358,7 @@ class PolicyConformance:
         assert_complete(peak, trials, MEAN)
         assert peak.verdict is PeakVerdict.FAILED
         assert len(trials) <= 10
-        assert "no space left" in " ".join(peak.sentences + peak.warnings)
+        assert "no space left" in " ".join([*peak.sentences, *map(str, peak.findings)])
 
     def test_a_trial_that_fails_now_and_then_runs_again(self, make: Maker) -> None:
         """It says nothing, so it changes nothing of the answer but the cost."""
@@ -429,5 +429,5 @@ class PolicyConformance:
             assert_complete(peak, trials, MEAN)
             if peak.rate_per_s is not None:
                 assert 50.0 <= peak.rate_per_s.value <= 250.0
-            said += peak.verdict is PeakVerdict.IRREGULAR or bool(peak.warnings)
+            said += peak.verdict is PeakVerdict.IRREGULAR or bool(peak.findings)
         assert said >= self.modes_said_of_five

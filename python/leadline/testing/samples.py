@@ -504,7 +504,7 @@ def stored_stream(study: StreamStudy) -> StudySample:
         order = len(items)
         own = f"{name}-{order}"
         items.append(RunEnded(order=order, item_id=own, wall_s=1.0 + order, run=run))
-    answer = Said(sentences=study.sentences, warnings=study.warnings, wall_s=study.wall_s)
+    answer = Said(sentences=study.sentences, findings=study.findings, wall_s=study.wall_s)
     return StudySample(
         records=STREAM, start=study.start, items=tuple(("", item) for item in items), answer=answer
     )
@@ -517,7 +517,7 @@ def stored_files(study: FilesStudy) -> StudySample:
         wall_s=0.5, file_bytes=study.file_bytes or 0, size_steps=(), size_reason=study.size_reason
     )
     cell = CellMeasured(order=1, item_id=f"{name}-1", wall_s=1.5, rows=study.rows)
-    answer = Said(sentences=study.sentences, warnings=study.warnings, wall_s=study.wall_s)
+    answer = Said(sentences=study.sentences, findings=study.findings, wall_s=study.wall_s)
     return StudySample(
         records=FILES, start=study.start, items=(("", size), ("", cell)), answer=answer
     )
@@ -543,7 +543,7 @@ def stored_experiment(start: ExperimentStart, prior: Prior | None = None) -> Stu
         ("large", PeakKnown(order=2, peak=sample_peak())),
     )
     answer = ExperimentAnswer(
-        surface=None, sentences=("Done.",), warnings=(), wall_s=2.5, fares=(), fares_on=""
+        surface=None, sentences=("Done.",), findings=(), wall_s=2.5, fares=(), fares_on=""
     )
     return StudySample(records=EXPERIMENT, start=start, items=items, answer=answer)
 

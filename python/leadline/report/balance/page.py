@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from leadline.record.balance import StreamBalance
 from leadline.report.balance import table
 from leadline.report.balance.chart import balance_charts
@@ -20,9 +22,9 @@ def render_balance_html(systems: Sequence[StreamBalance]) -> str:
     beside = compared(systems)
     told = beside or [text for each in systems for text in each.sentences]
     warnings = [
-        f"{each.system}: {warning}" if several else warning
+        msgspec.structs.replace(found, where=each.system) if several else found
         for each in systems
-        for warning in each.warnings
+        for found in each.findings
     ]
     return render_page(
         "balance.html.j2",

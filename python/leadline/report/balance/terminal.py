@@ -35,7 +35,7 @@ def render_balance(
             yield Text("What other parts would bring, and what gives out then:")
             yield _what_if(terminal, said.what_if)
         yield from map(terminal.text, not_counted_lines(said.not_measurable))
-        yield from terminal.warnings(said.warnings)
+        yield from terminal.warnings(said.findings)
 
 
 def _table(terminal: Terminal, balances: Sequence[Balance]) -> Table:

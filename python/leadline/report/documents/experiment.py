@@ -29,7 +29,7 @@ def experiment_document(experiment: Experiment) -> dict[str, Any]:
         "wall_s": experiment.wall_s,
         "facts": start.facts,
         "sentences": experiment.sentences,
-        "warnings": experiment.warnings,
+        "findings": [each.document() for each in experiment.findings],
     }
     if start.design is None:
         own = experiment.peaks[0] if experiment.peaks else None
@@ -89,7 +89,7 @@ def _peak(peak: PeakRate | None) -> dict[str, Any]:
         "lower_bound_per_s": peak.lower_bound_per_s,
         "upper_bound_per_s": peak.upper_bound_per_s,
         "run_length_s": peak.run_length_s,
-        "peak_warnings": peak.warnings,
+        "peak_findings": [each.document() for each in peak.findings],
     }
 
 

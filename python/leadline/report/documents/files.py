@@ -28,7 +28,7 @@ def files_document(study: FilesStudy) -> dict[str, Any]:
         "rows": [_row(row) for row in study.rows],
         "facts": start.facts,
         "sentences": study.sentences,
-        "warnings": study.warnings,
+        "findings": [each.document() for each in study.findings],
     }
 
 

@@ -35,7 +35,7 @@ def stream_document(study: StreamStudy) -> dict[str, Any]:
         "wall_s": study.wall_s,
         "facts": start.facts,
         "sentences": study.sentences,
-        "warnings": study.warnings,
+        "findings": [each.document() for each in study.findings],
     }
 
 

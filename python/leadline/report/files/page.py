@@ -49,7 +49,7 @@ def render_files_html(study: FilesStudy, others: Sequence[FilesStudy] = ()) -> s
             }
             for step in study.size_steps
         ],
-        **page_parts(drawn, study, warnings=study.warnings),
+        **page_parts(drawn, study, warnings=study.findings),
     )
 
 

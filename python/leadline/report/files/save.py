@@ -48,5 +48,5 @@ def _pdf(study: FilesStudy) -> bytes:
     start = study.start
     sub = f"{', '.join(start.directories)} · {start.started_at[:10]} · study {start.study_id[:8]}"
     told = [headline(study), *study.sentences]
-    sheet = Sheet(table_of(study).title, sub, told, study.warnings, files_charts(study))
+    sheet = Sheet(table_of(study).title, sub, told, study.findings, files_charts(study))
     return paged_pdf(sheet)

@@ -26,7 +26,7 @@ def render_files(terminal: Terminal, study: FilesStudy) -> Iterator[Text]:
         yield from map(terminal.fixed, _number_lines(measured))
         yield Text("")
     yield from map(terminal.text, (*study.sentences, *say_missing(study.rows)))
-    yield from terminal.warnings(study.warnings)
+    yield from terminal.warnings(study.findings)
 
 
 def say_how(study: FilesStudy) -> str:

@@ -63,7 +63,7 @@ def render_stream_html(study: StreamStudy, others: Sequence[StreamStudy] = ()) -
         how=how_rows(study),
         facts=fact_rows(study.start.facts),
         groups=groups,
-        **page_parts(drawn, study, warnings=(*study.warnings, *said.warnings)),
+        **page_parts(drawn, study, warnings=(*study.start.notes, *study.findings, *said.findings)),
     )
 
 

@@ -74,7 +74,7 @@ def _stream_pdf(study: StreamStudy) -> bytes:
             stream_title(study),
             sub,
             study.sentences or said.sentences,
-            (*study.warnings, *said.warnings),
+            (*study.findings, *said.findings),
             stream_charts(study, said),
             wide=is_wide,
         )
@@ -84,7 +84,7 @@ def _stream_pdf(study: StreamStudy) -> bytes:
 def _balance_pdf(systems: Sequence[StreamBalance]) -> bytes:
     names = list(dict.fromkeys(each.system for each in systems))
     told = [*compared(systems), *(text for each in systems for text in each.sentences)]
-    doubts = [text for each in systems for text in each.warnings]
+    doubts = [found for each in systems for found in each.findings]
     title = f"Balance of {' and '.join(names)}"
     return paged_pdf(Sheet(title, ", ".join(names), told, doubts, balance_charts(systems)))
 

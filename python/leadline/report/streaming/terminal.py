@@ -54,7 +54,7 @@ def render_stream(terminal: Terminal, study: StreamStudy) -> Iterator[Renderable
     yield from map(terminal.text, not_counted_lines(said.not_measurable))
     for kernel, words in (*how_rows(study), *verified_rows(study)):
         yield terminal.text(f"{kernel}: {words}")
-    yield from terminal.warnings(dict.fromkeys((*study.warnings, *said.warnings)))
+    yield from terminal.warnings(dict.fromkeys((*study.findings, *said.findings)))
 
 
 def _phases(

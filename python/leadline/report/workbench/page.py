@@ -46,7 +46,7 @@ def render_experiment_html(experiment: Experiment, others: Sequence[Experiment] 
         compared_heads=peak_table.ANSWER_HEADS,
         text=start.text,
         **more,
-        **page_parts(charts, _light(experiment), warnings=experiment.warnings),
+        **page_parts(charts, _light(experiment), warnings=experiment.findings),
     )
 
 

@@ -53,7 +53,7 @@ def _pdf(experiment: Experiment, others: Sequence[Experiment]) -> bytes:
             experiment_title(experiment),
             f"Policy {start.policy} · {start.started_at[:10]} · experiment {start.study_id[:8]}",
             answer_first(experiment),
-            experiment.warnings,
+            experiment.findings,
             experiment_charts(experiment, others),
             wide=is_wide_chart,
         )

@@ -57,7 +57,7 @@ def _tell_peak(terminal: Terminal, experiment: Experiment) -> Iterator[Renderabl
         yield terminal.table(FARE_HEADS, fare_rows(experiment))
     elif experiment.fares_on:
         yield terminal.text(f"How other policies would have fared: {experiment.fares_on}")
-    yield from terminal.warnings(experiment.warnings)
+    yield from terminal.warnings(experiment.findings)
 
 
 def _loads(terminal: Terminal, experiment: Experiment, peak: PeakRate) -> Table:

@@ -15,6 +15,7 @@ import msgspec
 
 from leadline.record import Interval
 from leadline.record.files import FilesRow, FilesStudy
+from leadline.record.finding import Finding
 from leadline.record.jobs.file_test import FILE_PROGRAMS, KBYTE, FileProgram
 from leadline.record.wording import join_words, say_number, say_rate
 from leadline.studies.files.rows import rate_noise, ratio
@@ -34,7 +35,7 @@ def explain_files(study: FilesStudy) -> FilesStudy:
     rows = [row for row in study.rows if row.kept]
     if size is None or not rows:
         return msgspec.structs.replace(
-            study, sentences=("Nothing was measured.",), warnings=_warnings(study)
+            study, sentences=("Nothing was measured.",), findings=_findings(study)
         )
     told = [
         *_rates(rows),
@@ -44,7 +45,7 @@ def explain_files(study: FilesStudy) -> FilesStudy:
         *_request_sizes(rows, size),
         *_drives(rows, size),
     ]
-    return msgspec.structs.replace(study, sentences=tuple(told), warnings=_warnings(study))
+    return msgspec.structs.replace(study, sentences=tuple(told), findings=_findings(study))
 
 
 def say_system(row: FilesRow) -> str:
@@ -225,8 +226,8 @@ def _contrasts(
     return found, undecided
 
 
-def _warnings(study: FilesStudy) -> tuple[str, ...]:
-    told = list(study.start.notes)
+def _findings(study: FilesStudy) -> tuple[Finding, ...]:
+    found = list(study.start.notes)
     rows = [row for row in study.rows if row.kept]
     if study.start.paper:
         shares = [
@@ -236,37 +237,24 @@ def _warnings(study: FilesStudy) -> tuple[str, ...]:
             if row.test == "read_8192" and run.cached_share is not None
         ]
         if shares and min(shares) > 0.5:
-            told.append(
-                "8 MB fit the file cache of today: read_8192 was answered from memory, and the "
-                "clock of the writes stopped before the drive had the data. Leave --paper out to "
-                "measure the drive"
-            )
+            found.append(Finding.of("paper_cached"))
     if any(run.raw is None for row in rows for run in row.kept):
-        told.append(
-            "a directory takes no direct I/O, so its drive's own rate, and with it the percentage "
-            "of the raw device, is not known"
-        )
+        found.append(Finding.of("no_raw_rate"))
     if any(row.fs in _MEMORY and not row.made for row in rows):
-        told.append("the existing file system is memory: its rates are no drive's")
+        found.append(Finding.of("files_in_memory"))
     if len(study.start.directories) == 1 and any(row.made and row.drives > 1 for row in rows):
-        told.append(
-            "the drives of the made file systems are loop devices of one directory: they share "
-            "its disk, so several at once show contention, not a second arm"
-        )
-    wide = [row for row in rows if row.kbytes_s and _half(row.kbytes_s) > _WIDE_FRAC]
+        found.append(Finding.of("drives_share_disk"))
+    counts = {"rows": len(rows), "runs": study.start.runs}
+    wide = sum(_half(row.kbytes_s) > _WIDE_FRAC for row in rows if row.kbytes_s)
     if wide:
-        told.append(
-            f"{len(wide)} of {len(rows)} intervals reach further than ±{100 * _WIDE_FRAC:.0f} %; "
-            f"more than --runs {study.start.runs} narrow them"
-        )
+        found.append(Finding.of("intervals_wide", wide=wide, most_frac=_WIDE_FRAC, **counts))
     starred = [row for row in rows if row.suspect]
     if starred:
-        told.append(
-            f"{len(starred)} of {len(rows)} numbers carry a star: "
-            + "; ".join(dict.fromkeys(_reason(row) for row in starred[:3]))
-            + ("; and more" if len(starred) > 3 else "")
-        )
-    return tuple(told)
+        more = "; and more" if len(starred) > 3 else ""
+        reasons = "; ".join(dict.fromkeys(_reason(row) for row in starred[:3])) + more
+        values = {"starred": len(starred), "rows": len(rows)}
+        found.append(Finding.of("numbers_starred", reasons=reasons, **values))
+    return tuple(found)
 
 
 def _reason(row: FilesRow) -> str:

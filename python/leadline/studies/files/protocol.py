@@ -22,6 +22,7 @@ from leadline.record.files import (
     SizeChosen,
     SizeStep,
 )
+from leadline.record.finding import Finding
 from leadline.record.jobs.file_test import FileTestResult
 from leadline.record.study import Said
 from leadline.store import Keeper
@@ -80,11 +81,8 @@ def begin_files(targets: Sequence[Target], asked: Asked) -> FilesStart:
     )
 
 
-def _notes(targets: Sequence[Target]) -> tuple[str, ...]:
-    return tuple(
-        f"{text} lies on the device of an earlier directory: together they are no two drives"
-        for text in shared_devices(targets)
-    )
+def _notes(targets: Sequence[Target]) -> tuple[Finding, ...]:
+    return tuple(Finding.of("one_drive", directory=text) for text in shared_devices(targets))
 
 
 class _Study:
@@ -97,7 +95,7 @@ class _Study:
         self.document = (
             FilesStudy(start=start, status=Status.RUNNING)
             if stored is None
-            else msgspec.structs.replace(stored, status=Status.RUNNING, sentences=(), warnings=())
+            else msgspec.structs.replace(stored, status=Status.RUNNING, sentences=(), findings=())
         )
         self.no_images: str | None = None
         """Why there is no room for file systems to be made."""

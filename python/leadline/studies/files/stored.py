@@ -34,6 +34,6 @@ def files_study(
         size_reason=size.size_reason if size else "",
         rows=with_numbers(rows, size.file_bytes, paper=found.start.paper) if size else (),
         sentences=answer.sentences if answer else (),
-        warnings=answer.warnings if answer else (),
+        findings=answer.findings if answer else (),
         wall_s=answer.wall_s if answer else items[-1].wall_s if items else 0.0,
     )

@@ -6,14 +6,14 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
 from leadline.record.balance import RESOURCE_WORDS, Balance, Scaling, StreamBalance
+from leadline.record.finding import Finding
 from leadline.record.streaming import StreamStudy
-from leadline.record.wording import say_count
 from leadline.studies.streaming.balance import balances_of
 from leadline.studies.streaming.measured import costs_of, doubts_about, ratios_of
 from leadline.studies.streaming.scaling import scalings_of
 from leadline.studies.streaming.use import more_than_all
 from leadline.studies.streaming.what_if import what_ifs
-from leadline.units import format_rate, say_percent
+from leadline.units import format_rate
 
 TWICE: tuple[dict[str, float], ...] = ({"disks": 2.0}, {"cores": 2.0})
 """What is answered when nothing was asked."""
@@ -40,7 +40,7 @@ def balance_of(study: StreamStudy, changes: Mapping[str, float] | None = None) -
         balances=balances,
         what_if=tuple(one for each in asked for one in what_ifs(balances, each)),
         sentences=(*_first_sentences(balances), *(one.sentence for one in scalings)),
-        warnings=tuple(_warnings(study, balances)),
+        findings=tuple(_findings(study, balances)),
         not_measurable=_not_measurable(study),
     )
 
@@ -69,50 +69,43 @@ def _first_rate(balance: Balance) -> float:
     return rates[0]
 
 
-def _warnings(study: StreamStudy, balances: Sequence[Balance]) -> Iterator[str]:
+def _findings(study: StreamStudy, balances: Sequence[Balance]) -> Iterator[Finding]:
     if study.capacities is None:
-        yield (
-            "no capacities were measured, so nothing can be said of what gives out; "
-            "`leadline stream scale DIR…` measures them beside the kernels"
-        )
+        yield Finding.of("no_capacities")
     for ratio in ratios_of(study):
         error = ratio.error_frac
         if ratio.bus == "io" and error is not None and abs(error) > _RATIO_ERROR_FRAC:
-            yield (
-                f"{ratio.kernel} {ratio.phase} on {say_count(ratio.disks, 'disk')}: its I/O is "
-                f"{say_percent(error, signed=True)} from its model; a cache served or kept part of "
-                "it, or the file system wrote more"
-            )
+            which = {"kernel": ratio.kernel, "phase": ratio.phase}
+            yield Finding.of("io_off_model", **which, disks=ratio.disks, error_frac=error)
     yield from doubts_about(study)
     yield from _passed(balances)
     yield from _one_device(study)
 
 
-def _passed(balances: Sequence[Balance]) -> Iterator[str]:
+def _passed(balances: Sequence[Balance]) -> Iterator[Finding]:
     """Say where a run used more of a resource than there was when it was measured."""
     for one in balances:
         for saturation in one.saturations:
             use = saturation.use_at_most
             if use is None or not more_than_all(use):
                 continue
-            yield (
-                f"{one.kernel} {one.phase}: it used {say_percent(use.value)} of what "
-                f"{RESOURCE_WORDS[saturation.resource]} gave when measured; they gave less then, "
-                "or a cache served part of it: measure again, while nothing else runs, before its "
-                "bound and balance are trusted"
+            yield Finding.of(
+                "used_more_than_all",
+                kernel=one.kernel,
+                phase=one.phase,
+                use_frac=use.value,
+                resource=RESOURCE_WORDS[saturation.resource],
             )
 
 
-def _one_device(study: StreamStudy) -> Iterator[str]:
+def _one_device(study: StreamStudy) -> Iterator[Finding]:
     """Say which directories are one disk to the kernel: a stripe over them adds nothing."""
     disks = study.capacities.disks if study.capacities is not None else ()
     for one, other in itertools.combinations(disks, 2):
         shared = sorted(set(one.devices) & set(other.devices))
         if shared:
-            yield (
-                f"{one.directory} and {other.directory} lie on one device ({', '.join(shared)}): "
-                "they count as two disks here and are one; give directories of different devices"
-            )
+            pair = {"one": one.directory, "other": other.directory}
+            yield Finding.of("disks_on_one_device", **pair, devices=", ".join(shared))
 
 
 def _not_measurable(study: StreamStudy) -> dict[str, str]:
@@ -122,10 +115,10 @@ def _not_measurable(study: StreamStudy) -> dict[str, str]:
     return found
 
 
-def sentences_of(study: StreamStudy) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return a study's sentences and warnings, for its end."""
+def sentences_of(study: StreamStudy) -> tuple[tuple[str, ...], tuple[Finding, ...]]:
+    """Return a study's sentences and findings, for its end."""
     said = balance_of(study)
-    return said.sentences, said.warnings
+    return said.sentences, said.findings
 
 
 def scaling_of(said: StreamBalance, kernel: str, phase: str) -> Scaling | None:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from leadline.record import Status, point_id
+from leadline.record.finding import Finding
 from leadline.record.streaming import (
     STREAM,
     Capacities,
@@ -42,7 +43,7 @@ class KeptStream:
             StreamStudy(start=start, status=Status.RUNNING)
             if before is None
             else msgspec.structs.replace(
-                before.study, status=Status.RUNNING, sentences=(), warnings=()
+                before.study, status=Status.RUNNING, sentences=(), findings=()
             )
         )
 
@@ -57,9 +58,9 @@ class KeptStream:
             self._store.begin(STREAM, self.study.start)
             self._begun = True
 
-    def doubt(self, words: str) -> None:
+    def doubt(self, found: Finding) -> None:
         """Say why no capacities are known; it is kept once something is measured."""
-        self.study = msgspec.structs.replace(self.study, warnings=(words,))
+        self.study = msgspec.structs.replace(self.study, findings=(found,))
 
     def add_capacities(self, found: Capacities) -> None:
         """Keep what the machine can do; a later answer counts."""
@@ -68,16 +69,18 @@ class KeptStream:
 
     def add_run(self, run: StreamRun) -> None:
         """Keep a run that ended."""
-        doubts = self.study.warnings
+        doubts = self.study.findings
         if self._items == 0 and doubts:
             self._add(CapacitiesKnown(order=0, wall_s=self.wall_s, capacities=None, doubts=doubts))
         own = point_id(self.study.start.study_id, self._items)
         self._add(RunEnded(order=self._items, item_id=own, wall_s=self.wall_s, run=run))
         self.study = msgspec.structs.replace(self.study, runs=(*self.study.runs, run))
 
-    def end(self, status: Status, sentences: tuple[str, ...], warnings: tuple[str, ...]) -> None:
+    def end(
+        self, status: Status, sentences: tuple[str, ...], findings: tuple[Finding, ...]
+    ) -> None:
         """Keep the answer, if anything is kept."""
-        answer = Said(sentences=sentences, warnings=warnings, wall_s=self.wall_s)
+        answer = Said(sentences=sentences, findings=findings, wall_s=self.wall_s)
         said = msgspec.structs.asdict(answer)
         self.study = msgspec.structs.replace(self.study, status=status, **said)
         if self._begun:

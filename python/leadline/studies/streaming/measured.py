@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from leadline.record import Interval
 from leadline.record.balance import PhaseCost, Ratio
+from leadline.record.finding import Finding
 from leadline.record.streaming import (
     Capacities,
     KernelName,
@@ -198,7 +199,7 @@ def _cpu_used(run: StreamRun, phase: PhaseResult, capacities: Capacities | None)
     return cpu_seconds(run.options, phase, capacities) / phase.seconds
 
 
-def doubts_about(study: StreamStudy) -> Iterator[str]:
+def doubts_about(study: StreamStudy) -> Iterator[Finding]:
     """Say where the program's own count of its copies disagrees with the model of them."""
     said: dict[tuple[str, str, str], tuple[float, float]] = {}
     for cell in cells_of(study):
@@ -208,7 +209,5 @@ def doubts_about(study: StreamStudy) -> Iterator[str]:
         if abs(counted - modelled) > _COPIES_FRAC:
             said[cell.kernel, cell.phase, cell.platform] = counted, modelled
     for (kernel, phase, _), (counted, modelled) in said.items():
-        yield (
-            f"{kernel} {phase}: the program copied {counted:.2f} bytes for each that it moved and "
-            f"the model has {modelled:.2f}; its memory traffic is not as modelled"
-        )
+        counts = {"counted": counted, "modelled": modelled}
+        yield Finding.of("copies_off_model", kernel=kernel, phase=phase, **counts)

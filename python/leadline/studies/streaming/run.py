@@ -21,6 +21,7 @@ from leadline.engine import (
 from leadline.engine.streams.places import disks_of
 from leadline.record import Interval, Status, derive_seed
 from leadline.record.balance import RESOURCE_WORDS, Bound
+from leadline.record.finding import Finding
 from leadline.record.job import Capacity, StreamJob
 from leadline.record.streaming import Capacities, StreamResult, StreamRun, StreamStart, StreamStudy
 from leadline.store import Keeper
@@ -164,7 +165,7 @@ class _Growing:
             yield
         except BaseException:
             said = explain(self.study) if self.study.runs else self.study
-            self._kept.end(Status.STOPPED, said.sentences, said.warnings)
+            self._kept.end(Status.STOPPED, said.sentences, said.findings)
             raise
 
     @property
@@ -182,7 +183,7 @@ class _Growing:
             why = str(error)
         network = network_bytes_s()
         if readings is None:
-            self._kept.doubt(f"there is no bound, because no capacities are known: {why}")
+            self._kept.doubt(Finding.of("no_bound", why=why))
             return
         found = capacities_of(readings, self.study.start.directories, network)
         self._kept.add_capacities(found)
@@ -197,7 +198,7 @@ class _Growing:
         for number in range(self._kept_before, self._planned.runs):
             self._run(number, run_job)
         said = explain(self.study)
-        self._kept.end(Status.DONE, said.sentences, said.warnings)
+        self._kept.end(Status.DONE, said.sentences, said.findings)
 
     def _run(self, number: int, run_job: Callable[[StreamJob], StreamResult]) -> None:
         left_s = self._planned.job.total_s_max - (self._kept.wall_s - self._wall_s_before)
@@ -253,9 +254,9 @@ def bound_of(study: StreamStudy) -> Bound | None:
 def explain(study: StreamStudy) -> StreamStudy:
     """Return the study with what it says in words."""
     said = tuple(_sentences(study, bound_of(study)))
-    _, warnings = sentences_of(study)
-    warnings = tuple(dict.fromkeys((*study.warnings, *warnings)))
-    return replace(study, sentences=said, warnings=warnings)
+    _, findings = sentences_of(study)
+    findings = tuple(dict.fromkeys((*study.findings, *findings)))
+    return replace(study, sentences=said, findings=findings)
 
 
 def throughput_of(study: StreamStudy) -> Interval:

@@ -32,7 +32,7 @@ def stream_study(
         status=found.status,
         capacities=known[-1].capacities if known else None,
         runs=tuple(item.run for item in items if isinstance(item, RunEnded)),
-        warnings=known[-1].doubts if known else (),
+        findings=known[-1].doubts if known else (),
         wall_s=items[-1].wall_s if items else 0.0,
     )
     if found.answer is not None:

@@ -18,6 +18,7 @@ from leadline.engine import BudgetSpent, TargetRefused, host_facts, target_facts
 from leadline.engine.streams.disks import DATA_MULTIPLE_BYTES, Effort, StreamDisks
 from leadline.engine.streams.places import disks_of
 from leadline.record import Status, derive_seed
+from leadline.record.finding import Finding
 from leadline.record.streaming import (
     BLOCK_BYTES,
     KERNELS,
@@ -85,10 +86,10 @@ def begin_scaling(directories: Sequence[str], asked: Asked) -> StreamStart:
     )
 
 
-def _notes(directories: Sequence[str]) -> tuple[str, ...]:
+def _notes(directories: Sequence[str]) -> tuple[Finding, ...]:
     apart = disks_of(directories)
     return tuple(
-        f"{directory} lies on the file system of an earlier one: together they are no two disks"
+        Finding.of("one_disk", directory=directory)
         for directory in directories
         if directory not in apart
     )
@@ -188,7 +189,7 @@ def run_scaling(
             except BudgetSpent:
                 if step.repetition == 0:
                     raise
-                study.doubt(f"the budget ended after {number - 1} of {len(steps)} runs")
+                study.doubt(Finding.of("budget_ended", done=number - 1, planned=len(steps)))
                 break
             if on_run is not None:
                 on_run(RunDone(run, number, len(steps)))
@@ -230,7 +231,7 @@ class _Study:
         self._data_bytes = whole_bytes(asked.data_bytes)
         self._readings: list[CapacityResult] = []
         self._laid: tuple[int, int] | None = None
-        self._doubts: list[str] = []
+        self._doubts: list[Finding] = []
         self._kept = KeptStream(store, start, before)
         self._kept.begin()
 
@@ -265,13 +266,13 @@ class _Study:
         self._kept.add_run(run)
         return run
 
-    def doubt(self, words: str) -> None:
-        self._doubts.append(words)
+    def doubt(self, found: Finding) -> None:
+        self._doubts.append(found)
 
     def end(self, status: Status) -> None:
-        sentences, warnings = sentences_of(self.document)
-        warnings = (*self._doubts, *self.document.start.notes, *warnings)
-        self._kept.end(status, sentences, warnings)
+        sentences, findings = sentences_of(self.document)
+        findings = (*self._doubts, *self.document.start.notes, *findings)
+        self._kept.end(status, sentences, findings)
 
     def _lay(self, step: Step) -> None:
         wanted = step.repetition, step.disks

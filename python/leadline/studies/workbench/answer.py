@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import msgspec
 
 from leadline.record import Status
+from leadline.record.finding import Finding
 from leadline.record.wording import join_words, say_count, say_level
 from leadline.record.workbench import (
     Experiment,
@@ -30,19 +29,19 @@ from leadline.units import format_seconds, say_percent
 BEST = "The best rate for the least is"
 """How the answer of a surface begins, if it has one."""
 _WAITED_FRAC = 0.1
-"""Part of a response that is waiting before the target, from which on it is worth a warning."""
+"""Part of a response that is waiting before the target, from which on it is worth a finding."""
 _LATE_MS = 1.0
-"""A generator that sends later than this, at its 99th percentile, is worth a warning."""
+"""A generator that sends later than this, at its 99th percentile, is worth a finding."""
 
 
 def explain(experiment: Experiment) -> Experiment:
-    """Return the experiment with its sentences and warnings; nothing else of it changes."""
+    """Return the experiment with its sentences and findings; nothing else of it changes."""
     tell = _tell_peak if experiment.start.design is None else _tell_surface
     sentences = list(tell(experiment))
     if experiment.status is Status.STOPPED:
         sentences.insert(0, "It was stopped early; --resume goes on from here.")
     return msgspec.structs.replace(
-        experiment, sentences=tuple(sentences), warnings=_warnings(experiment)
+        experiment, sentences=tuple(sentences), findings=_findings(experiment)
     )
 
 
@@ -278,50 +277,41 @@ def _ideal(experiment: Experiment, ideal: Sample) -> str:
     return f"{BEST} at {say_sample(ideal)}: {rate}, {how}."
 
 
-def _warnings(experiment: Experiment) -> tuple[str, ...]:
+def _findings(experiment: Experiment) -> tuple[Finding, ...]:
     trials = [trial for own in experiment.peaks for trial in own.trials]
-    said: list[str] = []
-    states = Counter(trial.state for trial in trials)
-    failed = [trial for trial in trials if trial.state is TrialState.FAILED]
-    if failed:
-        said.append(
-            f"{say_count(states[TrialState.FAILED], 'trial')} failed and counted for nothing; the "
-            f"last one: {failed[-1].failure or 'no reason given'}"
-        )
-    lost = [trial for trial in trials if trial.state is TrialState.SERVER_LOST]
-    if lost:
-        said.append(
-            f"the server was lost in {say_count(len(lost), 'trial')}; the last one: "
-            f"{lost[-1].failure or 'no reason given'}"
-        )
-    limited = [trial for trial in trials if trial.state is TrialState.GENERATOR_LIMITED]
-    if limited:
-        said.append(
-            f"the generator fell short in {say_count(len(limited), 'trial')}, which say nothing of "
-            f"the server; the last one: {limited[-1].failure or 'no reason given'}"
-        )
+    found = []
+    for state, code in _ENDINGS.items():
+        ended = [trial for trial in trials if trial.state is state]
+        if ended:
+            why = ended[-1].failure or "no reason given"
+            found.append(Finding.of(code, trials=len(ended), why=why))
     late = [
-        trial.measured.sent_late_ms_p99
+        trial.measured.sent_late_ms_p99 or 0.0
         for trial in trials
         if trial.measured is not None and (trial.measured.sent_late_ms_p99 or 0.0) > _LATE_MS
     ]
     if late:
-        said.append(
-            f"the generator sent up to {_digits(max(each or 0.0 for each in late))} ms late (99 %) "
-            f"in {say_count(len(late), 'trial')}; response times hold that"
-        )
-    said += [
-        f"{_where(own)}{warning}"
+        late_ms = _digits(max(late))
+        found.append(Finding.of("trials_sent_late", late_ms=late_ms, trials=len(late)))
+    found += [
+        msgspec.structs.replace(each, where=say_sample(own.sample))
         for own in experiment.peaks
         if own.peak is not None
-        for warning in own.peak.warnings
+        for each in own.peak.findings
     ]
-    said += _slots_warnings(experiment, trials)
-    return tuple(said + _without_number(experiment))
+    return (*found, *_waited(experiment, trials), *_without_number(experiment))
 
 
-def _slots_warnings(experiment: Experiment, trials: list[Trial]) -> list[str]:
-    """Warn of a peak that is that of the requests under way: their own queue stood before it."""
+_ENDINGS = {
+    TrialState.FAILED: "trials_failed",
+    TrialState.SERVER_LOST: "trials_server_lost",
+    TrialState.GENERATOR_LIMITED: "trials_generator_short",
+}
+"""What is said of trials that ended so."""
+
+
+def _waited(experiment: Experiment, trials: list[Trial]) -> list[Finding]:
+    """Find a peak that is that of the requests under way: their own queue stood before it."""
     server, threshold = experiment.start.server, experiment.start.goal.threshold
     waited = [
         trial.waited_frac or 0.0
@@ -331,20 +321,10 @@ def _slots_warnings(experiment: Experiment, trials: list[Trial]) -> list[str]:
     if not isinstance(server, StorageServer) or max(waited, default=0.0) <= _WAITED_FRAC:
         return []
     slots = server.workload.process_num * server.workload.queue_depth
-    said = (
-        f"in trials that kept the target up to {say_percent(max(waited))} of the response was "
-        f"waiting to be sent: {slots} at most are under way at once (process_num × queue_depth), "
-        "and with more the rate may be higher"
-    )
-    return [said]
+    return [Finding.of("trials_waited", waited_frac=max(waited), slots=slots)]
 
 
-def _where(own: SamplePeak) -> str:
-    at = say_sample(own.sample)
-    return f"{at}: " if at else ""
-
-
-def _without_number(experiment: Experiment) -> list[str]:
+def _without_number(experiment: Experiment) -> list[Finding]:
     if experiment.start.design is None:
         return []
     none = [
@@ -356,7 +336,7 @@ def _without_number(experiment: Experiment) -> list[str]:
         return []
     listed = [f"{say_sample(own.sample)} ({own.peak.verdict.value})" for own in none if own.peak]
     shown = listed[:5] + ([f"{len(listed) - 5} more"] if len(listed) > 5 else [])
-    return [f"not found as asked: {join_words(shown)}"]
+    return [Finding.of("samples_not_found", samples=join_words(shown))]
 
 
 def _digits(value: float) -> str:

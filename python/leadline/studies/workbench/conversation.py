@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from leadline.record import Interval
+from leadline.record.finding import Finding
 from leadline.record.workbench import (
     Goal,
     Load,
@@ -127,7 +128,7 @@ class Conversation(ABC):
     def _learn(self, trial: Trial) -> None:  # noqa: B027
         """Take note of a trial; for policies that keep more than the loads."""
 
-    def _warnings(self) -> tuple[str, ...]:
+    def _findings(self) -> tuple[Finding, ...]:
         """What a reader of the answer must know besides."""
         return ()
 
@@ -255,7 +256,7 @@ class Conversation(ABC):
             lower_bound_per_s=lower,
             upper_bound_per_s=upper,
             sentences=(ending.sentence, *([] if half is None else self.interval_notes)),
-            warnings=self._warnings(),
+            findings=self._findings(),
             disturbed=tuple(self.aside),
         )
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from leadline.record import Interval
+from leadline.record.finding import Finding
 from leadline.record.workbench import Load, Threshold, Trial, TrialState
 from leadline.stats import student_t
 from leadline.studies.workbench.threshold import RATIO_MAX, percentile_ms, threshold_ratio
@@ -109,10 +110,10 @@ def two_modes(ratios: Sequence[float]) -> bool:
     return logs[place] - logs[place - 1] > _MODE_GAP_SDS * spread
 
 
-def mode_warnings(loads: Iterable[LoadTrials]) -> list[str]:
+def mode_findings(loads: Iterable[LoadTrials]) -> list[Finding]:
     """Name the loads whose trials are of two kinds."""
     return [
-        f"Trials at {load.rate_per_s:.6g} requests/s are of two kinds; no mean stands for both."
+        Finding.of("load_of_two_kinds", rate_per_s=load.rate_per_s)
         for load in sorted(loads, key=lambda load: load.rate_per_s)
         if two_modes(load.ratios)
     ]

@@ -16,7 +16,7 @@ import msgspec
 
 from leadline.errors import LeadlineError
 from leadline.record import Status
-from leadline.record.wording import say_count
+from leadline.record.finding import Finding
 from leadline.record.workbench import (
     Experiment,
     ExperimentStart,
@@ -246,8 +246,8 @@ class _Run:
         lost = self._pool.lost_trials
         if lost == 0:
             return found
-        said = f"{say_count(lost, 'trial')} lost their machine and ran again on another"
-        return msgspec.structs.replace(found, warnings=(*found.warnings, said))
+        moved = Finding.of("trials_moved", trials=lost)
+        return msgspec.structs.replace(found, findings=(*found.findings, moved))
 
     def surface(self) -> Surface | None:
         return None if self._design is None else self._design.surface()

@@ -26,7 +26,7 @@ def tell_surface(terminal: Terminal, experiment: Experiment) -> Iterator[Rendera
         yield _plane(terminal, plane)
     if cut:
         yield Text("requests/s; * measured, the others predicted; [ ] the ideal configuration")
-    yield from terminal.warnings(experiment.warnings)
+    yield from terminal.warnings(experiment.findings)
 
 
 def _plane(terminal: Terminal, plane: Plane) -> Table:

@@ -24,9 +24,10 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from leadline.record import Interval
+from leadline.record.finding import Finding
 from leadline.record.workbench import Goal, PeakVerdict, Prior, Trial, TrialRequest, TrialState
 from leadline.studies.workbench.conversation import Conversation, Ending
-from leadline.studies.workbench.loads import LoadTrials, mode_warnings, two_modes
+from leadline.studies.workbench.loads import LoadTrials, mode_findings, two_modes
 from leadline.studies.workbench.rate_interval import rate_interval
 
 STEP_CONFIDENCE = 0.95
@@ -220,22 +221,20 @@ class Algorithm2(Conversation):
         interval = self.loads[rate_per_s].ratio_interval(STEP_CONFIDENCE)
         return interval is not None and not self._overlaps(interval)
 
-    def _warnings(self) -> tuple[str, ...]:
+    def _findings(self) -> tuple[Finding, ...]:
         verdicts = [
             (rate, self.loads[rate].saturated(STEP_CONFIDENCE, self.goal.threshold.width_frac))
             for rate in sorted(self.loads)
         ]
         saturated = [rate for rate, verdict in verdicts if verdict is True]
-        words = mode_warnings(self.loads.values())
+        found = mode_findings(self.loads.values())
         above = [
             r for r, verdict in verdicts if verdict is False and saturated and r > saturated[0]
         ]
         if above:
-            words.append(
-                f"Saturated at {saturated[0]:.6g} requests/s but not at {above[-1]:.6g}: "
-                "the response does not rise with the load throughout."
-            )
-        return tuple(words)
+            loads = {"low_per_s": saturated[0], "high_per_s": above[-1]}
+            found.append(Finding.of("saturated_below", **loads))
+        return tuple(found)
 
 
 def bracket(visits: Sequence[Visit]) -> tuple[float | None, float | None]:

@@ -28,12 +28,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from leadline.record import Interval
+from leadline.record.finding import Finding
 from leadline.record.workbench import Goal, PeakVerdict, Prior, Trial, TrialRequest, TrialState
 from leadline.studies.workbench.belief.particles import Posterior
 from leadline.studies.workbench.belief.reading import Aim, aims, read
 from leadline.studies.workbench.belief.server import Floats
 from leadline.studies.workbench.conversation import Conversation, Ending
-from leadline.studies.workbench.loads import contradiction, mode_warnings
+from leadline.studies.workbench.loads import contradiction, mode_findings
 from leadline.studies.workbench.stalls import CLEAR, Stall, deciding_stall, format_stalls
 from leadline.studies.workbench.threshold import threshold_ratio
 
@@ -385,15 +386,20 @@ class Curve(Conversation):
             middle = (low + high) / 2
         return Interval(math.exp(middle), math.exp(low), math.exp(high), told)
 
-    def _warnings(self) -> tuple[str, ...]:
-        modes = [] if self._step is not None else self._mode_warnings()
-        return (*self._stall_warnings(), *modes)
+    def _findings(self) -> tuple[Finding, ...]:
+        modes = [] if self._step is not None else self._modes()
+        return (*self._disturbed(), *modes)
 
-    def _stall_warnings(self) -> list[str]:
+    def _disturbed(self) -> list[Finding]:
         return [
-            f"Trial {place + 1} at {stall.rate_per_s:.6g} requests/s disturbed: one stall "
-            f"{stall.at_s:.3g} s into the window, longest response {stall.longest_ms:.3g} ms; "
-            f"not counted, {self._retried(place)}."
+            Finding.of(
+                "trial_disturbed",
+                trial=place + 1,
+                rate_per_s=stall.rate_per_s,
+                at_s=stall.at_s,
+                longest_ms=stall.longest_ms,
+                after=self._retried(place),
+            )
             for place, stall in zip(self.aside, self._stalls, strict=True)
         ]
 
@@ -402,18 +408,13 @@ class Curve(Conversation):
         met = bool(after) and self._is_clear(after[0])
         return "retried at the same rate: target met" if met else "not retried"
 
-    def _mode_warnings(self) -> list[str]:
-        words = mode_warnings(self.loads.values())
-        if not words and self._knows_two_modes:
-            words = ["Trials are of two kinds, slower and faster ones; the rate is that of both."]
-        if not words and (seen := self._contradiction) is not None:
-            low, high = seen
-            sentence = (
-                f"Saturated at {low:.6g} requests/s but far from it at {high:.6g}: trials are of "
-                "two kinds, or the response does not rise with the load."
-            )
-            words = [sentence]
-        return words
+    def _modes(self) -> list[Finding]:
+        found = mode_findings(self.loads.values())
+        if not found and self._knows_two_modes:
+            found = [Finding.of("trials_of_two_kinds")]
+        if not found and (seen := self._contradiction) is not None:
+            found = [Finding.of("saturated_below_clear", low_per_s=seen[0], high_per_s=seen[1])]
+        return found
 
     @property
     def _spent(self) -> float:

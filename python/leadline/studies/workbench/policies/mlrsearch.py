@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from leadline.record import Interval
+from leadline.record.finding import Finding
 from leadline.record.workbench import (
     Goal,
     Load,
@@ -298,30 +299,26 @@ class MlrSearch(Conversation):
         some = [bounds for bounds in found if bounds != (None, None)]
         return next(iter(whole + some), (None, None))
 
-    def _warnings(self) -> tuple[str, ...]:
+    def _findings(self) -> tuple[Finding, ...]:
         last = self._targets[-1]
         classes = {rate: self._class(rate, last) for rate in self._outcomes}
         upper = min((r for r, bound in classes.items() if bound is Bound.UPPER), default=None)
         above = [r for r, b in classes.items() if b is Bound.LOWER and upper and r > upper]
-        words = []
+        found = []
         if above and upper is not None:
-            words.append(
-                f"Irregular: {upper:.6g} requests/s is an upper bound and {max(above):.6g} a lower."
-            )
-        return (*words, *self._contradictions())
+            bounds = {"upper_per_s": upper, "lower_per_s": max(above)}
+            found.append(Finding.of("bounds_irregular", **bounds))
+        return (*found, *self._contradictions())
 
-    def _contradictions(self) -> list[str]:
+    def _contradictions(self) -> list[Finding]:
         """Name the lowest load clearly bad in a trial, if one there or above was clearly good."""
         loads = [load for load in self.loads.values() if load.ratios]
         bad = [load.rate_per_s for load in loads if max(load.ratios) > _CLEARLY_BAD]
         good = [load.rate_per_s for load in loads if min(load.ratios) < _CLEARLY_GOOD]
         if not bad or not good or max(good) < min(bad):
             return []
-        words = (
-            f"Trials contradict each other: {min(bad):.6g} requests/s was clearly too much in one, "
-            f"{max(good):.6g} clearly not in another."
-        )
-        return [words]
+        ends = {"bad_per_s": min(bad), "good_per_s": max(good)}
+        return [Finding.of("trials_contradict", **ends)]
 
 
 def _narrow(lower: float, upper: float, target: Target) -> bool:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from leadline.record import Interval
+from leadline.record.finding import Finding
 from leadline.record.workbench import Goal, PeakVerdict, Prior, TrialRequest, TrialState
 from leadline.studies.workbench.conversation import Conversation, Ending
-from leadline.studies.workbench.loads import LoadTrials, mode_warnings
+from leadline.studies.workbench.loads import LoadTrials, mode_findings
 from leadline.studies.workbench.policies.climb import Climb, strawman_climb
 
 _TRIALS_MAX = 2000
@@ -77,8 +78,8 @@ class Strawman(Conversation):
             return None
         return Interval(low, None, None, 2 * self._climbing.trials)
 
-    def _warnings(self) -> tuple[str, ...]:
-        return tuple(mode_warnings(self.loads.values()))
+    def _findings(self) -> tuple[Finding, ...]:
+        return tuple(mode_findings(self.loads.values()))
 
 
 def strawman(goal: Goal, seed: int, prior: Prior | None = None) -> Strawman:
