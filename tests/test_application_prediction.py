@@ -202,7 +202,7 @@ def test_what_the_trace_cannot_tell_is_said(tmp_path: Path, predictor: Predictor
     assert found.elapsed_s is None
     assert found.elapsed_because is not None
     assert "how long requests took" in found.elapsed_because
-    assert any("on their way at once" in warning for warning in found.warnings)
+    assert any(each.code == "depth_unknown" for each in found.findings)
 
 
 def test_an_application_is_compared_by_its_time_in_io(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def test_the_promised_keys_are_there_and_the_study_is_stored(trace: Path, tmp_pa
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
     promised = {"application", "system", "trace", "workload", "in_io", "in_calls_s", "seconds"}
-    promised |= {"miss_ratios", "reuse", "phases", "facts", "sentences", "warnings"}
+    promised |= {"miss_ratios", "reuse", "phases", "facts", "sentences", "findings"}
     assert promised <= answer.keys()
     assert answer["system"] == "usr_0"
     five = {"unique_bytes", "size_mean", "read_frac", "seq_frac", "process_num"}
@@ -203,8 +203,8 @@ def warned(path: Path, tmp_path: Path) -> dict[str, str]:
     """Describe a trace; return its warnings by the words that they begin with."""
     done = leadline("characterize", "--trace", str(path), "--json", store=tmp_path / "s.sqlite")
     assert done.returncode == 0, done.stderr
-    warnings = json.loads(done.stdout)["warnings"]
-    return {warning.partition(":")[0]: warning for warning in warnings}
+    texts = [each["text"] for each in json.loads(done.stdout)["findings"]]
+    return {text.partition(":")[0]: text for text in texts}
 
 
 def test_whole_seconds_first_touches_and_block_traces_are_described_with_a_warning(

@@ -184,9 +184,9 @@ def test_what_a_survey_warns_of_is_told_beside_what_differs() -> None:
     cut = msgspec.structs.replace(doubtful, status=Status.STOPPED, findings=(DRIFTED,))
     document = compare_systems(systems(atlas(), cut, model="product"), Terms(QUESTIONS))
     first, second = document.contenders
-    assert first.warnings == tuple(map(str, atlas().findings))
-    assert second.warnings[0].startswith("not finished: ")
-    assert second.warnings[1] == str(DRIFTED)
+    assert first.findings == atlas().findings
+    assert second.findings[0].code == "survey_unfinished"
+    assert second.findings[1] == DRIFTED
     console = Console(width=500)
     with console.capture() as captured:
         console.print(render_comparison(document))

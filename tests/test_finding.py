@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from leadline.record.finding import CATALOGUE, Finding, Severity
+from leadline.record.finding import Finding, Severity, entries
 
 SCHEMA = Path(__file__).parents[1] / "protocol" / "event.schema.json"
 ENGINE = Path(__file__).parents[1] / "crates"
@@ -18,7 +18,7 @@ ENGINE = Path(__file__).parents[1] / "crates"
 
 def test_every_code_of_the_engine_is_in_the_catalogue_with_its_severity() -> None:
     codes = {each["const"] for each in json.loads(SCHEMA.read_text())["$defs"]["Code"]["oneOf"]}
-    assert codes <= CATALOGUE.keys()
+    assert codes <= entries().keys()
     source = (ENGINE / "wire" / "src" / "finding.rs").read_text(encoding="utf-8")
     arms = re.findall(r"((?:\|?\s*Code::\w+\s*)+)=> Severity::(\w+)", source)
     told = {
@@ -27,7 +27,7 @@ def test_every_code_of_the_engine_is_in_the_catalogue_with_its_severity() -> Non
         for name in re.findall(r"Code::(\w+)", names)
     }
     assert told.keys() == codes
-    assert told == {code: CATALOGUE[code].severity for code in codes}
+    assert told == {code: entries()[code].severity for code in codes}
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_what_is_not_in_the_catalogue_cannot_be_found() -> None:
 
 
 def test_every_sentence_can_be_said_with_all_of_its_values() -> None:
-    for code, entry in CATALOGUE.items():
+    for code, entry in entries().items():
         names = re.findall(r"\{(\w+)(?::([^{}]*))?\}", entry.text)
         values: dict[str, Any] = {name: 7.0 if how else "a name" for name, how in names}
         text = str(Finding.of(code, **values))

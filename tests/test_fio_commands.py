@@ -55,7 +55,7 @@ def test_every_job_of_a_file_is_measured_and_stored(jobs: Path, tmp_path: Path) 
     assert [job["name"] for job in answer] == ["pages", "log"]
     assert [job["workload"]["read_frac"] for job in answer] == [1.0, 0.0]
     assert [job["sync"] for job in answer] == ["none", "fsync=4"]
-    assert answer[1]["warnings"][0] == "not mapped: prio=3"
+    assert answer[1]["findings"][0]["text"] == "not mapped: prio=3"
     assert "warning: [log] not mapped: prio=3" in done.stderr
     again = json.loads(leadline("show", answer[1]["point"], "--json", store=store).stdout)
     assert {"name": "log"} | again == answer[1], "the warning is stored with the point"
@@ -370,7 +370,7 @@ def test_a_target_without_files_says_what_it_leaves_out(
     told = capfd.readouterr()
     (job,) = json.loads(told.out)["jobs"]
     said = "not mapped: the job goes by uring, direct; sim:two-level has one way"
-    assert any(said in warning for warning in job["warnings"])
+    assert any(said in each["text"] for each in job["findings"])
     assert f"warning: [a] {said}" in told.err
 
 
@@ -378,4 +378,4 @@ def test_a_target_without_files_says_what_it_leaves_out(
 def test_the_jobs_that_come_along_are_read_without_a_warning_of_weight(name: str) -> None:
     (job,) = read_job(ROOT / "workloads" / f"{name}.fio")
     assert job.name == name
-    assert not [warning for warning in job.warnings if not warning.startswith("differs: in fio")]
+    assert not [each for each in job.findings if not str(each).startswith("differs: in fio")]

@@ -53,7 +53,7 @@ def test_reading_what_was_written_gives_the_workload_back(asked: Workload, direc
     depth = 1 if asked.think_time_s else asked.queue_depth
     assert got.queue_depth == depth
     assert (job.backend, job.direct, job.seconds) == (backend, direct, 7.0)
-    assert not [warning for warning in job.warnings if not warning.startswith("differs:")]
+    assert not [each for each in job.findings if each.code not in ("differs", "own_files")]
 
 
 @settings(max_examples=100, deadline=None)
@@ -221,7 +221,7 @@ def test_a_rate_does_not_end_inside_its_ramp(arrivals: Arrivals, ramp_ms: int) -
 def test_a_colon_in_a_file_name_is_no_list_of_files() -> None:
     text = write_job(Workload(unique_bytes=MIB, size_mean=4096), FioRun(filename="/a:b/c"))
     assert "filename=/a\\:b/c\n" in text
-    assert not [warning for warning in read_job(text)[0].warnings if "files" in warning]
+    assert not [each for each in read_job(text)[0].findings if "files" in str(each)]
 
 
 def test_reading_and_writing_jobs_is_not_paid_for_by_who_does_neither() -> None:

@@ -10,6 +10,7 @@ import pytest
 import vl_convert
 
 import survey_fixture as made
+from leadline.record.finding import Finding
 from leadline.report.drawing.drawable import Drawn
 from leadline.report.drawing.paged import Sheet, _Drawing, paged_pdf, split_pages
 from leadline.report.survey.catalogue import charts
@@ -21,7 +22,13 @@ _BOX = re.compile(rb"/MediaBox \[0 ([0-9.]+) ([0-9.]+) ([0-9.]+)\]")
 
 def _sheet(words: int = 3, drawn: Mapping[str, Drawn] | None = None) -> Sheet:
     said = [f"Sentence {number} says what was found." for number in range(words)]
-    return Sheet("atlas", "sim:two-level", said, ["It drifted.", "Capped."], drawn or {})
+    return Sheet(
+        "atlas",
+        "sim:two-level",
+        said,
+        [Finding.of("no_interval"), Finding.of("no_capacities")],
+        drawn or {},
+    )
 
 
 def _boxes(pdf: bytes) -> list[tuple[float, float, float]]:

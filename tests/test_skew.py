@@ -115,7 +115,7 @@ def test_what_is_unusual_is_said_and_exported() -> None:
 def test_what_is_written_for_fio_is_read_back(words: str) -> None:
     (job,) = read_job(write_job(asked(words)))
     assert job.workload == asked(words)
-    assert job.warnings == ()
+    assert job.findings == ()
 
 
 def test_what_fio_does_otherwise_with_ranks_is_said_both_ways() -> None:
@@ -123,7 +123,7 @@ def test_what_fio_does_otherwise_with_ranks_is_said_both_ways() -> None:
     text = write_job(msgspec.structs.replace(asked(odd), unique_bytes=1000 * 4096))
     assert "1000 places, which are no" in text
     (job,) = read_job(text)
-    assert any("no power of two" in warning for warning in job.warnings)
+    assert any("no power of two" in str(each) for each in job.findings)
     varied = write_job(asked("size_mean=64KiB,size_dist=exponential,access=zipf:0.9"))
     assert "ranks are of places of 512 bytes" in varied
 

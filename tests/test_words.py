@@ -24,8 +24,8 @@ def test_fios_words_mean_what_a_job_file_means_by_them() -> None:
         queue_depth=32,
     )
     assert (typed.direct, typed.backend, typed.usual) == (True, "uring", ())
-    (warning,) = typed.warnings
-    assert "a file of its own of 2 GiB; here they share one of 8 GiB" in warning
+    (found,) = typed.findings
+    assert "a file of its own of 2 GiB; here they share one of 8 GiB" in str(found)
 
 
 def test_what_nobody_named_is_usual_and_not_as_fio_has_it() -> None:

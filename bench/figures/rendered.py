@@ -3,6 +3,7 @@
     <!-- figures: engine rows=*-bare columns=what,ratio -->     a table, with where it is from
     <!-- origin: engine -->                                     that alone
     <!-- example: examples/peak lines=8-12 -->                  a command and what it printed
+    <!-- findings: run -->                                      what is found in a run
     <!-- end -->                                               ends each of these
     <!--= engine/null/own {value:.0f} ns -->29 ns<!--/-->       one figure, within a sentence
     <!--= engine/older --><!--/-->                              that it is old; nothing if it is not
@@ -23,13 +24,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from figures.stored import ROOT, Cell, Column, Content, Result, Row, load
+from leadline.record.finding import catalogue
 
 WIDTH = 150
 BLOCK = re.compile(
-    r"^<!-- (figures|origin|example): (\S+)((?: \w+=\S+)*) -->\n(.*?)^<!-- end -->$", re.M | re.S
+    r"^<!-- (figures|origin|example|findings): (\S+)((?: \w+=\S+)*) -->\n(.*?)^<!-- end -->$",
+    re.M | re.S,
 )
 INLINE = re.compile(r"<!--= (\S+)(?: (\S.*?))?? -->(.*?)<!--/-->", re.S)
-BEGUN = re.compile(r"^<!-- ?(?:figures|origin|example)\b|<!-- ?=", re.M)
+BEGUN = re.compile(r"^<!-- ?(?:figures|origin|example|findings)\b|<!-- ?=", re.M)
 SAVING = re.compile(r" --save(?: [^-\s]\S*)?")
 BEGINS_LINE = re.compile(r"^ {0,3}<!--=", re.M)
 
@@ -85,6 +88,8 @@ def _block(found: re.Match[str]) -> str:
     try:
         if kind == "example":
             lines = example(name, options.get("lines"))
+        elif kind == "findings":
+            lines = findings(name)
         else:
             result = load(name)
             lines = table(result, options) if kind == "figures" else [caption(result)]
@@ -101,6 +106,30 @@ def _inline(found: re.Match[str]) -> str:
     except (FileNotFoundError, KeyError, ValueError) as error:
         raise FigureError(f"{found[0]}: {error}") from error
     return f"<!--= {path}{f' {form}' if form else ''} -->{said}<!--/-->"
+
+
+def findings(group: str) -> list[str]:
+    """Return what may be found there: codes with what they mean, then those that say it all."""
+    told = catalogue()[group]
+    heads = ("Code", "Severity", "What it means", "How it is found", "What to do")
+    meant = [
+        f"| `{code}` | {each.severity} | {each.means} | {each.found} | {each.advice} |"
+        for code, each in told.items()
+        if each.means
+    ]
+    said = [
+        f"| `{code}` | {each.severity} | {_template(each.text)} |"
+        for code, each in told.items()
+        if not each.means
+    ]
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|", *meant, ""] if meant else []
+    return [*lines, "| Code | Severity | Sentence |", "|---|---|---|", *said]
+
+
+def _template(text: str) -> str:
+    """Write a sentence with the names of its values, its alternatives apart from Markdown's."""
+    bare = re.sub(r"\{(\w+)(?::[^{}]*)?\}", r"*\1*", text)
+    return bare.replace("|", " / ").replace("[", "(").replace("]", ")")
 
 
 def figure(result: Result, place: str, form: str | None) -> str:

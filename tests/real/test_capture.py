@@ -123,7 +123,7 @@ import time; time.sleep(0.5)
 def test_a_command_that_fails_is_described_with_its_code(arena: Arena) -> None:
     answer = arena.described("--way", arena.way, "--", *PYTHON, "-c", READS + "sys.exit(7)", "data")
     assert answer["capture"]["ended"] == {"code": 7, "signal": None}
-    assert any("failed, with exit code 7" in warning for warning in answer["warnings"])
+    assert any("failed, with exit code 7" in each["text"] for each in answer["findings"])
     killed = READS + "os.kill(os.getpid(), 9)"
     answer = arena.described("--way", arena.way, "--", *PYTHON, "-c", killed, "data")
     assert answer["capture"]["ended"] == {"code": None, "signal": 9}

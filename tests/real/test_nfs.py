@@ -112,8 +112,9 @@ def test_a_run_that_loses_its_server_ends_and_is_kept_as_not_admissible(
     assert harmed, (done.exception, done.stderr)
     answer = json.loads(done.stdout)
     assert not answer["admissible"]
-    assert answer["reasons"][0].startswith(("server lost: ", "server silent: ")), answer["reasons"]
-    assert "never answered are counted as lost" in answer["reasons"][0]
+    (lost,) = [each for each in answer["findings"] if each["code"] == "server_lost"]
+    assert lost["text"].startswith(("server lost: ", "server silent: ")), lost
+    assert "never answered are counted as lost" in lost["text"]
     with open_store(str(store)) as kept:
         assert not kept.item(answer["point"]).document.result.admissible
     if harm == "restart":

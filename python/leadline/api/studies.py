@@ -86,7 +86,7 @@ class StoredStudy:
                 say_workload(point.workload),
                 say_rate(point.result.throughput_mb_s),
                 f"{point.result.iops.value:,.0f}",
-                "; ".join((*point.warnings, *point.result.warnings)),
+                "; ".join((*map(str, point.findings), *point.result.warnings)),
             )
             for point in self.study.points
         ]

@@ -18,6 +18,7 @@ from leadline.fio.words import Typed, read_alone
 from leadline.outputs import write_whole
 from leadline.record import Workload
 from leadline.record.discipline import NO_SYNC, say_discipline
+from leadline.record.finding import Finding
 from leadline.record.measurement import WorkloadAsked
 from leadline.record.wording import say_workload
 from leadline.studies.measurement.plan import ACCURACY, limits_of
@@ -48,8 +49,8 @@ def read_file(path: Path, *, tell: bool, direct: bool = False) -> tuple[FioWorkl
     """
     jobs = read_job(path, environment=os.environ, direct=direct)
     for job in jobs if tell else ():
-        for warning in job.warnings:
-            talk(f"warning: [{job.name}] {warning}")
+        for found in job.findings:
+            talk(f"warning: [{job.name}] {found}")
     return jobs
 
 
@@ -59,9 +60,10 @@ def without_files(job: FioWorkload, target: Target) -> FioWorkload:
     if job.backend == "pread" and not job.direct and sync == NO_SYNC:
         return job
     left_out = f"{job.backend}, {say_discipline(sync, direct=job.direct)}"
-    warning = f"not mapped: the job goes by {left_out}; {target.text} has one way, which is taken"
-    talk(f"warning: [{job.name}] {warning}")
-    return msgspec.structs.replace(job, warnings=(*job.warnings, warning))
+    what = f"the job goes by {left_out}; {target.text} has one way, which is taken"
+    found = Finding.of("not_mapped", what=what)
+    talk(f"warning: [{job.name}] {found}")
+    return msgspec.structs.replace(job, findings=(*job.findings, found))
 
 
 def one_of(
@@ -84,8 +86,8 @@ def read_workload(text: str) -> Workload:
 
     """
     typed = read_alone(text)
-    for warning in typed.warnings:
-        talk(f"warning: {warning}")
+    for found in typed.findings:
+        talk(f"warning: {found}")
     return typed.workload
 
 
@@ -94,8 +96,8 @@ def tell_words(typed: Typed) -> None:
     if {"unique_bytes", "size_mean"} & {*typed.usual}:
         workload = typed.workload
         talk(f"workload: {say_workload(workload)}; as usual: {', '.join(typed.usual)}")
-    for warning in typed.warnings:
-        talk(f"warning: {warning}")
+    for found in typed.findings:
+        talk(f"warning: {found}")
 
 
 def write_workload(

@@ -166,7 +166,7 @@ def _tell(found: Predicted, *, named: bool) -> None:
 def _of_job(predictor: Predictor, job: FioWorkload) -> Prediction:
     """Predict a fio job; what of it differs from the survey is added to its findings."""
     start = predictor.survey.start
-    extra = [Finding.of("job_differs", said=said) for said in job.warnings]
+    extra = list(job.findings)
     _require_alike(job, start)
     prediction = predictor.predict(job.workload)
     if start.backend not in ("simulated", job.backend):

@@ -34,6 +34,7 @@ from leadline.record.comparison import (
     Price,
     SystemsComparison,
 )
+from leadline.record.finding import Finding
 from leadline.stats import runs_interval
 from leadline.units import format_bytes
 
@@ -167,19 +168,16 @@ def _contender(system: Named, terms: Terms) -> Contender:
         started_at=start.started_at,
         model=system.predictor.model.name,
         price=terms.prices.get(system.name),
-        warnings=_survey_warnings(survey),
+        findings=_survey_findings(survey),
     )
 
 
-def _survey_warnings(survey: Survey) -> tuple[str, ...]:
+def _survey_findings(survey: Survey) -> tuple[Finding, ...]:
+    start, found = survey.start, survey.findings
     if survey.status is Status.DONE:
-        return tuple(map(str, survey.findings))
-    start = survey.start
-    unfinished = (
-        "not finished: what it predicts will change when it is; "
-        f"leadline survey {start.target} --name {start.system} --resume"
-    )
-    return (unfinished, *map(str, survey.findings))
+        return found
+    unfinished = Finding.of("survey_unfinished", target=start.target, system=start.system)
+    return (unfinished, *found)
 
 
 def _on_questions(a: Named, b: Named, terms: Terms) -> list[_Pair]:

@@ -212,11 +212,11 @@ OFF = {
 
 
 def not_mapped(key: str, value: str) -> str | None:
-    """Return the warning that an option deserves; None when it changes nothing."""
+    """Return what of an option has no like here; None when it changes nothing."""
     if key in MAPPED or key in WITHOUT_CONSEQUENCE:
         return None
     if key not in ANOTHER_WORKLOAD:
-        return f"not mapped: {key}={value}"
+        return f"{key}={value}"
     if value in OFF.get(key, ("0",)):
         return None
-    return f"not mapped: {key}={value} makes it ANOTHER workload: {ANOTHER_WORKLOAD[key]}"
+    return f"{key}={value} makes it ANOTHER workload: {ANOTHER_WORKLOAD[key]}"

@@ -19,6 +19,7 @@ from leadline.fio.waiting import read_sync
 from leadline.inputs import InputRefused, read_text
 from leadline.record import PROCESSES_MAX, Arrivals, Workload, WorkloadError
 from leadline.record.discipline import NO_SYNC
+from leadline.record.finding import Finding
 from leadline.record.jobs.skew import Access, Zipf
 from leadline.record.workload import QUEUE_DEPTH_MAX, SizeDist
 from leadline.units import format_bytes
@@ -57,9 +58,8 @@ class FioWorkload(msgspec.Struct, frozen=True, kw_only=True):
     arrivals: Arrivals = Arrivals()
     seconds: float | None = None
     """`runtime`, the ramp time apart; None when the job ends by its size."""
-    warnings: tuple[str, ...] = ()
-    """What differs, each beginning with its name: `not mapped: …`, `approximated: …`,
-    `differs: …`."""
+    findings: tuple[Finding, ...] = ()
+    """What differs: `not_mapped`, `approximated`, `differs` and `own_files`."""
 
 
 def read_job(
@@ -108,7 +108,7 @@ def _workload(job: Section, *, at_once: int) -> FioWorkload:
 
 
 class _Reader:
-    """One section on its way to a workload; collects the warnings."""
+    """One section on its way to a workload; collects what differs."""
 
     def __init__(self, name: str, options: dict[str, str]) -> None:
         self.name = options.get("name", name)
@@ -116,31 +116,31 @@ class _Reader:
         self.kb_base = read_whole("kb_base", options.get("kb_base", "1024"), 1000, 1024)
         if self.kb_base not in (1000, 1024):
             raise FioJobRefused(f"kb_base={self.kb_base}: fio takes 1000 or 1024")
-        self.warnings: list[str] = []
+        self.found: list[Finding] = []
 
     def read(self, *, at_once: int) -> FioWorkload:
         for key, value in self.options.items():
-            warning = not_mapped(key, value)
-            if warning:
-                self.warnings.append(warning)
+            what = not_mapped(key, value)
+            if what:
+                self._tell("not_mapped", what)
         kind, read_frac = self._kind()
         direct = self._direct()
         backend, depth = self._backend(direct=direct)
         process_num = read_whole("numjobs", self.options.get("numjobs", "1"), 1, PROCESSES_MAX)
         seq_frac = self._seq_frac(kind, read_frac)
         read, write = (read_sizes(self.options, index, self.kb_base) for index in (0, 1))
-        think_time_s, depth = read_think_time(self.options, depth, self.warnings)
+        think_time_s, depth = read_think_time(self.options, depth, self.found)
         paced = read_arrivals(
             self.options,
             sizes=(read, write),
             read_frac=read_frac,
             process_num=process_num,
             kb_base=self.kb_base,
-            warnings=self.warnings,
+            found=self.found,
         )
         read_frac = paced.read_frac
         if paced.arrivals.kind != "closed" and think_time_s:
-            self.warnings.append("not mapped: thinktime beside a rate; the rate is kept")
+            self._tell("not_mapped", "thinktime beside a rate; the rate is kept")
             think_time_s = 0.0
         unique_bytes = self._unique_bytes(process_num, min(read.min_bytes, write.min_bytes))
         self._alignment(seq_frac, read_frac, read, write)
@@ -149,9 +149,10 @@ class _Reader:
         access = self._access(seq_frac, unique_bytes, sizes.min_bytes, size_mean)
         self._caching(seq_frac, read_frac, direct=direct, process_num=process_num)
         if at_once:
-            self.warnings.append(
-                "differs: fio runs this file's jobs at the same time (no stonewall); here each is "
-                "taken by itself"
+            self._tell(
+                "differs",
+                "fio runs this file's jobs at the same time (no stonewall); here each is "
+                "taken by itself",
             )
         return FioWorkload(
             name=self.name,
@@ -168,11 +169,14 @@ class _Reader:
             ),
             backend=backend,
             direct=direct,
-            sync=read_sync(self.options, read_frac, self.warnings),
+            sync=read_sync(self.options, read_frac, self.found),
             arrivals=paced.arrivals,
             seconds=self._seconds(),
-            warnings=tuple(self.warnings),
+            findings=tuple(self.found),
         )
+
+    def _tell(self, code: str, what: str) -> None:
+        self.found.append(Finding.of(code, what=what))
 
     def _kind(self) -> tuple[str, float]:
         kind = self.options.get("rw", "read").partition(":")[0].strip()
@@ -197,9 +201,10 @@ class _Reader:
         _, _, every = self.options.get("rw", "read").partition(":")
         if not kind.startswith("rand"):
             if every:
-                self.warnings.append(
-                    f"not mapped: rw={kind}:{every} makes it ANOTHER workload: fio leaves a hole "
-                    "after each request; here the next one follows at once"
+                self._tell(
+                    "not_mapped",
+                    f"rw={kind}:{every} makes it ANOTHER workload: fio leaves a hole "
+                    "after each request; here the next one follows at once",
                 )
             return 1.0
         shares = [
@@ -208,21 +213,24 @@ class _Reader:
         ]
         random_frac = round(read_frac * shares[0] + (1 - read_frac) * shares[1], 12)
         if shares[0] != shares[1] and 0 < read_frac < 1:
-            self.warnings.append(
-                "approximated: percentage_random differs for reads and writes; here both have "
-                f"their mean, {random_frac:.0%}"
+            self._tell(
+                "approximated",
+                "percentage_random differs for reads and writes; here both have "
+                f"their mean, {random_frac:.0%}",
             )
         if not every:
             return round(1.0 - random_frac, 12)
         if self.options.get("rw_sequencer", "sequential") != "sequential":
-            self.warnings.append(
-                f"not mapped: rw={kind}:{every} with rw_sequencer=identical makes it ANOTHER "
-                "workload: fio asks for the same place again and again"
+            self._tell(
+                "not_mapped",
+                f"rw={kind}:{every} with rw_sequencer=identical makes it ANOTHER "
+                "workload: fio asks for the same place again and again",
             )
             return round(1.0 - random_frac, 12)
-        self.warnings.append(
-            f"approximated: rw={kind}:{every} takes every {every}th place at random in fio; here "
-            "each request draws that share"
+        self._tell(
+            "approximated",
+            f"rw={kind}:{every} takes every {every}th place at random in fio; here "
+            "each request draws that share",
         )
         return 1.0 - random_frac / read_whole("rw", every, 1, 2**31)
 
@@ -243,12 +251,12 @@ class _Reader:
         depth = read_whole("iodepth", self.options.get("iodepth", "1"), 1, QUEUE_DEPTH_MAX)
         backend = BACKENDS[engine]
         if engine == "posixaio":
-            self.warnings.append("approximated: ioengine=posixaio uses threads; here io_uring")
+            self._tell("approximated", "ioengine=posixaio uses threads; here io_uring")
         waits = backend != "uring" or (engine == "libaio" and not direct)
         if waits and depth > 1:
             why = "without direct=1" if engine == "libaio" else "which waits for each request"
-            self.warnings.append(
-                f"differs: iodepth={depth} does nothing with ioengine={engine} {why}; taken as 1"
+            self._tell(
+                "differs", f"iodepth={depth} does nothing with ioengine={engine} {why}; taken as 1"
             )
         if waits:
             return ("pread" if engine == "libaio" else backend), 1
@@ -261,20 +269,23 @@ class _Reader:
             files = named.count(":") + 1
         size = self._size(files, size_min)
         if files > 1:
-            self.warnings.append(f"differs: {files} files in fio; here one of their size together")
+            self._tell("differs", f"{files} files in fio; here one of their size together")
         if named.startswith("/dev/"):
-            self.warnings.append(
-                f"differs: fio goes to the raw device {named}; here to a file on the target"
+            self._tell(
+                "differs", f"fio goes to the raw device {named}; here to a file on the target"
             )
         shared = named or "filename_format" in self.options
         if shared and not named:
-            self.warnings.append("differs: filename_format is taken as files that jobs share")
+            self._tell("differs", "filename_format is taken as files that jobs share")
         if shared or process_num == 1:
             return size
-        self.warnings.append(
-            f"differs: fio gives each of the {process_num} processes a file of its own of "
-            f"{format_bytes(size)}; here they share one of {format_bytes(process_num * size)} "
-            "(filename=… would make fio share too)"
+        self.found.append(
+            Finding.of(
+                "own_files",
+                process_num=process_num,
+                file_bytes=size,
+                shared_bytes=process_num * size,
+            )
         )
         return process_num * size
 
@@ -285,7 +296,7 @@ class _Reader:
             low, _, high = self.options["filesize"].replace(":", "-").partition("-")
             ends = [read_bytes("filesize", end, self.kb_base) for end in (low, high or low)]
             if ends[0] != ends[1]:
-                self.warnings.append("approximated: files of various sizes; taken as their mean")
+                self._tell("approximated", "files of various sizes; taken as their mean")
             found.append(files * sum(ends) // 2)
         if "size" in self.options:
             found.append(read_bytes("size", self.options["size"], self.kb_base))
@@ -310,9 +321,10 @@ class _Reader:
         else:
             end = read_bytes("io_size", text, self.kb_base)
         if 0 < end < size:
-            self.warnings.append(
-                f"not mapped: io_size={text} makes it ANOTHER workload: fio ends after those bytes "
-                f"(no time_based); here the run goes on over all {format_bytes(size)}"
+            self._tell(
+                "not_mapped",
+                f"io_size={text} makes it ANOTHER workload: fio ends after those bytes "
+                f"(no time_based); here the run goes on over all {format_bytes(size)}",
             )
 
     def _alignment(self, seq_frac: float, read_frac: float, read: Sizes, write: Sizes) -> None:
@@ -323,9 +335,10 @@ class _Reader:
             if not (is_used and text) or seq_frac == 1:
                 continue
             if read_bytes("ba", text, self.kb_base) > sizes.min_bytes:
-                self.warnings.append(
-                    f"not mapped: ba={self.options['ba']} makes it ANOTHER workload: fio's places "
-                    "are that far apart and leave gaps; here every part is asked for"
+                self._tell(
+                    "not_mapped",
+                    f"ba={self.options['ba']} makes it ANOTHER workload: fio's places "
+                    "are that far apart and leave gaps; here every part is asked for",
                 )
                 return
 
@@ -336,10 +349,11 @@ class _Reader:
         if sizes.cv == 0.0:
             whole = max(round(mean / GRANULE_BYTES), 1) * GRANULE_BYTES
             if whole != sizes.mean_bytes:
-                self.warnings.append(
-                    f"approximated: requests of {sizes.mean_bytes:g} bytes; a fixed size here is "
+                self._tell(
+                    "approximated",
+                    f"requests of {sizes.mean_bytes:g} bytes; a fixed size here is "
                     f"a multiple of 512, taken as {whole} (to fio KiB is 1000 bytes and k is "
-                    "1024, unless kb_base=1000)"
+                    "1024, unless kb_base=1000)",
                 )
             return whole, "fixed"
         if sizes.split and mean <= unique_bytes:
@@ -355,9 +369,9 @@ class _Reader:
         apart = read != write and 0 < read_frac < 1
         which = "sizes of reads and writes apart" if apart else "various sizes"
         taken = "every request that long" if dist == "fixed" else f"normal, CV {NORMAL_CV}"
-        self.warnings.append(
-            f"approximated: {which}: mean {format_bytes(sizes.mean_bytes)}, CV {sizes.cv:.2f}; "
-            f"taken as {taken}"
+        self._tell(
+            "approximated",
+            f"{which}: mean {format_bytes(sizes.mean_bytes)}, CV {sizes.cv:.2f}; taken as {taken}",
         )
         return mean, dist
 
@@ -371,12 +385,13 @@ class _Reader:
         access = read_distribution(spread)
         if isinstance(access, Zipf):
             differs = zipf_differs(unique_bytes, smallest_bytes, size_mean)
-            self.warnings += [f"approximated: {access}: {said}" for said in differs]
+            self.found += [Finding.of("approximated", what=f"{access}: {said}") for said in differs]
         if access is not None:
             return access
-        self.warnings.append(
-            f"not mapped: random_distribution={spread} makes it ANOTHER workload: some places "
-            "are asked for more often in fio; here all are alike"
+        self._tell(
+            "not_mapped",
+            f"random_distribution={spread} makes it ANOTHER workload: some places "
+            "are asked for more often in fio; here all are alike",
         )
         return UNSET
 
@@ -388,7 +403,7 @@ class _Reader:
         self, seq_frac: float, read_frac: float, *, direct: bool, process_num: int
     ) -> None:
         """Warn where fio's defaults make the file cache, or who goes where, another one."""
-        options, warn = self.options, self.warnings.append
+        options = self.options
         spread = options.get("random_distribution", "random").partition(":")[0]
         if (
             seq_frac < 1
@@ -396,32 +411,37 @@ class _Reader:
             and not read_switch(options.get("norandommap", "0"))
             and not direct
         ):
-            warn(
-                "differs: without norandommap=1 fio asks for no place twice before it has asked "
+            self._tell(
+                "differs",
+                "without norandommap=1 fio asks for no place twice before it has asked "
                 "for all, so a cache that holds a share c serves c + (1-c)·ln(1-c) of the "
-                "requests instead of c"
+                "requests instead of c",
             )
         pre_read = read_switch(options.get("pre_read", "0"))
         if not direct and read_switch(options.get("invalidate", "1")) and not pre_read:
-            warn(
-                "differs: without invalidate=0 fio drops the file from the cache at the start and "
-                "at each pass; here it stays as it is in use"
+            self._tell(
+                "differs",
+                "without invalidate=0 fio drops the file from the cache at the start and "
+                "at each pass; here it stays as it is in use",
             )
         reads_on = read_frac > 0 and seq_frac > 0 and not direct
         if reads_on and options.get("fadvise_hint", "1") != "0":
-            warn(
-                "differs: without fadvise_hint=0 fio tells the kernel the pattern, which changes "
-                "its read-ahead; Leadline does not"
+            self._tell(
+                "differs",
+                "without fadvise_hint=0 fio tells the kernel the pattern, which changes "
+                "its read-ahead; Leadline does not",
             )
         if seq_frac > 0 and 0 < read_frac < 1:
-            warn(
-                "differs: in fio reads and writes each continue their own last request; here a "
-                "sequential request continues the last one of either kind"
+            self._tell(
+                "differs",
+                "in fio reads and writes each continue their own last request; here a "
+                "sequential request continues the last one of either kind",
             )
         if seq_frac == 1 and process_num > 1 and options.get("filename"):
-            warn(
-                "differs: fio's processes all begin at byte 0 and walk in step, so that one reads "
-                "what another has just brought in; here each begins at a place of its own"
+            self._tell(
+                "differs",
+                "fio's processes all begin at byte 0 and walk in step, so that one reads "
+                "what another has just brought in; here each begins at a place of its own",
             )
 
     def _seconds(self) -> float | None:

@@ -18,6 +18,7 @@ from leadline.fio.options import ALIASES
 from leadline.fio.read import FioWorkload, read_job
 from leadline.record import Arrivals, Workload, WorkloadError
 from leadline.record.discipline import NO_SYNC
+from leadline.record.finding import Finding
 from leadline.record.job import CLOSED
 from leadline.record.workload import KEYS, PARAMETERS, read_values
 from leadline.units import parse_bytes
@@ -73,7 +74,7 @@ class Typed(msgspec.Struct, frozen=True, kw_only=True):
     sync: str = NO_SYNC
     arrivals: Arrivals = CLOSED
     seconds: float | None = None
-    warnings: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
     """What of fio's words differs here."""
 
     @property
@@ -149,7 +150,7 @@ def _typed(
         sync=job.sync,
         arrivals=job.arrivals,
         seconds=job.seconds,
-        warnings=job.warnings,
+        findings=job.findings,
     )
 
 
@@ -182,7 +183,7 @@ def _of_fio(words: dict[str, str]) -> tuple[FioWorkload | None, dict[str, Any]]:
     named = dict.fromkeys(name for key in words for name in _FIELDS[key])
     if "size" not in words and "filesize" not in words:
         job = msgspec.structs.replace(
-            job, warnings=tuple(said for said in job.warnings if "file of its own" not in said)
+            job, findings=tuple(each for each in job.findings if each.code != "own_files")
         )
     return job, {name: getattr(job.workload, name) for name in named}
 

@@ -9,6 +9,7 @@ from leadline.fio.errors import FioJobRefused
 from leadline.fio.write import ENGINES, FioRun, fitting_ramp_s, waiting_of
 from leadline.record import Workload
 from leadline.record.discipline import fsync_each
+from leadline.record.finding import Finding
 from leadline.record.jobs.streams import Loop, Moving, Once, StreamAsked, Uniform
 
 FLOW_MAX = 1000
@@ -16,7 +17,11 @@ FLOW_MAX = 1000
 
 
 def write_streams(
-    workload: Workload, streams: Sequence[StreamAsked], run: FioRun, *, losses: Sequence[str] = ()
+    workload: Workload,
+    streams: Sequence[StreamAsked],
+    run: FioRun,
+    *,
+    losses: Sequence[Finding] = (),
 ) -> str:
     """Write a fio job file (fio 3.33) of one job for each stream; comments say what differs.
 
@@ -34,7 +39,7 @@ def write_streams(
         raise FioJobRefused(
             f"backend {run.backend} has no equal in fio; write a job for {', '.join(ENGINES)}"
         )
-    differs = [*losses, *_in_all(workload, streams, run)]
+    differs = [*map(str, losses), *_in_all(workload, streams, run)]
     total = sum(stream.weight for stream in streams)
     jobs = [
         [*_job(number, each, differs), *_rate(each, each.weight / total, run), ""]

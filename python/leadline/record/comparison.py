@@ -38,8 +38,8 @@ class Contender(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     """The model that predicted for it."""
     price: Price | None = None
-    warnings: tuple[str, ...] = ()
-    """What its survey warns of, drift included, and that it is not finished."""
+    findings: tuple[Finding, ...] = ()
+    """Those of its survey, and that it is not finished."""
 
 
 class FactDifference(msgspec.Struct, frozen=True):

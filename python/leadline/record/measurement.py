@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from leadline.record.discipline import NO_SYNC
+from leadline.record.finding import Finding
 from leadline.record.job import Access, Arrivals
 from leadline.record.jobs.streams import StreamAsked
 from leadline.record.result import EngineResult
@@ -48,8 +49,8 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     arrivals: Arrivals = Arrivals()
     facts: dict[str, Any] = {}
     """Facts of the machine and the target, of a lone `measure`; a survey keeps its own once."""
-    warnings: tuple[str, ...] = ()
-    """What was found before a lone `measure`, each beginning with its name."""
+    findings: tuple[Finding, ...] = ()
+    """What was found before a lone `measure`."""
     runs: tuple[RunReading, ...] = ()
     """The runs that `result` pools, of a lone `measure`."""
     sync: str = NO_SYNC
@@ -93,8 +94,8 @@ class WorkloadAsked(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     """Time to measure, at most, all runs together."""
     runs: int
-    warnings: tuple[str, ...] = ()
-    """What of a fio job, or of an application, does not map."""
+    findings: tuple[Finding, ...] = ()
+    """What of a fio job or of an application differs."""
     streams: tuple[StreamAsked, ...] = ()
     """Of an application: in place of the workload's sizes, places and shares."""
     application_id: str | None = None

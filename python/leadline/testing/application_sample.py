@@ -115,7 +115,7 @@ def sample_application_found() -> ApplicationFound:
         in_calls_s=(),
         reuse=reuse,
         sentences=("It is one phase.",),
-        warnings=(),
+        findings=(),
     )
 
 

@@ -63,7 +63,7 @@ def plan_application(
         msgspec.structs.replace(
             planned,
             streams=found.streams,
-            warnings=found.losses_of(whole=whole),
+            findings=found.losses_of(whole=whole),
             application_id=described.start.study_id,
             phase=found.phase.order,
         ),
@@ -109,7 +109,7 @@ def write_application(path: Path, asked: WorkloadAsked, target: Target, filename
         seconds=seconds,
         ramp_s=limits_of(seconds, ACCURACY).warm_up_s_max,
     )
-    text = write_streams(asked.workload, asked.streams, run, losses=asked.warnings)
+    text = write_streams(asked.workload, asked.streams, run, losses=asked.findings)
     try:
         write_whole(path, text)
     except OSError as error:

@@ -20,6 +20,7 @@ from leadline.predict.model import Floats
 from leadline.predict.predictor import Predictor
 from leadline.predict.ranges import BORDER_ZONE_ABOVE, BORDER_ZONE_BELOW, SIZE_SHARE_MAX
 from leadline.record import Workload
+from leadline.record.finding import Finding
 from leadline.units import format_bytes
 
 MOSTLY_MISSED = 4.0
@@ -74,9 +75,9 @@ class Levels:
     """Of the application: as far as its own data reach, where the levels let it."""
 
     def __post_init__(self) -> None:
-        """Find the levels, and begin without warnings."""
+        """Find the levels, and begin with nothing found."""
         self.borders = [border.bytes for border in self.predictor.survey.borders]
-        self.warnings = dict[str, None]()
+        self.found = dict[Finding, None]()
 
     def costs(self, kinds: Sequence[Kind]) -> list[Cost]:
         """Return what each kind of request costs.
@@ -91,7 +92,7 @@ class Levels:
         for each in expected:
             for found in each.findings:
                 if found.code == "extrapolated":
-                    self.warnings[str(found)] = None
+                    self.found[found] = None
         seconds = [
             w.size_mean / (1e6 * p.throughput_mb_s.value)
             for w, p in zip(asked, expected, strict=True)
@@ -190,7 +191,7 @@ class Levels:
         return nearest
 
     def _say(self, what: str) -> None:
-        self.warnings[f"not surveyed: {what}"] = None
+        self.found[Finding.of("predicted_beside", what=what)] = None
 
 
 class _Place(NamedTuple):

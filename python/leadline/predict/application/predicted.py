@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from leadline.predict.application.calls import metadata_term, sync_term
-from leadline.predict.application.doubts import warnings_of
+from leadline.predict.application.doubts import findings_of
 from leadline.predict.application.levels import Kind, Levels
 from leadline.predict.application.misses import Use, misses_at, uses_of
 from leadline.predict.application.times import at_once, elapsed_of, traced_io_s
@@ -77,7 +77,7 @@ def predict_application(application: Application, predictor: Predictor) -> Appli
         terms=terms,
         caches=tuple(_caches(reuse, levels.borders)),
         streams=tuple(_stream_times(uses, summed)),
-        warnings=tuple(warnings_of(application, predictor.survey, levels)),
+        findings=tuple(findings_of(application, predictor.survey, levels)),
     )
 
 

@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from leadline.record.application.phase import StreamKind
+from leadline.record.finding import Finding
 from leadline.record.workload import Interval
 
 TermName = Literal["reads", "writes", "syncs", "metadata"]
@@ -73,8 +74,7 @@ class ApplicationPrediction(msgspec.Struct, frozen=True, kw_only=True):
     terms: tuple[Term, ...]
     caches: tuple[CacheMisses, ...]
     streams: tuple[StreamTime, ...]
-    warnings: tuple[str, ...]
-    """Each begins with its name: `not predictable: …`, `not surveyed: …`, `application: …`."""
+    findings: tuple[Finding, ...]
 
     @property
     def in_io(self) -> float | None:

@@ -9,6 +9,7 @@ import msgspec
 from leadline.record.application.capture import Capture
 from leadline.record.application.phase import FiveParameters, PhaseFound
 from leadline.record.application.reuse import Reuse
+from leadline.record.finding import Finding
 from leadline.record.study import Records, Status, StudyStart
 
 
@@ -68,7 +69,7 @@ class ApplicationFound(msgspec.Struct, frozen=True, kw_only=True):
     """That share by what it was for: reads, writes, syncs, metadata; seconds of calls added up."""
     reuse: Reuse
     sentences: tuple[str, ...]
-    warnings: tuple[str, ...]
+    findings: tuple[Finding, ...]
 
 
 class Application(msgspec.Struct, frozen=True, kw_only=True):

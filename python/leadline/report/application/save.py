@@ -54,7 +54,7 @@ def application_page(study: Application) -> PlainPage:
         sub=f"{start.trace} · {start.started_at[:10]} · study {start.study_id[:8]}",
         status=study.status,
         sentences=found.sentences,
-        warnings=found.warnings,
+        warnings=found.findings,
         charts=application_charts(study),
         tables=[
             PlainTable("CP94's five numbers", tables.FIVE_HEADS, tables.five_rows(study)),

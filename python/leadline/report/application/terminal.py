@@ -34,7 +34,7 @@ def render_application(terminal: Terminal, study: Application) -> Iterator[Rende
     files = tables.file_rows(study)[:_FILES]
     if files:
         yield terminal.table(tables.FILE_HEADS, files)
-    yield from terminal.warnings(study.found.warnings)
+    yield from terminal.warnings(study.found.findings)
 
 
 def _curve(terminal: Terminal, study: Application) -> Iterator[RenderableType]:

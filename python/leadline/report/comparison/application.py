@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
 from rich.console import RenderableType
 
 from leadline.record.application.comparison import ApplicationComparison, ApplicationPair
@@ -12,6 +13,9 @@ from leadline.record.wording import say_interval
 from leadline.report.comparison.words import say_ratio
 from leadline.report.drawing.terminal import Terminal, on_terminal
 from leadline.units import format_seconds
+
+_OF_THE_APPLICATION = {"predicted_below_cache", "predicted_of_little_io", "predicted_first_touches"}
+"""What is so on every system."""
 
 
 @on_terminal
@@ -39,9 +43,11 @@ def render_application_comparison(
         for reason in pair.reasons:
             yield terminal.text(f"{pair.a} / {pair.b}: {reason}", "yellow")
     said = dict.fromkeys(
-        warning if warning.startswith(("application", "not predictable")) else f"{name}: {warning}"
+        each
+        if each.where or each.code in _OF_THE_APPLICATION
+        else msgspec.structs.replace(each, where=name)
         for name, found in named
-        for warning in found.warnings
+        for each in found.findings
     )
     yield from terminal.warnings(said)
 

@@ -90,7 +90,7 @@ def _lines(document: SystemsComparison) -> Iterator[str]:
             for each in document.differing_facts
         )
         yield ""
-    yield from (f"- {_plain(doubt)}" for doubt in words.survey_doubts(document))
+    yield from (f"- {_plain(str(doubt))}" for doubt in words.survey_doubts(document))
     yield from (f"- {_plain(note)}" for note in document.notes)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+import msgspec
+
 from leadline.record import Interval, Workload, WritePolicy
 from leadline.record.comparison import (
     CacheSize,
@@ -13,6 +15,7 @@ from leadline.record.comparison import (
     Gate,
     SystemsComparison,
 )
+from leadline.record.finding import Finding
 from leadline.record.wording import (
     say_bytes,
     say_count,
@@ -107,9 +110,13 @@ def say_chance(document: SystemsComparison) -> str:
     )
 
 
-def survey_doubts(document: SystemsComparison) -> list[str]:
-    """Write what each survey warns of, behind the system's name."""
-    return [f"{each.name}: {text}" for each in document.contenders for text in each.warnings]
+def survey_doubts(document: SystemsComparison) -> list[Finding]:
+    """What the surveys found, each behind its system's name."""
+    return [
+        msgspec.structs.replace(found, where=each.name)
+        for each in document.contenders
+        for found in each.findings
+    ]
 
 
 def cache_rows(document: SystemsComparison) -> list[tuple[str, str, str, str, list[str]]]:

@@ -31,7 +31,7 @@ def application_document(study: Application) -> dict[str, Any]:
         "capture": _capture(start.capture),
         "predictable": study.predictable,
         "sentences": found.sentences,
-        "warnings": found.warnings,
+        "findings": [each.document() for each in found.findings],
     }
 
 

@@ -21,7 +21,7 @@ import vl_convert
 from markupsafe import Markup
 
 from leadline.record.finding import Finding
-from leadline.report.drawing.doubts import in_two_groups
+from leadline.report.drawing.doubts import by_severity
 from leadline.report.drawing.drawable import Drawn, drawable, is_vega, to_svg
 from leadline.report.drawing.theme import config
 
@@ -68,7 +68,7 @@ def page_parts(
     charts: Mapping[str, Drawn],
     document: Any,
     scripts: Sequence[str] = (),
-    warnings: Iterable[Finding | str] = (),
+    warnings: Iterable[Finding] = (),
 ) -> dict[str, Any]:
     """Return what every page of charts needs beside its own text: drawings, scripts, style, data.
 
@@ -88,7 +88,7 @@ def page_parts(
         "figures": {name: _figure(name, each) for name, each in drawn.items()},
         "missing": {},
         "first": next(iter(charts), None),
-        "doubts": in_two_groups(warnings),
+        "doubts": by_severity(warnings),
         "icon_href": data_uri("image/svg+xml", ICON.encode()),
         "policy": content_policy(packaged),
         "scripts": [Markup(script) for script in packaged],  # noqa: S704 - our own scripts

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import vl_convert
 
 from leadline.record.finding import Finding
-from leadline.report.drawing.doubts import in_two_groups
+from leadline.report.drawing.doubts import by_severity
 from leadline.report.drawing.drawable import Drawn, drawable, to_svg
 from leadline.report.drawing.theme import FONT
 
@@ -36,7 +36,7 @@ class Sheet(NamedTuple):
     title: str
     sub: str
     sentences: Sequence[str]
-    warnings: Sequence[Finding | str]
+    warnings: Sequence[Finding]
     charts: Mapping[str, Drawn]
     notes: Sequence[str] = ()
     """What is said below the charts, as what was not measured."""
@@ -52,11 +52,9 @@ def paged_pdf(sheet: Sheet) -> bytes:
     drawing.gap(10)
     drawing.words(sheet.sentences[:1], size=18, weight=560)
     drawing.words(sheet.sentences[1:], size=14)
-    doubts = in_two_groups(sheet.warnings)
-    for head, said in (("Do not trust", doubts.serious), ("For your information", doubts.notes)):
-        if said:
-            drawing.words([head], size=14, weight=650)
-            drawing.words([f"\N{BULLET} {text}" for text in said], size=13)
+    for group in by_severity(sheet.warnings):
+        drawing.words([group.head], size=14, weight=650)
+        drawing.words([f"\N{BULLET} {text}" for text in group.texts], size=13)
     drawing.gap(12)
     for row in _rows(sheet):
         drawing.row([(name, sheet.charts[name]) for name in row])

@@ -32,7 +32,7 @@ class PlainPage(NamedTuple):
     """Id, target and date."""
     status: Status
     sentences: Sequence[str]
-    warnings: Sequence[Finding | str]
+    warnings: Sequence[Finding]
     charts: Mapping[str, Drawn]
     tables: Sequence[PlainTable]
     document: Any

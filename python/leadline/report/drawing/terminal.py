@@ -53,7 +53,7 @@ class Terminal:
         for number, sentence in enumerate(sentences):
             yield self.text(sentence, "bold" if number == 0 else "")
 
-    def warnings(self, warnings: Iterable[Finding | str]) -> Iterator[Text]:
+    def warnings(self, warnings: Iterable[Finding]) -> Iterator[Text]:
         """What speaks against the answer."""
         for warning in warnings:
             yield self.text(f"warning: {warning}", "yellow")

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from leadline.record import Measurement
+from leadline.record.finding import Finding
 from leadline.record.measurement import Measured
 from leadline.record.wording import say_rate, say_workload
 from leadline.report.drawing.plain_page import PlainPage, PlainTable, plain_pdf, render_plain
@@ -50,7 +51,7 @@ def measurement_page(study: Measured) -> PlainPage:
         sub=f"{start.target} · {start.started_at[:10]} · study {start.study_id[:8]}",
         status=study.status,
         sentences=sentences_of(study),
-        warnings=list(_warnings(points)),
+        warnings=list(_findings(points)),
         charts=measurement_charts(study),
         tables=[
             PlainTable(_named(name, say_workload(point.workload)), (), measurement_rows(point))
@@ -60,10 +61,10 @@ def measurement_page(study: Measured) -> PlainPage:
     )
 
 
-def _warnings(points: Sequence[Measurement]) -> Iterator[str]:
+def _findings(points: Sequence[Measurement]) -> Iterator[Finding]:
     for point in points:
-        yield from (f"not admissible: {reason}" for reason in point.result.reasons)
-        yield from (*point.warnings, *point.result.warnings)
+        yield from point.findings
+        yield from point.result.findings
 
 
 def sentences_of(study: Measured) -> list[str]:

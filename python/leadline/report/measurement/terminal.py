@@ -69,7 +69,7 @@ def measurement_rows(point: Measurement) -> list[tuple[str, str]]:
     ]
     numbers = [(told.title or "", getattr(result, name)) for name, (_, told) in NUMBERS.items()]
     rows += [(title, str(number)) for title, number in numbers if title and number is not None]
-    rows += [("warning", warning) for warning in (*point.warnings, *result.warnings)]
+    rows += [("warning", warning) for warning in (*map(str, point.findings), *result.warnings)]
     return [(name, text) for name, text in (*rows, ("point", point.point_id)) if text is not None]
 
 

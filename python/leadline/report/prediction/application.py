@@ -18,7 +18,7 @@ def render_application(
 ) -> Iterator[RenderableType]:
     """Tell the answer, its terms, its streams, what speaks against it."""
     yield from terminal.sentences(sentences_of(found))
-    yield from terminal.warnings(found.warnings)
+    yield from terminal.warnings(found.findings)
     yield terminal.table(*term_rows(found))
     yield terminal.table(*stream_rows(found))
     yield terminal.text(

@@ -160,7 +160,7 @@ def _application(
         sub=f"by the {found.model} model, from {found.io_s.n} readings",
         status=Status.DONE,
         sentences=list(sentences_of(found)),
-        warnings=found.warnings,
+        warnings=found.findings,
         charts=charts,
         tables=[
             PlainTable("What takes the time", term_heads, terms),

@@ -53,7 +53,7 @@ def beside(application: Application, synthetic: Synthetic, point: Measurement) -
         like_cache_bytes=None if misses is None else _like(application.found.reuse, misses),
         weights_error=_weights_error(synthetic, point),
         begun_again=sum(once),
-        not_mapped=tuple(said for said in point.warnings if said.startswith("not mapped:")),
+        not_mapped=tuple(str(each) for each in point.findings if each.code == "not_mapped"),
     )
 
 

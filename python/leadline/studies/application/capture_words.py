@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from leadline.record.application import Capture, CommandEnded, Perturbation
 from leadline.record.application.capture import BYTES_OFF_MAX, LOST_MAX
+from leadline.record.finding import Finding
 from leadline.record.wording import say_count, say_number
 from leadline.units import format_bytes, say_percent
 
@@ -71,69 +72,42 @@ def _signal(number: int) -> str:
         return f"signal {number}"
 
 
-def warnings_of_capture(capture: Capture | None, requested_bytes: int) -> Iterator[str]:
-    """Say what speaks against a capture, and what to do about it."""
+def findings_of_capture(capture: Capture | None, requested_bytes: int) -> Iterator[Finding]:
+    """Find what speaks against a capture."""
     if capture is None:
         return
     yield from _about_the_end(capture)
     off = capture.bytes_off
     if off is not None and off > BYTES_OFF_MAX:
-        yield (
-            f"bytes off: what was seen is {say_percent(off)} off what the kernel counted; kept, "
-            "but no prediction rests on it: run it again alone, as root where it was seen by ptrace"
-        )
+        yield Finding.of("bytes_off", off_frac=off)
     if capture.lost_share > LOST_MAX:
-        yield (
-            f"lost: {say_percent(capture.lost_share)} of the calls found no room; kept, but no "
-            "prediction rests on it: run it again with less at once, or on a machine less busy"
-        )
+        yield Finding.of("calls_lost", lost_frac=capture.lost_share)
     if capture.not_kept is not None:
-        yield f"trace not kept: {capture.not_kept}; the description is whole without it"
+        yield Finding.of("trace_not_kept", why=capture.not_kept)
     mapped = capture.mapped_bytes
     if mapped is not None and mapped > MAPPED_MAX * (mapped + requested_bytes):
-        yield (
-            f"mapped: {format_bytes(mapped)} of files were used by mappings (mmap), beside "
-            f"{format_bytes(requested_bytes)} by requests; only the first touch of a page is seen, "
-            "so have it read instead of map if it can (such as SQLite's PRAGMA mmap_size=0)"
-        )
+        yield Finding.of("mapped", mapped_bytes=mapped, requested_bytes=requested_bytes)
     yield from _about_who(capture)
 
 
-def _about_the_end(capture: Capture) -> Iterator[str]:
+def _about_the_end(capture: Capture) -> Iterator[Finding]:
     ended = capture.ended
     if capture.stopped:
-        yield (
-            f"stopped early by {_signal(capture.stopped)}: what was seen until then is described"
-        )
+        yield Finding.of("watching_stopped", signal=_signal(capture.stopped))
     elif ended is not None and ended.signal is not None:
-        yield f"ended by {_signal(ended.signal)}: what it did until then is described"
+        yield Finding.of("ended_by_signal", signal=_signal(ended.signal))
     elif ended is not None and ended.code:
-        yield f"failed, with exit code {ended.code}: what it did is described"
+        yield Finding.of("ended_with_code", exit_code=ended.code)
     if ended is not None and capture.left_running:
-        yield (
-            f"{say_count(capture.left_running, 'process')} of the command went on when "
-            "it had ended, and what they do now is not seen: watch them with --pid"
-        )
+        yield Finding.of("left_running", processes=capture.left_running)
 
 
-def _about_who(capture: Capture) -> Iterator[str]:
+def _about_who(capture: Capture) -> Iterator[Finding]:
     if capture.no_bpf:
-        yield (
-            f"slowed down: it was stopped at each call, since BPF is refused ({capture.no_bpf}); "
-            "run as root for a hundredth of that"
-        )
+        yield Finding.of("slowed_down", why=capture.no_bpf)
     if capture.rights_lost:
-        yield (
-            f"{say_count(capture.rights_lost, 'program')} (such as sudo or ping) would have gained "
-            "rights and did not while traced without root: run Leadline as root"
-        )
+        yield Finding.of("rights_lost", programs=capture.rights_lost)
     if capture.calls_of_32_bits:
-        yield (
-            f"{say_count(capture.calls_of_32_bits, 'call')} by programs of 32 bits are not "
-            "understood and left out: run programs of 64 bits"
-        )
+        yield Finding.of("calls_of_32_bits", calls=capture.calls_of_32_bits)
     if capture.threads_missed:
-        yield (
-            f"{say_count(capture.threads_missed, 'thread')} came when as many as are kept were "
-            "watched, and are not seen: watch a part of it with --pid"
-        )
+        yield Finding.of("threads_missed", threads=capture.threads_missed)

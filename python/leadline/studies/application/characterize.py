@@ -22,16 +22,16 @@ from leadline.record.application import (
     PhaseFound,
 )
 from leadline.store import Keeper
-from leadline.studies.application.capture_words import say_capture, warnings_of_capture
+from leadline.studies.application.capture_words import findings_of_capture, say_capture
 from leadline.studies.application.phases import describe_phases, five_of
 from leadline.studies.application.times import has_durations, time_in_io
 from leadline.studies.application.trace import PAGE_BYTES, Part, Trace, read_trace
 from leadline.studies.application.words import (
+    findings_of,
     say_caches,
     say_five,
     say_phases,
     say_time,
-    warnings_of,
 )
 
 CACHES = 28
@@ -116,9 +116,9 @@ def _found(
         in_calls_s=parts,
         reuse=reuse,
         sentences=sentences,
-        warnings=(
-            *warnings_of_capture(start.capture, whole.read_bytes + whole.written_bytes),
-            *warnings_of(facts, reuse, in_io, phases),
+        findings=(
+            *findings_of_capture(start.capture, whole.read_bytes + whole.written_bytes),
+            *findings_of(facts, reuse, in_io, phases),
         ),
     )
 

@@ -10,6 +10,7 @@ from leadline.errors import LeadlineError
 from leadline.record import PROCESSES_MAX, Arrivals, Workload
 from leadline.record.application import Application, PhaseFound, Stream
 from leadline.record.discipline import FSYNC_EACH_MAX, NO_SYNC
+from leadline.record.finding import Finding
 from leadline.record.jobs.streams import (
     STREAMS_MAX,
     Loop,
@@ -56,13 +57,13 @@ class Synthetic(msgspec.Struct, frozen=True, kw_only=True):
     arrivals: Arrivals
     sync: str
     """As `--sync` spells it."""
-    losses: tuple[str, ...]
-    """What of the description it leaves out, each beginning with `not mapped:`."""
+    losses: tuple[Finding, ...]
+    """What of the description it leaves out."""
 
     begins_cold: bool
     """Whether little of its data was used before it."""
 
-    def losses_of(self, *, whole: bool) -> tuple[str, ...]:
+    def losses_of(self, *, whole: bool) -> tuple[Finding, ...]:
         """Return these and those of a run of the whole phase, or else of the steady state."""
         if not whole:
             return (*self.losses, *_steady_losses(self.phase))
@@ -135,14 +136,19 @@ def _processes(phase: PhaseFound) -> float:
     return phase.workload.process_num or 1.0
 
 
-def _streams(stream: Stream, at: int, losses: list[str], requests: int) -> list[StreamAsked]:
+def _streams(stream: Stream, at: int, losses: list[Finding], requests: int) -> list[StreamAsked]:
     """Return a stream as the engine takes it; two where its reads and writes differ in size."""
     reads, writes = stream.read_size_mean, stream.write_size_mean
     walks = stream.kind in ("loop", "once-only")
     if not walks and _apart(reads, writes) and 0 < stream.read_frac < 1:
         losses.append(
-            f"not mapped: sizes of a {stream.kind} stream, whose reads and writes differ; each "
-            "has its mean"
+            Finding.of(
+                "not_mapped",
+                what=(
+                    f"sizes of a {stream.kind} stream, whose reads and writes differ; each "
+                    "has its mean"
+                ),
+            )
         )
         parts = [(stream.read_frac, 1.0, reads or 0.0), (1 - stream.read_frac, 0.0, writes or 0.0)]
         return [
@@ -205,7 +211,7 @@ def _pieces(stream: Stream, held: float, requests: int) -> Pieces | None:
     return Pieces(_whole(length), min(PIECES_MOST, max(1, round(stream.by_turns))))
 
 
-def _sizes(stream: Stream, losses: list[str]) -> tuple[SizeShare, ...]:
+def _sizes(stream: Stream, losses: list[Finding]) -> tuple[SizeShare, ...]:
     """Return the histogram's sizes, each as much above its bin's least as the mean is."""
     bins = [each for each in stream.sizes if each.requests > 0]
     if not bins:
@@ -219,8 +225,13 @@ def _sizes(stream: Stream, losses: list[str]) -> tuple[SizeShare, ...]:
     mean = sum(size * count for size, count in counts.items()) / sum(counts.values())
     if abs(mean / stream.size_mean - 1) > 0.01:
         losses.append(
-            f"not mapped: a mean size of {format_bytes(stream.size_mean)} becomes "
-            f"{format_bytes(mean)}, because sizes are whole sectors of 512 bytes"
+            Finding.of(
+                "not_mapped",
+                what=(
+                    f"a mean size of {format_bytes(stream.size_mean)} becomes "
+                    f"{format_bytes(mean)}, because sizes are whole sectors of 512 bytes"
+                ),
+            )
         )
     return tuple(SizeShare(size, count) for size, count in sorted(counts.items()))
 
@@ -233,7 +244,7 @@ def _writes_fresh(stream: Stream) -> bool:
     return stream.kind == "once-only" and not stream.read_frac and stream.size_mean >= SMALL_BYTES
 
 
-def _fresh_sizes(stream: Stream, losses: list[str]) -> tuple[SizeShare, ...]:
+def _fresh_sizes(stream: Stream, losses: list[Finding]) -> tuple[SizeShare, ...]:
     """Return the histogram in whole pages, with its mean if that is a page or more.
 
     What a program writes to a file's end needs no byte of the device; the streams' file has data
@@ -249,8 +260,12 @@ def _fresh_sizes(stream: Stream, losses: list[str]) -> tuple[SizeShare, ...]:
                 counts[bytes_] = counts.get(bytes_, 0.0) + share * size.weight
     most = sorted(counts.items(), key=lambda each: -each[1])[:STREAMS_MAX]
     losses.append(
-        "not mapped: where a file ends; data written once are whole pages, which no device is read "
-        "for"
+        Finding.of(
+            "not_mapped",
+            what=(
+                "where a file ends; data written once are whole pages, which no device is read for"
+            ),
+        )
     )
     return tuple(SizeShare(size, count) for size, count in sorted(most))
 
@@ -303,36 +318,49 @@ def _sync(phase: PhaseFound, read_frac: float) -> str:
     return f"{name}={each}"
 
 
-def _losses(application: Application, phase: PhaseFound) -> Iterator[str]:
+def _losses(application: Application, phase: PhaseFound) -> Iterator[Finding]:
     """Say what no job of the engine has, and what the description does not know."""
     others = len(application.phases) - 1
     if others:
         share = 1 - phase.requests / sum(each.requests for each in application.phases)
-        yield (
-            f"not mapped: {say_count(others, 'other phase')}, {say_percent(share)} of the requests"
+        yield Finding.of(
+            "not_mapped",
+            what=(f"{say_count(others, 'other phase')}, {say_percent(share)} of the requests"),
         )
     calls = sum(each.calls for each in phase.calls) - phase.syncs
     if calls > 0:
-        yield f"not mapped: {calls:,} metadata calls"
+        yield Finding.of("not_mapped", what=f"{calls:,} metadata calls")
     if phase.syncs:
-        yield "not mapped: when a sync comes; one comes after a fixed number of writes"
+        yield Finding.of(
+            "not_mapped", what="when a sync comes; one comes after a fixed number of writes"
+        )
     if phase.gaps is None:
-        yield "not mapped: pauses, of which the trace says nothing; requests follow at once"
+        yield Finding.of(
+            "not_mapped", what="pauses, of which the trace says nothing; requests follow at once"
+        )
     elif phase.loop != "open" and abs(phase.gaps.variation) > 0.1:
-        yield (
-            "not mapped: how pauses scatter (standard deviation over mean "
-            f"{say_number(phase.gaps.variation)}); each is their mean"
+        yield Finding.of(
+            "not_mapped",
+            what=(
+                "how pauses scatter (standard deviation over mean "
+                f"{say_number(phase.gaps.variation)}); each is their mean"
+            ),
         )
 
 
-def _steady_losses(phase: PhaseFound) -> Iterator[str]:
+def _steady_losses(phase: PhaseFound) -> Iterator[Finding]:
     if any(stream.kind == "once-only" for stream in phase.streams):
-        yield "not mapped: data used once are as many as the trace has, and then begin again"
+        yield Finding.of(
+            "not_mapped", what="data used once are as many as the trace has, and then begin again"
+        )
 
 
-def _whole_losses(phase: PhaseFound, *, cold: bool) -> Iterator[str]:
+def _whole_losses(phase: PhaseFound, *, cold: bool) -> Iterator[Finding]:
     if phase.order:
-        yield (
-            "not mapped: what exactly earlier phases left in the file cache; a run begins with "
-            + ("nothing of its data there" if cold else "as much of its data there as has room")
+        yield Finding.of(
+            "not_mapped",
+            what=(
+                "what exactly earlier phases left in the file cache; a run begins with "
+                + ("nothing of its data there" if cold else "as much of its data there as has room")
+            ),
         )

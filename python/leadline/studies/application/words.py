@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from leadline.record.application import FiveParameters, PhaseFound, Reuse, Stream, TraceFacts
+from leadline.record.finding import Finding
 from leadline.record.wording import join_words, say_count, say_number
 from leadline.units import format_bytes, format_seconds, say_percent
 
@@ -128,22 +129,15 @@ def say_stream(stream: Stream) -> str:
     return f"{say_percent(stream.weight)} {stream.kind} {over}"
 
 
-def warnings_of(
+def findings_of(
     facts: TraceFacts, reuse: Reuse, in_io: float | None, phases: Sequence[PhaseFound]
-) -> Iterator[str]:
-    """Say what speaks against the answer, and what to do about it."""
+) -> Iterator[Finding]:
+    """Find what speaks against the answer."""
     if facts.below_the_cache:
-        yield (
-            "block trace: these are requests that a file cache let through, and their times are "
-            "the device's; reuse and caches are those below it. Trace system calls (strace -f -y "
-            "-ttt -T) for what the application asks"
-        )
+        yield Finding.of("block_trace")
     yield from _about_times(facts, in_io)
     if reuse.first_touches > FIRST_TOUCHES_MAX:
-        yield (
-            f"first touches: {say_percent(reuse.first_touches)} of the references are the first to "
-            "their page, so that reuse after longer than the trace is not seen; trace a longer run"
-        )
+        yield Finding.of("first_touches", first_frac=reuse.first_touches)
     guessed = [
         stream
         for phase in phases
@@ -151,48 +145,28 @@ def warnings_of(
         if stream.kind == "uniform" and stream.weight > 0.05 and stream.seen_again < FEW_AGAIN
     ]
     if guessed:
-        yield (
-            f"sizes guessed: {say_count(len(guessed), 'stream')} came back to fewer than "
-            f"{say_percent(FEW_AGAIN)} of its pages, so that the data may be larger or smaller "
-            "than is said; trace a longer run"
-        )
+        yield Finding.of("sizes_guessed", streams=len(guessed), again_frac=FEW_AGAIN)
     yield from _about_lines(facts)
 
 
-def _about_times(facts: TraceFacts, in_io: float | None) -> Iterator[str]:
+def _about_times(facts: TraceFacts, in_io: float | None) -> Iterator[Finding]:
     if facts.times == "none":
-        yield (
-            "no times: nothing is said of time in I/O, of gaps, and of open or closed; record with "
-            "fio 3.31 or newer, or with strace -ttt -T"
-        )
+        yield Finding.of("no_times")
     if facts.times == "whole seconds":
-        yield (
-            "times in whole seconds: gaps, concurrency and open or closed cannot be told from "
-            "them; what rests on the order of requests can"
-        )
+        yield Finding.of("whole_seconds")
     if facts.format == "strace" and facts.timed:
-        yield (
-            "durations by strace are up to ten times too long: believe their shares, and measure "
-            "the application itself for seconds"
-        )
+        yield Finding.of("durations_by_strace")
     if in_io is not None and in_io < IN_IO_MIN and not facts.below_the_cache:
-        yield (
-            f"little I/O: {say_percent(in_io)} of the time, so that faster storage hardly makes it "
-            "faster; a prediction of its whole time from storage means little"
-        )
+        yield Finding.of("little_io", io_frac=in_io)
 
 
-def _about_lines(facts: TraceFacts) -> Iterator[str]:
+def _about_lines(facts: TraceFacts) -> Iterator[Finding]:
     unread, first = facts.unread
     if unread:
-        lines = say_count(unread, "line")
-        yield f"{lines} of its {facts.lines:,} make no sense, first line {first}"
+        yield Finding.of("lines_unread", unread=unread, lines=facts.lines, first=first)
     if facts.late:
-        yield f"{say_count(facts.late, 'request')} came after later ones and count at their time"
+        yield Finding.of("requests_late", requests=facts.late)
     if facts.unplaced_bytes:
-        yield (
-            f"{format_bytes(facts.unplaced_bytes)} moved over descriptors that were open before "
-            "the trace began, and may be no files: left out; strace -y says what they are"
-        )
+        yield Finding.of("bytes_unplaced", unplaced_bytes=facts.unplaced_bytes)
     for name, count in facts.unseen:
-        yield f"not seen, {count:,} times: a {_UNSEEN.get(name, name)}"
+        yield Finding.of("calls_unseen", calls=count, what=_UNSEEN.get(name, name))

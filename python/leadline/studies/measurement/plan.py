@@ -95,7 +95,7 @@ def plan_words(
         seconds=seconds or typed.seconds,
         runs=runs,
     )
-    return msgspec.structs.replace(planned, warnings=typed.warnings)
+    return msgspec.structs.replace(planned, findings=typed.findings)
 
 
 def plan_jobs(
@@ -131,7 +131,7 @@ def plan_jobs(
                 seconds=seconds or job.seconds,
                 runs=runs,
             )
-        planned.append(msgspec.structs.replace(own, name=job.name, warnings=job.warnings))
+        planned.append(msgspec.structs.replace(own, name=job.name, findings=job.findings))
     return tuple(planned)
 
 

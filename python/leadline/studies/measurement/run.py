@@ -112,8 +112,8 @@ def measure_workloads(
                 room = room_findings(engine, growing.asked.max_bytes)
                 findings = (*preflight(target, engine.facts), *room)
                 on_findings(findings)
-                warnings = tuple(str(finding) for finding in findings if not finding.is_note)
-                point = _measure(engine, growing, workload, warnings, on_progress)
+                against = tuple(each for each in findings if not each.is_note)
+                point = _measure(engine, growing, workload, against, on_progress)
                 # Kept before the target is left: a server that went away cannot be tidied up.
                 growing.add_point(point)
                 on_measured(growing.study)
@@ -210,7 +210,7 @@ def _measure(
     engine: Engine,
     growing: _Growing,
     workload: WorkloadAsked,
-    warnings: tuple[str, ...],
+    findings: tuple[Finding, ...],
     on_progress: Callable[[Progress], object],
 ) -> Measurement:
     """Make the runs that a workload still needs, and of all of them its measurement."""
@@ -248,7 +248,7 @@ def _measure(
             time.sleep(pause_s)
         if not engine.virtual:
             on_progress(ahead.progress(growing, engine.clock_s))
-        run = _run(engine, asked, workload, number, warnings=warnings, timed=timed)
+        run = _run(engine, asked, workload, number, findings=findings, timed=timed)
         if run.result.server_lost or number + 1 == workload.runs:
             break
         growing.add_run(run)
@@ -292,7 +292,7 @@ def _run(
     workload: WorkloadAsked,
     number: int,
     *,
-    warnings: tuple[str, ...],
+    findings: tuple[Finding, ...],
     timed: Callable[[Callable[..., EngineResult]], EngineResult],
 ) -> Measurement:
     seed, clock_s = derive_seed(asked.seed, number), engine.clock_s
@@ -319,7 +319,7 @@ def _run(
         **engine.access.stored_in(Measurement),
         arrivals=workload.arrivals,
         facts=engine.facts,
-        warnings=warnings,
+        findings=findings,
         result=result,
     )
 
@@ -334,7 +334,7 @@ def _whole(growing: _Growing, workload: WorkloadAsked, last: Measurement) -> Mea
     asked, runs = growing.asked, (*growing.runs, last)
     # A server that went away is a verdict of its own: nothing is made of it with the others.
     pooled = [last] if last.result.server_lost else runs
-    found = dict.fromkeys(warning for run in runs for warning in run.warnings)
+    found = dict.fromkeys(each for run in runs for each in run.findings)
     return msgspec.structs.replace(
         last,
         point_id=growing.point_id(workload),
@@ -343,7 +343,7 @@ def _whole(growing: _Growing, workload: WorkloadAsked, last: Measurement) -> Mea
         started_at=runs[0].started_at,
         clock_s=0.0,
         seed=asked.seed,
-        warnings=(*workload.warnings, *found),
+        findings=(*workload.findings, *found),
         result=_answer([run.result for run in pooled], asked.accuracy),
         runs=tuple(map(_reading, runs)),
     )
