@@ -46,6 +46,7 @@ PROGRAMS = {
         Planted("loop", 0.5, 1200 * MIB, SIZE),
     ),
 }
+OTHERS = ("uniform and loop", "a loop too large")
 
 
 def traced(requests: Requests, folder: Path, **how: float) -> Application:
@@ -91,7 +92,9 @@ def costs(access: Access = Access(), size: int = SIZE) -> list[tuple[float, floa
     return found
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize(
+    "name", ["uniform and written once", *(pytest.param(n, marks=pytest.mark.long) for n in OTHERS)]
+)
 def test_the_time_is_that_of_the_requests_through_an_lru_cache(
     name: str, predictor: Predictor, tmp_path: Path
 ) -> None:

@@ -54,7 +54,8 @@ def test_weights_sizes_and_data_of_a_mixture_are_found_within_a_tenth(
     assert phase.streams_error < 0.02
 
 
-@pytest.mark.parametrize("seed", [8011, pytest.param(8012, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("seed", [8011, 8012])
 def test_a_trace_made_of_what_was_found_misses_as_the_first_did(seed: int, tmp_path: Path) -> None:
     made = mixture(drawn_mixture(seed), REQUESTS, seed + 1)
     first = described(made, tmp_path)

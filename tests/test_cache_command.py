@@ -45,6 +45,7 @@ def test_the_promised_keys_are_there_and_the_study_is_stored(tmp_path: Path) -> 
     assert ".html, .svg, .png or .pdf" in refused.stderr
 
 
+@pytest.mark.long
 def test_a_killed_study_resumes_to_the_very_same_sizes(tmp_path: Path) -> None:
     whole, cut = tmp_path / "whole.sqlite", tmp_path / "cut.sqlite"
     options = ["cache", "sim:hp-730", "--seed", "9", "--sizes-only", "--json"]

@@ -184,6 +184,7 @@ def test_a_stored_study_is_taken_up_where_it_was_left_and_another_is_refused() -
         Questions(start, [whole[0], whole[0]] if whole[0].workload != whole[1].workload else [])
 
 
+@pytest.mark.long
 def test_reads_and_writes_are_measured_at_both_rate_places() -> None:
     run = studied("two-level")
     found = run.study.cache

@@ -260,6 +260,7 @@ def test_the_sentences_find_the_wrong_block_size_and_what_drives_do() -> None:
     assert systems.endswith(": cannot tell for any program.")
 
 
+@pytest.mark.long
 def test_nothing_is_called_faster_on_equal_systems() -> None:
     wrong = 0
     for seed in range(24):

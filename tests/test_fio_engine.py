@@ -257,6 +257,7 @@ def test_a_short_run_at_a_rate_is_timed(tmp_path: Path) -> None:
     assert result.latency_us.mean > 0
 
 
+@pytest.mark.long
 def test_every_other_name_of_an_option_is_known() -> None:
     """`fio --cmdhelp=KEY` tells one other name of each."""
     known = {*MAPPED, *WITHOUT_CONSEQUENCE, *ANOTHER_WORKLOAD}

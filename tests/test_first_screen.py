@@ -118,7 +118,7 @@ return [...document.querySelectorAll('figure')].filter(each => each.querySelecto
 """
 
 
-@pytest.mark.parametrize("width_px", [1280, 400])
+@pytest.mark.parametrize("width_px", [1280, pytest.param(400, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", PAGES)
 def test_the_first_screen_holds_the_verdict_and_the_chart(
     opened: Callable[..., OpenedPage], name: str, width_px: int

@@ -523,6 +523,7 @@ def test_an_nfs_servers_load_is_counted_over_one_limit() -> None:
         read_experiment(text, "mail.toml")
 
 
+@pytest.mark.long
 def test_a_volumes_peaks_are_its_limits(tmp_path: Path, store: Path) -> None:
     """It serves 3000 requests or 125 MiB a second; an eighth of 16 GiB is in the file cache."""
     path = tmp_path / "volume.toml"
@@ -551,6 +552,7 @@ def test_a_rate_lies_between_the_loads_seen_on_either_side(store: Path) -> None:
     assert "The response steps over the target between" in " ".join(answer["sentences"])
 
 
+@pytest.mark.long
 def test_one_overload_is_no_proof_that_no_load_is_held(target: str) -> None:
     """A first trial far above the peak leaves the model with servers that hold nothing."""
     for seed in range(3):

@@ -119,6 +119,7 @@ def test_a_slow_point_is_chosen_only_when_it_is_worth_its_seconds(
     assert count[0] < count[1], count
 
 
+@pytest.mark.long
 def test_learning_ends_when_predictions_are_as_good_as_a_run() -> None:
     learned = surveyed(PROFILE, learn_frac=0.6, accuracy=0.04)
     stages = {stage.name: stage.points for stage in learned.survey.start.plan.stages}

@@ -46,7 +46,14 @@ def test_there_are_three() -> None:
     ]
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, marks=[pytest.mark.long] * (path.stem != "first-survey"))
+        for path in NOTEBOOKS
+    ],
+    ids=lambda path: path.stem,
+)
 def test_every_cell_of_a_notebook_runs(path: Path) -> None:
     names: dict[str, Any] = {}
     shown = [shown_by(cell, names) for cell in cells_of(path)]

@@ -54,6 +54,7 @@ def test_few_words_are_one_page_and_many_are_several() -> None:
     assert len(_boxes(paged_pdf(_sheet(200)))) > 2
 
 
+@pytest.mark.long
 def test_nothing_lies_across_the_end_of_a_page() -> None:
     drawing = _Drawing()
     for number in range(12):

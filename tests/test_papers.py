@@ -13,7 +13,12 @@ PAPERS = ("CP94", "CP93", "KM83", "AD98", "SH08")
 FIGURE = Figure(paper="X", figure="Fig. 1", says="it falls", command="true", prints=("falls",))
 
 
-@pytest.mark.parametrize("paper", PAPERS)
+QUICK = ("CP93", "KM83")
+
+
+@pytest.mark.parametrize(
+    "paper", [pytest.param(each, marks=[pytest.mark.long] * (each not in QUICK)) for each in PAPERS]
+)
 @pytest.mark.parametrize(
     "dear", [pytest.param(False, id="cheap"), pytest.param(True, id="dear", marks=pytest.mark.long)]
 )

@@ -95,6 +95,7 @@ def test_the_focal_point_is_predicted_as_sure_as_it_was_measured() -> None:
     assert found.ln_sd[0] == pytest.approx(found.noise_ln_sd[0] / math.sqrt(4))
 
 
+@pytest.mark.long
 def test_the_stated_deviation_is_the_scatter_over_repeated_surveys() -> None:
     work = on_curves(multiplied(noise=0.0), random.Random(4))
     truth = math.log(Multiplied((DISK,)).truth_mb_s(work))

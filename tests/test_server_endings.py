@@ -67,7 +67,7 @@ def search(mode: str, policy: str, time_out_s: float = 30.0, **goal: Any) -> tup
     return asked, " ".join((*told.sentences, *map(str, told.findings)))
 
 
-@POLICIES
+@EVERY_POLICY_LONG
 def test_the_peak_of_a_queue_is_found(policy: str) -> None:
     peak, words = search("queue", policy)
     assert peak.verdict is PeakVerdict.FOUND, words

@@ -111,6 +111,7 @@ def test_extrapolated_saturation_is_the_truth(resource: Resource, phase: str) ->
     )
 
 
+@pytest.mark.long
 def test_saturation_intervals_cover_the_truth() -> None:
     count = 400
     covered: dict[Resource, int] = {"disks": 0, "cpu": 0, "memory": 0}

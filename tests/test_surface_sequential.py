@@ -47,6 +47,7 @@ def test_it_stops_at_the_target_after_a_few_samples() -> None:
         assert len({tuple(sample.values()) for sample in asked}) == len(asked)
 
 
+@pytest.mark.long
 def test_a_tighter_target_takes_more_samples() -> None:
     loose = mapped(open_design("sequential", FACTORS, GOAL, error_frac=0.08), 1)
     tight = mapped(open_design("sequential", FACTORS, GOAL, error_frac=0.04), 1)

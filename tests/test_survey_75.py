@@ -44,6 +44,7 @@ def test_the_papers_vector_comes_out() -> None:
     assert focal.seq_frac <= 0.25
 
 
+@pytest.mark.long
 def test_the_vector_is_said_with_how_the_search_ended() -> None:
     survey = surveyed("hp-730").survey
     [told] = [text for text in survey.sentences if text.startswith("Focal vector")]

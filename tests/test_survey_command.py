@@ -6,6 +6,8 @@ import json
 import signal
 from pathlib import Path
 
+import pytest
+
 from command import ended_after, leadline
 from leadline.store import open_store
 
@@ -37,6 +39,7 @@ def test_the_promised_keys_are_there_and_the_survey_is_stored(tmp_path: Path) ->
     assert len(rows) == answer["points"] + 1
 
 
+@pytest.mark.long
 def test_an_interrupted_simulation_resumes_to_the_very_same_answer(tmp_path: Path) -> None:
     whole, cut = tmp_path / "whole.sqlite", tmp_path / "cut.sqlite"
     options = ["survey", "sim:two-level", "--seed", "9", "--budget", "60s", "--json"]

@@ -81,6 +81,7 @@ def test_the_promised_keys_are_there_and_the_answer_is_stored(
     assert found.points == answer["points"] == answer["planned_points"]
 
 
+@pytest.mark.long
 def test_a_killed_validation_resumes_to_the_very_same_answer(
     surveyed: SimulatedSurvey, tmp_path: Path
 ) -> None:

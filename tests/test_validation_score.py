@@ -157,6 +157,7 @@ def test_a_perfect_model_has_an_amplification_of_about_a_half() -> None:
     assert score.amplification.covers(0.5)
 
 
+@pytest.mark.long
 def test_intervals_that_tell_the_truth_cover_as_often_as_they_say() -> None:
     start = made_start(count=1500)
     rng = np.random.default_rng(8)

@@ -117,6 +117,7 @@ def test_a_sort(tmp_path: Path, memory: str, count: int, phases: list[str]) -> N
     assert (tmp_path / "in").read_bytes() == records.tobytes(), "the input is only read"
 
 
+@pytest.mark.long
 def test_a_key_that_most_records_share_is_spread_over_the_ranks(tmp_path: Path) -> None:
     records = put_records(tmp_path / "in", 200_000, of_one_key=0.9)
     stream(tmp_path / "s.db", "sort", str(tmp_path / "in"), str(tmp_path / "out"))
