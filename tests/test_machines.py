@@ -92,6 +92,7 @@ def test_reads_among_writes_find_what_the_memory_holds(small: Target) -> None:
     assert provenance.found_random_share == 1.0
 
 
+@pytest.mark.long
 def test_a_survey_finds_the_memory_of_a_machine(small: Target) -> None:
     store = open_store("sqlite://")
     with open_engine(small, run_seed=3) as engine:

@@ -19,7 +19,7 @@ from shared_surveys import SEED, surveyed
 LIMITS = Limits(
     warm_up_s_max=60.0, measure_s_min=60.0, measure_s_max=60.0, accuracy=0.02, total_s_max=1e6
 )
-MORE_SEEDS = (500, 501, 502)
+MORE_SEEDS = (500, 501)
 MANY_SEEDS = tuple(range(520, 532))
 WORKLOADS = 40
 
@@ -90,8 +90,7 @@ ERROR_SD = {"convex-c240": 0.05}
 @pytest.mark.parametrize(
     ("profile", "seeds"),
     [
-        (QUICK[0], MORE_SEEDS),
-        *(pytest.param(profile, MORE_SEEDS, marks=pytest.mark.long) for profile in QUICK[1:]),
+        *((profile, MORE_SEEDS) for profile in QUICK),
         *(pytest.param(profile, MANY_SEEDS, marks=pytest.mark.long) for profile in MACHINES),
     ],
 )
@@ -110,8 +109,8 @@ def test_nine_of_ten_intervals_hold_the_truth() -> None:
         for profile in QUICK
         for prediction, truth, _ in scored(profile, MORE_SEEDS)
     ]
-    # Coverage differs by 0.09 (sd) between surveys of one machine, and these are nine.
-    assert 0.83 <= statistics.mean(held) <= 0.97
+    # Coverage differs by 0.09 (sd) between surveys of one machine, and these are six.
+    assert 0.82 <= statistics.mean(held) <= 0.98
 
 
 LEARNED = ["sparcstation-1plus", "hp-730", "solbourne-5e905"]
@@ -127,10 +126,7 @@ def learned_and_not(profile: str) -> tuple[list[tuple[Prediction, float, bool]],
 
 @pytest.mark.parametrize(
     "profile",
-    [
-        pytest.param(each, marks=[pytest.mark.long] * (each != "sparcstation-1plus"))
-        for each in LEARNED
-    ],
+    [pytest.param(each, marks=[pytest.mark.long] * (each == "hp-730")) for each in LEARNED],
 )
 def test_the_default_model_beats_the_papers_on_the_same_points(profile: str) -> None:
     joint, product = learned_and_not(profile)

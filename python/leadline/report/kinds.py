@@ -234,7 +234,7 @@ KINDS = {
                 experiment_of, late("leadline.report.workbench.save:save_experiment")
             ),
             ending=".html",
-            headline=_first(late("leadline.report.workbench.words:answer_first")),
+            headline=_first(lambda experiment: experiment.sentences),
             require_format=late("leadline.report.workbench.save:require_experiment_format"),
         ),
         Kind(

@@ -7,7 +7,6 @@ scripts written here, by their hash, and no connection at all.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,9 +23,6 @@ from leadline.report.survey.overviews import drift_title
 from leadline.report.survey.what_if import what_if_document
 from leadline.report.validation.charts import validation_charts, validation_rows
 from leadline.studies.cache import find_in_survey
-
-_LABEL = re.compile(r"^(Runs best|Best and worst workloads|[A-Z][a-z]+(?: [a-z]+){0,2}): ")
-_MIXES = re.compile(r"(?<=\.) (?=(?:Reads against writes|Sequential against random): )")
 
 
 def render_html(
@@ -62,8 +58,8 @@ def render_html(
         "template.html.j2",
         survey=survey,
         status=survey.status.value,
-        lead=_answer(survey)[0],
-        answer=_answer(survey)[1],
+        lead=next(iter(survey.sentences), ""),
+        answer=survey.sentences[1:],
         tiles=tables.tile_rows(survey),
         levels=tables.level_rows(survey),
         families=_families(survey),
@@ -101,19 +97,6 @@ def _light(point: Measurement) -> Measurement:
             intervals=(),
         ),
     )
-
-
-def _answer(survey: Survey) -> tuple[str, list[tuple[str, str]]]:
-    """Split the sentences into the first, set large, and the others with their leading words."""
-    if not survey.sentences:
-        return "", []
-    rest = [part for text in survey.sentences[1:] for part in _MIXES.split(text)]
-    rows = []
-    for text in rest:
-        label = _LABEL.match(text)
-        body = text[label.end() :] if label else text
-        rows.append((label[1] if label else "", body[:1].upper() + body[1:]))
-    return survey.sentences[0], rows
 
 
 def _families(survey: Survey) -> list[dict[str, Any]]:

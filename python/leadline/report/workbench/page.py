@@ -15,7 +15,7 @@ from leadline.report.workbench import table as peak_table
 from leadline.report.workbench.catalogue import experiment_charts, is_wide_chart
 from leadline.report.workbench.run_length_table import LENGTH_HEADS, run_length_lines
 from leadline.report.workbench.surface import table as surface_table
-from leadline.report.workbench.words import answer_first, experiment_title, peak_of
+from leadline.report.workbench.words import experiment_title, peak_of
 
 _STATUS = {
     Status.RUNNING: "still running",
@@ -37,7 +37,7 @@ def render_experiment_html(experiment: Experiment, others: Sequence[Experiment] 
         title=experiment_title(experiment),
         start=start,
         status=_STATUS[experiment.status],
-        sentences=answer_first(experiment),
+        sentences=experiment.sentences,
         wide=[name for name in charts if is_wide_chart(name)],
         narrow=[name for name in charts if not is_wide_chart(name)],
         goal=peak_table.goal_rows(start),

@@ -13,7 +13,7 @@ from leadline.report.drawing.saving import Forms
 from leadline.report.workbench.catalogue import experiment_charts, is_wide_chart
 from leadline.report.workbench.page import render_experiment_html
 from leadline.report.workbench.surface.table import sample_costs
-from leadline.report.workbench.words import answer_first, experiment_title
+from leadline.report.workbench.words import experiment_title
 from leadline.studies.workbench.answer import say_sample
 from leadline.studies.workbench.trial_rows import trial_rows
 
@@ -52,7 +52,7 @@ def _pdf(experiment: Experiment, others: Sequence[Experiment]) -> bytes:
         Sheet(
             experiment_title(experiment),
             f"Policy {start.policy} · {start.started_at[:10]} · experiment {start.study_id[:8]}",
-            answer_first(experiment),
+            experiment.sentences,
             experiment.findings,
             experiment_charts(experiment, others),
             wide=is_wide_chart,

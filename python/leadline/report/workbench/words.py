@@ -5,7 +5,6 @@ from __future__ import annotations
 from leadline.record import Interval
 from leadline.record.wording import say_interval
 from leadline.record.workbench import Experiment, ExperimentStart, PeakRate, PeakVerdict, TrialState
-from leadline.studies.workbench.answer import BEST
 from leadline.units import say_percent, say_span
 
 VERDICTS: dict[PeakVerdict, str] = {
@@ -101,9 +100,3 @@ def experiment_title(experiment: Experiment) -> str:
     names = [factor.name for factor in start.factors]
     over = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
     return f"Peak rates of {start.system} over {over}"
-
-
-def answer_first(experiment: Experiment) -> list[str]:
-    """Return its sentences: what a surface was measured for before what it cost."""
-    best = [text for text in experiment.sentences if text.startswith(BEST)]
-    return best + [text for text in experiment.sentences if text not in best]

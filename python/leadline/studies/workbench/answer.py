@@ -26,8 +26,6 @@ from leadline.studies.workbench.surface.against import say_error, surface_error
 from leadline.studies.workbench.threshold import threshold_ratio
 from leadline.units import format_seconds, say_percent
 
-BEST = "The best rate for the least is"
-"""How the answer of a surface begins, if it has one."""
 _WAITED_FRAC = 0.1
 """Part of a response that is waiting before the target, from which on it is worth a finding."""
 _LATE_MS = 1.0
@@ -259,7 +257,7 @@ def _tell_surface(experiment: Experiment) -> list[str]:
     if error is not None:
         said.append(say_error(error, start.goal.confidence))
     if surface.ideal is not None:
-        said.append(f"{_ideal(experiment, surface.ideal)}")
+        said.insert(0, _ideal(experiment, surface.ideal))
     said += [f"{sentence}." for sentence in surface.flat]
     if asked is not None and (surface.error_frac is None or surface.error_frac > asked):
         said.append("The error that was asked was not reached; a longer deadline may.")
@@ -271,10 +269,10 @@ def _ideal(experiment: Experiment, ideal: Sample) -> str:
     cells = () if surface is None else surface.cells
     cell = next((cell for cell in cells if cell.sample == ideal), None)
     if cell is None or cell.rate_per_s is None:
-        return f"{BEST} at {say_sample(ideal)}."
+        return f"The best rate for the least is at {say_sample(ideal)}."
     how = "measured" if cell.measured else "by the model"
     rate = say_peak(cell.rate_per_s, experiment.start.goal.confidence)
-    return f"{BEST} at {say_sample(ideal)}: {rate}, {how}."
+    return f"The best rate for the least is at {say_sample(ideal)}: {rate}, {how}."
 
 
 def _findings(experiment: Experiment) -> tuple[Finding, ...]:
