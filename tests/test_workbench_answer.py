@@ -236,12 +236,12 @@ def surface(measured: int, **changes: Any) -> Experiment:
 
 def test_a_surface_says_what_was_measured_and_what_is_the_models() -> None:
     said = surface(1).sentences
-    assert said[0] == ("tiny-server: 1 of 2 samples measured, with 1 trial and 25 s of bench time.")
-    assert said[1] == (
+    assert said[1] == ("tiny-server: 1 of 2 samples measured, with 1 trial and 25 s of bench time.")
+    assert said[2] == (
         "The others are from the model soft-min, which expects a mean error of 4.5 %; 6.0 % was "
         "asked."
     )
-    assert said[2] == (
+    assert said[0] == (
         "The best rate for the least is at workers=4: 412 requests/s (395 to 430, 95 %), by the "
         "model."
     )

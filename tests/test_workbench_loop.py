@@ -243,7 +243,7 @@ def test_a_surface_measures_its_samples_and_says_what_they_tell(store: Store) ->
     assert rates == sorted(rates)
     assert rates[2] / rates[0] == pytest.approx(4, rel=0.2)
     assert found.surface.ideal == {"workers": 4}
-    assert "3 of 3 samples measured" in found.sentences[0]
+    assert "3 of 3 samples measured" in found.sentences[1]
     assert stored_experiment(store, found.start.study_id) == found
 
 
