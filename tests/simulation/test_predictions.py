@@ -19,7 +19,7 @@ from shared_surveys import SEED, surveyed
 LIMITS = Limits(
     warm_up_s_max=60.0, measure_s_min=60.0, measure_s_max=60.0, accuracy=0.02, total_s_max=1e6
 )
-MORE_SEEDS = (500, 501)
+MORE_SEEDS = (500, 501, 502)
 MANY_SEEDS = tuple(range(520, 532))
 WORKLOADS = 40
 
@@ -109,8 +109,8 @@ def test_nine_of_ten_intervals_hold_the_truth() -> None:
         for profile in QUICK
         for prediction, truth, _ in scored(profile, MORE_SEEDS)
     ]
-    # Coverage differs by 0.09 (sd) between surveys of one machine, and these are six.
-    assert 0.82 <= statistics.mean(held) <= 0.98
+    # Coverage differs by 0.09 (sd) between surveys of one machine, and these are nine.
+    assert 0.83 <= statistics.mean(held) <= 0.97
 
 
 LEARNED = ["sparcstation-1plus", "hp-730", "solbourne-5e905"]

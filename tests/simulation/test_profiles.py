@@ -36,9 +36,9 @@ ALIKE = frozenset(
 """Machines of CP93 Table 1 with two levels: a write-through or a cancelling cache and a disk, as
 `write-through` and `two-level` have them."""
 KINDS = [name for name in profile_names() if name not in ALIKE]
-QUICK_KINDS = ("no-cache", "three-level", "smooth-slope", "credit-cliff")
+QUICK_KINDS = ("no-cache", "three-level", "smooth-slope", "drifting", "credit-cliff")
 """One of each thing a survey may meet: no border, two, one that no step marks, and speed that moves
-at once. Many other tests have one border; scatter takes millions of requests."""
+slowly or at once. Many other tests have one border; scatter takes millions of requests."""
 QUICK = [(name, (SEED,)) for name in QUICK_KINDS]
 LONG = [
     *(pytest.param(name, (SEED, *MORE_SEEDS), marks=pytest.mark.long) for name in KINDS),
