@@ -127,7 +127,7 @@ def findings(group: str) -> list[str]:
 
 
 def _template(text: str) -> str:
-    """Write a sentence with the names of its values, its alternatives apart from Markdown's."""
+    """Write the names of values in italics and alternatives as (one / other)."""
     bare = re.sub(r"\{(\w+)(?::[^{}]*)?\}", r"*\1*", text)
     return bare.replace("|", " / ").replace("[", "(").replace("]", ")")
 

@@ -7,13 +7,13 @@ the mix is what the rates say and not what rwmixread says.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from leadline.fio.errors import FioJobRefused
 from leadline.fio.quantities import read_bytes, read_pair, read_seconds, read_whole
 from leadline.fio.sizes import Sizes
 from leadline.record import Arrivals
-from leadline.record.finding import Finding
 
 
 class Paced(NamedTuple):
@@ -23,42 +23,30 @@ class Paced(NamedTuple):
     read_frac: float
 
 
-def read_think_time(options: dict[str, str], depth: int, found: list[Finding]) -> tuple[float, int]:
+def read_think_time(
+    options: dict[str, str], depth: int, tell: Callable[[str, str], None]
+) -> tuple[float, int]:
     """Return seconds of pause after each request, and the queue depth that is left."""
     think_s = read_seconds("thinktime", options.get("thinktime", "0"), default_unit="us")
     if think_s == 0:
         return 0.0, depth
     if read_seconds("ramp_time", options.get("ramp_time", "0")) > 0:
-        found.append(
-            Finding.of(
-                "differs",
-                what=(
-                    "beside a thinktime fio 3.33 counts the requests of ramp_time but not its "
-                    "seconds, so that it tells too high a rate; leave ramp_time out there"
-                ),
-            )
+        tell(
+            "differs",
+            "beside a thinktime fio 3.33 counts the requests of ramp_time but not its "
+            "seconds, so that it tells too high a rate; leave ramp_time out there",
         )
     blocks = read_whole("thinktime_blocks", options.get("thinktime_blocks", "1"), 1, 2**31)
     if blocks > 1:
-        found.append(
-            Finding.of(
-                "approximated",
-                what=(
-                    f"fio pauses after every {blocks} requests; here after each, for as "
-                    "long in the mean"
-                ),
-            )
+        tell(
+            "approximated",
+            f"fio pauses after every {blocks} requests; here after each, for as long in the mean",
         )
         return think_s / blocks, depth
     if depth > 1:
-        found.append(
-            Finding.of(
-                "differs",
-                what=(
-                    f"thinktime empties the queue in fio, so iodepth={depth} does nothing; "
-                    "taken as 1"
-                ),
-            )
+        tell(
+            "differs",
+            f"thinktime empties the queue in fio, so iodepth={depth} does nothing; taken as 1",
         )
     return think_s, 1
 
@@ -70,7 +58,7 @@ def read_arrivals(
     read_frac: float,
     process_num: int,
     kb_base: int,
-    found: list[Finding],
+    tell: Callable[[str, str], None],
 ) -> Paced:
     """Return the arrivals that `rate` or `rate_iops` stand for; closed without either.
 
@@ -95,37 +83,25 @@ def read_arrivals(
     ]
     if not all(limit for limit, _ in asked):
         if any(limit for limit, _ in asked):
-            found.append(
-                Finding.of(
-                    "not_mapped",
-                    what=(
-                        f"{key}={options[key]} makes it ANOTHER workload: fio holds back "
-                        "only reads or only writes; here neither is"
-                    ),
-                )
+            tell(
+                "not_mapped",
+                f"{key}={options[key]} makes it ANOTHER workload: fio holds back "
+                "only reads or only writes; here neither is",
             )
         return closed
     rates = [_per_second(key, process, limit, each) for limit, each in asked]
     total = sum(rates)
     if len(rates) == 2 and abs(rates[0] / total - read_frac) > 0.005:
-        found.append(
-            Finding.of(
-                "differs",
-                what=(
-                    f"reads and writes each have a rate in fio, so {rates[0] / total:.0%} are "
-                    f"reads whatever rwmixread says ({read_frac:.0%})"
-                ),
-            )
+        tell(
+            "differs",
+            f"reads and writes each have a rate in fio, so {rates[0] / total:.0%} are "
+            f"reads whatever rwmixread says ({read_frac:.0%})",
         )
         read_frac = rates[0] / total
-    found.append(
-        Finding.of(
-            "differs",
-            what=(
-                f"{key} is the most that fio asks for, and a process that falls behind asks "
-                "later; here requests are due by the clock, and what is not served in time is told"
-            ),
-        )
+    tell(
+        "differs",
+        f"{key} is the most that fio asks for, and a process that falls behind asks "
+        "later; here requests are due by the clock, and what is not served in time is told",
     )
     kind = Arrivals("poisson" if process == "poisson" else "constant", process_num * total)
     return Paced(kind, read_frac)

@@ -129,14 +129,14 @@ class _Reader:
         process_num = read_whole("numjobs", self.options.get("numjobs", "1"), 1, PROCESSES_MAX)
         seq_frac = self._seq_frac(kind, read_frac)
         read, write = (read_sizes(self.options, index, self.kb_base) for index in (0, 1))
-        think_time_s, depth = read_think_time(self.options, depth, self.found)
+        think_time_s, depth = read_think_time(self.options, depth, self._tell)
         paced = read_arrivals(
             self.options,
             sizes=(read, write),
             read_frac=read_frac,
             process_num=process_num,
             kb_base=self.kb_base,
-            found=self.found,
+            tell=self._tell,
         )
         read_frac = paced.read_frac
         if paced.arrivals.kind != "closed" and think_time_s:
@@ -169,7 +169,7 @@ class _Reader:
             ),
             backend=backend,
             direct=direct,
-            sync=read_sync(self.options, read_frac, self.found),
+            sync=read_sync(self.options, read_frac, self._tell),
             arrivals=paced.arrivals,
             seconds=self._seconds(),
             findings=tuple(self.found),

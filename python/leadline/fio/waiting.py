@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from leadline.fio.errors import FioJobRefused
 from leadline.fio.quantities import read_whole
 from leadline.record.discipline import FSYNC_EACH_MAX, NO_SYNC
-from leadline.record.finding import Finding
 
 _OPENED = {"0": NO_SYNC, "none": NO_SYNC, "1": "dsync", "sync": "dsync", "dsync": "dsync"}
 """What the file is opened with."""
 
 
-def read_sync(options: Mapping[str, str], read_frac: float, found: list[Finding]) -> str:
+def read_sync(
+    options: Mapping[str, str], read_frac: float, tell: Callable[[str, str], None]
+) -> str:
     """Return how the writes of a job wait, as `--sync` spells it.
 
     Args:
         options: of the job.
         read_frac: share of reads; where all are, nothing waits.
-        found: what differs is added here.
+        tell: is given what differs, by the code of a finding.
 
     Raises:
         FioJobRefused: a value that fio does not take.
@@ -31,27 +32,19 @@ def read_sync(options: Mapping[str, str], read_frac: float, found: list[Finding]
         return NO_SYNC
     if opened != NO_SYNC:
         if options["sync"] != "dsync":
-            found.append(
-                Finding.of(
-                    "approximated",
-                    what=(
-                        f"sync={options['sync']} is O_SYNC in fio; here O_DSYNC, which "
-                        "leaves the times of the file for later"
-                    ),
-                )
+            tell(
+                "approximated",
+                f"sync={options['sync']} is O_SYNC in fio; here O_DSYNC, which "
+                "leaves the times of the file for later",
             )
         if called:
-            found.append(
-                Finding.of("approximated", what=f"{' and '.join(called)} beside sync; sync is kept")
-            )
+            tell("approximated", f"{' and '.join(called)} beside sync; sync is kept")
         return opened
     if not called:
         return NO_SYNC
     every = min(called.values())
     if len(called) > 1:
-        found.append(
-            Finding.of("approximated", what="fsync beside fdatasync; the more frequent one is kept")
-        )
+        tell("approximated", "fsync beside fdatasync; the more frequent one is kept")
     # Of two that are as frequent the one that does more; it is read first.
     name = next(name for name, each in called.items() if each == every)
     return f"{name}={every}"

@@ -10,7 +10,7 @@ import functools
 import re
 from collections.abc import Callable, Mapping
 from enum import StrEnum
-from importlib import resources
+from pathlib import Path
 
 import msgspec
 
@@ -92,14 +92,15 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
 @functools.cache
 def catalogue() -> dict[str, dict[str, Entry]]:
-    """Return every code there is, by what it is found in."""
-    told = resources.files("leadline.record").joinpath("findings.toml").read_bytes()
+    """Return every code, by where it is found: machine, run, study and so on."""
+    # importlib.resources would add 10 ms to the start of every command.
+    told = Path(__file__).with_name("findings.toml").read_bytes()
     return msgspec.toml.decode(told, type=dict[str, dict[str, Entry]])
 
 
 @functools.cache
 def entries() -> Mapping[str, Entry]:
-    """Return every code there is."""
+    """Return every code."""
     return {code: entry for group in catalogue().values() for code, entry in group.items()}
 
 
