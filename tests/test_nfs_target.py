@@ -120,7 +120,9 @@ def _until_measuring(store: Path, child: subprocess.Popen[str], points: int) -> 
     pytest.fail(f"the survey has not come so far: {child.poll()}")
 
 
-@pytest.mark.parametrize("how", ["killed", pytest.param("stalled", marks=pytest.mark.real)])
+@pytest.mark.parametrize(
+    "how", ["killed", pytest.param("stalled", marks=[pytest.mark.real, pytest.mark.long])]
+)
 def test_a_survey_whose_server_goes_away_keeps_its_points_and_says_why(
     server: MemfsServer, tmp_path: Path, how: str
 ) -> None:

@@ -239,7 +239,9 @@ def _slider(survey: Survey, parameter: str) -> dict[str, Any]:
     return slider
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize(
+    "model", [pytest.param(each, marks=[pytest.mark.long] * (each == "product")) for each in MODELS]
+)
 def test_the_browser_predicts_what_python_predicts(
     browser: Any,
     surveyed: tuple[Survey, tuple[Measurement, ...]],

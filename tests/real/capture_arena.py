@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import json
 import os
@@ -18,9 +19,10 @@ from typing import Any
 
 import pytest
 
-from command import LEADLINE, environment
+from command import environment
 from forked_command import run_forked
 
+NOBODY = 65534
 PYTHON = [sys.executable, "-I", "-S"]
 LOOP = """
 import os, sys, time
@@ -61,7 +63,7 @@ class Arena:
         if shutil.which("setpriv") is None:
             pytest.skip("there is no setpriv here to become somebody else")
         caps = ("--inh-caps=-all,+dac_read_search", "--ambient-caps=-all,+dac_read_search")
-        return ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *caps]
+        return ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", *caps]
 
     @property
     def _environment(self) -> dict[str, str]:
@@ -82,12 +84,8 @@ class Arena:
 
     def characterize(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run `leadline characterize` with these words."""
-        if not self.begin:
-            own, here = self._environment, functools.partial(os.chdir, self.folder)
-            return run_forked(("characterize", *words), own, 120, steer=here)
-        with self.run(LEADLINE, "characterize", *words) as running:
-            out, error = running.communicate(timeout=120)
-        return subprocess.CompletedProcess(words, running.returncode, out, error)
+        begin = functools.partial(_begin, self.folder, nobody=bool(self.begin))
+        return run_forked(("characterize", *words), self._environment, 120, steer=begin)
 
     def described(self, *words: str, code: int = 0) -> dict[str, Any]:
         """Return the document of what was run."""
@@ -99,6 +97,27 @@ class Arena:
         assert done.returncode == code, (done.stdout[-500:], done.stderr)
         found: dict[str, Any] = json.loads(done.stdout)
         return found
+
+
+def _begin(folder: Path, *, nobody: bool) -> None:
+    """Do in a process that has loaded Leadline what `Arena.begin` does before it starts one."""
+    os.chdir(folder)
+    if not nobody:
+        return
+    libc = ctypes.CDLL(None, use_errno=True)
+    keep_caps, set_dumpable, ambient, raise_it, dac_read_search = 8, 4, 47, 2, 2
+    libc.prctl(keep_caps, 1, 0, 0, 0)
+    os.setgroups([])
+    os.setresgid(*[NOBODY] * 3)
+    os.setresuid(*[NOBODY] * 3)
+    version_3, only = 0x20080522, 1 << dac_read_search
+    header, sets = (ctypes.c_uint32 * 2)(version_3, 0), (ctypes.c_uint32 * 6)(only, only, only)
+    done = (
+        libc.capset(header, sets),
+        libc.prctl(ambient, raise_it, dac_read_search, 0, 0),
+        libc.prctl(set_dumpable, 1, 0, 0, 0),  # as what is started is; else nobody may look at it
+    )
+    assert done == (0, 0, 0), os.strerror(ctypes.get_errno())
 
 
 @pytest.fixture(params=["bpf", "ptrace"])
