@@ -216,11 +216,17 @@ def test_an_application_is_compared_by_its_time_in_io(tmp_path: Path) -> None:
     (pair,) = compare_application(named, plain).pairs
     times = [predict_application(plain, each.predictor).io_s.value for each in named]
     assert pair.io_ratio.value == pytest.approx(times[1] / times[0])
-    assert (pair.verdict, pair.reasons) == ("a", ())
+    assert (pair.verdict, pair.findings) == ("a", ())
     synced = traced(mixture(within, 20_000, 5), tmp_path, sync_every=10)
     (kept_back,) = compare_application(named, synced).pairs
     assert kept_back.io_ratio.value == pytest.approx(pair.io_ratio.value)
     assert kept_back.verdict == "cannot tell"
-    assert "not surveyed: of two-level syncs" in kept_back.reasons[0]
+    unknown = kept_back.findings[0]
+    assert (unknown.where, unknown.code) == ("two-level", "terms_not_surveyed")
+    assert unknown.values["terms"] == "syncs"
     doubted = [Named(each.name, each.predictor, None, Disturbance(9.0, (SHOOK,))) for each in named]
-    assert str(SHOOK) in compare_application(doubted, plain).pairs[0].reasons[0]
+    withheld, *shaken = compare_application(doubted, plain).pairs[0].findings
+    assert withheld.code == "verdict_withheld"
+    assert {(each.where, each.code) for each in shaken} == {
+        (each.name, SHOOK.code) for each in doubted
+    }

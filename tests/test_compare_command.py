@@ -64,7 +64,9 @@ def test_json_has_the_promised_keys(store: Path) -> None:
     assert {pair["verdict"] for pair in document["pairs"]} <= {"a", "b", "cannot tell"}
     assert first["per_price_ratio"]["value"] == pytest.approx(first["ratio"]["value"] * 15 / 35)
     assert document["pairs"][4]["ratio"] is None
-    assert "500 MiB" in document["pairs"][4]["reasons"][0]
+    unknown = document["pairs"][4]["findings"][0]
+    assert unknown["code"] == "not_comparable"
+    assert "500 MiB" in unknown["values"]["why"]
 
 
 def test_without_a_workload_the_named_ones_and_the_focal_points_are_compared(store: Path) -> None:

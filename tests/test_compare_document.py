@@ -23,6 +23,7 @@ from leadline.compare.curves import Named
 from leadline.predict import NAMED, Predictor
 from leadline.record import Workload
 from leadline.record.comparison import Price, SystemsComparison
+from leadline.record.finding import Finding, within
 
 
 def test_the_faster_system_is_named_with_the_ratio_and_its_interval() -> None:
@@ -90,9 +91,11 @@ def test_what_a_system_was_not_surveyed_for_is_said_and_never_filled_in() -> Non
         None,
         "cannot tell",
     )
-    assert len(pair.reasons) == 2
-    assert "atlas" in pair.reasons[0]
-    assert "40 GiB" in pair.reasons[0]
+    assert [(each.where, each.code) for each in pair.withheld] == [
+        ("atlas", "not_comparable"),
+        ("rapid", "not_comparable"),
+    ]
+    assert "40 GiB" in str(pair.withheld[0].values["why"])
     assert document.verdicts == 1
     with pytest.raises(ComparisonRefused, match="40 GiB"):
         compare_systems(systems(atlas(), quicker()), Terms([beyond]))
@@ -161,7 +164,7 @@ def test_the_gate_judges_new_against_old() -> None:
 
 def readings(workload: Workload, **changes: Any) -> Readings:
     made_up = Readings(
-        workload, {"atlas": (10.0, 10.2, 9.9, 10.1), "rapid": (20.1, 19.8, 20.3, 20.0)}, {}, {}
+        workload, {"atlas": (10.0, 10.2, 9.9, 10.1), "rapid": (20.1, 19.8, 20.3, 20.0)}, ()
     )
     return Readings(**{**made_up.__dict__, **changes})
 
@@ -182,12 +185,12 @@ def test_measured_readings_are_compared_in_pairs_and_kept() -> None:
 
 
 def test_a_reading_that_is_not_admissible_decides_nothing_but_is_shown() -> None:
-    bad = readings(INSIDE, inadmissible={"rapid": ("Little's law is off by 8 %",)})
+    bad = readings(INSIDE, findings=within("rapid", [Finding.of("littles_law", error_frac=0.08)]))
     document = measured(bad)
     (pair,) = document.pairs
     assert pair.verdict == pair.verdict_alone == "cannot tell"
     assert pair.ratio is not None
-    assert "Little's law is off by 8 %" in pair.reasons[0]
+    assert [(each.where, each.code) for each in pair.withheld] == [("rapid", "littles_law")]
     assert document.gate is not None
     assert not document.gate.failed
 

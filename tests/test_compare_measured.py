@@ -114,8 +114,9 @@ def test_a_workload_that_a_system_cannot_take_is_measured_on_the_others_only(
 ) -> None:
     large = Workload(unique_bytes=250 * 2**20, size_mean=65536)
     (readings,) = measure_in_turns(three, [large], asked(2), store)
-    assert list(readings.refused) == ["hp-730"]
-    assert "250 MiB" in readings.refused["hp-730"]
+    (refused,) = readings.findings
+    assert (refused.where, refused.code) == ("hp-730", "not_comparable")
+    assert "250 MiB" in str(refused)
     assert {name: len(read) for name, read in readings.mb_s.items()} == {
         "convex-c240": 2,
         "solbourne-5e905": 2,

@@ -18,8 +18,8 @@ from leadline.record import Interval
 from leadline.record.application import Application
 from leadline.record.application.comparison import ApplicationComparison, ApplicationPair
 from leadline.record.application.prediction import ApplicationPrediction
+from leadline.record.finding import Finding, within
 from leadline.record.wording import join_words
-from leadline.units import say_percent
 
 UNKNOWN_MAX = 0.05
 """Of the traced time in I/O, or of all calls where that is not known, in terms nobody surveyed."""
@@ -40,7 +40,7 @@ def compare_application(
     adjusted = holm([ratio.p_value() for ratio in ratios])
     pairs = []
     for ((a, at_a), (b, at_b)), ratio, p_value in zip(sides, ratios, adjusted, strict=True):
-        reasons = tuple(_reasons((a, b), (at_a, at_b), ratio))
+        findings = tuple(_withholding((a, b), (at_a, at_b), ratio))
         pairs.append(
             ApplicationPair(
                 a=a.name,
@@ -48,8 +48,8 @@ def compare_application(
                 io_ratio=ratio.interval(),
                 elapsed_ratio=_elapsed_ratio(at_a, at_b),
                 p_value=ratio.p_value(),
-                verdict="cannot tell" if reasons else verdict_of(ratio, p_value),
-                reasons=reasons,
+                verdict="cannot tell" if findings else verdict_of(ratio, p_value),
+                findings=findings,
             )
         )
     return ApplicationComparison(
@@ -86,11 +86,11 @@ def _ln_end(time: Interval, *, low: bool) -> float:
     return 0.0 if end is None else abs(math.log(end / time.value))
 
 
-def _reasons(
+def _withholding(
     systems: tuple[Named, Named],
     found: tuple[ApplicationPrediction, ApplicationPrediction],
     ratio: LogRatio,
-) -> Iterator[str]:
+) -> Iterator[Finding]:
     for system, each in zip(systems, found, strict=True):
         unknown = [term for term in each.terms if term.seconds is None]
         if not unknown:
@@ -100,14 +100,14 @@ def _reasons(
             share = sum(term.traced_s or 0.0 for term in unknown) / sum(
                 part or 0.0 for part in traced
             )
-            of = "its time in I/O where it was traced"
+            known = {"of_time_frac": share}
         else:
             share = sum(term.calls for term in unknown) / sum(term.calls for term in each.terms)
-            of = "its calls"
+            known = {"of_calls_frac": share}
         if share > UNKNOWN_MAX:
             names = join_words([term.name for term in unknown])
-            yield f"not surveyed: of {system.name} {names}, {say_percent(share)} of {of}"
-    a, b = systems
-    doubt = withheld(ratio, (a.name, a.disturbance), (b.name, b.disturbance))
-    if doubt is not None:
-        yield doubt
+            yield from within(system.name, [Finding.of("terms_not_surveyed", terms=names, **known)])
+    if withheld(ratio, systems[0].disturbance, systems[1].disturbance):
+        yield Finding.of("verdict_withheld")
+        for system in systems:
+            yield from within(system.name, system.disturbance.findings)

@@ -54,22 +54,14 @@ def disturbance_of(survey: Survey, points: Sequence[Measurement]) -> Disturbance
     return Disturbance(ln, tuple(found))
 
 
-def withheld(ratio: LogRatio, a: tuple[str, Disturbance], b: tuple[str, Disturbance]) -> str | None:
-    """Return why a ratio of two named surveys is no verdict although it differs from 1.
+def withheld(ratio: LogRatio, a: Disturbance, b: Disturbance) -> bool:
+    """Tell whether a ratio of two surveys is no verdict although it differs from 1.
 
     A value just beyond what disturbed both is not shown to be: the end of its 95 % interval that is
-    nearer to 1 has to lie beyond. None where it does, and where it shows no difference anyway.
+    nearer to 1 has to lie beyond. False where it shows no difference anyway.
     """
     shown = abs(ratio.mean) - student_t(ratio.df) * ratio.sd
-    if not 0 < shown <= a[1].ln + b[1].ln:
-        return None
-    words = "; ".join(
-        f"{name}: {' and '.join(map(str, each.findings))}" for name, each in (a, b) if each.findings
-    )
-    return (
-        "withheld: the surveys are not shown to differ by more than what disturbed them "
-        f"({words}); survey again while nothing else runs, or measure both in turns: add --measure"
-    )
+    return 0 < shown <= a.ln + b.ln
 
 
 def _moved_frac(survey: Survey) -> float:

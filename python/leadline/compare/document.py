@@ -34,7 +34,7 @@ from leadline.record.comparison import (
     Price,
     SystemsComparison,
 )
-from leadline.record.finding import Finding
+from leadline.record.finding import Finding, within
 from leadline.stats import runs_interval
 from leadline.units import format_bytes
 
@@ -129,7 +129,7 @@ def compare_systems(systems: Sequence[Named], terms: Terms) -> SystemsComparison
         raise GateRefused(NOT_TWO)
     pairs = [pair for a, b in combinations(systems, 2) for pair in _on_questions(a, b, terms)]
     if not any(pair.ratio is not None for pair, _ in pairs):
-        reasons = list(dict.fromkeys(reason for pair, _ in pairs for reason in pair.reasons))
+        reasons = list(dict.fromkeys(str(each) for pair, _ in pairs for each in pair.withheld))
         raise ComparisonRefused("no workload can be compared: " + "; ".join(reasons[:3]))
     judged = _with_verdicts(pairs)
     surveys = [system.predictor.survey for system in systems]
@@ -203,48 +203,35 @@ def _on_questions(a: Named, b: Named, terms: Terms) -> list[_Pair]:
 
 
 def _predicted(a: Named, b: Named, question: Question) -> _Pair:
-    sides = [_predict(system, question.workload) for system in (a, b)]
-    reasons = [side for side in sides if isinstance(side, str)]
-    known = [side for side in sides if isinstance(side, Prediction)]
-    ratio = predicted_ratio(known[0], known[1]) if len(known) == 2 else None
-    if len(known) == 2 and ratio is None:
-        reasons.append("a prediction has no spread to judge by")
-    doubt = withheld(ratio, *((each.name, each.disturbance) for each in (a, b))) if ratio else None
-    if doubt is not None:
-        reasons.append(doubt)
-    findings = tuple(
-        msgspec.structs.replace(found, where=system.name)
-        for system, side in zip((a, b), sides, strict=True)
-        if isinstance(side, Prediction)
-        for found in (*system.disturbance.findings, *side.findings)
-    )
-    rates = [side.throughput_mb_s if isinstance(side, Prediction) else None for side in sides]
-    pair = _compared((a, b), question, rates, ratio, reasons)
-    return msgspec.structs.replace(pair, source="predicted", findings=findings), ratio
-
-
-def _predict(system: Named, workload: Workload) -> Prediction | str:
-    try:
-        return system.predictor.predict(workload)
-    except PredictionRefused as refusal:
-        return f"{system.name}: {refusal}"
+    sides: dict[str, Prediction] = {}
+    findings: list[Finding] = []
+    for system in (a, b):
+        try:
+            side = sides[system.name] = system.predictor.predict(question.workload)
+            about = (*system.disturbance.findings, *side.findings)
+        except PredictionRefused as refusal:
+            about = (Finding.of("not_comparable", why=str(refusal)),)
+        findings += within(system.name, about)
+    ratio = predicted_ratio(*sides.values()) if len(sides) == 2 else None
+    if len(sides) == 2 and ratio is None:
+        findings.append(Finding.of("no_spread"))
+    if ratio is not None and withheld(ratio, a.disturbance, b.disturbance):
+        findings.append(Finding.of("verdict_withheld"))
+    rates = [sides[each.name].throughput_mb_s if each.name in sides else None for each in (a, b)]
+    return _compared((a, b), question, rates, ratio, findings), ratio
 
 
 def _measured(a: Named, b: Named, question: Question, readings: Readings) -> _Pair:
-    refused = [readings.refused[name] for name in (a.name, b.name) if name in readings.refused]
-    if refused:
-        pair = _compared((a, b), question, [None, None], None, refused)
+    findings = [each for each in readings.findings if each.where in {a.name, b.name}]
+    if not {a.name, b.name} <= readings.mb_s.keys():
+        pair = _compared((a, b), question, [None, None], None, findings)
         return msgspec.structs.replace(pair, source="measured"), None
     sides = (readings.mb_s[a.name], readings.mb_s[b.name])
     passes = tuple(zip(*sides, strict=True))
     ratio = paired_ratio(passes)
-    reasons = [] if ratio is not None else ["fewer than two passes, or one that moved nothing"]
-    reasons += [
-        f"{name}: a reading is not admissible ({'; '.join(why)}); measure again"
-        for name, why in readings.inadmissible.items()
-        if name in (a.name, b.name)
-    ]
-    pair = _compared((a, b), question, [runs_interval(side) for side in sides], ratio, reasons)
+    if ratio is None:
+        findings.append(Finding.of("too_few_passes"))
+    pair = _compared((a, b), question, [runs_interval(side) for side in sides], ratio, findings)
     return msgspec.structs.replace(pair, source="measured", readings=passes), ratio
 
 
@@ -253,10 +240,9 @@ def _compared(
     question: Question,
     rates: Sequence[Interval | None],
     ratio: LogRatio | None,
-    reasons: Sequence[str],
+    findings: Sequence[Finding],
 ) -> ComparedWorkload:
-    alone = verdict_of(ratio, ratio.p_value()) if ratio and not reasons else "cannot tell"
-    return ComparedWorkload(
+    pair = ComparedWorkload(
         a=systems[0].name,
         b=systems[1].name,
         title=question.title,
@@ -267,9 +253,12 @@ def _compared(
         ratio=ratio.interval() if ratio else None,
         p_value=ratio.p_value() if ratio else None,
         verdict="cannot tell",
-        verdict_alone=alone,
-        reasons=tuple(reasons),
+        verdict_alone="cannot tell",
+        findings=tuple(findings),
     )
+    if ratio is None or pair.withheld:
+        return pair
+    return msgspec.structs.replace(pair, verdict_alone=verdict_of(ratio, ratio.p_value()))
 
 
 def _with_verdicts(pairs: Sequence[_Pair]) -> tuple[ComparedWorkload, ...]:
@@ -281,8 +270,7 @@ def _with_verdicts(pairs: Sequence[_Pair]) -> tuple[ComparedWorkload, ...]:
             found.append(pair)
             continue
         verdict = verdict_of(ratio, next(adjusted))
-        decides = not pair.reasons
-        found.append(msgspec.structs.replace(pair, verdict=verdict if decides else "cannot tell"))
+        found.append(pair if pair.withheld else msgspec.structs.replace(pair, verdict=verdict))
     return tuple(found)
 
 
@@ -290,7 +278,7 @@ def _gate(pairs: Sequence[_Pair], terms: Terms) -> Gate | None:
     if terms.slower_frac is None:
         return None
     judged = [
-        Judged(pair.title, pair.workload, ratio, admissible=not pair.reasons)
+        Judged(pair.title, pair.workload, ratio, admissible=not pair.withheld)
         for pair, ratio in pairs
     ]
     return judge(terms.slower_frac, judged)

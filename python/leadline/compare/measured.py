@@ -15,6 +15,7 @@ from functools import partial
 
 from leadline.engine import Engine, Limits, TargetRefused, bounded, require_fit, until_completed
 from leadline.record import EngineResult, Measurement, Status, Workload, point_id
+from leadline.record.finding import Finding, Severity, within
 from leadline.record.measurement import MEASUREMENT, MeasurementStart
 from leadline.record.study import Took
 from leadline.store import Keeper
@@ -50,10 +51,8 @@ class Readings:
     workload: Workload
     mb_s: dict[str, tuple[float, ...]]
     """Of each system, in the order of the passes."""
-    inadmissible: dict[str, tuple[str, ...]]
-    """Why readings of a system should decide nothing; systems without such are absent."""
-    refused: dict[str, str]
-    """Why a system cannot take the workload; it has no readings then."""
+    findings: tuple[Finding, ...]
+    """Why a system cannot take the workload and has no readings, or why they decide nothing."""
 
 
 def measure_in_turns(
@@ -85,8 +84,9 @@ def measure_in_turns(
     found, diary = [], _Diary(store)
     with diary:
         for number, work in enumerate(workloads):
-            refused = {s.name: why for s in systems if (why := _refusal(s, work)) is not None}
-            able = [system for system in systems if system.name not in refused]
+            refused = [found for system in systems for found in _refusal(system, work)]
+            unable = {each.where for each in refused}
+            able = [system for system in systems if system.name not in unable]
             results: dict[str, list[EngineResult]] = {system.name: [] for system in able}
             for turn in range(asked.passes if len(able) > 1 else 0):
                 seed = asked.seed_of(number * asked.passes + turn)
@@ -98,13 +98,13 @@ def measure_in_turns(
     return tuple(found)
 
 
-def _refusal(system: Opened, work: Workload) -> str | None:
+def _refusal(system: Opened, work: Workload) -> tuple[Finding, ...]:
     engine = system.engine
     try:
         require_fit(work, capacity_bytes=engine.capacity_bytes, backend=engine.access.backend)
     except TargetRefused as refusal:
-        return f"{system.name}: {refusal}"
-    return None
+        return within(system.name, [Finding.of("not_comparable", why=str(refusal))])
+    return ()
 
 
 class _Diary:
@@ -170,15 +170,17 @@ class _Diary:
 
 
 def _readings(
-    work: Workload, results: dict[str, list[EngineResult]], refused: dict[str, str]
+    work: Workload, results: dict[str, list[EngineResult]], refused: Sequence[Finding]
 ) -> Readings:
-    bad = {
-        name: tuple(dict.fromkeys(reason for result in mine for reason in result.reasons))
+    invalid = {
+        each: None
         for name, mine in results.items()
-        if not all(result.admissible for result in mine)
+        for result in mine
+        for each in within(name, result.findings)
+        if each.severity is Severity.INVALID
     }
     rates = {
         name: tuple(result.throughput_mb_s.value for result in mine)
         for name, mine in results.items()
     }
-    return Readings(work, rates, bad, refused)
+    return Readings(work, rates, (*refused, *invalid))

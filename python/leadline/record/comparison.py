@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from leadline.record.file_cache import WritePolicy
-from leadline.record.finding import Finding
+from leadline.record.finding import Finding, Severity
 from leadline.record.survey import Curve
 from leadline.record.workload import Interval, Workload
 
@@ -65,7 +65,7 @@ class ComparedWorkload(msgspec.Struct, frozen=True, kw_only=True):
     a_mb_s: Interval | None
     b_mb_s: Interval | None
     ratio: Interval | None
-    """A over B; None where it cannot be had, and `reasons` say why."""
+    """A over B; None where it cannot be had: an `invalid` finding says why."""
     p_value: float | None
     """Of the hypothesis that both are equally fast, by itself; None without a ratio."""
     verdict: Verdict
@@ -80,10 +80,13 @@ class ComparedWorkload(msgspec.Struct, frozen=True, kw_only=True):
     """A over B of MB/s for one unit of money."""
     readings: tuple[tuple[float, float], ...] = ()
     """MB/s of A and B in each pass, when measured; none is dropped."""
-    reasons: tuple[str, ...] = ()
-    """Why there is no ratio, or why it does not decide."""
     findings: tuple[Finding, ...] = ()
-    """About either side."""
+    """About both, or with `where` about one of them; `invalid` ones withhold the verdict."""
+
+    @property
+    def withheld(self) -> tuple[Finding, ...]:
+        """Why there is no ratio, or why it decides nothing."""
+        return tuple(each for each in self.findings if each.severity is Severity.INVALID)
 
 
 class CommonRate(msgspec.Struct, frozen=True, kw_only=True):

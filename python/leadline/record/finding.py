@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from pathlib import Path
 
@@ -149,6 +149,11 @@ def _render(text: str, values: Mapping[str, int | float | str]) -> str:
         return format(found, how)
 
     return _VALUE.sub(written, _CHOICE.sub(chosen, text))
+
+
+def within(name: str, findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return findings about one of several systems."""
+    return tuple(msgspec.structs.replace(each, where=name) for each in findings)
 
 
 def drift_values(change: Interval) -> dict[str, float]:

@@ -6,6 +6,7 @@ import msgspec
 
 from leadline.record.application.prediction import ApplicationPrediction
 from leadline.record.comparison import Verdict
+from leadline.record.finding import Finding
 from leadline.record.workload import Interval
 
 
@@ -22,7 +23,7 @@ class ApplicationPair(msgspec.Struct, frozen=True, kw_only=True):
     """Of the hypothesis that both times in I/O are equal, by itself."""
     verdict: Verdict
     """Holm's procedure over all pairs keeps the chance of any wrong one at 5 %."""
-    reasons: tuple[str, ...]
+    findings: tuple[Finding, ...] = ()
     """Why there is no verdict although there is a ratio."""
 
 

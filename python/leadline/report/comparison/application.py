@@ -40,8 +40,8 @@ def render_application_comparison(
         ],
     )
     for pair in document.pairs:
-        for reason in pair.reasons:
-            yield terminal.text(f"{pair.a} / {pair.b}: {reason}", "yellow")
+        for found in pair.findings:
+            yield terminal.text(f"{pair.a} / {pair.b}: {found}", "yellow")
     said = dict.fromkeys(
         each
         if each.where or each.code in _OF_THE_APPLICATION

@@ -52,7 +52,6 @@ def _said(pair: ComparedWorkload) -> str:
         f"{pair.a} {say_rate(pair.a_mb_s) if pair.a_mb_s else 'not known'}",
         f"{pair.b} {say_rate(pair.b_mb_s) if pair.b_mb_s else 'not known'}",
         f"{pair.a} / {pair.b} {words.say_ratio(pair.ratio)}",
-        *words.say_reason(pair),
         *map(str, pair.findings),
     ]
     return printable("; ".join(parts))

@@ -33,7 +33,7 @@ def render_comparison(terminal: Terminal, document: SystemsComparison) -> Iterat
         yield _ratios(terminal, a, b, rows)
         if any(row.per_price_ratio is not None for row in rows):
             yield _prices(terminal, document, a, b, rows)
-        for line in (line for row in rows for line in words.say_reason(row)):
+        for line in words.say_withheld(rows):
             yield terminal.text(line, "yellow")
     yield from map(terminal.text, (words.say_chance(document), *document.notes))
     yield from terminal.sentences(words.gate_lines(document.gate) if document.gate else ())

@@ -65,8 +65,8 @@ def say_per_price(rate: Interval | None) -> str:
 
 def marks(pair: ComparedWorkload) -> str:
     """Write what was found in a few words: `hp-730: region border`."""
-    short = (f"{found.where}: {found.code.replace('_', ' ')}" for found in pair.findings)
-    return ", ".join(dict.fromkeys(short))
+    about = ((f"{each.where}: " if each.where else "", each.code) for each in pair.findings)
+    return ", ".join(dict.fromkeys(where + code.replace("_", " ") for where, code in about))
 
 
 def pair_groups(document: SystemsComparison) -> list[tuple[str, str, list[ComparedWorkload]]]:
@@ -86,10 +86,13 @@ def say_score(a: str, b: str, rows: Sequence[ComparedWorkload]) -> str:
     return ", ".join(parts)
 
 
-def say_reason(pair: ComparedWorkload) -> list[str]:
-    """Write the first words of each reason; the document and the page have them whole."""
-    title = say_title(pair.title, pair.workload)
-    return [f"{title}: {reason.partition('; ')[0]}" for reason in pair.reasons]
+def say_withheld(rows: Sequence[ComparedWorkload]) -> list[str]:
+    """Write why verdicts are withheld, each reason once, behind the workloads it holds of."""
+    titles: dict[str, list[str]] = {}
+    for row in rows:
+        for found in row.withheld:
+            titles.setdefault(str(found), []).append(say_title(row.title, row.workload))
+    return [f"{', '.join(names)}: {reason}" for reason, names in titles.items()]
 
 
 def fact_cells(difference: FactDifference) -> list[str]:
