@@ -32,7 +32,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from application_fixture import Kept
-from leadline.engine import Engine, Limits, Target, open_engine, until_completed
+from leadline.engine import Engine, Limits, Simulated, Target, open_engine, until_completed
 from leadline.predict import Predictor
 from leadline.predict.application import predict_application
 from leadline.record import EngineResult
@@ -136,7 +136,7 @@ def score(seed: int, asked: argparse.Namespace) -> Found:
     profile: dict[str, Any] = draw_machine(seed)
     memory = profile["machine"]["cache"]["capacity_bytes"]
     name = profile["meta"]["name"]
-    target = Target(text=f"sim:{name}", kind="simulated", profile=profile)
+    target = Simulated(text=f"sim:{name}", profile=profile)
     with tempfile.TemporaryDirectory() as folder:
         requests = mixture(program(seed, memory), asked.requests, seed)
         trace = write_strace(requests, Path(folder) / "program.strace")

@@ -34,7 +34,7 @@ from leadline.engine import (
     MEASURE_SHARE,
     Engine,
     Limits,
-    Target,
+    Simulated,
     open_engine,
     share_limits,
     until_completed,
@@ -121,7 +121,7 @@ class Scored:
 def measure(profile: dict[str, Any], seed: int, budget_s: float, workloads: int) -> Measured:
     """Survey one machine, and run what will be predicted."""
     name = profile["meta"]["name"]
-    target = Target(text=f"sim:{name}", kind="simulated", profile=profile)
+    target = Simulated(text=f"sim:{name}", profile=profile)
     store = open_store("sqlite://")
     with open_engine(target, run_seed=seed) as engine:
         asked = Asked(target.name, budget_s, None, seed, learn_frac=LEARN_FRAC)

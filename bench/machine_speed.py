@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from leadline.engine import Limits, Target, open_engine
+from leadline.engine import Limits, Simulated, open_engine
 from leadline.record import Workload
 
 PAGES = 100_000
@@ -76,7 +76,7 @@ def machine(policy: str) -> dict[str, Any]:
 
 def job(policy: str, workload: Workload, window_s: float) -> tuple[float, int]:
     """Run one job: seconds of the host's processor, and requests."""
-    target = Target(text="sim:speed", kind="simulated", profile=machine(policy))
+    target = Simulated(text="sim:speed", profile=machine(policy))
     limits = Limits(
         warm_up_s_max=0.001,
         measure_s_min=window_s,

@@ -7,7 +7,7 @@ import configparser
 import msgspec
 import pytest
 
-from leadline.engine import Limits, Target, open_engine
+from leadline.engine import Limits, Simulated, Target, open_engine
 from leadline.errors import TargetRefused
 from leadline.fio import FioJobRefused, FioRun
 from leadline.fio.write_streams import write_streams
@@ -231,7 +231,7 @@ def test_a_loop_larger_than_the_memory_is_missed_beside_one_that_fits() -> None:
     large = asked(1.0, 0, 2 * capacity)
     workload = Workload(large.unique_bytes + 4 * MIB, MIB, 1.0, 0.0, size_dist="fixed")
     small = asked(1.0, large.unique_bytes, 4 * MIB)
-    target = Target(text="sim:lru", kind="simulated", profile=profile)
+    target = Simulated(text="sim:lru", profile=profile)
     with open_engine(target, run_seed=4) as engine:
         result = engine.run(workload, seed=1, limits=LIMITS, streams=(large, small))
     assert result.cached_share == pytest.approx(0.5, abs=0.05)

@@ -20,6 +20,7 @@ from leadline.engine import (
     CacheLimitRefused,
     EngineFault,
     Limits,
+    Simulated,
     Stopped,
     Target,
     TargetRefused,
@@ -174,7 +175,7 @@ def simulated(monkeypatch: pytest.MonkeyPatch, jobs: list[dict[str, Any]]) -> Ta
     monkeypatch.setitem(sys.modules, "leadline._engine", native)
     monkeypatch.setattr(leadline, "_engine", native, raising=False)
     profile = {"name": "two", "survey": {"unique_bytes_max": 2**24}}
-    return Target(text="sim:two", kind="simulated", profile=profile)
+    return Simulated(text="sim:two", profile=profile)
 
 
 def noise(

@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+
+from leadline.record.finding import entries
 
 ROOT = Path(__file__).parent.parent
 PRODUCT = [
@@ -53,6 +55,57 @@ def test_nothing_is_there_for_its_tests_alone() -> None:
     used |= set(re.findall(r"\w+", offered))
     idle = {name for name, count in places.items() if said[name] <= count and name not in used}
     assert idle == KEPT.keys() - used
+
+
+MATCHING = {
+    *("startswith", "endswith", "removeprefix", "removesuffix", "partition", "rpartition"),
+    *("split", "rsplit", "find", "rfind", "index", "rindex", "count", "replace"),
+    *("compile", "match", "search", "fullmatch", "findall", "finditer", "sub"),
+}
+"""Methods of texts and of `re` that look for their first argument in another text."""
+
+
+FOREIGN = {
+    ("_database.py", "is not a database"): "SQLite says it",
+    ("_database.py", "no such"): "SQLite says it",
+}
+"""What others write and Leadline happens to write, too."""
+
+
+def texts(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """The texts in a tree, each by its node's id."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield id(node), node.value
+
+
+def looked_for(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Those that are looked for in other texts."""
+    for node in ast.walk(tree):
+        places: Sequence[ast.AST] = ()
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            places = node.args[: node.func.attr in MATCHING]
+        elif isinstance(node, ast.Compare):
+            places = [node.left] * any(isinstance(how, ast.In | ast.NotIn) for how in node.ops)
+        for place in places:
+            yield from texts(place)
+
+
+def test_nothing_is_decided_by_what_leadline_itself_wrote() -> None:
+    """Findings have codes: a text of several words that is looked for is one of somebody else."""
+    trees = {path: ast.parse(path.read_text("utf-8")) for path in PRODUCT if path.suffix == ".py"}
+    patterns = {node: (path, text) for path in trees for node, text in looked_for(trees[path])}
+    nodes = [node for tree in trees.values() for node in ast.walk(tree)]
+    silent = {id(node.value) for node in nodes if isinstance(node, ast.Expr)} | patterns.keys()
+    said = [entry.text for entry in entries().values()]
+    said += [text for tree in trees.values() for node, text in texts(tree) if node not in silent]
+    sentences = "\n".join(text for text in said if " " in text.strip())
+    own = {
+        (path.name, text)
+        for path, text in patterns.values()
+        if " " in text and re.search("[a-z]{3}", text) and text in sentences
+    }
+    assert own == FOREIGN.keys()
 
 
 def test_no_line_is_laid_out_by_hand() -> None:

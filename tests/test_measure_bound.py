@@ -11,10 +11,10 @@ import pytest
 
 from leadline.engine import (
     POINT_S_MIN,
+    Directory,
     EngineFault,
     Limits,
     NothingCompleted,
-    Target,
     bounded,
     until_completed,
 )
@@ -28,7 +28,7 @@ from leadline.testing.samples import sample_result
 
 LIMITS = Limits(warm_up_s_max=2.0, measure_s_min=0.5, measure_s_max=1.0, accuracy=0.01)
 WORKLOAD = Workload(unique_bytes=50_000_000, size_mean=4096)
-TARGET = Target(text="/data", kind="directory", path="/data")
+TARGET = Directory(text="/data", path="/data")
 
 
 class Engines:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from leadline.engine import Target, preflight
+from leadline.engine import Directory, Null, Simulated, Target, preflight
 from leadline.engine.targets.preflight import Busyness, watch
 
 QUIET = Busyness(foreign_cpu=0.02, cpu_pressure_percent=0.5, io_pressure_percent=2.0)
@@ -26,7 +26,7 @@ GOOD: dict[str, Any] = {
     "loop_direct_io": None,
     "read_ahead_bytes": 128 * 1024,
 }
-DISK = Target(text="/data", kind="directory", path="/data")
+DISK = Directory(text="/data", path="/data")
 
 
 def names(facts: dict[str, Any], busy: Busyness = QUIET) -> list[str]:
@@ -85,12 +85,12 @@ def test_read_ahead_is_a_note_and_the_others_are_warnings() -> None:
     }
 
 
-@pytest.mark.parametrize("kind", ["null", "simulated"])
-def test_there_is_nothing_to_find_where_nothing_is_real(kind: Any) -> None:
+@pytest.mark.parametrize("target", [Null(text="null:"), Simulated(text="sim:two-level")])
+def test_there_is_nothing_to_find_where_nothing_is_real(target: Target) -> None:
     def never() -> Busyness:
         pytest.fail("looked at the machine")
 
-    assert preflight(Target(text=kind, kind=kind), {"engine_build": "debug"}, busyness=never) == ()
+    assert preflight(target, {"engine_build": "debug"}, busyness=never) == ()
 
 
 def stat(ticks: int) -> str:

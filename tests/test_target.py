@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from leadline.engine import Target, TargetRefused
+from leadline.engine import Directory, NfsExport, Null, Target, TargetRefused
 from leadline.engine.targets import profiles
 
 
@@ -18,7 +18,8 @@ def test_a_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for text in (str(tmp_path), ".", f"{tmp_path}/", " . "):
         target = Target.parse(text)
-        assert (target.kind, target.path) == ("directory", str(tmp_path.resolve()))
+        assert isinstance(target, Directory)
+        assert target.path == str(tmp_path.resolve())
         assert target.text == target.path, "what is stored finds it from any directory"
     assert list(tmp_path.iterdir()) == [], "parsing makes nothing"
 
@@ -32,13 +33,13 @@ def test_a_directory_behind_a_symlinked_parent(tmp_path: Path) -> None:
 
 def test_nothing() -> None:
     target = Target.parse("null:")
-    assert (target.kind, target.path, target.name) == ("null", None, "null")
+    assert isinstance(target, Null)
+    assert (target.path, target.name) == (None, "null")
 
 
 def test_a_directory_of_a_server() -> None:
     target = Target.parse("nfs://server:2050/exp/a%20b/?mountport=13050&version=3")
-    assert target.kind == "nfs"
-    assert target.nfs is not None
+    assert isinstance(target, NfsExport)
     assert msgspec.to_builtins(target.nfs) == {
         "host": "server",
         "port": 2050,

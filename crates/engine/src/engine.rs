@@ -12,7 +12,10 @@ use leadline_wire::job::target::Target;
 
 use crate::file_test;
 use crate::load::{nfs as nfs_load, simulated};
-use crate::target::{ask, directory, nfs, null, virtual_time};
+use crate::target::directory::Directory;
+use crate::target::nfs::NfsExport;
+use crate::target::null::Null;
+use crate::target::{ask, site, virtual_time};
 
 /// Runs one job and hands every event to `emit`, one JSON document without line end each; the last
 /// is `result`, `answer` or `error`.
@@ -36,9 +39,20 @@ pub fn run(job: &Job, reporter: &mut Reporter) {
 
 fn measure(job: &MeasureJob, reporter: &mut Reporter) -> Result<MeasureResult, EngineError> {
     match &job.target {
-        Target::Directory { path } => directory::run(job, path, reporter),
-        Target::Nfs { server, run } => nfs::run(job, (server, run), reporter),
-        Target::Null {} => null::run(job, reporter),
+        Target::Directory { path } => site::measure(
+            job,
+            |deadline_ns, reporter| Directory::lay_out(job, path, deadline_ns, reporter),
+            reporter,
+        ),
+        Target::Nfs { server, run } => site::measure(
+            job,
+            |deadline_ns, reporter| NfsExport::lay_out(job, server, run, deadline_ns, reporter),
+            reporter,
+        ),
+        Target::Null {} => {
+            let depth = job.workload.queue_depth as usize;
+            site::measure(job, |_, _| Ok(Null { depth }), reporter)
+        }
         Target::Simulated { .. } => virtual_time::run(job, reporter),
     }
 }

@@ -56,7 +56,7 @@ def read_file(path: Path, *, tell: bool, direct: bool = False) -> tuple[FioWorkl
 
 def without_files(job: FioWorkload, target: Target) -> FioWorkload:
     """Return the job as a target without files takes it; what that leaves out is said."""
-    sync = job.sync if target.kind == "null" else NO_SYNC
+    sync = NO_SYNC if target.has_device else job.sync
     if job.backend == "pread" and not job.direct and sync == NO_SYNC:
         return job
     left_out = f"{job.backend}, {say_discipline(sync, direct=job.direct)}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from leadline.engine import Target
+from leadline.engine import Simulated, Target
 from leadline.record import Survey
 
 
@@ -15,5 +15,5 @@ def surveyed_target(survey: Survey) -> Target:
     """
     start = survey.start
     if start.system_profile is not None:
-        return Target(text=start.target, kind="simulated", profile=start.system_profile)
+        return Simulated(text=start.target, profile=start.system_profile)
     return Target.parse(start.target)

@@ -212,7 +212,7 @@ def command(
             seconds=seconds,
             runs=runs,
             arrivals=_arrivals(rate, arrivals),
-            files=chosen.kind == "directory" or bool(write_fio),
+            files=chosen.has_files or bool(write_fio),
         )
     if write_fio is not None:
         _write(write_fio, workloads, chosen, fio=fio, application=application)

@@ -91,7 +91,7 @@ def command(
         earlier = find_unfinished(
             store, VALIDATION, start.system, start.target, parent=start.study_id
         ).start
-    virtual = target.kind == "simulated"
+    virtual = target.virtual_time
     asked = Asked(count, seed, seconds, budget, rivals=virtual if rivals is None else rivals)
     with open_engine(
         target,

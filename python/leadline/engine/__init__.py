@@ -24,7 +24,7 @@ from leadline.engine.targets.profiles import (
     profile_names,
     profile_titles,
 )
-from leadline.engine.targets.target import Target
+from leadline.engine.targets.target import Directory, NfsExport, Null, Simulated, Target
 from leadline.engine.wear import Wear, WrittenSpent, bytes_written
 from leadline.errors import (
     CacheLimitRefused,
@@ -50,14 +50,18 @@ __all__ = [
     "PRECONDITION_BYTES_PER_S_MIN",
     "BudgetSpent",
     "CacheLimitRefused",
+    "Directory",
     "Engine",
     "EngineFault",
     "FileTests",
     "Limits",
+    "NfsExport",
     "NothingCompleted",
+    "Null",
     "PointFailed",
     "Progress",
     "ServerLost",
+    "Simulated",
     "Stopped",
     "Streams",
     "Target",

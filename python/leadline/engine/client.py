@@ -16,21 +16,13 @@ from leadline.engine.targets.nfs import claim_on_server
 from leadline.engine.targets.place import DirectoryPlace, Place
 from leadline.engine.targets.target import Target
 from leadline.engine.wear import Wear
-from leadline.errors import CacheLimitRefused, TargetRefused
+from leadline.errors import TargetRefused
 from leadline.machine.cgroup import memory_cgroup
 from leadline.machine.dirty_limits import restore_left_limits
-from leadline.machine.mounts import is_in_memory
 from leadline.record import EngineResult, Workload
 from leadline.record.job import CLOSED, Access, Arrivals, Limits, LoadAsked
 from leadline.record.jobs.streams import StreamAsked
 
-BACKENDS = {
-    "directory": ("pread", "uring", "mmap"),
-    "nfs": ("nfs",),
-    "null": ("null",),
-    "simulated": ("simulated",),
-}
-"""What each kind of target takes; the first is the default."""
 PLACEMENTS = ("auto", "free")
 ENGINES = ("leadline", "fio")
 
@@ -137,7 +129,7 @@ def open_engine(
 
     """
     access = fitting(target, access, engine)
-    if target.kind == "simulated":
+    if target.virtual_time:
         yield SimulatedEngine(
             target, access, max_bytes=max_bytes, wear=wear or Wear(), run_seed=run_seed
         )
@@ -168,29 +160,11 @@ def _place(
     """Claim where a target's data will lie; a claim of a directory can be handed on."""
     if target.nfs is not None:
         return stack.enter_context(claim_on_server(target.nfs, command)), None
-    if target.kind != "directory":
+    if target.path is None:
         return None, None
     restore_left_limits()
-    claimed = stack.enter_context(claim(target.path or ""))  # parse sets it
+    claimed = stack.enter_context(claim(target.path))
     return DirectoryPlace(claimed), claimed
-
-
-def _require_own_cache(target: Target) -> None:
-    if target.kind == "simulated":
-        raise CacheLimitRefused(
-            "--cache-limit caps real memory; a simulated system has the cache its profile says: "
-            "change it there"
-        )
-    if target.kind == "nfs":
-        raise CacheLimitRefused(
-            "--cache-limit caps this machine's memory, and the client here keeps no file cache: "
-            "the cache is the server's, cap it there"
-        )
-    if target.path is not None and is_in_memory(target.path):
-        raise CacheLimitRefused(
-            f"--cache-limit caps the file cache, and {target.text} has none: its file system is "
-            "memory itself, and a cap would end the engine. Leave --cache-limit out"
-        )
 
 
 def fitting(target: Target, access: Access, engine: str) -> Access:
@@ -206,18 +180,18 @@ def fitting(target: Target, access: Access, engine: str) -> Access:
         raise TargetRefused(f"--placement is auto or free, not {named.placement!r}")
     _check_engine(target, engine, named)
     if named.cache_limit_bytes is not None:
-        _require_own_cache(target)
+        target.require_own_cache()
     return named
 
 
 def _check_engine(target: Target, engine: str, access: Access) -> None:
     if engine not in ENGINES:
         raise TargetRefused(f"--engine is leadline or fio, not {engine!r}")
-    if engine == "fio" and target.kind != "directory":
+    if engine == "fio" and not target.has_files:
         raise TargetRefused(
             f"--engine fio needs a directory, which {target.text} is not: leave --engine out"
         )
-    if access.waits and target.kind == "null":
+    if access.waits and not target.has_device:
         raise TargetRefused(
             f"--sync {access.sync} waits for a device, and null: has none: leave it out"
         )
@@ -226,24 +200,17 @@ def _check_engine(target: Target, engine: str, access: Access) -> None:
 
 
 def _backend(target: Target, access: Access) -> str:
-    backend, direct = access.backend, access.direct
-    if direct and target.kind == "nfs":
+    backend = access.backend
+    if access.direct:
+        target.require_direct()
+    if backend and backend not in target.backends:
         raise TargetRefused(
-            f"--direct goes past the file cache, and the client of {target.text} has none; the "
-            "server's cannot be passed by from here: leave it out"
+            f"--backend {backend} does not work on {target.text}; it takes "
+            f"{' or '.join(target.backends)}"
         )
-    if direct and target.kind != "directory":
-        raise TargetRefused(
-            f"--direct goes past the file cache, and {target.text} has no file: leave it out"
-        )
-    fitting = BACKENDS[target.kind]
-    if backend and backend not in fitting:
-        raise TargetRefused(
-            f"--backend {backend} does not work on {target.text}; it takes {' or '.join(fitting)}"
-        )
-    if backend == "mmap" and direct:
+    if backend == "mmap" and access.direct:
         raise TargetRefused(
             "--backend mmap reads through the file cache by its nature, and --direct goes past it: "
             "leave --direct out, or use --backend pread or uring"
         )
-    return backend or fitting[0]
+    return backend or target.backends[0]

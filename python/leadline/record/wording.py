@@ -132,7 +132,8 @@ def say_workload_at(parameter: str, x: float) -> str:
         return say_count(round(x), "process")
     kind, other = FRACTION_ENDS[parameter]
     if x in (0.0, 1.0):
-        return f"only {kind if x == 1.0 else other} requests".replace("s requests", "s")
+        end = kind if x == 1.0 else other
+        return f"only {end}" if parameter == "read_frac" else f"only {end} requests"
     return f"{100 * x:.3g} % {kind}"
 
 

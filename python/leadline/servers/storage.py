@@ -164,7 +164,7 @@ def check_storage(server: StorageServer, sample: Sample) -> None:
 
     """
     target = Target.parse(server.target)
-    if target.kind == "null":
+    if not target.has_device:
         raise TargetRefused("null: has no latency to keep: it measures Leadline itself")
     access = fitting(target, Access.kept_by(server), "leadline")
     require_fit(workload_of(server, sample), capacity_bytes=_NO_BOUND_BYTES, backend=access.backend)

@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from leadline.engine import Target, open_engine
+from leadline.engine import Simulated, Target, open_engine
 from leadline.record import Workload
 from leadline.record.job import Limits
 
@@ -149,7 +149,7 @@ def compute_truth(
 
 
 def _target(profile: dict[str, Any]) -> Target:
-    return Target(text=f"sim:{profile['meta']['name']}", kind="simulated", profile=profile)
+    return Simulated(text=f"sim:{profile['meta']['name']}", profile=profile)
 
 
 def _window_s(profile: dict[str, Any]) -> float:

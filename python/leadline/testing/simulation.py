@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from leadline.engine import Target, open_engine
+from leadline.engine import Simulated, Target, open_engine
 from leadline.record import CacheStudy, CurvePoint, Measurement, Survey, Validation, WritePolicy
 from leadline.record.file_cache import CACHE
 from leadline.record.survey import SURVEY
@@ -126,7 +126,7 @@ def simulate_validation(
 
     """
     survey = surveyed.survey
-    target = Target(text=survey.start.target, kind="simulated", profile=survey.start.system_profile)
+    target = Simulated(text=survey.start.target, profile=survey.start.system_profile)
     kept = open_store("sqlite://")
     kept.begin(SURVEY, survey.start)
     asked = AskedValidation(count, seed, None, None, rivals)

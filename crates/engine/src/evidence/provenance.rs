@@ -47,7 +47,7 @@ pub const CLIENT_KEEPS_NOTHING: &str = "the share from cache: the client keeps n
 
 /// Where the data file lies, as far as it decides what counters mean.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Site {
+pub struct DataPlace {
     /// Whether the workload passes the file cache by.
     pub direct: bool,
     /// Name of the file system when its files live in memory and nowhere else.
@@ -62,7 +62,7 @@ pub struct Site {
     pub unchecked: Vec<String>,
 }
 
-impl Site {
+impl DataPlace {
     /// The place of `file`, used directly or through the cache, on `device`.
     #[must_use]
     pub fn of(file: &File, direct: bool, device: Option<&BlockDevice>) -> Self {
@@ -83,7 +83,7 @@ impl Site {
 #[derive(Clone, Copy, Debug)]
 pub struct Window<'a> {
     /// Where the data file lies; none without one.
-    pub site: Option<&'a Site>,
+    pub place: Option<&'a DataPlace>,
     /// What the machine counted.
     pub host: &'a HostUse,
     /// What lookups found.
@@ -108,34 +108,34 @@ pub struct Verdict {
 /// Puts the witnesses of a window together.
 #[must_use]
 pub fn judge(window: &Window) -> Verdict {
-    if window.site.is_some_and(|site| site.remote) {
+    if window.place.is_some_and(|place| place.remote) {
         let unchecked = vec![CLIENT_KEEPS_NOTHING.to_owned()];
         return Verdict {
             provenance: Provenance { unchecked, ..Provenance::default() },
             ..Verdict::default()
         };
     }
-    let fetched = fetched_bytes(window.site, window.host);
+    let fetched = fetched_bytes(window.place, window.host);
     let estimate = (window.found.reads() > 0 && window.read_bytes > 0)
         .then(|| Estimate::of(window.found, window.read_bytes as f64, window.sequential_share));
-    let mut unchecked = window.site.map(|site| site.unchecked.clone()).unwrap_or_default();
+    let mut unchecked = window.place.map(|place| place.unchecked.clone()).unwrap_or_default();
     let (cached_share, cached_share_from) = match share(window, estimate.as_ref(), fetched) {
         Ok(Some((share, from))) => (Some(share), Some(from)),
         Ok(None) => (None, None),
         Err(doubt) => {
-            unchecked.extend(window.site.map(|_| doubt));
+            unchecked.extend(window.place.map(|_| doubt));
             (None, None)
         }
     };
     let moved = |bytes: (u64, u64)| MovedBytes { read: bytes.0, write: bytes.1 };
     let provenance = Provenance {
-        process_bytes: window.site.and(window.host.process).map(moved),
+        process_bytes: window.place.and(window.host.process).map(moved),
         probed: window.found.reads(),
         found_share: estimate.as_ref().map(Estimate::found_share),
         probed_random: window.found.placed.requests,
         found_random_share: window.found.placed.found_share(),
         cached_share_from,
-        cache_events: window.site.and(window.host.cache_events),
+        cache_events: window.place.and(window.host.cache_events),
         unchecked,
     };
     Verdict { cached_share, provenance, disbelieved: disbelieved(window, fetched) }
@@ -146,11 +146,11 @@ pub fn judge(window: &Window) -> Verdict {
 /// the second those that a cache further down answered. Nothing is fetched in memory; none when
 /// neither is known.
 #[must_use]
-pub fn fetched_bytes(site: Option<&Site>, host: &HostUse) -> Option<u64> {
-    if site.is_some_and(|site| site.memory.is_some()) {
+pub fn fetched_bytes(place: Option<&DataPlace>, host: &HostUse) -> Option<u64> {
+    if place.is_some_and(|place| place.memory.is_some()) {
         return Some(0);
     }
-    let charged = host.process.filter(|_| site.is_some_and(|site| site.charged));
+    let charged = host.process.filter(|_| place.is_some_and(|place| place.charged));
     charged.into_iter().chain(host.device).map(|moved| moved.0).min()
 }
 
@@ -227,8 +227,8 @@ fn share(
 
 /// Why a direct run is no disk's number.
 fn disbelieved(window: &Window, fetched: Option<u64>) -> Option<Finding> {
-    let site = window.site.filter(|site| site.direct)?;
-    if let Some(name) = site.memory {
+    let place = window.place.filter(|place| place.direct)?;
+    if let Some(name) = place.memory {
         return Some(Finding::new(Code::MemoryFileSystem).with("file_system", name.to_owned()));
     }
     let (asked, fetched) = (window.read_bytes, fetched?);
@@ -239,6 +239,6 @@ fn disbelieved(window: &Window, fetched: Option<u64>) -> Option<Finding> {
         .with("asked_bytes", asked)
         .with("device_bytes", fetched)
         .with("cached_frac", 1.0 - fetched as f64 / asked as f64);
-    let caches = site.caches_below.join("; ");
+    let caches = place.caches_below.join("; ");
     Some(if caches.is_empty() { found } else { found.with("caches", caches) })
 }

@@ -16,7 +16,7 @@ use leadline_wire::finding::{Code, Finding};
 use leadline_wire::job::measure::MeasureJob;
 
 use crate::evidence::levels::{levels, shifted};
-use crate::evidence::provenance::{self, Site, Verdict};
+use crate::evidence::provenance::{self, DataPlace, Verdict};
 use crate::evidence::stalls::{running, stalled, stalls};
 use crate::run::controller::Controller;
 use crate::run::offered::missed_rate;
@@ -64,7 +64,7 @@ pub struct Evidence {
     /// What an open loop offered.
     pub offered: Option<Offered>,
     /// Where the data file lies; none without one.
-    pub site: Option<Site>,
+    pub place: Option<DataPlace>,
     /// What preconditioning did.
     pub precondition: Option<Preconditioned>,
     /// Bytes written before the workload, by purpose.
@@ -86,7 +86,7 @@ impl Evidence {
         Self {
             due_spans: None,
             offered: None,
-            site: None,
+            place: None,
             precondition: None,
             written_bytes: WrittenBytes::default(),
             network: None,
@@ -288,7 +288,7 @@ fn generator(job: &MeasureJob, iops: f64) -> Option<Generator> {
 /// Where the bytes of the window came from.
 fn judge(run: &Finished) -> Verdict {
     provenance::judge(&provenance::Window {
-        site: run.evidence.site.as_ref(),
+        place: run.evidence.place.as_ref(),
         host: &run.host,
         found: &run.tally.found,
         read_bytes: run.tally.read.bytes,
@@ -303,7 +303,7 @@ fn written(run: &Finished) -> WrittenBytes {
     let warm_up = joined(run.controller.warm_up()).map_or(0, |slice| slice.bytes);
     let share = tally.write.bytes as f64 / tally.bytes().max(1) as f64;
     let workload = tally.write.bytes + (warm_up as f64 * share).round() as u64;
-    let reached = run.evidence.site.is_some();
+    let reached = run.evidence.place.is_some();
     WrittenBytes { workload: if reached { workload } else { 0 }, ..run.evidence.written_bytes }
 }
 

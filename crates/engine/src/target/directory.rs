@@ -1,4 +1,4 @@
-//! A job on the run directory: lay out, fill the cache, run.
+//! A job on a run directory: what is laid out, how its cache is filled, who issues its requests.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -6,9 +6,9 @@ use std::os::fd::AsRawFd;
 use leadline_base::buffer;
 use leadline_base::clock::{now_ns, ns_from_s, s_from_ns};
 use leadline_base::error::EngineError;
-use leadline_base::events::{Phase, Reporter};
+use leadline_base::events::Reporter;
 use leadline_base::host::{self, BlockDevice};
-use leadline_wire::event::measure::{MeasureResult, WrittenBytes};
+use leadline_wire::event::measure::{Preconditioned, WrittenBytes};
 use leadline_wire::job::backend::{BackendName, WriteSync};
 use leadline_wire::job::measure::MeasureJob;
 use leadline_wire::ranges::SMALLEST_TRANSFER_BYTES;
@@ -19,80 +19,126 @@ use crate::backend::mmap::{Mapping, MmapBackend};
 use crate::backend::pread::PreadBackend;
 use crate::backend::uring::UringBackend;
 use crate::evidence::extents::check_written;
-use crate::evidence::provenance::Site;
+use crate::evidence::provenance::DataPlace;
 use crate::evidence::residency::Residency;
 use crate::run::phases::{self, Run, Setting};
-use crate::run::worker::{Demand, OwnCost, Probe};
+use crate::run::worker::{Demand, Probe};
 use crate::target::assemble::Evidence;
 use crate::target::precondition::precondition;
-use crate::target::session::{Session, blocking, mixed_streams, queued, streams, usual_most_bytes};
+use crate::target::session::{blocking, queued, usual_most_bytes};
+use crate::target::site::{PASS_SHARE, Site};
 
-/// Share of the longest warm-up that the pass over the file may take.
-const PASS_SHARE: f64 = 1.0 / 3.0;
-
-/// Bytes of one read of that pass: large enough for the device, small enough to stop in time.
+/// Bytes of one read of the pass over the file: large enough for the device, small enough to stop in
+/// time.
 const PASS_READ_BYTES: usize = 256 << 10;
 
-/// Runs the job in `path`.
-pub(crate) fn run(
-    job: &MeasureJob,
-    path: &str,
-    reporter: &mut Reporter,
-) -> Result<MeasureResult, EngineError> {
-    if job.streams.is_empty() {
-        run_by(job, path, streams, reporter)
-    } else {
-        run_by(job, path, mixed_streams, reporter)
+/// A run directory with its data file.
+pub(crate) struct Directory<'a> {
+    job: &'a MeasureJob,
+    data: DataFile,
+    device: Option<BlockDevice>,
+    place: DataPlace,
+    granule_bytes: u64,
+    issuers: Issuers,
+    layout_bytes: u64,
+    precondition: Option<Preconditioned>,
+}
+
+impl<'a> Directory<'a> {
+    /// Lays out the data file in `path`, and preconditions it where that is asked for.
+    pub fn lay_out(
+        job: &'a MeasureJob,
+        path: &str,
+        deadline_ns: u64,
+        reporter: &mut Reporter,
+    ) -> Result<Self, EngineError> {
+        allow_many_files();
+        let data = DataFile::open(path)?;
+        let granule_bytes =
+            if job.backend.direct { data.direct_block_bytes() } else { SMALLEST_TRANSFER_BYTES };
+        let request_bytes = usual_most_bytes(job, granule_bytes)?;
+        let unique_bytes = job.workload.unique_bytes;
+        let layout_bytes =
+            data.extend(unique_bytes, deadline_ns, &mut |share| reporter.progress(share))?;
+        settle(&data)?;
+        let precondition = precondition(job, &data, granule_bytes, deadline_ns, &mut |share| {
+            reporter.progress(share);
+        })?;
+        let device = BlockDevice::of(data.file());
+        let mut place = DataPlace::of(data.file(), job.backend.direct, device.as_ref());
+        place.unchecked.extend(check_written(data.file(), unique_bytes)?);
+        let issuers = Issuers::new(job, &data, request_bytes)?;
+        Ok(Self { job, data, device, place, granule_bytes, issuers, layout_bytes, precondition })
     }
 }
 
-/// The same with addresses from one source or another.
-fn run_by<S: Draw>(
-    job: &MeasureJob,
-    path: &str,
-    streams: impl FnOnce(&MeasureJob, u64) -> Result<Vec<S>, EngineError>,
-    reporter: &mut Reporter,
-) -> Result<MeasureResult, EngineError> {
-    let session = Session::begin(job);
-    reporter.phase(Phase::Prepare, 0);
-    allow_many_files();
-    let data = DataFile::open(path)?;
-    let granule_bytes =
-        if job.backend.direct { data.direct_block_bytes() } else { SMALLEST_TRANSFER_BYTES };
-    let request_bytes = usual_most_bytes(job, granule_bytes)?;
-    let deadline_ns = session.deadline_ns();
-    let layout =
-        data.extend(job.workload.unique_bytes, deadline_ns, &mut |share| reporter.progress(share))?;
-    settle(&data)?;
-    let done = precondition(job, &data, granule_bytes, deadline_ns, &mut |share| {
-        reporter.progress(share);
-    })?;
-    let device = BlockDevice::of(data.file());
-    let mut site = Site::of(data.file(), job.backend.direct, device.as_ref());
-    site.unchecked.extend(check_written(data.file(), job.workload.unique_bytes)?);
-    let issuers = Issuers::new(job, &data, request_bytes)?;
-    let streams = streams(job, granule_bytes)?;
-    let mut prepared = session.prepared(&streams, Some(data.file()), device);
-
-    reporter.phase(Phase::WarmUp, prepared.spent_ns);
-    if job.limits.operations_max.is_some() && job.limits.warm_up_s_max == 0.0 {
-        data.drop_cached()?;
-    } else if !job.backend.direct {
-        prepared.setting.warm_up_spent_s = fill_cache(job, data.file(), deadline_ns);
+impl Site for Directory<'_> {
+    fn granule_bytes(&self) -> u64 {
+        self.granule_bytes
     }
-    let demands = demands(job, streams, prepared.cost, &data, &mut site);
-    let run = issuers.run(demands, job, &prepared.setting, reporter)?;
-    let evidence = Evidence {
-        site: Some(site),
-        written_bytes: WrittenBytes {
-            layout,
-            precondition: done.as_ref().map_or(0, |done| done.bytes),
-            workload: 0, // the run's own counts tell
-        },
-        precondition: done,
-        ..Evidence::none(session.clock.source())
-    };
-    session.finish(&prepared, &run, evidence)
+
+    fn file(&self) -> Option<&File> {
+        Some(self.data.file())
+    }
+
+    fn device(&self) -> Option<BlockDevice> {
+        self.device.clone()
+    }
+
+    fn warm_up(&mut self, deadline_ns: u64) -> Result<f64, EngineError> {
+        let limits = &self.job.limits;
+        if limits.operations_max.is_some() && limits.warm_up_s_max == 0.0 {
+            self.data.drop_cached()?;
+        } else if !self.job.backend.direct {
+            return Ok(fill_cache(self.job, self.data.file(), deadline_ns));
+        }
+        Ok(0.0)
+    }
+
+    /// Buffered reads are looked up in the file cache; where they cannot be, the reason goes to what
+    /// could not be checked.
+    fn probe(&mut self) -> Probe {
+        if self.job.backend.direct || self.job.workload.read_frac <= 0.0 {
+            return Probe::default();
+        }
+        match Residency::new(self.data.file()) {
+            Ok(residency) => Probe::new(residency, self.job.workload.size_mean as f64),
+            Err(reason) => {
+                if self.place.unchecked.last() != Some(&reason) {
+                    self.place.unchecked.push(reason);
+                }
+                Probe::default()
+            }
+        }
+    }
+
+    fn run<S: Draw>(
+        self,
+        demands: Vec<Demand<S>>,
+        setting: &Setting,
+        evidence: Evidence,
+        reporter: &mut Reporter,
+    ) -> Result<(Run, Evidence), EngineError> {
+        let depth = self.job.workload.queue_depth as usize;
+        let run = match self.issuers {
+            Issuers::Pread(backends) => phases::run(blocking(backends, demands), setting, reporter),
+            Issuers::Mmap(backends) => phases::run(blocking(backends, demands), setting, reporter),
+            Issuers::Uring(backends) => {
+                phases::run(queued(backends, demands, depth), setting, reporter)
+            }
+        }?;
+        let evidence = Evidence {
+            place: Some(self.place),
+            written_bytes: WrittenBytes {
+                layout: self.layout_bytes,
+                precondition: self.precondition.as_ref().map_or(0, |done| done.bytes),
+                workload: 0, // the run's own counts tell
+            },
+            precondition: self.precondition,
+            ..evidence
+        };
+        Ok((run, evidence))
+    }
 }
 
 /// The issuers' open files and buffers, ready to run.
@@ -146,49 +192,6 @@ impl Issuers {
             ),
         })
     }
-
-    fn run<S: Draw>(
-        self,
-        demands: Vec<Demand<S>>,
-        job: &MeasureJob,
-        setting: &Setting,
-        reporter: &mut Reporter,
-    ) -> Result<Run, EngineError> {
-        let depth = job.workload.queue_depth as usize;
-        match self {
-            Self::Pread(backends) => phases::run(blocking(backends, demands), setting, reporter),
-            Self::Mmap(backends) => phases::run(blocking(backends, demands), setting, reporter),
-            Self::Uring(backends) => {
-                phases::run(queued(backends, demands, depth), setting, reporter)
-            }
-        }
-    }
-}
-
-/// The issuers' demands. Buffered reads are looked up in the file cache; where they cannot be, the
-/// reason goes to what could not be checked.
-fn demands<S: Draw>(
-    job: &MeasureJob,
-    streams: Vec<S>,
-    cost: OwnCost,
-    data: &DataFile,
-    site: &mut Site,
-) -> Vec<Demand<S>> {
-    let mut probe = || {
-        if job.backend.direct || job.workload.read_frac <= 0.0 {
-            return Probe::default();
-        }
-        match Residency::new(data.file()) {
-            Ok(residency) => Probe::new(residency, job.workload.size_mean as f64),
-            Err(reason) => {
-                if site.unchecked.last() != Some(&reason) {
-                    site.unchecked.push(reason);
-                }
-                Probe::default()
-            }
-        }
-    };
-    streams.into_iter().map(|stream| Demand::new(job, stream, probe(), cost)).collect()
 }
 
 /// Writes out what earlier jobs left dirty, so that this one does not pay for it.

@@ -7,4 +7,5 @@ pub(crate) mod nfs;
 pub(crate) mod null;
 pub mod precondition;
 pub(crate) mod session;
+pub(crate) mod site;
 pub mod virtual_time;

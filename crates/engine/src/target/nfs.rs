@@ -1,4 +1,4 @@
-//! A job on an NFS server: lay out, fill the server's cache, run.
+//! A job on an NFS server: what is laid out there, how its cache is filled, what went over the wire.
 
 #![forbid(unsafe_code)]
 
@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use leadline_base::buffer;
 use leadline_base::error::{EngineError, ErrorKind};
-use leadline_base::events::{Phase, Reporter};
-use leadline_wire::event::measure::{MeasureResult, Network, WrittenBytes};
+use leadline_base::events::Reporter;
+use leadline_wire::event::measure::{Network, WrittenBytes};
 use leadline_wire::job::measure::MeasureJob;
 use leadline_wire::job::target::NfsAddress;
 use leadline_wire::ranges::SMALLEST_TRANSFER_BYTES;
@@ -18,69 +18,72 @@ use crate::backend::nfs::claim::run_directory;
 use crate::backend::nfs::data::ServerFile;
 use crate::backend::nfs::queue::{Durability, NfsQueue};
 use crate::backend::nfs::volume::Volume;
-use crate::evidence::provenance::Site;
-use crate::run::phases;
+use crate::evidence::provenance::DataPlace;
+use crate::run::phases::{self, Run, Setting};
 use crate::run::recorder::{Lost, Tally};
-use crate::run::worker::{Demand, Probe};
+use crate::run::worker::Demand;
 use crate::target::assemble::Evidence;
-use crate::target::session::{Session, mixed_streams, queued, streams, usual_most_bytes};
+use crate::target::session::{queued, usual_most_bytes};
+use crate::target::site::{PASS_SHARE, Site};
 
-/// Share of the longest warm-up that the pass over the file may take.
-const PASS_SHARE: f64 = 1.0 / 3.0;
+/// A run directory of a server with its data file.
+pub(crate) struct NfsExport<'a> {
+    job: &'a MeasureJob,
+    volume: Volume,
+    file: ServerFile,
+    queues: Vec<NfsQueue>,
+    layout_bytes: u64,
+    round_trip_us: f64,
+}
 
-/// Runs the job in the run directory `run` of a server.
-pub(crate) fn run(
-    job: &MeasureJob,
-    place: (&NfsAddress, &str),
-    reporter: &mut Reporter,
-) -> Result<MeasureResult, EngineError> {
-    if job.streams.is_empty() {
-        run_by(job, place, streams, reporter)
-    } else {
-        run_by(job, place, mixed_streams, reporter)
+impl<'a> NfsExport<'a> {
+    /// Lays out the data file in the run directory `run` of a server.
+    pub fn lay_out(
+        job: &'a MeasureJob,
+        server: &NfsAddress,
+        run: &str,
+        deadline_ns: u64,
+        reporter: &mut Reporter,
+    ) -> Result<Self, EngineError> {
+        let mut volume = Volume::open(server, Duration::from_secs_f64(SILENCE_S_MAX))?;
+        let directory = run_directory(&mut volume, run)?;
+        let mut file = ServerFile::open(&mut volume, &directory)?;
+        let request_bytes = usual_most_bytes(job, SMALLEST_TRANSFER_BYTES)?;
+        let unique_bytes = job.workload.unique_bytes;
+        let layout_bytes = file.extend(&mut volume, unique_bytes, deadline_ns, &mut |share| {
+            reporter.progress(share);
+        })?;
+        file.settle(&mut volume, None)?; // what earlier jobs left unwritten, this one does not pay for
+        let round_trip_us = volume.round_trip_ns()? as f64 * 1e-3;
+        let queues = connections(job, &mut volume, &file, request_bytes)?;
+        Ok(Self { job, volume, file, queues, layout_bytes, round_trip_us })
     }
 }
 
-/// The same with addresses from one source or another.
-fn run_by<S: Draw>(
-    job: &MeasureJob,
-    (server, run): (&NfsAddress, &str),
-    streams: impl FnOnce(&MeasureJob, u64) -> Result<Vec<S>, EngineError>,
-    reporter: &mut Reporter,
-) -> Result<MeasureResult, EngineError> {
-    let session = Session::begin(job);
-    reporter.phase(Phase::Prepare, 0);
-    let deadline_ns = session.deadline_ns();
-    let mut volume = Volume::open(server, Duration::from_secs_f64(SILENCE_S_MAX))?;
-    let directory = run_directory(&mut volume, run)?;
-    let mut file = ServerFile::open(&mut volume, &directory)?;
-    let request_bytes = usual_most_bytes(job, SMALLEST_TRANSFER_BYTES)?;
-    let layout =
-        file.extend(&mut volume, job.workload.unique_bytes, deadline_ns, &mut |share| {
-            reporter.progress(share);
-        })?;
-    file.settle(&mut volume, None)?; // what earlier jobs left unwritten, this one does not pay for
-    let round_trip_us = volume.round_trip_ns()? as f64 * 1e-3;
-    let queues = connections(job, &mut volume, &file, request_bytes)?;
-    let streams = streams(job, SMALLEST_TRANSFER_BYTES)?;
-    let mut prepared = session.prepared(&streams, None, None);
+impl Site for NfsExport<'_> {
+    fn warm_up(&mut self, _deadline_ns: u64) -> Result<f64, EngineError> {
+        let pass_s = self.job.limits.warm_up_s_max * PASS_SHARE;
+        self.file.fill_cache(&mut self.volume, self.job.workload.unique_bytes, pass_s)
+    }
 
-    reporter.phase(Phase::WarmUp, prepared.spent_ns);
-    let pass_s = job.limits.warm_up_s_max * PASS_SHARE;
-    let unique_bytes = job.workload.unique_bytes;
-    prepared.setting.warm_up_spent_s = file.fill_cache(&mut volume, unique_bytes, pass_s)?;
-    let demand = |stream| Demand::new(job, stream, Probe::default(), prepared.cost);
-    let demands = streams.into_iter().map(demand).collect();
-    let depth = job.workload.queue_depth as usize;
-    let mut run = phases::run(queued(queues, demands, depth), &prepared.setting, reporter)?;
-    let commit_s = settled(&mut volume, &file, &mut run.tally)?;
-    let evidence = Evidence {
-        site: Some(Site { remote: true, ..Site::default() }),
-        written_bytes: WrittenBytes { layout, ..WrittenBytes::default() },
-        network: Some(network(&run.tally, commit_s, round_trip_us)),
-        ..Evidence::none(session.clock.source())
-    };
-    session.finish(&prepared, &run, evidence)
+    fn run<S: Draw>(
+        mut self,
+        demands: Vec<Demand<S>>,
+        setting: &Setting,
+        evidence: Evidence,
+        reporter: &mut Reporter,
+    ) -> Result<(Run, Evidence), EngineError> {
+        let depth = self.job.workload.queue_depth as usize;
+        let mut run = phases::run(queued(self.queues, demands, depth), setting, reporter)?;
+        let commit_s = settled(&mut self.volume, &self.file, &mut run.tally)?;
+        let evidence = Evidence {
+            place: Some(DataPlace { remote: true, ..DataPlace::default() }),
+            written_bytes: WrittenBytes { layout: self.layout_bytes, ..WrittenBytes::default() },
+            network: Some(network(&run.tally, commit_s, self.round_trip_us)),
+            ..evidence
+        };
+        Ok((run, evidence))
+    }
 }
 
 /// A connection per process, with buffers for requests of `request_bytes`; longer ones go in pieces.

@@ -3,47 +3,37 @@
 #![forbid(unsafe_code)]
 
 use leadline_base::error::EngineError;
-use leadline_base::events::{Phase, Reporter};
-use leadline_wire::event::measure::MeasureResult;
-use leadline_wire::job::measure::MeasureJob;
-use leadline_wire::ranges::SMALLEST_TRANSFER_BYTES;
+use leadline_base::events::Reporter;
 
 use crate::access::stream::Draw;
 use crate::backend::null::{NullBackend, NullQueue};
-use crate::run::phases;
-use crate::run::worker::{Demand, Probe};
+use crate::run::phases::{self, Run, Setting};
+use crate::run::worker::Demand;
 use crate::target::assemble::Evidence;
-use crate::target::session::{Session, blocking, mixed_streams, queued, streams};
+use crate::target::session::{blocking, queued};
+use crate::target::site::Site;
 
-/// Runs the job.
-pub(crate) fn run(job: &MeasureJob, reporter: &mut Reporter) -> Result<MeasureResult, EngineError> {
-    if job.streams.is_empty() {
-        run_by(job, streams, reporter)
-    } else {
-        run_by(job, mixed_streams, reporter)
-    }
+/// Nothing, asked with so many requests outstanding per issuer.
+pub(crate) struct Null {
+    /// Requests outstanding per issuer.
+    pub depth: usize,
 }
 
-fn run_by<S: Draw>(
-    job: &MeasureJob,
-    streams: impl FnOnce(&MeasureJob, u64) -> Result<Vec<S>, EngineError>,
-    reporter: &mut Reporter,
-) -> Result<MeasureResult, EngineError> {
-    let session = Session::begin(job);
-    reporter.phase(Phase::Prepare, 0);
-    let streams = streams(job, SMALLEST_TRANSFER_BYTES)?;
-    let depth = job.workload.queue_depth as usize;
-    let prepared = session.prepared(&streams, None, None);
-    reporter.phase(Phase::WarmUp, prepared.spent_ns);
-    let demand = |stream| Demand::new(job, stream, Probe::default(), prepared.cost);
-    let demands: Vec<Demand<S>> = streams.into_iter().map(demand).collect();
-    let run = if depth == 1 {
-        let backends = demands.iter().map(|_| NullBackend).collect();
-        phases::run(blocking(backends, demands), &prepared.setting, reporter)
-    } else {
-        let backends = demands.iter().map(|_| NullQueue::new(depth)).collect();
-        phases::run(queued(backends, demands, depth), &prepared.setting, reporter)
-    }?;
-    let evidence = Evidence::none(session.clock.source());
-    session.finish(&prepared, &run, evidence)
+impl Site for Null {
+    fn run<S: Draw>(
+        self,
+        demands: Vec<Demand<S>>,
+        setting: &Setting,
+        evidence: Evidence,
+        reporter: &mut Reporter,
+    ) -> Result<(Run, Evidence), EngineError> {
+        let run = if self.depth == 1 {
+            let backends = demands.iter().map(|_| NullBackend).collect();
+            phases::run(blocking(backends, demands), setting, reporter)
+        } else {
+            let backends = demands.iter().map(|_| NullQueue::new(self.depth)).collect();
+            phases::run(queued(backends, demands, self.depth), setting, reporter)
+        }?;
+        Ok((run, evidence))
+    }
 }

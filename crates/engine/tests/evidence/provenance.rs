@@ -1,7 +1,7 @@
 //! The share from cache on counts whose truth is known.
 
 use leadline_base::host::HostUse;
-use leadline_engine::evidence::provenance::{Site, Verdict, Window, judge};
+use leadline_engine::evidence::provenance::{DataPlace, Verdict, Window, judge};
 use leadline_engine::evidence::residency::{Found, FoundKind, Placed};
 use leadline_wire::event::measure::{CachedShareFrom, MovedBytes};
 use leadline_wire::finding::{Code, Finding};
@@ -22,14 +22,14 @@ fn fetched(process: u64, device: u64) -> HostUse {
     HostUse { process: Some((process, 0)), device: Some((device, 0)), ..HostUse::default() }
 }
 
-fn disk() -> Site {
-    Site { charged: true, ..Site::default() }
+fn disk() -> DataPlace {
+    DataPlace { charged: true, ..DataPlace::default() }
 }
 
 /// What follows for 100 MB of reads.
-fn verdict(site: &Site, found: Found, sequential_share: f64, host: HostUse) -> Verdict {
+fn verdict(place: &DataPlace, found: Found, sequential_share: f64, host: HostUse) -> Verdict {
     let (host, found) = (&host, &found);
-    judge(&Window { site: Some(site), host, found, read_bytes: 100 * MB, sequential_share })
+    judge(&Window { place: Some(place), host, found, read_bytes: 100 * MB, sequential_share })
 }
 
 fn share(found: Found, sequential_share: f64, fetched_bytes: u64) -> f64 {
@@ -131,7 +131,7 @@ fn without_lookups_the_counters_alone_say_it() {
 
 #[test]
 fn a_share_that_cannot_be_known_is_not_guessed() {
-    let unknown = Site::default();
+    let unknown = DataPlace::default();
     let host = HostUse { process: Some((0, 0)), ..HostUse::default() };
     let blind = verdict(&unknown, Found::default(), 0.0, host);
     assert_eq!((blind.cached_share, blind.provenance.cached_share_from), (None, None));
@@ -148,7 +148,8 @@ fn a_share_that_cannot_be_known_is_not_guessed() {
 #[test]
 fn direct_reads_that_no_device_delivered_are_named_with_their_numbers() {
     let below = vec!["loop0: a cache".to_owned()];
-    let direct = Site { direct: true, charged: true, caches_below: below, ..Site::default() };
+    let direct =
+        DataPlace { direct: true, charged: true, caches_below: below, ..DataPlace::default() };
     let cached = verdict(&direct, Found::default(), 0.0, fetched(100 * MB, 25 * MB));
     let found = Finding::new(Code::CachedDiskNumber)
         .with("asked_bytes", 100 * MB)
@@ -167,7 +168,7 @@ fn a_simulated_system_has_its_own_device_and_nothing_else() {
     let host = HostUse { device: Some((30 * MB, 0)), ..HostUse::default() };
     let found = &Found::default();
     let host = &host;
-    let window = Window { site: None, host, found, read_bytes: 100 * MB, sequential_share: 0.0 };
+    let window = Window { place: None, host, found, read_bytes: 100 * MB, sequential_share: 0.0 };
     near(judge(&window).cached_share.unwrap(), 0.7);
     let nothing = judge(&Window { read_bytes: 0, ..window });
     assert_eq!((nothing.cached_share, nothing.disbelieved), (None, None));

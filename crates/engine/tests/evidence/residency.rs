@@ -15,7 +15,7 @@ use leadline_base::host::{BlockDevice, HostWatch};
 use leadline_engine::access::request::{Kind, Request};
 use leadline_engine::access::stream::AccessStream;
 use leadline_engine::backend::data_file::DataFile;
-use leadline_engine::evidence::provenance::{Site, Verdict, Window, judge};
+use leadline_engine::evidence::provenance::{DataPlace, Verdict, Window, judge};
 use leadline_engine::evidence::residency::{Found, Residency};
 use serde_json::json;
 
@@ -105,7 +105,7 @@ fn judged(cold: &Cold, size: u64, seq_frac: f64, reads: u64) -> Verdict {
     let file = cold.data.reopen(false, false).unwrap();
     let mut stream = AccessStream::new(&workload(size, seq_frac), 512, 1, 0).unwrap();
     let device = BlockDevice::of(&file);
-    let site = Site::of(&file, false, device.as_ref());
+    let place = DataPlace::of(&file, false, device.as_ref());
     let watch = HostWatch::start(device);
     let (mut found, mut sequential) = (Found::default(), 0);
     let mut block = vec![0; size as usize];
@@ -121,7 +121,7 @@ fn judged(cold: &Cold, size: u64, seq_frac: f64, reads: u64) -> Verdict {
             .unwrap();
     }
     judge(&Window {
-        site: Some(&site),
+        place: Some(&place),
         host: &watch.finish(),
         found: &found,
         read_bytes: reads * size,

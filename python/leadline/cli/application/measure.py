@@ -48,8 +48,8 @@ def plan_application(
     """
     described = load_application(store, ref)
     found = synthetic_of(described, phase)
-    whole = target.kind == "directory" and seconds is None
-    keeps = access.waits or target.kind == "null"
+    whole = target.has_files and seconds is None
+    keeps = access.waits or not target.has_device
     own = access if keeps else msgspec.structs.replace(access, sync=found.sync)
     planned = plan_workload(
         found.workload, own, arrivals=found.arrivals, seconds=seconds, runs=runs

@@ -72,10 +72,10 @@ def preflight(
         busyness: looks at the machine, for tests.
 
     """
-    if target.kind not in ("directory", "nfs"):
+    if target.virtual_time or not target.has_device:
         return ()
     busy = (busyness or watch)()
-    if target.kind == "nfs":
+    if not target.has_files:
         remote = (_debug_build(facts), _busy(busy), _governor(facts))
         return tuple(each for each in remote if each is not None)
     found = (

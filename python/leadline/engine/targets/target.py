@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar
 
 import msgspec
 
 from leadline.engine.targets.nfs_address import NfsAddress
 from leadline.engine.targets.profiles import load_profile
-from leadline.errors import TargetRefused
-from leadline.machine.mounts import mount_of
+from leadline.errors import CacheLimitRefused, TargetRefused
+from leadline.machine.mounts import is_in_memory, mount_of
 
 NO_STORAGE = frozenset(
     {
@@ -26,12 +26,23 @@ _SPELLINGS = "a target is a directory, sim:NAME, sim:FILE.toml, nfs://HOST/PATH 
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
-    """A target that was looked at and found usable; nothing is created in it yet."""
+    """A target that was looked at and found usable; nothing is created in it yet.
+
+    What it can do it says itself; nobody else asks which of the four it is.
+    """
+
+    backends: ClassVar[tuple[str, ...]] = ()
+    """Ways to issue requests; the first is the default."""
+    has_files: ClassVar[bool] = False
+    """Whether its data lie in files of this machine: it takes fio, plain files, preconditioning."""
+    has_device: ClassVar[bool] = True
+    """Whether something stores the data, and writes can be made to wait for it."""
+    virtual_time: ClassVar[bool] = False
+    """Whether its clock is virtual, so that time costs nothing."""
 
     text: str
     """A directory's path, or the scheme and name of another target: what finds it again from any
     working directory, but for a simulated system's file, whose contents are in `profile`."""
-    kind: Literal["directory", "nfs", "simulated", "null"]
     path: str | None = None
     """Absolute path without symlinks, of a directory."""
     nfs: NfsAddress | None = None
@@ -42,17 +53,29 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def name(self) -> str:
         """A name for the system when nobody gave one."""
-        if self.kind == "simulated":
-            return Path(self.text.removeprefix("sim:")).stem
-        if self.nfs is not None:
-            return self.nfs.name
-        if self.path is None:
-            return "null"
-        host = os.uname().nodename.partition(".")[0] or "host"
-        return f"{host}{self.path}".rstrip("/").replace("/", "-")
+        raise NotImplementedError
 
-    @classmethod
-    def parse(cls, text: str) -> Target:
+    def require_direct(self) -> None:
+        """Look whether requests can go past the file cache.
+
+        Raises:
+            TargetRefused: they cannot.
+
+        """
+        raise TargetRefused(
+            f"--direct goes past the file cache, and {self.text} has no file: leave it out"
+        )
+
+    def require_own_cache(self) -> None:
+        """Look whether memory of this machine is its file cache, which could be capped.
+
+        Raises:
+            CacheLimitRefused: it is not.
+
+        """
+
+    @staticmethod
+    def parse(text: str) -> Target:
         """Read a target and look whether it can be used.
 
         Raises:
@@ -67,25 +90,109 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         _require_text(spelled)
         scheme = _SCHEME.match(spelled)
         if scheme:
-            return cls._with_scheme(scheme[1].lower(), spelled[scheme.end() :], spelled)
+            return _with_scheme(scheme[1].lower(), spelled[scheme.end() :], spelled)
         path = _require_text(str(_usable_directory(spelled)))
-        return cls(text=path, kind="directory", path=path)
+        return Directory(text=path, path=path)
 
-    @classmethod
-    def _with_scheme(cls, scheme: str, rest: str, spelled: str) -> Target:
-        if scheme == "sim":
-            return cls(text=f"sim:{rest}", kind="simulated", profile=load_profile(rest))
-        if scheme == "null":
-            if rest:
-                raise TargetRefused(f"null: takes nothing after the colon, {rest!r} is too much")
-            return cls(text="null:", kind="null")
-        if scheme == "nfs":
-            address = NfsAddress.parse(spelled)
-            return cls(text=address.text, kind="nfs", nfs=address)
+
+class Directory(Target, frozen=True, kw_only=True):
+    """A directory of a local file system, or of one that the kernel mounted."""
+
+    backends = ("pread", "uring", "mmap")
+    has_files = True
+
+    path: str
+
+    @property
+    def name(self) -> str:
+        """The host's and the path's."""
+        host = os.uname().nodename.partition(".")[0] or "host"
+        return f"{host}{self.path}".rstrip("/").replace("/", "-")
+
+    def require_direct(self) -> None:
+        """Whether the file system takes O_DIRECT the engine finds out."""
+
+    def require_own_cache(self) -> None:
+        """Files that are memory have no cache before them."""
+        if is_in_memory(self.path):
+            raise CacheLimitRefused(
+                f"--cache-limit caps the file cache, and {self.text} has none: its file system is "
+                "memory itself, and a cap would end the engine. Leave --cache-limit out"
+            )
+
+
+class NfsExport(Target, frozen=True, kw_only=True):
+    """A directory that an NFS server exports, reached by Leadline's own client."""
+
+    backends = ("nfs",)
+
+    nfs: NfsAddress
+
+    @property
+    def name(self) -> str:
+        """The server's and the path's."""
+        return self.nfs.name
+
+    def require_direct(self) -> None:
+        """The client keeps nothing."""
         raise TargetRefused(
-            f"{spelled!r} has the unknown scheme {scheme}:; {_SPELLINGS}; "
-            f"a directory of that name is written ./{spelled}"
+            f"--direct goes past the file cache, and the client of {self.text} has none; the "
+            "server's cannot be passed by from here: leave it out"
         )
+
+    def require_own_cache(self) -> None:
+        """The cache is the server's."""
+        raise CacheLimitRefused(
+            "--cache-limit caps this machine's memory, and the client here keeps no file cache: "
+            "the cache is the server's, cap it there"
+        )
+
+
+class Simulated(Target, frozen=True, kw_only=True):
+    """A simulated system: a law or a machine of parts, in virtual time."""
+
+    backends = ("simulated",)
+    virtual_time = True
+
+    @property
+    def name(self) -> str:
+        """The profile's."""
+        return Path(self.text.removeprefix("sim:")).stem
+
+    def require_own_cache(self) -> None:
+        """Its cache is a part of the profile."""
+        raise CacheLimitRefused(
+            "--cache-limit caps real memory; a simulated system has the cache its profile says: "
+            "change it there"
+        )
+
+
+class Null(Target, frozen=True, kw_only=True):
+    """Nothing: measures Leadline itself."""
+
+    backends = ("null",)
+    has_device = False
+
+    @property
+    def name(self) -> str:
+        """What it is."""
+        return "null"
+
+
+def _with_scheme(scheme: str, rest: str, spelled: str) -> Target:
+    if scheme == "sim":
+        return Simulated(text=f"sim:{rest}", profile=load_profile(rest))
+    if scheme == "null":
+        if rest:
+            raise TargetRefused(f"null: takes nothing after the colon, {rest!r} is too much")
+        return Null(text="null:")
+    if scheme == "nfs":
+        address = NfsAddress.parse(spelled)
+        return NfsExport(text=address.text, nfs=address)
+    raise TargetRefused(
+        f"{spelled!r} has the unknown scheme {scheme}:; {_SPELLINGS}; "
+        f"a directory of that name is written ./{spelled}"
+    )
 
 
 def _require_text(path: str) -> str:

@@ -23,30 +23,28 @@ def headline(study: FilesStudy) -> str:
         _fastest(verb, [row for row in rows if row.test == test and row.drives == drives])
         for test, verb in _ASKED
     ]
-    told = [text for text in said if text]
+    told = [each for each in said if each is not None]
     if not told:
         first = rows[0]
         return f"{_start(say_system(first))}: {first.test} at {_rate(first)}."
-    names = {f"{say_system(row)} " for row in rows}
-    whose = next((name for name in names if told[0].startswith(name)), None)
-    if whose is not None and all(text.startswith(whose) for text in told):
-        told[1:] = [text.removeprefix(whose) for text in told[1:]]
-    return f"{_start(' and '.join(told))}."
+    if len({system for system, _ in told}) == 1:
+        told[1:] = [("", does) for _, does in told[1:]]
+    return f"{_start(' and '.join(f'{system} {does}'.strip() for system, does in told))}."
 
 
-def _fastest(verb: str, rows: Sequence[FilesRow]) -> str:
-    """Say who is fastest, and who cannot be told from it."""
+def _fastest(verb: str, rows: Sequence[FilesRow]) -> tuple[str, str] | None:
+    """Say which system is fastest and how fast; no system where it cannot be told from others."""
     if not rows:
-        return ""
+        return None
     ordered = sorted(rows, key=lambda row: -_known(row).value)
     best = ordered[0]
     low = _known(best).low
     near = [row for row in ordered[1:] if low is None or (_known(row).high or low) >= low]
     if near:
         names = join_words([say_system(row) for row in (best, *near)])
-        return f"which {verb} fastest cannot be told of {names}: {_rate(best)} at most"
+        return "", f"which {verb} fastest cannot be told of {names}: {_rate(best)} at most"
     beats = "" if len(ordered) == 1 else f" fastest of {len(ordered)}"
-    return f"{say_system(best)} {verb}{beats} at {_rate(best)}"
+    return say_system(best), f"{verb}{beats} at {_rate(best)}"
 
 
 def _rate(row: FilesRow) -> str:

@@ -54,7 +54,7 @@ class CacheAsked:
 
 def usual_budget_s(target: Target) -> float:
     """Time of a study when nobody says how much."""
-    return VIRTUAL_BUDGET_S if target.kind == "simulated" else BUDGET_S
+    return VIRTUAL_BUDGET_S if target.virtual_time else BUDGET_S
 
 
 def begin_study(

@@ -79,7 +79,7 @@ def shared_devices(targets: Sequence[Target]) -> tuple[str, ...]:
 
 def _require_sense(targets: Sequence[Target], file_systems: Sequence[str]) -> None:
     for target in targets:
-        if target.kind != "directory":
+        if not target.has_files:
             raise FilesRefused(
                 f"{target.text}: plain files need a directory, one for each drive; simulated "
                 "systems and servers are surveyed: leadline survey"

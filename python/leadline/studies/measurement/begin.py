@@ -22,7 +22,7 @@ def begin_measurements(target: Target, asked: MeasurementAsked) -> MeasurementSt
     """
     if not asked.workloads:
         raise MeasurementRefused("no workload was given: there is nothing to measure")
-    if asked.precondition_bytes_max is not None and target.kind != "directory":
+    if asked.precondition_bytes_max is not None and not target.has_files:
         raise MeasurementRefused(
             f"--precondition writes to a real device of this machine, and {target.text} has none: "
             "leave it out"

@@ -189,7 +189,7 @@ def _runs(runs: int | None, arrivals: Arrivals) -> int:
 
 def _over(access: Access, job: FioWorkload, target: Target, *, files: bool) -> Access:
     """The command's own choices over the job's, as far as the target has a choice."""
-    own = access.waits or target.kind == "null"
+    own = access.waits or not target.has_device
     waiting = msgspec.structs.replace(access, sync=access.sync if own else job.sync)
     if not files:
         return waiting

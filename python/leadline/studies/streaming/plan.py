@@ -7,7 +7,7 @@ from typing import cast
 
 import msgspec
 
-from leadline.engine import Target, TargetRefused, available_memory_bytes
+from leadline.engine import Directory, TargetRefused, available_memory_bytes
 from leadline.engine.streams.jobs import record_format_of, scan_of_share
 from leadline.engine.streams.places import (
     DataSet,
@@ -103,7 +103,7 @@ def plan_run(
     if isinstance(chosen, Transpose):
         options = msgspec.structs.replace(options, rows=chosen.rows, columns=chosen.columns)
     homes = source.directories + output_directories(job)
-    usual = Target(text=homes[-1], kind="directory", path=homes[-1]).name
+    usual = Directory(text=homes[-1], path=homes[-1]).name
     return Planned(
         system=name or usual,
         job=job,

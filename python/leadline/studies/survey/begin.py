@@ -56,7 +56,7 @@ class Asked:
 
 def usual_budget_s(target: Target) -> float:
     """Time of a survey when nobody says how much."""
-    return VIRTUAL_BUDGET_S if target.kind == "simulated" else BUDGET_S
+    return VIRTUAL_BUDGET_S if target.virtual_time else BUDGET_S
 
 
 def begin_survey(

@@ -58,11 +58,10 @@ def _levels(survey: Survey) -> str:
     if len(regions) == 1:
         return _one_level(regions[0], curve) + capped
     holds = [
-        f"the {region.name} holds {say_bytes(border.bytes, level=not index)}"
+        f"the {region.name}{'' if index else ' holds'} {say_bytes(border.bytes, level=not index)}"
         f"{' and gives out gradually' if border_is_gradual(border) else ''}"
         for index, (region, border) in enumerate(zip(regions, survey.borders, strict=False))
     ]
-    holds = [holds[0], *(text.replace(" holds", "", 1) for text in holds[1:])]
     count = _WORDS.get(len(regions), str(len(regions)))
     levels = f"{count} levels: {', '.join(holds)}, beyond it the {regions[-1].name}."
     return f"{levels} {_shown_by(survey)}{capped}"

@@ -53,7 +53,7 @@ def storage_server(
         raise WorkloadError(
             f"{words!r} says how long; the length of a trial is the goal's run length"
         )
-    files = looked_at.kind == "directory"
+    files = looked_at.has_files
     named = access.backend or (typed.backend or "" if files else "")
     workload = typed.workload
     if _says_nothing_of_slots(typed, words):
@@ -109,13 +109,13 @@ def _with_slots(workload: Any, target: Target, backend: str) -> tuple[Any, str]:
     A simulated system that is stated as a law serves each slot at the pace it would have if all
     were busy: there one slot, and a queue before it, is what is simulated.
     """
-    if target.kind == "simulated":
+    if target.virtual_time:
         parts = "machine" in (target.profile or {})
         slots = SLOTS if parts else 1
         return msgspec.structs.replace(workload, queue_depth=slots), backend
     if backend in ("pread", "mmap"):
         return msgspec.structs.replace(workload, process_num=SLOTS // 2), backend
-    if target.kind == "directory" and not backend:
+    if target.has_files and not backend:
         if why_no_io_uring() is not None:
             return msgspec.structs.replace(workload, process_num=SLOTS // 2), "pread"
         backend = "uring"
