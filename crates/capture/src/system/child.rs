@@ -226,6 +226,7 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
     use std::thread;
+    use std::time::{Duration, Instant};
 
     static CAME: AtomicU32 = AtomicU32::new(0);
 
@@ -280,7 +281,14 @@ mod tests {
                 process
             })
         });
-        let process = forgotten.join().ok().and_then(Result::ok);
-        assert_eq!(process.map(reap), Some(Ended::Signal(libc::SIGKILL)));
+        let process = forgotten.join().ok().and_then(Result::ok).unwrap_or_default();
+        assert!(process > 1);
+        let patience = Instant::now() + Duration::from_secs(10);
+        while !has_ended(process) && Instant::now() < patience {
+            thread::sleep(Duration::from_millis(1));
+        }
+        send(process, libc::SIGTERM); // of which one dies that would stand still for ever
+        send(process, libc::SIGCONT);
+        assert_eq!(reap(process), Ended::Signal(libc::SIGKILL));
     }
 }
