@@ -53,7 +53,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def name(self) -> str:
         """A name for the system when nobody gave one."""
-        raise NotImplementedError
+        return self.text.rstrip(":")
 
     def require_direct(self) -> None:
         """Look whether requests can go past the file cache.
@@ -172,11 +172,6 @@ class Null(Target, frozen=True, kw_only=True):
 
     backends = ("null",)
     has_device = False
-
-    @property
-    def name(self) -> str:
-        """What it is."""
-        return "null"
 
 
 def _with_scheme(scheme: str, rest: str, spelled: str) -> Target:
