@@ -13,6 +13,7 @@ import shutil
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,7 @@ from leadline.engine import (
     TargetRefused,
     open_engine,
     open_file_tests,
+    until_completed,
     why_not_made,
 )
 from leadline.engine.file_tests import ProgramsAsked
@@ -106,7 +108,8 @@ def test_fio_runs_where_it_was_claimed(arena: Arena) -> None:
     limits = Limits(warm_up_s_max=0.05, measure_s_min=0.02, measure_s_max=1.0, total_s_max=20.0)
     with open_engine(Target.parse(str(arena.place)), engine="fio") as engine:
         swap(arena, lay_linked_run)
-        assert engine.run(workload, seed=1, limits=limits).workload_bytes.write > 0
+        run = until_completed(partial(engine.run, workload, seed=1), limits)
+    assert run.workload_bytes.write > 0
     assert arena.left() == []
 
 
