@@ -15,7 +15,10 @@ import leadline
 import survey_fixture as made
 from leadline.api.frames import FramesMissing
 from leadline.api.systems import SurveyedSystem
+from leadline.engine import BudgetSpent
+from leadline.errors import LeadlineError
 from leadline.predict import PredictionRefused
+from leadline.record import Status
 from leadline.studies.survey import PlanRefused
 
 TEXT = "unique_bytes=10MiB,size_mean=32KiB"
@@ -114,6 +117,31 @@ def test_the_package_root_stays_light() -> None:
 def test_a_budget_that_is_too_small_is_refused(tmp_path: Path) -> None:
     with pytest.raises(PlanRefused, match=r"too small"):
         leadline.survey("sim:hp-730", budget=5, store=str(tmp_path / "s"))
+
+
+def test_a_survey_goes_on_and_what_decided_it_decides_it_still(tmp_path: Path) -> None:
+    store, told = str(tmp_path / "store.sqlite"), list[str]()
+    options: dict[str, Any] = {"budget": "60s", "store": store, "say": told.append}
+    whole = leadline.survey("sim:two-level", name="whole", **options)
+    half = whole.survey.written_bytes // 2
+    with pytest.raises(BudgetSpent, match="--max-written"):
+        leadline.survey("sim:two-level", name="cut", max_written=half, **options)
+    with pytest.raises(LeadlineError, match="has --sync none, not fsync=8"):
+        leadline.survey("sim:two-level", name="cut", sync="fsync=8", resume=True, **options)
+    again = leadline.survey("sim:two-level", name="cut", max_written="1TiB", resume=True, **options)
+    assert [point.result.throughput_mb_s for point in again.points] == [
+        point.result.throughput_mb_s for point in whole.points
+    ]
+    with pytest.raises(LeadlineError, match="leave out --resume"):
+        leadline.survey("sim:two-level", name="cut", resume=True, **options)
+
+
+def test_a_survey_is_validated(system: SurveyedSystem, store: str) -> None:
+    del system
+    found = leadline.validate("hp", count=4, rivals=False, store=store)
+    assert (found.study.start.count, found.study.status) == (4, Status.DONE)
+    with pytest.raises(LeadlineError, match="--count 3 is too few"):
+        leadline.validate("hp", count=3, store=store)
 
 
 def test_a_model_is_fitted_once_for_all_questions_to_one_object() -> None:

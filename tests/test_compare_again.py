@@ -12,7 +12,6 @@ import pytest
 
 import compare_fixture as made
 from leadline.cli import compare
-from leadline.cli.load import surveyed_target
 from leadline.compare import Asked, ComparisonRefused, Named
 from leadline.engine import Limits, Target, load_profile
 from leadline.errors import LeadlineError
@@ -21,6 +20,7 @@ from leadline.record import Status, Workload
 from leadline.record.survey import SURVEY
 from leadline.store import open_store
 from leadline.studies.resume import find_unfinished
+from leadline.studies.survey.stored import surveyed_target
 from shared_surveys import surveyed
 
 LIMITS = Limits(

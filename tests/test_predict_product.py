@@ -23,7 +23,7 @@ DISK = Level("disk", 2**50, 240, 130, 60.0, 800.0, processes=4)
 class Multiplied(Machine):
     """A system that obeys the product exactly."""
 
-    def truth_mb_s(self, work: Workload, clock_frac: float = 0.0) -> float:  # noqa: ARG002
+    def truth_mb_s(self, work: Workload, clock_frac: float = 0.0) -> float:
         return float(
             100.0
             * (work.unique_bytes / MIB) ** -0.2

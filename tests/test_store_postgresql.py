@@ -77,6 +77,6 @@ class TestPostgresql(StoreConformance):
             connection.execute(text(f"DROP SCHEMA {self.schema} CASCADE"))
         engine.dispose()
 
-    def open(self, place: Path) -> Store:  # noqa: ARG002 - a server is no place
+    def open(self, place: Path) -> Store:
         url = make_url(self.server).update_query_dict({"options": f"-csearch_path={self.schema}"})
         return open_store(url.render_as_string(hide_password=False))

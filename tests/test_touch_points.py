@@ -51,7 +51,7 @@ ACCESS: Edits = {
     ],
     "python/leadline/api/systems.py": [
         ("    sync: str = NO_SYNC,\n", '    urgency: str = "usual",\n'),
-        (" sync=parse_sync(sync),", " urgency=urgency,"),
+        ("sync=parse_sync(sync)),", " urgency=urgency,"),
     ],
 }
 """A toy like `sync`: how soon requests are served."""

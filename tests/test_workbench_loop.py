@@ -25,7 +25,7 @@ from leadline.record.workbench import (
 from leadline.servers import run_trial
 from leadline.store import Store, open_store
 from leadline.studies.workbench.errors import ReplayRefused
-from leadline.studies.workbench.mapping import Watcher, run_experiment
+from leadline.studies.workbench.mapping import TrialWatcher, run_experiment
 from leadline.studies.workbench.policies import UnknownPolicy, open_policy
 from leadline.studies.workbench.pools.pool import open_pool
 from leadline.studies.workbench.search import PeakSearch
@@ -305,7 +305,7 @@ def test_a_watcher_hears_of_every_trial_and_peak_once_it_is_kept(store: Store) -
     heard: list[tuple[Sample, object]] = []
     start = surface_start()
 
-    class Listener(Watcher):
+    class Listener(TrialWatcher):
         def on_trial(self, sample: Sample, trial: Trial) -> None:
             kept = stored_experiment(store, start.study_id).peaks[-1]
             assert kept.trials[-1] == trial

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from leadline.late import names_from
 
 if TYPE_CHECKING:
-    from leadline.api.caches_and_files import cache, files
+    from leadline.api.caches_and_files import cache, files, validate
     from leadline.api.comparisons import ComparedSystems, compare
     from leadline.api.measurements import measure
     from leadline.api.servers import MeasuredServer, peak, surface
@@ -51,6 +51,7 @@ _HOMES = {
     "stream": "leadline.api.streams",
     "surface": "leadline.api.servers",
     "survey": "leadline.api.systems",
+    "validate": "leadline.api.caches_and_files",
     "__version__": "leadline.machine.facts:leadline_version",
 }
 
@@ -76,6 +77,7 @@ __all__ = [
     "stream",
     "surface",
     "survey",
+    "validate",
 ]
 
 

@@ -1,31 +1,72 @@
-"""The file cache of a target, and plain files on drives."""
+"""Studies that come as they are stored: validations, the file cache, plain files on drives."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
-from leadline.api.frames import bytes_of, seconds_of
-from leadline.api.progress import progress_line
+from leadline.api.frames import bytes_of, maybe, seconds_of
+from leadline.api.progress import Listener
 from leadline.api.studies import StoredStudy
-from leadline.engine import Target, open_engine, open_file_tests, preflight
+from leadline.engine import Target
 from leadline.record import NO_SYNC, Access, parse_sync
 from leadline.record.file_cache import CACHE
 from leadline.record.files import FILES
+from leadline.record.validation import VALIDATION
 from leadline.store import open_store
-from leadline.studies.cache import (
-    CACHE_LIMIT_MOST,
-    CacheAsked,
-    begin_study,
-    run_study,
-    usual_budget_s,
-)
-from leadline.studies.files import Asked, begin_files, plan_cells, run_files
+from leadline.studies.cache import CacheAsked, FileCacheStudy, usual_budget_s
+from leadline.studies.conduct import Reached, conduct
+from leadline.studies.files import Asked, PlainFiles, plan_cells
 from leadline.studies.files.plan import CHOICES
 from leadline.studies.files.protocol import RUNS
-from leadline.studies.survey import choose_cache_limit
+from leadline.studies.survey.stored import load_survey, surveyed_target
+from leadline.studies.validation import Asked as ValidationAsked
+from leadline.studies.validation import ValidationStudy
 
 FILES_BUDGET_S = 600.0
+
+
+def validate(
+    system: str,
+    *,
+    count: int = 100,
+    seconds: str | float | None = None,
+    budget: str | float | None = None,
+    rivals: bool | None = None,
+    model: str | None = None,
+    seed: int = 1,
+    resume: bool = False,
+    store: str | None = None,
+    say: Callable[[str], None] = lambda _: None,
+    progress: bool | None = None,
+) -> StoredStudy:
+    """Measure random workloads and hold them against what a survey's models predict (CP94 §9).
+
+    Args:
+        system: a survey's id or the first letters of it, or a system's name.
+        count: random workloads; each is measured twice.
+        seconds: of one reading, at most, as a number or as `"2s"`; as the survey's points had.
+        budget: a hard cap, in seconds or as `"10min"`; what all readings need, and a tenth.
+        rivals: measure orthogonal samples as well; None only on a simulated system.
+        model: of the headline; the best without it.
+        seed: decides the workloads.
+        resume: go on with this survey's unfinished validation.
+        store: a file or URL; by default the one the command line uses.
+        say: is told what a person should know, one sentence at a time.
+        progress: shows how far it is; None where it runs in a notebook.
+
+    Raises:
+        LeadlineError: the survey or its target was refused, or a reading failed; the message says
+            what to do.
+
+    """
+    with open_store(store) as kept:
+        survey, points = load_survey(kept, system)
+        beside = surveyed_target(survey).virtual_time if rivals is None else rivals
+        limits = maybe(seconds_of, seconds), maybe(seconds_of, budget)
+        asked = ValidationAsked(count, seed, *limits, rivals=beside)
+        study = ValidationStudy(survey, points, asked, model)
+        found = conduct(study, kept, Listener(say, progress), resume=resume)
+    return StoredStudy(VALIDATION.kind, found, store)
 
 
 def cache(
@@ -40,6 +81,7 @@ def cache(
     sync: str = NO_SYNC,
     seed: int = 1,
     sizes_only: bool = False,
+    resume: bool = False,
     store: str | None = None,
     say: Callable[[str], None] = lambda _: None,
     progress: bool | None = None,
@@ -57,6 +99,7 @@ def cache(
         sync: which writes wait for the device: `none`, `dsync`, `fsync=8` or `fdatasync=8`.
         seed: decides order, addresses and simulated noise.
         sizes_only: leave out the disciplines of writes and the flusher.
+        resume: go on with this system's unfinished study.
         store: a file or URL; by default the one the command line uses.
         say: is told what a person should know, one sentence at a time.
         progress: shows how far it is; None where it runs in a notebook.
@@ -67,28 +110,17 @@ def cache(
     """
     chosen = Target.parse(target)
     budget_s = usual_budget_s(chosen) if budget is None else seconds_of(budget)
-    limit = None if cache_limit is None else bytes_of(cache_limit)
-    if chosen.path is not None:
-        path = Path(chosen.path)
-        limit = choose_cache_limit(path, limit, budget_s, say, most_bytes=CACHE_LIMIT_MOST)
-    access = Access(
-        backend=backend or "", direct=direct, sync=parse_sync(sync), cache_limit_bytes=limit or None
+    reached = Reached(
+        target=chosen,
+        access=Access(backend=backend or "", direct=direct, sync=parse_sync(sync)),
+        cache_limit_bytes=maybe(bytes_of, cache_limit),
+        max_bytes=maybe(bytes_of, max_bytes),
     )
-    most = None if max_bytes is None else bytes_of(max_bytes)
     asked = CacheAsked(name or chosen.name, budget_s, seed, write_costs=not sizes_only)
-    with (
-        open_store(store) as kept,
-        open_engine(chosen, access, max_bytes=most, run_seed=seed) as engine,
-    ):
-        findings = preflight(chosen, engine.facts)
-        for finding in findings:
-            say(str(finding))
-        findings = tuple(finding for finding in findings if not finding.is_note)
-        start = begin_study(engine, chosen, asked, findings=findings)
-        kept.begin(CACHE, start)
-        with progress_line(progress, simulated=start.simulated) as told:
-            found = run_study(engine, chosen, kept, start, on_progress=told)
-        return StoredStudy(CACHE.kind, found, store)
+    study = FileCacheStudy(reached, asked, maybe(seconds_of, budget))
+    with open_store(store) as kept:
+        found = conduct(study, kept, Listener(say, progress), resume=resume)
+    return StoredStudy(CACHE.kind, found, store)
 
 
 def files(
@@ -102,7 +134,9 @@ def files(
     budget: str | float = FILES_BUDGET_S,
     max_bytes: str | int | None = None,
     seed: int = 1,
+    resume: bool = False,
     store: str | None = None,
+    say: Callable[[str], None] = lambda _: None,
 ) -> StoredStudy:
     """Time plain files: read, written and rewritten, over file systems, block sizes and drives.
 
@@ -117,7 +151,9 @@ def files(
         budget: a hard cap, in seconds or as `"10min"`.
         max_bytes: most data to write.
         seed: decides the order.
+        resume: go on with the unfinished study of these directories as it was begun.
         store: a file or URL; by default the one the command line uses.
+        say: is told what may disturb it.
 
     Raises:
         LeadlineError: it was refused or failed; the message says what to do.
@@ -133,9 +169,9 @@ def files(
         budget_s=seconds_of(budget),
         seed=seed,
     )
-    size = None if file_size is None else bytes_of(file_size)
-    most = None if max_bytes is None else bytes_of(max_bytes)
-    with open_store(store) as kept, open_file_tests(targets, max_bytes=most) as tests:
-        start = begin_files(targets, asked)
-        found = run_files(tests, kept, start, file_bytes=size)
-        return StoredStudy(FILES.kind, found, store)
+    study = PlainFiles(
+        targets, asked, file_bytes=maybe(bytes_of, file_size), max_bytes=maybe(bytes_of, max_bytes)
+    )
+    with open_store(store) as kept:
+        found = conduct(study, kept, Listener(say, shown=False), resume=resume)
+    return StoredStudy(FILES.kind, found, store)

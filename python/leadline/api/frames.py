@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from html import escape
-from typing import Any
+from typing import Any, TypeVar
 
 from leadline.errors import LeadlineError
 from leadline.fio.words import read_alone
 from leadline.machine.build import say_missing
 from leadline.record import Interval, Workload
 from leadline.units import parse_bytes, parse_seconds
+
+Read = TypeVar("Read")
 
 
 class FramesMissing(LeadlineError):
@@ -25,6 +27,11 @@ def seconds_of(value: str | float) -> float:
 def bytes_of(value: str | int) -> int:
     """Return bytes, given as a number or as `"1GiB"`."""
     return parse_bytes(value) if isinstance(value, str) else value
+
+
+def maybe(read: Callable[[Any], Read], value: Any) -> Read | None:
+    """Return what is read of a value; None of None."""
+    return None if value is None else read(value)
 
 
 def workload_of(value: Workload | str) -> Workload:

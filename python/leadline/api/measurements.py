@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Literal
 
-from leadline.api.frames import bytes_of, seconds_of, workload_of
-from leadline.api.progress import progress_line
+from leadline.api.frames import bytes_of, maybe, seconds_of, workload_of
+from leadline.api.progress import Listener
 from leadline.api.studies import StoredStudy
 from leadline.engine import Target
 from leadline.record import Access, Arrivals, Workload
-from leadline.record.finding import Finding
 from leadline.record.job import CLOSED
 from leadline.record.measurement import MEASUREMENT, MeasurementAsked
 from leadline.store import open_store
-from leadline.studies.measurement import (
-    begin_measurements,
-    find_begun,
-    measure_workloads,
-    plan_workload,
-)
+from leadline.studies.conduct import conduct
+from leadline.studies.measurement import Measuring, plan_workload
 from leadline.studies.measurement.plan import ACCURACY, SECONDS
 
 
@@ -80,30 +75,15 @@ def measure(
         ),
         seed=seed,
         accuracy=accuracy,
-        precondition_bytes_max=_bytes(precondition),
-        max_bytes=_bytes(max_bytes),
-        written_bytes_max=_bytes(max_written),
+        precondition_bytes_max=maybe(bytes_of, precondition),
+        max_bytes=maybe(bytes_of, max_bytes),
+        written_bytes_max=maybe(bytes_of, max_written),
         engine=engine,
     )
+    study = Measuring(chosen, asked, given=None)
     with open_store(store) as kept:
-        before = find_begun(kept, chosen, asked.workloads) if resume else None
-        start = begin_measurements(chosen, asked) if before is None else before.start
-        with progress_line(progress) as told:
-            also: Any = {"written_bytes_max": asked.written_bytes_max, "on_progress": told}
-            found = measure_workloads(chosen, kept, start, before, on_findings=_each(say), **also)
+        found = conduct(study, kept, Listener(say, progress), resume=resume)
     return StoredStudy(MEASUREMENT.kind, found, store)
-
-
-def _bytes(said: str | int | None) -> int | None:
-    return None if said is None else bytes_of(said)
-
-
-def _each(say: Callable[[str], None]) -> Callable[[Sequence[Finding]], None]:
-    def on_findings(findings: Sequence[Finding]) -> None:
-        for finding in findings:
-            say(str(finding))
-
-    return on_findings
 
 
 def _read(workloads: Sequence[Workload | str]) -> list[Workload]:

@@ -3,15 +3,40 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from leadline.engine import Progress
+from leadline.record.finding import Finding
 from leadline.record.wording import say_time
+from leadline.studies.conduct import OnProgress, Watcher
 from leadline.units import format_rate
 
 _CELLS = 30
+
+
+class Listener(Watcher):
+    """Says what a person should know to a function of theirs, and shows a line in a notebook."""
+
+    def __init__(self, say: Callable[[str], None], shown: bool | None) -> None:
+        """Take who is told; `shown` as `progress_line` has it."""
+        self._say, self._shown = say, shown
+
+    def say(self, text: str) -> None:
+        """Say what Leadline chose."""
+        self._say(text)
+
+    def found(self, findings: Sequence[Finding]) -> None:
+        """Say what may disturb the study."""
+        for finding in findings:
+            self._say(str(finding))
+
+    def progress(
+        self, planned: int, *, what: str = "points", simulated: bool = False
+    ) -> AbstractContextManager[OnProgress]:
+        """Show a line that changes."""
+        return progress_line(self._shown, simulated=simulated)
 
 
 @contextmanager

@@ -9,15 +9,15 @@ from math import nan
 from pathlib import Path
 from typing import Any
 
-from leadline.api.frames import chosen, columns, frame, seconds_of, table
+from leadline.api.frames import chosen, columns, frame, maybe, seconds_of, table
+from leadline.api.progress import Listener
 from leadline.record import Interval
 from leadline.record.workbench import EXPERIMENT, Experiment, Level, PeakRate, Surface
 from leadline.report.plots import charts_of
 from leadline.store import open_store
-from leadline.studies.workbench.experiments.read import begin_peak, begin_surface, load_experiment
-from leadline.studies.workbench.mapping import run_experiment
-from leadline.studies.workbench.pools.pool import open_pool
-from leadline.studies.workbench.resuming import resume_peak, resume_surface
+from leadline.studies.conduct import conduct
+from leadline.studies.workbench.asked import ExperimentStudy, Where, peak_of, surface_of
+from leadline.studies.workbench.experiments.read import load_experiment
 from leadline.studies.workbench.trial_rows import trial_rows
 
 
@@ -59,18 +59,11 @@ def peak(
         "sample": dict(sample or {}),
         "policy": policy,
         "seed": seed,
-        "deadline_s": None if deadline is None else seconds_of(deadline),
+        "deadline_s": maybe(seconds_of, deadline),
     }
-    with (
-        open_store(store) as kept,
-        open_pool(scheduler or file.scheduler, say, insecure=insecure_scheduler) as pool,
-    ):
-        stored = resume_peak(file, kept, **asked) if resume else None
-        start = begin_peak(file, **asked) if stored is None else stored.start
-        if stored is None:
-            kept.begin(EXPERIMENT, start)
-        found = run_experiment(start, kept, pool, stored=stored, at_once=1, compare=compare)
-    return MeasuredServer(found)
+    where = Where(scheduler=scheduler, insecure=insecure_scheduler)
+    study = peak_of(file, where, asked, compare=compare)
+    return _conducted(study, store, say, resume=resume)
 
 
 def surface(
@@ -111,18 +104,17 @@ def surface(
         "design": design,
         "policy": policy,
         "seed": seed,
-        "deadline_s": None if deadline is None else seconds_of(deadline),
+        "deadline_s": maybe(seconds_of, deadline),
     }
-    with (
-        open_store(store) as kept,
-        open_pool(scheduler or file.scheduler, say, insecure=insecure_scheduler) as pool,
-    ):
-        stored = resume_surface(file, kept, **asked) if resume else None
-        start = begin_surface(file, **asked) if stored is None else stored.start
-        if stored is None:
-            kept.begin(EXPERIMENT, start)
-        found = run_experiment(start, kept, pool, stored=stored, at_once=at_once or file.at_once)
-    return MeasuredServer(found)
+    where = Where(scheduler=scheduler, insecure=insecure_scheduler, at_once=at_once)
+    return _conducted(surface_of(file, where, asked), store, say, resume=resume)
+
+
+def _conducted(
+    study: ExperimentStudy, store: str | None, say: Callable[[str], None], *, resume: bool
+) -> MeasuredServer:
+    with open_store(store) as kept:
+        return MeasuredServer(conduct(study, kept, Listener(say, shown=False), resume=resume))
 
 
 @dataclass(frozen=True, repr=False)

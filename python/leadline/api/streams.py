@@ -8,15 +8,16 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from leadline.api.frames import bytes_of, chosen, frame, seconds_of, table
-from leadline.engine import open_streams
+from leadline.api.frames import bytes_of, chosen, frame, maybe, seconds_of, table
 from leadline.record.balance import Bound
 from leadline.record.streaming import STREAM, KernelName, StreamResult, StreamStudy
 from leadline.report.plots import charts_of
 from leadline.store import open_store
+from leadline.studies.conduct import Watcher, conduct
+from leadline.studies.streaming.asked import KernelRuns
 from leadline.studies.streaming.phase_rows import phase_rows
 from leadline.studies.streaming.plan import BUDGET_S, Wanted, plan_run
-from leadline.studies.streaming.run import begin_stream, bound_of, run_stream
+from leadline.studies.streaming.run import bound_of
 from leadline.units import format_rate
 
 
@@ -41,6 +42,7 @@ def stream(
     name: str | None = None,
     seed: int = 1,
     budget: str | float = BUDGET_S,
+    resume: bool = False,
     store: str | None = None,
 ) -> StreamedData:
     """Stream data through a kernel, verify and store what came of it, return the measures.
@@ -65,31 +67,30 @@ def stream(
         name: of the system, to find it again.
         seed: of everything drawn.
         budget: a hard cap, in seconds or as `"5min"`.
+        resume: go on with the unfinished study of several runs.
         store: a file or URL.
 
     Raises:
         LeadlineError: it was refused or failed; the message says what to do.
 
     """
+    plain: Any = {"buffered": buffered, "depth": depth, "replace": replace, "runs": runs}
     wanted = Wanted(
+        seed=seed,
         source=str(source),
         destination=str(destination),
-        memory_bytes=None if memory is None else bytes_of(memory),
+        memory_bytes=maybe(bytes_of, memory),
         threads=threads,
         read=io,
         stripes=tuple(map(str, stripes)),
         temporary=tuple(map(str, temporary)),
-        buffered=buffered,
-        depth=depth,
-        replace=replace,
-        runs=runs,
-        seed=seed,
         budget_s=seconds_of(budget),
+        **plain,
     )
-    size = {"rows": rows, "columns": columns}
-    planned = plan_run(kernel, wanted, name=name, match_frac=match, capacities=bound, **size)
-    with open_store(store) as kept, open_streams() as streams:
-        return StreamedData(run_stream(planned, begin_stream(planned), streams, kept))
+    shape = {"rows": rows, "columns": columns}
+    planned = plan_run(kernel, wanted, name=name, match_frac=match, capacities=bound, **shape)
+    with open_store(store) as kept:
+        return StreamedData(conduct(KernelRuns(planned), kept, Watcher(), resume=resume))
 
 
 @dataclass(frozen=True, repr=False)

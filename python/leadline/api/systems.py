@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from pathlib import Path
 from typing import Any, overload
 
-from leadline.api.frames import bytes_of, chosen, columns, frame, seconds_of, table, workload_of
-from leadline.api.progress import progress_line
-from leadline.engine import Engine, Target, Wear, open_engine, preflight, room_findings
+from leadline.api.frames import (
+    bytes_of,
+    chosen,
+    columns,
+    frame,
+    maybe,
+    seconds_of,
+    table,
+    workload_of,
+)
+from leadline.api.progress import Listener
+from leadline.engine import Target
 from leadline.predict import Predictor, iops_of, response_us_of
 from leadline.predict.application import predict_application
 from leadline.record import (
@@ -29,16 +37,10 @@ from leadline.record.survey import SURVEY
 from leadline.record.wording import say_rate, say_workload
 from leadline.report.plots import charts_of
 from leadline.report.survey.tables import level_rows
-from leadline.store import Store, open_store
+from leadline.store import open_store
 from leadline.studies.application import load_application
-from leadline.studies.survey import (
-    LEARN_FRAC,
-    Asked,
-    begin_survey,
-    choose_cache_limit,
-    run_survey,
-    usual_budget_s,
-)
+from leadline.studies.conduct import Reached, conduct
+from leadline.studies.survey import LEARN_FRAC, Asked, SurveyStudy, usual_budget_s
 from leadline.studies.survey.stored import load_survey
 
 
@@ -57,6 +59,8 @@ def survey(
     accuracy: float | None = None,
     focal: str = "middle",
     learn: float = LEARN_FRAC,
+    precondition: str | int | None = None,
+    resume: bool = False,
     store: str | None = None,
     say: Callable[[str], None] = lambda _: None,
     progress: bool | None = None,
@@ -77,62 +81,39 @@ def survey(
         accuracy: a point ends as soon as ± this is reached; without one all windows are alike.
         focal: `middle` or `75%`.
         learn: share of the points put where predictions gain most.
+        precondition: most to write before the first point, in bytes or as `"8GiB"`.
+        resume: go on with this system's unfinished survey.
         store: a file or URL; by default the one the command line uses.
         say: is told what a person should know, one sentence at a time.
         progress: shows how far it is; None where it runs in a notebook.
 
     Raises:
         LeadlineError: the target was refused or failed; the message says what to do.
-        PlanRefused: no sensible survey fits the budget or the room.
         BudgetSpent: the budget, or what may be written, ended early; the points are kept.
 
     """
     chosen = Target.parse(target)
-    budget_s = usual_budget_s(chosen) if budget is None else seconds_of(budget)
-    limit = None if cache_limit is None else bytes_of(cache_limit)
-    most = None if max_bytes is None else bytes_of(max_bytes)
-    if chosen.path is not None:
-        limit = choose_cache_limit(Path(chosen.path), limit, budget_s, say, max_bytes=most)
-    wear = Wear(None if max_written is None else bytes_of(max_written))
-    access = Access(
-        backend=backend or "", direct=direct, sync=parse_sync(sync), cache_limit_bytes=limit or None
-    )
     asked = Asked(
         name or chosen.name,
-        budget_s,
-        most,
+        usual_budget_s(chosen) if budget is None else seconds_of(budget),
+        maybe(bytes_of, max_bytes),
         seed,
         accuracy or 0.0,
         focal,
-        learn_frac=learn,
-        written_bytes_max=wear.bytes_max,
+        maybe(bytes_of, precondition),
+        learn,
+        maybe(bytes_of, max_written),
     )
-    with (
-        open_store(store) as kept,
-        open_engine(chosen, access, max_bytes=most, wear=wear, run_seed=seed) as engine,
-    ):
-        return _run(engine, chosen, asked, kept, wear, say=say, progress=progress)
-
-
-def _run(
-    engine: Engine,
-    target: Target,
-    asked: Asked,
-    store: Store,
-    wear: Wear,
-    *,
-    say: Callable[[str], None],
-    progress: bool | None,
-) -> SurveyedSystem:
-    findings = (*preflight(target, engine.facts), *room_findings(engine, asked.max_bytes))
-    for finding in findings:
-        say(str(finding))
-    findings = tuple(finding for finding in findings if not finding.is_note)
-    start = begin_survey(engine, target, asked, findings=findings)
-    store.begin(SURVEY, start)
-    with progress_line(progress, simulated=start.simulated) as told:
-        found = run_survey(engine, store, start, wear=wear, on_progress=told)
-    return SurveyedSystem(found, store.items(start.study_id))
+    reached = Reached(
+        target=chosen,
+        access=Access(backend=backend or "", direct=direct, sync=parse_sync(sync)),
+        cache_limit_bytes=maybe(bytes_of, cache_limit),
+        max_bytes=asked.max_bytes,
+    )
+    study = SurveyStudy(reached, asked, maybe(seconds_of, budget))
+    with open_store(store) as kept:
+        found = conduct(study, kept, Listener(say, progress), resume=resume)
+        return SurveyedSystem(found, kept.items(found.start.study_id))
 
 
 @dataclass(frozen=True, repr=False)

@@ -81,11 +81,11 @@ class _Commands(TyperGroup):
         self._only_named = False
         self.commands: Any = dict.fromkeys(COMMANDS)  # the names, for typer's "Did you mean"
 
-    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - typer calls it so
+    def list_commands(self, ctx: Any) -> list[str]:
         """Return the names in the order of the help."""
         return list(COMMANDS)
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - as above
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Load a command; None when there is none of this name."""
         if cmd_name not in COMMANDS:
             return None
@@ -108,7 +108,7 @@ class _Commands(TyperGroup):
         finally:
             self._only_named = False
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - as above
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the list of commands without loading any."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -16,31 +15,21 @@ from leadline.cli.options import (
     Name,
     Seed,
     TargetArgument,
-    capped,
     duration,
-    same_access,
+    given_access,
     with_access,
 )
-from leadline.cli.progress import progress_bar, tell_plan
-from leadline.cli.talk import talk, tell_findings
+from leadline.cli.progress import tell_plan
+from leadline.cli.talk import talk
 from leadline.cli.tell import tell
-from leadline.engine import Engine, Stopped, Target, open_engine, preflight, room_findings
-from leadline.errors import LeadlineError
-from leadline.record import Access, CacheStart, CacheStudy, Measurement
+from leadline.cli.watch import PointsTeller
+from leadline.engine import Target
+from leadline.record import Access, CacheStart, Measurement
 from leadline.record.file_cache import CACHE
 from leadline.report.kinds import KINDS
-from leadline.store import Store
-from leadline.studies.cache import (
-    CACHE_LIMIT_MOST,
-    CacheAsked,
-    CacheStudyRefused,
-    begin_study,
-    run_study,
-    usual_budget_s,
-)
+from leadline.studies.cache import CacheAsked, FileCacheStudy, usual_budget_s
 from leadline.studies.cache.stored import load_study
-from leadline.studies.resume import find_unfinished, resume_options, say_kept
-from leadline.studies.survey import choose_cache_limit
+from leadline.studies.conduct import Reached, conduct
 from leadline.units import format_bytes, format_seconds
 
 _Budget = Annotated[
@@ -79,28 +68,18 @@ def command(
     asked = CacheAsked(
         name or chosen.name, budget or usual_budget_s(chosen), seed, write_costs=not sizes_only
     )
+    reached = Reached(
+        target=chosen,
+        access=access,
+        given=given_access(context),
+        cache_limit_bytes=cache_limit,
+        max_bytes=max_bytes,
+    )
     own: Context = context.obj
-    store = own.open_store()
-    earlier = find_unfinished(store, CACHE, asked.system, chosen.text).start if resume else None
-    if earlier is not None:
-        # What decided the study decides it still.
-        access, seed = same_access(earlier, access, context, "cache study"), earlier.seed
-    else:
-        if chosen.path is not None:
-            cache_limit = choose_cache_limit(
-                Path(chosen.path), cache_limit, asked.budget_s, talk, most_bytes=CACHE_LIMIT_MOST
-            )
-        access = capped(access, cache_limit)
-    with open_engine(chosen, access, max_bytes=max_bytes, run_seed=seed) as engine:
-        found = (*preflight(chosen, engine.facts), *room_findings(engine, max_bytes))
-        findings = tell_findings(found)
-        start = earlier or begin_study(engine, chosen, asked, findings=findings)
-        points = store.items(start.study_id)
-        if earlier is None:
-            store.begin(CACHE, start)
-        _tell_plan(start, points)
-        study = _run(engine, chosen, store, start, points, budget_s=budget if earlier else None)
-    tell(study, KINDS[CACHE.kind], json=json)
+    watcher = PointsTeller(_tell_plan, lambda store, ref: load_study(store, ref).cache.sentences)
+    study = FileCacheStudy(reached, asked, budget)
+    found = conduct(study, own.open_store(), watcher, resume=resume)
+    tell(found, KINDS[CACHE.kind], json=json)
 
 
 def _tell_plan(start: CacheStart, points: Sequence[Measurement]) -> None:
@@ -116,29 +95,3 @@ def _tell_plan(start: CacheStart, points: Sequence[Measurement]) -> None:
     )
     if plan.writes_s:
         talk(f"  then at most {format_seconds(plan.writes_s)} for the disciplines and the flusher")
-
-
-def _run(
-    engine: Engine,
-    target: Target,
-    store: Store,
-    start: CacheStart,
-    points: Sequence[Measurement],
-    *,
-    budget_s: float | None,
-) -> CacheStudy:
-    try:
-        with progress_bar(start.plan.points, simulated=start.simulated) as on_progress:
-            return run_study(
-                engine, target, store, start, points, budget_s=budget_s, on_progress=on_progress
-            )
-    except CacheStudyRefused:
-        raise
-    except (Stopped, LeadlineError, KeyboardInterrupt) as error:
-        kept = store.items(start.study_id)
-        options = resume_options(error)
-        talk(say_kept(len(kept), start.plan.points, start.study_id, options=options))
-        if kept:
-            for sentence in load_study(store, start.study_id).cache.sentences:
-                talk(sentence)
-        raise

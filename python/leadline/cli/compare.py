@@ -11,7 +11,6 @@ import typer
 
 from leadline.cli.context import Context
 from leadline.cli.fio_jobs import read_workload
-from leadline.cli.load import surveyed_target
 from leadline.cli.options import Force, Json, Seed, new_file, positive_seconds, reader, with_group
 from leadline.cli.talk import put_json, show, talk, tell_findings
 from leadline.cli.tell import require_directory, say_study
@@ -46,7 +45,7 @@ from leadline.report.comparison.gate_files import junit_xml, markdown
 from leadline.report.comparison.terminal import render_comparison
 from leadline.store import Store
 from leadline.studies.survey import derive_seed
-from leadline.studies.survey.stored import load_survey
+from leadline.studies.survey.stored import load_survey, surveyed_target
 
 EXIT_GATE = 4
 """The gate of --fail-if failed: the new system is slower, beyond doubt."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,20 +20,22 @@ from leadline.cli.options import (
     tell_in_vain,
     with_output,
 )
-from leadline.cli.talk import talk, tell_findings
+from leadline.cli.talk import talk
 from leadline.cli.tell import draw, require_output, tell
-from leadline.engine import Target, open_file_tests, room_findings
+from leadline.cli.watch import Teller
+from leadline.engine import Target
 from leadline.record.files import FILES, FilesCell, FilesStart, FilesStudy
 from leadline.record.job import TEST_RUNS_MAX
 from leadline.record.jobs.file_test import KBYTE
 from leadline.record.wording import say_count
 from leadline.report.kinds import KINDS
-from leadline.store import Store
-from leadline.studies.files import Asked, CellDone, FilesRefused, begin_files, plan_cells, run_files
+from leadline.store import Store, StoreError
+from leadline.studies.conduct import conduct
+from leadline.studies.files import Asked, CellDone, FilesRefused, PlainFiles, plan_cells
 from leadline.studies.files.plan import CHOICES
 from leadline.studies.files.protocol import RUNS
 from leadline.studies.files.stored import load_files
-from leadline.studies.resume import find_unfinished, say_kept
+from leadline.studies.resume import say_kept
 from leadline.units import format_bytes, format_rate, format_seconds
 
 BUDGET_S = 600.0
@@ -140,16 +143,33 @@ def command(
     )
     own: Context = context.obj
     store = own.open_store()
-    stored = None
-    if resume:
-        directories_said = ", ".join(target.text for target in targets)
-        found = find_unfinished(store, FILES, asked.system, directories_said)
-        stored = load_files(store, found.start.study_id)
-        tell_in_vain(context, _kept_options(stored, asked, file_size))
-    study = _run(store, targets, asked, stored, file_bytes=file_size, max_bytes=max_bytes)
+
+    def begun(start: FilesStart, stored: FilesStudy | None) -> None:
+        if stored is not None:
+            tell_in_vain(context, _kept_options(stored, asked, file_size))
+        _tell_plan(start, 0 if stored is None else stored.cells_done)
+
+    asked_for = PlainFiles(targets, asked, file_bytes=file_size, max_bytes=max_bytes)
+    study = conduct(asked_for, store, _Teller(begun), resume=resume)
     tell(study, kind, json=json)
     if output is not None:
         draw(store, study, kind, output, ())
+
+
+class _Teller(Teller):
+    """Tells of every column."""
+
+    def ended(self, item: CellDone | FilesStudy) -> None:
+        if isinstance(item, CellDone):
+            _tell_cell(item)
+        else:
+            talk(f"files of {format_bytes(item.file_bytes or 0)}: {item.size_reason}")
+
+    def stopped(self, store: Store, start: FilesStart, error: BaseException) -> None:
+        with suppress(StoreError):  # refused before anything was kept
+            done = load_files(store, start.study_id).cells_done
+            if done:
+                talk(say_kept(done, len(start.cells), start.study_id, what="columns"))
 
 
 def _kept_options(
@@ -171,42 +191,6 @@ def _kept_options(
     }
 
 
-def _run(
-    store: Store,
-    targets: list[Target],
-    asked: Asked,
-    stored: FilesStudy | None,
-    *,
-    file_bytes: int | None,
-    max_bytes: int | None,
-) -> FilesStudy:
-    with open_file_tests(targets, max_bytes=max_bytes) as tests:
-        tell_findings(room_findings(tests, max_bytes))
-        start = begin_files(targets, asked) if stored is None else stored.start
-        done = 0 if stored is None else stored.cells_done
-        _tell_plan(start, done)
-
-        def on_cell(cell: CellDone) -> None:
-            nonlocal done
-            done = cell.done
-            _tell_cell(cell)
-
-        try:
-            return run_files(
-                tests,
-                store,
-                start,
-                stored=stored,
-                file_bytes=file_bytes,
-                on_size=_tell_size,
-                on_cell=on_cell,
-            )
-        except BaseException:
-            if done:
-                talk(say_kept(done, len(start.cells), start.study_id, what="columns"))
-            raise
-
-
 def _tell_plan(start: FilesStart, done: int) -> None:
     able = [cell for cell in start.cells if cell.missing is None]
     kept = f", {done} kept from before" if done else ""
@@ -217,10 +201,6 @@ def _tell_plan(start: FilesStart, done: int) -> None:
     for why in dict.fromkeys(cell.missing for cell in start.cells if cell.missing):
         columns = [_say_cell(cell) for cell in start.cells if cell.missing == why]
         talk(f"  n.m. {'; '.join(columns)}: {why}")
-
-
-def _tell_size(study: FilesStudy) -> None:
-    talk(f"files of {format_bytes(study.file_bytes or 0)}: {study.size_reason}")
 
 
 def _tell_cell(done: CellDone) -> None:

@@ -31,18 +31,17 @@ from leadline.cli.options import (
     Seed,
     TargetArgument,
     capped,
+    given_access,
     positive_seconds,
     reader,
-    require_same_access,
     share_between,
     tell_in_vain,
     with_access,
 )
-from leadline.cli.progress import progress_bar
-from leadline.cli.talk import talk, tell_findings
+from leadline.cli.talk import talk
 from leadline.cli.tell import tell
-from leadline.engine import Stopped, Target
-from leadline.errors import LeadlineError
+from leadline.cli.watch import Teller
+from leadline.engine import Target
 from leadline.fio.words import USUAL, read_words
 from leadline.late import late
 from leadline.record import Access, Arrivals, Status
@@ -56,14 +55,8 @@ from leadline.record.measurement import (
 from leadline.record.wording import join_words, say_count, say_parameters, say_rate, say_workload
 from leadline.report.kinds import KINDS
 from leadline.store import StoreError
-from leadline.studies.measurement import (
-    begin_measurements,
-    find_begun,
-    load_measured,
-    measure_workloads,
-    plan_jobs,
-    plan_words,
-)
+from leadline.studies.conduct import conduct
+from leadline.studies.measurement import Measuring, load_measured, plan_jobs, plan_words
 from leadline.studies.measurement.plan import ACCURACY
 from leadline.studies.resume import resume_options, say_kept
 from leadline.units import format_bytes, format_seconds, say_percent
@@ -226,14 +219,13 @@ def command(
         written_bytes_max=max_written,
         engine=engine,
     )
-    store, before = own.open_store(), None
-    if resume:
-        before = find_begun(store, chosen, workloads)
-        _require_as_begun(context, before.start, access)
-        tell_in_vain(context, _kept_options(before.start, asked, context.params))
-    start = begin_measurements(chosen, asked) if before is None else before.start
-    _tell_plan(start, before)
-    _measure(store, chosen, start, before, written_bytes_max=max_written, json=json)
+    store = own.open_store()
+    measuring = Measuring(chosen, asked, access=access, given=given_access(context))
+    study = conduct(measuring, store, _Teller(context, asked, json=json), resume=resume)
+    if study.start.workloads[0].application_id is not None and study.points:
+        tell_application(store, study, json=json)
+    else:
+        tell(study, KINDS[MEASUREMENT.kind], json=json, to_draw=False)
 
 
 def _source(
@@ -317,11 +309,6 @@ def _arrivals(rate_per_s: float | None, kind: str | None) -> Arrivals:
     return Arrivals("constant" if kind == "constant" else "poisson", rate_per_s)
 
 
-def _require_as_begun(context: typer.Context, begun: MeasurementStart, access: Access) -> None:
-    for each in begun.workloads:
-        require_same_access(begun.system, each.access, access, context, MEASUREMENT.said)
-
-
 def _kept_options(
     begun: MeasurementStart, asked: MeasurementAsked, typed: dict[str, Any]
 ) -> dict[str, tuple[bool, str]]:
@@ -376,50 +363,32 @@ def _tell_plan(start: MeasurementStart, before: Measured | None) -> None:
     )
 
 
-def _measure(
-    store: Store,
-    target: Target,
-    start: MeasurementStart,
-    before: Measured | None,
-    *,
-    written_bytes_max: int | None,
-    json: bool,
-) -> None:
-    """Measure and tell; what was measured is told, whatever became of the next workload."""
-    try:
-        runs = sum(each.runs for each in start.workloads)
-        with progress_bar(runs, what="runs", simulated=start.simulated) as on_progress:
-            study = measure_workloads(
-                target,
-                store,
-                start,
-                before,
-                written_bytes_max=written_bytes_max,
-                on_findings=tell_findings,
-                on_measured=_tell_measured,
-                on_progress=on_progress,
-            )
-    except (Stopped, LeadlineError, KeyboardInterrupt) as error:
+class _Teller(Teller):
+    """Tells of every workload; what was measured is told, whatever became of the next one."""
+
+    def __init__(self, context: typer.Context, asked: MeasurementAsked, *, json: bool) -> None:
+        super().__init__(_tell_plan)
+        self._context, self._asked, self._json = context, asked, json
+
+    def begun(self, start: MeasurementStart, kept: Measured | None) -> None:
+        if kept is not None:
+            typed = self._context.params
+            tell_in_vain(self._context, _kept_options(start, self._asked, typed))
+        super().begun(start, kept)
+
+    def ended(self, item: Measured) -> None:
+        planned, done = len(item.start.workloads), len(item.points)
+        if planned > 1:
+            point = item.points[-1]
+            name = item.names[-1] or say_workload(point.workload)
+            talk(f"  {done:>2} of {planned}  [{name}]: {say_rate(point.result.throughput_mb_s)}")
+
+    def stopped(self, store: Store, start: MeasurementStart, error: BaseException) -> None:
         with suppress(StoreError):  # refused before anything was begun
-            _tell_kept(load_measured(store, start.study_id), resume_options(error), json=json)
-        raise
-    if start.workloads[0].application_id is not None and study.points:
-        tell_application(store, study, json=json)
-    else:
-        tell(study, KINDS[MEASUREMENT.kind], json=json, to_draw=False)
-
-
-def _tell_measured(study: Measured) -> None:
-    planned, done = len(study.start.workloads), len(study.points)
-    if planned > 1:
-        point, name = study.points[-1], study.names[-1] or say_workload(study.points[-1].workload)
-        talk(f"  {done:>2} of {planned}  [{name}]: {say_rate(point.result.throughput_mb_s)}")
-
-
-def _tell_kept(study: Measured, options: str, *, json: bool) -> None:
-    if study.points:
-        tell(study, KINDS[MEASUREMENT.kind], json=json, to_draw=False)
-    if study.status is not Status.DONE:
-        planned = sum(each.runs for each in study.start.workloads)
-        own = study.start.study_id
-        talk(say_kept(study.runs_kept, planned, own, what="runs", options=options))
+            study = load_measured(store, start.study_id)
+            if study.points:
+                tell(study, KINDS[MEASUREMENT.kind], json=self._json, to_draw=False)
+            if study.status is not Status.DONE:
+                planned = sum(each.runs for each in start.workloads)
+                own, options = start.study_id, resume_options(error)
+                talk(say_kept(study.runs_kept, planned, own, what="runs", options=options))

@@ -16,7 +16,6 @@ from leadline.cli.talk import talk
 from leadline.errors import TargetRefused
 from leadline.record import Access
 from leadline.record.job import ACCESS_OPTIONS
-from leadline.record.measurement import ReachedStart
 from leadline.record.workload import parse_share
 from leadline.units import parse_bytes, parse_seconds
 
@@ -233,34 +232,10 @@ def capped(access: Access, cache_limit: int | None) -> Access:
     return msgspec.structs.replace(access, cache_limit_bytes=cache_limit or None)
 
 
-def same_access(start: ReachedStart, asked: Access, context: typer.Context, what: str) -> Access:
-    """Return how an unfinished study, called `what`, reaches its storage.
-
-    Raises:
-        TargetRefused: the command line asks for another way: that would be another system.
-
-    """
-    require_same_access(start.system, start.access, asked, context, what)
-    return start.access
-
-
-def require_same_access(
-    system: str, begun: Access, asked: Access, context: typer.Context, what: str
-) -> None:
-    """Refuse to go on with something unfinished, called `what`, in another way than it began.
-
-    Raises:
-        TargetRefused: the command line asks for that.
-
-    """
-    for name in ACCESS_OPTIONS:
-        then, now = getattr(begun, name), getattr(asked, name)
-        source = context.get_parameter_source(name)
-        if source is not None and source.name != "DEFAULT" and now != then:
-            raise TargetRefused(
-                f"the unfinished {what} of {system!r} has --{name} {then}, not {now}: "
-                f"leave --{name} out, or start a new {what} without --resume"
-            )
+def given_access(context: typer.Context) -> frozenset[str]:
+    """Return the names of the options of access that somebody gave."""
+    sources = {name: context.get_parameter_source(name) for name in ACCESS_OPTIONS}
+    return frozenset(name for name, it in sources.items() if it and it.name != "DEFAULT")
 
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]

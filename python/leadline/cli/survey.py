@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -18,33 +18,23 @@ from leadline.cli.options import (
     Precondition,
     Seed,
     TargetArgument,
-    capped,
     duration,
-    same_access,
+    given_access,
     share_between,
     with_access,
 )
-from leadline.cli.progress import progress_bar, tell_plan
-from leadline.cli.talk import talk, tell_findings
+from leadline.cli.progress import tell_plan
 from leadline.cli.tell import tell
-from leadline.engine import Engine, Stopped, Target, Wear, open_engine, preflight, room_findings
-from leadline.errors import LeadlineError
-from leadline.record import Access, Measurement, Survey, SurveyStart
+from leadline.cli.watch import PointsTeller
+from leadline.engine import Target
+from leadline.record import Access, Measurement, SurveyStart
 from leadline.record.survey import SURVEY
 from leadline.report.kinds import KINDS, StoredSurvey
 from leadline.store import Store
-from leadline.studies.resume import find_unfinished, resume_options, say_kept
-from leadline.studies.survey import (
-    LEARN_FRAC,
-    Asked,
-    ResumeMismatch,
-    begin_survey,
-    choose_cache_limit,
-    run_survey,
-    usual_budget_s,
-)
+from leadline.studies.conduct import Reached, conduct
+from leadline.studies.survey import LEARN_FRAC, Asked, SurveyStudy, usual_budget_s
 from leadline.studies.survey.plan import BLOCK_BYTES
-from leadline.studies.survey.stored import load_survey, wear_before
+from leadline.studies.survey.stored import load_survey
 from leadline.units import format_bytes, format_seconds
 
 _Budget = Annotated[
@@ -99,10 +89,9 @@ def command(
     if focal not in ("middle", "75%"):
         raise typer.BadParameter(f"--focal is middle or 75%, not {focal!r}")
     chosen = Target.parse(target)
-    budget_s = budget or usual_budget_s(chosen)
     asked = Asked(
         name or chosen.name,
-        budget_s,
+        budget or usual_budget_s(chosen),
         max_bytes,
         seed,
         accuracy or 0.0,
@@ -111,44 +100,35 @@ def command(
         learn,
         max_written,
     )
+    reached = Reached(
+        target=chosen,
+        access=access,
+        given=given_access(context),
+        cache_limit_bytes=cache_limit,
+        max_bytes=max_bytes,
+    )
     own: Context = context.obj
-    store = own.open_store()
-    earlier, wear = None, Wear(max_written)
-    if resume:
-        stored = find_unfinished(store, SURVEY, asked.system, chosen.text)
-        earlier, wear = stored.start, wear_before(store, stored, max_written)
-    if earlier is not None:
-        # What decided the survey decides it still; only its limits may be given again.
-        seed = earlier.seed
-        access = same_access(earlier, access, context, "survey")
-    else:
-        if chosen.path is not None:
-            cache_limit = choose_cache_limit(
-                Path(chosen.path), cache_limit, budget_s, talk, max_bytes=max_bytes
-            )
-        access = capped(access, cache_limit)
-    with open_engine(chosen, access, max_bytes=max_bytes, wear=wear, run_seed=seed) as engine:
-        found = (*preflight(chosen, engine.facts), *room_findings(engine, max_bytes))
-        findings = tell_findings(found)
-        start = earlier or begin_survey(engine, chosen, asked, findings=findings)
-        points: tuple[Measurement, ...] = store.items(start.study_id)
-        if earlier is None:
-            store.begin(SURVEY, start)
-        _tell_plan(start, points, None if earlier else max_bytes, wear)
-        longer_s = budget if earlier else None
-        survey = _run(engine, store, start, points, budget_s=longer_s, wear=wear)
-    told = StoredSurvey(survey, store.items(start.study_id))
+    store, study = own.open_store(), SurveyStudy(reached, asked, budget)
+    watcher = PointsTeller(partial(_tell_plan, study, resume=resume), _sentences)
+    survey = conduct(study, store, watcher, resume=resume)
+    told = StoredSurvey(survey, store.items(survey.start.study_id))
     tell(told, KINDS[SURVEY.kind], json=json)
 
 
+def _sentences(store: Store, study_id: str) -> Sequence[str]:
+    return load_survey(store, study_id)[0].sentences
+
+
 def _tell_plan(
-    start: SurveyStart, points: Sequence[Measurement], max_bytes: int | None, wear: Wear
+    study: SurveyStudy, start: SurveyStart, points: Sequence[Measurement], *, resume: bool
 ) -> None:
     plan, notes = start.plan, []
-    if max_bytes is not None and plan.unique_bytes_max < max_bytes // BLOCK_BYTES * BLOCK_BYTES:
+    max_bytes, wear = study.asked.max_bytes, study.counted
+    most = plan.unique_bytes_max
+    if not resume and max_bytes is not None and most < max_bytes // BLOCK_BYTES * BLOCK_BYTES:
         notes.append(
             f"--max-bytes {format_bytes(max_bytes)} is more than is laid out: "
-            f"{format_bytes(plan.unique_bytes_max)} is past what memory holds, or as much as a "
+            f"{format_bytes(most)} is past what memory holds, or as much as a "
             "fifth of the budget can write, or all that the target has"
         )
     if wear.bytes_max is not None:
@@ -167,32 +147,3 @@ def _tell_plan(
         f"{format_bytes(plan.unique_bytes_max)}, about {format_seconds(plan.point_s)} each at most",
         note="\n".join(notes),
     )
-
-
-def _run(
-    engine: Engine,
-    store: Store,
-    start: SurveyStart,
-    points: Sequence[Measurement],
-    *,
-    budget_s: float | None,
-    wear: Wear,
-) -> Survey:
-    try:
-        with progress_bar(start.plan.points, simulated=start.simulated) as on_progress:
-            return run_survey(
-                engine, store, start, points, budget_s=budget_s, wear=wear, on_progress=on_progress
-            )
-    except ResumeMismatch:
-        raise
-    except (Stopped, LeadlineError, KeyboardInterrupt) as error:
-        _tell_kept(store, start, resume_options(error))
-        raise
-
-
-def _tell_kept(store: Store, start: SurveyStart, options: str) -> None:
-    kept = store.items(start.study_id)
-    talk(say_kept(len(kept), start.plan.points, start.study_id, options=options))
-    if kept:
-        for sentence in load_survey(store, start.study_id)[0].sentences:
-            talk(sentence)

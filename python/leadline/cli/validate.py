@@ -2,36 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from functools import partial
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 from leadline.cli.context import Context
-from leadline.cli.load import surveyed_target
 from leadline.cli.options import Json, Ref, Seed, duration, tell_in_vain
-from leadline.cli.progress import progress_bar, tell_plan
-from leadline.cli.talk import talk, tell_findings
+from leadline.cli.progress import tell_plan
 from leadline.cli.tell import tell
-from leadline.engine import Engine, Stopped, open_engine, preflight
-from leadline.errors import LeadlineError
+from leadline.cli.watch import PointsTeller
 from leadline.predict import DEFAULT_MODEL, MODELS
-from leadline.record import Measurement, Status, Survey, Validation, ValidationStart
+from leadline.record import Measurement, ValidationStart
 from leadline.record.validation import VALIDATION
 from leadline.report.kinds import KINDS
-from leadline.store import Store
-from leadline.studies.resume import find_unfinished
-from leadline.studies.survey.stored import load_survey
-from leadline.studies.validation import (
-    Asked,
-    ValidationRefused,
-    begin_validation,
-    explain_validation,
-    measure_validation,
-    require_as_surveyed,
-)
+from leadline.studies.conduct import conduct
+from leadline.studies.survey.stored import load_survey, surveyed_target
+from leadline.studies.validation import Asked, ValidationStudy
+from leadline.studies.validation.stored import explained_validation
 from leadline.units import format_seconds
 
 _Seconds = Annotated[
@@ -82,49 +70,19 @@ def command(
         raise typer.BadParameter(f"--model is one of {', '.join(MODELS)}, not {model!r}")
     own: Context = context.obj
     store = own.open_store()
-    found, survey_points = load_survey(store, survey)
-    _require_finished(found)
-    target = surveyed_target(found)
-    start = found.start
-    earlier = None
-    if resume:
-        earlier = find_unfinished(
-            store, VALIDATION, start.system, start.target, parent=start.study_id
-        ).start
-    virtual = target.virtual_time
+    found, points = load_survey(store, survey)
+    virtual = surveyed_target(found).virtual_time
     asked = Asked(count, seed, seconds, budget, rivals=virtual if rivals is None else rivals)
-    with open_engine(
-        target,
-        start.access,
-        max_bytes=start.plan.unique_bytes_max,
-        run_seed=earlier.seed if earlier else seed,
-    ) as engine:
-        findings = tell_findings(preflight(target, engine.facts))
-        if earlier:
-            require_as_surveyed(engine, found, earlier.ranges)
-            tell_in_vain(context, _kept_options(earlier, asked))
-        begun = earlier or begin_validation(engine, found, survey_points, asked, findings=findings)
-        explained = partial(explain_validation, begun, found, survey_points, model=model)
-        points = store.items(begun.study_id)
-        if earlier is None:
-            store.begin(VALIDATION, begun)
-        _tell_plan(begun, points)
-        try:
-            measured = _run(engine, store, begun, points, budget_s=budget if earlier else None)
-        except (Stopped, LeadlineError, KeyboardInterrupt):
-            _tell_kept(store, begun, explained)
-            raise
-    validation = explained(measured)
-    store.end(begun.study_id, validation, validation.status)
+
+    def told(start: ValidationStart, kept: Sequence[Measurement]) -> None:
+        if resume:
+            tell_in_vain(context, _kept_options(start, asked))
+        _tell_plan(start, kept)
+
+    watcher = PointsTeller(told, lambda store, ref: explained_validation(store, ref).sentences)
+    study = ValidationStudy(found, points, asked, model)
+    validation = conduct(study, store, watcher, resume=resume)
     tell(validation, KINDS[VALIDATION.kind], json=json)
-
-
-def _require_finished(survey: Survey) -> None:
-    if survey.status is not Status.DONE:
-        raise ValidationRefused(
-            f"survey {survey.start.study_id[:8]} is not finished, and what it predicts would "
-            f"change: leadline survey {survey.start.target} --name {survey.start.system} --resume"
-        )
 
 
 def _kept_options(earlier: ValidationStart, asked: Asked) -> dict[str, tuple[bool, str]]:
@@ -146,35 +104,3 @@ def _tell_plan(start: ValidationStart, points: Sequence[Measurement]) -> None:
         planned=f", {format_seconds(start.plan.point_s)} each at most",
         widths=(15, 4),
     )
-
-
-def _run(
-    engine: Engine,
-    store: Store,
-    start: ValidationStart,
-    points: Sequence[Measurement],
-    *,
-    budget_s: float | None,
-) -> tuple[Measurement, ...]:
-    with progress_bar(start.plan.points, simulated=start.simulated) as on_progress:
-        return measure_validation(
-            engine, store, start, points, budget_s=budget_s, on_progress=on_progress
-        )
-
-
-def _tell_kept(
-    store: Store, start: ValidationStart, explained: Callable[[Sequence[Measurement]], Validation]
-) -> None:
-    """Say what is kept and how to go on, then what it tells so far.
-
-    Whatever goes wrong here, why the validation stopped is what the caller must hear.
-    """
-    with suppress(Exception):
-        kept = store.items(start.study_id)
-        talk(
-            f"{len(kept)} of {start.plan.points} points are kept as {start.study_id[:8]}; "
-            f"leadline validate {start.parent[:8]} --resume goes on"
-        )
-        told = explained(kept)
-        store.end(start.study_id, told, Status.STOPPED)
-        talk("\n".join(told.sentences))

@@ -7,7 +7,8 @@ from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 from leadline.engine import BudgetSpent, TargetRefused, WrittenSpent
-from leadline.record import Measurement, Status
+from leadline.record import Access, Measurement, Status
+from leadline.record.job import ACCESS_OPTIONS
 from leadline.record.study import Answer, Records, StudyStart
 from leadline.store import Keeper, Store, Stored
 
@@ -53,6 +54,32 @@ def find_unfinished(
     raise TargetRefused(
         f"no unfinished {records.said} of {whose} is stored; leave out --resume to start one"
     )
+
+
+def require_same_access(
+    system: str, begun: Access, asked: Access, given: frozenset[str] | None, what: str
+) -> None:
+    """Refuse to go on with something unfinished, called `what`, in another way than it began.
+
+    Args:
+        system: the name by which it is found again.
+        begun: how it reaches its storage.
+        asked: what is asked for now.
+        given: names of the options that somebody chose; None: those that are not as usual.
+        what: it is.
+
+    Raises:
+        TargetRefused: another way was chosen: that would be another system.
+
+    """
+    for name in ACCESS_OPTIONS:
+        then, now = getattr(begun, name), getattr(asked, name)
+        chosen = now != getattr(Access(), name) if given is None else name in given
+        if chosen and now != then:
+            raise TargetRefused(
+                f"the unfinished {what} of {system!r} has --{name} {then}, not {now}: "
+                f"leave --{name} out, or start a new {what} without --resume"
+            )
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ import msgspec
 
 from leadline.cli.context import Context
 from leadline.cli.talk import put_json, show, talk
-from leadline.engine import Stopped, Streams, TargetRefused, open_streams
+from leadline.cli.watch import Teller
+from leadline.engine import Stopped, TargetRefused, open_streams
 from leadline.errors import LeadlineError
 from leadline.record.job import StreamJob
 from leadline.record.streaming import (
@@ -22,19 +24,21 @@ from leadline.record.streaming import (
     CheckResult,
     KernelName,
     StreamResult,
+    StreamRun,
     StreamStart,
     StreamStudy,
 )
 from leadline.record.study import A_co, Answer, Item, Records, S_co, Status, StudyStart
 from leadline.record.wording import say_count
 from leadline.report.documents.stream import result_document
-from leadline.store import Store
-from leadline.studies.resume import find_unfinished, say_kept
-from leadline.studies.streaming.keeping import Before
+from leadline.store import Store, StoreError
+from leadline.studies.conduct import conduct
+from leadline.studies.resume import say_kept
+from leadline.studies.streaming.asked import KernelRuns
 from leadline.studies.streaming.plan import Planned, Wanted, plan_check, plan_records, plan_run
 from leadline.studies.streaming.ranks.cluster import ranks_started
 from leadline.studies.streaming.ranks.launcher import rank_started
-from leadline.studies.streaming.run import begin_stream, run_stream, run_stream_on_ranks
+from leadline.studies.streaming.run import begin_stream, run_stream_on_ranks
 from leadline.studies.streaming.stored import kept_before
 from leadline.units import format_bytes, format_rate, format_seconds
 
@@ -79,15 +83,15 @@ def _run_kernel(
 ) -> None:
     require_stream_output(shown.output)
     planned = plan_run(kernel, wanted, capacities=shown.bound, **shape)
-    start = begin_stream(planned)
     _require_one_process(wanted.ranks, shown)
     if rank_started() > 0:
+        start = begin_stream(planned)
         with open_streams() as streams:
             run_stream_on_ranks(planned, start, streams, _Nowhere(), tell=_tell_end)
         return
     store = context.open_store()
-    before = _unfinished(store, planned, start) if shown.resume else None
-    study = _run(planned, start if before is None else before.study.start, store, shown, before)
+    runs = KernelRuns(planned, cache_limit_bytes=shown.cache_limit_bytes, tell_end=_tell_end)
+    study = conduct(runs, store, _Teller(planned), resume=shown.resume)
     tell_stream(study, store, json=shown.json, output=shown.output)
     talk(f"wrote {wanted.destination}")
 
@@ -99,26 +103,6 @@ def _require_one_process(ranks: int, shown: Shown) -> None:
     ):
         if ranks > 1 and asked:
             raise TargetRefused(f"{option} is for one process; leave it out under mpirun")
-
-
-def _unfinished(store: Store, planned: Planned, start: StreamStart) -> Before:
-    """Return what is kept of these runs; of others, say how they differ."""
-    found = find_unfinished(
-        store, STREAM, planned.system, start.target, meant=lambda begun: begun.purpose == "run"
-    )
-    before = kept_before(store, found.start.study_id)
-    for run in before.study.runs:
-        asked, kept = (msgspec.structs.asdict(each) for each in (planned.options, run.options))
-        asked["data"], kept["data"] = planned.data_bytes, run.result.bytes_in
-        differs = [
-            f"{name} {kept[name]}, not {asked[name]}" for name in asked if kept[name] != asked[name]
-        ]
-        if differs:
-            raise TargetRefused(
-                f"the unfinished study {found.start.study_id[:8]} runs with {'; '.join(differs)}: "
-                "give the same options, or leave out --resume to start a new one"
-            )
-    return before
 
 
 def _tell_end(text: str) -> None:
@@ -139,41 +123,23 @@ class _Nowhere:
         """Forget it."""
 
 
-def _run(
-    planned: Planned, start: StreamStart, store: Store, shown: Shown, before: Before | None
-) -> StreamStudy:
-    _tell_plan(planned, start)
-    with open_streams(cache_limit_bytes=shown.cache_limit_bytes) as streams:
-        if planned.options.ranks == 1:
-            return _run_here(planned, start, streams, store, before)
-        study = run_stream_on_ranks(
-            planned, start, streams, store, tell=_tell_end, on_capacities=_tell_capacities
-        )
-    if study is None:
-        raise RuntimeError("rank 0 has no study")
-    return study
+class _Teller(Teller):
+    """Tells what the machine can do; of runs that are stopped, how they go on."""
 
+    def __init__(self, planned: Planned) -> None:
+        super().__init__(lambda start, _: _tell_plan(planned, start))
+        self._planned = planned
 
-def _run_here(
-    planned: Planned, start: StreamStart, streams: Streams, store: Store, before: Before | None
-) -> StreamStudy:
-    """Run in this process; when it is stopped between two runs, say how it goes on."""
-    runs = [] if before is None else list(before.study.runs)
-    try:
-        return run_stream(
-            planned,
-            start,
-            streams,
-            store,
-            before=before,
-            on_capacities=_tell_capacities,
-            on_run=runs.append,
-        )
-    except BaseException:
-        if 0 < len(runs) < planned.runs:
-            options = "--resume --replace"  # the output of the runs before lies there
-            talk(say_kept(len(runs), planned.runs, start.study_id, what="runs", options=options))
-        raise
+    def ended(self, item: Capacities | StreamRun) -> None:
+        if isinstance(item, Capacities):
+            _tell_capacities(item)
+
+    def stopped(self, store: Store, start: StreamStart, error: BaseException) -> None:
+        with suppress(StoreError):  # stopped before anything was kept
+            done, planned = len(kept_before(store, start.study_id).study.runs), self._planned.runs
+            if 0 < done < planned:
+                options = "--resume --replace"  # the output of the runs before lies there
+                talk(say_kept(done, planned, start.study_id, what="runs", options=options))
 
 
 def _tell_plan(planned: Planned, start: StreamStart) -> None:

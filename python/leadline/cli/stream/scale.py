@@ -20,21 +20,15 @@ from leadline.cli.options import (
 from leadline.cli.stream.options import OUTPUT_SAID, Threads
 from leadline.cli.stream.run import require_stream_output, tell_stream
 from leadline.cli.talk import talk
+from leadline.cli.watch import Teller
 from leadline.engine import Target
-from leadline.engine.streams.disks import open_stream_disks
-from leadline.record.streaming import KERNELS, STREAM, KernelName
+from leadline.record.streaming import KERNELS, KernelName, StreamStart
 from leadline.record.wording import join_words, say_count
-from leadline.studies.resume import find_unfinished, say_kept
-from leadline.studies.streaming.stored import kept_before
-from leadline.studies.streaming.study import (
-    REPETITIONS,
-    Asked,
-    RunDone,
-    begin_scaling,
-    plan_steps,
-    run_scaling,
-    whole_bytes,
-)
+from leadline.store import Store
+from leadline.studies.conduct import conduct
+from leadline.studies.resume import say_kept
+from leadline.studies.streaming.asked import DiskScaling
+from leadline.studies.streaming.study import REPETITIONS, Asked, RunDone, plan_steps, whole_bytes
 from leadline.units import format_bytes, format_rate, format_seconds
 
 BUDGET_S = 1800.0
@@ -125,31 +119,26 @@ def scale(
     )
     own: Context = context.obj
     store = own.open_store()
-    before = None
-    if resume:
-        found = find_unfinished(
-            store, STREAM, asked.system, ", ".join(paths), meant=lambda s: s.purpose == "scaling"
-        )
-        before = kept_before(store, found.start.study_id)
-    with open_stream_disks(paths) as disks:
-        start = begin_scaling(paths, asked) if before is None else before.study.start
-        _tell_plan(start.study_id, len(paths), asked)
-        last: RunDone | None = None
-
-        def on_run(done: RunDone) -> None:
-            nonlocal last
-            last = done
-            _tell_run(done)
-
-        try:
-            study = run_scaling(disks, store, start, asked, before=before, on_run=on_run)
-        except BaseException:
-            if last is not None:
-                talk(say_kept(last.done, last.of, start.study_id, what="runs"))
-            raise
+    watcher = _Teller(lambda start, _: _tell_plan(start.study_id, len(paths), asked))
+    study = conduct(DiskScaling(paths, asked), store, watcher, resume=resume)
     tell_stream(study, store, json=json, output=output)
     if not json:
         talk(f"leadline balance {study.start.study_id[:8]} says what to buy")
+
+
+class _Teller(Teller):
+    """Tells of every run."""
+
+    _last: RunDone | None = None
+
+    def ended(self, item: RunDone) -> None:
+        self._last = item
+        _tell_run(item)
+
+    def stopped(self, store: Store, start: StreamStart, error: BaseException) -> None:
+        if self._last is not None:
+            done, planned = self._last.done, self._last.of
+            talk(say_kept(done, planned, start.study_id, what="runs"))
 
 
 def _tell_plan(study_id: str, disks: int, asked: Asked) -> None:

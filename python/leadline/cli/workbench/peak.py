@@ -18,7 +18,6 @@ from leadline.cli.workbench.run import (
     Resume,
     Scheduler,
     Shown,
-    Where,
     run_and_tell,
     with_page,
 )
@@ -27,8 +26,7 @@ from leadline.cli.workbench.varied import Vary, require_one, run_varied
 from leadline.errors import LeadlineError
 from leadline.record import Access
 from leadline.record.workbench import Level, PeakRate, PeakVerdict, RunLengths, Sample
-from leadline.studies.workbench.experiments.read import begin_peak
-from leadline.studies.workbench.resuming import resume_peak
+from leadline.studies.workbench.asked import Where, peak_of
 
 CurvePoints = Annotated[
     int,
@@ -112,15 +110,14 @@ def command(
         "curve_points": curve,
         "run_lengths": run_lengths,
     }
-    stored = resume_peak(file, own.open_store(), **decided) if resume else None
-    start = begin_peak(file, **decided) if stored is None else stored.start
+    where = Where(scheduler=scheduler, insecure=insecure_scheduler)
     beside = is_file(experiment) if compare is None else compare
-    shown = Shown(json=json, output=output, compare=beside)
-    where = Where(scheduler=scheduler or file.scheduler, insecure=insecure_scheduler, at_once=1)
+    study = peak_of(file, where, decided, compare=beside)
+    shown = Shown(json=json, output=output)
     if vary:
-        run_varied(own, start, vary, shown, where=where)
+        run_varied(own, study.decide(own.open_store()), vary, shown, where=study.where)
         return
-    found = run_and_tell(own, start, shown, stored=stored, where=where)
+    found = run_and_tell(own, study, shown, resume=resume)
     _require_answer(found.peaks[0].peak)
 
 

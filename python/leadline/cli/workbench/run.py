@@ -12,6 +12,7 @@ from leadline.cli.context import Context
 from leadline.cli.options import positive_seconds, reader, with_output
 from leadline.cli.talk import talk
 from leadline.cli.tell import draw, require_output, tell
+from leadline.cli.watch import Teller
 from leadline.engine import Stopped
 from leadline.record.wording import join_words, say_count
 from leadline.record.workbench import (
@@ -26,6 +27,8 @@ from leadline.record.workbench import (
     TrialState,
 )
 from leadline.report.kinds import KINDS
+from leadline.store import Store
+from leadline.studies.conduct import conduct
 from leadline.studies.workbench.answer import (
     say_peak,
     say_quantile,
@@ -33,9 +36,9 @@ from leadline.studies.workbench.answer import (
     say_sample,
     say_threshold,
 )
-from leadline.studies.workbench.mapping import Watcher, run_experiment
+from leadline.studies.workbench.asked import ExperimentStudy
+from leadline.studies.workbench.mapping import TrialWatcher
 from leadline.studies.workbench.policies.climb import CLIMBS
-from leadline.studies.workbench.pools.pool import open_pool
 from leadline.studies.workbench.run_lengths import expected_s
 from leadline.studies.workbench.threshold import percentile_ms
 from leadline.units import format_seconds, say_percent
@@ -83,14 +86,6 @@ with_page = with_output("Also draw it: .html, .svg, .pdf or .csv.")
 """Gives a command its `output`, the page of what it measured."""
 
 
-class Where(msgspec.Struct, frozen=True, kw_only=True):
-    """Where trials run."""
-
-    scheduler: str | None
-    insecure: bool
-    at_once: int | None
-
-
 class Shown(msgspec.Struct, frozen=True, kw_only=True):
     """How an experiment is told, and where else it goes."""
 
@@ -100,37 +95,13 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def run_and_tell(
-    context: Context,
-    start: ExperimentStart,
-    shown: Shown,
-    *,
-    stored: Experiment | None,
-    where: Where,
+    context: Context, study: ExperimentStudy, shown: Shown, *, resume: bool
 ) -> Experiment:
     """Run an experiment, keep it, and show it."""
     kind = KINDS[EXPERIMENT.kind]
     require_output(shown.output, kind)
     store = context.open_store()
-    with open_pool(where.scheduler, talk, insecure=where.insecure) as pool:
-        if stored is None:
-            store.begin(EXPERIMENT, start)
-        _tell_plan(start, stored, pool.names)
-        try:
-            found = run_experiment(
-                start,
-                store,
-                pool,
-                stored=stored,
-                at_once=where.at_once,
-                watcher=_Teller(start, stored),
-                compare=shown.compare,
-            )
-        except Stopped:
-            talk(
-                f"stopped; the trials that ended are kept under {start.study_id[:8]}: the "
-                "same command with --resume goes on"
-            )
-            raise
+    found: Experiment = conduct(study, store, _Teller(study), resume=resume)
     tell(found, kind, json=shown.json)
     if shown.output is not None:
         draw(store, found, kind, shown.output, ())
@@ -166,18 +137,29 @@ def _tell_plan(
         talk(f"  {say_count(kept, 'trial')} kept from before")
 
 
-class _Teller(Watcher):
+class _Teller(Teller, TrialWatcher):
     """Says every trial of a peak search, and every peak of a surface."""
 
-    def __init__(self, start: ExperimentStart, stored: Experiment | None) -> None:
-        self._start = start
-        kept = stored.peaks if stored is not None else ()
-        self._trials = sum(len(own.trials) for own in kept)
-        self._ended = sum(own.peak is not None for own in kept)
-        self._cost_s = sum(trial.cost_s for own in kept for trial in own.trials)
+    def __init__(self, study: ExperimentStudy) -> None:
+        super().__init__(lambda start, kept: _tell_plan(start, kept, study.machines))
+        self._trials = self._ended = 0
+        self._cost_s = 0.0
+
+    def begun(self, start: ExperimentStart, kept: Experiment | None) -> None:
+        super().begun(start, kept)
+        self._start, peaks = start, kept.peaks if kept is not None else ()
+        self._trials = sum(len(own.trials) for own in peaks)
+        self._ended = sum(own.peak is not None for own in peaks)
+        self._cost_s = sum(trial.cost_s for own in peaks for trial in own.trials)
+
+    def stopped(self, store: Store, start: ExperimentStart, error: BaseException) -> None:
+        if isinstance(error, Stopped):
+            talk(
+                f"stopped; the trials that ended are kept under {start.study_id[:8]}: the "
+                "same command with --resume goes on"
+            )
 
     def on_trial(self, sample: Sample, trial: Trial) -> None:
-        del sample
         self._trials += 1
         self._cost_s += trial.cost_s
         if self._start.design is not None:
@@ -191,7 +173,6 @@ class _Teller(Watcher):
         )
 
     def on_curve(self, sample: Sample, trial: Trial) -> None:
-        del sample
         request = trial.request
         response = None if trial.measured is None else trial.measured.response_ms
         said = trial.state.value
@@ -204,7 +185,6 @@ class _Teller(Watcher):
         )
 
     def on_length(self, sample: Sample, trial: Trial) -> None:
-        del sample
         request = trial.request
         talk(
             f"  length {say_requests(request.rate_per_s):>14} for "

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 import typer
 
 from leadline.cli.context import Context
@@ -19,14 +18,12 @@ from leadline.cli.workbench.run import (
     Resume,
     Scheduler,
     Shown,
-    Where,
     run_and_tell,
     with_page,
 )
 from leadline.cli.workbench.varied import Vary, require_one, run_varied
-from leadline.studies.workbench.experiments.read import begin_surface, load_experiment
-from leadline.studies.workbench.measured_grid import measured_grid
-from leadline.studies.workbench.resuming import resume_surface
+from leadline.studies.workbench.asked import Where, surface_of
+from leadline.studies.workbench.experiments.read import load_experiment
 
 
 @with_page
@@ -79,24 +76,11 @@ def command(
         raise typer.BadParameter("--resume keeps what it was begun against; leave out --against")
     file = load_experiment(experiment)
     own: Context = context.obj
-    stored = None
-    if resume:
-        stored = resume_surface(
-            file, own.open_store(), design=design, policy=policy, seed=seed, deadline_s=deadline
-        )
-        start = stored.start
-    else:
-        start = begin_surface(file, design=design, policy=policy, seed=seed, deadline_s=deadline)
-    if against is not None:
-        grid = measured_grid(own.open_store(), against, start)
-        start = msgspec.structs.replace(start, against=grid)
-    where = Where(
-        scheduler=scheduler or file.scheduler,
-        insecure=insecure_scheduler,
-        at_once=at_once or file.at_once,
-    )
+    decided = {"design": design, "policy": policy, "seed": seed, "deadline_s": deadline}
+    where = Where(scheduler=scheduler, insecure=insecure_scheduler, at_once=at_once)
+    study = surface_of(file, where, decided, against)
     shown = Shown(json=json, output=output)
     if vary:
-        run_varied(own, start, vary, shown, where=where)
+        run_varied(own, study.decide(own.open_store()), vary, shown, where=study.where)
         return
-    run_and_tell(own, start, shown, stored=stored, where=where)
+    run_and_tell(own, study, shown, resume=resume)

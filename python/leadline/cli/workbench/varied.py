@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -11,13 +12,15 @@ from rich.text import Text
 from leadline.cli.context import Context
 from leadline.cli.talk import put_json, show, talk
 from leadline.cli.tell import draw, require_output
-from leadline.cli.workbench.run import Shown, Where
+from leadline.cli.watch import Teller
+from leadline.cli.workbench.run import Shown
 from leadline.record.wording import say_count
 from leadline.record.workbench import EXPERIMENT, Experiment, ExperimentStart
 from leadline.report.kinds import KINDS
 from leadline.report.workbench.varied_table import render_varied
-from leadline.studies.workbench.mapping import run_experiment
-from leadline.studies.workbench.pools.pool import open_pool
+from leadline.store import Store
+from leadline.studies.conduct import conduct
+from leadline.studies.workbench.asked import ExperimentStudy, Where
 from leadline.studies.workbench.varied import (
     Variation,
     read_variations,
@@ -65,14 +68,13 @@ def run_varied(
     require_output(shown.output, kind)
     store = context.open_store()
     found: list[Experiment] = []
-    with open_pool(where.scheduler, talk, insecure=where.insecure) as pool:
-        talk(f"{say_count(len(variations), 'experiment')} of {start.system}")
-        for variation in variations:
-            own = varied_start(start, variation)
-            store.begin(EXPERIMENT, own)
-            found.append(run_experiment(own, store, pool, at_once=where.at_once, compare=False))
-            cost = format_seconds(spent_s(found[-1]))
-            talk(f"  {own.study_id[:8]}  {say_variation(variation)}: {cost}")
+    talk(f"{say_count(len(variations), 'experiment')} of {start.system}")
+    for variation in variations:
+        own = varied_start(start, variation)
+        study = ExperimentStudy(where, partial(_already, own), compare=False)
+        found.append(conduct(study, store, Teller(lambda *_: None)))
+        cost = format_seconds(spent_s(found[-1]))
+        talk(f"  {own.study_id[:8]}  {say_variation(variation)}: {cost}")
     if shown.json:
         put_json(_document(start, variations, found))
     else:
@@ -81,6 +83,10 @@ def run_varied(
     if shown.output is not None:
         beside = [each.start.study_id for each in found[1:]]
         draw(store, found[0], kind, shown.output, beside)
+
+
+def _already(start: ExperimentStart, _: Store) -> ExperimentStart:
+    return start
 
 
 def _document(

@@ -27,7 +27,7 @@ class Picture(NamedTuple):
     title: str
     subtitle: str
 
-    def to_dict(self, *, validate: bool = True) -> dict[str, Any]:  # noqa: ARG002 - as Altair's
+    def to_dict(self, *, validate: bool = True) -> dict[str, Any]:
         """Return the specification with its title."""
         title = {"text": self.title, "subtitle": self.subtitle}
         said = f"{self.title}. {self.subtitle}"

@@ -15,6 +15,7 @@ from leadline.studies.cache.in_survey import find_in_survey
 from leadline.studies.cache.study import (
     CACHE_LIMIT_MOST,
     CacheAsked,
+    FileCacheStudy,
     begin_study,
     run_study,
     usual_budget_s,
@@ -24,6 +25,7 @@ __all__ = [
     "CACHE_LIMIT_MOST",
     "CacheAsked",
     "CacheStudyRefused",
+    "FileCacheStudy",
     "begin_study",
     "explain_study",
     "find_file_cache",

@@ -1,4 +1,4 @@
-"""Run a cache study: ask, measure, store, tell; within the budget, whatever happens."""
+"""A cache study: ask, measure, store, tell; within the budget, whatever happens."""
 
 from __future__ import annotations
 
@@ -7,22 +7,27 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
 import msgspec
 
 from leadline.engine import Engine, Limits, NothingCompleted, Progress, Target
 from leadline.record import CacheStart, CacheStudy, Measurement, Status, Workload
+from leadline.record.file_cache import CACHE
 from leadline.record.finding import Finding
-from leadline.store import Keeper
+from leadline.store import Keeper, Store
+from leadline.studies.cache.errors import CacheStudyRefused
 from leadline.studies.cache.explain import explain_study
 from leadline.studies.cache.plan import make_plan
 from leadline.studies.cache.questions import Questions
 from leadline.studies.cache.write_costs import measure_write_costs
+from leadline.studies.conduct import OnProgress, PointStudy, Reached
 from leadline.studies.loop import measure_points
 from leadline.studies.memory import memory_bytes_of
 from leadline.studies.pace import Pace
 from leadline.studies.resume import kept_when_stopped
 from leadline.studies.script import PointRequest
+from leadline.studies.survey import choose_cache_limit
 
 BUDGET_S = 300.0
 FILL_SIZE = 2**18
@@ -153,6 +158,49 @@ def run_study(
     study = msgspec.structs.replace(study, wall_s=points_s + engine.clock_s - opened_s)
     store.end(start.study_id, study, study.status)
     return study
+
+
+class FileCacheStudy(PointStudy[CacheStart]):
+    """A cache study as somebody asked for it, begun or gone on with."""
+
+    records = CACHE
+    mismatches = (CacheStudyRefused,)
+
+    def __init__(self, reached: Reached, asked: CacheAsked, budget_s: float | None) -> None:
+        """Take what was asked for; `budget_s` is what was said of it, None where nothing was."""
+        self.reached, self.asked, self._budget_s = reached, asked, budget_s
+        self.system, self.seed = asked.system, asked.seed
+
+    def cache_limit_bytes(self, say: Callable[[str], None]) -> int | None:
+        """Cap memory so that the budget reaches the disk and a point's time fills the cache."""
+        path, limit = self.reached.target.path, self.reached.cache_limit_bytes
+        if path is None:
+            return limit
+        budget_s, most = self.asked.budget_s, CACHE_LIMIT_MOST
+        return choose_cache_limit(Path(path), limit, budget_s, say, most_bytes=most)
+
+    def begin(self, opened: Engine, findings: tuple[Finding, ...]) -> CacheStart:
+        """Plan it."""
+        return begin_study(opened, self.reached.target, self.asked, findings=findings)
+
+    def measure(
+        self,
+        opened: Engine,
+        store: Store,
+        start: CacheStart,
+        points: Sequence[Measurement],
+        on_progress: OnProgress,
+    ) -> CacheStudy:
+        """Measure the points that are missing, then the disciplines and the flusher."""
+        return run_study(
+            opened,
+            self.reached.target,
+            store,
+            start,
+            points,
+            budget_s=self._budget_s,
+            on_progress=on_progress,
+        )
 
 
 def pace_of(start: CacheStart, budget_s: float) -> Pace:

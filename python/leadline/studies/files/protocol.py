@@ -5,12 +5,22 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 
 import msgspec
 
-from leadline.engine import FileTests, PointFailed, Target, TargetRefused, host_facts, target_facts
-from leadline.engine.file_tests import ProgramsAsked
+from leadline.engine import (
+    FileTests,
+    PointFailed,
+    Target,
+    TargetRefused,
+    host_facts,
+    open_file_tests,
+    room_findings,
+    target_facts,
+)
+from leadline.engine.file_tests import DirectoryTests, ProgramsAsked
 from leadline.record import Status, derive_seed, point_id
 from leadline.record.files import (
     FILES,
@@ -25,11 +35,14 @@ from leadline.record.files import (
 from leadline.record.finding import Finding
 from leadline.record.jobs.file_test import FileTestResult
 from leadline.record.study import Said
-from leadline.store import Keeper
+from leadline.store import Keeper, Store
+from leadline.studies.conduct import Begun, Study, Watcher
 from leadline.studies.files.explain import explain_files
 from leadline.studies.files.plan import existing_system, shared_devices
 from leadline.studies.files.rows import rows_of, with_numbers
 from leadline.studies.files.size import PAPER_BYTES, next_size
+from leadline.studies.files.stored import load_files
+from leadline.studies.resume import find_unfinished
 from leadline.units import format_bytes
 
 RUNS = 3
@@ -286,3 +299,74 @@ def _pilot(tests: FileTests, study: _Study, file_bytes: int) -> SizeStep:
 
 def _rate(result: FileTestResult, test: int) -> float:
     return result.tests[test].runs[-1].kbytes_s(result.file_bytes)
+
+
+class PlainFiles(Study[DirectoryTests, FilesStart, FilesStudy | None]):
+    """File tests as somebody asked for them, begun or gone on with."""
+
+    records = FILES
+
+    def __init__(
+        self,
+        targets: Sequence[Target],
+        asked: Asked,
+        *,
+        file_bytes: int | None = None,
+        max_bytes: int | None = None,
+    ) -> None:
+        """Take what was asked for.
+
+        Args:
+            targets: a directory for each drive.
+            asked: the options.
+            file_bytes: the file's size; None scales it.
+            max_bytes: most data that may lie there.
+
+        """
+        self._targets, self.asked = targets, asked
+        self._file_bytes, self._max_bytes = file_bytes, max_bytes
+
+    def unfinished(self, store: Store) -> FilesStudy:
+        """Return the newest unfinished one of these directories."""
+        said = ", ".join(target.text for target in self._targets)
+        found = find_unfinished(store, FILES, self.asked.system, said)
+        return load_files(store, found.start.study_id)
+
+    def open(
+        self, store: Store, earlier: Begun[FilesStart] | None, watcher: Watcher
+    ) -> AbstractContextManager[DirectoryTests]:
+        """Claim the directories."""
+        return open_file_tests(self._targets, max_bytes=self._max_bytes)
+
+    def findings(self, opened: DirectoryTests) -> tuple[Finding, ...]:
+        """Look at the room there is."""
+        return room_findings(opened, self._max_bytes)
+
+    def begin(self, opened: DirectoryTests, findings: tuple[Finding, ...]) -> FilesStart:
+        """Plan it."""
+        return begin_files(self._targets, self.asked)
+
+    def kept(
+        self, store: Store, start: FilesStart, earlier: Begun[FilesStart] | None
+    ) -> FilesStudy | None:
+        """Return what is stored; a new study is kept when the size of its files is decided."""
+        return None if earlier is None else load_files(store, start.study_id)
+
+    def run(
+        self,
+        opened: DirectoryTests,
+        store: Store,
+        start: FilesStart,
+        kept: FilesStudy | None,
+        watcher: Watcher,
+    ) -> FilesStudy:
+        """Time the programs on every column that is missing."""
+        return run_files(
+            opened,
+            store,
+            start,
+            stored=kept,
+            file_bytes=self._file_bytes,
+            on_size=watcher.ended,
+            on_cell=watcher.ended,
+        )

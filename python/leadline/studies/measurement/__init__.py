@@ -7,11 +7,12 @@ from leadline.studies.measurement.plan import (
     plan_words,
     plan_workload,
 )
-from leadline.studies.measurement.run import measure_workloads
+from leadline.studies.measurement.run import Measuring, measure_workloads
 from leadline.studies.measurement.stored import find_begun, load_measured
 
 __all__ = [
     "MeasurementRefused",
+    "Measuring",
     "begin_measurements",
     "find_begun",
     "load_measured",

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -33,7 +33,15 @@ from leadline.engine import (
     until_completed,
 )
 from leadline.late import late
-from leadline.record import EngineResult, Measurement, RunReading, Status, derive_seed, point_id
+from leadline.record import (
+    Access,
+    EngineResult,
+    Measurement,
+    RunReading,
+    Status,
+    derive_seed,
+    point_id,
+)
 from leadline.record.finding import Finding
 from leadline.record.measurement import (
     MEASUREMENT,
@@ -45,10 +53,12 @@ from leadline.record.measurement import (
 )
 from leadline.record.study import Took
 from leadline.record.wording import say_count
-from leadline.store import Keeper
+from leadline.store import Keeper, Store
+from leadline.studies.conduct import Begun, Study, Watcher
+from leadline.studies.measurement.begin import begin_measurements
 from leadline.studies.measurement.plan import limits_of, naming
-from leadline.studies.measurement.stored import POINTS, runs_group
-from leadline.studies.resume import clock_after
+from leadline.studies.measurement.stored import POINTS, find_begun, load_measured, runs_group
+from leadline.studies.resume import clock_after, require_same_access
 
 STAGE = "measure"
 PAUSE_S = 2.0
@@ -120,6 +130,80 @@ def measure_workloads(
     finally:
         growing.end()
     return growing.study
+
+
+class Measuring(Study[None, MeasurementStart, Measured | None]):
+    """Measurements as somebody asked for them, begun or gone on with."""
+
+    records = MEASUREMENT
+
+    def __init__(
+        self,
+        target: Target,
+        asked: MeasurementAsked,
+        *,
+        access: Access | None = None,
+        given: frozenset[str] | None = None,
+    ) -> None:
+        """Take what was asked for.
+
+        Args:
+            target: what is measured.
+            asked: the workloads, none where those that it began with are gone on with.
+            access: how it is reached, as it was said of all; that of the first without.
+            given: names of the options of access that somebody chose.
+
+        """
+        self._target, self.asked = target, asked
+        first = asked.workloads[0].access if asked.workloads else Access()
+        self._access, self._given = access or first, given
+
+    def unfinished(self, store: Store) -> Measured:
+        """Return the newest unfinished one of these workloads on this target."""
+        found = find_begun(store, self._target, self.asked.workloads)
+        for each in found.start.workloads:
+            require_same_access(
+                found.start.system, each.access, self._access, self._given, MEASUREMENT.said
+            )
+        return found
+
+    def open(
+        self, store: Store, earlier: Begun[MeasurementStart] | None, watcher: Watcher
+    ) -> AbstractContextManager[None]:
+        """Open nothing: every workload is reached in its own way."""
+        return nullcontext()
+
+    def begin(self, opened: None, findings: tuple[Finding, ...]) -> MeasurementStart:
+        """Say what decides it."""
+        return begin_measurements(self._target, self.asked)
+
+    def kept(
+        self, store: Store, start: MeasurementStart, earlier: Begun[MeasurementStart] | None
+    ) -> Measured | None:
+        """Return what is stored; a new one is kept when its first run begins."""
+        return None if earlier is None else load_measured(store, start.study_id)
+
+    def run(
+        self,
+        opened: None,
+        store: Store,
+        start: MeasurementStart,
+        kept: Measured | None,
+        watcher: Watcher,
+    ) -> Measured:
+        """Measure every workload that is missing."""
+        runs = sum(each.runs for each in start.workloads)
+        with watcher.progress(runs, what="runs", simulated=start.simulated) as on_progress:
+            return measure_workloads(
+                self._target,
+                store,
+                start,
+                kept,
+                written_bytes_max=self.asked.written_bytes_max,
+                on_findings=watcher.found,
+                on_measured=watcher.ended,
+                on_progress=on_progress,
+            )
 
 
 class _Growing:

@@ -13,6 +13,7 @@ from leadline.studies.survey.explain import explain, explain_told
 from leadline.studies.survey.plan import PlanRefused, advised_cache_limit, make_plan
 from leadline.studies.survey.run import run_survey
 from leadline.studies.survey.strategy import ResumeMismatch, Surveyor
+from leadline.studies.survey.study import SurveyStudy
 
 __all__ = [
     "LEARN_FRAC",
@@ -20,6 +21,7 @@ __all__ = [
     "Asked",
     "PlanRefused",
     "ResumeMismatch",
+    "SurveyStudy",
     "Surveyor",
     "advised_cache_limit",
     "begin_survey",

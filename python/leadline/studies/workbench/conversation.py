@@ -121,7 +121,7 @@ class Conversation(ABC):
     def _estimate(self) -> Interval | None:
         """Return the peak rate as far as it is known."""
 
-    def _sets_aside(self, trial: Trial) -> bool:  # noqa: ARG002
+    def _sets_aside(self, trial: Trial) -> bool:
         """Whether a trial says nothing of its load; for policies that look for stalls."""
         return False
 

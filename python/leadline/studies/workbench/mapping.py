@@ -39,8 +39,8 @@ from leadline.studies.workbench.stored import KeptExperiment
 from leadline.studies.workbench.surface import open_design
 
 
-class Watcher:
-    """Is told what happens; whoever wants to know overrides what it wants to know."""
+class TrialWatcher:
+    """Is told of trials and peaks; whoever wants to know overrides what it wants to know."""
 
     def on_trial(self, sample: Sample, trial: Trial) -> None:
         """A trial ended and is kept."""
@@ -76,15 +76,12 @@ class _OneSample:
         self._prior = prior
 
     def ask(self, count: int = 1, in_flight: Sequence[Sample] = ()) -> tuple[Sample, ...]:
-        del count
         return tuple(sample for sample in self._left if sample not in in_flight)
 
     def tell(self, sample: Sample, peak: PeakRate) -> None:
-        del peak
         self._left.remove(sample)
 
     def prior_for(self, sample: Sample) -> Prior | None:
-        del sample
         return self._prior
 
 
@@ -96,7 +93,7 @@ def run_experiment(
     stored: Experiment | None = None,
     prior: Prior | None = None,
     at_once: int | None = None,
-    watcher: Watcher | None = None,
+    watcher: TrialWatcher | None = None,
     compare: bool = True,
 ) -> Experiment:
     """Run a peak search or a surface to its end, and keep it.
@@ -119,7 +116,7 @@ def run_experiment(
 
     """
     kept = KeptExperiment(store, start, stored)
-    running = _Run(start, kept, pool, prior, watcher or Watcher())
+    running = _Run(start, kept, pool, prior, watcher or TrialWatcher())
     try:
         with held_open(start.server):
             if stored is not None:
@@ -158,7 +155,7 @@ class _Run:
         kept: KeptExperiment,
         pool: Pool,
         prior: Prior | None,
-        watcher: Watcher,
+        watcher: TrialWatcher,
     ) -> None:
         self._start, self._kept, self._pool, self._watcher = start, kept, pool, watcher
         self._began_s = time.monotonic()

@@ -289,7 +289,6 @@ class MlrSearch(Conversation):
         return Interval((lower + upper) / 2, None, None, count)
 
     def _relevant_bounds(self, rows: tuple[Load, ...]) -> tuple[float | None, float | None]:
-        del rows
         return self._finest_bounds()
 
     def _finest_bounds(self) -> tuple[float | None, float | None]:

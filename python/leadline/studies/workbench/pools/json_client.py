@@ -42,16 +42,13 @@ class JsonClient(distributed.Client):  # type: ignore[misc]
     def _handle_key_in_memory(
         self,
         key: Any = None,
-        type: Any = None,  # noqa: A002, ARG002 - Dask calls it so
+        type: Any = None,  # noqa: A002 - Dask calls it so
         workers: Any = None,
     ) -> None:
         super()._handle_key_in_memory(key=key, type=None, workers=workers)
 
     def _handle_task_erred(
-        self,
-        key: Any = None,
-        exception: Any = None,
-        traceback: Any = None,  # noqa: ARG002 - as above
+        self, key: Any = None, exception: Any = None, traceback: Any = None
     ) -> None:
         # What the scheduler says is plain bytes; a worker's error it hands on as it came.
         killed = isinstance(exception, bytes) and b"KilledWorker" in exception
