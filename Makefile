@@ -25,6 +25,8 @@ $(VENV)/installed: requirements-dev.lock
 	@# uv takes a fifth of pip's time, but knows no index that only pip was told of.
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements-dev.lock || \
 	$(BIN)/pip install --quiet --no-compile --require-hashes -r requirements-dev.lock
+	@# Benches share the helpers and the known truths of the tests.
+	@echo $(CURDIR)/tests >$$($(BIN)/python -c "import site; print(site.getsitepackages()[0])")/tests.pth
 	@touch $@
 
 # Every package of development and CI, with its version and its hashes; needs the network.

@@ -3,7 +3,7 @@
     .venv/bin/python bench/application_prediction.py [--seeds 0 8] [--budget-s 600]
         [--requests 400000] [--memory-max-mib 200] [--processes 1]
 
-Each seed draws a machine (`leadline.testing.machines`) and a program of two to four streams, whose
+Each seed draws a machine (`proving.machines`) and a program of two to four streams, whose
 data are a multiple of the machine's memory. The program's requests are written as a trace, which is
 described as any other; the machine is surveyed as shipped, the application predicted, and its
 streams then run by the engine on the same parts: time in I/O per request is the truth. The trace
@@ -19,7 +19,6 @@ import argparse
 import math
 import multiprocessing
 import statistics
-import sys
 import tempfile
 from dataclasses import dataclass
 from functools import partial
@@ -28,8 +27,6 @@ from typing import Any
 
 import msgspec
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from application_fixture import Kept
 from leadline.engine import Engine, Limits, Simulated, Target, open_engine, until_completed
@@ -43,8 +40,8 @@ from leadline.store import open_store
 from leadline.studies.application import characterize_trace
 from leadline.studies.application.synthetic import synthetic_of
 from leadline.studies.survey import LEARN_FRAC, Asked, begin_survey, run_survey
-from leadline.testing.machines import draw_machine
 from planted_traces import Planted, mixture
+from proving.machines import draw_machine
 from traced_programs import write_strace
 
 RUNS = 3

@@ -22,8 +22,6 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-
 from application_fixture import described
 from figures import Cell, Column, Row, add_save_option, save
 from leadline.record.application import Stream

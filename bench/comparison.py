@@ -29,7 +29,7 @@ from leadline.predict import DEFAULT_MODEL, Predictor
 from leadline.record import Measurement, Workload
 from leadline.store import open_store
 from leadline.studies.survey import LEARN_FRAC, derive_seed
-from leadline.testing.comparison import (
+from proving.comparison import (
     PAPER_MACHINES,
     HeldRatio,
     held_comparison,
@@ -37,7 +37,7 @@ from leadline.testing.comparison import (
     surveyed,
     true_mb_s,
 )
-from leadline.testing.simulation import SimulatedSurvey, simulate_survey
+from proving.simulation import SimulatedSurvey, simulate_survey
 
 MEASURES = (
     "python/leadline/compare",

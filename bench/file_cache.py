@@ -20,7 +20,7 @@ from leadline.record import NO_SYNC, Access, CacheSize, CacheStudy
 from leadline.record.file_cache import CACHE
 from leadline.store import open_store
 from leadline.studies.cache import CacheAsked, begin_study, run_study
-from leadline.testing.simulation import SimulatedCacheStudy, simulate_cache_study
+from proving.simulation import SimulatedCacheStudy, simulate_cache_study
 
 MEASURES = (
     "python/leadline/studies/cache",

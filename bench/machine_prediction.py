@@ -3,7 +3,7 @@
     .venv/bin/python bench/machine_prediction.py [--seeds 1000 1014] [--workloads 40]
         [--budget-s 600] [--memory-max-mib 1024] [--processes 2] [--keep DIR] [--save [NAME]]
 
-Each seed draws a machine (`leadline.testing.machines`), which a survey as shipped measures in
+Each seed draws a machine (`proving.machines`), which a survey as shipped measures in
 virtual time. Workloads drawn over all that the survey may ask are predicted, and each is then run
 several times, as long as a reading of the survey may be: the mean of these runs is its truth, and
 its scatter is told. Machines below seed 1000 are for development; a table of figures comes from
@@ -45,15 +45,15 @@ from leadline.record.survey import SURVEY
 from leadline.stats import student_t
 from leadline.store import open_store
 from leadline.studies.survey import LEARN_FRAC, Asked, begin_survey, run_survey
-from leadline.testing.machine_truth import draw_workloads
-from leadline.testing.machines import SCORED_FROM, draw_machine
+from proving.machine_truth import draw_workloads
+from proving.machines import SCORED_FROM, draw_machine
 
 MEASURES = (
     "python/leadline/predict",
     "python/leadline/studies/survey",
     "python/leadline/studies/counted.py",
     "python/leadline/stats",
-    "python/leadline/testing/machines.py",
+    "tests/proving/machines.py",
     "crates/machine/src",
     "crates/stats/src",
 )

@@ -25,7 +25,7 @@ from figures.stored import write_lines
 from leadline.engine import load_profile, machine_names
 from leadline.errors import LeadlineError
 from leadline.record import Workload
-from leadline.testing.machine_truth import (
+from proving.machine_truth import (
     PUBLISHED,
     RUNS_MAX,
     SE_FRAC,
@@ -34,12 +34,12 @@ from leadline.testing.machine_truth import (
     draw_workloads,
     truth_key,
 )
-from leadline.testing.machines import draw_machine
+from proving.machines import draw_machine
 
 Question = tuple[dict[str, Any], Workload]
 Row = dict[str, Any]
 
-MEASURES = ("crates/machine/src", "python/leadline/profiles/machines", "python/leadline/testing")
+MEASURES = ("crates/machine/src", "python/leadline/profiles/machines", "tests/proving")
 WORKLOADS_SEED = 1
 
 

@@ -4,11 +4,11 @@
         [--family law|stalls|parts] [--population 1] [--first 0] [--on population|grids]
         [--threshold mean|p95] [--processes 2] [--kinds] [--out FILE.md]
 
-`--family law` are the servers of `leadline.testing.servers`, of which `--population 2` draws some
+`--family law` are the servers of `proving.servers`, of which `--population 2` draws some
 that nobody has looked at while writing a policy; `--family stalls` servers of which every second
 one stands still for 20 to 500 ms once in 5 to 120 s, scored on `--population 3000` and tuned on
 others; `--family parts` those of
-`leadline.testing.parts_servers` with the seeds from `--first` on: policies may be tuned on seeds
+`proving.parts_servers` with the seeds from `--first` on: policies may be tuned on seeds
 below 1000 and are scored above. `--on grids` takes the samples of SH08's three surfaces instead:
 disks and a processor behind the threads.
 
@@ -44,21 +44,22 @@ from pathlib import Path
 import msgspec
 
 import leadline
+import proving
 from figures import Cell, Column, Content, Row, add_save_option, save, slug
 from leadline.record.workbench import Goal, PeakRate, SimulatedServer
 from leadline.studies.workbench.policies import POLICIES
-from leadline.testing.grids import WORKLOADS, grid_samples
-from leadline.testing.parts_servers import draw_servers
-from leadline.testing.peak_truth import NoPeak, known_truth, truth, truth_key
-from leadline.testing.searches import Search, seed_for, simulate_search
-from leadline.testing.servers import GOAL, PERCENTILE_GOAL, population, stalling_population
+from proving.grids import WORKLOADS, grid_samples
+from proving.parts_servers import draw_servers
+from proving.peak_truth import NoPeak, known_truth, truth, truth_key
+from proving.searches import Search, seed_for, simulate_search
+from proving.servers import GOAL, PERCENTILE_GOAL, population, stalling_population
 
 MEASURES = (
     "python/leadline/studies/workbench/policies",
     "python/leadline/studies/workbench/belief",
-    "python/leadline/testing/servers.py",
-    "python/leadline/testing/parts_servers.py",
-    "python/leadline/testing/searches.py",
+    "tests/proving/servers.py",
+    "tests/proving/parts_servers.py",
+    "tests/proving/searches.py",
     "crates/engine/src/load",
     "crates/machine/src/server",
     "crates/stats/src/belief",
@@ -157,7 +158,7 @@ def source_digest(policy: str) -> str:
     """Digest of all source that decides what a policy does, and how it is searched with."""
     # The belief's arithmetic is Rust's.
     rust = sorted(Path("crates/stats/src/belief").glob("*.rs"))
-    modules = {POLICIES[policy].__module__, "leadline.testing.searches"}
+    modules = {POLICIES[policy].__module__, "proving.searches"}
     pending, seen = sorted(modules), set[Path]()
     while pending:
         path = source_of(pending.pop())
@@ -171,9 +172,11 @@ def source_digest(policy: str) -> str:
 
 def source_of(module: str) -> Path | None:
     """File of a module that may decide; registries and engines do not."""
-    if module.removeprefix("leadline.").partition(".")[0] not in ("studies", "stats", "testing"):
+    home = Path(proving.__file__ if module.startswith("proving.") else leadline.__file__).parent
+    kind = module.removeprefix("leadline.").partition(".")[0]
+    if kind not in ("studies", "stats", "proving"):
         return None
-    path = Path(leadline.__file__).parent.joinpath(*module.split(".")[1:])
+    path = home.joinpath(*module.split(".")[1:])
     whole = path.with_suffix(".py") if path.with_suffix(".py").exists() else path / "__init__.py"
     return whole if whole.exists() and path.name != "policies" else None
 
@@ -181,7 +184,9 @@ def source_of(module: str) -> Path | None:
 def imported(path: Path) -> Iterator[str]:
     """Modules of leadline that a file imports."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("leadline."):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(
+            ("leadline.", "proving.")
+        ):
             yield str(node.module)
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 

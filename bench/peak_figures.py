@@ -3,7 +3,7 @@
     .venv/bin/python bench/peak_figures.py [--policies NAME ...] [--seeds 5] [--out FILE.md]
         [--csv FILE.csv]
 
-The server is DB_TP with 4 disks and 32 threads of `leadline.testing.grids`; seeded policies begin
+The server is DB_TP with 4 disks and 32 threads of `proving.grids`; seeded policies begin
 at the true peak rate of 4 disks and 16 threads, as in the paper. The table has the median over the
 seeds; the CSV every trial of the first seed: policy, begin and end in minutes, load factor, state.
 """
@@ -21,10 +21,10 @@ from figures import Column, Content, Row, add_save_option, save
 from leadline.record.workbench import PeakRate, Prior, Sample, Trial, TrialOrder
 from leadline.servers import run_trial
 from leadline.studies.workbench.policies import POLICIES, open_policy
-from leadline.testing.grids import WORKLOADS
-from leadline.testing.peak_truth import truth
-from leadline.testing.servers import GOAL
 from load_factors import course, load_factors
+from proving.grids import WORKLOADS
+from proving.peak_truth import truth
+from proving.servers import GOAL
 
 MEASURES = (
     "python/leadline/studies/workbench/policies",

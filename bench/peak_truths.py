@@ -5,7 +5,7 @@
 
 Each truth is kept in build/truth as soon as it is found, so a run that was stopped goes on where it
 was; one that is known well enough, there or in the package, is not computed again. `--publish`
-writes all that are known into python/leadline/testing/peak_truths.json, where `truth` finds them
+writes all that are known into tests/proving/peak_truths.json, where `truth` finds them
 first; those of the servers made of parts, of the seeds from `--first` on, and of other populations
 are added to bench/results/server_truths.json.
 """
@@ -22,9 +22,9 @@ from pathlib import Path
 import msgspec
 
 from leadline.record.workbench import Goal, Sample, SimulatedServer
-from leadline.testing.grids import WORKLOADS, grid_samples
-from leadline.testing.parts_servers import draw_servers
-from leadline.testing.peak_truth import (
+from proving.grids import WORKLOADS, grid_samples
+from proving.parts_servers import draw_servers
+from proving.peak_truth import (
     PARTS_PUBLISHED,
     PUBLISHED,
     SE_FRAC,
@@ -36,7 +36,7 @@ from leadline.testing.peak_truth import (
     published_parts,
     truth_key,
 )
-from leadline.testing.servers import GOAL, PERCENTILE_GOAL, population
+from proving.servers import GOAL, PERCENTILE_GOAL, population
 
 Question = tuple[str, SimulatedServer, Goal, Sample]
 
@@ -116,7 +116,7 @@ def main() -> None:
     if asked.publish and (parts or asked.population != 1):
         publish(PARTS_PUBLISHED, published_parts() | found)
     elif asked.publish:
-        publish(Path("python/leadline/testing") / PUBLISHED, found)
+        publish(Path("tests/proving") / PUBLISHED, found)
 
 
 def publish(path: Path, found: dict[str, Truth]) -> None:

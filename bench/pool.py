@@ -15,14 +15,11 @@ from __future__ import annotations
 import argparse
 import os
 import statistics
-import sys
 import tempfile
 import time
 from pathlib import Path
 
 import msgspec
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from dask_cluster import dask_cluster
 from figures import Cell, Column, Content, Row, add_save_option, save
@@ -31,8 +28,8 @@ from leadline.record.workbench import EXPERIMENT, Experiment, ExperimentStart
 from leadline.store import open_store
 from leadline.studies.workbench.mapping import run_experiment
 from leadline.studies.workbench.pools.pool import open_pool
-from leadline.testing.grids import FACTORS, WORKLOADS, grid_samples
-from leadline.testing.servers import GOAL
+from proving.grids import FACTORS, WORKLOADS, grid_samples
+from proving.servers import GOAL
 
 MEASURES = ("python/leadline/studies/workbench", "python/leadline/servers")
 COLUMNS = (

@@ -18,7 +18,7 @@ from functools import partial
 from figures import Cell, Column, Content, add_save_option, save
 from figures import Row as Line
 from leadline.engine import profile_names
-from leadline.testing.simulation import SimulatedSurvey, simulate_survey
+from proving.simulation import SimulatedSurvey, simulate_survey
 
 MEASURES = (
     "python/leadline/studies/survey",

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from figures import Cell, Column, Content, add_save_option, save
 from figures import Row as Line
-from leadline.testing.published import (
+from proving.published import (
     HEAD,
     Row,
     find_all,
@@ -30,7 +30,7 @@ FIGURES = Path(__file__).with_name("published.toml")
 MEASURES = (
     "python/leadline/profiles",
     ":!python/leadline/profiles/machines",
-    "python/leadline/testing/published.py",
+    "tests/proving/published.py",
     "python/leadline/studies/survey",
     "python/leadline/studies/cache",
     "python/leadline/stats",

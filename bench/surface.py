@@ -4,7 +4,7 @@
         [--workloads db_tp web_server mail] [--repeats 5] [--seed 1] [--processes 2]
         [--out FILE.md] [--json FILE.json]
 
-The grid is SH08's 4 x 8 (disks x threads) of `leadline.testing.grids`, whose true peak rates are
+The grid is SH08's 4 x 8 (disks x threads) of `proving.grids`, whose true peak rates are
 known. Times are bench time: virtual trials of real lengths, 15 s charged for each.
 
 - fig8: the full grid with each of the paper's policies, costs as shares of the least, in the
@@ -37,13 +37,13 @@ from figures import Cell, Column, Row, add_save_option, save, slug
 from leadline.record.workbench import SimulatedServer, Surface
 from leadline.studies.workbench.policies import POLICIES
 from leadline.studies.workbench.surface import open_design
-from leadline.testing.grids import FACTORS, WORKLOADS, grid_truth
-from leadline.testing.searches import simulate_search
-from leadline.testing.servers import GOAL
+from proving.grids import FACTORS, WORKLOADS, grid_truth
+from proving.searches import simulate_search
+from proving.servers import GOAL
 
 MEASURES = (
     "python/leadline/studies/workbench",
-    "python/leadline/testing/grids.py",
+    "tests/proving/grids.py",
     "crates/engine/src/load/simulated_server",
     "crates/stats/src/belief",
 )

@@ -42,9 +42,9 @@ from leadline.studies.streaming.what_if import WhatIfRefused, parse_changes
 from leadline.studies.workbench.errors import ExperimentRefused
 from leadline.studies.workbench.experiments.read import read_experiment
 from leadline.studies.workbench.pools import answers
-from leadline.testing.published import FiguresError, read_figures
-from leadline.testing.samples import sample_result, sample_studies
 from leadline.units import parse_bytes, parse_seconds
+from proving.published import FiguresError, read_figures
+from proving.samples import sample_result, sample_studies
 
 ROOT = Path(__file__).resolve().parent.parent
 Parse = Callable[[bytes], object]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from leadline.record import Interval, Measurement, MovedBytes, Workload
-from leadline.testing.samples import sample_point, sample_result
+from proving.samples import sample_point, sample_result
 
 MIB = 2**20
 ASKED_BYTES = 4096 * MIB

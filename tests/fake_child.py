@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from leadline.testing.samples import sample_result
+from proving.samples import sample_result
 
 
 def say(event: dict[str, Any]) -> None:

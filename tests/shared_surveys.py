@@ -11,7 +11,7 @@ from typing import Any
 
 from leadline.record.survey import SURVEY
 from leadline.store import Store
-from leadline.testing.simulation import (
+from proving.simulation import (
     SimulatedCacheStudy,
     SimulatedSurvey,
     simulate_cache_study,

@@ -10,7 +10,7 @@ import pytest
 
 from command import leadline
 from leadline.store import open_store
-from leadline.testing.samples import keep_study, stored_stream
+from proving.samples import keep_study, stored_stream
 from stream_fixture import ATLAS, BOREAS, run_study, scaling_study
 
 

@@ -25,7 +25,7 @@ from leadline.studies.workbench.belief.particles import COUNT, Posterior
 from leadline.studies.workbench.belief.peak import log_peak
 from leadline.studies.workbench.belief.reading import Aim, aims, read
 from leadline.studies.workbench.belief.server import DIMENSIONS, Servers, toggled, unpack
-from leadline.testing.peak_truth import compute_truth
+from proving.peak_truth import compute_truth
 
 MEAN = Aim(0.04, None)
 P95 = Aim(0.12, 0.05)

@@ -21,7 +21,7 @@ from leadline.report.comparison.words import cache_rows
 from leadline.report.drawing.theme import SYSTEM_DASHES
 from leadline.store import Store, open_store
 from leadline.studies.survey.stored import load_survey
-from leadline.testing.simulation import simulate_cache_study, simulate_survey
+from proving.simulation import simulate_cache_study, simulate_survey
 
 MB = 1e6
 PROFILE = "decstation-5000-sprite"

@@ -30,7 +30,7 @@ from leadline.engine import (
 )
 from leadline.machine.facts import host_facts, target_facts
 from leadline.record import Access, SimulatedFacts, Workload
-from leadline.testing.samples import sample_result
+from proving.samples import sample_result
 from test_cgroup import here
 
 FAKE = Path(__file__).with_name("fake_child.py")

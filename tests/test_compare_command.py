@@ -13,7 +13,7 @@ from command import leadline
 from leadline.record.survey import SURVEY
 from leadline.stats import runs_interval
 from leadline.store import Store, open_store
-from leadline.testing.simulation import SimulatedSurvey
+from proving.simulation import SimulatedSurvey
 
 INSIDE = "unique_bytes=1MiB,size_mean=8KiB,read_frac=0.8,seq_frac=0.5"
 

@@ -11,7 +11,7 @@ from leadline.compare.facts import GROUPS, NOISE, TOLERANCES, differing_facts
 from leadline.machine.facts import FACTS
 from leadline.record import SurveyStart
 from leadline.record.comparison import FactDifference
-from leadline.testing.samples import sample_start
+from proving.samples import sample_start
 
 FACTS_OF_A = {
     "kernel_release": "6.8.0",

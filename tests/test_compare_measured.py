@@ -12,7 +12,7 @@ from leadline.compare.measured import STAGE
 from leadline.engine import Limits, Target, open_engine
 from leadline.record import Measurement, Workload
 from leadline.store import Store, open_store
-from leadline.testing.comparison import true_mb_s
+from proving.comparison import true_mb_s
 
 LIMITS = Limits(
     warm_up_s_max=30.0, measure_s_min=30.0, measure_s_max=60.0, accuracy=0.005, total_s_max=3600.0

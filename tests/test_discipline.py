@@ -15,7 +15,7 @@ from leadline.record import Access, Workload, parse_sync
 from leadline.record.survey import SURVEY
 from leadline.store import open_store
 from leadline.studies.survey import Asked, begin_survey
-from leadline.testing.samples import sample_start
+from proving.samples import sample_start
 
 WRITES = Workload(unique_bytes=2**20, size_mean=8192, read_frac=0.0)
 ASKED = Asked("mine", 60.0, None, 1, 0.02, "middle", None, 0.0)

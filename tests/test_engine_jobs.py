@@ -25,7 +25,7 @@ NEW_FIELDS = {"arrivals", "placement", "precondition", "ceiling_iops"}
 RECORDER = """
 import json, sys
 import msgspec
-from leadline.testing.samples import sample_result
+from proving.samples import sample_result
 for line in sys.stdin:
     job = json.loads(line)
     with open(sys.argv[1], "a") as file:

@@ -31,7 +31,7 @@ from leadline.record import (
 from leadline.record.finding import Finding
 from leadline.report.measurement.evidence import marks, say_source, span_rows
 from leadline.report.measurement.terminal import render_measurement
-from leadline.testing.samples import sample_point, sample_result
+from proving.samples import sample_point, sample_result
 
 MIB = 2**20
 

@@ -20,8 +20,8 @@ from leadline.studies.cache.sizes import KindCurve, disturbed_points, kind_curve
 from leadline.studies.cache.study import fill_cache
 from leadline.studies.counted import CountedBorder
 from leadline.studies.memory import memory_bytes_of
-from leadline.testing.samples import sample_cache_start
-from leadline.testing.simulation import simulate_cache_study
+from proving.samples import sample_cache_start
+from proving.simulation import simulate_cache_study
 from shared_surveys import studied
 
 PLACES = [

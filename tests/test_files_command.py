@@ -10,7 +10,7 @@ import pytest
 from command import leadline
 from leadline.report.documents.files import files_document
 from leadline.store import open_store
-from leadline.testing.samples import keep_study, sample_files_study, stored_files
+from proving.samples import keep_study, sample_files_study, stored_files
 
 
 @pytest.mark.parametrize(

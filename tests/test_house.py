@@ -13,12 +13,8 @@ import pytest
 from leadline.record.finding import entries
 
 ROOT = Path(__file__).parent.parent
-PRODUCT = [
-    path
-    for path in sorted((ROOT / "python" / "leadline").rglob("*.py"))
-    if "testing" not in path.parts
-]
-TOOLS = sorted((ROOT / "bench").rglob("*.py")) + sorted((ROOT / "python").rglob("testing/*.py"))
+PRODUCT = sorted((ROOT / "python" / "leadline").rglob("*.py"))
+TOOLS = sorted((ROOT / "bench").rglob("*.py")) + sorted((ROOT / "tests" / "proving").glob("*.py"))
 TEMPLATES = sorted((ROOT / "python" / "leadline" / "report").glob("*.j2"))
 
 KEPT = {

@@ -23,7 +23,7 @@ from leadline.predict import learning as learning_module
 from leadline.predict.learning import BORDER_SHARE, BORDER_ZONE
 from leadline.record import Measurement, Status
 from leadline.studies.survey import LEARN_FRAC, ResumeMismatch, Surveyor, explain, make_plan, middle
-from leadline.testing.simulation import SimulatedSurvey
+from proving.simulation import SimulatedSurvey
 from shared_surveys import surveyed
 
 PROFILE = "sparcstation-1plus"

@@ -14,8 +14,8 @@ from leadline.record import Workload
 from leadline.record.survey import SURVEY
 from leadline.store import open_store
 from leadline.studies.survey import Asked, begin_survey, run_survey
-from leadline.testing.machine_truth import compute_truth, draw_workloads, truth_key
-from leadline.testing.machines import KIND_NAMES, draw_machine
+from proving.machine_truth import compute_truth, draw_workloads, truth_key
+from proving.machines import KIND_NAMES, draw_machine
 
 SMALL = """
 [meta]

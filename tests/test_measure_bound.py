@@ -24,7 +24,7 @@ from leadline.record.measurement import MeasurementAsked
 from leadline.store import open_store
 from leadline.studies.measurement import begin_measurements, measure_workloads, plan_workload
 from leadline.studies.measurement import run as measuring
-from leadline.testing.samples import sample_result
+from proving.samples import sample_result
 
 LIMITS = Limits(warm_up_s_max=2.0, measure_s_min=0.5, measure_s_max=1.0, accuracy=0.01)
 WORKLOAD = Workload(unique_bytes=50_000_000, size_mean=4096)

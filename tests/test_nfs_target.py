@@ -21,8 +21,8 @@ from leadline.record import Access, Network, Workload, WritePolicy
 from leadline.store import open_store
 from leadline.studies.cache.policy import Rates, judge, promised
 from leadline.studies.survey.explain import server_level_names
-from leadline.testing.samples import sample_point
 from memfs_server import MemfsServer, memfs_server
+from proving.samples import sample_point
 
 MIB = 2**20
 WORKLOAD = Workload(unique_bytes=4 * MIB, size_mean=8192, queue_depth=4)

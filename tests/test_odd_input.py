@@ -32,8 +32,8 @@ from leadline.record.job import Limits, NullTarget
 from leadline.store import StoreError, open_store
 from leadline.studies.workbench.errors import ExperimentRefused
 from leadline.studies.workbench.experiments.read import begin_peak, load_experiment, read_experiment
-from leadline.testing.samples import sample_result
 from leadline.units import parse_bytes, parse_seconds
+from proving.samples import sample_result
 from shared_surveys import keep, surveyed
 
 GOLDEN = (Path(__file__).parent / "golden" / "server.toml").read_text(encoding="utf-8")

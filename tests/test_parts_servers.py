@@ -13,8 +13,8 @@ from leadline.engine.simulated import run_here
 from leadline.errors import TargetRefused
 from leadline.record.job import Offer, TrialJob
 from leadline.record.workbench import Goal, Measured, Threshold
-from leadline.testing.parts_servers import ORDER, RANGES, Mechanism, draw_server, draw_servers
-from leadline.testing.peak_truth import compute_truth
+from proving.parts_servers import ORDER, RANGES, Mechanism, draw_server, draw_servers
+from proving.peak_truth import compute_truth
 
 POOL = {
     "family": "parts",

@@ -9,9 +9,9 @@ import pytest
 
 from leadline.record.workbench import Goal, PeakRate, Prior, Threshold, Trial, TrialRequest
 from leadline.studies.workbench.policies import POLICIES
-from leadline.testing import searches
-from leadline.testing.searches import Search, seed_for, simulate_search
-from leadline.testing.servers import member
+from proving import searches
+from proving.searches import Search, seed_for, simulate_search
+from proving.servers import member
 
 GOAL = Goal(threshold=Threshold(mean_ms=40.0), run_length_s=20.0)
 

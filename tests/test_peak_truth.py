@@ -11,9 +11,9 @@ import pytest
 from leadline.engine.simulated import run_here
 from leadline.record.job import Offer, TrialJob
 from leadline.record.workbench import Goal, SimulatedServer, Threshold
-from leadline.testing import peak_truth
-from leadline.testing.peak_truth import keep_truth, known_truth
-from leadline.testing.servers import (
+from proving import peak_truth
+from proving.peak_truth import keep_truth, known_truth
+from proving.servers import (
     GOAL,
     RANGES,
     WORKERS,

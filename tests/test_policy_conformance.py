@@ -1,11 +1,11 @@
-"""Every registered policy keeps the same rules (`leadline.testing.policy_conformance`)."""
+"""Every registered policy keeps the same rules (`proving.policy_conformance`)."""
 
 from __future__ import annotations
 
 import pytest
 
 from leadline.studies.workbench.policies import POLICIES, Maker
-from leadline.testing.policy_conformance import MEAN, PolicyConformance
+from proving.policy_conformance import MEAN, PolicyConformance
 
 FEW_TRIALS = ("mlrsearch",)
 

@@ -11,7 +11,7 @@ import pytest
 from leadline.engine import Target, open_engine, profile_names
 from leadline.engine.targets.profiles import load_profile
 from leadline.record import Interval
-from leadline.testing.published import (
+from proving.published import (
     DIFFERENT,
     HEAD,
     LIMITS,

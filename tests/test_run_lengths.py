@@ -31,7 +31,7 @@ from leadline.studies.workbench.run_lengths import (
     trials_needed,
 )
 from leadline.studies.workbench.stored import stored_experiment
-from leadline.testing.samples import sample_experiment_start, sample_peak, sample_trial
+from proving.samples import sample_experiment_start, sample_peak, sample_trial
 
 ONE_QUEUE = """
 name = "one-queue"

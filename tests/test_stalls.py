@@ -22,7 +22,7 @@ from leadline.servers import run_trial
 from leadline.studies.workbench.policies import open_policy
 from leadline.studies.workbench.stalls import deciding_stall, is_clear
 from leadline.studies.workbench.threshold import threshold_ratio
-from leadline.testing.peak_truth import truth
+from proving.peak_truth import truth
 
 SERVER = SimulatedServer(
     system={"workers": 2, "service_ms": 10.0, "service": {"kind": "exponential"}}

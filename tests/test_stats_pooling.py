@@ -31,7 +31,7 @@ from leadline.record import (
 from leadline.record.finding import Finding
 from leadline.stats import pooled_result, pooling, student_t
 from leadline.stats.intervals import ALIKE, alike_factor
-from leadline.testing.samples import sample_result
+from proving.samples import sample_result
 
 
 def run(mb_s: float, half_frac: float = 0.02, **changes: object) -> EngineResult:

@@ -16,8 +16,8 @@ from sqlalchemy import event
 from leadline.machine.stop import Stopped, stop_on_signals
 from leadline.record.survey import SURVEY
 from leadline.store import Store, StoreError, default_path, open_store
-from leadline.testing.samples import sample_point, sample_start
-from leadline.testing.store_conformance import StoreConformance
+from proving.samples import sample_point, sample_start
+from proving.store_conformance import StoreConformance
 
 
 class TestSqlite(StoreConformance):
@@ -149,7 +149,7 @@ WRITER = """
 import sys
 from leadline.store import open_store
 from leadline.record.survey import SURVEY
-from leadline.testing.samples import sample_point, sample_start
+from proving.samples import sample_point, sample_start
 store = open_store(sys.argv[1])
 store.begin(SURVEY, sample_start())
 for order in range(10**6):
@@ -181,7 +181,7 @@ def test_two_processes_make_one_store(tmp_path: Path) -> None:
     code = (
         "import sys; from leadline.store import open_store;"
         "from leadline.record.survey import SURVEY;"
-        "from leadline.testing.samples import sample_start;"
+        "from proving.samples import sample_start;"
         "open_store(sys.argv[1]).begin(SURVEY, sample_start(sys.argv[2]))"
     )
     writers = [

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from leadline.store import StoreError, export_rows, rows
-from leadline.testing.samples import sample_point
+from proving.samples import sample_point
 
 POINTS = (sample_point("point-1"), sample_point("point-2", order=1, mb_s=50.0))
 ROWS = rows(POINTS, "survey", "survey-a")

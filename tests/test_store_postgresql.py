@@ -18,7 +18,7 @@ import pytest
 from sqlalchemy import create_engine, make_url, text
 
 from leadline.store import Store, open_store
-from leadline.testing.store_conformance import StoreConformance
+from proving.store_conformance import StoreConformance
 
 
 def _programs() -> Path | None:

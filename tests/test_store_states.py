@@ -36,7 +36,7 @@ from leadline.record.study import Records
 from leadline.record.survey import SURVEY
 from leadline.record.validation import VALIDATION
 from leadline.store import Store, StoreError, UpdateFinishedError
-from leadline.testing.samples import (
+from proving.samples import (
     sample_cache_start,
     sample_cache_study,
     sample_point,

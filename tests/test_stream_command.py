@@ -30,7 +30,7 @@ from leadline.report.documents.stream import stream_document
 from leadline.store import open_store
 from leadline.studies.streaming.plan import Wanted, plan_run
 from leadline.studies.streaming.run import begin_stream, run_stream
-from leadline.testing.samples import keep_study, sample_stream_study, stored_stream
+from proving.samples import keep_study, sample_stream_study, stored_stream
 
 MIB = 2**20
 

@@ -16,7 +16,7 @@ from leadline.record.workbench import Experiment, MeasuredGrid, Surface, Surface
 from leadline.report.workbench.surface.table import surface_tiles
 from leadline.studies.workbench.answer import explain
 from leadline.studies.workbench.surface.against import surface_error
-from leadline.testing.samples import sample_experiment_start
+from proving.samples import sample_experiment_start
 from workbench_fixture import TEXT
 
 

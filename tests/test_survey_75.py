@@ -9,7 +9,7 @@ import pytest
 from leadline.record import PARAMETERS, Workload
 from leadline.studies.survey import Surveyor
 from leadline.studies.survey.seventy_five import SeventyFiveStrategy, say_vector
-from leadline.testing.simulation import SimulatedSurvey, simulate_survey
+from proving.simulation import SimulatedSurvey, simulate_survey
 from simulated_answers import start
 
 SETTLING = ("hp-730", "decstation-5000-sprite", "rs6000-550")

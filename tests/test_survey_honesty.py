@@ -28,7 +28,7 @@ from leadline.report.survey.tables import POINT_HEADS, point_rows, run_rows, sur
 from leadline.store import open_store
 from leadline.studies.survey import Asked, PlanRefused, begin_survey, run_survey
 from leadline.studies.survey.found import survey_findings
-from leadline.testing.samples import sample_point, sample_start, sample_survey
+from proving.samples import sample_point, sample_start, sample_survey
 
 
 def points(*changes: dict[str, Any]) -> list[Measurement]:

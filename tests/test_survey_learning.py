@@ -16,7 +16,7 @@ from leadline.record import Measurement, PlanStage, Workload
 from leadline.studies.survey import middle
 from leadline.studies.survey.middle import MiddleStrategy
 from leadline.studies.survey.readings import Readings
-from leadline.testing.samples import sample_point
+from proving.samples import sample_point
 from simulated_answers import MIB, plan
 
 BEFORE = 20

@@ -13,7 +13,7 @@ from leadline.stats import Noise, own_error, pooled_noise, reading_interval
 from leadline.studies.survey.middle import RegionBounds
 from leadline.studies.survey.noise import NoiseModel
 from leadline.studies.survey.readings import Readings
-from leadline.testing.samples import sample_point
+from proving.samples import sample_point
 
 MIB = 2**20
 REGIONS = (RegionBounds(MIB, 100 * MIB, 10 * MIB), RegionBounds(100 * MIB, 900 * MIB, 300 * MIB))

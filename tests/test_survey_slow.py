@@ -8,7 +8,7 @@ import pytest
 
 from leadline.record import Status
 from leadline.studies.survey import PlanRefused
-from leadline.testing.simulation import SimulatedSurvey, simulate_survey
+from proving.simulation import SimulatedSurvey, simulate_survey
 
 SLOW = "sparcstation-1plus"
 SLOWER = "sparcstation-1plus-nfs"

@@ -13,7 +13,7 @@ from leadline.machine.facts import target_facts
 from leadline.machine.hierarchy import groups_above
 from leadline.machine.kernel_files import text
 from leadline.machine.throttles import least_limits, say_limits
-from leadline.testing.samples import sample_start
+from proving.samples import sample_start
 
 V1 = "blkio.throttle.{}_device"
 

@@ -18,7 +18,7 @@ from leadline.record.validation import VALIDATION
 from leadline.store import open_store
 from leadline.studies.validation import ValidationRefused, changed_facts
 from leadline.studies.validation.same_system import require_same_system
-from leadline.testing.simulation import SimulatedSurvey, SimulatedValidation, simulate_validation
+from proving.simulation import SimulatedSurvey, SimulatedValidation, simulate_validation
 
 
 @pytest.fixture(scope="module")

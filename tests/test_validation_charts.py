@@ -14,7 +14,7 @@ from leadline.record.finding import Finding
 from leadline.report.survey.page import render_html
 from leadline.report.survey.save import save_all_charts
 from leadline.report.validation.charts import validation_charts
-from leadline.testing.simulation import SimulatedSurvey, simulate_validation
+from proving.simulation import SimulatedSurvey, simulate_validation
 
 
 @pytest.fixture(scope="module")

@@ -27,8 +27,8 @@ from leadline.studies.validation.draw import (
     plan_stages,
     single_numbers,
 )
-from leadline.testing.samples import sample_validation_start
-from leadline.testing.simulation import SimulatedSurvey
+from proving.samples import sample_validation_start
+from proving.simulation import SimulatedSurvey
 
 MIB = 2**20
 

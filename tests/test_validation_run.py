@@ -13,7 +13,7 @@ from leadline.record.survey import SURVEY
 from leadline.record.validation import VALIDATION
 from leadline.store import open_store
 from leadline.studies.validation import ValidationRefused, measure_validation, requests
-from leadline.testing.samples import sample_point, sample_start
+from proving.samples import sample_point, sample_start
 from test_validation_draw import made_start
 
 RESULT = sample_point("any").result

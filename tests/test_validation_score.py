@@ -45,7 +45,7 @@ from leadline.studies.validation.score import (
 )
 from leadline.studies.validation.sentences import validation_findings
 from leadline.studies.validation.statistics import holm, quantile_interval
-from leadline.testing.samples import sample_point, sample_start, sample_survey, sample_validation
+from proving.samples import sample_point, sample_start, sample_survey, sample_validation
 from test_validation_draw import MIB, made_start
 
 NOISE = 0.03

@@ -17,7 +17,7 @@ from leadline.record.validation import VALIDATION
 from leadline.report.documents.measurement import measurement_document
 from leadline.store import Store, open_store
 from leadline.studies.validation import ValidationRefused, explain_validation, stored
-from leadline.testing.simulation import (
+from proving.simulation import (
     SimulatedSurvey,
     SimulatedValidation,
     simulate_survey,

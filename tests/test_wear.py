@@ -16,7 +16,7 @@ from leadline.machine.process_io import written_bytes
 from leadline.record import EngineResult, MovedBytes, Workload, WrittenBytes
 from leadline.store import open_store
 from leadline.studies.survey.stored import load_survey
-from leadline.testing.samples import sample_result
+from proving.samples import sample_result
 
 MIB = 2**20
 WORKLOAD = Workload(unique_bytes=64 * MIB, size_mean=4096, read_frac=0.5)

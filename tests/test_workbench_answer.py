@@ -22,7 +22,7 @@ from leadline.record.workbench import (
     TrialState,
 )
 from leadline.studies.workbench.answer import explain, say_peak, say_threshold
-from leadline.testing.samples import sample_experiment_start, sample_peak, sample_trial
+from proving.samples import sample_experiment_start, sample_peak, sample_trial
 
 RATE = Interval(412.0, 395.0, 430.0, 5)
 

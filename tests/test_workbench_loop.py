@@ -30,7 +30,7 @@ from leadline.studies.workbench.policies import UnknownPolicy, open_policy
 from leadline.studies.workbench.pools.pool import open_pool
 from leadline.studies.workbench.search import PeakSearch
 from leadline.studies.workbench.stored import KeptExperiment, experiment_of, stored_experiment
-from leadline.testing.samples import sample_trial
+from proving.samples import sample_trial
 from workbench_fixture import TEXT, SeveralMachines, WatchedPool, peak_start, surface_start
 
 

@@ -4,8 +4,3 @@ An attempt does one thing to a real command and then asks three questions: is ev
 was stored before (else it is lost), is anything there that should not be (left), and was it said
 as promised: exit code, status in the store, a message that is no traceback (wrong).
 """
-
-import sys
-from pathlib import Path
-
-sys.path.append(str(Path(__file__).parents[2] / "tests"))  # whose helpers it shares

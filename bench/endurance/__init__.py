@@ -4,8 +4,3 @@ A course does the same again and again, or one long thing, in a process of its o
 looked at after each round, or every few seconds: memory, handles, threads, processes, temporary
 files, files in the target, the store. `trend` says whether any of it grows.
 """
-
-import sys
-from pathlib import Path
-
-sys.path.append(str(Path(__file__).parents[2] / "tests"))  # whose helpers it shares

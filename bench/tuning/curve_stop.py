@@ -18,10 +18,10 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from leadline.record.workbench import Goal
-from leadline.testing.parts_servers import SCORED_FROM, draw_servers
-from leadline.testing.peak_truth import known_truth, truth_key
-from leadline.testing.searches import simulate_search
-from leadline.testing.servers import GOAL, PERCENTILE_GOAL, Member, population
+from proving.parts_servers import SCORED_FROM, draw_servers
+from proving.peak_truth import known_truth, truth_key
+from proving.searches import simulate_search
+from proving.servers import GOAL, PERCENTILE_GOAL, Member, population
 
 CURVE = importlib.import_module("leadline.studies.workbench.policies.curve")
 """The module: its package gives the policy by the same name."""

@@ -34,7 +34,7 @@ from leadline.record.workbench import EXPERIMENT, Experiment
 from leadline.store import Store, Stored, open_store
 from leadline.studies.files import run_files
 from leadline.studies.workbench.stored import KeptExperiment, stored_experiment
-from leadline.testing.samples import keep_study, stored_stream
+from proving.samples import keep_study, stored_stream
 
 _HERE = Path(__file__).resolve().parent
 _SMALL = "unique_bytes=2MiB,size_mean=8KiB,process_num=2"

@@ -12,7 +12,7 @@ import pytest
 
 from leadline.compare import named_questions
 from leadline.predict import Predictor
-from leadline.testing.comparison import PAPER_MACHINES, HeldRatio, held_comparison, random_questions
+from proving.comparison import PAPER_MACHINES, HeldRatio, held_comparison, random_questions
 from shared_surveys import SEED, surveyed
 
 

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from leadline.engine import profile_names
-from leadline.testing.simulation import simulate_survey
+from proving.simulation import simulate_survey
 from shared_surveys import SEED, surveyed
 
 MORE_SEEDS = (12, 13)

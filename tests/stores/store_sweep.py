@@ -24,7 +24,7 @@ from pathlib import Path
 from leadline.record import Measurement, Status
 from leadline.record.survey import SURVEY
 from leadline.store import Store, StoreError, UpdateFinishedError
-from leadline.testing.samples import sample_point, sample_start, sample_survey
+from proving.samples import sample_point, sample_start, sample_survey
 from store_steps import NAME, opened
 
 KINDS = ("none", "read", "write", "full", "sync", "open", "memory")

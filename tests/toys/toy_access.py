@@ -18,7 +18,7 @@ from leadline.engine import Target, TargetRefused, open_engine
 from leadline.record import Access
 from leadline.report.documents.survey import survey_document
 from leadline.report.survey.tables import run_rows
-from leadline.testing.samples import sample_start, sample_survey
+from proving.samples import sample_start, sample_survey
 
 WORKLOAD = "unique_bytes=1MiB,size_mean=4KiB"
 

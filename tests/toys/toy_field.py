@@ -10,7 +10,7 @@ import pytest
 from talking import answer_with, said
 
 from leadline.report.measurement.terminal import measurement_rows
-from leadline.testing.samples import sample_point
+from proving.samples import sample_point
 
 ASKED = ("measure", "null:", "--workload", "unique_bytes=1MiB,size_mean=4KiB", "--json")
 

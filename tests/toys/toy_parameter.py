@@ -13,7 +13,7 @@ from talking import answer_with, last_job, said
 from leadline.fio import FioJobRefused, write_job
 from leadline.predict import PredictionRefused, Predictor
 from leadline.record import Measurement, Workload, WorkloadError
-from leadline.testing.samples import sample_point, sample_start, sample_survey
+from proving.samples import sample_point, sample_start, sample_survey
 
 PLAIN = "unique_bytes=1MiB,size_mean=4KiB"
 BURSTS = f"{PLAIN},burst_num=4"

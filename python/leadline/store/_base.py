@@ -1,4 +1,4 @@
-"""The contract that every store keeps; `leadline.testing.store_conformance` checks it."""
+"""The contract that every store keeps; `proving.store_conformance` checks it."""
 
 from __future__ import annotations
 

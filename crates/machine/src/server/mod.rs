@@ -8,7 +8,7 @@
 //! send their request again, while the server still works on the first attempt.
 //!
 //! Nothing here knows how response rises with load: it comes of the parts, and the peak rate of such
-//! a server is found by long runs of it (`python/leadline/testing/peak_truth.py`).
+//! a server is found by long runs of it (`tests/proving/peak_truth.py`).
 
 mod collector;
 mod cores;

@@ -93,8 +93,8 @@ from leadline.record.workbench import (
 )
 from leadline.store import Keeper
 from leadline.studies.measurement.stored import runs_group
-from leadline.testing.application_sample import stored_application
-from leadline.testing.study_sample import StudySample
+from proving.application_sample import stored_application
+from proving.study_sample import StudySample
 
 WORKLOAD = Workload(unique_bytes=64 * 2**20, size_mean=32 * 1024)
 

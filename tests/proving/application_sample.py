@@ -13,7 +13,7 @@ from leadline.record.application import (
     TraceFacts,
 )
 from leadline.record.application.reuse import AtDistance, MissRatio, Reuse
-from leadline.testing.study_sample import StudySample
+from proving.study_sample import StudySample
 
 FIVE = FiveParameters(
     unique_bytes=65536.0, size_mean=4096.0, read_frac=0.75, seq_frac=0.0, process_num=None

@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from leadline.record.workbench import Goal, SimulatedServer, Threshold
-from leadline.testing.peak_truth import NoPeak, Truth, compute_truth, truth, truth_key
+from proving.peak_truth import NoPeak, Truth, compute_truth, truth, truth_key
 
 __all__ = [
     "GOAL",
@@ -155,7 +155,7 @@ def stalling_population(count: int, seed: int) -> tuple[Member, ...]:
 
 
 def _with_stalls(each: Member, seed: int) -> Member:
-    random = Random(f"leadline stalls {seed} {each.index}")  # noqa: S311 (nothing secret)
+    random = Random(f"leadline stalls {seed} {each.index}")
     ms, every_s = (low * (high / low) ** random.random() for low, high in (STALL_MS, STALL_EVERY_S))
     stalls = {"stall_ms": float(f"{ms:.4g}"), "stalls_per_s": float(f"{1 / every_s:.4g}")}
     server = SimulatedServer(system=dict(each.server.system) | stalls)
@@ -164,7 +164,7 @@ def _with_stalls(each: Member, seed: int) -> Member:
 
 def member(index: int, seed: int = 1) -> Member:
     """Return one server of the population; it depends on nothing but these two."""
-    random = Random(f"leadline server {seed} {index}")  # noqa: S311 (nothing secret)
+    random = Random(f"leadline server {seed} {index}")
     kind = _ORDER[index % len(_ORDER)]
     system = dict(_any_server(random)) | dict(_of_its_kind(kind, random))
     return Member(index=index, kind=kind, server=SimulatedServer(system=system))

@@ -21,7 +21,7 @@ from leadline.record.study import Took
 from leadline.record.survey import SURVEY
 from leadline.record.validation import VALIDATION
 from leadline.store import Store, Stored, StoredItem, StoreError, UpdateFinishedError
-from leadline.testing.samples import (
+from proving.samples import (
     keep_study,
     sample_cache_start,
     sample_point,
@@ -30,7 +30,7 @@ from leadline.testing.samples import (
     sample_survey,
     sample_validation_start,
 )
-from leadline.testing.study_sample import StudySample
+from proving.study_sample import StudySample
 
 STUDIES = {study.records.kind: study for study in sample_studies()}
 every_kind = pytest.mark.parametrize("study", STUDIES.values(), ids=STUDIES)

@@ -21,7 +21,7 @@ from leadline.inputs import parse_toml
 from leadline.record import CacheSize, Interval, Survey, Workload
 from leadline.record.findings import compare
 from leadline.stats import own_error, pooled_noise, reading_interval
-from leadline.testing.simulation import (
+from proving.simulation import (
     SimulatedCacheStudy,
     SimulatedSurvey,
     simulate_cache_study,

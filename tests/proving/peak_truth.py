@@ -18,7 +18,6 @@ import functools
 import hashlib
 import math
 import os
-from importlib import resources
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -155,7 +154,7 @@ def _key(system: object, goal: Goal) -> str:
 
 @functools.cache
 def _published() -> dict[str, Truth]:
-    text = resources.files("leadline.testing").joinpath(PUBLISHED).read_bytes()
+    text = Path(__file__).with_name(PUBLISHED).read_bytes()
     return msgspec.json.decode(text, type=dict[str, Truth]) | published_parts()
 
 

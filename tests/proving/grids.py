@@ -14,8 +14,8 @@ from itertools import product
 from typing import Any
 
 from leadline.record.workbench import Factor, Goal, Sample, SimulatedServer
-from leadline.testing.peak_truth import Truth, truth
-from leadline.testing.servers import GOAL
+from proving.peak_truth import Truth, truth
+from proving.servers import GOAL
 
 DISKS = (1, 2, 3, 4)
 THREADS = (1, 2, 4, 8, 16, 32, 64, 100)

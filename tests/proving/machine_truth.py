@@ -59,7 +59,7 @@ def draw_workloads(profile: dict[str, Any], seed: int, count: int) -> tuple[Work
 
     """
     hints = profile["survey"]
-    draw = random.Random(f"workloads {profile['meta']['name']} {seed}")  # noqa: S311
+    draw = random.Random(f"workloads {profile['meta']['name']} {seed}")
 
     def whole(low: float, high: float, unit: int) -> int:
         return max(round(math.exp(draw.uniform(math.log(low), math.log(high))) / unit), 1) * unit

@@ -130,7 +130,7 @@ def failing(answer: Answer, when: Callable[[int], bool]) -> Answer:
 
 def disturbed(answer: Answer, seed: int) -> Answer:
     """Let trials end in any state, with responses that mean nothing and empty windows."""
-    draws = Random(seed)  # noqa: S311 (nothing secret)
+    draws = Random(seed)
     weights = [draws.choice((0.0, 0.3, 2.0)) for _ in TrialState]
     weights[0] = draws.choice((1.0, 5.0, 20.0))
 
@@ -373,7 +373,7 @@ class PolicyConformance:
     @pytest.mark.parametrize("seed", [0, 1, *(pytest.param(n, marks=LONG) for n in range(2, 12))])
     def test_whatever_trials_say_it_ends_with_a_whole_answer(self, make: Maker, seed: int) -> None:
         """Any state in any order, any response, seeds out of this world, other goals."""
-        draws = Random(100 + seed)  # noqa: S311 (nothing secret)
+        draws = Random(100 + seed)
         threshold = draws.choice((MEAN.threshold, P95.threshold))
         goal = Goal(
             threshold=threshold,

@@ -16,7 +16,7 @@ from leadline.engine import Limits, NothingCompleted, Target, open_engine
 from leadline.predict import Predictor
 from leadline.record import Workload
 from leadline.record.comparison import SystemsComparison
-from leadline.testing.simulation import SimulatedSurvey, simulate_survey
+from proving.simulation import SimulatedSurvey, simulate_survey
 
 PAPER_MACHINES = (
     "hp-730",

@@ -17,8 +17,8 @@ from enum import StrEnum
 from typing import Any
 
 from leadline.record.workbench import SimulatedServer
-from leadline.testing.draws import Draw
-from leadline.testing.servers import Member
+from proving.draws import Draw
+from proving.servers import Member
 
 Table = dict[str, Any]
 

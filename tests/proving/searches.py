@@ -75,7 +75,7 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
 
 def seed_for(truth_per_s: float, seed: int, sd_log: float = PRIOR_SD_LOG) -> Prior:
     """Return what a neighbour on a surface would say of this peak."""
-    random = Random(f"leadline prior {seed} {truth_per_s!r}")  # noqa: S311 - not a secret
+    random = Random(f"leadline prior {seed} {truth_per_s!r}")
     rate_per_s = truth_per_s * math.exp(random.gauss(0.0, sd_log))
     return Prior(rate_per_s=rate_per_s, sd_log=sd_log)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from leadline.testing.draws import Draw
+from proving.draws import Draw
 
 Table = dict[str, Any]
 
@@ -47,7 +47,7 @@ def draw_machine(seed: int, kind: str | None = None) -> dict[str, Any]:
         "meta": {
             "name": f"drawn-{kind}-{seed}",
             "title": f"Machine {seed}: {TITLES[kind]}",
-            "source": "Drawn at random by leadline.testing.machines.",
+            "source": "Drawn at random by proving.machines.",
             "assumed": ["Every number lies in the range that the generator states."],
             "facts": {"memory": f"{round(2 * cache['capacity_bytes'] / MIB)} MiB"},
         },
