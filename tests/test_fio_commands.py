@@ -263,7 +263,9 @@ def test_what_makes_no_sense_is_refused(
 
 def measure(target: str, store: Path, **options: Any) -> None:
     """Call the command's function as typer does."""
-    context: Any = SimpleNamespace(obj=Context(store_url=str(store), debug=False))
+    context: Any = SimpleNamespace(
+        obj=Context(store_url=str(store), debug=False), get_parameter_source=lambda _: None
+    )
     measure_command.command(context, target=target, **options)
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from leadline.cli import validate as validate_command
 from leadline.cli.app import app
 from leadline.engine import BudgetSpent
 from leadline.record import Status, Validation
@@ -16,7 +15,7 @@ from leadline.record.survey import SURVEY
 from leadline.record.validation import VALIDATION
 from leadline.report.documents.measurement import measurement_document
 from leadline.store import Store, open_store
-from leadline.studies.validation import ValidationRefused, explain_validation, stored
+from leadline.studies.validation import ValidationRefused, explain_validation, stored, study
 from proving.simulation import (
     SimulatedSurvey,
     SimulatedValidation,
@@ -183,7 +182,8 @@ def test_nothing_that_fails_in_telling_hides_why_a_validation_stopped(
         raise ValueError("a defect")
 
     path = unfinished(tmp_path / "store.sqlite", surveyed, validated)
-    monkeypatch.setattr(validate_command, "explain_validation", broken)
+    for each in (study, stored):
+        monkeypatch.setattr(each, "explain_validation", broken)
     with pytest.raises(BudgetSpent):
         call(path, "validate", "hp-730", "--resume", "--budget", "100ms")
     planned = len(validated.points)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import msgspec
@@ -147,7 +147,8 @@ def conduct(study: Study[T, S, B], store: Store, watcher: Watcher, *, resume: bo
         except study.mismatches:
             raise
         except (Stopped, LeadlineError, KeyboardInterrupt) as error:
-            watcher.stopped(store, start, error)
+            with suppress(Exception):  # why it stopped is what whoever asked must hear
+                watcher.stopped(store, start, error)
             raise
 
 
