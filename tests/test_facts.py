@@ -20,7 +20,7 @@ from leadline.machine.facts import (
     target_facts,
 )
 from leadline.machine.resources import reclaims_idle_file_cache
-from leadline.report.survey.tables import fact_rows
+from leadline.studies.facts import fact_rows
 
 REFERENCE = Path(__file__).parent.parent / "docs/reference/facts.md"
 TYPES: dict[str, Any] = {

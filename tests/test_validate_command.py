@@ -16,7 +16,8 @@ from leadline.record import Status, Validation
 from leadline.record.survey import SURVEY
 from leadline.record.validation import VALIDATION
 from leadline.store import open_store
-from leadline.studies.validation import ValidationRefused, changed_facts
+from leadline.studies.same_system import changed_facts
+from leadline.studies.validation import ValidationRefused
 from leadline.studies.validation.same_system import require_same_system
 from proving.simulation import SimulatedSurvey, SimulatedValidation, simulate_validation
 

@@ -13,7 +13,7 @@ from leadline.record import PARAMETERS, Validation
 from leadline.record.finding import Finding
 from leadline.report.survey.page import render_html
 from leadline.report.survey.save import save_all_charts
-from leadline.report.validation.charts import validation_charts
+from leadline.report.validation.charts import checked_by, validation_charts
 from proving.simulation import SimulatedSurvey, simulate_validation
 
 
@@ -92,7 +92,7 @@ def test_coverage_ends_at_all_of_them(validation: Validation) -> None:
 def test_all_charts_are_written_beside_those_of_the_survey(
     surveyed: SimulatedSurvey, validation: Validation, tmp_path: Path
 ) -> None:
-    paths = save_all_charts(surveyed.survey, tmp_path, "svg", validation)
+    paths = save_all_charts(surveyed.survey, tmp_path, "svg", checked_by(validation))
     names = {path.stem for path in paths}
     assert set(validation_charts(validation)) < names
     assert "unique_bytes" in names
@@ -105,7 +105,7 @@ def test_the_page_shows_sentences_warnings_and_a_row_per_contestant(
     doubted = msgspec.structs.replace(
         validation, findings=(Finding.of("model_left_out", model="it", why=hostile),)
     )
-    page = render_html(surveyed.survey, surveyed.points, (), doubted)
+    page = render_html(surveyed.survey, surveyed.points, (), checked_by(doubted))
     assert "<script>alert(1)" not in page
     assert "alert(1)" in page
     for score in validation.scores:

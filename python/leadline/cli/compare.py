@@ -44,6 +44,7 @@ from leadline.record.wording import say_workload
 from leadline.report.comparison.gate_files import junit_xml, markdown
 from leadline.report.comparison.terminal import render_comparison
 from leadline.store import Store
+from leadline.studies.same_system import SYSTEM, changed_facts
 from leadline.studies.survey import derive_seed
 from leadline.studies.survey.stored import load_survey, surveyed_target
 
@@ -301,8 +302,6 @@ def _measure(
 
 def _require_same_system(system: Named, engine: Engine) -> None:
     """Refuse a system that changed since its survey; another engine build is only told."""
-    from leadline.studies.validation import SYSTEM, changed_facts  # noqa: PLC0415 - only --measure needs it
-
     surveyed = system.predictor.survey.start.facts
     decisive = changed_facts(surveyed, engine.facts, SYSTEM)
     if decisive:

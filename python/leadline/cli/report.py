@@ -73,9 +73,10 @@ def command(
     check(path)
     if charts is not None:
         from leadline.report.survey.save import save_all_charts  # noqa: PLC0415 - it loads Altair
+        from leadline.report.validation.charts import checked_by  # noqa: PLC0415 - the same
 
-        validation = load_validation(store, study.start.study_id)
-        save_all_charts(study.survey, charts, "svg", validation, check)
+        checked = checked_by(load_validation(store, study.start.study_id))
+        save_all_charts(study.survey, charts, "svg", checked, check)
         talk(f"wrote the charts to {charts}")
     draw(store, study, kind, path, beside or ())
 

@@ -41,6 +41,7 @@ save_application = late("leadline.report.application.save:save_application")
 save_cache = late("leadline.report.cache.save:save_cache")
 save_measurement = late("leadline.report.measurement.save:save_measurement")
 save_report = late("leadline.report.survey.save:save_report")
+checked_by = late("leadline.report.validation.charts:checked_by")
 save_validation = late("leadline.report.validation.page:save_validation")
 
 
@@ -133,7 +134,7 @@ def _say_validation(item: Summary) -> str:
 
 def _save_survey(store: Store, study: StoredSurvey, path: Path, beside: Sequence[str]) -> None:
     others = [load_survey(store, ref)[0] for ref in beside]
-    newest = load_validation(store, study.start.study_id)
+    newest = checked_by(load_validation(store, study.start.study_id))
     save_report(study.survey, study.points, path, others, newest)
 
 

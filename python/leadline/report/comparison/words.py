@@ -24,7 +24,7 @@ from leadline.record.wording import (
     say_rate,
     say_workload,
 )
-from leadline.report.survey.tables import say_fact
+from leadline.studies.facts import say_fact
 from leadline.units import say_percent
 
 PRICE_UNIT = 1000

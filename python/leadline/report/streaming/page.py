@@ -19,7 +19,7 @@ from leadline.report.streaming.table import (
     phase_rows,
     verified_rows,
 )
-from leadline.report.survey.tables import fact_rows
+from leadline.studies.facts import fact_rows
 from leadline.studies.streaming.answer import balance_of
 
 PLATFORM_WORDS: dict[Platform, str] = {

@@ -17,7 +17,7 @@ from leadline.report.drawing.saving import Forms
 from leadline.report.streaming.catalogue import is_wide, stream_charts
 from leadline.report.streaming.page import render_stream_html, stream_title
 from leadline.studies.streaming.answer import balance_of, compared
-from leadline.studies.streaming.phase_rows import phase_rows
+from leadline.studies.streaming.phase_rows import phase_rows as rows_to_export
 
 _FORMS = Forms(
     "a streaming study",
@@ -42,7 +42,7 @@ def save_stream(study: StreamStudy, path: Path, others: Sequence[StreamStudy] = 
         path,
         html=lambda: render_stream_html(study, others),
         pdf=lambda: _stream_pdf(study),
-        csv=lambda: to_csv([row for each in (study, *others) for row in phase_rows(each)]),
+        csv=lambda: to_csv([row for each in (study, *others) for row in rows_to_export(each)]),
         charts=lambda: stream_charts(study, balance_of(study)),
     )
 

@@ -8,12 +8,13 @@ scripts written here, by their hash, and no connection at all.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
-from leadline.record import Measurement, Survey, Validation
+from leadline.record import Measurement, Survey
 from leadline.record.wording import say_place
+from leadline.report.drawing.drawable import Drawn
 from leadline.report.drawing.embedding import data_uri, page_parts, render_page, script_json
 from leadline.report.survey import tables
 from leadline.report.survey.catalogue import charts, not_measured, summary_chart
@@ -21,15 +22,23 @@ from leadline.report.survey.curves import FAMILY_PARAMETERS
 from leadline.report.survey.latency_charts import latency_charts
 from leadline.report.survey.overviews import drift_title
 from leadline.report.survey.what_if import what_if_document
-from leadline.report.validation.charts import validation_charts, validation_rows
 from leadline.studies.cache import find_in_survey
+from leadline.studies.facts import fact_rows
+
+
+class Checked(NamedTuple):
+    """What a validation says on the page of its survey."""
+
+    validation: Any
+    charts: dict[str, Drawn]
+    rows: Sequence[Sequence[str]]
 
 
 def render_html(
     survey: Survey,
     points: Sequence[Measurement],
     others: Sequence[Survey] = (),
-    validation: Validation | None = None,
+    checked: Checked | None = None,
     *,
     model: str | None = None,
 ) -> str:
@@ -39,14 +48,14 @@ def render_html(
         survey: what it shows.
         points: its points.
         others: surveys of other systems for the summary chart (CP94 Fig. 10).
-        validation: its validation, for a section of its own (CP94 §9).
+        checked: by its validation, for a section of its own (CP94 §9).
         model: the one that the what-if section predicts with; None is the default.
 
     """
     slow = latency_charts(survey, points)
     drawn = charts(survey) | slow
-    if validation is not None:
-        drawn |= validation_charts(validation)
+    if checked is not None:
+        drawn |= checked.charts
     if others:
         drawn["summary"] = summary_chart([survey, *others])
     else:
@@ -63,8 +72,8 @@ def render_html(
         tiles=tables.tile_rows(survey),
         levels=tables.level_rows(survey),
         families=_families(survey),
-        validation=validation,
-        validation_rows=validation_rows(validation) if validation else (),
+        validation=checked.validation if checked else None,
+        validation_rows=checked.rows if checked else (),
         what_if=asked,
         what_if_json=script_json(asked),
         latencies=list(slow),
@@ -72,7 +81,7 @@ def render_html(
         sure=tables.sure_rows(survey, points, drift_title(survey)),
         plan=tables.plan_rows(survey, points),
         run=tables.run_rows(survey, points),
-        facts=tables.fact_rows(survey.start.facts),
+        facts=fact_rows(survey.start.facts),
         point_heads=tables.POINT_HEADS,
         points=tables.point_rows(points),
         csv_href=data_uri("text/csv", tables.points_csv(points).encode()),

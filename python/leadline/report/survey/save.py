@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from leadline.record import Measurement, Survey, Validation
+from leadline.record import Measurement, Survey
 from leadline.report.drawing.drawable import Drawn
 from leadline.report.drawing.images import CHART_FORMATS, ReportError, save_chart
 from leadline.report.drawing.layers import AnyChart
 from leadline.report.drawing.paged import Sheet, paged_pdf
 from leadline.report.drawing.saving import Forms
 from leadline.report.survey.catalogue import charts, not_measured
-from leadline.report.survey.page import render_html
-from leadline.report.validation.charts import validation_charts
+from leadline.report.survey.page import Checked, render_html
 
 _FORMS = Forms("a report", ".html, .pdf, .svg or .png")
 
@@ -22,7 +21,7 @@ def save_all_charts(
     survey: Survey,
     directory: Path,
     image_format: str,
-    validation: Validation | None = None,
+    checked: Checked | None = None,
     check: Callable[[Path], object] = Path,
 ) -> tuple[Path, ...]:
     """Write every chart as `<name>.<format>` in `directory`, made when missing.
@@ -31,7 +30,7 @@ def save_all_charts(
         survey: what is drawn.
         directory: where.
         image_format: svg, png or pdf.
-        validation: of the survey, drawn beside it.
+        checked: by a validation, drawn beside it.
         check: is asked of every file before the first is written; what it raises stops all.
 
     Raises:
@@ -40,7 +39,7 @@ def save_all_charts(
     """
     if image_format not in CHART_FORMATS:
         raise ReportError(f"cannot write charts as {image_format!r}; use svg, png or pdf")
-    drawn = charts(survey) | (validation_charts(validation) if validation else {})
+    drawn = charts(survey) | (checked.charts if checked else {})
     paths = tuple(directory / f"{name}.{image_format}" for name in drawn)
     for path in paths:
         check(path)
@@ -60,18 +59,18 @@ def save_report(
     points: Sequence[Measurement],
     path: Path,
     others: Sequence[Survey] = (),
-    validation: Validation | None = None,
+    checked: Checked | None = None,
 ) -> None:
     """Write the report; the suffix of `path` decides what.
 
     .html: the whole page. .pdf: sentences and all charts on A4. .svg or .png: the chart of
     throughput against bytes touched. `others` join the page's summary of several systems (CP94
-    Fig. 10), `validation` has a section of its own there.
+    Fig. 10), `checked` has a section of its own there.
     """
     _FORMS.save(
         path,
-        html=lambda: render_html(survey, points, others, validation),
-        pdf=lambda: _pdf(survey, validation),
+        html=lambda: render_html(survey, points, others, checked),
+        pdf=lambda: _pdf(survey, checked),
         charts=lambda: _levels(survey),
     )
 
@@ -79,20 +78,19 @@ def save_report(
 _FIRST = ("unique_bytes", "slope", "sentinels")
 
 
-def _pdf(survey: Survey, validation: Validation | None) -> bytes:
+def _pdf(survey: Survey, checked: Checked | None) -> bytes:
     """Put the sentences and every chart on paper."""
     start = survey.start
     drawn: dict[str, Drawn] = dict(charts(survey))
     drawn.pop("summary", None)  # of one survey it is the first chart again
     first = {name: drawn.pop(name) for name in _FIRST if name in drawn}
-    checked = validation_charts(validation) if validation else {}
     return paged_pdf(
         Sheet(
             title=start.system,
             sub=f"{start.target} · {start.started_at[:10]} · {survey.status.value}",
             sentences=survey.sentences,
             warnings=survey.findings,
-            charts={**first, **drawn, **checked},
+            charts={**first, **drawn, **(checked.charts if checked else {})},
             notes=list(not_measured(survey).values()),
         )
     )

@@ -10,7 +10,6 @@ from operator import attrgetter
 from typing import Any
 
 from leadline.inert import cell
-from leadline.machine.facts import FACTS
 from leadline.record import PARAMETERS, Measurement, Survey
 from leadline.record.wording import say_border, say_half_width, say_rate, say_value, say_workload
 from leadline.report.measurement.evidence import CLOCKS, marks, say_precondition, say_written
@@ -189,35 +188,6 @@ def run_rows(survey: Survey, points: Sequence[Measurement]) -> list[tuple[str, s
     if clocks:
         rows.append(("Response times by", ", ".join(sorted(CLOCKS[clock] for clock in clocks))))
     return rows
-
-
-def fact_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
-    """Every fact with its title and unit; one that this version does not know keeps its name."""
-    known = [name for name in FACTS if name in facts]
-    rows = [(FACTS[name].title, say_fact(facts[name], FACTS[name].unit)) for name in known]
-    return rows + [(name, say_fact(facts[name], "text")) for name in facts if name not in FACTS]
-
-
-def say_fact(value: Any, unit: str) -> str:
-    """Write a fact for people by its unit (`leadline.machine.facts`)."""
-    if value is None:
-        return "not known"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, list | tuple):
-        return ", ".join(str(each) for each in value)
-    write = _UNIT_WRITERS.get(unit, str) if isinstance(value, int | float) else str
-    return write(value)
-
-
-_UNIT_WRITERS: dict[str, Callable[[Any], str]] = {
-    "bytes": format_bytes,
-    "percent": lambda value: f"{value:g} %",
-    "microseconds": lambda value: format_seconds(value / 1e6),
-    "centiseconds": lambda value: format_seconds(value / 100),
-    "MHz": lambda value: f"{value:,.0f} MHz",
-    "requests/s": lambda value: f"{value:,.0f} requests/s",
-}
 
 
 def point_rows(points: Sequence[Measurement]) -> list[tuple[str, ...]]:

@@ -29,6 +29,7 @@ from leadline.report.drawing.layers import (
     values,
 )
 from leadline.report.drawing.theme import SYSTEM_DASHES
+from leadline.report.survey.page import Checked
 from leadline.units import format_rate, say_percent, say_span
 
 ERROR_FRAC_MIN = 0.001
@@ -399,3 +400,10 @@ def _error_x(low: float, high: float) -> alt.X:
 def _error_scale(low: float, high: float) -> alt.Scale:
     low = max(ERROR_FRAC_MIN / 1.2, low / 1.15)
     return alt.Scale(type="log", domain=[low, max(high * 1.15, 2 * low)], nice=False)
+
+
+def checked_by(validation: Validation | None) -> Checked | None:
+    """Return what a validation says on its survey's page; None of none."""
+    if validation is None:
+        return None
+    return Checked(validation, validation_charts(validation), validation_rows(validation))

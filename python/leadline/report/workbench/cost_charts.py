@@ -16,13 +16,13 @@ import msgspec
 from leadline.record.workbench import Experiment
 from leadline.report.drawing.layers import NARROW_PX, AnyChart, finish, tooltips, values
 from leadline.report.drawing.theme import SYSTEM_SHAPES
+from leadline.report.workbench.rows import Row
 from leadline.report.workbench.words import say_cost
 from leadline.units import say_percent
 
 _HEIGHT_PX = 240
 _LOG_SPREAD = 12.0
 """Costs further apart than this are only seen together on a logarithmic axis."""
-Row = dict[str, Any]
 
 
 def cost_charts(experiments: Sequence[Experiment]) -> dict[str, alt.LayerChart]:

@@ -10,12 +10,12 @@ import msgspec
 from leadline.record import Status
 from leadline.record.workbench import Experiment, Trial
 from leadline.report.drawing.embedding import page_parts, render_page
-from leadline.report.survey.tables import fact_rows
 from leadline.report.workbench import table as peak_table
 from leadline.report.workbench.catalogue import experiment_charts, is_wide_chart
 from leadline.report.workbench.run_length_table import LENGTH_HEADS, run_length_lines
 from leadline.report.workbench.surface import table as surface_table
 from leadline.report.workbench.words import experiment_title, peak_of
+from leadline.studies.facts import fact_rows
 
 _STATUS = {
     Status.RUNNING: "still running",

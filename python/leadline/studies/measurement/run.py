@@ -59,6 +59,7 @@ from leadline.studies.measurement.begin import begin_measurements
 from leadline.studies.measurement.plan import limits_of, naming
 from leadline.studies.measurement.stored import POINTS, find_begun, load_measured, runs_group
 from leadline.studies.resume import clock_after, require_same_access
+from leadline.studies.same_system import changed_facts
 
 STAGE = "measure"
 PAUSE_S = 2.0
@@ -67,7 +68,6 @@ seconds: five runs in six seconds scattered by 4 %, the same runs spread over mi
 
 pooled_result = late("leadline.stats:pooled_result")
 """Loaded after measuring, with numpy and scipy."""
-changed_facts = late("leadline.studies.validation.same_system:changed_facts")
 
 
 def measure_workloads(

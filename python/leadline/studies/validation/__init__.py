@@ -10,16 +10,13 @@ from leadline.studies.validation.draw import drawn_workloads, requests
 from leadline.studies.validation.errors import ValidationRefused
 from leadline.studies.validation.explain import explain_validation
 from leadline.studies.validation.run import measure_validation
-from leadline.studies.validation.same_system import SYSTEM, changed_facts
 from leadline.studies.validation.study import ValidationStudy
 
 __all__ = [
-    "SYSTEM",
     "Asked",
     "ValidationRefused",
     "ValidationStudy",
     "begin_validation",
-    "changed_facts",
     "drawn_ranges",
     "drawn_workloads",
     "explain_validation",
